@@ -1,0 +1,232 @@
+//! The contract between the SDK and whatever computes.
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::bundle::ModelBundle;
+use crate::cancel::Cancel;
+use crate::config::EngineConfig;
+use crate::description::ModelDescription;
+use crate::error::{EngineError, Result};
+use crate::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
+use crate::tensor::{DType, NamedTensor, Tensor};
+
+/// Named tensors that go through a model together. Axis 0 of every tensor is the row.
+///
+/// Owned rather than borrowed: a caller may drop the run's future while an engine's thread is
+/// still reading, and the memory must outlive that.
+#[derive(Debug, Default)]
+pub struct Batch {
+    /// One tensor per model input.
+    pub inputs: Vec<NamedTensor>,
+    /// How many positions of each row are real, the rest being padding. Empty when rows have
+    /// no length (images).
+    pub row_lengths: Vec<usize>,
+}
+
+impl Batch {
+    /// Number of rows: the first axis of the first input.
+    pub fn rows(&self) -> usize {
+        self.inputs
+            .first()
+            .and_then(|input| input.tensor.shape().first().copied())
+            .unwrap_or(0)
+    }
+
+    /// The tensor of that name.
+    pub fn input(&self, name: &str) -> Option<&Tensor> {
+        self.inputs
+            .iter()
+            .find(|input| input.name == name)
+            .map(|input| &input.tensor)
+    }
+
+    /// Checks the batch against a model's inputs: every one there, of its type, of a shape that
+    /// fits its fixed dimensions, and with as many rows as `row_lengths` has, if it has any.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidInput`], naming the input.
+    pub fn check(&self, model: &ModelDescription) -> Result<()> {
+        let rows = self.rows();
+        for input in &model.inputs {
+            let fail = |detail: String| {
+                Err(EngineError::InvalidInput {
+                    name: input.name.clone(),
+                    detail,
+                })
+            };
+            let Some(tensor) = self.input(&input.name) else {
+                return fail("is missing from the batch".into());
+            };
+            if Some(tensor.dtype()) != input.dtype {
+                let wanted = input
+                    .dtype
+                    .map_or_else(|| "a type isovec does not carry".into(), |d| d.to_string());
+                return fail(format!("is {}, the model wants {wanted}", tensor.dtype()));
+            }
+            if !input.accepts(tensor.shape()) {
+                return fail(format!(
+                    "has shape {:?}, the model wants {}",
+                    tensor.shape(),
+                    input.dims_text()
+                ));
+            }
+            if tensor.shape().first() != Some(&rows) && !tensor.shape().is_empty() {
+                return fail(format!(
+                    "has {:?} rows, the batch {rows}",
+                    tensor.shape().first()
+                ));
+            }
+        }
+        if !self.row_lengths.is_empty() && self.row_lengths.len() != rows {
+            return Err(EngineError::InvalidInput {
+                name: "row_lengths".into(),
+                detail: format!("{} lengths for {rows} rows", self.row_lengths.len()),
+            });
+        }
+        Ok(())
+    }
+}
+
+/// What a run gives back.
+#[derive(Debug, Default)]
+pub struct RunOutput {
+    /// The model's outputs, in the model's order.
+    pub outputs: Vec<NamedTensor>,
+    /// The batch's own tensors, to be used again.
+    pub inputs: Vec<NamedTensor>,
+}
+
+impl RunOutput {
+    /// Takes the output of that name.
+    pub fn take(&mut self, name: &str) -> Option<Tensor> {
+        let at = self.outputs.iter().position(|output| output.name == name)?;
+        Some(self.outputs.swap_remove(at).tensor)
+    }
+}
+
+/// What an engine can do with a given model.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Capabilities {
+    /// Rows are run at their own length; padding costs nothing.
+    pub ragged: bool,
+    /// Rows times positions that one run takes, where there is a limit.
+    pub max_batch_tokens: Option<usize>,
+    /// Runs that make progress at the same time; more than this wait inside the engine.
+    pub concurrent_runs: usize,
+    /// Cancelling stops a run that has begun, not only one that waits.
+    pub cancels_running: bool,
+}
+
+impl Default for Capabilities {
+    fn default() -> Self {
+        Self {
+            ragged: false,
+            max_batch_tokens: None,
+            concurrent_runs: 1,
+            cancels_running: false,
+        }
+    }
+}
+
+/// Who truly computes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct ProviderInfo {
+    /// The engine: `onnxruntime` or `portable`.
+    pub engine: String,
+    /// What it computes on: `CPU`, `CUDA`, `wasm simd128`, ...
+    pub provider: String,
+    /// The version of the runtime underneath.
+    pub version: String,
+}
+
+impl ProviderInfo {
+    /// Names an engine, what it computes on, and its runtime's version.
+    pub fn new(
+        engine: impl Into<String>,
+        provider: impl Into<String>,
+        version: impl Into<String>,
+    ) -> Self {
+        Self {
+            engine: engine.into(),
+            provider: provider.into(),
+            version: version.into(),
+        }
+    }
+}
+
+impl std::fmt::Display for ProviderInfo {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} {} on {}", self.engine, self.version, self.provider)
+    }
+}
+
+/// A loaded model. Takes `&self`: how runs share the machine is the engine's affair.
+pub trait Engine: MaybeSend + MaybeSync + std::fmt::Debug {
+    /// Who truly computes, read back from the runtime where it can say.
+    fn provider(&self) -> &ProviderInfo;
+
+    /// The model as this engine sees it.
+    fn description(&self) -> &ModelDescription;
+
+    /// What this engine can do with this model.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Memory that this engine reads and writes without a copy.
+    ///
+    /// # Errors
+    /// [`EngineError::InputTooLarge`] when it cannot be had.
+    fn alloc(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        Tensor::zeros(dtype, shape)
+    }
+
+    /// Runs a batch. Polling never computes natively, and computes for at most about 10 ms at
+    /// a time on the web. Dropping the future cancels the run.
+    fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput>;
+
+    /// Runs a batch on the calling thread, which it blocks.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput>;
+}
+
+/// Whether an engine that is compiled in can be used here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub enum Probe {
+    /// It can.
+    Available {
+        /// The runtime's version.
+        version: String,
+        /// What it can compute on, best first.
+        providers: Vec<String>,
+    },
+    /// It cannot.
+    Unavailable {
+        /// Why.
+        reason: String,
+        /// How to get it.
+        hint: String,
+    },
+}
+
+/// Makes engines of one kind.
+pub trait EngineFactory: MaybeSend + MaybeSync + std::fmt::Debug {
+    /// The engine's name, as the config and the command line write it.
+    fn name(&self) -> &'static str;
+
+    /// Looks whether this engine can be used, without loading a model.
+    fn probe(&self, config: &EngineConfig) -> Probe;
+
+    /// Loads a model: checks it, takes its weights one tensor at a time, prepares it to run.
+    fn load<'a>(
+        &'a self,
+        bundle: &'a ModelBundle,
+        config: &'a EngineConfig,
+        cancel: &'a Cancel,
+    ) -> EngineFuture<'a, Arc<dyn Engine>>;
+}

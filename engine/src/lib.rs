@@ -1,0 +1,22 @@
+//! The ground that every isovec engine stands on.
+//!
+//! - [`engine`]: the [`Engine`](engine::Engine) and [`EngineFactory`](engine::EngineFactory) traits.
+//! - [`bundle`], [`weights`]: a model as a small graph with its weights apart from it.
+//! - [`onnx`], [`convert`], [`head`]: reading, writing, building and completing graphs.
+//! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
+//!
+//! Nothing here names a runtime, and nothing says what the tensors mean: the same contract
+//! serves models that read tokens and models that read pixels.
+
+pub mod bundle;
+pub mod cancel;
+pub mod config;
+pub mod description;
+pub mod engine;
+pub mod error;
+pub mod maybe_send;
+pub mod onnx;
+pub mod tensor;
+pub mod weights;
+
+pub use error::{EngineError, Result};

@@ -1,0 +1,47 @@
+//! What `Send` means on each target: threads natively, one event loop in the browser.
+//!
+//! wgpu's and JavaScript's handles are `!Send` on wasm32, so the contract asks for `Send` only
+//! where there are threads. This file and `src/backend.rs` of the SDK are the only places that
+//! look at the target.
+
+use std::future::Future;
+use std::pin::Pin;
+
+use crate::error::EngineError;
+
+#[cfg(not(target_arch = "wasm32"))]
+mod target {
+    use super::{Future, Pin};
+
+    /// `Send` natively, nothing on wasm32.
+    pub trait MaybeSend: Send {}
+    impl<T: Send + ?Sized> MaybeSend for T {}
+
+    /// `Sync` natively, nothing on wasm32.
+    pub trait MaybeSync: Sync {}
+    impl<T: Sync + ?Sized> MaybeSync for T {}
+
+    /// A boxed future, `Send` natively and local on wasm32.
+    pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+}
+
+#[cfg(target_arch = "wasm32")]
+mod target {
+    use super::{Future, Pin};
+
+    /// `Send` natively, nothing on wasm32.
+    pub trait MaybeSend {}
+    impl<T: ?Sized> MaybeSend for T {}
+
+    /// `Sync` natively, nothing on wasm32.
+    pub trait MaybeSync {}
+    impl<T: ?Sized> MaybeSync for T {}
+
+    /// A boxed future, `Send` natively and local on wasm32.
+    pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + 'a>>;
+}
+
+pub use target::{BoxFuture, MaybeSend, MaybeSync};
+
+/// What every waiting call of the contract returns.
+pub type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;

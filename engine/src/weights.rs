@@ -1,0 +1,101 @@
+//! Weights apart from the graph: a name, a type, a shape, and bytes on request.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::error::{EngineError, Result};
+use crate::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
+use crate::tensor::DType;
+
+/// What is known of a weight without reading it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct WeightInfo {
+    /// The initializer's name in the graph.
+    pub name: String,
+    /// The element type that [`WeightSource::read`] gives.
+    pub dtype: DType,
+    /// The extents, outermost first.
+    pub shape: Vec<usize>,
+}
+
+impl WeightInfo {
+    /// Size in bytes.
+    pub fn byte_len(&self) -> usize {
+        self.elements() * self.dtype.size()
+    }
+
+    /// Number of elements.
+    pub fn elements(&self) -> usize {
+        self.shape.iter().product()
+    }
+}
+
+/// Where weights come from: a mapped file, a file in memory, a conversion of either.
+///
+/// Engines read the tensors one at a time, in order, and drop each before the next, so that no
+/// engine needs the whole model in memory beside its own copy. Reading is async for sources
+/// that fetch; those at hand return a ready future.
+pub trait WeightSource: MaybeSend + MaybeSync + std::fmt::Debug {
+    /// All weights, in a fixed order.
+    fn weights(&self) -> &[WeightInfo];
+
+    /// Little-endian bytes of the weight at `index` in [`weights`](Self::weights), exactly
+    /// `byte_len` of them. Their alignment is not promised.
+    fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes>;
+}
+
+/// A set of weights held as bytes (a slice of a mapped file counts).
+#[derive(Debug, Default)]
+pub struct BytesWeights {
+    infos: Vec<WeightInfo>,
+    data: Vec<Bytes>,
+}
+
+impl BytesWeights {
+    /// An empty set.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a weight.
+    ///
+    /// # Errors
+    /// [`EngineError::Weight`] when the length does not match the type and shape.
+    pub fn push(&mut self, info: WeightInfo, data: Bytes) -> Result<()> {
+        if info.byte_len() != data.len() {
+            return Err(EngineError::Weight {
+                detail: format!(
+                    "{} {:?} takes {} bytes, not {}",
+                    info.dtype,
+                    info.shape,
+                    info.byte_len(),
+                    data.len()
+                ),
+                name: info.name,
+            });
+        }
+        self.infos.push(info);
+        self.data.push(data);
+        Ok(())
+    }
+}
+
+impl WeightSource for BytesWeights {
+    fn weights(&self) -> &[WeightInfo] {
+        &self.infos
+    }
+
+    fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
+        let data = self.data[index].clone();
+        Box::pin(async move { Ok(data) })
+    }
+}
+
+/// Weights that identify a model: a BLAKE3 hash over names, types, shapes and bytes of the
+/// *original* tensors, in name order. A converted or exported form carries the original's.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+pub struct WeightsIdentity(pub String);
+
+/// A shared source.
+pub type Weights = Arc<dyn WeightSource>;
