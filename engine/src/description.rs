@@ -4,6 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::bundle::ModelBundle;
+use crate::onnx::proto::{
+    DataType, DimensionValue, GraphProto, ModelProto, NodeProto, TypeValue, ValueInfoProto,
+};
 use crate::tensor::DType;
 
 /// One extent of an input or output.
@@ -65,10 +69,101 @@ pub struct ModelDescription {
     pub opset: i64,
     /// The program that wrote the file.
     pub producer: String,
-    /// Bytes of all weights.
+    /// Bytes of all weights and constants of the graph, wherever they are kept.
     pub weights_bytes: u64,
-    /// Number of weights' elements.
+    /// Number of their elements, indices and shapes (i64, i32) not counted.
     pub parameters: u64,
-    /// How often each operator occurs.
+    /// How often each operator occurs, graphs inside nodes included. Operators outside the
+    /// default set carry its name in front: `com.microsoft.Attention`.
     pub operators: BTreeMap<String, usize>,
+}
+
+/// Reads off a bundle what it takes, gives and is made of. No weight is read.
+pub fn describe(bundle: &ModelBundle) -> ModelDescription {
+    let mut description = ModelDescription {
+        opset: default_opset(&bundle.graph),
+        producer: [&bundle.graph.producer_name, &bundle.graph.producer_version]
+            .map(|text| text.trim())
+            .join(" ")
+            .trim()
+            .to_owned(),
+        ..ModelDescription::default()
+    };
+    for weight in bundle.weights.weights() {
+        description.weights_bytes += weight.byte_len() as u64;
+        if !matches!(weight.dtype, DType::I64 | DType::I32) {
+            description.parameters += weight.elements() as u64;
+        }
+    }
+    let Some(graph) = &bundle.graph.graph else {
+        return description;
+    };
+    for tensor in &graph.initializer {
+        description.weights_bytes += tensor.raw_data.len() as u64;
+        let indices = [DataType::Int64 as i32, DataType::Int32 as i32];
+        if !indices.contains(&tensor.data_type) {
+            let elements = tensor.dims.iter().map(|&extent| extent.max(0) as u64);
+            description.parameters += elements.fold(1, u64::saturating_mul);
+        }
+    }
+    description.inputs = graph.input.iter().map(describe_value).collect();
+    description.outputs = graph.output.iter().map(describe_value).collect();
+    count_operators(graph, &mut description.operators);
+    description
+}
+
+/// Version of the default operator set; 0 when the model imports none.
+fn default_opset(model: &ModelProto) -> i64 {
+    let mut sets = model.opset_import.iter();
+    let default = sets.find(|set| set.domain.is_empty() || set.domain == "ai.onnx");
+    default.map_or(0, |set| set.version)
+}
+
+/// What the graph says of an input or output.
+fn describe_value(value: &ValueInfoProto) -> ValueDescription {
+    let declared = value.r#type.as_ref().and_then(|declared| declared.value.as_ref());
+    let Some(TypeValue::Tensor(tensor)) = declared else {
+        return ValueDescription {
+            name: value.name.clone(),
+            dtype: None,
+            dims: None,
+        };
+    };
+    let dims = tensor.shape.as_ref().map(|shape| {
+        let dims = shape.dim.iter().enumerate();
+        dims.map(|(axis, dim)| match &dim.value {
+            Some(DimensionValue::Value(extent @ 1..)) => Dim::Fixed(*extent as usize),
+            Some(DimensionValue::Param(name)) if !name.is_empty() => Dim::Symbolic(name.clone()),
+            // Exporters write 0 or -1 for an extent that is not known. Two such extents need
+            // not be equal, so each gets a name of its own.
+            _ => Dim::Symbolic(format!("{}.{axis}", value.name)),
+        })
+        .collect()
+    });
+    ValueDescription {
+        name: value.name.clone(),
+        dtype: DataType::try_from(tensor.elem_type)
+            .ok()
+            .and_then(|data_type| DType::try_from(data_type).ok()),
+        dims,
+    }
+}
+
+fn count_operators(graph: &GraphProto, counts: &mut BTreeMap<String, usize>) {
+    for node in &graph.node {
+        *counts.entry(operator(node)).or_default() += 1;
+        for attribute in &node.attribute {
+            for inner in attribute.g.iter().chain(&attribute.graphs) {
+                count_operators(inner, counts);
+            }
+        }
+    }
+}
+
+/// The operator's name, with its set in front unless that is the default one.
+fn operator(node: &NodeProto) -> String {
+    match node.domain.as_str() {
+        "" | "ai.onnx" => node.op_type.clone(),
+        domain => format!("{domain}.{}", node.op_type),
+    }
 }

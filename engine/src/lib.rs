@@ -11,11 +11,18 @@
 pub mod bundle;
 pub mod cancel;
 pub mod config;
+pub mod convert;
 pub mod description;
 pub mod engine;
 pub mod error;
+pub mod fingerprint;
+pub mod head;
+#[cfg(feature = "hub-client")]
+pub mod hub;
 pub mod maybe_send;
 pub mod onnx;
+pub mod safetensors;
+mod sniff;
 pub mod tensor;
 pub mod weights;
 

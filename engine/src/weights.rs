@@ -20,14 +20,16 @@ pub struct WeightInfo {
 }
 
 impl WeightInfo {
-    /// Size in bytes.
+    /// Size in bytes; `usize::MAX` for a shape that no memory could hold.
     pub fn byte_len(&self) -> usize {
-        self.elements() * self.dtype.size()
+        self.elements().saturating_mul(self.dtype.size())
     }
 
-    /// Number of elements.
+    /// Number of elements; `usize::MAX` for a shape that no memory could hold.
     pub fn elements(&self) -> usize {
-        self.shape.iter().product()
+        self.shape
+            .iter()
+            .fold(1, |count: usize, &extent| count.saturating_mul(extent))
     }
 }
 
@@ -99,3 +101,48 @@ pub struct WeightsIdentity(pub String);
 
 /// A shared source.
 pub type Weights = Arc<dyn WeightSource>;
+
+/// Computes a [`WeightsIdentity`]. Tensors are handed over in the order of their names, each name
+/// once; the element type goes by the name that safetensors gives it (`F32`, `BF16`).
+#[derive(Debug, Default)]
+pub struct IdentityHasher(blake3::Hasher);
+
+impl IdentityHasher {
+    /// Of no tensor yet.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a tensor. Every part goes in with its length, so that no two sets of tensors give
+    /// the same stream of bytes.
+    pub fn tensor(
+        &mut self,
+        name: &str,
+        dtype: &str,
+        shape: impl ExactSizeIterator<Item = u64>,
+        data: &[u8],
+    ) {
+        self.text(name);
+        self.text(dtype);
+        self.number(shape.len() as u64);
+        for extent in shape {
+            self.number(extent);
+        }
+        self.number(data.len() as u64);
+        self.0.update(data);
+    }
+
+    /// The hash, as 64 hexadecimal digits.
+    pub fn finish(&self) -> WeightsIdentity {
+        WeightsIdentity(self.0.finalize().to_hex().to_string())
+    }
+
+    fn text(&mut self, text: &str) {
+        self.number(text.len() as u64);
+        self.0.update(text.as_bytes());
+    }
+
+    fn number(&mut self, number: u64) {
+        self.0.update(&number.to_le_bytes());
+    }
+}

@@ -1,2 +1,137 @@
-//! TODO
-fn main() {}
+//! `cargo xtask`: everything that a folder of scripts would do, in Rust.
+//!
+//! `setup` brings what the machine lacks, `demo` embeds and searches real text, `test` runs
+//! every check of the project, `bench` and `size` measure, `serve` shows the page.
+//! Whatever is downloaded or built lies outside the clone, in `$ISOVEC_CACHE`, else in the
+//! platform's cache folder under `isovec`.
+
+mod bench;
+mod build;
+mod demo;
+mod notices;
+mod process;
+mod report;
+mod serve;
+mod setup;
+mod size;
+mod test;
+mod wasm;
+mod workspace;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+use workspace::Workspace;
+
+#[derive(Parser)]
+#[command(name = "cargo xtask", about = "Sets up, shows, tests and measures isovec.")]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Bring what the machine lacks: each step is announced, and skipped when it is done.
+    Setup {
+        /// Only these steps (see --list); without names, all of them.
+        names: Vec<String>,
+        /// Only what `demo` needs: ONNX Runtime and the model.
+        #[arg(long, conflicts_with = "names")]
+        demo: bool,
+        /// Name the steps and stop.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Embed and search this repository's own text with both engines, and compare their vectors.
+    Demo,
+    /// Run every check: lint, native, browser, packages, other targets.
+    Test {
+        /// Only these checks (see --list); without names, all of them.
+        names: Vec<String>,
+        /// Name the checks and stop.
+        #[arg(long)]
+        list: bool,
+    },
+    /// Run the benchmarks: `cargo bench` targets and the peers under benches/peers.
+    Bench {
+        /// Only these (see --list); without names, all of them.
+        names: Vec<String>,
+        /// Name the benchmarks and stop.
+        #[arg(long)]
+        list: bool,
+        /// Handed on to each benchmark, after `--`.
+        #[arg(last = true)]
+        args: Vec<String>,
+    },
+    /// Build the npm package and print what it weighs: raw, gzip and brotli.
+    Size,
+    /// Build the npm package and the page, and serve the page on this machine.
+    Serve {
+        /// The port on 127.0.0.1.
+        #[arg(long, default_value_t = 8080)]
+        port: u16,
+        /// Serve the page as it was last built.
+        #[arg(long)]
+        no_build: bool,
+    },
+    /// Build the npm package: wasm, TypeScript, third-party notices.
+    Build,
+    /// Write the licence texts of everything inside the wasm module to a file.
+    Notices {
+        /// Where to write; the npm package's folder when left out.
+        #[arg(long)]
+        out: Option<PathBuf>,
+    },
+}
+
+fn main() -> ExitCode {
+    match run(Cli::parse()) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(error) => {
+            eprintln!("\nerror: {error:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Runs one command; `false` says that it ran to its end and found failures it has reported.
+fn run(cli: Cli) -> Result<bool> {
+    let workspace = Workspace::find()?;
+    match cli.command {
+        Command::Setup { names, demo, list } => {
+            if list {
+                setup::list();
+                return Ok(true);
+            }
+            let wanted = if demo { setup::DEMO.to_vec() } else { setup::choose(&names)? };
+            setup::run(&workspace, &wanted)?;
+        }
+        Command::Demo => demo::run(&workspace)?,
+        Command::Test { names, list } => {
+            if list {
+                test::list();
+                return Ok(true);
+            }
+            return test::run(&workspace, &names);
+        }
+        Command::Bench { names, list, args } => {
+            return bench::run(&workspace, &names, list, &args);
+        }
+        Command::Size => size::run(&workspace)?,
+        Command::Serve { port, no_build } => serve::page(&workspace, port, no_build)?,
+        Command::Build => {
+            setup::run(&workspace, setup::NPM)?;
+            build::npm(&workspace)?;
+        }
+        Command::Notices { out } => {
+            let path = out.unwrap_or_else(|| build::package_folder(&workspace));
+            notices::write(&workspace, &path)?;
+        }
+    }
+    Ok(true)
+}

@@ -1,5 +1,9 @@
 //! A model as engines take it: a small graph, its weights by name, and the files beside it.
 
+mod files;
+mod load;
+mod prune;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -11,7 +15,16 @@ use crate::weights::{Weights, WeightsIdentity};
 /// smaller ones (shapes, axes, epsilons) stay in the graph, where shape inference sees them.
 pub const WEIGHT_MIN_BYTES: usize = 1024;
 
-/// A model apart from any runtime.
+/// How a bundle is put together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BundleOptions {
+    /// The ONNX file to use, by its path inside the bundle (`onnx/model_quantized.onnx`). `None`:
+    /// a checkpoint that can be converted, else `model.onnx`, else `onnx/model.onnx`.
+    pub onnx_file: Option<String>,
+}
+
+/// A model apart from any runtime. Made by [`from_folder`](Self::from_folder),
+/// [`from_files`](Self::from_files) and [`from_bytes`](Self::from_bytes).
 #[derive(Debug, Clone)]
 pub struct ModelBundle {
     /// The ONNX graph. Its large initializers are *not* in it: their names are in `weights`.

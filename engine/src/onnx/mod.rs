@@ -1,6 +1,19 @@
 //! Reading, writing and building ONNX graphs.
 
 pub mod builder;
+mod check;
 pub mod proto;
+pub(crate) mod read;
+mod tensor;
+mod write;
 
 pub use builder::GraphBuilder;
+pub use read::read_model;
+pub use write::{export, write_model};
+
+/// The `metadata_props` key under which a written model carries the hash of its original weights.
+pub const IDENTITY_KEY: &str = "isovec.weights_identity";
+
+/// The `metadata_props` key under which a written model carries the hash of the tensors in it, so
+/// that damage is found when it is read.
+pub const TENSORS_KEY: &str = "isovec.tensors_blake3";

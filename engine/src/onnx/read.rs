@@ -1,0 +1,330 @@
+//! Reading ONNX files. The file is foreign data: it is decoded, every tensor in it is brought to
+//! one form and measured against its shape, the graph is checked, and only then are the large
+//! initializers moved out of it, as slices of the file.
+
+use std::collections::{BTreeMap, HashSet};
+use std::path::{Component, Path};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use prost::Message;
+
+use super::check::{check, default_domain};
+use super::proto::{AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto};
+use super::tensor::{data_type, normalise};
+use super::{IDENTITY_KEY, TENSORS_KEY};
+use crate::bundle::WEIGHT_MIN_BYTES;
+use crate::error::{EngineError, Result};
+use crate::sniff;
+use crate::tensor::DType;
+use crate::weights::{BytesWeights, IdentityHasher, WeightInfo, Weights, WeightsIdentity};
+
+/// What a lookup of external data came to.
+#[derive(Debug)]
+pub(crate) enum External {
+    /// The file.
+    Found(Bytes),
+    /// The bundle has no such file.
+    Missing,
+    /// The place is not in the bundle.
+    Outside,
+}
+
+/// Looks up external data by the location that a tensor gives, relative to the model's file.
+pub(crate) type Resolve<'a> = &'a dyn Fn(&str) -> Result<External>;
+
+/// A model as it was read.
+#[derive(Debug)]
+pub(crate) struct ReadModel {
+    pub(crate) graph: ModelProto,
+    pub(crate) weights: Weights,
+    pub(crate) identity: WeightsIdentity,
+}
+
+/// Reads an ONNX file: the graph without its large initializers, and those apart.
+///
+/// `resolve` gives the contents of a file that holds external data, by its path relative to the
+/// model's file. It is asked only for paths that stay below the model's folder.
+///
+/// # Errors
+/// [`EngineError::InvalidModel`] for anything that is not an intact ONNX model,
+/// [`EngineError::OutsideBundle`] and [`EngineError::MissingFile`] for external data that is not
+/// at hand.
+pub fn read_model(
+    origin: &str,
+    file: Bytes,
+    resolve: &dyn Fn(&str) -> Option<Bytes>,
+) -> Result<(ModelProto, Weights)> {
+    let resolve = |location: &str| Ok(resolve(location).map_or(External::Missing, External::Found));
+    let model = read(origin, file, &resolve)?;
+    Ok((model.graph, model.weights))
+}
+
+/// As [`read_model`], with the identity, and with lookups that can fail.
+pub(crate) fn read(origin: &str, file: Bytes, resolve: Resolve<'_>) -> Result<ReadModel> {
+    let invalid = |detail: String| EngineError::invalid_model(origin, detail);
+    let kind = sniff::foreign(&file);
+    let mut model = ModelProto::decode(file).map_err(|error| match kind {
+        Some(kind) => invalid(kind.to_owned()),
+        None => invalid(format!("it is cut short, damaged or not ONNX: {error}")),
+    })?;
+    check(&model).map_err(|detail| invalid(kind.map_or(detail, str::to_owned)))?;
+
+    let inside = |location: &str| match inside(location) {
+        Some(path) => resolve(&path),
+        None => Ok(External::Outside),
+    };
+    let mut tensors = Tensors {
+        origin,
+        resolve: &inside,
+    };
+    for function in &mut model.functions {
+        tensors.nodes(&mut function.node)?;
+    }
+    let Some(graph) = model.graph.as_mut() else {
+        return Err(invalid("it holds no graph".into()));
+    };
+    tensors.graph(graph)?;
+
+    drop_default_inputs(graph);
+    promote_constants(graph);
+    let hash = hash_initializers(graph);
+    let weights = move_out(graph)?;
+    let identity = identity(&model, hash).map_err(invalid)?;
+    Ok(ReadModel {
+        graph: model,
+        weights: Arc::new(weights),
+        identity,
+    })
+}
+
+/// The location as a path of plain names with `/` between them, if it stays below its folder.
+pub(crate) fn inside(location: &str) -> Option<String> {
+    let mut names = Vec::new();
+    for component in Path::new(location).components() {
+        match component {
+            Component::Normal(name) => names.push(name.to_str()?),
+            Component::CurDir => {}
+            Component::Prefix(_) | Component::RootDir | Component::ParentDir => return None,
+        }
+    }
+    (!names.is_empty()).then(|| names.join("/"))
+}
+
+/// Brings every tensor of a model to its one form, wherever it is: nothing that is handed to an
+/// engine may still point at a file.
+struct Tensors<'a> {
+    origin: &'a str,
+    resolve: Resolve<'a>,
+}
+
+impl Tensors<'_> {
+    fn graph(&mut self, graph: &mut GraphProto) -> Result<()> {
+        for tensor in &mut graph.initializer {
+            self.tensor(tensor, "")?;
+        }
+        for sparse in &mut graph.sparse_initializer {
+            for tensor in sparse.values.iter_mut().chain(&mut sparse.indices) {
+                self.tensor(tensor, "")?;
+            }
+        }
+        self.nodes(&mut graph.node)
+    }
+
+    fn nodes(&mut self, nodes: &mut [NodeProto]) -> Result<()> {
+        for node in nodes {
+            let place = node.output.first().map_or("", String::as_str);
+            for attribute in &mut node.attribute {
+                self.attribute(attribute, place)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn attribute(&mut self, attribute: &mut AttributeProto, place: &str) -> Result<()> {
+        for tensor in attribute.t.iter_mut().chain(&mut attribute.tensors) {
+            self.tensor(tensor, place)?;
+        }
+        let sparse = attribute.sparse_tensor.iter_mut();
+        for sparse in sparse.chain(&mut attribute.sparse_tensors) {
+            for tensor in sparse.values.iter_mut().chain(&mut sparse.indices) {
+                self.tensor(tensor, place)?;
+            }
+        }
+        for graph in attribute.g.iter_mut().chain(&mut attribute.graphs) {
+            self.graph(graph)?;
+        }
+        Ok(())
+    }
+
+    /// `place` names a tensor that has no name of its own.
+    fn tensor(&mut self, tensor: &mut TensorProto, place: &str) -> Result<()> {
+        let name = if tensor.name.is_empty() {
+            place.to_owned()
+        } else {
+            tensor.name.clone()
+        };
+        normalise(tensor, &name, self.origin, self.resolve)?;
+        if tensor.raw_data.len() < WEIGHT_MIN_BYTES {
+            // A slice would keep the whole file in memory for as long as the graph lives.
+            tensor.raw_data = Bytes::copy_from_slice(&tensor.raw_data);
+        }
+        Ok(())
+    }
+}
+
+/// An initializer that is also an input is that input's default (IR version 3); nobody feeds it.
+fn drop_default_inputs(graph: &mut GraphProto) {
+    let initializers: HashSet<&str> = graph
+        .initializer
+        .iter()
+        .map(|tensor| tensor.name.as_str())
+        .collect();
+    graph
+        .input
+        .retain(|input| !initializers.contains(input.name.as_str()));
+}
+
+/// Some exporters write weights as `Constant` nodes; the large ones become initializers.
+fn promote_constants(graph: &mut GraphProto) {
+    let outputs: HashSet<&str> = graph.output.iter().map(|value| value.name.as_str()).collect();
+    let mut promoted = Vec::new();
+    graph.node.retain_mut(|node| {
+        let [output] = node.output.as_slice() else {
+            return true;
+        };
+        let constant = node.op_type == "Constant" && default_domain(&node.domain).is_empty();
+        if !constant || outputs.contains(output.as_str()) {
+            return true;
+        }
+        let [attribute] = node.attribute.as_mut_slice() else {
+            return true;
+        };
+        match &mut attribute.t {
+            Some(tensor) if attribute.name == "value" && carried(tensor).is_some() => {
+                let mut tensor = std::mem::take(tensor);
+                tensor.name.clone_from(output);
+                promoted.push(tensor);
+                false
+            }
+            _ => true,
+        }
+    });
+    graph.initializer.append(&mut promoted);
+}
+
+/// The type of a tensor that is large enough to be a weight, if engines carry it.
+fn carried(tensor: &TensorProto) -> Option<DType> {
+    if tensor.raw_data.len() < WEIGHT_MIN_BYTES {
+        return None;
+    }
+    DType::try_from(data_type(tensor)?).ok()
+}
+
+/// The hash of all initializers, in name order.
+fn hash_initializers(graph: &GraphProto) -> WeightsIdentity {
+    let by_name: BTreeMap<&str, &TensorProto> = graph
+        .initializer
+        .iter()
+        .map(|tensor| (tensor.name.as_str(), tensor))
+        .collect();
+    let mut hasher = IdentityHasher::new();
+    for (_, tensor) in by_name {
+        hash_tensor(&mut hasher, tensor);
+    }
+    hasher.finish()
+}
+
+/// Adds a tensor in its one form to a hash.
+pub(super) fn hash_tensor(hasher: &mut IdentityHasher, tensor: &TensorProto) {
+    // Extents are not negative in a tensor that has been brought to its one form.
+    let shape = tensor.dims.iter().map(|&extent| extent as u64);
+    let data_type = data_type(tensor).unwrap_or(DataType::Undefined);
+    if data_type != DataType::String {
+        hasher.tensor(&tensor.name, source_name(data_type), shape, &tensor.raw_data);
+        return;
+    }
+    let mut texts = Vec::new();
+    for text in &tensor.string_data {
+        texts.extend_from_slice(&(text.len() as u64).to_le_bytes());
+        texts.extend_from_slice(text);
+    }
+    hasher.tensor(&tensor.name, source_name(data_type), shape, &texts);
+}
+
+/// The name that safetensors gives an element type, so that one tensor has one name in hashes.
+pub(super) fn source_name(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::Undefined => "UNDEFINED",
+        DataType::Float => "F32",
+        DataType::Uint8 => "U8",
+        DataType::Int8 => "I8",
+        DataType::Uint16 => "U16",
+        DataType::Int16 => "I16",
+        DataType::Int32 => "I32",
+        DataType::Int64 => "I64",
+        DataType::String => "STRING",
+        DataType::Bool => "BOOL",
+        DataType::Float16 => "F16",
+        DataType::Double => "F64",
+        DataType::Uint32 => "U32",
+        DataType::Uint64 => "U64",
+        DataType::Complex64 => "C64",
+        DataType::Complex128 => "C128",
+        DataType::Bfloat16 => "BF16",
+        DataType::Float8e4m3fn => "F8_E4M3",
+        DataType::Float8e4m3fnuz => "F8_E4M3FNUZ",
+        DataType::Float8e5m2 => "F8_E5M2",
+        DataType::Float8e5m2fnuz => "F8_E5M2FNUZ",
+        DataType::Uint4 => "U4",
+        DataType::Int4 => "I4",
+        DataType::Float4e2m1 => "F4",
+    }
+}
+
+/// Moves the large initializers out of the graph. One that is an output of the graph stays: a
+/// runtime that is handed weights apart looks for them where nodes read.
+fn move_out(graph: &mut GraphProto) -> Result<BytesWeights> {
+    let outputs: HashSet<&str> = graph.output.iter().map(|value| value.name.as_str()).collect();
+    let mut weights = BytesWeights::new();
+    let mut kept = Vec::new();
+    for tensor in std::mem::take(&mut graph.initializer) {
+        match carried(&tensor) {
+            Some(dtype) if !outputs.contains(tensor.name.as_str()) => {
+                let shape = tensor.dims.iter().map(|&extent| extent as usize).collect();
+                let info = WeightInfo {
+                    name: tensor.name,
+                    dtype,
+                    shape,
+                };
+                weights.push(info, tensor.raw_data)?;
+            }
+            _ => kept.push(tensor),
+        }
+    }
+    graph.initializer = kept;
+    Ok(weights)
+}
+
+/// The identity that the file carries, if it is one of ours and intact, else its own hash.
+fn identity(model: &ModelProto, hash: WeightsIdentity) -> Result<WeightsIdentity, String> {
+    let entry = |key: &str| {
+        let mut entries = model.metadata_props.iter().filter(|entry| entry.key == key);
+        entries.next().map(|entry| entry.value.as_str())
+    };
+    let Some(carried) = entry(IDENTITY_KEY) else {
+        return Ok(hash);
+    };
+    if carried.len() != 64 || !carried.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Err(format!("its metadata {IDENTITY_KEY} is not a BLAKE3 hash"));
+    }
+    match entry(TENSORS_KEY) {
+        Some(written) if written != hash.0 => Err(format!(
+            "its tensors are not those that were written (hash {}, written {written}): it is \
+             damaged, or another program changed it. To load it as a model of its own, remove \
+             its metadata {IDENTITY_KEY}",
+            hash.0
+        )),
+        _ => Ok(WeightsIdentity(carried.to_ascii_lowercase())),
+    }
+}

@@ -1,0 +1,358 @@
+//! Writing a bundle as an ONNX file, one weight at a time: memory holds the graph and the weight
+//! at hand. The same bundle gives the same bytes on every run.
+//!
+//! The file is written by the piece, because its largest piece, the graph, contains the weights:
+//! the model's own fields, the graph's fields, its initializers in name order, and last the
+//! metadata, which carries a hash of what was written. Protobuf readers take fields in any order
+//! (<https://protobuf.dev/programming-guides/encoding/#order>).
+
+use std::fs::{self, File};
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use prost::Message;
+use prost::encoding::{WireType, encode_key, encode_varint, encoded_len_varint, key_len};
+
+use super::proto::{
+    DATA_LOCATION_EXTERNAL, DataType, GraphProto, ModelProto, StringStringEntryProto, TensorProto,
+};
+use super::read::{hash_tensor, source_name};
+use super::{IDENTITY_KEY, TENSORS_KEY};
+use crate::bundle::ModelBundle;
+use crate::error::{EngineError, Result};
+use crate::weights::IdentityHasher;
+
+/// Protobuf's limit for a message; larger models keep their weights in a second file.
+const MAX_FILE_BYTES: u64 = i32::MAX as u64;
+
+/// Weights begin at multiples of this in a second file, so that a runtime may map them.
+const DATA_ALIGNMENT: u64 = 4096;
+
+// Field numbers of the pieces that are not written through their Rust types.
+const MODEL_GRAPH: u32 = 7;
+const GRAPH_INITIALIZER: u32 = 5;
+const TENSOR_RAW_DATA: u32 = 9;
+
+/// Writes a bundle as one self-contained ONNX file in memory.
+///
+/// # Errors
+/// [`EngineError::UnsupportedModel`] past the 2 GiB that the format allows one file (see
+/// [`export`]); [`EngineError::Weight`] when a weight cannot be read.
+pub async fn write_model(bundle: &ModelBundle) -> Result<Vec<u8>> {
+    let plan = Plan::new(bundle)?;
+    let file_bytes = plan.file_bytes();
+    if file_bytes > MAX_FILE_BYTES {
+        return Err(EngineError::UnsupportedModel {
+            origin: bundle.origin.clone(),
+            reason: format!(
+                "it takes {file_bytes} bytes, and one ONNX file holds at most {MAX_FILE_BYTES}"
+            ),
+            hint: "Export it to a path, where its weights become a second file".into(),
+        });
+    }
+    let mut memory = Sink {
+        path: PathBuf::from("memory"),
+        to: Vec::with_capacity(file_bytes as usize),
+    };
+    plan.write(&mut memory, None).await?;
+    Ok(memory.to)
+}
+
+/// Writes a bundle to an ONNX file at `path`, and past 2 GiB its weights to a second file beside
+/// it, named like the first with `.data` behind. Returns the files.
+///
+/// Each file takes its name when it is complete: a full disk leaves what was there before.
+///
+/// # Errors
+/// [`EngineError::Io`], naming the file; [`EngineError::Weight`] when a weight cannot be read.
+pub async fn export(bundle: &ModelBundle, path: &Path) -> Result<Vec<PathBuf>> {
+    export_with_limit(bundle, path, MAX_FILE_BYTES).await
+}
+
+async fn export_with_limit(
+    bundle: &ModelBundle,
+    path: &Path,
+    max_file_bytes: u64,
+) -> Result<Vec<PathBuf>> {
+    let mut plan = Plan::new(bundle)?;
+    let mut model = Part::create(path.to_owned())?;
+    if plan.file_bytes() <= max_file_bytes {
+        plan.write(&mut model.sink, None).await?;
+        return Ok(vec![model.finish()?]);
+    }
+    let name = path.file_name().and_then(|name| name.to_str());
+    let name = name.ok_or_else(|| {
+        EngineError::io(path, io::Error::other("the file needs a name in UTF-8"))
+    })?;
+    let location = format!("{name}.data");
+    let mut data = Part::create(path.with_file_name(&location))?;
+    plan.move_weights_to(&location);
+    plan.write(&mut model.sink, Some(&mut data.sink)).await?;
+    // The data first: a model without its data is worse than data without its model.
+    let data = data.finish()?;
+    Ok(vec![model.finish()?, data])
+}
+
+/// What is going to be written.
+struct Plan<'b> {
+    bundle: &'b ModelBundle,
+    /// The model without graph and metadata.
+    head: ModelProto,
+    /// The graph without initializers.
+    graph: GraphProto,
+    /// Name order.
+    initializers: Vec<Initializer>,
+    metadata: Vec<StringStringEntryProto>,
+}
+
+/// One initializer to be written.
+struct Initializer {
+    /// Complete for a tensor of the graph; for a weight all but its bytes.
+    tensor: TensorProto,
+    weight: Option<Weight>,
+}
+
+/// Where an initializer's bytes come from and go to.
+struct Weight {
+    index: usize,
+    bytes: u64,
+    /// Its place in the second file.
+    offset: Option<u64>,
+}
+
+impl<'b> Plan<'b> {
+    fn new(bundle: &'b ModelBundle) -> Result<Self> {
+        let mut head = bundle.graph.clone();
+        let mut graph = head.graph.take().ok_or_else(|| {
+            EngineError::invalid_model(bundle.origin.clone(), "it holds no graph")
+        })?;
+        let mut metadata = std::mem::take(&mut head.metadata_props);
+        metadata.retain(|entry| entry.key != IDENTITY_KEY && entry.key != TENSORS_KEY);
+
+        let inline = std::mem::take(&mut graph.initializer).into_iter();
+        let mut initializers: Vec<Initializer> = inline
+            .map(|tensor| Initializer {
+                tensor,
+                weight: None,
+            })
+            .collect();
+        for (index, info) in bundle.weights.weights().iter().enumerate() {
+            initializers.push(Initializer {
+                tensor: TensorProto {
+                    name: info.name.clone(),
+                    data_type: DataType::from(info.dtype) as i32,
+                    dims: info.shape.iter().map(|&extent| extent as i64).collect(),
+                    ..TensorProto::default()
+                },
+                weight: Some(Weight {
+                    index,
+                    bytes: info.byte_len() as u64,
+                    offset: None,
+                }),
+            });
+        }
+        initializers.sort_by(|a, b| a.tensor.name.cmp(&b.tensor.name));
+        let double = initializers
+            .windows(2)
+            .find(|pair| pair[0].tensor.name == pair[1].tensor.name);
+        if let Some(double) = double {
+            return Err(EngineError::Weight {
+                name: double[0].tensor.name.clone(),
+                detail: "is in the bundle twice".into(),
+            });
+        }
+        Ok(Self {
+            bundle,
+            head,
+            graph,
+            initializers,
+            metadata,
+        })
+    }
+
+    /// Gives every weight a place in a second file.
+    fn move_weights_to(&mut self, location: &str) {
+        let mut end = 0u64;
+        for Initializer { tensor, weight } in &mut self.initializers {
+            let Some(weight) = weight else { continue };
+            let offset = end.next_multiple_of(DATA_ALIGNMENT);
+            end = offset + weight.bytes;
+            weight.offset = Some(offset);
+            let entry = |key: &str, value: String| StringStringEntryProto {
+                key: key.into(),
+                value,
+            };
+            tensor.data_location = DATA_LOCATION_EXTERNAL;
+            tensor.external_data = vec![
+                entry("location", location.to_owned()),
+                entry("offset", offset.to_string()),
+                entry("length", weight.bytes.to_string()),
+            ];
+        }
+    }
+
+    /// Bytes of the graph, weights included unless they have a place in a second file.
+    fn graph_bytes(&self) -> u64 {
+        let initializers = self.initializers.iter().map(Initializer::bytes);
+        let framed = initializers.map(|bytes| framed(GRAPH_INITIALIZER, bytes));
+        self.graph.encoded_len() as u64 + framed.sum::<u64>()
+    }
+
+    /// Bytes of the model's file; the hash in its metadata has always the same length.
+    fn file_bytes(&self) -> u64 {
+        let tail = self.tail(String::from_utf8_lossy(&[b'0'; 64]).into_owned());
+        let graph = framed(MODEL_GRAPH, self.graph_bytes());
+        self.head.encoded_len() as u64 + graph + tail.encoded_len() as u64
+    }
+
+    /// The metadata, as a model that has nothing else: protobuf joins the two.
+    fn tail(&self, hash: String) -> ModelProto {
+        let mut metadata_props = self.metadata.clone();
+        let own = [
+            (IDENTITY_KEY, self.bundle.identity.0.clone()),
+            (TENSORS_KEY, hash),
+        ];
+        metadata_props.extend(own.map(|(key, value)| StringStringEntryProto {
+            key: key.into(),
+            value,
+        }));
+        ModelProto {
+            metadata_props,
+            ..ModelProto::default()
+        }
+    }
+
+    async fn write<W: Write>(&self, file: &mut Sink<W>, mut data: Option<&mut Sink<W>>) -> Result<()>
+    where
+        Sink<W>: crate::maybe_send::MaybeSend,
+    {
+        file.put(&self.head.encode_to_vec())?;
+        file.frame(MODEL_GRAPH, self.graph_bytes())?;
+        file.put(&self.graph.encode_to_vec())?;
+        let mut hasher = IdentityHasher::new();
+        let mut data_end = 0u64;
+        for initializer in &self.initializers {
+            let Initializer { tensor, weight } = initializer;
+            file.frame(GRAPH_INITIALIZER, initializer.bytes())?;
+            file.put(&tensor.encode_to_vec())?;
+            let Some(weight) = weight else {
+                hash_tensor(&mut hasher, tensor);
+                continue;
+            };
+            let bytes = self.read(weight, &tensor.name).await?;
+            let shape = tensor.dims.iter().map(|&extent| extent as u64);
+            let data_type = DataType::try_from(tensor.data_type).unwrap_or(DataType::Undefined);
+            hasher.tensor(&tensor.name, source_name(data_type), shape, &bytes);
+            match (weight.offset, data.as_deref_mut()) {
+                (Some(offset), Some(data)) => {
+                    // Less than the alignment, so it fits on every target.
+                    data.put(&vec![0; (offset - data_end) as usize])?;
+                    data.put(&bytes)?;
+                    data_end = offset + weight.bytes;
+                }
+                _ => {
+                    file.frame(TENSOR_RAW_DATA, weight.bytes)?;
+                    file.put(&bytes)?;
+                }
+            }
+        }
+        file.put(&self.tail(hasher.finish().0).encode_to_vec())
+    }
+
+    async fn read(&self, weight: &Weight, name: &str) -> Result<Bytes> {
+        let bytes = self.bundle.weights.read(weight.index).await?;
+        if bytes.len() as u64 == weight.bytes {
+            return Ok(bytes);
+        }
+        Err(EngineError::Weight {
+            name: name.to_owned(),
+            detail: format!("gave {} bytes instead of {}", bytes.len(), weight.bytes),
+        })
+    }
+}
+
+impl Initializer {
+    /// Bytes it takes in the model's file, its frame not counted.
+    fn bytes(&self) -> u64 {
+        let raw = match &self.weight {
+            Some(Weight {
+                bytes,
+                offset: None,
+                ..
+            }) => framed(TENSOR_RAW_DATA, *bytes),
+            _ => 0,
+        };
+        self.tensor.encoded_len() as u64 + raw
+    }
+}
+
+/// Bytes of a length-delimited field with its key and length.
+fn framed(tag: u32, bytes: u64) -> u64 {
+    (key_len(tag) + encoded_len_varint(bytes)) as u64 + bytes
+}
+
+/// A destination with a name for messages.
+struct Sink<W> {
+    path: PathBuf,
+    to: W,
+}
+
+impl<W: Write> Sink<W> {
+    fn put(&mut self, bytes: &[u8]) -> Result<()> {
+        self.to
+            .write_all(bytes)
+            .map_err(|error| EngineError::io(&self.path, error))
+    }
+
+    /// The key and length in front of a length-delimited field.
+    fn frame(&mut self, tag: u32, bytes: u64) -> Result<()> {
+        let mut frame = Vec::new();
+        encode_key(tag, WireType::LengthDelimited, &mut frame);
+        encode_varint(bytes, &mut frame);
+        self.put(&frame)
+    }
+}
+
+/// A file that takes its name when it is complete, and vanishes when it is not.
+struct Part {
+    path: PathBuf,
+    sink: Sink<BufWriter<File>>,
+    finished: bool,
+}
+
+impl Part {
+    fn create(path: PathBuf) -> Result<Self> {
+        let mut part = path.clone().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let file = File::create(&part).map_err(|error| EngineError::io(&part, error))?;
+        Ok(Self {
+            path,
+            sink: Sink {
+                path: part,
+                to: BufWriter::with_capacity(1 << 18, file),
+            },
+            finished: false,
+        })
+    }
+
+    fn finish(mut self) -> Result<PathBuf> {
+        let to = &mut self.sink.to;
+        to.flush()
+            .and_then(|()| to.get_ref().sync_all())
+            .and_then(|()| fs::rename(&self.sink.path, &self.path))
+            .map_err(|error| EngineError::io(&self.path, error))?;
+        self.finished = true;
+        Ok(self.path.clone())
+    }
+}
+
+impl Drop for Part {
+    fn drop(&mut self) {
+        if !self.finished {
+            // Best effort: the error that brought us here is the one to report.
+            let _ = fs::remove_file(&self.sink.path);
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! Reading safetensors files: named tensors as slices of the files, nothing copied.
+//!
+//! Format: an 8-byte little-endian header length, a JSON header, then the tensors' bytes
+//! (<https://github.com/huggingface/safetensors#format>). The header is foreign data, so
+//! everything it says is checked against the file before any of it is used: tensors must lie
+//! inside the file, must not overlap, must leave no byte unaccounted for, and must be as long as
+//! their type and shape say. Messages name the tensor at fault, which is why this is not the
+//! `safetensors` crate's reader: that one also lets a name that occurs twice pass, and adds
+//! offsets near 2^64 without a check.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use bytes::Bytes;
+use serde::Deserialize;
+use serde::de::{Error as _, MapAccess, Visitor};
+
+use crate::error::{EngineError, Result};
+use crate::weights::{IdentityHasher, WeightsIdentity};
+
+/// Bytes of the length field in front of the header.
+const LENGTH_BYTES: usize = 8;
+
+/// The longest header that is read, the limit of the reference implementation.
+const MAX_HEADER_BYTES: usize = 100_000_000;
+
+/// The header's entry that is not a tensor.
+const METADATA: &str = "__metadata__";
+
+/// The element types of published checkpoints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum SourceDType {
+    F64,
+    F32,
+    F16,
+    BF16,
+    I64,
+    I32,
+    I16,
+    I8,
+    U8,
+    Bool,
+}
+
+impl SourceDType {
+    /// Bytes an element takes.
+    pub const fn size(self) -> usize {
+        match self {
+            Self::F64 | Self::I64 => 8,
+            Self::F32 | Self::I32 => 4,
+            Self::F16 | Self::BF16 | Self::I16 => 2,
+            Self::I8 | Self::U8 | Self::Bool => 1,
+        }
+    }
+
+    /// The type's name in a safetensors header.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::F64 => "F64",
+            Self::F32 => "F32",
+            Self::F16 => "F16",
+            Self::BF16 => "BF16",
+            Self::I64 => "I64",
+            Self::I32 => "I32",
+            Self::I16 => "I16",
+            Self::I8 => "I8",
+            Self::U8 => "U8",
+            Self::Bool => "BOOL",
+        }
+    }
+
+    fn from_name(name: &str) -> Option<Self> {
+        [
+            Self::F64,
+            Self::F32,
+            Self::F16,
+            Self::BF16,
+            Self::I64,
+            Self::I32,
+            Self::I16,
+            Self::I8,
+            Self::U8,
+            Self::Bool,
+        ]
+        .into_iter()
+        .find(|dtype| dtype.name() == name)
+    }
+}
+
+impl fmt::Display for SourceDType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// One tensor of a checkpoint.
+#[derive(Debug, Clone)]
+pub struct SourceTensor {
+    /// The element type as stored.
+    pub dtype: SourceDType,
+    /// The extents, outermost first.
+    pub shape: Vec<usize>,
+    /// Little-endian elements, row-major; a slice of the file, so its alignment is not promised.
+    pub data: Bytes,
+}
+
+/// All tensors of a checkpoint, whether it is one file or several shards.
+#[derive(Debug, Clone)]
+pub struct TensorSet {
+    origin: String,
+    tensors: BTreeMap<String, SourceTensor>,
+}
+
+impl TensorSet {
+    /// Reads one file, or all shards of one checkpoint, given as (file name, contents).
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidModel`], naming the file and the tensor, when a header is not what
+    /// the format asks for, when offsets overlap, leave holes or point outside the file, or when
+    /// a name occurs twice; [`EngineError::UnsupportedModel`] for an element type not listed in
+    /// [`SourceDType`].
+    pub fn from_files(origin: &str, files: Vec<(String, Bytes)>) -> Result<Self> {
+        let mut tensors = BTreeMap::new();
+        let mut homes: BTreeMap<String, String> = BTreeMap::new();
+        for (file, data) in files {
+            let place = format!("{origin}/{file}");
+            for (name, tensor) in read_file(&place, &data)? {
+                if let Some(other) = homes.insert(name.clone(), file.clone()) {
+                    return Err(EngineError::invalid_model(
+                        place,
+                        format!("tensor {name} is also in {other}"),
+                    ));
+                }
+                tensors.insert(name, tensor);
+            }
+        }
+        Ok(Self {
+            origin: origin.to_owned(),
+            tensors,
+        })
+    }
+
+    /// The tensor of that name.
+    pub fn get(&self, name: &str) -> Option<&SourceTensor> {
+        self.tensors.get(name)
+    }
+
+    /// All names, sorted.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.tensors.keys().map(String::as_str)
+    }
+
+    /// Where the tensors came from, for messages.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// The hash that identifies these weights; the same however they are cut into shards. Reads
+    /// every byte.
+    pub fn identity(&self) -> WeightsIdentity {
+        let mut hasher = IdentityHasher::new();
+        for (name, tensor) in &self.tensors {
+            let shape = tensor.shape.iter().map(|&extent| extent as u64);
+            hasher.tensor(name, tensor.dtype.name(), shape, &tensor.data);
+        }
+        hasher.finish()
+    }
+}
+
+/// The header's entries in file order, doubles included, so that a double can be refused.
+struct Header(Vec<(String, Entry)>);
+
+/// What a header says of one tensor.
+#[derive(Deserialize)]
+struct Entry {
+    dtype: String,
+    shape: Vec<u64>,
+    data_offsets: (u64, u64),
+}
+
+impl<'de> Deserialize<'de> for Header {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+        impl<'de> Visitor<'de> for Entries {
+            type Value = Header;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object with one entry a tensor")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(name) = map.next_key::<String>()? {
+                    if name == METADATA {
+                        map.next_value::<serde::de::IgnoredAny>()?;
+                        continue;
+                    }
+                    let entry = map
+                        .next_value::<Entry>()
+                        .map_err(|error| A::Error::custom(format!("tensor {name}: {error}")))?;
+                    entries.push((name, entry));
+                }
+                Ok(Header(entries))
+            }
+        }
+        deserializer.deserialize_map(Entries)
+    }
+}
+
+/// Reads one file's tensors; `place` names it in messages.
+fn read_file(place: &str, file: &Bytes) -> Result<Vec<(String, SourceTensor)>> {
+    let invalid = |detail: String| EngineError::invalid_model(place, detail);
+    let Some(length) = file.first_chunk::<LENGTH_BYTES>() else {
+        return Err(invalid(format!(
+            "a safetensors file starts with 8 bytes of header length; this one has {} in all",
+            file.len()
+        )));
+    };
+    let length = u64::from_le_bytes(*length);
+    let rest = file.len() - LENGTH_BYTES;
+    let header_bytes = usize::try_from(length)
+        .ok()
+        .filter(|&bytes| bytes <= rest && bytes <= MAX_HEADER_BYTES)
+        .ok_or_else(|| {
+            invalid(format!(
+                "it claims a header of {length} bytes, but {rest} follow (the limit is \
+                 {MAX_HEADER_BYTES}); it is cut short or not safetensors"
+            ))
+        })?;
+    let data = file.slice(LENGTH_BYTES + header_bytes..);
+    let header = &file[LENGTH_BYTES..LENGTH_BYTES + header_bytes];
+    let Header(mut entries) = serde_json::from_slice(header)
+        .map_err(|error| invalid(format!("its header is not what safetensors asks: {error}")))?;
+
+    // In the order of their places, so that an overlap or a hole shows between neighbours. The
+    // name makes the order, and with it the message, the same on every run.
+    entries.sort_by(|(a, one), (b, other)| (one.data_offsets, a).cmp(&(other.data_offsets, b)));
+    let mut end = 0u64;
+    let mut previous = "the header".to_owned();
+    let mut tensors = Vec::with_capacity(entries.len());
+    for (name, entry) in entries {
+        let (from, to) = entry.data_offsets;
+        if from > to || to > data.len() as u64 {
+            return Err(invalid(format!(
+                "tensor {name} lies at bytes {from} to {to} of {}",
+                data.len()
+            )));
+        }
+        if from < end {
+            return Err(invalid(format!(
+                "tensor {name} starts at byte {from} and overlaps {previous}, which ends at {end}"
+            )));
+        }
+        if from > end {
+            return Err(invalid(format!(
+                "no tensor holds bytes {end} to {from}, between {previous} and tensor {name}"
+            )));
+        }
+        let tensor = checked(place, &name, &entry, &data)?;
+        end = to;
+        previous.clone_from(&name);
+        tensors.push((name, tensor));
+    }
+    if end != data.len() as u64 {
+        return Err(invalid(format!(
+            "{} bytes follow the last tensor",
+            data.len() as u64 - end
+        )));
+    }
+    Ok(tensors)
+}
+
+/// The tensor that an entry describes. Its offsets are known to lie in `data`.
+fn checked(place: &str, name: &str, entry: &Entry, data: &Bytes) -> Result<SourceTensor> {
+    let dtype =
+        SourceDType::from_name(&entry.dtype).ok_or_else(|| EngineError::UnsupportedModel {
+            origin: place.to_owned(),
+            reason: format!("tensor {name} has the element type {}", entry.dtype),
+            hint: "Use a checkpoint in F32, F16 or BF16".into(),
+        })?;
+    let (from, to) = entry.data_offsets;
+    let shape: Option<Vec<usize>> = entry
+        .shape
+        .iter()
+        .map(|&extent| usize::try_from(extent).ok())
+        .collect();
+    let size = entry
+        .shape
+        .iter()
+        .try_fold(dtype.size() as u64, |bytes, &extent| {
+            bytes.checked_mul(extent)
+        });
+    match (shape, size) {
+        (Some(shape), Some(size)) if size == to - from => Ok(SourceTensor {
+            dtype,
+            shape,
+            // In range: `to` is at most the length of `data`, which is a `usize`.
+            data: data.slice(from as usize..to as usize),
+        }),
+        (_, size) => Err(EngineError::invalid_model(
+            place,
+            format!(
+                "tensor {name} is {dtype} {:?}, which takes {} bytes, but has {}",
+                entry.shape,
+                size.map_or_else(|| "more than 2^64".into(), |size| size.to_string()),
+                to - from
+            ),
+        )),
+    }
+}

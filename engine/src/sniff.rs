@@ -1,0 +1,31 @@
+//! Naming what a file is when it is not what it should be. Downloads go wrong in few ways, and
+//! saying which one saves the reader a hex dump.
+
+/// What the bytes are, when they begin like something that is mistaken for a model.
+pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
+    let start = bytes.trim_ascii_start();
+    let begins = |prefix: &str| {
+        start
+            .get(..prefix.len())
+            .is_some_and(|head| head.eq_ignore_ascii_case(prefix.as_bytes()))
+    };
+    if bytes.is_empty() {
+        Some("it is empty")
+    } else if begins("version https://git-lfs") {
+        Some("it is a Git LFS pointer, not the file itself; `git lfs pull` fetches that")
+    } else if begins("<!doctype") || begins("<html") || begins("<?xml") {
+        Some("it is a web page, as a failed download leaves behind; download it again")
+    } else if begins("PK\x03\x04") {
+        Some("it is a ZIP archive (PyTorch checkpoints are; isovec reads safetensors and ONNX)")
+    } else if begins("GGUF") {
+        Some("it is a GGUF file; isovec reads safetensors and ONNX")
+    } else if bytes.starts_with(b"\x1f\x8b") {
+        Some("it is a gzip archive; unpack it first")
+    } else if bytes.get(8..9) == Some(b"{") && !bytes.starts_with(b"{") {
+        Some("it looks like a safetensors file")
+    } else if begins("{") || begins("[") {
+        Some("it is a JSON document")
+    } else {
+        None
+    }
+}

@@ -1,0 +1,424 @@
+//! Owning handles over ONNX Runtime's C interface.
+//!
+//! `ort` has safe ones, but its sessions want its `Environment`, of which a process may build
+//! one only, for ever: had isovec built it, another crate on `ort` could not, and the other way
+//! round. ONNX Runtime itself counts references to its environment, so these handles go to it
+//! directly, through the function table that `ort` loads.
+
+use std::ffi::{CStr, CString, c_char, c_void};
+use std::marker::PhantomData;
+use std::mem::MaybeUninit;
+use std::ptr::{self, NonNull};
+
+use bytes::Bytes;
+use isovec_engine::tensor::DType;
+use ort::AsPointer;
+use ort::session::RunOptions;
+use ort::sys::{
+    GraphOptimizationLevel, ONNXTensorElementDataType, OrtAllocatorType, OrtEnv, OrtLoggingLevel,
+    OrtMemType, OrtMemoryInfo, OrtSession, OrtSessionOptions, OrtStatusPtr, OrtValue,
+};
+
+mod lent;
+
+pub(crate) type Result<T> = std::result::Result<T, ort::Error>;
+
+fn check(status: OrtStatusPtr) -> Result<()> {
+    // SAFETY: every caller passes the status that a call of the C interface has just returned,
+    // and passes it once.
+    unsafe { ort::Error::result_from_status(status) }
+}
+
+/// The pointer that a successful call has written.
+fn written<T>(pointer: *mut T) -> Result<NonNull<T>> {
+    NonNull::new(pointer).ok_or_else(|| ort::Error::new("ONNX Runtime returned a null pointer"))
+}
+
+/// A reference to the process's environment: its logger.
+#[derive(Debug)]
+pub(crate) struct Env {
+    env: NonNull<OrtEnv>,
+    cpu: NonNull<OrtMemoryInfo>,
+}
+
+// SAFETY: ONNX Runtime's environment and memory descriptions may be used from any thread; the
+// first is guarded inside, the second never changes.
+unsafe impl Send for Env {}
+// SAFETY: as above.
+unsafe impl Sync for Env {}
+
+impl Env {
+    /// Takes a reference, making the environment when nobody has. The library must be loaded.
+    pub(crate) fn new() -> Result<Self> {
+        let mut cpu = ptr::null_mut();
+        // SAFETY: `cpu` is written on success.
+        check(unsafe {
+            (ort::api().CreateCpuMemoryInfo)(
+                OrtAllocatorType::OrtDeviceAllocator,
+                OrtMemType::OrtMemTypeDefault,
+                &mut cpu,
+            )
+        })?;
+        let cpu = written(cpu)?;
+        let mut env = ptr::null_mut();
+        // SAFETY: the logger is a plain function without state, so it outlives the environment;
+        // the name is copied.
+        let made = check(unsafe {
+            (ort::api().CreateEnvWithCustomLogger)(
+                log,
+                ptr::null_mut(),
+                OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING,
+                c"isovec".as_ptr(),
+                &mut env,
+            )
+        })
+        .and_then(|()| written(env));
+        match made {
+            Ok(env) => {
+                // Vendors' builds report usage on some platforms. A library must not.
+                // SAFETY: the environment is alive.
+                check(unsafe { (ort::api().DisableTelemetryEvents)(env.as_ptr()) })?;
+                Ok(Self { env, cpu })
+            }
+            Err(error) => {
+                // SAFETY: made above and not used since.
+                unsafe { (ort::api().ReleaseMemoryInfo)(cpu.as_ptr()) };
+                Err(error)
+            }
+        }
+    }
+}
+
+impl Drop for Env {
+    fn drop(&mut self) {
+        // SAFETY: both were made by `new` and nothing borrows them any more.
+        unsafe {
+            (ort::api().ReleaseMemoryInfo)(self.cpu.as_ptr());
+            (ort::api().ReleaseEnv)(self.env.as_ptr());
+        }
+    }
+}
+
+/// ONNX Runtime's messages, from warnings up, as `tracing` events.
+extern "system" fn log(
+    _state: *mut c_void,
+    severity: OrtLoggingLevel,
+    _category: *const c_char,
+    _id: *const c_char,
+    location: *const c_char,
+    message: *const c_char,
+) {
+    let text = |pointer: *const c_char| {
+        if pointer.is_null() {
+            return String::new();
+        }
+        // SAFETY: not null, and ONNX Runtime passes strings that end in a zero byte and live
+        // until this function returns.
+        unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+    };
+    // A subscriber that panics must not unwind into C++.
+    let _ = std::panic::catch_unwind(|| {
+        let (location, message) = (text(location), text(message));
+        match severity {
+            OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR | OrtLoggingLevel::ORT_LOGGING_LEVEL_FATAL => {
+                tracing::error!(target: "onnxruntime", location, "{message}");
+            }
+            OrtLoggingLevel::ORT_LOGGING_LEVEL_WARNING => {
+                tracing::warn!(target: "onnxruntime", location, "{message}");
+            }
+            _ => tracing::debug!(target: "onnxruntime", location, "{message}"),
+        }
+    });
+}
+
+/// How a session is to be made.
+#[derive(Debug)]
+pub(crate) struct SessionOptions(NonNull<OrtSessionOptions>);
+
+// SAFETY: options are plain data. All setters but `cancel_load` take `&mut self`, and that one
+// sets an atomic flag, which the interface documents as callable while a session is being made.
+unsafe impl Send for SessionOptions {}
+// SAFETY: as above.
+unsafe impl Sync for SessionOptions {}
+
+impl SessionOptions {
+    /// All graph optimisations, one operator at a time on `threads` threads.
+    pub(crate) fn new(threads: usize) -> Result<Self> {
+        let mut options = ptr::null_mut();
+        // SAFETY: `options` is written on success.
+        check(unsafe { (ort::api().CreateSessionOptions)(&mut options) })?;
+        let options = Self(written(options)?);
+        let threads = i32::try_from(threads).unwrap_or(i32::MAX);
+        // SAFETY: the options are alive for all three calls.
+        check(unsafe { (ort::api().SetIntraOpNumThreads)(options.0.as_ptr(), threads) })?;
+        check(unsafe { (ort::api().SetInterOpNumThreads)(options.0.as_ptr(), 1) })?;
+        check(unsafe {
+            (ort::api().SetSessionGraphOptimizationLevel)(
+                options.0.as_ptr(),
+                GraphOptimizationLevel::ORT_ENABLE_ALL,
+            )
+        })?;
+        Ok(options)
+    }
+
+    /// Gives the session the tensors that its graph declares as external data.
+    pub(crate) fn supply(&mut self, tensors: &[(CString, Value<'static>)]) -> Result<()> {
+        if tensors.is_empty() {
+            return Ok(());
+        }
+        let names: Vec<_> = tensors.iter().map(|(name, _)| name.as_ptr()).collect();
+        let values: Vec<_> = tensors
+            .iter()
+            .map(|(_, value)| value.value.as_ptr().cast_const())
+            .collect();
+        // SAFETY: both arrays have `len` entries; names are copied, values are reference-counted,
+        // and what they point to is owned by them (`Value<'static>`).
+        check(unsafe {
+            (ort::api().AddExternalInitializers)(
+                self.0.as_ptr(),
+                names.as_ptr(),
+                values.as_ptr(),
+                tensors.len(),
+            )
+        })
+    }
+
+    /// Makes a session that is being made with these options, or is about to be, fail soon.
+    pub(crate) fn cancel_load(&self) {
+        // SAFETY: the options are alive. A failure to set a flag would mean the load runs on,
+        // which its caller no longer waits for.
+        let _ = check(unsafe {
+            (ort::api().SessionOptionsSetLoadCancellationFlag)(self.0.as_ptr(), true)
+        });
+    }
+}
+
+impl Drop for SessionOptions {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`; sessions keep their own copy.
+        unsafe { (ort::api().ReleaseSessionOptions)(self.0.as_ptr()) };
+    }
+}
+
+/// A graph that is ready to run.
+#[derive(Debug)]
+pub(crate) struct Session {
+    session: NonNull<OrtSession>,
+    outputs: usize,
+}
+
+// SAFETY: a session has no ties to the thread that made it. `run` takes `&mut self`, so it is
+// never used by two threads at once.
+unsafe impl Send for Session {}
+
+impl Session {
+    /// Parses, optimises and prepares a serialised graph.
+    pub(crate) fn new(env: &Env, graph: &[u8], options: &SessionOptions) -> Result<Self> {
+        let mut session = ptr::null_mut();
+        // SAFETY: the environment and the options are alive, and the bytes are read only during
+        // the call (they are not in ORT's own format, the one that is used in place).
+        check(unsafe {
+            (ort::api().CreateSessionFromArray)(
+                env.env.as_ptr(),
+                graph.as_ptr().cast(),
+                graph.len(),
+                options.0.as_ptr(),
+                &mut session,
+            )
+        })?;
+        let mut session = Self { session: written(session)?, outputs: 0 };
+        // SAFETY: the session is alive; the count is written on success.
+        check(unsafe {
+            (ort::api().SessionGetOutputCount)(session.session.as_ptr(), &mut session.outputs)
+        })?;
+        Ok(session)
+    }
+
+    /// How many outputs the graph has.
+    pub(crate) fn outputs(&self) -> usize {
+        self.outputs
+    }
+
+    /// Runs the graph on these inputs and returns the named outputs. Ends early, with an error,
+    /// once `options` are terminated.
+    pub(crate) fn run(
+        &mut self,
+        inputs: &[(&CStr, Value<'_>)],
+        outputs: &[CString],
+        options: &RunOptions,
+    ) -> Result<Vec<Value<'static>>> {
+        let input_names: Vec<_> = inputs.iter().map(|(name, _)| name.as_ptr()).collect();
+        let input_values: Vec<_> = inputs
+            .iter()
+            .map(|(_, value)| value.value.as_ptr().cast_const())
+            .collect();
+        let output_names: Vec<_> = outputs.iter().map(|name| name.as_ptr()).collect();
+        let mut output_values = vec![ptr::null_mut(); outputs.len()];
+        // SAFETY: every array has the length passed with it, every pointer in them is alive
+        // until the call returns, and ONNX Runtime only reads inputs. Null outputs ask it to
+        // allocate them.
+        let result = check(unsafe {
+            (ort::api().Run)(
+                self.session.as_ptr(),
+                options.ptr(),
+                input_names.as_ptr(),
+                input_values.as_ptr(),
+                inputs.len(),
+                output_names.as_ptr(),
+                outputs.len(),
+                output_values.as_mut_ptr(),
+            )
+        });
+        // Taken over before looking at the result, so that none is lost.
+        let values: Vec<Option<Value<'static>>> = output_values
+            .into_iter()
+            .map(|value| NonNull::new(value).map(Value::owned))
+            .collect();
+        result?;
+        values
+            .into_iter()
+            .map(|value| value.ok_or_else(|| ort::Error::new("ONNX Runtime left an output out")))
+            .collect()
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        // SAFETY: made by `new`, and no run is under way (`run` borrows it).
+        unsafe { (ort::api().ReleaseSession)(self.session.as_ptr()) };
+    }
+}
+
+/// A tensor as ONNX Runtime sees it.
+#[derive(Debug)]
+pub(crate) struct Value<'data> {
+    value: NonNull<OrtValue>,
+    data: PhantomData<&'data [u8]>,
+}
+
+// SAFETY: values are reference-counted with atomics and have no ties to a thread.
+unsafe impl Send for Value<'_> {}
+
+impl<'data> Value<'data> {
+    /// A view of memory that outlives the value; nothing is copied.
+    pub(crate) fn view(
+        env: &Env,
+        dtype: DType,
+        shape: &[usize],
+        bytes: &'data [u8],
+    ) -> Result<Self> {
+        let shape = dims(shape)?;
+        let mut value = ptr::null_mut();
+        // SAFETY: `bytes` outlives the value by its lifetime; ONNX Runtime checks that the length
+        // holds the shape, and writes only to outputs, which views are never used for.
+        check(unsafe {
+            (ort::api().CreateTensorWithDataAsOrtValue)(
+                env.cpu.as_ptr(),
+                bytes.as_ptr().cast_mut().cast(),
+                bytes.len(),
+                shape.as_ptr(),
+                shape.len(),
+                element_type(dtype),
+                &mut value,
+            )
+        })?;
+        Ok(Self { value: written(value)?, data: PhantomData })
+    }
+
+    /// The element type's number, the extents and the bytes. Fails for what is not a tensor.
+    pub(crate) fn read(&self) -> Result<(i32, Vec<usize>, *const u8)> {
+        let api = ort::api();
+        let mut info = ptr::null_mut();
+        // SAFETY: the value is alive; this fails for values that are not tensors.
+        check(unsafe { (api.GetTensorTypeAndShape)(self.value.as_ptr(), &mut info) })?;
+        let info = written(info)?;
+        let mut shape = Vec::new();
+        // Read as a number: a newer library may know types that the Rust enum does not.
+        let mut dtype = MaybeUninit::<i32>::zeroed();
+        // SAFETY: `info` is alive until released below; `shape` has the length that is passed;
+        // `dtype` has the size of the C enum and any number is valid in it.
+        let described = (|| unsafe {
+            check((api.GetTensorElementType)(info.as_ptr(), dtype.as_mut_ptr().cast()))?;
+            let mut rank = 0;
+            check((api.GetDimensionsCount)(info.as_ptr(), &mut rank))?;
+            shape.resize(rank, 0i64);
+            check((api.GetDimensions)(info.as_ptr(), shape.as_mut_ptr(), rank))
+        })();
+        // SAFETY: made above, not used after.
+        unsafe { (api.ReleaseTensorTypeAndShapeInfo)(info.as_ptr()) };
+        described?;
+        let mut data = ptr::null_mut();
+        // SAFETY: the value is a tensor, as the calls above have shown.
+        check(unsafe { (api.GetTensorMutableData)(self.value.as_ptr(), &mut data) })?;
+        let shape = shape
+            .into_iter()
+            .map(|extent| {
+                usize::try_from(extent)
+                    .map_err(|_| ort::Error::new(format!("a tensor has the extent {extent}")))
+            })
+            .collect::<Result<_>>()?;
+        // SAFETY: zeroed, then written.
+        Ok((unsafe { dtype.assume_init() }, shape, data.cast_const().cast()))
+    }
+}
+
+impl Value<'static> {
+    fn owned(value: NonNull<OrtValue>) -> Self {
+        Self { value, data: PhantomData }
+    }
+
+    /// A tensor that keeps `bytes` alive until ONNX Runtime has dropped its last reference,
+    /// which for a weight that it repacks is when the session is ready. Nothing is copied.
+    pub(crate) fn lend(dtype: DType, shape: &[usize], bytes: Bytes) -> Result<Self> {
+        let shape = dims(shape)?;
+        let (data, len) = (bytes.as_ptr(), bytes.len());
+        let lent = lent::lend(bytes);
+        let mut value = ptr::null_mut();
+        // SAFETY: the memory stays where it is until the allocator's `Free` is called with its
+        // address, and the allocator is never dropped. ONNX Runtime only reads initializers.
+        let made = check(unsafe {
+            (ort::api().CreateTensorWithDataAndDeleterAsOrtValue)(
+                lent::allocator()?,
+                data.cast_mut().cast(),
+                len,
+                shape.as_ptr(),
+                shape.len(),
+                element_type(dtype),
+                &mut value,
+            )
+        })
+        .and_then(|()| written(value));
+        let value = made?;
+        lent.keep();
+        Ok(Self::owned(value))
+    }
+}
+
+impl Drop for Value<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by this module, released once.
+        unsafe { (ort::api().ReleaseValue)(self.value.as_ptr()) };
+    }
+}
+
+fn dims(shape: &[usize]) -> Result<Vec<i64>> {
+    shape
+        .iter()
+        .map(|&extent| {
+            i64::try_from(extent)
+                .map_err(|_| ort::Error::new(format!("extent {extent} is past ONNX's limit")))
+        })
+        .collect()
+}
+
+/// ONNX Runtime's name of an element type.
+pub(crate) fn element_type(dtype: DType) -> ONNXTensorElementDataType {
+    match dtype {
+        DType::F32 => ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT,
+        DType::F16 => ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_FLOAT16,
+        DType::I64 => ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT64,
+        DType::I32 => ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT32,
+        DType::U8 => ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_UINT8,
+        DType::I8 => ONNXTensorElementDataType::ONNX_TENSOR_ELEMENT_DATA_TYPE_INT8,
+    }
+}

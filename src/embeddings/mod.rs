@@ -1,0 +1,379 @@
+//! A set of vectors that knows what made it.
+
+mod file;
+
+use isovec_engine::fingerprint::{Fingerprint, Precision};
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::similarity::{Hit, Similarity, top_k};
+
+/// Vectors `[n, dim]` in one contiguous, row-major block, in the order of their texts, with the
+/// fingerprint of what made them.
+///
+/// Every value is finite. Serialised with serde, a set is `{dim, values, token_counts, truncated,
+/// labels, fingerprint, similarity, prompt, model}` with the values in one flat list; to keep a
+/// set on disk or send it to a browser, [`save`](Self::save) and [`to_bytes`](Self::to_bytes)
+/// write a compact file instead.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parts")]
+pub struct Embeddings {
+    dim: usize,
+    values: Vec<f32>,
+    token_counts: Vec<u32>,
+    truncated: Vec<bool>,
+    labels: Option<Vec<String>>,
+    fingerprint: Fingerprint,
+    similarity: Similarity,
+    prompt: Option<String>,
+    model: String,
+}
+
+/// The fields of [`Embeddings`] before they are checked against each other.
+#[derive(Deserialize)]
+pub(crate) struct Parts {
+    pub(crate) dim: usize,
+    pub(crate) values: Vec<f32>,
+    #[serde(default)]
+    pub(crate) token_counts: Vec<u32>,
+    #[serde(default)]
+    pub(crate) truncated: Vec<bool>,
+    #[serde(default)]
+    pub(crate) labels: Option<Vec<String>>,
+    pub(crate) fingerprint: Fingerprint,
+    #[serde(default)]
+    pub(crate) similarity: Similarity,
+    #[serde(default)]
+    pub(crate) prompt: Option<String>,
+    #[serde(default)]
+    pub(crate) model: String,
+}
+
+/// Two sets that may be compared though they were computed in different numeric classes: their
+/// scores are near, but not at, what one class would give.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PrecisionDifference {
+    /// The class of this set.
+    pub here: Precision,
+    /// The class of the other.
+    pub there: Precision,
+}
+
+impl Embeddings {
+    /// A set from vectors in one row-major block, and the fingerprint of what made them.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmbeddings`] when `dim` is 0, the block is not a whole number of rows, or
+    /// a value is not finite.
+    pub fn new(dim: usize, values: Vec<f32>, fingerprint: Fingerprint) -> Result<Self> {
+        Self::from_parts(
+            "this block of values",
+            Parts {
+                dim,
+                values,
+                token_counts: Vec::new(),
+                truncated: Vec::new(),
+                labels: None,
+                fingerprint,
+                similarity: Similarity::default(),
+                prompt: None,
+                model: String::new(),
+            },
+        )
+    }
+
+    pub(crate) fn from_parts(origin: &str, parts: Parts) -> Result<Self> {
+        let fail = |detail: String| Err(Error::InvalidEmbeddings { origin: origin.to_owned(), detail });
+        let Parts { dim, values, mut token_counts, mut truncated, labels, fingerprint, similarity, prompt, model } = parts;
+        if dim == 0 {
+            return fail("the dimension is 0".into());
+        }
+        if values.len() % dim != 0 {
+            return fail(format!("{} values do not make rows of {dim}", values.len()));
+        }
+        let rows = values.len() / dim;
+        if let Some(at) = values.iter().position(|value| !value.is_finite()) {
+            return fail(format!("the value {} of row {} is not finite", at % dim, at / dim));
+        }
+        if token_counts.is_empty() {
+            token_counts = vec![0; rows];
+        }
+        if truncated.is_empty() {
+            truncated = vec![false; rows];
+        }
+        let lengths = [
+            ("token counts", token_counts.len()),
+            ("truncation marks", truncated.len()),
+            ("labels", labels.as_ref().map_or(rows, Vec::len)),
+        ];
+        for (what, len) in lengths {
+            if len != rows {
+                return fail(format!("there are {len} {what} for {rows} rows"));
+            }
+        }
+        Ok(Self { dim, values, token_counts, truncated, labels, fingerprint, similarity, prompt, model })
+    }
+
+    /// Number of vectors.
+    pub fn len(&self) -> usize {
+        self.token_counts.len()
+    }
+
+    /// Whether there is no vector.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Components of each vector.
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The vector at `index`, if there is one.
+    pub fn get(&self, index: usize) -> Option<&[f32]> {
+        let start = index.checked_mul(self.dim)?;
+        self.values.get(start..start.checked_add(self.dim)?)
+    }
+
+    /// The vectors in order.
+    pub fn iter(&self) -> std::slice::ChunksExact<'_, f32> {
+        self.values.chunks_exact(self.dim)
+    }
+
+    /// All values, row after row.
+    pub fn as_slice(&self) -> &[f32] {
+        &self.values
+    }
+
+    /// The block itself, without a copy.
+    pub fn into_vec(self) -> Vec<f32> {
+        self.values
+    }
+
+    /// One `Vec` a vector, copied.
+    pub fn into_vecs(self) -> Vec<Vec<f32>> {
+        self.iter().map(<[f32]>::to_vec).collect()
+    }
+
+    /// A `[n, dim]` view for ndarray.
+    pub fn view(&self) -> ndarray::ArrayView2<'_, f32> {
+        // The length is a whole number of rows by construction, so this is never the fallback.
+        ndarray::ArrayView2::from_shape((self.len(), self.dim), &self.values)
+            .unwrap_or_else(|_| ndarray::aview2::<f32, [f32; 1]>(&[]))
+    }
+
+    /// For each text, whether the model saw only a part of it.
+    pub fn truncated(&self) -> &[bool] {
+        &self.truncated
+    }
+
+    /// For each text, how many tokens the model saw, special ones included; 0 where the set was
+    /// made without texts.
+    pub fn token_counts(&self) -> &[u32] {
+        &self.token_counts
+    }
+
+    /// What the vectors stand for, if it was said with [`with_labels`](Self::with_labels).
+    pub fn labels(&self) -> Option<&[String]> {
+        self.labels.as_deref()
+    }
+
+    /// Says what each vector stands for: an id, a place, or the text itself. Labels are saved
+    /// with the vectors.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmbeddings`] when there is not exactly one label a vector.
+    pub fn with_labels(mut self, labels: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
+        let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
+        if labels.len() != self.len() {
+            return Err(Error::InvalidEmbeddings {
+                origin: "this set of labels".into(),
+                detail: format!("there are {} labels for {} rows", labels.len(), self.len()),
+            });
+        }
+        self.labels = Some(labels);
+        Ok(self)
+    }
+
+    /// What made the vectors.
+    pub fn fingerprint(&self) -> &Fingerprint {
+        &self.fingerprint
+    }
+
+    /// How the model means its vectors to be compared.
+    pub fn similarity(&self) -> Similarity {
+        self.similarity
+    }
+
+    /// The name of the prompt that was put before the texts, if one was.
+    pub fn prompt(&self) -> Option<&str> {
+        self.prompt.as_deref()
+    }
+
+    /// The model's name, for messages; empty when unknown.
+    pub fn model(&self) -> &str {
+        &self.model
+    }
+
+    /// Whether vectors of another fingerprint may be compared with these, and if so, whether
+    /// they were computed in another numeric class.
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleIndex`] with every entry that differs.
+    pub fn check_compatible(&self, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
+        let differences = self.fingerprint.differences(other);
+        if !differences.is_empty() {
+            return Err(Error::IncompatibleIndex { differences });
+        }
+        let (here, there) = (self.fingerprint.precision, other.precision);
+        Ok((here != there).then_some(PrecisionDifference { here, there }))
+    }
+
+    /// The `k` vectors most alike each query, best first, by the model's own similarity
+    /// function: one list a query, in the queries' order. Exact; every vector is looked at.
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleIndex`] when the queries were not made as these vectors were.
+    pub fn search(&self, queries: &Self, k: usize) -> Result<Vec<Vec<Hit>>> {
+        if let Some(PrecisionDifference { here, there }) = self.check_compatible(&queries.fingerprint)? {
+            tracing::warn!(?here, ?there, "searching vectors that were computed in another numeric class");
+        }
+        if self.dim != queries.dim {
+            return Err(Error::InvalidEmbeddings {
+                origin: "this set of queries".into(),
+                detail: format!("its vectors have {} components, the searched ones {}", queries.dim, self.dim),
+            });
+        }
+        let score = |query: &[f32]| top_k(self.iter().map(|row| self.similarity.score(query, row)), k);
+        Ok(queries.iter().map(score).collect())
+    }
+
+    /// Adds another set's vectors after these.
+    ///
+    /// # Errors
+    /// [`Error::IncompatibleIndex`] when they were not made the same way;
+    /// [`Error::InvalidEmbeddings`] when the dimensions differ or only one side has labels.
+    pub fn extend(&mut self, other: Self) -> Result<()> {
+        self.check_compatible(&other.fingerprint)?;
+        let fail = |detail: String| Err(Error::InvalidEmbeddings { origin: "the added set".into(), detail });
+        if self.dim != other.dim {
+            return fail(format!("its vectors have {} components, not {}", other.dim, self.dim));
+        }
+        match (&mut self.labels, other.labels) {
+            (Some(labels), Some(more)) => labels.extend(more),
+            (None, None) => {}
+            (Some(_), None) => return fail("it has no labels, and this set has".into()),
+            (None, Some(_)) => return fail("it has labels, and this set has none".into()),
+        }
+        self.values.extend(other.values);
+        self.token_counts.extend(other.token_counts);
+        self.truncated.extend(other.truncated);
+        Ok(())
+    }
+}
+
+impl TryFrom<Parts> for Embeddings {
+    type Error = Error;
+
+    fn try_from(parts: Parts) -> Result<Self> {
+        Self::from_parts("the serialised set", parts)
+    }
+}
+
+impl<'a> IntoIterator for &'a Embeddings {
+    type Item = &'a [f32];
+    type IntoIter = std::slice::ChunksExact<'a, f32>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.iter()
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Three unit vectors of a pretended model.
+    pub(crate) fn sample() -> Embeddings {
+        let mut fingerprint = Fingerprint::default();
+        fingerprint.identity.insert("weights".into(), "abc".into());
+        fingerprint.identity.insert("pooling".into(), "mean".into());
+        let values = vec![1.0, 0.0, 0.6, 0.8, 0.0, -1.0];
+        Embeddings::new(2, values, fingerprint).unwrap()
+    }
+
+    #[test]
+    fn rows_views_and_copies_agree() {
+        let set = sample();
+        assert_eq!((set.len(), set.dim()), (3, 2));
+        assert_eq!(set.get(1), Some(&[0.6, 0.8][..]));
+        assert_eq!(set.get(3), None);
+        assert_eq!(set.get(usize::MAX), None);
+        assert_eq!(set.view().shape(), [3, 2]);
+        assert_eq!(set.view()[[2, 1]], -1.0);
+        assert_eq!(set.iter().count(), 3);
+        assert_eq!(set.clone().into_vecs()[2], [0.0, -1.0]);
+        assert_eq!(set.clone().into_vec(), set.as_slice());
+    }
+
+    #[test]
+    fn an_empty_set_keeps_its_dimension() {
+        let empty = Embeddings::new(384, Vec::new(), Fingerprint::default()).unwrap();
+        assert!(empty.is_empty());
+        assert_eq!(empty.view().shape(), [0, 384]);
+        assert!(empty.search(&empty, 5).unwrap().is_empty());
+    }
+
+    #[test]
+    fn parts_that_do_not_fit_are_refused() {
+        let make = |dim, values: &[f32]| Embeddings::new(dim, values.to_vec(), Fingerprint::default());
+        for result in [make(0, &[]), make(2, &[1.0; 3]), make(2, &[1.0, f32::NAN]), make(1, &[f32::INFINITY])] {
+            assert_eq!(result.unwrap_err().kind(), "InvalidEmbeddings");
+        }
+        assert_eq!(sample().with_labels(["one"]).unwrap_err().kind(), "InvalidEmbeddings");
+    }
+
+    #[test]
+    fn search_finds_the_nearest_and_refuses_strangers() {
+        let set = sample();
+        let query = Embeddings::new(2, vec![0.0, 2.0], set.fingerprint().clone()).unwrap();
+        let hits = set.search(&query, 2).unwrap();
+        assert_eq!(hits[0].iter().map(|hit| hit.index).collect::<Vec<_>>(), [1, 0]);
+        assert!((hits[0][0].score - 0.8).abs() < 1e-7);
+
+        let mut other = set.fingerprint().clone();
+        other.identity.insert("pooling".into(), "cls".into());
+        let stranger = Embeddings::new(2, vec![0.0, 2.0], other).unwrap();
+        let error = set.search(&stranger, 2).unwrap_err();
+        assert_eq!(error.kind(), "IncompatibleIndex");
+        assert!(error.to_string().contains("pooling: mean here, cls there"), "{error}");
+    }
+
+    #[test]
+    fn another_precision_is_reported_and_searched() {
+        let set = sample();
+        let other = Fingerprint { precision: Precision::Int8, ..set.fingerprint().clone() };
+        let found = set.check_compatible(&other).unwrap();
+        assert_eq!(found, Some(PrecisionDifference { here: Precision::F32, there: Precision::Int8 }));
+        let query = Embeddings::new(2, vec![0.0, 2.0], other).unwrap();
+        assert_eq!(set.search(&query, 1).unwrap()[0][0].index, 1);
+    }
+
+    #[test]
+    fn sets_are_joined_only_when_they_fit() {
+        let mut set = sample();
+        set.extend(sample()).unwrap();
+        assert_eq!((set.len(), set.truncated().len(), set.token_counts().len()), (6, 6, 6));
+        assert!(set.extend(sample().with_labels(["a", "b", "c"]).unwrap()).is_err());
+        assert_eq!(set.len(), 6);
+    }
+
+    #[test]
+    fn json_keeps_every_bit_and_is_checked() {
+        let set = sample().with_labels(["a", "b", "c"]).unwrap();
+        let json = serde_json::to_string(&set).unwrap();
+        assert_eq!(serde_json::from_str::<Embeddings>(&json).unwrap(), set);
+        let broken = json.replace("\"dim\":2", "\"dim\":4");
+        assert!(serde_json::from_str::<Embeddings>(&broken).is_err());
+    }
+}

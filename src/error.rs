@@ -1,0 +1,133 @@
+//! The one error type of the SDK: what was wrong, where, and what to do.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use isovec_engine::EngineError;
+use isovec_engine::fingerprint::Difference;
+use isovec_tokenize::TokenizeError;
+
+/// Shorthand used throughout the crate.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Everything that can go wrong between a text and its vector.
+#[derive(Debug, Clone, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// Loading or running the model failed.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+
+    /// The tokenizer is missing, broken, or could not read a text.
+    #[error(transparent)]
+    Tokenize(#[from] TokenizeError),
+
+    /// Values in the configuration that cannot work, all of them.
+    #[error("the configuration is not usable: {}", .0.join("; "))]
+    Config(Vec<String>),
+
+    /// Two sets of vectors that do not live in the same space.
+    #[error(
+        "these vectors were not made the same way and cannot be compared ({}); embed one side again with the other's model and settings",
+        list(.differences)
+    )]
+    IncompatibleIndex {
+        /// Every entry of the two identities that differs.
+        differences: Vec<Difference>,
+    },
+
+    /// Saved embeddings that cannot be read, or parts that do not make a set.
+    #[error("{origin} does not hold embeddings: {detail}")]
+    InvalidEmbeddings {
+        /// The file, or what else they came from.
+        origin: String,
+        /// What is wrong.
+        detail: String,
+    },
+
+    /// The tokenizer makes no token of this text, and there is nothing to pool.
+    #[error("text {text} has no tokens; this model's tokenizer adds none of its own, so leave such texts out")]
+    NoTokens {
+        /// The text's place in the list.
+        text: usize,
+    },
+
+    /// The model gave a vector with NaN or an infinity in it; it is refused.
+    #[error(
+        "the vector of text {text} holds a value that is not finite; the model's weights or its precision are broken"
+    )]
+    NotFinite {
+        /// The text's place in the list.
+        text: usize,
+    },
+
+    /// A vector that should be of unit length is not; it is refused.
+    #[error("the vector of text {text} has length {norm}, where 1 was promised; the model's output is broken")]
+    NotNormalized {
+        /// The text's place in the list.
+        text: usize,
+        /// Its L2 norm.
+        norm: f64,
+    },
+
+    /// The engine's answer does not have the shape that was promised.
+    #[error("the engine returned {got} where {wanted} was promised; this is a fault of the engine or the model")]
+    InvalidOutput {
+        /// What was promised.
+        wanted: String,
+        /// What came.
+        got: String,
+    },
+
+    /// Work on one of isovec's own threads panicked; the caller is unharmed.
+    #[error("isovec panicked while {doing}: {detail}; please report it")]
+    Panicked {
+        /// What was being done.
+        doing: &'static str,
+        /// The panic's message.
+        detail: String,
+    },
+
+    /// The operating system said no.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file or folder.
+        path: PathBuf,
+        /// The cause.
+        source: Arc<std::io::Error>,
+    },
+}
+
+impl Error {
+    /// Names the path that an I/O error is about.
+    pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
+        Self::Io { path: path.into(), source: Arc::new(source) }
+    }
+
+    /// A stable, machine-readable name of the kind, the same in Rust, in JSON and in JavaScript.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::Engine(error) => error.kind(),
+            Self::Tokenize(error) => error.kind(),
+            Self::Config(_) => "Config",
+            Self::IncompatibleIndex { .. } => "IncompatibleIndex",
+            Self::InvalidEmbeddings { .. } => "InvalidEmbeddings",
+            Self::NoTokens { .. } => "NoTokens",
+            Self::NotFinite { .. } => "NotFinite",
+            Self::NotNormalized { .. } => "NotNormalized",
+            Self::InvalidOutput { .. } => "InvalidOutput",
+            Self::Panicked { .. } => "Panicked",
+            Self::Io { .. } => "Io",
+        }
+    }
+
+    /// Whether the caller's own cancellation is the cause.
+    pub fn is_cancelled(&self) -> bool {
+        matches!(self, Self::Engine(EngineError::Cancelled))
+    }
+}
+
+fn list(differences: &[Difference]) -> String {
+    let texts: Vec<String> = differences.iter().map(Difference::to_string).collect();
+    texts.join("; ")
+}

@@ -1,0 +1,90 @@
+//! The one error type of this crate: what was wrong, where, and what to do.
+
+/// Shorthand used throughout the crate.
+pub type Result<T, E = TokenizeError> = std::result::Result<T, E>;
+
+/// Everything that can go wrong between a tokenizer's files and token ids.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum TokenizeError {
+    /// The bundle has no tokenizer that can be read.
+    #[error("{origin} has no tokenizer.json. {hint}")]
+    MissingTokenizer {
+        /// The folder, model id or byte set that was searched.
+        origin: String,
+        /// What to do.
+        hint: String,
+    },
+
+    /// A file of the tokenizer is not what its name says: cut short, corrupted, inconsistent.
+    #[error("{origin}: {file} is not a usable tokenizer: {detail}")]
+    InvalidTokenizer {
+        /// The folder, model id or byte set.
+        origin: String,
+        /// The file inside it.
+        file: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+
+    /// The tokenizer is intact, but uses something that is not implemented.
+    #[error("{origin}: {file} uses {feature}, which is not supported. {hint}")]
+    UnsupportedTokenizer {
+        /// The folder, model id or byte set.
+        origin: String,
+        /// The file inside it.
+        file: String,
+        /// What is not supported.
+        feature: String,
+        /// What to do instead.
+        hint: String,
+    },
+
+    /// A limit that leaves no room for a single token of text.
+    #[error(
+        "a limit of {limit} tokens has no room for text: the special tokens alone take {special}; raise the limit to at least {}",
+        .special + 1
+    )]
+    LimitTooSmall {
+        /// The limit that was asked for, in tokens.
+        limit: usize,
+        /// How many special tokens the tokenizer adds.
+        special: usize,
+    },
+
+    /// A text that the vocabulary cannot express, in a tokenizer without an unknown token.
+    #[error(
+        "{origin}: the vocabulary has no token for part of the text and names no unknown token that it holds ({unknown}); use the tokenizer.json that belongs to the model"
+    )]
+    NoUnknownToken {
+        /// The folder, model id or byte set.
+        origin: String,
+        /// The unknown token that the file names.
+        unknown: String,
+    },
+
+    /// A component of the tokenizer failed on this text.
+    #[error("{origin}: the tokenizer failed on a text of {bytes} bytes: {detail}")]
+    Failed {
+        /// The folder, model id or byte set.
+        origin: String,
+        /// Length of the text in bytes.
+        bytes: usize,
+        /// The component's own words.
+        detail: String,
+    },
+}
+
+impl TokenizeError {
+    /// A stable, machine-readable name of the kind, the same in Rust, in JSON and in JavaScript.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::MissingTokenizer { .. } => "MissingTokenizer",
+            Self::InvalidTokenizer { .. } => "InvalidTokenizer",
+            Self::UnsupportedTokenizer { .. } => "UnsupportedTokenizer",
+            Self::LimitTooSmall { .. } => "LimitTooSmall",
+            Self::NoUnknownToken { .. } => "NoUnknownToken",
+            Self::Failed { .. } => "Failed",
+        }
+    }
+}

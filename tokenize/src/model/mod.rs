@@ -1,0 +1,151 @@
+//! The four kinds of model that turn a piece of text into ids.
+//!
+//! Each is an exact twin of the one in Hugging Face `tokenizers`, whose own keep a `String` (or
+//! two) a piece, a tree of hash maps for Unigram, and make a `String` for every token they find.
+//! These keep a [`Trie`] and return ids alone. `tests/twins.rs` holds them to the original.
+
+mod bpe;
+mod unigram;
+mod wordlevel;
+mod wordpiece;
+
+use crate::definition::{ModelDefinition, Vocabulary};
+use crate::trie::{Pieces, Trie};
+
+pub(crate) use bpe::Bpe;
+pub(crate) use unigram::Unigram;
+pub(crate) use wordlevel::WordLevel;
+pub(crate) use wordpiece::WordPiece;
+
+/// The text needs an unknown token, and there is none. Holds what the file calls it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct NoUnknown(pub(crate) String);
+
+/// Working memory that one thread keeps from text to text.
+#[derive(Debug, Default)]
+pub(crate) struct Scratch {
+    unigram: unigram::Lattice,
+    bpe: bpe::Word,
+}
+
+/// A model of any kind.
+#[derive(Debug)]
+pub(crate) enum Model {
+    Unigram(Unigram),
+    WordPiece(WordPiece),
+    WordLevel(WordLevel),
+    Bpe(Bpe),
+}
+
+impl Model {
+    /// Builds the model that the file describes.
+    ///
+    /// # Errors
+    /// Words saying what is missing or contradictory.
+    pub(crate) fn build(definition: ModelDefinition) -> Result<Self, String> {
+        let kind = match &definition.kind {
+            Some(kind) => kind.clone(),
+            None => guess(&definition).to_owned(),
+        };
+        match kind.as_str() {
+            "Unigram" => Unigram::build(definition).map(Self::Unigram),
+            "WordPiece" => WordPiece::build(definition).map(Self::WordPiece),
+            "WordLevel" => WordLevel::build(definition).map(Self::WordLevel),
+            "BPE" => Bpe::build(definition).map(Self::Bpe),
+            other => Err(format!(
+                "its model is of the kind {other:?}; Unigram, WordPiece, WordLevel and BPE are known"
+            )),
+        }
+    }
+
+    /// Appends the ids of one piece of text.
+    #[inline]
+    pub(crate) fn tokenize(
+        &self,
+        piece: &str,
+        scratch: &mut Scratch,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), NoUnknown> {
+        match self {
+            Self::Unigram(model) => model.tokenize(piece, &mut scratch.unigram, ids),
+            Self::WordPiece(model) => model.tokenize(piece, ids),
+            Self::WordLevel(model) => model.tokenize(piece, ids),
+            Self::Bpe(model) => model.tokenize(piece, &mut scratch.bpe, ids),
+        }
+    }
+
+    /// The id of exactly this piece.
+    pub(crate) fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.trie().get(token)
+    }
+
+    /// Number of pieces.
+    pub(crate) fn size(&self) -> usize {
+        match self {
+            Self::Unigram(model) => model.size(),
+            _ => self.trie().len(),
+        }
+    }
+
+    /// The largest id, if there is any.
+    pub(crate) fn max_id(&self) -> Option<u32> {
+        match self {
+            Self::Unigram(model) => (model.size() as u32).checked_sub(1),
+            _ => self.trie().max_value(),
+        }
+    }
+
+    /// What kind of model this is, as the file names it.
+    pub(crate) fn kind(&self) -> &'static str {
+        match self {
+            Self::Unigram(_) => "Unigram",
+            Self::WordPiece(_) => "WordPiece",
+            Self::WordLevel(_) => "WordLevel",
+            Self::Bpe(_) => "BPE",
+        }
+    }
+
+    fn trie(&self) -> &Trie {
+        match self {
+            Self::Unigram(model) => model.trie(),
+            Self::WordPiece(model) => model.trie(),
+            Self::WordLevel(model) => model.trie(),
+            Self::Bpe(model) => model.trie(),
+        }
+    }
+}
+
+/// Files from before the kind was written down, told apart by what else they hold.
+fn guess(definition: &ModelDefinition) -> &'static str {
+    if matches!(definition.vocabulary, Some(Vocabulary::Scored { .. })) {
+        "Unigram"
+    } else if definition.merges.is_some() {
+        "BPE"
+    } else if definition.continuing_subword_prefix.is_some()
+        && definition.max_input_chars_per_word.is_some()
+    {
+        "WordPiece"
+    } else {
+        "WordLevel"
+    }
+}
+
+/// The vocabulary of a model whose pieces carry their ids.
+fn mapped(vocabulary: Option<Vocabulary>, kind: &str) -> Result<Trie, String> {
+    match vocabulary {
+        Some(Vocabulary::Mapped { pieces, ids }) => build_mapped(&pieces, &ids),
+        Some(Vocabulary::Scored { .. }) => Err(format!(
+            "the vocabulary of a {kind} model is a list where a map from piece to id belongs"
+        )),
+        None => Err(format!("its {kind} model has no vocabulary")),
+    }
+}
+
+fn build_mapped(pieces: &Pieces, ids: &[u32]) -> Result<Trie, String> {
+    if ids.contains(&u32::MAX) {
+        return Err(format!("the id {} is out of range", u32::MAX));
+    }
+    Ok(Trie::build(pieces, |index| {
+        ids.get(index).copied().unwrap_or(u32::MAX)
+    }))
+}

@@ -1,0 +1,60 @@
+//! From a text to the pieces that a model sees: added tokens found, text normalised, words split.
+//!
+//! The general way ([`library`]) is `tokenizers`' own components, every one that a file can name.
+//! They carry offsets for each byte through every step, which nobody here reads; for the one
+//! combination that most models use, BERT's, [`bert`] does the same work on plain strings.
+
+mod bert;
+mod charsmap;
+mod library;
+
+use crate::definition::AddedTokenDefinition;
+
+pub(crate) use bert::{Bert, BertScratch};
+pub(crate) use library::Library;
+
+/// What a text falls into.
+pub(crate) enum Part<'a> {
+    /// Text for the model.
+    Text(&'a str),
+    /// An added token, already known by its id.
+    Token(u32),
+}
+
+/// Tells quickly whether a text may hold an added token.
+#[derive(Debug)]
+pub(crate) struct Needles {
+    first: Box<[bool; 256]>,
+    needles: Vec<String>,
+}
+
+impl Needles {
+    /// `None` where an answer by looking at the raw text alone is not possible: a token that is
+    /// looked for in normalised text.
+    pub(crate) fn new(tokens: &[AddedTokenDefinition]) -> Option<Self> {
+        let mut first = Box::new([false; 256]);
+        let mut needles = Vec::with_capacity(tokens.len());
+        for token in tokens {
+            if token.normalized {
+                return None;
+            }
+            if let Some(&byte) = token.content.as_bytes().first() {
+                first[usize::from(byte)] = true;
+                needles.push(token.content.clone());
+            }
+        }
+        Some(Self { first, needles })
+    }
+
+    /// Whether any added token occurs in the text.
+    pub(crate) fn any_in(&self, text: &str) -> bool {
+        let bytes = text.as_bytes();
+        bytes.iter().enumerate().any(|(at, &byte)| {
+            self.first[usize::from(byte)]
+                && self
+                    .needles
+                    .iter()
+                    .any(|needle| bytes[at..].starts_with(needle.as_bytes()))
+        })
+    }
+}

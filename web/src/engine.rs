@@ -1,0 +1,228 @@
+//! The factory and the engine that the SDK sees.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::Poll;
+
+use futures_channel::oneshot;
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::config::EngineConfig;
+use isovec_engine::description::{self, ModelDescription};
+use isovec_engine::engine::{
+    Batch, Capabilities, Engine, EngineFactory, Probe, ProviderInfo, RunOutput,
+};
+use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::{EngineError, Result};
+
+use crate::executor::{Executor, Job, Pacer, Worker};
+use crate::run::{Plan, Run};
+use crate::{ENGINE, guard, model, pool, provider, shapes};
+
+/// Makes portable engines.
+#[derive(Debug)]
+pub struct Portable {
+    executor: Arc<dyn Executor>,
+}
+
+impl Portable {
+    /// Engines whose jobs `executor` runs.
+    pub fn new(executor: Arc<dyn Executor>) -> Self {
+        Self { executor }
+    }
+}
+
+impl EngineFactory for Portable {
+    fn name(&self) -> &'static str {
+        ENGINE
+    }
+
+    fn probe(&self, _config: &EngineConfig) -> Probe {
+        Probe::Available {
+            version: provider::version(),
+            providers: provider::providers(),
+        }
+    }
+
+    fn load<'a>(
+        &'a self,
+        bundle: &'a ModelBundle,
+        config: &'a EngineConfig,
+        cancel: &'a Cancel,
+    ) -> EngineFuture<'a, Arc<dyn Engine>> {
+        Box::pin(async move {
+            let worker = self.executor.worker()?;
+            let threads = self
+                .executor
+                .intra_op_threads(config.session.intra_op_threads);
+            // A bundle is small beside its weights, which are shared and not copied by this.
+            let (bundle, own_worker) = (bundle.clone(), Arc::clone(&worker));
+            let engine: Arc<dyn Engine> = submit(&worker, cancel, move |cancel| async move {
+                PortableEngine::load(&bundle, threads, own_worker, &cancel).await
+            })
+            .await
+            .map(Arc::new)?;
+            Ok(engine)
+        })
+    }
+}
+
+/// A model, loaded.
+#[derive(Debug)]
+struct PortableEngine {
+    plan: Arc<Plan>,
+    worker: Arc<dyn Worker>,
+    description: ModelDescription,
+    capabilities: Capabilities,
+    provider: ProviderInfo,
+    poison: Arc<Poison>,
+}
+
+impl PortableEngine {
+    async fn load(
+        bundle: &ModelBundle,
+        threads: usize,
+        worker: Arc<dyn Worker>,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let mut pacer = Pacer::new(&worker);
+        let description = description::describe(bundle);
+        let model = model::load(bundle, cancel, &mut pacer).await?;
+        let inputs = description.inputs.iter().map(|v| v.name.clone()).collect();
+        let outputs = description.outputs.iter().map(|v| v.name.clone()).collect();
+        let plan = Plan::new(model, inputs, outputs, pool::pool(threads)?)?;
+        let mut capabilities = Capabilities::default();
+        capabilities.cancels_running = true;
+        tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
+        Ok(Self {
+            plan: Arc::new(plan),
+            worker,
+            description,
+            capabilities,
+            provider: provider::info(),
+            poison: Arc::default(),
+        })
+    }
+
+    /// Checks a batch before anything is computed.
+    fn admit(&self, batch: &Batch) -> Result<()> {
+        self.poison.check()?;
+        batch.check(&self.description)?;
+        shapes::check(batch, &self.description)
+    }
+}
+
+impl Engine for PortableEngine {
+    fn provider(&self) -> &ProviderInfo {
+        &self.provider
+    }
+
+    fn description(&self) -> &ModelDescription {
+        &self.description
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
+        Box::pin(async move {
+            self.admit(&batch)?;
+            let (plan, worker) = (Arc::clone(&self.plan), Arc::clone(&self.worker));
+            let poison = Arc::clone(&self.poison);
+            submit(&self.worker, cancel, move |cancel| async move {
+                let mut pacer = Pacer::new(&worker);
+                let mut run = poison.guard(|| plan.start(batch))?;
+                while poison.guard(|| run.step(&cancel))? {
+                    pacer.step().await;
+                }
+                run.finish()
+            })
+            .await
+        })
+    }
+
+    fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        cancel.check()?;
+        self.admit(&batch)?;
+        let mut run: Run = self.poison.guard(|| self.plan.start(batch))?;
+        while self.poison.guard(|| run.step(cancel))? {}
+        run.finish()
+    }
+}
+
+/// Remembers a panic: what it interrupted may have left locks and scratch memory behind in a
+/// state that nobody vouches for.
+#[derive(Debug, Default)]
+struct Poison(Mutex<Option<String>>);
+
+impl Poison {
+    fn check(&self) -> Result<()> {
+        match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            None => Ok(()),
+            Some(detail) => Err(EngineError::EnginePoisoned {
+                engine: ENGINE,
+                detail: detail.clone(),
+            }),
+        }
+    }
+
+    /// Runs `work`; if it panics, this and every later use of the engine is refused.
+    fn guard<T>(&self, work: impl FnOnce() -> Result<T>) -> Result<T> {
+        match guard::catch(work) {
+            Ok(result) => result,
+            Err(detail) => {
+                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(detail);
+                self.check()?;
+                Err(EngineError::Cancelled)
+            }
+        }
+    }
+}
+
+/// Has a worker run `work`, and waits for its result, or for the caller to give up: then the
+/// answer does not wait for an operator to end. Dropping the future cancels the work.
+async fn submit<T, W, F>(worker: &Arc<dyn Worker>, cancel: &Cancel, work: W) -> Result<T>
+where
+    T: isovec_engine::maybe_send::MaybeSend + 'static,
+    W: FnOnce(Cancel) -> F,
+    F: Future<Output = Result<T>> + isovec_engine::maybe_send::MaybeSend + 'static,
+{
+    cancel.check()?;
+    // The work's own token: it must not outlive this future, whose caller's token may.
+    let own = CancelOnDrop(Cancel::new());
+    let forward = own.0.clone();
+    let _forward = cancel.on_cancel(move || forward.cancel());
+    let (answer, mut result) = oneshot::channel();
+    let work = work(own.0.clone());
+    let job: Job = Box::pin(async move {
+        let _ = answer.send(work.await);
+    });
+    let mut running = worker.run(job);
+    let mut cancelled = pin!(own.0.cancelled());
+    std::future::poll_fn(|context| {
+        let finished = running.as_mut().poll(context).is_ready();
+        match result.try_recv() {
+            Ok(Some(result)) => Poll::Ready(result),
+            Ok(None) if !finished => match cancelled.as_mut().poll(context) {
+                Poll::Ready(()) => Poll::Ready(Err(EngineError::Cancelled)),
+                Poll::Pending => Poll::Pending,
+            },
+            _ => Poll::Ready(Err(EngineError::Runtime {
+                engine: ENGINE,
+                doing: "waiting for its worker",
+                detail: "the worker dropped the job".into(),
+            })),
+        }
+    })
+    .await
+}
+
+struct CancelOnDrop(Cancel);
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        self.0.cancel();
+    }
+}

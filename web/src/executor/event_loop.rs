@@ -1,0 +1,128 @@
+//! Jobs inside the caller's event loop: a window, a worker, or node.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_lock::Mutex;
+use futures_channel::oneshot;
+use isovec_engine::Result;
+use isovec_engine::maybe_send::BoxFuture;
+use wasm_bindgen::closure::Closure;
+use wasm_bindgen::{JsCast, JsValue};
+use web_time::Instant;
+
+use super::{Executor, Job, Worker};
+
+/// Compute this long at most before a pause. An operator cannot be interrupted, and the time of
+/// one comes on top; with this slice the two together stay near 10 ms for models that a browser
+/// can run at all, and pauses (some tens of microseconds each) cost less than 1 %.
+const TIME_SLICE: Duration = Duration::from_millis(5);
+
+/// The event loop that the caller lives in.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct EventLoop;
+
+impl Executor for EventLoop {
+    fn worker(&self) -> Result<Arc<dyn Worker>> {
+        // The contract asks for `Arc`; without threads there is nothing to send it to.
+        #[allow(clippy::arc_with_non_send_sync)]
+        Ok(Arc::new(Turns {
+            one_at_a_time: Rc::new(Mutex::new(())),
+            started: Instant::now(),
+            channel: Channel::open(),
+        }))
+    }
+
+    fn intra_op_threads(&self, _asked: Option<usize>) -> usize {
+        1
+    }
+}
+
+/// Turns in the event loop. Jobs of one engine take it one after another: interleaved, they would
+/// all be late, and hold all their memory at once.
+#[derive(Debug)]
+struct Turns {
+    one_at_a_time: Rc<Mutex<()>>,
+    started: Instant,
+    channel: Option<Channel>,
+}
+
+impl Worker for Turns {
+    fn run(&self, job: Job) -> Job {
+        let lock = Rc::clone(&self.one_at_a_time);
+        Box::pin(async move {
+            let _turn = lock.lock().await;
+            job.await;
+        })
+    }
+
+    fn time_slice(&self) -> Option<Duration> {
+        Some(TIME_SLICE)
+    }
+
+    fn now(&self) -> Duration {
+        self.started.elapsed()
+    }
+
+    fn pause(&self) -> BoxFuture<'_, ()> {
+        Box::pin(async move {
+            if let Some(channel) = &self.channel {
+                channel.turn().await;
+            }
+        })
+    }
+}
+
+/// A message to ourselves comes back as a task of its own, after input, painting and other
+/// messages had their chance. A promise would not do (its continuation runs before any of them),
+/// and a timer is clamped to 4 ms.
+#[derive(Debug)]
+struct Channel {
+    waiting: Rc<RefCell<Vec<oneshot::Sender<()>>>>,
+    send: web_sys::MessagePort,
+    receive: web_sys::MessagePort,
+    on_message: Closure<dyn FnMut()>,
+}
+
+impl Channel {
+    /// `None` where there is no `MessageChannel`: pausing is then impossible, not wrong.
+    fn open() -> Option<Self> {
+        let channel = web_sys::MessageChannel::new().ok()?;
+        let (receive, send) = (channel.port1(), channel.port2());
+        let waiting = Rc::new(RefCell::new(Vec::<oneshot::Sender<()>>::new()));
+        let (woken, port) = (Rc::clone(&waiting), receive.clone());
+        let on_message = Closure::<dyn FnMut()>::new(move || {
+            // A port that listens keeps node's process alive; listen only while somebody waits.
+            port.set_onmessage(None);
+            for waiter in woken.take() {
+                let _ = waiter.send(());
+            }
+        });
+        Some(Self {
+            waiting,
+            send,
+            receive,
+            on_message,
+        })
+    }
+
+    async fn turn(&self) {
+        let (wake, woken) = oneshot::channel();
+        self.waiting.borrow_mut().push(wake);
+        self.receive
+            .set_onmessage(Some(self.on_message.as_ref().unchecked_ref()));
+        if self.send.post_message(&JsValue::NULL).is_ok() {
+            let _ = woken.await;
+        }
+    }
+}
+
+impl Drop for Channel {
+    fn drop(&mut self) {
+        self.receive.set_onmessage(None);
+        self.receive.close();
+        self.send.close();
+    }
+}

@@ -1,0 +1,88 @@
+//! Where an engine's jobs run, and how they let others have a turn.
+//!
+//! The engine is the same code on every target; what differs is who drives its futures. An
+//! [`Executor`] gives every engine a [`Worker`] when it is loaded:
+//!
+//! - [`threads`] (feature `threads`): a thread per engine drives the job to its end while the
+//!   caller's future only waits.
+//! - [`event_loop`] (feature `event-loop`): the job is polled where the caller polls it, in a
+//!   window, a worker or node, and gives the event loop a turn between operators.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+use std::time::Duration;
+
+use isovec_engine::Result;
+use isovec_engine::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
+
+#[cfg(feature = "event-loop")]
+pub mod event_loop;
+#[cfg(feature = "threads")]
+pub mod threads;
+
+/// A piece of work: computes while polled.
+pub type Job = BoxFuture<'static, ()>;
+
+/// Gives every engine a place to run its jobs.
+pub trait Executor: MaybeSend + MaybeSync + Debug {
+    /// A place for one engine's jobs.
+    ///
+    /// # Errors
+    /// [`EngineError::Runtime`](isovec_engine::EngineError::Runtime) when the platform has none
+    /// to give.
+    fn worker(&self) -> Result<Arc<dyn Worker>>;
+
+    /// How many threads work on one operator when `asked` for that many (`None`: the default).
+    fn intra_op_threads(&self, asked: Option<usize>) -> usize;
+}
+
+/// Runs one engine's jobs, one after another in the order in which they came.
+pub trait Worker: MaybeSend + MaybeSync + Debug {
+    /// Takes a job. The future completes when the job has run to its end; dropping it does not
+    /// promise that the job stops, which is the job's own affair.
+    fn run(&self, job: Job) -> Job;
+
+    /// For how long a job may compute before it [pauses](Self::pause); `None` where computing
+    /// keeps nobody else waiting.
+    fn time_slice(&self) -> Option<Duration>;
+
+    /// The time, counted from any fixed point.
+    fn now(&self) -> Duration;
+
+    /// Lets everything else that waits for this thread have a turn.
+    fn pause(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Paces one job: counts the time since the last pause.
+#[derive(Debug)]
+pub(crate) struct Pacer {
+    worker: Arc<dyn Worker>,
+    since: Duration,
+}
+
+impl Pacer {
+    pub(crate) fn new(worker: &Arc<dyn Worker>) -> Self {
+        Self {
+            worker: Arc::clone(worker),
+            since: worker.now(),
+        }
+    }
+
+    /// Pauses if the time slice is used up.
+    pub(crate) async fn step(&mut self) {
+        let Some(slice) = self.worker.time_slice() else {
+            return;
+        };
+        if self.worker.now().saturating_sub(self.since) >= slice {
+            self.pause().await;
+        }
+    }
+
+    /// Pauses, where pausing means anything.
+    pub(crate) async fn pause(&mut self) {
+        if self.worker.time_slice().is_some() {
+            self.worker.pause().await;
+            self.since = self.worker.now();
+        }
+    }
+}

@@ -1,0 +1,254 @@
+//! One run of a loaded model, operator by operator.
+
+use std::sync::Arc;
+
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::{Batch, RunOutput};
+use isovec_engine::tensor::NamedTensor;
+use isovec_engine::{EngineError, Result};
+use tract_linalg::multithread::{Executor as OpPool, multithread_tract_scope};
+use tract_onnx::prelude::*;
+use tract_onnx::tract_core::internal::*;
+use tract_onnx::tract_core::ops::array::Gather;
+use tract_onnx::tract_core::ops::source::TypedSource;
+
+use crate::{ENGINE, guard, tensors};
+
+/// A model ready to run. Runs share nothing that changes: each has a state of its own.
+#[derive(Debug)]
+pub(crate) struct Plan {
+    plan: Arc<TypedSimplePlan>,
+    steps: Vec<Step>,
+    pool: OpPool,
+    inputs: Vec<String>,
+    outputs: Vec<String>,
+}
+
+/// One operator, and the values that nothing needs after it.
+#[derive(Debug)]
+struct Step {
+    node: usize,
+    dead: Vec<usize>,
+}
+
+impl Plan {
+    /// Orders a model's operators so that little is held at once.
+    ///
+    /// # Errors
+    /// [`EngineError::Runtime`] when there is no such order.
+    pub(crate) fn new(
+        model: TypedModel,
+        inputs: Vec<String>,
+        outputs: Vec<String>,
+        pool: OpPool,
+    ) -> Result<Self> {
+        let plan = guard::runtime("ordering the operators", || {
+            TypedSimplePlan::new(model).map_err(|error| failed("ordering the operators", &error))
+        })?;
+        let steps = steps(&plan);
+        Ok(Self {
+            plan,
+            steps,
+            pool,
+            inputs,
+            outputs,
+        })
+    }
+
+    /// Starts a run.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidInput`] when the batch does not fit the model.
+    pub(crate) fn start(self: &Arc<Self>, batch: Batch) -> Result<Run> {
+        let mut inputs: TVec<TValue> = tvec!();
+        for name in &self.inputs {
+            let tensor = batch.input(name).ok_or_else(|| EngineError::InvalidInput {
+                name: name.clone(),
+                detail: "is missing from the batch".into(),
+            })?;
+            inputs.push(tensors::to_runtime(name, tensor)?.into_tvalue());
+        }
+        let mut state = guard::runtime("starting a run", || {
+            self.plan
+                .spawn()
+                .map_err(|error| failed("starting a run", &error))
+        })?;
+        guard::runtime("taking the batch", || {
+            state
+                .set_inputs(inputs)
+                .map_err(|error| EngineError::InvalidInput {
+                    name: self.inputs.join(", "),
+                    detail: format!("{error:#}"),
+                })
+        })?;
+        Ok(Run {
+            plan: Arc::clone(self),
+            state,
+            next: 0,
+            batch,
+        })
+    }
+}
+
+/// The model's operators in order, each with what dies there.
+fn steps(plan: &TypedSimplePlan) -> Vec<Step> {
+    let model = plan.model();
+    let mut last_reader = vec![None; model.nodes.len()];
+    let order = plan.order_without_consts();
+    for (step, &node) in order.iter().enumerate() {
+        last_reader[node] = Some(step);
+        for input in &model.nodes[node].inputs {
+            last_reader[input.node] = Some(step);
+        }
+    }
+    for output in &model.outputs {
+        last_reader[output.node] = None;
+    }
+    let mut steps: Vec<Step> = order
+        .iter()
+        .map(|&node| Step {
+            node,
+            dead: Vec::new(),
+        })
+        .collect();
+    for &node in order {
+        if let Some(step) = last_reader[node] {
+            steps[step].dead.push(node);
+        }
+    }
+    steps
+}
+
+/// A run under way.
+pub(crate) struct Run {
+    plan: Arc<Plan>,
+    state: TypedSimpleState,
+    next: usize,
+    batch: Batch,
+}
+
+impl Run {
+    /// Runs the next operator; `false` when there is none.
+    ///
+    /// # Errors
+    /// [`EngineError::Cancelled`], [`EngineError::InvalidInput`] for an index that points outside
+    /// its table, [`EngineError::Runtime`].
+    pub(crate) fn step(&mut self, cancel: &Cancel) -> Result<bool> {
+        cancel.check()?;
+        let plan = Arc::clone(&self.plan);
+        let Some(step) = plan.steps.get(self.next) else {
+            return Ok(false);
+        };
+        self.next += 1;
+        multithread_tract_scope(plan.pool.clone(), || self.compute(step))?;
+        Ok(true)
+    }
+
+    fn compute(&mut self, step: &Step) -> Result<()> {
+        let node = &self.plan.plan.model().nodes[step.node];
+        let inputs = self
+            .state
+            .prepare_inputs(step.node)
+            .map_err(|error| failed("gathering an operator's inputs", &error))?;
+        if let Some(gather) = node.op_as::<Gather>() {
+            check_indices(&node.name, gather, &inputs)?;
+        }
+        // Before the operator runs: whoever reads a value last may write over it.
+        for &dead in step.dead.iter().filter(|&&dead| dead != step.node) {
+            self.state.turn_state.values[dead] = None;
+        }
+        self.state
+            .compute_one_with_inputs(step.node, inputs)
+            .map_err(|error| failed("running the model", &error))?;
+        self.learn_symbols(step.node);
+        if step.dead.contains(&step.node) {
+            self.state.turn_state.values[step.node] = None;
+        }
+        Ok(())
+    }
+
+    /// Extents that only a value can tell (how many elements are not zero) are known from here.
+    fn learn_symbols(&mut self, node: usize) {
+        let state = &mut self.state;
+        let node = &self.plan.plan.model().nodes[node];
+        if node.op_is::<TypedSource>() {
+            return;
+        }
+        let Some(values) = state.turn_state.values[node.id].as_ref() else {
+            return;
+        };
+        for (output, value) in node.outputs.iter().zip(values) {
+            for (dim, &extent) in output.fact.shape.iter().zip(value.shape()) {
+                if let TDim::Sym(symbol) = dim
+                    && state.turn_state.resolved_symbols.get(symbol).is_none()
+                {
+                    state.turn_state.resolved_symbols.set(symbol, extent as i64);
+                }
+            }
+        }
+    }
+
+    /// The outputs of a run that is over.
+    ///
+    /// # Errors
+    /// [`EngineError::Runtime`] when an output is not a tensor that the contract carries.
+    pub(crate) fn finish(mut self) -> Result<RunOutput> {
+        let values = self
+            .state
+            .outputs()
+            .map_err(|error| failed("reading the outputs", &error))?;
+        let outputs = self
+            .plan
+            .outputs
+            .iter()
+            .zip(&values)
+            .map(|(name, value)| {
+                Ok(NamedTensor::new(
+                    name.clone(),
+                    tensors::from_runtime(name, value)?,
+                ))
+            })
+            .collect::<Result<_>>()?;
+        Ok(RunOutput {
+            outputs,
+            inputs: self.batch.inputs,
+        })
+    }
+}
+
+/// The runtime takes a gather's indices on trust, and panics on one outside the table. In the
+/// browser a panic is the end of the whole instance.
+fn check_indices(name: &str, gather: &Gather, inputs: &[TValue]) -> Result<()> {
+    let [table, indices] = inputs else {
+        return Ok(());
+    };
+    let Some(&rows) = table.shape().get(gather.axis) else {
+        return Ok(());
+    };
+    let indices = indices
+        .cast_to::<i64>()
+        .map_err(|error| failed("reading indices", &error))?;
+    let indices = indices
+        .try_as_plain_ram()
+        .and_then(|plain| plain.as_slice::<i64>())
+        .map_err(|error| failed("reading indices", &error))?;
+    let rows = rows as i64;
+    match indices.iter().find(|&&index| index >= rows || index < -rows) {
+        None => Ok(()),
+        Some(index) => Err(EngineError::InvalidInput {
+            name: name.to_owned(),
+            detail: format!(
+                "an index of {index} points outside a table of {rows} rows; the ids come from \
+                 another tokenizer, or the input is longer than the model's positions"
+            ),
+        }),
+    }
+}
+
+fn failed(doing: &'static str, error: &TractError) -> EngineError {
+    EngineError::Runtime {
+        engine: ENGINE,
+        doing,
+        detail: format!("{error:#}"),
+    }
+}
