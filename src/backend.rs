@@ -1,40 +1,56 @@
-//! What differs between the targets, chosen in this one place: which engines there are, who
-//! does work that should not run where the caller polls, and whether there is a hub.
+//! What differs between the targets, chosen in this one place: which engines there are, who does
+//! the work that must not run where the caller polls, and whether there is a hub.
 
-use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
 
 use cfg_if::cfg_if;
-use isovec_engine::cancel::Cancel;
-
-use crate::error::{Error, Result};
+use isovec_engine::engine::EngineFactory;
 
 cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
         mod web;
-        pub(crate) use web::{engines, fetch, in_slices, offload};
+        pub(crate) use web::{in_slices, offload, portable};
+
+        /// What only some targets have.
+        pub mod target_api {}
     } else {
         mod native;
-        #[path = "../blocking.rs"]
-        pub mod blocking;
-        pub(crate) use native::{engines, fetch, in_slices, in_slices_blocking, offload, wait_for};
+        #[path = "blocking.rs"]
+        pub mod blocking_twin;
+        pub(crate) use native::{in_slices, in_slices_blocking, offload, portable, wait};
+
+        /// What only some targets have.
+        pub mod target_api {
+            pub use super::blocking_twin as blocking;
+        }
     }
 }
 
 cfg_if! {
     if #[cfg(all(not(target_arch = "wasm32"), any(feature = "onnxruntime", feature = "onnxruntime-download")))] {
-        fn onnxruntime() -> Option<std::sync::Arc<dyn isovec_engine::engine::EngineFactory>> {
-            Some(std::sync::Arc::new(isovec_native::OnnxRuntime))
+        /// The engine that needs a shared library, or why there is none.
+        pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
+            Ok(Arc::new(isovec_native::OnnxRuntime))
+        }
+    } else if #[cfg(target_arch = "wasm32")] {
+        /// The engine that needs a shared library, or why there is none.
+        pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
+            Err("browsers load no shared libraries")
         }
     } else {
-        fn onnxruntime() -> Option<std::sync::Arc<dyn isovec_engine::engine::EngineFactory>> {
-            None
+        /// The engine that needs a shared library, or why there is none.
+        pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
+            Err("isovec was built without its feature `onnxruntime`")
         }
     }
 }
 
-/// Why ONNX Runtime is not among the engines, where it is not.
-pub(crate) const NO_ONNXRUNTIME: &str = if cfg!(target_arch = "wasm32") {
-    "browsers cannot load shared libraries"
-} else {
-    "isovec was built without its feature `onnxruntime`"
-};
+cfg_if! {
+    if #[cfg(all(not(target_arch = "wasm32"), feature = "hub"))] {
+        mod hub;
+        pub(crate) use hub::fetch;
+    } else {
+        mod no_hub;
+        pub(crate) use no_hub::fetch;
+    }
+}

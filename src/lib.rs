@@ -1,1 +1,60 @@
-//! TODO
+//! **One embedding SDK, two targets, the same vectors.** This crate is the server's half: it turns
+//! texts into vectors with any BERT-like embedding model, and the same model gives the same
+//! vectors in the browser through the npm package `isovec`.
+//!
+//! ```no_run
+//! # async fn example() -> isovec::Result<()> {
+//! use isovec::{EmbeddingConfig, Embedder, models};
+//!
+//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
+//! let index = embedder.embed(["cats purr", "stocks fell"]).await?;
+//! let query = embedder.embed_query("what do cats do?").await?;
+//! println!("{:?}", index.search(&query, 1)?);
+//! # Ok(()) }
+//! ```
+//!
+//! - [`Embedder`]: loads a model and embeds, async; [`blocking::Embedder`] is the same for callers
+//!   who wait.
+//! - [`EmbeddingConfig`]: every knob; [`Embedder::effective_config`] says what came of it.
+//! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
+//! - [`ModelSource`], [`models`]: where models come from.
+//! - [`export()`]: a model as one ONNX file with its pooling head in it.
+//!
+//! With nothing installed, the portable engine computes. Where ONNX Runtime's shared library is
+//! named ([`EmbeddingConfig::with_onnxruntime_library`], or the variable `ORT_DYLIB_PATH`), ONNX
+//! Runtime does, several times faster.
+
+mod backend;
+mod config;
+mod effective;
+mod embedder;
+mod embeddings;
+mod error;
+mod export;
+mod model;
+pub mod models;
+mod plan;
+mod sentence_transformers;
+pub mod similarity;
+mod source;
+
+pub use backend::target_api::*;
+pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig};
+pub use effective::{EffectiveConfig, Knob};
+pub use embedder::Embedder;
+pub use embeddings::{Embeddings, PrecisionDifference};
+pub use error::{Error, Result};
+pub use export::{ExportOptions, Exported, export};
+pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
+pub use similarity::{Hit, Similarity};
+pub use source::ModelSource;
+
+pub use isovec_engine::EngineError;
+pub use isovec_engine::cancel::Cancel;
+pub use isovec_engine::config::{EngineChoice, EngineConfig, SessionConfig};
+pub use isovec_engine::description::ModelDescription;
+pub use isovec_engine::engine::{Capabilities, ProviderInfo};
+pub use isovec_engine::fingerprint::{Difference, Fingerprint, Precision};
+pub use isovec_engine::head::Pooling;
+pub use isovec_engine::maybe_send::BoxFuture;
+pub use isovec_tokenize::TokenizeError;

@@ -44,9 +44,14 @@ impl Plan {
         Self { order, batches }
     }
 
-    /// The batches: each the places of its texts, longest first.
-    pub(crate) fn batches(&self) -> impl ExactSizeIterator<Item = &[usize]> {
-        self.batches.iter().map(|range| &self.order[range.clone()])
+    /// Number of batches.
+    pub(crate) fn len(&self) -> usize {
+        self.batches.len()
+    }
+
+    /// The places of the texts of a batch, longest text first; `None` past the last batch.
+    pub(crate) fn batch(&self, index: usize) -> Option<&[usize]> {
+        self.order.get(self.batches.get(index)?.clone())
     }
 }
 
@@ -59,14 +64,14 @@ mod tests {
 
     #[test]
     fn nothing_makes_no_batch() {
-        assert_eq!(Plan::new(&[], BUDGET).batches().len(), 0);
+        assert_eq!(Plan::new(&[], BUDGET).len(), 0);
     }
 
     #[test]
     fn a_text_over_the_budget_runs_alone() {
         let plan = Plan::new(&[3, 512, 4], BUDGET);
-        let batches: Vec<&[usize]> = plan.batches().collect();
-        assert_eq!(batches, [&[1][..], &[2, 0]]);
+        assert_eq!((plan.batch(0), plan.batch(1)), (Some(&[1][..]), Some(&[2, 0][..])));
+        assert_eq!(plan.batch(2), None);
     }
 
     proptest! {
@@ -78,7 +83,7 @@ mod tests {
         ) {
             let plan = Plan::new(&lengths, Budget { rows, tokens });
             let mut seen = vec![0; lengths.len()];
-            for batch in plan.batches() {
+            for batch in (0..plan.len()).filter_map(|index| plan.batch(index)) {
                 prop_assert!(!batch.is_empty() && batch.len() <= rows);
                 let longest = batch.iter().map(|&text| lengths[text]).max().unwrap();
                 prop_assert!(batch.len() == 1 || longest * batch.len() <= tokens);

@@ -65,7 +65,7 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         Some(modules) => folder.transformer(modules)?,
         None => "",
     };
-    let head = modules.map(|modules| folder.head(&modules)).transpose()?;
+    let head = modules.as_deref().map(|modules| folder.head(modules)).transpose()?;
 
     let bert = folder.sentence_bert(transformer)?;
     let config: Option<HfConfig> = folder.json_in(transformer, "config.json")?;

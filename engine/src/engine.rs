@@ -116,6 +116,8 @@ pub struct Capabilities {
     pub max_batch_tokens: Option<usize>,
     /// Runs that make progress at the same time; more than this wait inside the engine.
     pub concurrent_runs: usize,
+    /// Threads that work on one operator, whatever was asked for.
+    pub intra_op_threads: usize,
     /// Cancelling stops a run that has begun, not only one that waits.
     pub cancels_running: bool,
 }
@@ -126,6 +128,7 @@ impl Default for Capabilities {
             ragged: false,
             max_batch_tokens: None,
             concurrent_runs: 1,
+            intra_op_threads: 1,
             cancels_running: false,
         }
     }

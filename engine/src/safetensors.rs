@@ -16,6 +16,7 @@ use serde::Deserialize;
 use serde::de::{Error as _, MapAccess, Visitor};
 
 use crate::error::{EngineError, Result};
+use crate::sniff;
 use crate::weights::{IdentityHasher, WeightsIdentity};
 
 /// Bytes of the length field in front of the header.
@@ -210,7 +211,10 @@ impl<'de> Deserialize<'de> for Header {
 
 /// Reads one file's tensors; `place` names it in messages.
 fn read_file(place: &str, file: &Bytes) -> Result<Vec<(String, SourceTensor)>> {
-    let invalid = |detail: String| EngineError::invalid_model(place, detail);
+    let invalid = |detail: String| {
+        let kind = sniff::foreign(file).map(str::to_owned);
+        EngineError::invalid_model(place, kind.unwrap_or(detail))
+    };
     let Some(length) = file.first_chunk::<LENGTH_BYTES>() else {
         return Err(invalid(format!(
             "a safetensors file starts with 8 bytes of header length; this one has {} in all",

@@ -21,11 +21,17 @@ pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
         Some("it is a GGUF file; isovec reads safetensors and ONNX")
     } else if bytes.starts_with(b"\x1f\x8b") {
         Some("it is a gzip archive; unpack it first")
-    } else if bytes.get(8..9) == Some(b"{") && !bytes.starts_with(b"{") {
-        Some("it looks like a safetensors file")
-    } else if begins("{") || begins("[") {
+    } else if (begins("{") || begins("[")) && is_text(bytes) {
         Some("it is a JSON document")
     } else {
         None
     }
+}
+
+/// Whether the first bytes are plain text; a length or a protobuf key has bytes that are not.
+fn is_text(bytes: &[u8]) -> bool {
+    bytes
+        .iter()
+        .take(16)
+        .all(|byte| byte.is_ascii_whitespace() || (b' '..=b'~').contains(byte))
 }

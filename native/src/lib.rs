@@ -28,6 +28,8 @@ mod library;
 mod pool;
 mod runtime;
 mod sys;
+#[cfg(test)]
+mod tests;
 mod weights;
 
 pub use factory::OnnxRuntime;

@@ -149,15 +149,13 @@ impl SessionOptions {
         check(unsafe { (ort::api().CreateSessionOptions)(&mut options) })?;
         let options = Self(written(options)?);
         let threads = i32::try_from(threads).unwrap_or(i32::MAX);
-        // SAFETY: the options are alive for all three calls.
+        let level = GraphOptimizationLevel::ORT_ENABLE_ALL;
+        // SAFETY: the options are alive.
         check(unsafe { (ort::api().SetIntraOpNumThreads)(options.0.as_ptr(), threads) })?;
+        // SAFETY: as above.
         check(unsafe { (ort::api().SetInterOpNumThreads)(options.0.as_ptr(), 1) })?;
-        check(unsafe {
-            (ort::api().SetSessionGraphOptimizationLevel)(
-                options.0.as_ptr(),
-                GraphOptimizationLevel::ORT_ENABLE_ALL,
-            )
-        })?;
+        // SAFETY: as above.
+        check(unsafe { (ort::api().SetSessionGraphOptimizationLevel)(options.0.as_ptr(), level) })?;
         Ok(options)
     }
 

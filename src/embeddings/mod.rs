@@ -157,9 +157,9 @@ impl Embeddings {
 
     /// A `[n, dim]` view for ndarray.
     pub fn view(&self) -> ndarray::ArrayView2<'_, f32> {
-        // The length is a whole number of rows by construction, so this is never the fallback.
+        // Rows times components is the length by construction, so this is never the fallback.
         ndarray::ArrayView2::from_shape((self.len(), self.dim), &self.values)
-            .unwrap_or_else(|_| ndarray::aview2::<f32, [f32; 1]>(&[]))
+            .unwrap_or_else(|_| ndarray::aview2::<f32, 0>(&[]))
     }
 
     /// For each text, whether the model saw only a part of it.

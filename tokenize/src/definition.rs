@@ -10,7 +10,9 @@
 use std::fmt;
 
 use serde::Deserialize;
-use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{
+    DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor,
+};
 use serde_json::Value;
 
 use crate::trie::Pieces;
@@ -76,15 +78,9 @@ pub(crate) struct ModelDefinition {
 #[derive(Debug, Clone)]
 pub(crate) enum Vocabulary {
     /// `[[piece, score], ...]`, the id being the place: Unigram.
-    Scored {
-        pieces: Pieces,
-        scores: Vec<f64>,
-    },
+    Scored { pieces: Pieces, scores: Vec<f64> },
     /// `{piece: id, ...}`: WordPiece, WordLevel and BPE.
-    Mapped {
-        pieces: Pieces,
-        ids: Vec<u32>,
-    },
+    Mapped { pieces: Pieces, ids: Vec<u32> },
 }
 
 /// BPE's merges, two pieces each, end to end.
@@ -376,11 +372,20 @@ mod tests {
 
     #[test]
     fn both_ways_of_writing_merges_are_read() {
-        for merges in [r##"["#version: 0.2", "a b", "ab c"]"##, r#"[["a","b"],["ab","c"]]"#] {
+        for merges in [
+            r##"["#version: 0.2", "a b", "ab c"]"##,
+            r#"[["a","b"],["ab","c"]]"#,
+        ] {
             let merges: Merges = serde_json::from_str(merges).unwrap();
             assert_eq!(merges.0.iter().collect::<Vec<_>>(), ["a", "b", "ab", "c"]);
         }
-        for broken in [r#"["a"]"#, r#"["a b c"]"#, r#"[["a"]]"#, r#"[["a","b","c"]]"#, "[1]"] {
+        for broken in [
+            r#"["a"]"#,
+            r#"["a b c"]"#,
+            r#"[["a"]]"#,
+            r#"[["a","b","c"]]"#,
+            "[1]",
+        ] {
             assert!(serde_json::from_str::<Merges>(broken).is_err(), "{broken}");
         }
     }
@@ -388,7 +393,10 @@ mod tests {
     #[test]
     fn errors_say_where() {
         let error = Definition::parse(b"{\"model\": {\"vocab\": [[\"a\"]]}}").unwrap_err();
-        assert!(error.contains("[piece, score]") && error.contains("column"), "{error}");
+        assert!(
+            error.contains("[piece, score]") && error.contains("column"),
+            "{error}"
+        );
         let error = Definition::parse(b"{\"version\": \"2.0\"}").unwrap_err();
         assert!(error.contains("2.0"), "{error}");
         let error = Definition::parse(b"{}").unwrap_err();

@@ -8,7 +8,6 @@ use isovec_engine::tensor::NamedTensor;
 use isovec_engine::{EngineError, Result};
 use tract_linalg::multithread::{Executor as OpPool, multithread_tract_scope};
 use tract_onnx::prelude::*;
-use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::ops::source::TypedSource;
 

@@ -27,7 +27,10 @@ use clap::{Parser, Subcommand};
 use workspace::Workspace;
 
 #[derive(Parser)]
-#[command(name = "cargo xtask", about = "Sets up, shows, tests and measures isovec.")]
+#[command(
+    name = "cargo xtask",
+    about = "Sets up, shows, tests and measures isovec."
+)]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -79,7 +82,11 @@ enum Command {
         no_build: bool,
     },
     /// Build the npm package: wasm, TypeScript, third-party notices.
-    Build,
+    Build {
+        /// The page as well.
+        #[arg(long)]
+        page: bool,
+    },
     /// Write the licence texts of everything inside the wasm module to a file.
     Notices {
         /// Where to write; the npm package's folder when left out.
@@ -108,7 +115,11 @@ fn run(cli: Cli) -> Result<bool> {
                 setup::list();
                 return Ok(true);
             }
-            let wanted = if demo { setup::DEMO.to_vec() } else { setup::choose(&names)? };
+            let wanted = if demo {
+                setup::DEMO.to_vec()
+            } else {
+                setup::choose(&names)?
+            };
             setup::run(&workspace, &wanted)?;
         }
         Command::Demo => demo::run(&workspace)?,
@@ -124,9 +135,12 @@ fn run(cli: Cli) -> Result<bool> {
         }
         Command::Size => size::run(&workspace)?,
         Command::Serve { port, no_build } => serve::page(&workspace, port, no_build)?,
-        Command::Build => {
+        Command::Build { page } => {
             setup::run(&workspace, setup::NPM)?;
             build::npm(&workspace)?;
+            if page {
+                build::page(&workspace)?;
+            }
         }
         Command::Notices { out } => {
             let path = out.unwrap_or_else(|| build::package_folder(&workspace));

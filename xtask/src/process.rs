@@ -24,8 +24,13 @@ impl Run {
     /// A program, started in the repository's root.
     pub(crate) fn new(workspace: &Workspace, program: impl AsRef<OsStr>) -> Result<Self> {
         let mut command = Command::new(program.as_ref());
-        command.current_dir(&workspace.root).envs(workspace.environment()?);
-        Ok(Self { command, shown: program.as_ref().to_string_lossy().into_owned() })
+        command
+            .current_dir(&workspace.root)
+            .envs(workspace.environment()?);
+        Ok(Self {
+            command,
+            shown: program.as_ref().to_string_lossy().into_owned(),
+        })
     }
 
     /// Adds arguments.
@@ -60,7 +65,10 @@ impl Run {
     /// Runs it with its output shown, and fails when it does.
     pub(crate) fn show(mut self) -> Result<()> {
         report::command(&self.shown);
-        let status = self.command.status().with_context(|| cannot_start(&self.shown))?;
+        let status = self
+            .command
+            .status()
+            .with_context(|| cannot_start(&self.shown))?;
         if !status.success() {
             bail!("`{}` failed ({status})", self.shown);
         }
@@ -78,7 +86,8 @@ impl Run {
             .open(&path)
             .with_context(|| format!("cannot write {}", path.display()))?;
         let from = log.metadata().map(|m| m.len()).unwrap_or(0);
-        writeln!(log, "$ {}", self.shown).with_context(|| format!("cannot write {}", path.display()))?;
+        writeln!(log, "$ {}", self.shown)
+            .with_context(|| format!("cannot write {}", path.display()))?;
         let spinner = report::waiting(&self.shown);
         let status = self
             .command
@@ -91,9 +100,15 @@ impl Run {
         let status = status?;
         if !status.success() {
             let text = fs::read(&path).unwrap_or_default();
-            let text = text.get(usize::try_from(from).unwrap_or(0)..).unwrap_or_default();
+            let text = text
+                .get(usize::try_from(from).unwrap_or(0)..)
+                .unwrap_or_default();
             report::quote(&tail(&String::from_utf8_lossy(text), TAIL_LINES));
-            bail!("`{}` failed ({status}); its whole output is in {}", self.shown, path.display());
+            bail!(
+                "`{}` failed ({status}); its whole output is in {}",
+                self.shown,
+                path.display()
+            );
         }
         Ok(())
     }
@@ -107,7 +122,12 @@ impl Run {
             .with_context(|| cannot_start(&self.shown))?;
         if !output.status.success() {
             let errors = String::from_utf8_lossy(&output.stderr);
-            bail!("`{}` failed ({}): {}", self.shown, output.status, tail(errors.trim(), 10));
+            let program = self.shown.split(' ').next().unwrap_or(&self.shown);
+            bail!(
+                "`{program}` failed ({}): {}",
+                output.status,
+                tail(errors.trim(), 10)
+            );
         }
         String::from_utf8(output.stdout)
             .with_context(|| format!("`{}` wrote something that is not UTF-8", self.shown))
@@ -131,7 +151,11 @@ pub(crate) fn cargo(workspace: &Workspace) -> Result<Run> {
 
 /// `npm` (a script on Windows, which has to be named with its ending).
 pub(crate) fn npm(workspace: &Workspace) -> Result<Run> {
-    let name = if std::env::consts::OS == "windows" { "npm.cmd" } else { "npm" };
+    let name = if std::env::consts::OS == "windows" {
+        "npm.cmd"
+    } else {
+        "npm"
+    };
     Run::new(workspace, name)
 }
 

@@ -91,10 +91,17 @@ mod tests {
 
     #[test]
     fn the_summary_ends_with_the_count_alone() {
-        let line = |name, outcome| Line { name, outcome, took: Duration::from_millis(1500) };
+        let line = |name, outcome| Line {
+            name,
+            outcome,
+            took: Duration::from_millis(1500),
+        };
         let text = summary(&[
             line("format", Outcome::Passed),
-            line("native", Outcome::Failed("`cargo test` failed\nhere".into())),
+            line(
+                "native",
+                Outcome::Failed("`cargo test` failed\nhere".into()),
+            ),
             line("cross", Outcome::Skipped("no std".into())),
         ]);
         assert_eq!(text.lines().last(), Some("1 passed, 1 failed"));

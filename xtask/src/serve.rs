@@ -35,7 +35,10 @@ impl Serving {
             anyhow!("port {port} on 127.0.0.1 cannot be served ({error}): stop what listens there, or name another")
         })?;
         let server = Arc::new(server);
-        let port = server.server_addr().to_ip().map_or(port, |address| address.port());
+        let port = server
+            .server_addr()
+            .to_ip()
+            .map_or(port, |address| address.port());
         let mounts = Arc::new(mounts);
         let workers = (0..WORKERS)
             .map(|_| {
@@ -48,7 +51,11 @@ impl Serving {
                 })
             })
             .collect();
-        Ok(Self { server, workers, port })
+        Ok(Self {
+            server,
+            workers,
+            port,
+        })
     }
 
     /// Where it is found.
@@ -107,7 +114,10 @@ const HEADERS: &[(&str, &str)] = &[
     ("Cross-Origin-Embedder-Policy", "require-corp"),
     ("Cross-Origin-Resource-Policy", "cross-origin"),
     ("Access-Control-Allow-Origin", "*"),
-    ("Access-Control-Expose-Headers", "Content-Length, Content-Range, Accept-Ranges, ETag"),
+    (
+        "Access-Control-Expose-Headers",
+        "Content-Length, Content-Range, Accept-Ranges, ETag",
+    ),
     ("Accept-Ranges", "bytes"),
     ("Cache-Control", "no-cache"),
     ("X-Content-Type-Options", "nosniff"),
@@ -118,7 +128,11 @@ fn answer(request: Request, mounts: &Mounts) -> std::io::Result<()> {
         Method::Get | Method::Head => {}
         Method::Options => {
             let mut response = plain(204, "");
-            add(&mut response, "Access-Control-Allow-Methods", "GET, HEAD, OPTIONS");
+            add(
+                &mut response,
+                "Access-Control-Allow-Methods",
+                "GET, HEAD, OPTIONS",
+            );
             add(&mut response, "Access-Control-Allow-Headers", "*");
             return request.respond(response);
         }
@@ -173,7 +187,11 @@ fn answer(request: Request, mounts: &Mounts) -> std::io::Result<()> {
     add(&mut response, "Content-Type", mime(&path));
     add(&mut response, "ETag", &etag);
     if status == 206 {
-        add(&mut response, "Content-Range", &format!("bytes {from}-{}/{size}", from + length - 1));
+        add(
+            &mut response,
+            "Content-Range",
+            &format!("bytes {from}-{}/{size}", from + length - 1),
+        );
     }
     request.respond(response)
 }
@@ -200,11 +218,15 @@ fn add<R: Read>(response: &mut Response<R>, name: &str, value: &str) {
 fn locate(url: &str, mounts: &Mounts) -> Option<PathBuf> {
     let path = url.split(['?', '#']).next().unwrap_or_default();
     let path = percent_decoded(path)?;
-    let (rest, folder) =
-        mounts.iter().find_map(|(prefix, folder)| Some((path.strip_prefix(prefix)?, folder)))?;
+    let (rest, folder) = mounts
+        .iter()
+        .find_map(|(prefix, folder)| Some((path.strip_prefix(prefix)?, folder)))?;
     let inside = Path::new(rest);
     // No `..`, no root, no drive: only plain names.
-    if !inside.components().all(|part| matches!(part, Component::Normal(_))) {
+    if !inside
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)))
+    {
         return None;
     }
     let mut file = folder.join(inside);
@@ -229,7 +251,9 @@ fn percent_decoded(text: &str) -> Option<String> {
             bytes.push(byte);
         }
     }
-    String::from_utf8(bytes).ok().filter(|decoded| !decoded.contains('\0'))
+    String::from_utf8(bytes)
+        .ok()
+        .filter(|decoded| !decoded.contains('\0'))
 }
 
 #[derive(Debug, PartialEq)]
@@ -242,8 +266,10 @@ enum Range {
 /// RFC 9110, section 14: one range of bytes. What cannot be understood is to be ignored, several
 /// ranges may be; both give the whole file.
 fn parse_range(value: &str, size: u64) -> Range {
-    let Some((first, last)) =
-        value.trim().strip_prefix("bytes=").and_then(|spec| spec.split_once('-'))
+    let Some((first, last)) = value
+        .trim()
+        .strip_prefix("bytes=")
+        .and_then(|spec| spec.split_once('-'))
     else {
         return Range::Whole;
     };
@@ -251,7 +277,10 @@ fn parse_range(value: &str, size: u64) -> Range {
         if from >= size || to < from {
             Range::Outside
         } else {
-            Range::Part { from, length: to.min(size - 1) - from + 1 }
+            Range::Part {
+                from,
+                length: to.min(size - 1) - from + 1,
+            }
         }
     };
     match (first.trim(), last.trim()) {
@@ -261,7 +290,9 @@ fn parse_range(value: &str, size: u64) -> Range {
             Ok(_) => Range::Outside,
             Err(_) => Range::Whole,
         },
-        (from, "") => from.parse().map_or(Range::Whole, |from| part(from, u64::MAX)),
+        (from, "") => from
+            .parse()
+            .map_or(Range::Whole, |from| part(from, u64::MAX)),
         (from, to) => match (from.parse(), to.parse()) {
             (Ok(from), Ok(to)) if from <= to => part(from, to),
             _ => Range::Whole,
@@ -312,7 +343,13 @@ mod tests {
         assert_eq!(parse_range("bytes=10-", 10), Range::Outside);
         assert_eq!(parse_range("bytes=-0", 10), Range::Outside);
         assert_eq!(parse_range("bytes=0-", 0), Range::Outside);
-        for odd in ["bytes=5-2", "bytes=a-b", "lines=1-2", "bytes=0-1,3-4", "bytes="] {
+        for odd in [
+            "bytes=5-2",
+            "bytes=a-b",
+            "lines=1-2",
+            "bytes=0-1,3-4",
+            "bytes=",
+        ] {
             assert_eq!(parse_range(odd, 10), Range::Whole, "{odd}");
         }
     }
@@ -336,16 +373,27 @@ mod tests {
         let found = |url: &str| locate(url, &mounts).is_some();
         assert!(found("/") && found("/index.html?x=1") && found("/a%20b.wasm"));
         assert!(found("/models/config.json"));
-        for url in ["/../secret", "/%2e%2e/secret", "/models/../secret", "//secret", "/none", "/%zz", "/%00", ""] {
+        for url in [
+            "/../secret",
+            "/%2e%2e/secret",
+            "/models/../secret",
+            "//secret",
+            "/none",
+            "/%zz",
+            "/%00",
+            "",
+        ] {
             assert!(!found(url), "{url}");
         }
         let absolute = format!("/{}", dir.path().join("secret").display());
         assert!(!found(&absolute), "{absolute}");
     }
 
-    #[cfg_attr(not(unix), ignore = "links need rights on Windows")]
     #[test]
     fn a_link_out_of_the_folder_is_not_followed() {
+        if std::env::consts::OS == "windows" {
+            return; // links need rights there, and there is no `ln`
+        }
         let (dir, mounts) = site();
         let link = mounts[1].1.join("link");
         let made = std::process::Command::new("ln")
@@ -359,7 +407,11 @@ mod tests {
 
     fn ask(port: u16, request: &str) -> String {
         let mut stream = TcpStream::connect(("127.0.0.1", port)).unwrap();
-        write!(stream, "{request}\r\nHost: localhost\r\nConnection: close\r\n\r\n").unwrap();
+        write!(
+            stream,
+            "{request}\r\nHost: localhost\r\nConnection: close\r\n\r\n"
+        )
+        .unwrap();
         let mut answer = String::new();
         stream.read_to_string(&mut answer).unwrap();
         answer.to_lowercase()
@@ -373,7 +425,10 @@ mod tests {
         assert_eq!(serving.url(), format!("http://127.0.0.1:{port}"));
 
         let whole = ask(port, "GET /a%20b.wasm HTTP/1.1");
-        assert!(whole.starts_with("http/1.1 200") && whole.ends_with("0123456789"), "{whole}");
+        assert!(
+            whole.starts_with("http/1.1 200") && whole.ends_with("0123456789"),
+            "{whole}"
+        );
         for header in [
             "cross-origin-opener-policy: same-origin",
             "cross-origin-embedder-policy: require-corp",
@@ -384,17 +439,39 @@ mod tests {
             assert!(whole.contains(header), "{header} is missing in {whole}");
         }
         let part = ask(port, "GET /a%20b.wasm HTTP/1.1\r\nRange: bytes=2-4");
-        assert!(part.starts_with("http/1.1 206") && part.ends_with("\r\n234"), "{part}");
+        assert!(
+            part.starts_with("http/1.1 206") && part.ends_with("\r\n234"),
+            "{part}"
+        );
         assert!(part.contains("content-range: bytes 2-4/10"), "{part}");
         let outside = ask(port, "GET /a%20b.wasm HTTP/1.1\r\nRange: bytes=50-");
-        assert!(outside.starts_with("http/1.1 416") && outside.contains("bytes */10"), "{outside}");
+        assert!(
+            outside.starts_with("http/1.1 416") && outside.contains("bytes */10"),
+            "{outside}"
+        );
         let head = ask(port, "HEAD / HTTP/1.1");
-        assert!(head.starts_with("http/1.1 200") && !head.contains("page"), "{head}");
-        let tag = whole.lines().find_map(|l| l.strip_prefix("etag: ")).unwrap().to_owned();
-        let known = ask(port, &format!("GET /a%20b.wasm HTTP/1.1\r\nIf-None-Match: {tag}"));
+        assert!(
+            head.starts_with("http/1.1 200") && !head.contains("page"),
+            "{head}"
+        );
+        let tag = whole
+            .lines()
+            .find_map(|l| l.strip_prefix("etag: "))
+            .unwrap()
+            .to_owned();
+        let known = ask(
+            port,
+            &format!("GET /a%20b.wasm HTTP/1.1\r\nIf-None-Match: {tag}"),
+        );
         assert!(known.starts_with("http/1.1 304"), "{known}");
-        let stale = ask(port, "GET /a%20b.wasm HTTP/1.1\r\nRange: bytes=2-4\r\nIf-Range: \"old\"");
-        assert!(stale.starts_with("http/1.1 200") && stale.ends_with("0123456789"), "{stale}");
+        let stale = ask(
+            port,
+            "GET /a%20b.wasm HTTP/1.1\r\nRange: bytes=2-4\r\nIf-Range: \"old\"",
+        );
+        assert!(
+            stale.starts_with("http/1.1 200") && stale.ends_with("0123456789"),
+            "{stale}"
+        );
         assert!(ask(port, "GET /none HTTP/1.1").starts_with("http/1.1 404"));
         assert!(ask(port, "POST / HTTP/1.1").starts_with("http/1.1 405"));
         assert!(ask(port, "OPTIONS /models/config.json HTTP/1.1").starts_with("http/1.1 204"));

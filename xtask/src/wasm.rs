@@ -30,7 +30,11 @@ impl WasmToolchain {
     pub(crate) fn find(workspace: &Workspace) -> Result<Option<Self>> {
         for name in [None, Some(DEBIAN_TOOLCHAIN)] {
             if compiles(workspace, name)? {
-                let linker = if name.is_some() { Some(borrowed_linker(workspace)?) } else { None };
+                let linker = if name.is_some() {
+                    Some(borrowed_linker(workspace)?)
+                } else {
+                    None
+                };
                 return Ok(Some(Self { name, linker }));
             }
         }
@@ -73,30 +77,47 @@ impl WasmToolchain {
 /// was built by this very compiler, which a look at files cannot give.
 fn compiles(workspace: &Workspace, name: Option<&str>) -> Result<bool> {
     let folder = workspace.cache.join("probe");
-    std::fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    std::fs::create_dir_all(&folder)
+        .with_context(|| format!("cannot make {}", folder.display()))?;
     let source = folder.join("probe.rs");
-    std::fs::write(&source, "pub fn probe(n: usize) -> String { \"a\".repeat(n) }\n")
-        .with_context(|| format!("cannot write {}", source.display()))?;
+    std::fs::write(
+        &source,
+        "pub fn probe(n: usize) -> String { \"a\".repeat(n) }\n",
+    )
+    .with_context(|| format!("cannot write {}", source.display()))?;
     let mut run = Run::new(workspace, "rustc")?;
     if let Some(name) = name {
         run = run.env("RUSTUP_TOOLCHAIN", name);
     }
     Ok(run
-        .args(["--crate-type=lib", "--edition=2024", "--emit=metadata", "--target", TARGET, "--out-dir"])
+        .args([
+            "--crate-type=lib",
+            "--edition=2024",
+            "--emit=metadata",
+            "--target",
+            TARGET,
+            "--out-dir",
+        ])
         .args([folder.as_path(), source.as_path()])
         .succeeds())
 }
 
 /// Debian's compiler brings no linker for wasm: take the one of the toolchain in use.
 fn borrowed_linker(workspace: &Workspace) -> Result<PathBuf> {
-    let sysroot = Run::new(workspace, "rustc")?.args(["--print", "sysroot"]).read()?;
+    let sysroot = Run::new(workspace, "rustc")?
+        .args(["--print", "sysroot"])
+        .read()?;
     let version = Run::new(workspace, "rustc")?.args(["-vV"]).read()?;
     let host = host(&version).context("`rustc -vV` does not name its host")?;
     let linker = Path::new(sysroot.trim())
         .join("lib/rustlib")
         .join(host)
         .join("bin")
-        .join(if std::env::consts::OS == "windows" { "rust-lld.exe" } else { "rust-lld" });
+        .join(if std::env::consts::OS == "windows" {
+            "rust-lld.exe"
+        } else {
+            "rust-lld"
+        });
     if !linker.is_file() {
         bail!(
             "{} is missing: the toolchain in use has to be one that rustup installed",
@@ -108,7 +129,10 @@ fn borrowed_linker(workspace: &Workspace) -> Result<PathBuf> {
 
 /// The host in the answer of `rustc -vV`.
 pub(crate) fn host(version: &str) -> Option<&str> {
-    version.lines().find_map(|line| line.strip_prefix("host: ")).map(str::trim)
+    version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .map(str::trim)
 }
 
 #[cfg(test)]
@@ -117,17 +141,30 @@ mod tests {
 
     #[test]
     fn the_host_is_read_from_the_compilers_answer() {
-        let version = "rustc 1.95.0 (x 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\n";
+        let version =
+            "rustc 1.95.0 (x 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\n";
         assert_eq!(host(version), Some("x86_64-unknown-linux-gnu"));
         assert_eq!(host("rustc 1.95.0"), None);
     }
 
     #[test]
     fn only_the_debian_route_needs_variables() {
-        let rustup = WasmToolchain { name: None, linker: None };
+        let rustup = WasmToolchain {
+            name: None,
+            linker: None,
+        };
         assert!(rustup.environment().is_empty());
-        let debian = WasmToolchain { name: Some("wasm"), linker: Some(PathBuf::from("/lld")) };
+        let debian = WasmToolchain {
+            name: Some("wasm"),
+            linker: Some(PathBuf::from("/lld")),
+        };
         let names: Vec<String> = debian.environment().into_iter().map(|(n, _)| n).collect();
-        assert_eq!(names, ["RUSTUP_TOOLCHAIN", "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER"]);
+        assert_eq!(
+            names,
+            [
+                "RUSTUP_TOOLCHAIN",
+                "CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_LINKER"
+            ]
+        );
     }
 }

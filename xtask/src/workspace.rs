@@ -43,7 +43,11 @@ impl Workspace {
             Some(folder) if !folder.is_empty() => root.join(folder),
             _ => cache.join("target"),
         };
-        Ok(Self { root, cache, target })
+        Ok(Self {
+            root,
+            cache,
+            target,
+        })
     }
 
     /// The folder of tools that set-up installs by cargo; its `bin` goes in front of `PATH`.
@@ -73,7 +77,8 @@ impl Workspace {
     pub(crate) fn environment(&self) -> Result<Vec<(&'static str, OsString)>> {
         let mut path = vec![self.tools().join("bin")];
         path.extend(env::split_paths(&env::var_os("PATH").unwrap_or_default()));
-        let path = env::join_paths(path).context("PATH holds a folder that cannot be written into PATH again")?;
+        let path = env::join_paths(path)
+            .context("PATH holds a folder that cannot be written into PATH again")?;
         let mut all = vec![
             ("PATH", path),
             ("CARGO_TARGET_DIR", self.target.clone().into_os_string()),
@@ -125,10 +130,18 @@ pub(crate) fn which(workspace: &Workspace, name: &str) -> Option<PathBuf> {
 }
 
 fn find_program(folders: &[PathBuf], name: &str) -> Option<PathBuf> {
-    let suffixes: &[&str] = if env::consts::OS == "windows" { &[".exe", ".cmd", ".bat"] } else { &[""] };
+    let suffixes: &[&str] = if env::consts::OS == "windows" {
+        &[".exe", ".cmd", ".bat"]
+    } else {
+        &[""]
+    };
     folders
         .iter()
-        .flat_map(|folder| suffixes.iter().map(move |s| folder.join(format!("{name}{s}"))))
+        .flat_map(|folder| {
+            suffixes
+                .iter()
+                .map(move |s| folder.join(format!("{name}{s}")))
+        })
         .find(|path: &PathBuf| Path::is_file(path))
 }
 
@@ -138,18 +151,33 @@ mod tests {
 
     fn folder(os: &str, set: &[(&str, &str)]) -> Option<PathBuf> {
         cache_folder(os, |name| {
-            set.iter().find(|(n, _)| *n == name).map(|(_, v)| OsString::from(v))
+            set.iter()
+                .find(|(n, _)| *n == name)
+                .map(|(_, v)| OsString::from(v))
         })
         .ok()
     }
 
     #[test]
     fn the_named_folder_wins_over_the_platforms() {
-        let set = [("ISOVEC_CACHE", "/named"), ("HOME", "/home/a"), ("XDG_CACHE_HOME", "/xdg")];
+        let set = [
+            ("ISOVEC_CACHE", "/named"),
+            ("HOME", "/home/a"),
+            ("XDG_CACHE_HOME", "/xdg"),
+        ];
         assert_eq!(folder("linux", &set), Some(PathBuf::from("/named")));
-        assert_eq!(folder("linux", &set[1..]), Some(PathBuf::from("/xdg/isovec")));
-        assert_eq!(folder("linux", &set[1..2]), Some(PathBuf::from("/home/a/.cache/isovec")));
-        assert_eq!(folder("macos", &set[1..]), Some(PathBuf::from("/home/a/Library/Caches/isovec")));
+        assert_eq!(
+            folder("linux", &set[1..]),
+            Some(PathBuf::from("/xdg/isovec"))
+        );
+        assert_eq!(
+            folder("linux", &set[1..2]),
+            Some(PathBuf::from("/home/a/.cache/isovec"))
+        );
+        assert_eq!(
+            folder("macos", &set[1..]),
+            Some(PathBuf::from("/home/a/Library/Caches/isovec"))
+        );
         assert_eq!(
             folder("windows", &[("LOCALAPPDATA", "/local")]),
             Some(PathBuf::from("/local/isovec"))
@@ -159,7 +187,14 @@ mod tests {
     #[test]
     fn empty_and_relative_variables_do_not_count() {
         assert_eq!(
-            folder("linux", &[("ISOVEC_CACHE", ""), ("XDG_CACHE_HOME", "cache"), ("HOME", "/h")]),
+            folder(
+                "linux",
+                &[
+                    ("ISOVEC_CACHE", ""),
+                    ("XDG_CACHE_HOME", "cache"),
+                    ("HOME", "/h")
+                ]
+            ),
             Some(PathBuf::from("/h/.cache/isovec"))
         );
         assert_eq!(folder("linux", &[]), None);
@@ -175,12 +210,19 @@ mod tests {
     fn a_program_is_found_in_the_first_folder_that_has_it() {
         let dir = tempfile::tempdir().unwrap();
         let (a, b) = (dir.path().join("a"), dir.path().join("b"));
-        let file = if env::consts::OS == "windows" { "tool.exe" } else { "tool" };
+        let file = if env::consts::OS == "windows" {
+            "tool.exe"
+        } else {
+            "tool"
+        };
         for folder in [&a, &b] {
             std::fs::create_dir(folder).unwrap();
         }
         std::fs::write(b.join(file), "").unwrap();
-        assert_eq!(find_program(&[a.clone(), b.clone()], "tool"), Some(b.join(file)));
+        assert_eq!(
+            find_program(&[a.clone(), b.clone()], "tool"),
+            Some(b.join(file))
+        );
         assert_eq!(find_program(&[a], "tool"), None);
     }
 }

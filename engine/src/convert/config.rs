@@ -34,11 +34,6 @@ impl Config {
         }
     }
 
-    /// The model's name in messages.
-    pub(super) fn origin(&self) -> &str {
-        &self.origin
-    }
-
     /// The value under `key`; `null` counts as absent, as it does for the checkpoints' own library.
     pub(super) fn value(&self, key: &str) -> Option<&Value> {
         self.values.get(key).filter(|value| !value.is_null())

@@ -34,7 +34,7 @@ use std::sync::Arc;
 
 use self::config::Config;
 use self::net::Net;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
 use crate::safetensors::TensorSet;
 use crate::weights::Weights;
@@ -147,8 +147,8 @@ impl Family {
 /// alone, so that a bundle can choose between safetensors and ONNX before opening either.
 ///
 /// # Errors
-/// [`EngineError::UnsupportedModel`] with the reason when it cannot be converted,
-/// [`EngineError::InvalidModel`] when the config is not readable.
+/// [`EngineError::UnsupportedModel`](crate::EngineError::UnsupportedModel) with the reason when it cannot be converted,
+/// [`EngineError::InvalidModel`](crate::EngineError::InvalidModel) when the config is not readable.
 pub fn family(origin: &str, config_json: &[u8]) -> Result<Family> {
     Family::of(&Config::parse(origin, config_json)?)
 }
@@ -160,9 +160,9 @@ pub fn family(origin: &str, config_json: &[u8]) -> Result<Family> {
 /// model heads, stored positions) are ignored.
 ///
 /// # Errors
-/// [`EngineError::UnsupportedModel`] for an architecture or an option that is not converted;
-/// [`EngineError::InvalidModel`] for a config that is not readable, lacks a size or contradicts
-/// itself; [`EngineError::Weight`], naming the tensor, for one that is missing, has another
+/// [`EngineError::UnsupportedModel`](crate::EngineError::UnsupportedModel) for an architecture or an option that is not converted;
+/// [`EngineError::InvalidModel`](crate::EngineError::InvalidModel) for a config that is not readable, lacks a size or contradicts
+/// itself; [`EngineError::Weight`](crate::EngineError::Weight), naming the tensor, for one that is missing, has another
 /// shape than the config asks for, or is not of a float type.
 pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted> {
     let config = Config::parse(tensors.origin(), config_json)?;

@@ -83,7 +83,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     .lookup(net, INPUT_IDS)?;
     let mut x = norm(net, "embeddings.norm", &words)?;
 
-    let mut seen = |net: &mut Net<'_>, sight| -> Result<(String, Rotary)> {
+    let seen = |net: &mut Net<'_>, sight| -> Result<(String, Rotary)> {
         let mask = padding_mask(net, ATTENTION_MASK);
         let mask = match sight {
             Sight::Everything => mask,

@@ -169,14 +169,15 @@ impl<'g> Net<'g> {
 
     /// Adds a weight made by `recipe`, or returns the one that is there already.
     pub(super) fn recipe(&mut self, name: String, shape: Vec<usize>, recipe: Recipe) -> String {
-        if !self.recipes.contains(&recipe) {
-            self.infos.push(WeightInfo {
-                name: name.clone(),
-                dtype: dtype_of(&recipe),
-                shape,
-            });
-            self.recipes.push(recipe);
+        if let Some(same) = self.recipes.iter().position(|known| *known == recipe) {
+            return self.infos[same].name.clone();
         }
+        self.infos.push(WeightInfo {
+            name: name.clone(),
+            dtype: dtype_of(&recipe),
+            shape,
+        });
+        self.recipes.push(recipe);
         name
     }
 

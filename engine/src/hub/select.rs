@@ -168,7 +168,7 @@ impl FileSelection {
     /// with; the weights are looked for in any case.
     pub(super) fn essentials(&self) -> &'static [&'static [&'static str]] {
         if self.modules {
-            &[&["config.json"], &["tokenizer.json", "vocab.txt"]]
+            &[&["config.json"], &["tokenizer.json", "vocab.txt"], &["modules.json"]]
         } else {
             &[]
         }

@@ -63,12 +63,19 @@ pub fn read_model(
 /// As [`read_model`], with the identity, and with lookups that can fail.
 pub(crate) fn read(origin: &str, file: Bytes, resolve: Resolve<'_>) -> Result<ReadModel> {
     let invalid = |detail: String| EngineError::invalid_model(origin, detail);
-    let kind = sniff::foreign(&file);
+    let kind = match file.get(8) {
+        Some(b'{') => Some("it looks like a safetensors file"),
+        _ => sniff::foreign(&file),
+    };
     let mut model = ModelProto::decode(file).map_err(|error| match kind {
         Some(kind) => invalid(kind.to_owned()),
         None => invalid(format!("it is cut short, damaged or not ONNX: {error}")),
     })?;
-    check(&model).map_err(|detail| invalid(kind.map_or(detail, str::to_owned)))?;
+    check(&model).map_err(|detail| match kind {
+        // Other formats may decode by accident, but not to a graph.
+        Some(kind) if model.graph.is_none() => invalid(kind.to_owned()),
+        _ => invalid(detail),
+    })?;
 
     let inside = |location: &str| match inside(location) {
         Some(path) => resolve(&path),
@@ -319,12 +326,16 @@ fn identity(model: &ModelProto, hash: WeightsIdentity) -> Result<WeightsIdentity
         return Err(format!("its metadata {IDENTITY_KEY} is not a BLAKE3 hash"));
     }
     match entry(TENSORS_KEY) {
-        Some(written) if written != hash.0 => Err(format!(
+        Some(written) if written == hash.0 => Ok(WeightsIdentity(carried.to_ascii_lowercase())),
+        Some(written) => Err(format!(
             "its tensors are not those that were written (hash {}, written {written}): it is \
              damaged, or another program changed it. To load it as a model of its own, remove \
              its metadata {IDENTITY_KEY}",
             hash.0
         )),
-        _ => Ok(WeightsIdentity(carried.to_ascii_lowercase())),
+        // Written last, so it is the first thing that a file cut short has lost.
+        None => Err(format!(
+            "it has the metadata {IDENTITY_KEY} but not {TENSORS_KEY}: it is cut short"
+        )),
     }
 }

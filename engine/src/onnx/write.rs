@@ -2,8 +2,9 @@
 //! at hand. The same bundle gives the same bytes on every run.
 //!
 //! The file is written by the piece, because its largest piece, the graph, contains the weights:
-//! the model's own fields, the graph's fields, its initializers in name order, and last the
-//! metadata, which carries a hash of what was written. Protobuf readers take fields in any order
+//! the model's own fields, the graph's fields, its initializers in name order, and last a metadata
+//! entry with a hash of the tensors that were written. The identity comes early and the hash last,
+//! so a file that was cut short anywhere is found out. Protobuf readers take fields in any order
 //! (<https://protobuf.dev/programming-guides/encoding/#order>).
 
 use std::fs::{self, File};
@@ -97,13 +98,12 @@ async fn export_with_limit(
 /// What is going to be written.
 struct Plan<'b> {
     bundle: &'b ModelBundle,
-    /// The model without graph and metadata.
+    /// The model without graph.
     head: ModelProto,
     /// The graph without initializers.
     graph: GraphProto,
     /// Name order.
     initializers: Vec<Initializer>,
-    metadata: Vec<StringStringEntryProto>,
 }
 
 /// One initializer to be written.
@@ -127,8 +127,9 @@ impl<'b> Plan<'b> {
         let mut graph = head.graph.take().ok_or_else(|| {
             EngineError::invalid_model(bundle.origin.clone(), "it holds no graph")
         })?;
-        let mut metadata = std::mem::take(&mut head.metadata_props);
+        let metadata = &mut head.metadata_props;
         metadata.retain(|entry| entry.key != IDENTITY_KEY && entry.key != TENSORS_KEY);
+        metadata.push(entry(IDENTITY_KEY, bundle.identity.0.clone()));
 
         let inline = std::mem::take(&mut graph.initializer).into_iter();
         let mut initializers: Vec<Initializer> = inline
@@ -167,7 +168,6 @@ impl<'b> Plan<'b> {
             head,
             graph,
             initializers,
-            metadata,
         })
     }
 
@@ -179,10 +179,6 @@ impl<'b> Plan<'b> {
             let offset = end.next_multiple_of(DATA_ALIGNMENT);
             end = offset + weight.bytes;
             weight.offset = Some(offset);
-            let entry = |key: &str, value: String| StringStringEntryProto {
-                key: key.into(),
-                value,
-            };
             tensor.data_location = DATA_LOCATION_EXTERNAL;
             tensor.external_data = vec![
                 entry("location", location.to_owned()),
@@ -201,32 +197,16 @@ impl<'b> Plan<'b> {
 
     /// Bytes of the model's file; the hash in its metadata has always the same length.
     fn file_bytes(&self) -> u64 {
-        let tail = self.tail(String::from_utf8_lossy(&[b'0'; 64]).into_owned());
+        let tail = tail(IdentityHasher::new().finish().0).encoded_len();
         let graph = framed(MODEL_GRAPH, self.graph_bytes());
-        self.head.encoded_len() as u64 + graph + tail.encoded_len() as u64
+        self.head.encoded_len() as u64 + graph + tail as u64
     }
 
-    /// The metadata, as a model that has nothing else: protobuf joins the two.
-    fn tail(&self, hash: String) -> ModelProto {
-        let mut metadata_props = self.metadata.clone();
-        let own = [
-            (IDENTITY_KEY, self.bundle.identity.0.clone()),
-            (TENSORS_KEY, hash),
-        ];
-        metadata_props.extend(own.map(|(key, value)| StringStringEntryProto {
-            key: key.into(),
-            value,
-        }));
-        ModelProto {
-            metadata_props,
-            ..ModelProto::default()
-        }
-    }
-
-    async fn write<W: Write>(&self, file: &mut Sink<W>, mut data: Option<&mut Sink<W>>) -> Result<()>
-    where
-        Sink<W>: crate::maybe_send::MaybeSend,
-    {
+    async fn write<W: Write>(
+        &self,
+        file: &mut Sink<W>,
+        mut data: Option<&mut Sink<W>>,
+    ) -> Result<()> {
         file.put(&self.head.encode_to_vec())?;
         file.frame(MODEL_GRAPH, self.graph_bytes())?;
         file.put(&self.graph.encode_to_vec())?;
@@ -257,7 +237,7 @@ impl<'b> Plan<'b> {
                 }
             }
         }
-        file.put(&self.tail(hasher.finish().0).encode_to_vec())
+        file.put(&tail(hasher.finish().0).encode_to_vec())
     }
 
     async fn read(&self, weight: &Weight, name: &str) -> Result<Bytes> {
@@ -284,6 +264,21 @@ impl Initializer {
             _ => 0,
         };
         self.tensor.encoded_len() as u64 + raw
+    }
+}
+
+/// What follows the graph, as a model that has nothing else: protobuf joins the two.
+fn tail(hash: String) -> ModelProto {
+    ModelProto {
+        metadata_props: vec![entry(TENSORS_KEY, hash)],
+        ..ModelProto::default()
+    }
+}
+
+fn entry(key: &str, value: String) -> StringStringEntryProto {
+    StringStringEntryProto {
+        key: key.into(),
+        value,
     }
 }
 
@@ -354,5 +349,78 @@ impl Drop for Part {
             // Best effort: the error that brought us here is the one to report.
             let _ = fs::remove_file(&self.sink.path);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use super::*;
+    use crate::bundle::BundleOptions;
+    use crate::onnx::GraphBuilder;
+    use crate::onnx::proto::OperatorSetIdProto;
+    use crate::tensor::DType;
+    use crate::weights::{BytesWeights, WeightInfo, WeightsIdentity};
+
+    /// The sum of two large weights of unlike sizes and an input.
+    fn bundle() -> ModelBundle {
+        let mut weights = BytesWeights::new();
+        let mut graph = GraphProto::default();
+        let mut builder = GraphBuilder::new(&mut graph, "test.");
+        builder.input("x", DType::F32, &[]);
+        let mut sum = "x".to_owned();
+        for (name, elements) in [("b", 1000), ("a", 1500)] {
+            let info = WeightInfo {
+                name: name.into(),
+                dtype: DType::F32,
+                shape: vec![elements],
+            };
+            let data: Vec<u8> = (0..4 * elements).map(|byte| byte as u8).collect();
+            weights.push(info, data.into()).unwrap();
+            sum = builder.node("Add", &[&sum, name], Vec::new());
+        }
+        builder.output(&sum, DType::F32, &[]);
+        ModelBundle {
+            graph: ModelProto {
+                ir_version: 8,
+                opset_import: vec![OperatorSetIdProto {
+                    domain: String::new(),
+                    version: 17,
+                }],
+                graph: Some(graph),
+                ..ModelProto::default()
+            },
+            weights: std::sync::Arc::new(weights),
+            identity: WeightsIdentity("0".repeat(64)),
+            files: BTreeMap::new(),
+            origin: "test".into(),
+        }
+    }
+
+    #[test]
+    fn past_the_limit_weights_become_a_second_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("model.onnx");
+        let files = pollster::block_on(export_with_limit(&bundle(), &path, 9_999)).unwrap();
+        assert_eq!(files, [path.clone(), folder.path().join("model.onnx.data")]);
+        assert!(fs::metadata(&path).unwrap().len() < 1000);
+        // In name order, each at a multiple of the alignment.
+        let sizes = [6000usize.next_multiple_of(DATA_ALIGNMENT as usize), 4000];
+        let data = fs::metadata(&files[1]).unwrap().len();
+        assert_eq!(data, sizes.iter().sum::<usize>() as u64);
+
+        let back = ModelBundle::from_folder(folder.path(), &BundleOptions::default()).unwrap();
+        assert_eq!(back.identity, bundle().identity);
+        let whole = |bundle: &ModelBundle| pollster::block_on(write_model(bundle)).unwrap();
+        assert_eq!(whole(&back), whole(&bundle()));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+
+    #[test]
+    fn the_size_is_known_before_anything_is_written() {
+        let plan = Plan::new(&bundle()).unwrap().file_bytes();
+        let file = pollster::block_on(write_model(&bundle())).unwrap();
+        assert_eq!(plan, file.len() as u64);
     }
 }

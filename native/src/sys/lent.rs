@@ -55,13 +55,6 @@ fn give_back(address: usize) {
     drop(owner);
 }
 
-/// How many loans are out.
-#[cfg(test)]
-pub(crate) fn count() -> usize {
-    let lent = LENT.lock().unwrap_or_else(PoisonError::into_inner);
-    lent.values().map(Vec::len).sum()
-}
-
 #[repr(C)]
 struct Allocator {
     base: OrtAllocator,

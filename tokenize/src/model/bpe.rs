@@ -66,14 +66,12 @@ impl Word {
 impl Bpe {
     pub(crate) fn build(definition: ModelDefinition) -> Result<Self, String> {
         let trie = mapped(definition.vocabulary, "BPE")?;
-        let listed = definition
-            .merges
-            .ok_or("its BPE model has no merges")?
-            .0;
+        let listed = definition.merges.ok_or("its BPE model has no merges")?.0;
         let prefix = definition.continuing_subword_prefix.unwrap_or_default();
         let id_of = |piece: &str| {
-            trie.get(piece)
-                .ok_or_else(|| format!("a merge uses {piece:?}, which the vocabulary does not hold"))
+            trie.get(piece).ok_or_else(|| {
+                format!("a merge uses {piece:?}, which the vocabulary does not hold")
+            })
         };
         let count = listed.len() / 2;
         let mut merges = HashMap::with_capacity_and_hasher(
@@ -94,10 +92,7 @@ impl Bpe {
             whole.clear();
             whole.push_str(left);
             whole.push_str(tail);
-            merges.insert(
-                (id_of(left)?, id_of(right)?),
-                (rank as u32, id_of(&whole)?),
-            );
+            merges.insert((id_of(left)?, id_of(right)?), (rank as u32, id_of(&whole)?));
         }
         let bytes = definition.byte_fallback.then(|| {
             let mut ids = Box::new([None; 256]);
@@ -255,7 +250,8 @@ mod tests {
 
     #[test]
     fn merges_in_the_order_learnt() {
-        let json = r#"{"vocab":{"a":0,"b":1,"c":2,"bc":3,"ab":4,"abc":5},"merges":["b c","a b","a bc"]}"#;
+        let json =
+            r#"{"vocab":{"a":0,"b":1,"c":2,"bc":3,"ab":4,"abc":5},"merges":["b c","a b","a bc"]}"#;
         assert_eq!(ids(json, "abc"), [5]);
         assert_eq!(ids(json, "abab"), [4, 4]);
         assert_eq!(ids(json, ""), [] as [u32; 0]);

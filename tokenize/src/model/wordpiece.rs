@@ -42,8 +42,7 @@ impl WordPiece {
 
     pub(crate) fn tokenize(&self, word: &str, ids: &mut Vec<u32>) -> Result<(), NoUnknown> {
         let before = ids.len();
-        let too_long =
-            word.len() > self.max_chars && word.chars().nth(self.max_chars).is_some();
+        let too_long = word.len() > self.max_chars && word.chars().nth(self.max_chars).is_some();
         if too_long || !self.split(word.as_bytes(), ids) {
             ids.truncate(before);
             ids.push(

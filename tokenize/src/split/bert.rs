@@ -27,7 +27,10 @@ pub(crate) struct BertScratch {
 
 impl Bert {
     /// The settings, where the file's normaliser and pre-tokeniser are BERT's and nothing else.
-    pub(crate) fn recognise(normalizer: Option<&Value>, pre_tokenizer: Option<&Value>) -> Option<Self> {
+    pub(crate) fn recognise(
+        normalizer: Option<&Value>,
+        pre_tokenizer: Option<&Value>,
+    ) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(tag = "type")]
         enum Normalizer {
@@ -70,7 +73,10 @@ impl Bert {
         word.clear();
         let mut rest = clean.as_str();
         while !rest.is_empty() {
-            let ascii = rest.bytes().position(|b| !b.is_ascii()).unwrap_or(rest.len());
+            let ascii = rest
+                .bytes()
+                .position(|b| !b.is_ascii())
+                .unwrap_or(rest.len());
             let (head, tail) = rest.split_at(ascii);
             for byte in head.bytes() {
                 let byte = if self.lowercase {
@@ -80,7 +86,10 @@ impl Bert {
                 };
                 push(char::from(byte), word, &mut each)?;
             }
-            let other = tail.bytes().position(|b| b.is_ascii()).unwrap_or(tail.len());
+            let other = tail
+                .bytes()
+                .position(|b| b.is_ascii())
+                .unwrap_or(tail.len());
             let (run, tail) = tail.split_at(other);
             // Canonical decomposition reorders marks, but never across an ASCII character, so a
             // run between two of them can be decomposed alone.
@@ -200,6 +209,8 @@ fn is_cjk(character: char) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     fn words(bert: &Bert, text: &str) -> Vec<String> {
@@ -237,6 +248,80 @@ mod tests {
     fn control_characters_alone_leave_nothing() {
         assert!(words(&UNCASED, "\u{0}\u{1}\u{7f}\u{200b}\u{fffd}").is_empty());
         assert!(words(&UNCASED, "").is_empty());
+    }
+
+    /// The words that the original finds.
+    fn original(bert: &Bert, text: &str) -> Vec<String> {
+        use tokenizers::normalizers::BertNormalizer;
+        use tokenizers::pre_tokenizers::bert::BertPreTokenizer;
+        use tokenizers::{
+            NormalizedString, Normalizer as _, OffsetReferential, OffsetType, PreTokenizedString,
+            PreTokenizer as _,
+        };
+        let mut normalized = NormalizedString::from(text);
+        BertNormalizer::new(
+            bert.clean_text,
+            bert.handle_chinese_chars,
+            Some(bert.strip_accents),
+            bert.lowercase,
+        )
+        .normalize(&mut normalized)
+        .unwrap();
+        let mut pieces = PreTokenizedString::from(normalized);
+        BertPreTokenizer.pre_tokenize(&mut pieces).unwrap();
+        pieces
+            .get_splits(OffsetReferential::Normalized, OffsetType::None)
+            .into_iter()
+            .map(|(word, ..)| word.to_owned())
+            .collect()
+    }
+
+    fn settings() -> impl Iterator<Item = Bert> {
+        (0..16).map(|bits| Bert {
+            clean_text: bits & 1 == 0,
+            handle_chinese_chars: bits & 2 == 0,
+            strip_accents: bits & 4 == 0,
+            lowercase: bits & 8 == 0,
+        })
+    }
+
+    #[test]
+    fn every_character_is_treated_as_the_original_treats_it() {
+        let characters: Vec<char> = ('\0'..=char::MAX).collect();
+        for chunk in characters.chunks(4096) {
+            let text: String = chunk
+                .iter()
+                .flat_map(|&c| ['a', c, 'B', '\u{323}', ' '])
+                .collect();
+            for bert in [
+                UNCASED,
+                Bert {
+                    strip_accents: false,
+                    lowercase: false,
+                    ..UNCASED
+                },
+            ] {
+                assert_eq!(
+                    words(&bert, &text),
+                    original(&bert, &text),
+                    "from {:?}",
+                    chunk.first()
+                );
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_split_as_the_original_splits_it(
+            text in any::<String>(),
+            marks in "[a\u{e9}\u{301}\u{323}\u{5b0}\u{200d}\u{0}\u{4e00}\u{f900}\u{212b}\u{130}\u{ac01} .]{0,30}",
+        ) {
+            for bert in settings() {
+                prop_assert_eq!(words(&bert, &text), original(&bert, &text));
+                prop_assert_eq!(words(&bert, &marks), original(&bert, &marks));
+            }
+        }
     }
 
     #[test]

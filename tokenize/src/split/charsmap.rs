@@ -69,7 +69,11 @@ fn check_rules(rules: &[u8]) -> Result<(), String> {
         .ok_or("shorter than its trie")?;
     let units: Vec<Unit> = trie
         .chunks_exact(4)
-        .filter_map(|unit| unit.try_into().ok().map(|unit| Unit(u32::from_le_bytes(unit))))
+        .filter_map(|unit| {
+            unit.try_into()
+                .ok()
+                .map(|unit| Unit(u32::from_le_bytes(unit)))
+        })
         .collect();
     let replacements = std::str::from_utf8(replacements)
         .map_err(|error| format!("a replacement is not UTF-8: {error}"))?;
@@ -101,7 +105,9 @@ fn check_rules(rules: &[u8]) -> Result<(), String> {
                     .ok_or("a leaf lies outside its trie")?
                     .value();
                 if !replacements.is_char_boundary(value) {
-                    return Err(format!("a replacement starts at {value}, inside a character"));
+                    return Err(format!(
+                        "a replacement starts at {value}, inside a character"
+                    ));
                 }
             }
             bases.push(next);
@@ -148,7 +154,11 @@ mod tests {
         units[place ^ 256] = 0;
         // The state after "a" starts at 353, and 353 | 255 = 511 is the last unit.
         assert_eq!(check(&encoded(&units, b"x\0")), Ok(()));
-        assert!(check(&encoded(&units, b"\xff")).unwrap_err().contains("UTF-8"));
+        assert!(
+            check(&encoded(&units, b"\xff"))
+                .unwrap_err()
+                .contains("UTF-8")
+        );
     }
 
     #[test]

@@ -8,9 +8,7 @@ use serde_json::Value;
 use tokenizers::models::wordlevel::WordLevelTrainer;
 use tokenizers::normalizers::NormalizerWrapper;
 use tokenizers::pre_tokenizers::PreTokenizerWrapper;
-use tokenizers::{
-    AddedToken, AddedVocabulary, OffsetReferential, OffsetType, PreTokenizer, Token,
-};
+use tokenizers::{AddedToken, AddedVocabulary, OffsetReferential, OffsetType, PreTokenizer, Token};
 
 use crate::definition::AddedTokenDefinition;
 use crate::model::Model;

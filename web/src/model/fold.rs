@@ -6,6 +6,7 @@
 //! nodes, stored as a constant in its last form, and dropped before the next is read: the model
 //! is in memory once, whatever its source holds.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -127,8 +128,12 @@ impl Cone {
             rank[node] = position;
             let op = &model.nodes[node];
             if op.op_is::<Const>() {
-                roles[node] = Role::Constant;
-            } else if !op.inputs.is_empty()
+                // An extent of the batch is constant to the optimiser, by its name; its value
+                // comes with the run.
+                if op.outputs[0].fact.datum_type != DatumType::TDim {
+                    roles[node] = Role::Constant;
+                }
+            } else if op.outputs.iter().all(|o| o.fact.shape.is_concrete())
                 && op.inputs.iter().all(|i| roles[i.node] != Role::Live)
                 && op
                     .inputs
@@ -285,13 +290,17 @@ fn pack(model: &TypedModel, node: usize, inputs: &[TValue]) -> TractResult<Optio
     let batch: Vec<usize> = (0..input.rank()).filter(|&axis| axis != k && axis != mn).collect();
     let batch_shape: TVec<usize> = batch.iter().map(|&axis| input.shape()[axis]).collect();
     let mut values: TVec<Box<dyn MMMInputValue>> = tvec!();
-    for coords in tract_ndarray::indices(&*batch_shape) {
-        let mut view = input.view();
-        for (&axis, &at) in batch.iter().zip(coords.slice()) {
-            // SAFETY: `at` is below the extent of `axis`, which the packer does not walk.
-            unsafe { view.offset_axis(axis, at as isize) };
+    let matrices: usize = batch_shape.iter().product();
+    for matrix in 0..matrices {
+        // One matrix of the stack, by its coordinates along the other axes.
+        let mut slice = Cow::Borrowed(&**input);
+        let mut rest = matrix;
+        for (&axis, &extent) in batch.iter().zip(&batch_shape).rev() {
+            let at = rest % extent;
+            rest /= extent;
+            slice = Cow::Owned(slice.slice(axis, at, at + 1)?);
         }
-        values.push(layout.prepare_one_view(&view, k, mn)?);
+        values.push(layout.prepare_one_view(&slice.view(), k, mn)?);
     }
     let storage = PackedMatrixStorage::new_batched(&batch_shape, values);
     Ok(Some(tvec!(

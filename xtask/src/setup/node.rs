@@ -28,7 +28,8 @@ fn done(workspace: &Workspace) -> Result<Option<String>> {
     let fresh = ["package.json", "package-lock.json"]
         .iter()
         .all(|name| !is_newer(&js.join(name), &stamp));
-    Ok((stamp.is_file() && fresh).then(|| "js/node_modules is newer than js/package.json".to_owned()))
+    Ok((stamp.is_file() && fresh)
+        .then(|| "js/node_modules is newer than js/package.json".to_owned()))
 }
 
 fn make(workspace: &Workspace) -> Result<String> {
@@ -38,7 +39,12 @@ fn make(workspace: &Workspace) -> Result<String> {
     let locked = workspace.js().join("package-lock.json").is_file();
     // `ignore-scripts`: nothing we need downloads or builds while it is installed.
     npm(workspace)?
-        .args([if locked { "ci" } else { "install" }, "--ignore-scripts", "--no-audit", "--no-fund"])
+        .args([
+            if locked { "ci" } else { "install" },
+            "--ignore-scripts",
+            "--no-audit",
+            "--no-fund",
+        ])
         .within(&workspace.js())
         .logged(workspace, "npm")?;
     // npm leaves the stamp alone when it has nothing to add.
@@ -72,7 +78,12 @@ mod tests {
             fs::write(path, "").unwrap();
         }
         let hour_ago = SystemTime::now() - Duration::from_secs(3600);
-        fs::File::options().append(true).open(&old).unwrap().set_modified(hour_ago).unwrap();
+        fs::File::options()
+            .append(true)
+            .open(&old)
+            .unwrap()
+            .set_modified(hour_ago)
+            .unwrap();
         assert!(is_newer(&new, &old));
         assert!(!is_newer(&old, &new));
         assert!(is_newer(&new, &dir.path().join("none")));

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-use super::wheel::{self, Wheel};
 use super::Step;
+use super::wheel::{self, Wheel};
 use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
@@ -51,12 +51,20 @@ fn wheel(os: &str, arch: &str) -> Option<Wheel> {
         ),
         _ => return None,
     };
-    Some(Wheel { requirement: REQUIREMENT, sha256, platform: Some(platform) })
+    Some(Wheel {
+        requirement: REQUIREMENT,
+        sha256,
+        platform: Some(platform),
+    })
 }
 
 fn make(workspace: &Workspace) -> Result<String> {
     let Some(wheel) = wheel(consts::OS, consts::ARCH) else {
-        bail!("there is no build of ONNX Runtime for {} on {}", consts::OS, consts::ARCH);
+        bail!(
+            "there is no build of ONNX Runtime for {} on {}",
+            consts::OS,
+            consts::ARCH
+        );
     };
     let content = wheel::unpack(workspace, &wheel)?;
     let library = find_library(&content.join("onnxruntime/capi"))?;
@@ -75,7 +83,11 @@ fn find_library(folder: &Path) -> Result<PathBuf> {
         .with_context(|| format!("the wheel has no folder {}", folder.display()))?
         .flatten()
         .map(|entry| entry.path())
-        .find(|path| path.file_name().and_then(|n| n.to_str()).is_some_and(is_library))
+        .find(|path| {
+            path.file_name()
+                .and_then(|n| n.to_str())
+                .is_some_and(is_library)
+        })
         .with_context(|| format!("the wheel has no library in {}", folder.display()))
 }
 
@@ -91,10 +103,18 @@ mod tests {
 
     #[test]
     fn the_library_is_told_from_its_neighbours() {
-        for name in ["libonnxruntime.so.1.31.1", "libonnxruntime.1.31.1.dylib", "onnxruntime.dll"] {
+        for name in [
+            "libonnxruntime.so.1.31.1",
+            "libonnxruntime.1.31.1.dylib",
+            "onnxruntime.dll",
+        ] {
             assert!(is_library(name), "{name}");
         }
-        for name in ["libonnxruntime_providers_shared.so", "onnxruntime_providers_shared.dll", "__init__.py"] {
+        for name in [
+            "libonnxruntime_providers_shared.so",
+            "onnxruntime_providers_shared.dll",
+            "__init__.py",
+        ] {
             assert!(!is_library(name), "{name}");
         }
     }
@@ -105,7 +125,9 @@ mod tests {
         assert!(STEP.what.contains(crate::workspace::ONNXRUNTIME));
         for os in ["linux", "macos", "windows"] {
             let wheel = wheel(os, "aarch64").unwrap();
-            assert!(wheel.sha256.len() == 64 && wheel.sha256.bytes().all(|b| b.is_ascii_hexdigit()));
+            assert!(
+                wheel.sha256.len() == 64 && wheel.sha256.bytes().all(|b| b.is_ascii_hexdigit())
+            );
         }
         assert!(wheel("linux", "riscv64").is_none());
     }

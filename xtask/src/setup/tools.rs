@@ -17,11 +17,26 @@ pub(super) struct Tool {
 }
 
 /// Must be the version of the `wasm-bindgen` crate: the two speak a private format.
-const WASM_BINDGEN: Tool =
-    Tool { package: "wasm-bindgen-cli", program: "wasm-bindgen", version: "0.2.130" };
-const WASM_PACK: Tool = Tool { package: "wasm-pack", program: "wasm-pack", version: "0.15.1" };
-const MACHETE: Tool = Tool { package: "cargo-machete", program: "cargo-machete", version: "0.9.2" };
-const DENY: Tool = Tool { package: "cargo-deny", program: "cargo-deny", version: "0.20.2" };
+const WASM_BINDGEN: Tool = Tool {
+    package: "wasm-bindgen-cli",
+    program: "wasm-bindgen",
+    version: "0.2.130",
+};
+const WASM_PACK: Tool = Tool {
+    package: "wasm-pack",
+    program: "wasm-pack",
+    version: "0.15.1",
+};
+const MACHETE: Tool = Tool {
+    package: "cargo-machete",
+    program: "cargo-machete",
+    version: "0.9.2",
+};
+const DENY: Tool = Tool {
+    package: "cargo-deny",
+    program: "cargo-deny",
+    version: "0.20.2",
+};
 
 pub(super) const STEPS: [Step; 4] = [
     Step {
@@ -61,8 +76,13 @@ pub(super) const STEPS: [Step; 4] = [
 impl Tool {
     /// Whether that version is in the cache or on `PATH`.
     fn done(&self, workspace: &Workspace) -> Result<Option<String>> {
-        let answer = Run::new(workspace, self.program)?.args(["--version"]).read();
-        Ok(answer.ok().map(|text| text.trim().to_owned()).filter(|text| says(text, self.version)))
+        let answer = Run::new(workspace, self.program)?
+            .args(["--version"])
+            .read();
+        Ok(answer
+            .ok()
+            .map(|text| text.trim().to_owned())
+            .filter(|text| says(text, self.version)))
     }
 
     fn make(&self, workspace: &Workspace) -> Result<String> {
@@ -70,7 +90,9 @@ impl Tool {
         // The lock file is what the tool's authors tested. Where a registry lacks one of the
         // versions it names, the newest fitting ones have to do.
         if let Err(error) = self.install(workspace, &target, true) {
-            report::word(&format!("not with its own lock file ({error:#}); taking versions that fit"));
+            report::word(&format!(
+                "not with its own lock file ({error:#}); taking versions that fit"
+            ));
             self.install(workspace, &target, false)?;
         }
         match self.done(workspace)? {
@@ -127,7 +149,10 @@ mod tests {
         let manifest = concat!(env!("CARGO_MANIFEST_DIR"), "/../Cargo.toml");
         let text = std::fs::read_to_string(manifest).unwrap();
         let pinned = format!("wasm-bindgen = \"={}\"", WASM_BINDGEN.version);
-        assert!(text.contains(&pinned), "the workspace does not pin {pinned}");
+        assert!(
+            text.contains(&pinned),
+            "the workspace does not pin {pinned}"
+        );
     }
 
     #[test]

@@ -26,7 +26,9 @@ fn make(workspace: &Workspace) -> Result<String> {
         .args(["target", "add", TARGET])
         .logged(workspace, "rustup");
     if let Err(error) = rustup {
-        report::word(&format!("rustup has no way to it ({error:#}); taking Debian's compiler"));
+        report::word(&format!(
+            "rustup has no way to it ({error:#}); taking Debian's compiler"
+        ));
         from_debian(workspace)?;
     }
     match WasmToolchain::find(workspace)? {
@@ -38,7 +40,10 @@ fn make(workspace: &Workspace) -> Result<String> {
 /// Debian ships a current compiler with its full source under names that end in `-web`. Its own
 /// wasm package is for WASI only, so the standard library is built here, once.
 fn from_debian(workspace: &Workspace) -> Result<()> {
-    apt::install(workspace, &["rustc-web", "rust-web-src", "libstd-rust-web-dev"])?;
+    apt::install(
+        workspace,
+        &["rustc-web", "rust-web-src", "libstd-rust-web-dev"],
+    )?;
     Run::new(workspace, "rustup")?
         .args(["toolchain", "link", DEBIAN_TOOLCHAIN, "/usr"])
         .logged(workspace, "rustup")?;
@@ -70,7 +75,11 @@ fn from_debian(workspace: &Workspace) -> Result<()> {
         .env("RUSTUP_TOOLCHAIN", DEBIAN_TOOLCHAIN)
         .read()?;
     let installed = Path::new(sysroot.trim()).join("lib/rustlib").join(TARGET);
-    install(workspace, &build.join("target").join(TARGET).join("release/deps"), &installed)?;
+    install(
+        workspace,
+        &build.join("target").join(TARGET).join("release/deps"),
+        &installed,
+    )?;
     remove(&build)?;
     // Cargo does not see that a sysroot changed: what was built against the old one would fail
     // with "can't find crate".
@@ -84,19 +93,25 @@ fn source() -> Result<PathBuf> {
         .flatten()
         .map(|entry| entry.path())
         .filter(|path| {
-            path.file_name().and_then(OsStr::to_str).is_some_and(|name| name.starts_with("rustc-"))
+            path.file_name()
+                .and_then(OsStr::to_str)
+                .is_some_and(|name| name.starts_with("rustc-"))
         })
         .map(|path| path.join("library"))
         .filter(|path| path.join("sysroot/Cargo.toml").is_file())
         .collect();
     found.sort();
-    found.pop().context("rust-web-src put no library source under /usr/src")
+    found
+        .pop()
+        .context("rust-web-src put no library source under /usr/src")
 }
 
 /// Puts the built libraries where the compiler looks; the old ones go, two of a kind would clash.
 fn install(workspace: &Workspace, built: &Path, installed: &Path) -> Result<()> {
     let mut libraries = Vec::new();
-    for entry in fs::read_dir(built).with_context(|| format!("{} cannot be read", built.display()))? {
+    for entry in
+        fs::read_dir(built).with_context(|| format!("{} cannot be read", built.display()))?
+    {
         let path = entry?.path();
         if path.extension() == Some(OsStr::new("rlib")) {
             libraries.push(path);
@@ -110,12 +125,18 @@ fn install(workspace: &Workspace, built: &Path, installed: &Path) -> Result<()> 
         let mut all: Vec<&OsStr> = as_root.iter().map(OsStr::new).collect();
         all.extend(words);
         let (program, args) = all.split_first().context("no command")?;
-        Run::new(workspace, program)?.args(args).logged(workspace, "wasm-std")
+        Run::new(workspace, program)?
+            .args(args)
+            .logged(workspace, "wasm-std")
     };
     let folder = installed.join("lib");
     run(vec!["rm".as_ref(), "-rf".as_ref(), installed.as_ref()])?;
     run(vec!["mkdir".as_ref(), "-p".as_ref(), folder.as_ref()])?;
-    let mut words: Vec<&OsStr> = vec!["cp".as_ref(), "--target-directory".as_ref(), folder.as_ref()];
+    let mut words: Vec<&OsStr> = vec![
+        "cp".as_ref(),
+        "--target-directory".as_ref(),
+        folder.as_ref(),
+    ];
     words.extend(libraries.iter().map(|path| path.as_os_str()));
     run(words)
 }

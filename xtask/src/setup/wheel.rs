@@ -23,19 +23,34 @@ pub(super) struct Wheel {
 /// it needs and removes the folder.
 pub(super) fn unpack(workspace: &Workspace, wheel: &Wheel) -> Result<PathBuf> {
     let python = python(workspace)?;
-    let name = wheel.requirement.split("==").next().unwrap_or(wheel.requirement);
+    let name = wheel
+        .requirement
+        .split("==")
+        .next()
+        .unwrap_or(wheel.requirement);
     let folder = workspace.cache.join("unpack").join(name);
     if folder.exists() {
-        fs::remove_dir_all(&folder).with_context(|| format!("cannot remove {}", folder.display()))?;
+        fs::remove_dir_all(&folder)
+            .with_context(|| format!("cannot remove {}", folder.display()))?;
     }
     let (downloads, content) = (folder.join("wheel"), folder.join("content"));
-    fs::create_dir_all(&downloads).with_context(|| format!("cannot make {}", downloads.display()))?;
+    fs::create_dir_all(&downloads)
+        .with_context(|| format!("cannot make {}", downloads.display()))?;
     let pins = folder.join("requirements.txt");
-    fs::write(&pins, format!("{} --hash=sha256:{}\n", wheel.requirement, wheel.sha256))
-        .with_context(|| format!("cannot write {}", pins.display()))?;
+    fs::write(
+        &pins,
+        format!("{} --hash=sha256:{}\n", wheel.requirement, wheel.sha256),
+    )
+    .with_context(|| format!("cannot write {}", pins.display()))?;
 
     let mut run = Run::new(workspace, &python)?
-        .args(["-m", "pip", "download", "--disable-pip-version-check", "--no-deps"])
+        .args([
+            "-m",
+            "pip",
+            "download",
+            "--disable-pip-version-check",
+            "--no-deps",
+        ])
         .args(["--only-binary=:all:", "--require-hashes", "--requirement"])
         .args([&pins])
         .args(["--dest"])
@@ -43,7 +58,14 @@ pub(super) fn unpack(workspace: &Workspace, wheel: &Wheel) -> Result<PathBuf> {
     if let Some(platform) = wheel.platform {
         // One fixed wheel whatever Python runs here: we want a library out of it, not a module.
         run = run
-            .args(["--implementation", "cp", "--python-version", "3.12", "--abi", "cp312"])
+            .args([
+                "--implementation",
+                "cp",
+                "--python-version",
+                "3.12",
+                "--abi",
+                "cp312",
+            ])
             .args(["--platform", platform]);
     }
     run.logged(workspace, "pip")?;
@@ -72,7 +94,9 @@ pub(super) fn discard(content: &Path) {
 fn python(workspace: &Workspace) -> Result<PathBuf> {
     for name in ["python3", "python"] {
         if let Some(path) = which(workspace, name)
-            && Run::new(workspace, &path)?.args(["-m", "pip", "--version"]).succeeds()
+            && Run::new(workspace, &path)?
+                .args(["-m", "pip", "--version"])
+                .succeeds()
         {
             return Ok(path);
         }

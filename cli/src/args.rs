@@ -1,0 +1,215 @@
+//! The command line as clap reads it.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand, ValueEnum};
+
+/// Text embeddings: the same vectors here, on the server and in the browser.
+#[derive(Debug, Parser)]
+#[command(name = "isovec", version, propagate_version = true, arg_required_else_help = true)]
+#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 130 interrupted.\n\
+    ISOVEC_LOG=debug shows what happens underneath.")]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Turn texts into vectors: one row out for each row in, in order, empty ones included.
+    Embed(Embed),
+    /// How alike two texts are.
+    Similarity(SimilarityArgs),
+    /// Find the passages of files that are nearest to a query.
+    Search(Search),
+    /// Write a model as one ONNX file, pooling and normalisation inside.
+    Export(Export),
+    /// What would run: model, engine, provider, hardware, and every knob with its reason.
+    Info(Info),
+}
+
+/// Which model, and what runs it.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct ModelArgs {
+    /// A folder (written as a path: ./model), or a model id of the hub. Without it: all-MiniLM-L6-v2,
+    /// from where set-up put it, else from the hub.
+    #[arg(long, value_name = "FOLDER|ID", env = "ISOVEC_MODEL")]
+    pub(crate) model: Option<String>,
+
+    /// The engine to run it.
+    #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
+    pub(crate) engine: EngineArg,
+
+    /// Threads that work on one operator [default: physical cores, at most 4].
+    #[arg(long, value_name = "N")]
+    pub(crate) threads: Option<usize>,
+
+    /// Tokens of a text that the model sees [default: as the model says].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_length: Option<usize>,
+
+    /// Keep only the first components (matryoshka models).
+    #[arg(long, value_name = "N")]
+    pub(crate) dimension: Option<usize>,
+
+    /// Branch, tag or commit of the model id [default: main].
+    #[arg(long, value_name = "REVISION")]
+    pub(crate) revision: Option<String>,
+
+    /// Use only what is in the cache.
+    #[arg(long)]
+    pub(crate) offline: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum EngineArg {
+    /// ONNX Runtime where its library was named, else the portable engine.
+    Auto,
+    /// ONNX Runtime, or an error.
+    Onnxruntime,
+    /// The portable engine: nothing to install.
+    Portable,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Embed {
+    /// The texts; `-` reads standard input, one text a line.
+    #[arg(value_name = "TEXT", required_unless_present = "files")]
+    pub(crate) texts: Vec<String>,
+
+    /// Read texts from files: .jsonl (see --field), .csv (see --field), else one text a line.
+    #[arg(long = "file", short = 'f', value_name = "FILE")]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// How standard input and files are read [default: by the file's ending].
+    #[arg(long, value_enum)]
+    pub(crate) input_format: Option<InputFormat>,
+
+    /// The JSON field or CSV column that holds the text.
+    #[arg(long, default_value = "text")]
+    pub(crate) field: String,
+
+    /// How vectors are written [default: by the ending of --out, else jsonl].
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<OutputFormat>,
+
+    /// Where they are written [default: standard output].
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// The role of the texts, which chooses the model's prompt.
+    #[arg(long, value_enum, default_value_t = RoleArg::Default)]
+    pub(crate) role: RoleArg,
+
+    /// Print a summary of the run as JSON on standard error.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum InputFormat {
+    Lines,
+    Jsonl,
+    Csv,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum OutputFormat {
+    /// A JSON object a line, with at least "embedding".
+    Jsonl,
+    /// NumPy, float32 [n, dim]. Needs --out.
+    Npy,
+    /// Columns `text` and `embedding`.
+    Parquet,
+    /// Arrow IPC: a file with --out, else a stream.
+    Arrow,
+    /// isovec's own index, which the SDK and the npm package open (safetensors). Kept in memory
+    /// until the end.
+    Safetensors,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RoleArg {
+    Default,
+    Query,
+    Passage,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct SimilarityArgs {
+    /// A text.
+    pub(crate) a: String,
+    /// Another.
+    pub(crate) b: String,
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Search {
+    /// What is looked for.
+    pub(crate) query: String,
+
+    /// Files and folders to look in. Folders are walked; what .gitignore names, and what is no
+    /// text, is left out.
+    #[arg(value_name = "PATH", required = true)]
+    pub(crate) paths: Vec<PathBuf>,
+
+    /// How many passages to show.
+    #[arg(long = "top-k", short = 'k', value_name = "N", default_value_t = 5)]
+    pub(crate) top_k: usize,
+
+    /// What a passage is.
+    #[arg(long, value_enum, default_value_t = Unit::Paragraph)]
+    pub(crate) by: Unit,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Unit {
+    /// Lines between blank lines.
+    Paragraph,
+    /// Each line that is not blank.
+    Line,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Export {
+    /// The folder to write: model.onnx and the files that an embedder needs beside it.
+    #[arg(long, short = 'o', value_name = "FOLDER")]
+    pub(crate) out: PathBuf,
+
+    /// Leave pooling and normalisation out; the output is last_hidden_state.
+    #[arg(long)]
+    pub(crate) no_head: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Info {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}

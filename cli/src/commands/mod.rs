@@ -1,0 +1,28 @@
+//! One file a command.
+
+pub(crate) mod embed;
+pub(crate) mod export;
+pub(crate) mod info;
+pub(crate) mod search;
+pub(crate) mod similarity;
+
+use std::io::Write;
+
+use serde::Serialize;
+
+use crate::error::{CliError, Result};
+
+/// Prints a value as JSON on standard output.
+pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
+    let mut out = std::io::stdout().lock();
+    let write = |out: &mut dyn Write| {
+        serde_json::to_writer_pretty(&mut *out, value)?;
+        out.write_all(b"\n")
+    };
+    write(&mut out).map_err(CliError::io("standard output"))
+}
+
+/// Prints text on standard output; unlike `println!`, a closed pipe is no panic.
+pub(crate) fn print(text: &str) -> Result<()> {
+    std::io::stdout().lock().write_all(text.as_bytes()).map_err(CliError::io("standard output"))
+}

@@ -1,0 +1,27 @@
+//! `isovec similarity A B`.
+
+use isovec::EmbedOptions;
+use serde_json::json;
+
+use crate::args::SimilarityArgs;
+use crate::error::Result;
+use crate::{commands, interrupt};
+
+pub(crate) fn run(args: &SimilarityArgs) -> Result<()> {
+    let cancel = interrupt::on_ctrl_c()?;
+    let embedder = args.model.load(&cancel)?;
+    let pair = embedder.embed_with([&args.a, &args.b], EmbedOptions::default().with_cancel(cancel))?;
+    let score = match (pair.get(0), pair.get(1)) {
+        (Some(a), Some(b)) => embedder.similarity().score(a, b),
+        _ => return Ok(()),
+    };
+    if args.json {
+        return commands::print_json(&json!({
+            "score": score,
+            "similarity": embedder.similarity(),
+            "truncated": pair.truncated(),
+            "provider": embedder.provider(),
+        }));
+    }
+    commands::print(&format!("{score:.6}\n"))
+}

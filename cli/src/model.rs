@@ -1,0 +1,68 @@
+//! From the command line's model options to a loaded embedder.
+
+use std::path::PathBuf;
+
+use isovec::blocking::Embedder;
+use isovec::{Cancel, EmbeddingConfig, EngineChoice, LoadOptions, ModelSource, Progress, models};
+
+use crate::args::{EngineArg, ModelArgs};
+use crate::error::{CliError, Result};
+use crate::progress;
+
+impl ModelArgs {
+    /// The model named, or the default one: where set-up put it, else the hub's.
+    pub(crate) fn source(&self) -> ModelSource {
+        if let Some(model) = &self.model {
+            return ModelSource::from(model);
+        }
+        let folder: Option<PathBuf> = isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2"));
+        match folder.filter(|folder| folder.join("config.json").is_file()) {
+            Some(folder) => ModelSource::from(folder),
+            None => ModelSource::from(models::ALL_MINILM_L6_V2),
+        }
+    }
+
+    /// The configuration that the options ask for.
+    pub(crate) fn config(&self) -> EmbeddingConfig {
+        let mut config = EmbeddingConfig::default().with_engine(match self.engine {
+            EngineArg::Auto => EngineChoice::Auto,
+            EngineArg::Onnxruntime => EngineChoice::OnnxRuntime,
+            EngineArg::Portable => EngineChoice::Portable,
+        });
+        if let Some(threads) = self.threads {
+            config = config.with_intra_op_threads(threads);
+        }
+        if let Some(tokens) = self.max_length {
+            config = config.with_max_length(tokens);
+        }
+        if let Some(dimension) = self.dimension {
+            config = config.with_dimension(dimension);
+        }
+        if let Some(revision) = &self.revision {
+            config = config.with_revision(revision);
+        }
+        // Left alone otherwise, so that HF_HUB_OFFLINE still speaks.
+        if self.offline {
+            config = config.with_offline(true);
+        }
+        config
+    }
+
+    /// Loads the model, showing a download's progress on a terminal.
+    pub(crate) fn load(&self, cancel: &Cancel) -> Result<Embedder> {
+        Embedder::load_with(self.source(), self.config(), load_options(cancel)).map_err(CliError::Model)
+    }
+}
+
+/// Progress on a terminal, and Ctrl-C.
+pub(crate) fn load_options(cancel: &Cancel) -> LoadOptions {
+    let bar = progress::bytes();
+    LoadOptions::default().with_cancel(cancel.clone()).with_progress(move |step| match step {
+        Progress::Downloading { file, bytes, total } => {
+            bar.set_length(total);
+            bar.set_position(bytes);
+            bar.set_message(file);
+        }
+        _ => bar.finish_and_clear(),
+    })
+}

@@ -1,0 +1,84 @@
+//! Vectors on their way out, in the format asked for.
+
+mod columns;
+mod jsonl;
+mod npy;
+mod safetensors;
+
+use std::fs::File;
+use std::io::{BufWriter, Write};
+use std::path::Path;
+
+use isovec::{Embeddings, Fingerprint};
+
+use crate::args::OutputFormat;
+use crate::error::{CliError, Result};
+use crate::input::Row;
+
+/// Something that takes rows and their vectors, chunk after chunk.
+pub(crate) trait Sink {
+    /// Takes a chunk: as many rows as vectors.
+    fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()>;
+
+    /// Completes the file; without this call it may lack its end.
+    fn finish(self: Box<Self>) -> Result<()>;
+}
+
+/// What a sink is opened with.
+pub(crate) struct Target<'a> {
+    pub(crate) out: Option<&'a Path>,
+    pub(crate) format: OutputFormat,
+    pub(crate) dim: usize,
+    pub(crate) fingerprint: &'a Fingerprint,
+}
+
+impl Target<'_> {
+    /// Opens the sink.
+    pub(crate) fn open(&self) -> Result<Box<dyn Sink>> {
+        Ok(match self.format {
+            OutputFormat::Jsonl => Box::new(jsonl::Jsonl::new(self.writer()?, self.name())),
+            OutputFormat::Npy => Box::new(npy::Npy::new(self.file()?, self.name(), self.dim)?),
+            OutputFormat::Parquet => Box::new(columns::parquet(self)?),
+            OutputFormat::Arrow if self.out.is_some() => Box::new(columns::arrow_file(self)?),
+            OutputFormat::Arrow => Box::new(columns::arrow_stream(self)?),
+            OutputFormat::Safetensors => Box::new(safetensors::Index::new(self.writer()?, self.name())),
+        })
+    }
+
+    fn name(&self) -> String {
+        self.out.map_or_else(|| "standard output".into(), |path| path.display().to_string())
+    }
+
+    fn file(&self) -> Result<File> {
+        let path = self.out.ok_or_else(|| {
+            CliError::Usage("this format is completed at its beginning, which a pipe cannot do; name a file with --out".into())
+        })?;
+        File::create(path).map_err(CliError::io(self.name()))
+    }
+
+    fn writer(&self) -> Result<Box<dyn Write + Send>> {
+        Ok(match self.out {
+            Some(_) => Box::new(BufWriter::with_capacity(1 << 16, self.file()?)),
+            None => Box::new(BufWriter::with_capacity(1 << 16, std::io::stdout())),
+        })
+    }
+}
+
+/// The format asked for, or the one that the file's ending says.
+pub(crate) fn format(asked: Option<OutputFormat>, out: Option<&Path>) -> Result<OutputFormat> {
+    if let Some(format) = asked {
+        return Ok(format);
+    }
+    let Some(path) = out else { return Ok(OutputFormat::Jsonl) };
+    match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+        Some("jsonl" | "ndjson" | "json") => Ok(OutputFormat::Jsonl),
+        Some("npy") => Ok(OutputFormat::Npy),
+        Some("parquet") => Ok(OutputFormat::Parquet),
+        Some("arrow" | "arrows" | "feather") => Ok(OutputFormat::Arrow),
+        Some("safetensors") => Ok(OutputFormat::Safetensors),
+        _ => Err(CliError::Usage(format!(
+            "the ending of {} says no format; add --format jsonl|npy|parquet|arrow|safetensors",
+            path.display()
+        ))),
+    }
+}

@@ -1,0 +1,42 @@
+//! isovec's own index: what `Embeddings::load` and the npm package open.
+
+use std::io::Write;
+
+use isovec::Embeddings;
+
+use super::Sink;
+use crate::error::{CliError, Result};
+use crate::input::Row;
+
+/// Gathers everything: the format's header, with the texts, stands before the vectors.
+pub(super) struct Index<W> {
+    writer: W,
+    name: String,
+    texts: Vec<String>,
+    gathered: Option<Embeddings>,
+}
+
+impl<W: Write> Index<W> {
+    pub(super) fn new(writer: W, name: String) -> Self {
+        Self { writer, name, texts: Vec::new(), gathered: None }
+    }
+}
+
+impl<W: Write> Sink for Index<W> {
+    fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
+        self.texts.extend(rows.into_iter().map(|row| row.text));
+        match &mut self.gathered {
+            Some(gathered) => gathered.extend(embeddings)?,
+            None => self.gathered = Some(embeddings),
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> Result<()> {
+        let Self { mut writer, name, texts, gathered } = *self;
+        if let Some(gathered) = gathered {
+            gathered.with_labels(texts)?.write_to(&mut writer)?;
+        }
+        writer.flush().map_err(CliError::io(name))
+    }
+}

@@ -1,0 +1,26 @@
+//! Progress on a terminal, silence in a pipe: indicatif draws nothing where standard error is
+//! not a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressStyle};
+
+/// Counts texts, whose number is known only for arguments.
+pub(crate) fn texts(total: Option<u64>) -> ProgressBar {
+    let bar = match total {
+        Some(total) => ProgressBar::new(total).with_style(style("{bar:30} {pos}/{len} texts, {per_sec}, {eta} left")),
+        None => ProgressBar::new_spinner().with_style(style("{spinner} {pos} texts, {per_sec}")),
+    };
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
+/// Counts bytes of a download.
+pub(crate) fn bytes() -> ProgressBar {
+    ProgressBar::no_length().with_style(style("{bar:30} {bytes}/{total_bytes} {msg}"))
+}
+
+fn style(template: &str) -> ProgressStyle {
+    // The templates above are constants; a wrong one falls back to the plain bar.
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

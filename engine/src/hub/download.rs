@@ -1,0 +1,357 @@
+//! Fetches one file: from where an earlier attempt stopped, through cut connections, until its
+//! checksum is right.
+
+use bytes::Bytes;
+use url::Url;
+
+use super::checksum::{Checksum, Hasher};
+use super::client::{Answer, Failed, HubClient, Patience, Subject};
+use super::client::{is_transient, or_cancelled, retry_after, shown, unreachable};
+use super::hub_error;
+use super::id::ModelId;
+use super::progress::Tracker;
+use super::transport::{Method, TransportFailure};
+use crate::cancel::Cancel;
+use crate::error::{EngineError, Result};
+use crate::maybe_send::{EngineFuture, MaybeSend};
+
+/// An attempt that gains less than this, and less than a hundredth of the file, has gained
+/// nothing: a server that feeds a byte a connection does not keep us for ever.
+const GROUND: u64 = 64 << 10;
+
+/// A file as the hub describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RemoteFile {
+    /// Its path in the repository, checked.
+    pub path: String,
+    /// Its size in bytes. More or fewer are an error.
+    pub size: u64,
+    /// Its entity tag without quotes: the name of its blob in a cache.
+    pub etag: String,
+    /// What its bytes must hash to, where the hub says.
+    pub checksum: Option<Checksum>,
+}
+
+/// Where the bytes of one file go. It may hold some from an earlier attempt.
+///
+/// Methods return futures, because a browser's storage is asynchronous.
+pub trait Sink: MaybeSend {
+    /// How many bytes are held.
+    ///
+    /// # Errors
+    /// As the storage has them.
+    fn held(&mut self) -> EngineFuture<'_, u64>;
+
+    /// Some bytes from that offset on, at least one where any are held there.
+    ///
+    /// # Errors
+    /// As the storage has them.
+    fn read_at(&mut self, offset: u64) -> EngineFuture<'_, Bytes>;
+
+    /// Adds bytes at the end.
+    ///
+    /// # Errors
+    /// As the storage has them.
+    fn append(&mut self, chunk: Bytes) -> EngineFuture<'_, ()>;
+
+    /// Drops what is held.
+    ///
+    /// # Errors
+    /// As the storage has them.
+    fn clear(&mut self) -> EngineFuture<'_, ()>;
+}
+
+/// A sink in memory.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct MemorySink(pub Vec<u8>);
+
+impl Sink for MemorySink {
+    fn held(&mut self) -> EngineFuture<'_, u64> {
+        Box::pin(async { Ok(self.0.len() as u64) })
+    }
+
+    fn read_at(&mut self, offset: u64) -> EngineFuture<'_, Bytes> {
+        Box::pin(async move {
+            let rest = usize::try_from(offset)
+                .ok()
+                .and_then(|offset| self.0.get(offset..))
+                .unwrap_or_default();
+            Ok(Bytes::copy_from_slice(&rest[..rest.len().min(1 << 20)]))
+        })
+    }
+
+    fn append(&mut self, chunk: Bytes) -> EngineFuture<'_, ()> {
+        Box::pin(async move {
+            self.0.extend_from_slice(&chunk);
+            Ok(())
+        })
+    }
+
+    fn clear(&mut self) -> EngineFuture<'_, ()> {
+        Box::pin(async {
+            self.0.clear();
+            Ok(())
+        })
+    }
+}
+
+/// How far the present file has come.
+struct Filling {
+    held: u64,
+    /// The most that was ever held: what counts as ground gained.
+    furthest: u64,
+    hasher: Option<Hasher>,
+}
+
+/// How one attempt ended.
+enum Attempt {
+    /// It may go on where it is.
+    Cut(String),
+    /// What is held does not fit the server's answer; it must begin again.
+    Restart(String),
+}
+
+impl HubClient {
+    /// Fetches a file into a sink, and verifies it. What the sink holds already is kept if the
+    /// server can continue from there. On success the sink holds exactly the file; on an error
+    /// it holds what can be continued later.
+    ///
+    /// # Errors
+    /// [`EngineError::Hub`] when the server refuses, gives up, or twice sends bytes that do not
+    /// match; the sink's errors; [`EngineError::Cancelled`].
+    pub async fn download(
+        &self,
+        id: &ModelId,
+        commit: &str,
+        file: &RemoteFile,
+        sink: &mut dyn Sink,
+        tracker: &mut Tracker<'_>,
+        cancel: &Cancel,
+    ) -> Result<()> {
+        let url = self.file_url(id, commit, &file.path);
+        let subject = Subject {
+            id,
+            revision: commit,
+            file: Some(&file.path),
+        };
+        for last in [false, true] {
+            let found = self
+                .fill(&url, subject, file, sink, tracker, cancel)
+                .await?;
+            match (&file.checksum, found) {
+                (Some(wanted), Some(found)) if *wanted != found => {
+                    sink.clear().await?;
+                    tracing::warn!(file = file.path, %wanted, %found, "wrong checksum");
+                    if last {
+                        return Err(hub_error(
+                            shown(&url),
+                            format!(
+                                "the bytes that arrived are not the file: {found} where the hub promises {wanted}, twice"
+                            ),
+                            "A proxy or a mirror on the way changes the file; try another network or HF_ENDPOINT",
+                        ));
+                    }
+                }
+                _ => break,
+            }
+        }
+        Ok(())
+    }
+
+    /// Brings the sink to the file's size and returns the checksum of what it then holds.
+    async fn fill(
+        &self,
+        url: &Url,
+        subject: Subject<'_>,
+        file: &RemoteFile,
+        sink: &mut dyn Sink,
+        tracker: &mut Tracker<'_>,
+        cancel: &Cancel,
+    ) -> Result<Option<Checksum>> {
+        let mut filling = Filling {
+            held: 0,
+            furthest: 0,
+            hasher: file.new_hasher(),
+        };
+        let held = sink.held().await?;
+        if held > file.size {
+            sink.clear().await?;
+        } else {
+            while filling.held < held {
+                cancel.check()?;
+                let chunk = sink.read_at(filling.held).await?;
+                if chunk.is_empty() {
+                    break;
+                }
+                filling.take(&chunk);
+            }
+            if filling.held != held {
+                restart(&mut filling, file, sink).await?;
+            }
+        }
+        filling.furthest = filling.held;
+        tracker.at(filling.held);
+
+        let mut patience = self.patience(self.retry.retries, cancel);
+        while filling.held < file.size {
+            let from = (filling.held > 0).then_some(filling.held);
+            let answer = match self.exchange(Method::Get, url, from, cancel).await {
+                Ok(answer) => answer,
+                Err(Failed::Fatal(error)) => return Err(error),
+                Err(Failed::Transport(failure, url)) => {
+                    if failure.transient && patience.wait(None).await? {
+                        continue;
+                    }
+                    return Err(unreachable(&failure, &url).error);
+                }
+            };
+            let status = answer.response.status;
+            if !matches!(status, 200 | 206 | 416) {
+                if is_transient(status) && patience.wait(retry_after(&answer.response)).await? {
+                    continue;
+                }
+                return Err(self.status_error(&answer, subject));
+            }
+            answer.check(subject.revision, file.checksum.as_ref().map(Checksum::hex))?;
+            if answer.is_html() && !file.path.ends_with(".html") {
+                return Err(answer.html_error());
+            }
+            let shown_url = shown(&answer.url);
+            let ended = take_answer(answer, file, sink, &mut filling, &mut patience, tracker).await?;
+            let why = match ended {
+                None => continue,
+                Some(Attempt::Cut(why)) => why,
+                Some(Attempt::Restart(why)) => {
+                    restart(&mut filling, file, sink).await?;
+                    why
+                }
+            };
+            tracing::debug!(file = file.path, held = filling.held, why, "a download was cut");
+            if !patience.wait(None).await? {
+                return Err(hub_error(
+                    shown_url,
+                    format!("{} could not be fetched whole: {why}", file.path),
+                    "Try again: what has arrived is kept, and the download goes on from there",
+                ));
+            }
+        }
+        Ok(filling.hasher.map(Hasher::finish))
+    }
+}
+
+/// Takes one answer's body into the sink; `None` when the file is then complete.
+async fn take_answer(
+    mut answer: Answer,
+    file: &RemoteFile,
+    sink: &mut dyn Sink,
+    filling: &mut Filling,
+    patience: &mut Patience<'_>,
+    tracker: &mut Tracker<'_>,
+) -> Result<Option<Attempt>> {
+    let response = &mut answer.response;
+    match response.status {
+        416 => {
+            return Ok(Some(Attempt::Restart(format!(
+                "the server has no byte {} of it, where the hub says {} bytes",
+                filling.held, file.size
+            ))));
+        }
+        206 => {
+            let range = response.header("content-range").unwrap_or_default();
+            if parse_content_range(range) != Some((filling.held, Some(file.size)))
+                && parse_content_range(range) != Some((filling.held, None))
+            {
+                return Ok(Some(Attempt::Restart(format!(
+                    "the server answered with the range {range:?}"
+                ))));
+            }
+        }
+        // The whole file, whether or not a part was asked for.
+        _ => {
+            if filling.held > 0 {
+                restart(filling, file, sink).await?;
+            }
+        }
+    }
+    let due = file.size - filling.held;
+    if let Some(declared) = response
+        .header("content-length")
+        .and_then(|length| length.parse::<u64>().ok())
+        && declared != due
+    {
+        return Ok(Some(Attempt::Cut(format!(
+            "the server sends {declared} bytes where {due} are due"
+        ))));
+    }
+    let start = filling.furthest;
+    loop {
+        match or_cancelled(patience.cancel, response.body.next_chunk()).await? {
+            Ok(Some(chunk)) => {
+                if chunk.len() as u64 > file.size - filling.held {
+                    return Ok(Some(Attempt::Restart(format!(
+                        "the server sends more than the {} bytes that the hub declares",
+                        file.size
+                    ))));
+                }
+                filling.take(&chunk);
+                sink.append(chunk).await?;
+                tracker.at(filling.held);
+                filling.furthest = filling.furthest.max(filling.held);
+                if filling.furthest - start >= GROUND.min(file.size / 100 + 1) {
+                    patience.renew();
+                }
+            }
+            Ok(None) if filling.held == file.size => return Ok(None),
+            Ok(None) => {
+                return Ok(Some(Attempt::Cut(format!(
+                    "the answer ended after {} of {} bytes",
+                    filling.held, file.size
+                ))));
+            }
+            // All of it is here; how the connection ended does not matter.
+            Err(_) if filling.held == file.size => return Ok(None),
+            Err(TransportFailure { detail, .. }) => {
+                return Ok(Some(Attempt::Cut(format!(
+                    "{detail} after {} of {} bytes",
+                    filling.held, file.size
+                ))));
+            }
+        }
+    }
+}
+
+async fn restart(filling: &mut Filling, file: &RemoteFile, sink: &mut dyn Sink) -> Result<()> {
+    sink.clear().await?;
+    filling.held = 0;
+    filling.hasher = file.new_hasher();
+    Ok(())
+}
+
+impl RemoteFile {
+    fn new_hasher(&self) -> Option<Hasher> {
+        self.checksum
+            .as_ref()
+            .map(|checksum| checksum.hasher(self.size))
+    }
+}
+
+impl Filling {
+    fn take(&mut self, chunk: &[u8]) {
+        if let Some(hasher) = &mut self.hasher {
+            hasher.update(chunk);
+        }
+        self.held += chunk.len() as u64;
+    }
+}
+
+/// `bytes 10-99/100` gives 10 and 100; `bytes 10-99/*` gives 10.
+fn parse_content_range(value: &str) -> Option<(u64, Option<u64>)> {
+    let (range, total) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
+    let (start, end) = range.split_once('-')?;
+    end.trim().parse::<u64>().ok()?;
+    let total = match total.trim() {
+        "*" => None,
+        total => Some(total.parse().ok()?),
+    };
+    Some((start.trim().parse().ok()?, total))
+}

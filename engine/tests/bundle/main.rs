@@ -1,0 +1,12 @@
+//! From files to bundles and back: what is read, what is written, what is refused.
+
+#![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
+
+mod external_data;
+mod folders;
+mod onnx_bad_input;
+mod onnx_read;
+mod onnx_write;
+mod properties;
+mod safetensors;
+mod support;

@@ -1,0 +1,95 @@
+//! ONNX Runtime's messages as isovec's errors.
+
+use isovec_engine::error::EngineError;
+use ort::ErrorCode;
+
+use crate::NAME;
+
+/// An error's message on one line, without colours and source lines' leading noise.
+pub(crate) fn text(error: &ort::Error) -> String {
+    error.message().split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Why a session could not be made.
+pub(crate) fn load(origin: &str, error: &ort::Error) -> EngineError {
+    let message = text(error);
+    if error.code() == ErrorCode::ModelLoadCanceled {
+        return EngineError::Cancelled;
+    }
+    let operators = unknown_operators(&message);
+    if !operators.is_empty() {
+        return EngineError::UnsupportedOperator { engine: NAME, operators };
+    }
+    if message.contains("Unsupported model IR version") || message.contains("is under development")
+    {
+        return EngineError::UnsupportedModel {
+            origin: origin.into(),
+            reason: message,
+            hint: "Use a newer ONNX Runtime, or export the model for an older opset".into(),
+        };
+    }
+    match error.code() {
+        ErrorCode::InvalidProtobuf
+        | ErrorCode::InvalidGraph
+        | ErrorCode::InvalidArgument
+        | ErrorCode::NoModel
+        | ErrorCode::GenericFailure => EngineError::invalid_model(origin, message),
+        ErrorCode::NotImplemented => EngineError::UnsupportedModel {
+            origin: origin.into(),
+            reason: message,
+            hint: "Choose another engine, or export the model in another precision".into(),
+        },
+        _ => EngineError::Runtime { engine: NAME, doing: "loading the model", detail: message },
+    }
+}
+
+/// Why a run failed.
+pub(crate) fn run(error: &ort::Error) -> EngineError {
+    let detail = text(error);
+    match error.code() {
+        ErrorCode::DeviceReset => EngineError::DeviceLost { provider: "CPU".into(), detail },
+        _ => EngineError::Runtime { engine: NAME, doing: "running the model", detail },
+    }
+}
+
+/// The operators that a message says are unknown. Its known forms:
+/// `Could not find an implementation for Foo(13) node with name ...`,
+/// `No Op registered for Foo with domain_version of 17`,
+/// `com.example:Foo(-1) is not a registered function/op`.
+fn unknown_operators(message: &str) -> Vec<String> {
+    let name = |word: &str| {
+        let word = word.split('(').next().unwrap_or(word);
+        let word = word.rsplit(':').next().unwrap_or(word);
+        (!word.is_empty()).then(|| word.to_owned())
+    };
+    let after = |mark: &str| {
+        let (_, rest) = message.split_once(mark)?;
+        name(rest.split_whitespace().next()?)
+    };
+    let before = |mark: &str| {
+        let (rest, _) = message.split_once(mark)?;
+        name(rest.split_whitespace().next_back()?)
+    };
+    after("Could not find an implementation for ")
+        .or_else(|| after("No Op registered for "))
+        .or_else(|| before(" is not a registered function/op"))
+        .into_iter()
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn unknown_operators_are_read_from_every_form_of_the_message() {
+        for message in [
+            "Could not find an implementation for Foo(13) node with name 'x'",
+            "This is an invalid model. In Node, (\"n\", Foo, \"\", -1) : No Op registered for Foo with domain_version of 17",
+            "Load model from memory failed: Fatal error: com.example:Foo(-1) is not a registered function/op",
+        ] {
+            assert_eq!(unknown_operators(message), ["Foo"], "{message}");
+        }
+        assert!(unknown_operators("Protobuf parsing failed.").is_empty());
+    }
+}

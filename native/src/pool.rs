@@ -1,0 +1,199 @@
+//! Sessions, and the order in which callers get them.
+
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+
+use isovec_engine::error::Result;
+
+/// Items that one caller at a time may use, handed out first come, first served. (A plain mutex
+/// lets whoever happens to run take it, and some callers then wait very long.)
+#[derive(Debug)]
+pub(crate) struct Pool<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State<T> {
+    idle: Vec<T>,
+    waiting: VecDeque<u64>,
+    next_ticket: u64,
+}
+
+impl<T> Pool<T> {
+    pub(crate) fn new(items: Vec<T>) -> Self {
+        Self {
+            state: Mutex::new(State { idle: items, waiting: VecDeque::new(), next_ticket: 0 }),
+            changed: Condvar::new(),
+        }
+    }
+
+    /// Waits for an item. `check` is asked at first and at every [`wake`](Self::wake); its error
+    /// ends the wait.
+    pub(crate) fn take(&self, check: impl Fn() -> Result<()>) -> Result<Lease<'_, T>> {
+        let mut state = self.lock();
+        let ticket = state.next_ticket;
+        state.next_ticket += 1;
+        state.waiting.push_back(ticket);
+        loop {
+            if let Err(error) = check() {
+                state.waiting.retain(|&waiting| waiting != ticket);
+                drop(state);
+                // The next in line may have been waiting for this one to go.
+                self.changed.notify_all();
+                return Err(error);
+            }
+            if state.waiting.front() == Some(&ticket)
+                && let Some(item) = state.idle.pop()
+            {
+                state.waiting.pop_front();
+                let more = !state.idle.is_empty() && !state.waiting.is_empty();
+                drop(state);
+                if more {
+                    self.changed.notify_all();
+                }
+                return Ok(Lease { pool: self, item: Some(item) });
+            }
+            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+        }
+    }
+
+    /// Has everyone who waits look at their `check` again.
+    pub(crate) fn wake(&self) {
+        // Locked, so that nobody is between looking and waiting.
+        drop(self.lock());
+        self.changed.notify_all();
+    }
+
+    /// Whether every item is in somebody's hands.
+    #[cfg(test)]
+    pub(crate) fn exhausted(&self) -> bool {
+        self.lock().idle.is_empty()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // Nothing in here can panic halfway through a change.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// An item out of a [`Pool`], which goes back when dropped.
+#[derive(Debug)]
+pub(crate) struct Lease<'pool, T> {
+    pool: &'pool Pool<T>,
+    item: Option<T>,
+}
+
+impl<T> Deref for Lease<'_, T> {
+    type Target = Option<T>;
+
+    fn deref(&self) -> &Option<T> {
+        &self.item
+    }
+}
+
+impl<T> DerefMut for Lease<'_, T> {
+    fn deref_mut(&mut self) -> &mut Option<T> {
+        &mut self.item
+    }
+}
+
+impl<T> Drop for Lease<'_, T> {
+    fn drop(&mut self) {
+        if let Some(item) = self.item.take() {
+            self.pool.lock().idle.push(item);
+        }
+        self.pool.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+    use std::thread;
+
+    use isovec_engine::error::EngineError;
+
+    use super::*;
+
+    fn waiting<T>(pool: &Pool<T>, count: usize) {
+        while pool.lock().waiting.len() != count {
+            thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn callers_are_served_in_the_order_they_came() {
+        let pool = Arc::new(Pool::new(vec![()]));
+        let order = Arc::new(Mutex::new(Vec::new()));
+        let held = pool.take(|| Ok(())).unwrap();
+        let threads: Vec<_> = (0..5)
+            .map(|caller| {
+                let (own, order) = (Arc::clone(&pool), Arc::clone(&order));
+                let thread = thread::spawn(move || {
+                    let _lease = own.take(|| Ok(())).unwrap();
+                    order.lock().unwrap().push(caller);
+                });
+                waiting(&pool, caller + 1);
+                thread
+            })
+            .collect();
+        drop(held);
+        for thread in threads {
+            thread.join().unwrap();
+        }
+        assert_eq!(*order.lock().unwrap(), [0, 1, 2, 3, 4]);
+    }
+
+    #[test]
+    fn a_wait_that_is_given_up_lets_the_next_one_in() {
+        let pool = Arc::new(Pool::new(vec![()]));
+        let stop = Arc::new(AtomicBool::new(false));
+        let held = pool.take(|| Ok(())).unwrap();
+        let first = {
+            let (pool, stop) = (Arc::clone(&pool), Arc::clone(&stop));
+            thread::spawn(move || {
+                pool.take(|| {
+                    if stop.load(Ordering::SeqCst) { Err(EngineError::Cancelled) } else { Ok(()) }
+                })
+                .is_err()
+            })
+        };
+        waiting(&pool, 1);
+        let second = {
+            let pool = Arc::clone(&pool);
+            thread::spawn(move || pool.take(|| Ok(())).is_ok())
+        };
+        waiting(&pool, 2);
+        stop.store(true, Ordering::SeqCst);
+        pool.wake();
+        assert!(first.join().unwrap(), "the first was not given up");
+        drop(held);
+        assert!(second.join().unwrap());
+        assert!(pool.lock().waiting.is_empty());
+    }
+
+    #[test]
+    fn as_many_callers_as_items_run_at_once() {
+        let pool = Arc::new(Pool::new(vec![(), ()]));
+        let inside = Arc::new(AtomicUsize::new(0));
+        let threads: Vec<_> = (0..2)
+            .map(|_| {
+                let (pool, inside) = (Arc::clone(&pool), Arc::clone(&inside));
+                thread::spawn(move || {
+                    let _lease = pool.take(|| Ok(())).unwrap();
+                    inside.fetch_add(1, Ordering::SeqCst);
+                    // Ends only when both are inside.
+                    while inside.load(Ordering::SeqCst) < 2 {
+                        thread::yield_now();
+                    }
+                })
+            })
+            .collect();
+        for thread in threads {
+            thread.join().unwrap();
+        }
+    }
+}

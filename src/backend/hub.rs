@@ -1,0 +1,42 @@
+//! Models by id: downloaded into, or found in, the hub's standard cache.
+
+use std::path::PathBuf;
+
+use isovec_engine::convert;
+use isovec_engine::hub::{FileSelection, Hub, HubConfig, WeightFiles};
+
+use crate::config::EmbeddingConfig;
+use crate::error::Result;
+use crate::model::{LoadOptions, Progress};
+
+/// The folder that holds a model's files, which are downloaded as far as they are not there.
+pub(crate) async fn fetch(id: &str, config: &EmbeddingConfig, options: &LoadOptions) -> Result<PathBuf> {
+    let mut hub = HubConfig::from_env();
+    let own = config.hub.clone();
+    hub.endpoint = own.endpoint.unwrap_or(hub.endpoint);
+    hub.token = own.token.or(hub.token);
+    hub.cache_dir = own.cache_dir.or(hub.cache_dir);
+    hub.offline = own.offline.unwrap_or(hub.offline);
+    let revision = own.revision.as_deref().unwrap_or("main");
+
+    let wanted = match &config.model.onnx_file {
+        Some(file) => FileSelection::embedding().weights(WeightFiles::Onnx(file.clone())),
+        // A checkpoint that cannot be converted is not worth downloading.
+        None => {
+            let origin = id.to_owned();
+            FileSelection::embedding().accept_safetensors_if(move |json| convert::family(&origin, json).map(|_| ()))
+        }
+    };
+    let report = options.progress.clone();
+    let progress = move |progress: &isovec_engine::hub::Progress| {
+        if let Some(report) = &report {
+            report(Progress::Downloading {
+                file: progress.file.to_string(),
+                bytes: progress.bytes,
+                total: progress.total_bytes,
+            });
+        }
+    };
+    let snapshot = Hub::new(hub)?.fetch(id, revision, &wanted, progress, &options.cancel).await?;
+    Ok(snapshot.folder)
+}

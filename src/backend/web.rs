@@ -1,0 +1,47 @@
+//! In the browser: one thread, so work is done in small pieces with turns for the event loop
+//! between them.
+
+use std::sync::Arc;
+
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::EngineFactory;
+use isovec_web::Portable;
+use isovec_web::executor::Executor;
+use isovec_web::executor::event_loop::EventLoop;
+
+use crate::error::Result;
+
+/// Texts that are worked on between two looks at the clock and the cancellation.
+const SLICE: usize = 8;
+
+/// The engine that needs nothing installed.
+pub(crate) fn portable() -> Arc<dyn EngineFactory> {
+    Arc::new(Portable::new(Arc::new(EventLoop)))
+}
+
+/// Does the job: there is nobody else.
+pub(crate) async fn offload<T>(_doing: &'static str, job: impl FnOnce() -> Result<T>) -> Result<T> {
+    job()
+}
+
+/// Works through `items`, slice by slice, until done or cancelled.
+pub(crate) async fn in_slices<T, R>(
+    _doing: &'static str,
+    items: Vec<T>,
+    cancel: Cancel,
+    work: impl Fn(&[T]) -> Result<Vec<R>>,
+) -> Result<Vec<R>> {
+    // The same clock and the same turns that the engine's own work takes.
+    let turns = EventLoop.worker()?;
+    let mut since = turns.now();
+    let mut results = Vec::with_capacity(items.len());
+    for slice in items.chunks(SLICE) {
+        cancel.check()?;
+        results.extend(work(slice)?);
+        if turns.time_slice().is_some_and(|slice| turns.now().saturating_sub(since) >= slice) {
+            turns.pause().await;
+            since = turns.now();
+        }
+    }
+    Ok(results)
+}

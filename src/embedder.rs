@@ -1,0 +1,195 @@
+//! The async handle that users hold.
+
+use std::sync::Arc;
+
+use isovec_engine::maybe_send::BoxFuture;
+
+use crate::config::EmbeddingConfig;
+use crate::embeddings::Embeddings;
+use crate::error::Result;
+use crate::model::{self, EmbedOptions, LoadOptions, Model, Prompt};
+use crate::source::ModelSource;
+
+/// A loaded model that turns texts into vectors. Clones are cheap and share the model.
+///
+/// The futures own what they need: they are `'static`, natively `Send`, run on any executor, and
+/// polling them never computes natively. Dropping one cancels its work. No runtime is needed, and
+/// none is started; callers without one find the same methods in
+/// [`blocking`](crate::blocking::Embedder).
+///
+/// ```no_run
+/// # async fn example() -> isovec::Result<()> {
+/// use isovec::{EmbeddingConfig, Embedder, models};
+///
+/// let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
+/// let index = embedder.embed(["cats purr", "stocks fell"]).await?;
+/// let query = embedder.embed_query("what do cats do?").await?;
+/// for hit in &index.search(&query, 1)?[0] {
+///     println!("text {} scores {:.3}", hit.index, hit.score);
+/// }
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct Embedder {
+    pub(crate) model: Arc<Model>,
+}
+
+impl Embedder {
+    /// Loads a model: finds its files (downloading them where `source` is a model id that is not
+    /// in the cache), puts the pooling head on, and hands it to an engine.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) with all faults of the configuration;
+    /// [`Error::Tokenize`](crate::Error::Tokenize) for a tokenizer
+    /// that is missing or not usable; [`Error::Engine`](crate::Error::Engine) for all else.
+    pub fn load(source: impl Into<ModelSource>, config: EmbeddingConfig) -> BoxFuture<'static, Result<Self>> {
+        Self::load_with(source, config, LoadOptions::default())
+    }
+
+    /// The same, reporting progress and cancellable from elsewhere.
+    ///
+    /// # Errors
+    /// As [`load`](Self::load).
+    pub fn load_with(
+        source: impl Into<ModelSource>,
+        config: EmbeddingConfig,
+        options: LoadOptions,
+    ) -> BoxFuture<'static, Result<Self>> {
+        let source = source.into();
+        Box::pin(async move {
+            let model = model::load(source, config, options).await?;
+            Ok(Self { model: Arc::new(model) })
+        })
+    }
+
+    /// Embeds texts: `[n, dim]` in their order, with the model's default prompt if it has one.
+    /// An empty list gives an empty set.
+    ///
+    /// # Errors
+    /// [`NoTokens`](crate::Error::NoTokens), [`NotFinite`](crate::Error::NotFinite) and
+    /// [`NotNormalized`](crate::Error::NotNormalized) name the text;
+    /// [`Tokenize`](crate::Error::Tokenize) and [`Engine`](crate::Error::Engine) for what fails
+    /// beneath.
+    pub fn embed<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(texts, EmbedOptions::default())
+    }
+
+    /// Embeds texts with a prompt or a cancellation of the caller's.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed); [`Config`](crate::Error::Config) for a prompt name that is not known.
+    pub fn embed_with<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+        options: EmbedOptions,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        let texts = owned(texts);
+        Box::pin(Arc::clone(&self.model).embed(texts, options))
+    }
+
+    /// The vector of one text.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_one(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Vec<f32>>> {
+        let embedding = self.embed([text]);
+        Box::pin(async move { Ok(embedding.await?.into_vec()) })
+    }
+
+    /// Embeds a text to search with, under the model's query prompt: a set of one.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_query(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with([text], EmbedOptions::default().with_prompt(Prompt::Query))
+    }
+
+    /// Embeds a text to search in, under the model's passage prompt: a set of one. For many, see
+    /// [`embed_passages`](Self::embed_passages).
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_passage(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_passages([text])
+    }
+
+    /// Embeds texts to search in, under the model's passage prompt.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_passages<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Passage))
+    }
+}
+
+pub(crate) fn owned<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Vec<String> {
+    texts.into_iter().map(|text| text.as_ref().to_owned()).collect()
+}
+
+/// What both handles say about their model.
+macro_rules! describe_model {
+    ($handle:ty) => {
+        impl $handle {
+            /// Tokens that a text makes, special ones and the default prompt's included, before
+            /// truncation: more than [`max_length`](Self::max_length) means that the model would
+            /// see only a part.
+            ///
+            /// # Errors
+            /// [`Error::Tokenize`](crate::Error::Tokenize) when the tokenizer cannot read it.
+            pub fn count_tokens(&self, text: impl AsRef<str>) -> crate::Result<usize> {
+                self.model.count_tokens(text.as_ref())
+            }
+
+            /// Components of a vector.
+            pub fn dimension(&self) -> usize {
+                self.model.dim
+            }
+
+            /// Tokens of a text that the model sees, special ones included.
+            pub fn max_length(&self) -> usize {
+                self.model.max_length
+            }
+
+            /// The model's name: the id, folder or name that it was loaded by.
+            pub fn model_name(&self) -> &str {
+                &self.model.name
+            }
+
+            /// Who truly computes.
+            pub fn provider(&self) -> &isovec_engine::engine::ProviderInfo {
+                self.model.engine.provider()
+            }
+
+            /// The model as its engine sees it: inputs, outputs, operators, size.
+            pub fn description(&self) -> &isovec_engine::description::ModelDescription {
+                self.model.engine.description()
+            }
+
+            /// What the engine can do with this model.
+            pub fn capabilities(&self) -> &isovec_engine::engine::Capabilities {
+                self.model.engine.capabilities()
+            }
+
+            /// What makes vectors comparable with this model's.
+            pub fn fingerprint(&self) -> &isovec_engine::fingerprint::Fingerprint {
+                &self.model.fingerprint
+            }
+
+            /// Every knob: what was asked, what is in effect, and why.
+            pub fn effective_config(&self) -> &crate::EffectiveConfig {
+                &self.model.effective
+            }
+
+            /// How the model means its vectors to be compared.
+            pub fn similarity(&self) -> crate::similarity::Similarity {
+                self.model.similarity
+            }
+        }
+    };
+}
+pub(crate) use describe_model;
+
+describe_model!(Embedder);

@@ -1,0 +1,89 @@
+//! A model as one ONNX file, with its pooling head in it.
+
+use std::path::{Path, PathBuf};
+
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_engine::onnx;
+
+use crate::backend;
+use crate::config::EmbeddingConfig;
+use crate::error::{Error, Result};
+use crate::model::{LoadOptions, prepare, resolve};
+use crate::source::ModelSource;
+
+/// What is exported, and how loading its source is watched.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ExportOptions {
+    /// Put the pooling head into the graph, whose output is then `sentence_embedding`; otherwise
+    /// it is `last_hidden_state`.
+    pub head: bool,
+    /// Progress and cancellation.
+    pub load: LoadOptions,
+}
+
+impl Default for ExportOptions {
+    fn default() -> Self {
+        Self { head: true, load: LoadOptions::default() }
+    }
+}
+
+impl ExportOptions {
+    /// Chooses whether the head is put in.
+    #[must_use]
+    pub fn with_head(mut self, head: bool) -> Self {
+        self.head = head;
+        self
+    }
+
+    /// Watches and stops the loading of the source.
+    #[must_use]
+    pub fn with_load(mut self, load: LoadOptions) -> Self {
+        self.load = load;
+        self
+    }
+}
+
+/// What was written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exported {
+    /// The files: the model, and past 2 GiB its weights beside it.
+    pub files: Vec<PathBuf>,
+    /// Components of a vector, where a head was put in and the graph says it.
+    pub dimension: Option<usize>,
+    /// The hash of the original weights, which the file remembers.
+    pub weights_identity: String,
+}
+
+/// Writes a model to an ONNX file, which takes its name only when it is complete. The same model
+/// and settings give the same bytes on every run.
+///
+/// # Errors
+/// As [`Embedder::load`](crate::Embedder::load) for reading; [`Error::Engine`] for writing.
+pub fn export(
+    source: impl Into<ModelSource>,
+    path: impl AsRef<Path>,
+    config: EmbeddingConfig,
+    options: ExportOptions,
+) -> BoxFuture<'static, Result<Exported>> {
+    let (source, path) = (source.into(), path.as_ref().to_path_buf());
+    Box::pin(async move {
+        let config = config.build()?;
+        let cancel = options.load.cancel.clone();
+        let source = resolve(source, &config, &options.load).await?;
+        let prepared = backend::offload("reading the model", move || {
+            cancel.check()?;
+            prepare(source, &config, options.head)
+        })
+        .await?;
+        options.load.cancel.check()?;
+        let bundle = &prepared.bundle;
+        let files = onnx::export(bundle, &path).await.map_err(Error::from)?;
+        Ok(Exported {
+            files,
+            dimension: prepared.head.dim,
+            weights_identity: bundle.identity.0.clone(),
+        })
+    })
+}

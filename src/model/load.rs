@@ -1,0 +1,278 @@
+//! From a source of files to a model that is ready to run.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use isovec_engine::EngineError;
+use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::cancel::Cancel;
+use isovec_engine::fingerprint::Fingerprint;
+use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
+use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
+
+use super::choose::choose;
+use super::feed::Feed;
+use super::head::{Head, pooling_name, resolve_head};
+use super::{Model, Prompts, precision, vocabulary};
+use crate::backend;
+use crate::config::{BatchingConfig, EmbeddingConfig};
+use crate::effective::EffectiveConfig;
+use crate::error::{Error, Result};
+use crate::plan::Budget;
+use crate::sentence_transformers::{self, ModelFiles};
+use crate::source::ModelSource;
+
+/// Where no file of the model says how long a text may be: what BERT was trained with.
+const DEFAULT_MAX_LENGTH: usize = 512;
+const DEFAULT_BATCH_SIZE: usize = 64;
+const DEFAULT_BATCH_TOKENS: usize = 256;
+
+/// How far loading has come.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Progress {
+    /// Files come from a hub. The counts only grow.
+    Downloading {
+        /// The file that is under way.
+        file: String,
+        /// Bytes of all files that are here.
+        bytes: u64,
+        /// Bytes of all files.
+        total: u64,
+    },
+    /// The files are opened and the graph is completed.
+    Reading,
+    /// The engine takes the weights and prepares the graph.
+    Preparing,
+}
+
+/// Something that is told how far loading has come; any suitable closure is one. It is called
+/// from isovec's threads and should return soon.
+pub trait OnProgress: Fn(Progress) + MaybeSend + MaybeSync {}
+impl<F: Fn(Progress) + MaybeSend + MaybeSync> OnProgress for F {}
+
+/// How a model is loaded.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct LoadOptions {
+    /// Is told how far loading has come.
+    pub progress: Option<Arc<dyn OnProgress>>,
+    /// Stops loading when cancelled.
+    pub cancel: Cancel,
+}
+
+impl LoadOptions {
+    /// Reports to `progress`.
+    #[must_use]
+    pub fn with_progress(mut self, progress: impl OnProgress + 'static) -> Self {
+        self.progress = Some(Arc::new(progress));
+        self
+    }
+
+    /// Stops loading when `cancel` is cancelled.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
+        self
+    }
+
+    fn report(&self, progress: Progress) {
+        if let Some(report) = &self.progress {
+            report(progress);
+        }
+    }
+}
+
+impl fmt::Debug for LoadOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LoadOptions")
+            .field("progress", &self.progress.is_some())
+            .field("cancel", &self.cancel)
+            .finish()
+    }
+}
+
+/// A model with its head on, and what is known of it before an engine takes it.
+#[derive(Debug)]
+pub(crate) struct Prepared {
+    pub(crate) bundle: ModelBundle,
+    pub(crate) head: Head,
+    files: ModelFiles,
+}
+
+/// Loads a model.
+pub(crate) async fn load(source: ModelSource, config: EmbeddingConfig, options: LoadOptions) -> Result<Model> {
+    let config = config.build()?;
+    let cancel = options.cancel.clone();
+    let name = source.to_string();
+    let source = resolve(source, &config, &options).await?;
+    cancel.check()?;
+    options.report(Progress::Reading);
+    let asked = config.clone();
+    let (prepared, tokenizer) = backend::offload("reading the model", move || {
+        let prepared = prepare(source, &asked, true)?;
+        let tokenizer = Tokenizer::from_files(&prepared.bundle.files, &prepared.bundle.origin)?;
+        Ok((prepared, tokenizer))
+    })
+    .await?;
+    cancel.check()?;
+    let bundle = &prepared.bundle;
+    let rows = vocabulary::embedding_rows(bundle).or(prepared.files.vocab_size);
+    vocabulary::check(&bundle.origin, tokenizer.max_id(), rows)?;
+    // Before the engine's work: what is wrong with the configuration is known by now.
+    let (max_length, why_length) = max_length(&config, &prepared.files)?;
+
+    options.report(Progress::Preparing);
+    let chosen = choose(bundle, &config.runtime, &cancel).await?;
+    let engine = chosen.engine;
+    let feed = Feed::new(&bundle.origin, engine.description(), tokenizer.pad_id(), tokenizer.pad_type_id())?;
+    let dim = prepared.head.dim.ok_or_else(|| EngineError::UnsupportedModel {
+        origin: bundle.origin.clone(),
+        reason: "its graph does not say how many components its vectors have".into(),
+        hint: "Set text.dimension to that number".into(),
+    })?;
+    let (max_length, why_length) = match feed.positions {
+        Some(positions) if positions < max_length => (positions, "the graph is made for exactly this many positions"),
+        _ => (max_length, why_length),
+    };
+
+    let prompts = Prompts::new(&prepared.files, &config.text);
+    if let Some(head) = &prepared.files.head
+        && !head.include_prompt
+        && prompts.any()
+    {
+        return Err(EngineError::UnsupportedModel {
+            origin: bundle.origin.clone(),
+            reason: "its prompts are left out of the pooling (include_prompt is false)".into(),
+            hint: "isovec pools all of a text's tokens; choose another model".into(),
+        }
+        .into());
+    }
+
+    let capabilities = engine.capabilities();
+    let asked_tokens = config.batching.max_batch_tokens.unwrap_or(DEFAULT_BATCH_TOKENS);
+    let asked_rows = config.batching.max_batch_size.unwrap_or(DEFAULT_BATCH_SIZE);
+    let budget = Budget {
+        rows: feed.rows.map_or(asked_rows, |rows| rows.min(asked_rows)),
+        tokens: capabilities.max_batch_tokens.map_or(asked_tokens, |most| most.min(asked_tokens)),
+    };
+
+    let limits = Limits { max_tokens: Some(max_length), truncation_side: tokenizer.truncation_side() };
+    let fingerprint = fingerprint(&prepared, &tokenizer, limits, max_length, dim, &prompts);
+    let similarity = prepared.files.similarity.unwrap_or_default();
+    let mut effective = EffectiveConfig::default();
+    effective.note_runtime(&config, &*engine, chosen.why);
+    effective.note("text.max_length", config.text.max_length, max_length, why_length);
+    let head = &prepared.head;
+    effective.note("text.pooling", config.text.pooling.map(pooling_name), &head.pooling, head.why);
+    effective.note("text.normalize", config.text.normalize, head.normalize, head.why);
+    effective.note_own("text.dimension", config.text.dimension.as_ref(), dim, "the model's own");
+    prompts.note(&mut effective, &config.text);
+    let why = |asked: Option<usize>, limited: bool| match asked {
+        _ if limited => "the most that the model or the engine takes",
+        Some(_) => "the configuration",
+        None => "the default",
+    };
+    let BatchingConfig { max_batch_size: rows, max_batch_tokens: tokens } = config.batching;
+    effective.note("batching.max_batch_size", rows, budget.rows, why(rows, budget.rows != asked_rows));
+    effective.note("batching.max_batch_tokens", tokens, budget.tokens, why(tokens, budget.tokens != asked_tokens));
+
+    Ok(Model {
+        name,
+        dim,
+        max_length,
+        fingerprint,
+        similarity,
+        effective,
+        prompts,
+        limits,
+        lowercase: prepared.files.lowercase,
+        normalized: prepared.head.normalize,
+        budget,
+        feed,
+        tokenizer,
+        engine,
+    })
+}
+
+/// Turns a model id into a folder; everything else is what it is.
+pub(crate) async fn resolve(source: ModelSource, config: &EmbeddingConfig, options: &LoadOptions) -> Result<ModelSource> {
+    match source {
+        ModelSource::Hub(id) => {
+            let folder = backend::fetch(&id, config, options).await?;
+            Ok(ModelSource::Folder(folder))
+        }
+        other => Ok(other),
+    }
+}
+
+/// Opens the files and puts the head on, which `with_head` may leave off.
+pub(crate) fn prepare(source: ModelSource, config: &EmbeddingConfig, with_head: bool) -> Result<Prepared> {
+    let options = BundleOptions { onnx_file: config.model.onnx_file.clone() };
+    let mut bundle = match source {
+        ModelSource::Folder(path) => ModelBundle::from_folder(path, &options)?,
+        ModelSource::Files(files) => ModelBundle::from_files(files, &options)?,
+        ModelSource::Bytes { origin, files } => ModelBundle::from_bytes(&origin, files, &options)?,
+        ModelSource::Hub(id) => {
+            return Err(EngineError::MissingFile {
+                origin: id,
+                file: "folder".into(),
+                hint: "Model ids are downloaded before they are read".into(),
+            }
+            .into());
+        }
+    };
+    let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
+    let head = if with_head {
+        resolve_head(&mut bundle, &config.text, files.head.as_ref())?
+    } else {
+        Head::default()
+    };
+    Ok(Prepared { bundle, head, files })
+}
+
+/// Tokens that the model sees of a text, and where the number comes from.
+fn max_length(config: &EmbeddingConfig, files: &ModelFiles) -> Result<(usize, &'static str)> {
+    match (config.text.max_length, files.positions) {
+        (Some(asked), Some(positions)) if asked > positions => Err(Error::Config(vec![format!(
+            "text.max_length is {asked}, and the model has positions for {positions} tokens"
+        )])),
+        (Some(asked), _) => Ok((asked, "the configuration")),
+        (None, _) => Ok(files.max_length.unwrap_or((DEFAULT_MAX_LENGTH, "no file of the model says"))),
+    }
+}
+
+/// What has to be equal for vectors to be comparable.
+fn fingerprint(
+    prepared: &Prepared,
+    tokenizer: &Tokenizer,
+    limits: Limits,
+    max_length: usize,
+    dim: usize,
+    prompts: &Prompts,
+) -> Fingerprint {
+    let side = match limits.truncation_side {
+        TruncationSide::Start => "start",
+        _ => "end",
+    };
+    let text = if prepared.files.lowercase { "strip, lower-case" } else { "strip" };
+    let head = &prepared.head;
+    let mut identity: BTreeMap<String, String> = [
+        ("weights", prepared.bundle.identity.0.clone()),
+        ("tokenizer", tokenizer.identity()),
+        ("text", text.to_owned()),
+        ("truncation", format!("{max_length} tokens, cut at the {side}")),
+        ("pooling", head.pooling.clone()),
+        ("normalize", head.normalize.to_string()),
+        ("dimension", dim.to_string()),
+        ("prompts", prompts.identity()),
+    ]
+    .into_iter()
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect();
+    if !head.dense.is_empty() {
+        identity.insert("dense".into(), head.dense.clone());
+    }
+    Fingerprint { identity, precision: precision::of(&prepared.bundle) }
+}

@@ -1,0 +1,166 @@
+//! What is put before a text.
+
+use std::collections::BTreeMap;
+
+use crate::config::TextConfig;
+use crate::effective::EffectiveConfig;
+use crate::error::{Error, Result};
+use crate::sentence_transformers::ModelFiles;
+
+/// What is put before every text of a call.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Prompt {
+    /// The model's default prompt, if it names one; most do not.
+    #[default]
+    Default,
+    /// Nothing.
+    None,
+    /// The prompt for what is searched with.
+    Query,
+    /// The prompt for what is searched in.
+    Passage,
+    /// One of the model's or the configuration's prompts, by its name.
+    Named(String),
+    /// This text. Vectors made with it count as comparable to the model's others; whether they
+    /// are is the caller's knowledge.
+    Text(String),
+}
+
+/// The prompts of a model, the configuration's put over its own.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Prompts {
+    named: BTreeMap<String, String>,
+    default: Option<String>,
+    query: Option<String>,
+    passage: Option<String>,
+}
+
+impl Prompts {
+    /// Roles look for their prompt under the names that sentence-transformers' `encode_query` and
+    /// `encode_document` look for, and fall back to the default prompt as they do.
+    pub(crate) fn new(files: &ModelFiles, config: &TextConfig) -> Self {
+        let default = files.default_prompt.as_ref().and_then(|name| {
+            config.prompts.get(name).or_else(|| files.prompts.get(name)).cloned()
+        });
+        let role = |own: &Option<String>, names: &[&str]| {
+            let find = |prompts: &BTreeMap<String, String>| names.iter().find_map(|&name| prompts.get(name).cloned());
+            own.clone()
+                .or_else(|| find(&config.prompts))
+                .or_else(|| find(&files.prompts))
+                .or_else(|| default.clone())
+        };
+        let query = role(&config.query_prompt, &["query"]);
+        let passage = role(&config.passage_prompt, &["document", "passage", "corpus"]);
+        let mut named = files.prompts.clone();
+        named.extend(config.prompts.clone());
+        Self { named, default, query, passage }
+    }
+
+    /// The text to put in front, and what to call it.
+    pub(crate) fn resolve(&self, prompt: &Prompt) -> Result<(String, Option<String>)> {
+        let found = match prompt {
+            Prompt::None => None,
+            Prompt::Default => self.default.as_ref().map(|text| (text, "default")),
+            Prompt::Query => self.query.as_ref().map(|text| (text, "query")),
+            Prompt::Passage => self.passage.as_ref().map(|text| (text, "passage")),
+            Prompt::Text(text) => Some((text, "text")),
+            Prompt::Named(name) => match self.named.get(name) {
+                Some(text) => Some((text, name.as_str())),
+                None => {
+                    let known: Vec<&str> = self.named.keys().map(String::as_str).collect();
+                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                    return Err(Error::Config(vec![format!("there is no prompt {name:?}; this model has {known}")]));
+                }
+            },
+        };
+        Ok(match found {
+            Some((text, name)) if !text.is_empty() => (text.clone(), Some(name.to_owned())),
+            _ => (String::new(), None),
+        })
+    }
+
+    /// Notes what each role puts in front.
+    pub(crate) fn note(&self, effective: &mut EffectiveConfig, config: &TextConfig) {
+        let shown = |prompt: &Option<String>| format!("{:?}", prompt.as_deref().unwrap_or_default());
+        let roles = [
+            ("text.query_prompt", &config.query_prompt, &self.query),
+            ("text.passage_prompt", &config.passage_prompt, &self.passage),
+        ];
+        for (name, asked, used) in roles {
+            let asked = asked.as_ref().map(|text| format!("{text:?}"));
+            effective.note_own(name, asked.as_ref(), shown(used), "the model's files, or text.prompts");
+        }
+        let named: Vec<&str> = self.named.keys().map(String::as_str).collect();
+        let asked = (!config.prompts.is_empty()).then(|| named.join(", "));
+        effective.note_own("text.prompts", asked.as_ref(), named.join(", "), "the model's files");
+    }
+
+    /// Whether some role puts something before its texts.
+    pub(crate) fn any(&self) -> bool {
+        [&self.default, &self.query, &self.passage].into_iter().flatten().any(|text| !text.is_empty())
+    }
+
+    /// The prompts in use, for the fingerprint: a query and a passage are only comparable when
+    /// both sides agree on what each role is given.
+    pub(crate) fn identity(&self) -> String {
+        let text = |prompt: &Option<String>| serde_json::Value::from(prompt.clone().unwrap_or_default());
+        let roles = [("default", text(&self.default)), ("passage", text(&self.passage)), ("query", text(&self.query))];
+        let fields: Vec<String> = roles.iter().map(|(name, text)| format!("\"{name}\":{text}")).collect();
+        format!("{{{}}}", fields.join(","))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn files(prompts: &[(&str, &str)], default: Option<&str>) -> ModelFiles {
+        ModelFiles {
+            prompts: prompts.iter().map(|&(name, text)| (name.into(), text.into())).collect(),
+            default_prompt: default.map(str::to_owned),
+            ..ModelFiles::default()
+        }
+    }
+
+    fn text(prompts: &Prompts, prompt: Prompt) -> String {
+        prompts.resolve(&prompt).unwrap().0
+    }
+
+    #[test]
+    fn roles_find_their_prompts() {
+        let model = files(&[("query", "q: "), ("document", "d: "), ("topic", "t: ")], Some("topic"));
+        let prompts = Prompts::new(&model, &TextConfig::default());
+        assert_eq!(text(&prompts, Prompt::Query), "q: ");
+        assert_eq!(text(&prompts, Prompt::Passage), "d: ");
+        assert_eq!(text(&prompts, Prompt::Default), "t: ");
+        assert_eq!(text(&prompts, Prompt::None), "");
+        assert_eq!(prompts.resolve(&Prompt::Named("topic".into())).unwrap(), ("t: ".into(), Some("topic".into())));
+        assert_eq!(prompts.resolve(&Prompt::Named("x".into())).unwrap_err().kind(), "Config");
+        assert_eq!(text(&prompts, Prompt::Text("own ".into())), "own ");
+    }
+
+    #[test]
+    fn the_configuration_comes_first_and_the_default_last() {
+        let model = files(&[("query", "q: "), ("topic", "t: ")], Some("topic"));
+        let mut config = TextConfig::default();
+        config.query_prompt = Some("mine: ".into());
+        let prompts = Prompts::new(&model, &config);
+        assert_eq!(text(&prompts, Prompt::Query), "mine: ");
+        assert_eq!(text(&prompts, Prompt::Passage), "t: ");
+        config.prompts.insert("passage".into(), "p: ".into());
+        assert_eq!(text(&Prompts::new(&model, &config), Prompt::Passage), "p: ");
+    }
+
+    #[test]
+    fn the_identity_sees_every_role() {
+        let plain = Prompts::new(&files(&[], None), &TextConfig::default());
+        assert_eq!(plain.identity(), r#"{"default":"","passage":"","query":""}"#);
+        assert!(!plain.any());
+        let mut config = TextConfig::default();
+        config.query_prompt = Some("a \"b\" ".into());
+        let other = Prompts::new(&files(&[], None), &config);
+        assert_eq!(other.identity(), r#"{"default":"","passage":"","query":"a \"b\" "}"#);
+        assert!(other.any());
+    }
+}

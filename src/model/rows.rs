@@ -1,0 +1,88 @@
+//! Vectors coming back in any order, checked and put where their texts were.
+
+use isovec_engine::engine::RunOutput;
+use isovec_engine::head;
+use isovec_tokenize::Encoding;
+
+use crate::error::{Error, Result};
+use crate::similarity::norm;
+
+/// How far from 1 the length of a normalised vector may be: wide enough for 16-bit arithmetic,
+/// and far from any vector that was not normalised at all or has no direction.
+const UNIT_TOLERANCE: f64 = 1e-2;
+
+/// The result under construction.
+#[derive(Debug)]
+pub(crate) struct Rows {
+    pub(crate) values: Vec<f32>,
+    pub(crate) token_counts: Vec<u32>,
+    pub(crate) truncated: Vec<bool>,
+    dim: usize,
+    normalized: bool,
+}
+
+impl Rows {
+    pub(crate) fn new(texts: usize, dim: usize, normalized: bool) -> Result<Self> {
+        let size = texts.checked_mul(dim).filter(|&size| size <= isize::MAX as usize / size_of::<f32>());
+        let mut values = Vec::new();
+        let reserved = size.map(|size| values.try_reserve_exact(size));
+        let (Some(size), Some(Ok(()))) = (size, reserved) else {
+            return Err(isovec_engine::EngineError::InputTooLarge {
+                asked: (texts as u64).saturating_mul(dim as u64),
+                limit: (isize::MAX as usize / size_of::<f32>()) as u64,
+                unit: "components that fit into memory",
+            }
+            .into());
+        };
+        values.resize(size, f32::NAN);
+        Ok(Self { values, token_counts: vec![0; texts], truncated: vec![false; texts], dim, normalized })
+    }
+
+    /// Notes what the model will see of each text, the first of which is text `start`.
+    pub(crate) fn note(&mut self, start: usize, encodings: &[Encoding]) -> Result<()> {
+        let slots = self.token_counts.iter_mut().zip(&mut self.truncated).skip(start);
+        for (offset, (encoding, (count, truncated))) in encodings.iter().zip(slots).enumerate() {
+            if encoding.ids.is_empty() {
+                return Err(Error::NoTokens { text: start + offset });
+            }
+            *count = u32::try_from(encoding.ids.len()).unwrap_or(u32::MAX);
+            *truncated = encoding.truncated;
+        }
+        Ok(())
+    }
+
+    /// Takes the vectors of the texts at `start` + `places`.
+    pub(crate) fn place(&mut self, start: usize, places: &[usize], mut output: RunOutput) -> Result<()> {
+        let tensor = output.take(head::OUTPUT).ok_or_else(|| Error::InvalidOutput {
+            wanted: format!("an output {}", head::OUTPUT),
+            got: format!("{} others", output.outputs.len()),
+        })?;
+        let fits = matches!(*tensor.shape(), [rows, dim] if rows >= places.len() && dim == self.dim);
+        let vectors = match tensor.as_slice::<f32>() {
+            Ok(vectors) if fits => vectors,
+            _ => {
+                return Err(Error::InvalidOutput {
+                    wanted: format!("f32 [{}, {}]", places.len(), self.dim),
+                    got: format!("{} {:?}", tensor.dtype(), tensor.shape()),
+                });
+            }
+        };
+        for (&place, vector) in places.iter().zip(vectors.chunks_exact(self.dim)) {
+            let text = start + place;
+            if !vector.iter().all(|value| value.is_finite()) {
+                return Err(Error::NotFinite { text });
+            }
+            if self.normalized {
+                let norm = norm(vector);
+                if (norm - 1.0).abs() > UNIT_TOLERANCE {
+                    return Err(Error::NotNormalized { text, norm });
+                }
+            }
+            let begin = text * self.dim;
+            if let Some(row) = self.values.get_mut(begin..begin + self.dim) {
+                row.copy_from_slice(vector);
+            }
+        }
+        Ok(())
+    }
+}

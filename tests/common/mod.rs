@@ -1,0 +1,76 @@
+//! What whole-system tests share: the engines of this machine and the models to run on them.
+
+#![allow(dead_code)] // Each test file uses its own part.
+
+use std::path::{Path, PathBuf};
+
+use isovec::{EmbeddingConfig, EngineChoice, ModelSource};
+
+/// An engine that a test names, so that none is chosen for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Which {
+    OnnxRuntime,
+    Portable,
+}
+
+impl Which {
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::OnnxRuntime => "onnxruntime",
+            Self::Portable => "portable",
+        }
+    }
+
+    pub fn configure(self, config: EmbeddingConfig) -> EmbeddingConfig {
+        config.with_engine(match self {
+            Self::OnnxRuntime => EngineChoice::OnnxRuntime,
+            Self::Portable => EngineChoice::Portable,
+        })
+    }
+}
+
+/// The engines that can run here. ONNX Runtime is left out, aloud, where its library is not;
+/// `ISOVEC_REQUIRE_ONNXRUNTIME=1`, which `cargo xtask test` sets, makes that a failure.
+pub fn engines() -> Vec<Which> {
+    let mut engines = vec![Which::Portable];
+    let config = Which::OnnxRuntime.configure(EmbeddingConfig::default());
+    match isovec::blocking::Embedder::load(tiny_model(), config) {
+        Ok(_) => engines.push(Which::OnnxRuntime),
+        Err(error) if error.kind() == "EngineUnavailable" && !required("ISOVEC_REQUIRE_ONNXRUNTIME") => {
+            eprintln!("not run on ONNX Runtime: {error}");
+        }
+        Err(error) => panic!("ONNX Runtime: {error}"),
+    }
+    engines
+}
+
+/// The seeded model that the repository carries.
+pub fn tiny_model() -> ModelSource {
+    ModelSource::from(data("tiny-bert"))
+}
+
+/// A folder of `tests/data`.
+pub fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+}
+
+/// all-MiniLM-L6-v2 where `cargo xtask setup` put it, or where `ISOVEC_TEST_MODEL` says.
+/// `None`, aloud, where it is not; `ISOVEC_REQUIRE_MODELS=1` makes that a failure.
+pub fn minilm() -> Option<ModelSource> {
+    let folder = std::env::var_os("ISOVEC_TEST_MODEL").map_or_else(
+        || isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2")),
+        |folder| Some(PathBuf::from(folder)),
+    );
+    match folder.filter(|folder| folder.join("model.safetensors").is_file()) {
+        Some(folder) => Some(ModelSource::from(folder)),
+        None => {
+            assert!(!required("ISOVEC_REQUIRE_MODELS"), "all-MiniLM-L6-v2 is not there: run `cargo xtask setup`");
+            eprintln!("not run: all-MiniLM-L6-v2 is not there; `cargo xtask setup` fetches it");
+            None
+        }
+    }
+}
+
+fn required(variable: &str) -> bool {
+    std::env::var_os(variable).is_some_and(|value| value == "1")
+}

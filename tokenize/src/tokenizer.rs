@@ -1,0 +1,372 @@
+//! The tokenizer: files in, ids out.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use serde::Deserialize;
+
+use crate::config::TokenizerConfig;
+use crate::definition::Definition;
+use crate::encoding::{self, Encoding, Limits, TruncationSide};
+use crate::error::{Result, TokenizeError};
+use crate::identity::identity;
+use crate::legacy::{self, BertSettings};
+use crate::model::{Model, NoUnknown, Scratch};
+use crate::split::{Bert, BertScratch, Library, Needles, Part};
+use crate::template::{Template, TemplateError};
+
+/// The file of a Hugging Face fast tokenizer.
+pub const TOKENIZER_FILE: &str = "tokenizer.json";
+
+const CONFIG_FILE: &str = "tokenizer_config.json";
+const VOCABULARY_FILE: &str = "vocab.txt";
+
+/// Where the files lie inside a bundle: at its root, or where old sentence-transformers put them.
+const FOLDERS: &[&str] = &["", "0_Transformer/"];
+
+/// Below this many bytes of text in all, handing work to other threads costs more than it saves.
+#[cfg(feature = "parallel")]
+const PARALLEL_MIN_BYTES: usize = 16 * 1024;
+
+/// Turns texts into token ids.
+///
+/// Loading reads `tokenizer.json` in one pass into flat tables; the file's own truncation and
+/// padding are not used (many published files hard-code 128 tokens), [`Limits`] are. The ids are
+/// those of Hugging Face `tokenizers` on every text. Shared between threads as it is.
+pub struct Tokenizer {
+    origin: String,
+    identity: String,
+    model: Model,
+    library: Library,
+    /// The short way, where the file asks for BERT's splitting and the text holds no added token.
+    bert: Option<(Bert, Needles)>,
+    template: Template,
+    pad_id: u32,
+    pad_type_id: u32,
+    max_id: u32,
+    vocab_size: usize,
+    model_max_tokens: Option<usize>,
+    truncation_side: TruncationSide,
+}
+
+impl std::fmt::Debug for Tokenizer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Tokenizer")
+            .field("origin", &self.origin)
+            .field("model", &self.model.kind())
+            .field("vocab_size", &self.vocab_size)
+            .field("identity", &self.identity)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Working memory of one thread.
+#[derive(Default)]
+struct Workspace {
+    model: Scratch,
+    bert: BertScratch,
+    ids: Vec<u32>,
+}
+
+impl Tokenizer {
+    /// Builds a tokenizer from the small files of a model bundle, by their path inside it.
+    ///
+    /// Reads `tokenizer.json`, or, where that is missing, BERT's `vocab.txt`; in both cases
+    /// `tokenizer_config.json` beside it. `origin` names the bundle in messages.
+    ///
+    /// # Errors
+    /// [`TokenizeError::MissingTokenizer`], [`TokenizeError::InvalidTokenizer`] and
+    /// [`TokenizeError::UnsupportedTokenizer`]; no content of a file makes this panic.
+    pub fn from_files(files: &BTreeMap<String, Bytes>, origin: &str) -> Result<Self> {
+        for folder in FOLDERS {
+            let find = |name: &str| {
+                let path = format!("{folder}{name}");
+                files.get(&path).map(|content| (path, content))
+            };
+            let config_file = find(CONFIG_FILE);
+            if let Some((path, json)) = find(TOKENIZER_FILE) {
+                let config = read_config(config_file.as_ref(), origin)?;
+                let definition =
+                    Definition::parse(json).map_err(|detail| invalid(origin, &path, detail))?;
+                return Self::build(definition, &config, origin, &path);
+            }
+            if let Some((path, vocabulary)) = find(VOCABULARY_FILE) {
+                let config = read_config(config_file.as_ref(), origin)?;
+                let settings: BertSettings = read_config(config_file.as_ref(), origin)?;
+                let definition = legacy::definition(vocabulary, &config, &settings)
+                    .map_err(|detail| invalid(origin, &path, detail))?;
+                return Self::build(definition, &config, origin, &path);
+            }
+        }
+        Err(TokenizeError::MissingTokenizer {
+            origin: origin.to_owned(),
+            hint: missing_hint(files),
+        })
+    }
+
+    fn build(
+        definition: Definition,
+        config: &TokenizerConfig,
+        origin: &str,
+        file: &str,
+    ) -> Result<Self> {
+        let wrong = |detail: String| invalid(origin, file, detail);
+        let identity = identity(&definition);
+        let template =
+            Template::read(definition.post_processor.as_ref()).map_err(|error| match error {
+                TemplateError::Invalid(detail) => wrong(detail),
+                TemplateError::Unsupported(feature) => TokenizeError::UnsupportedTokenizer {
+                    origin: origin.to_owned(),
+                    file: file.to_owned(),
+                    feature,
+                    hint: "Please report the model".to_owned(),
+                },
+            })?;
+        let bert = Bert::recognise(
+            definition.normalizer.as_ref(),
+            definition.pre_tokenizer.as_ref(),
+        )
+        .zip(Needles::new(&definition.added_tokens));
+        let model = Model::build(definition.model).map_err(wrong)?;
+        let library = Library::build(
+            &definition.added_tokens,
+            definition.normalizer,
+            definition.pre_tokenizer,
+            &model,
+        )
+        .map_err(wrong)?;
+
+        let id_of = |token: &str| library.added_id(token).or_else(|| model.token_to_id(token));
+        let (pad_id, pad_type_id) = match &definition.padding {
+            Some(padding) => (padding.pad_id, padding.pad_type_id),
+            None => {
+                let named = config.pad_token.as_ref().map(|token| token.content());
+                let id = named
+                    .into_iter()
+                    .chain(["[PAD]", "<pad>"])
+                    .find_map(id_of)
+                    .unwrap_or(0);
+                (id, 0)
+            }
+        };
+        let max_id = library
+            .added()
+            .map(|(_, id)| id)
+            .chain(template.ids())
+            .chain(model.max_id())
+            .chain([pad_id])
+            .max()
+            .unwrap_or(0);
+        let beside = library
+            .added()
+            .filter(|(token, _)| model.token_to_id(token).is_none())
+            .count();
+        Ok(Self {
+            origin: origin.to_owned(),
+            identity,
+            vocab_size: model.size() + beside,
+            model,
+            library,
+            bert,
+            template,
+            pad_id,
+            pad_type_id,
+            max_id,
+            model_max_tokens: config.max_tokens(),
+            truncation_side: config.side(),
+        })
+    }
+
+    /// Encodes texts, each on its own, in order. With the feature `parallel` the work is shared
+    /// between rayon's threads when there is enough of it.
+    ///
+    /// # Errors
+    /// [`TokenizeError::LimitTooSmall`], [`TokenizeError::NoUnknownToken`] and
+    /// [`TokenizeError::Failed`], the last two for the first text that has the fault.
+    pub fn encode(&self, texts: &[&str], limits: &Limits) -> Result<Vec<Encoding>> {
+        limits.room(self.template.special_in_single())?;
+        #[cfg(feature = "parallel")]
+        if texts.len() > 1
+            && texts.iter().map(|text| text.len()).sum::<usize>() > PARALLEL_MIN_BYTES
+        {
+            use rayon::prelude::*;
+            return texts
+                .par_iter()
+                .map_init(Workspace::default, |workspace, text| {
+                    self.encode_with(text, limits, workspace)
+                })
+                .collect();
+        }
+        let mut workspace = Workspace::default();
+        texts
+            .iter()
+            .map(|text| self.encode_with(text, limits, &mut workspace))
+            .collect()
+    }
+
+    /// Encodes two texts as one input, for models that compare them. Where they are too long
+    /// together the longer one is cut first.
+    ///
+    /// # Errors
+    /// As [`Tokenizer::encode`].
+    pub fn encode_pair(&self, first: &str, second: &str, limits: &Limits) -> Result<Encoding> {
+        limits.room(self.template.special_in_pair())?;
+        let mut workspace = Workspace::default();
+        self.tokenize(first, &mut workspace)?;
+        let boundary = workspace.ids.len();
+        self.tokenize(second, &mut workspace)?;
+        let (first, second) = workspace.ids.split_at(boundary);
+        encoding::pair(&self.template, first, second, *limits)
+    }
+
+    /// How many tokens a text has, special tokens included and nothing truncated.
+    ///
+    /// # Errors
+    /// [`TokenizeError::NoUnknownToken`] and [`TokenizeError::Failed`].
+    pub fn count_tokens(&self, text: &str) -> Result<usize> {
+        let mut workspace = Workspace::default();
+        self.tokenize(text, &mut workspace)?;
+        Ok(workspace.ids.len() + self.special_tokens_count())
+    }
+
+    /// Number of different tokens, added ones included.
+    pub fn vocab_size(&self) -> usize {
+        self.vocab_size
+    }
+
+    /// The largest id that can occur, padding included. A model whose embedding table has no row
+    /// for it belongs to another tokenizer.
+    pub fn max_id(&self) -> u32 {
+        self.max_id
+    }
+
+    /// The id to pad with.
+    pub fn pad_id(&self) -> u32 {
+        self.pad_id
+    }
+
+    /// The type id to pad with.
+    pub fn pad_type_id(&self) -> u32 {
+        self.pad_type_id
+    }
+
+    /// How many special tokens a single text gets.
+    pub fn special_tokens_count(&self) -> usize {
+        self.template.special_in_single()
+    }
+
+    /// How many special tokens a pair of texts gets.
+    pub fn special_tokens_count_pair(&self) -> usize {
+        self.template.special_in_pair()
+    }
+
+    /// The id of a token, if there is one.
+    pub fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.library
+            .added_id(token)
+            .or_else(|| self.model.token_to_id(token))
+    }
+
+    /// The longest input, in tokens, that `tokenizer_config.json` names, if it names one. A
+    /// sentence-transformers `max_seq_length` comes before it.
+    pub fn model_max_tokens(&self) -> Option<usize> {
+        self.model_max_tokens
+    }
+
+    /// Which end of a long text `tokenizer_config.json` leaves out.
+    pub fn truncation_side(&self) -> TruncationSide {
+        self.truncation_side
+    }
+
+    /// The model's kind as its file names it: `WordPiece`, `Unigram`, `BPE` or `WordLevel`.
+    pub fn model_kind(&self) -> &'static str {
+        self.model.kind()
+    }
+
+    /// A hash (BLAKE3, hexadecimal) of everything that decides ids. Files that differ only in
+    /// their own truncation, padding, decoder or layout have the same one.
+    pub fn identity(&self) -> String {
+        self.identity.clone()
+    }
+
+    fn encode_with(
+        &self,
+        text: &str,
+        limits: &Limits,
+        workspace: &mut Workspace,
+    ) -> Result<Encoding> {
+        workspace.ids.clear();
+        self.tokenize(text, workspace)?;
+        encoding::single(&self.template, &workspace.ids, *limits)
+    }
+
+    /// Appends a text's ids, without special tokens, to the workspace.
+    fn tokenize(&self, text: &str, workspace: &mut Workspace) -> Result<()> {
+        let Workspace { model, bert, ids } = workspace;
+        let result = match &self.bert {
+            Some((splitter, needles)) if !needles.any_in(text) => {
+                splitter.split(text, bert, |word| self.model.tokenize(word, model, ids))
+            }
+            _ => self
+                .library
+                .split(text, |part| match part {
+                    Part::Text(piece) => self.model.tokenize(piece, model, ids),
+                    Part::Token(id) => {
+                        ids.push(id);
+                        Ok(())
+                    }
+                })
+                .map_err(|detail| TokenizeError::Failed {
+                    origin: self.origin.clone(),
+                    bytes: text.len(),
+                    detail,
+                })?,
+        };
+        result.map_err(|NoUnknown(unknown)| TokenizeError::NoUnknownToken {
+            origin: self.origin.clone(),
+            unknown,
+        })
+    }
+}
+
+fn invalid(origin: &str, file: &str, detail: String) -> TokenizeError {
+    TokenizeError::InvalidTokenizer {
+        origin: origin.to_owned(),
+        file: file.to_owned(),
+        detail,
+    }
+}
+
+/// Reads the settings beside the tokenizer, where there are any.
+fn read_config<T: Default + for<'de> Deserialize<'de>>(
+    file: Option<&(String, &Bytes)>,
+    origin: &str,
+) -> Result<T> {
+    match file {
+        Some((path, json)) => {
+            serde_json::from_slice(json).map_err(|error| invalid(origin, path, error.to_string()))
+        }
+        None => Ok(T::default()),
+    }
+}
+
+/// What to do about a bundle without a tokenizer, by what it holds instead.
+fn missing_hint(files: &BTreeMap<String, Bytes>) -> String {
+    let slow = [
+        "sentencepiece.bpe.model",
+        "spiece.model",
+        "tokenizer.model",
+        "vocab.json",
+    ];
+    let found = files
+        .keys()
+        .find(|path| slow.iter().any(|name| path.ends_with(name)));
+    match found {
+        Some(path) => format!(
+            "It has {path}, from which transformers writes one: AutoTokenizer.from_pretrained(MODEL).save_pretrained(FOLDER)"
+        ),
+        None => {
+            "Add the model's tokenizer.json (or a BERT model's vocab.txt) to the bundle".to_owned()
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! What several tests and benches share.
+#![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+
+pub mod counting;
+pub mod xlmr;
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+
+/// A bundle that holds only this `tokenizer.json`.
+pub fn bundle(tokenizer_json: impl Into<Bytes>) -> BTreeMap<String, Bytes> {
+    BTreeMap::from([("tokenizer.json".to_owned(), tokenizer_json.into())])
+}

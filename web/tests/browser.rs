@@ -1,0 +1,45 @@
+//! The suite in a browser: `wasm-pack test --headless --chrome -- --features event-loop`.
+#![cfg(feature = "event-loop")]
+
+mod suite;
+
+use std::sync::Arc;
+
+use isovec_web::executor::Executor;
+use isovec_web::executor::event_loop::EventLoop;
+use wasm_bindgen_test::{wasm_bindgen_test, wasm_bindgen_test_configure};
+
+wasm_bindgen_test_configure!(run_in_browser);
+
+fn executor() -> Arc<dyn Executor> {
+    Arc::new(EventLoop)
+}
+
+macro_rules! tests {
+    ($($name:ident($($executor:expr)?);)*) => {$(
+        #[wasm_bindgen_test]
+        async fn $name() {
+            suite::$name($($executor)?).await;
+        }
+    )*};
+}
+
+tests! {
+    agrees_with_the_reference(executor());
+    blocking_gives_the_same(executor());
+    runs_at_once_do_not_meet(executor());
+    cancelled_from_the_start(executor());
+    cancel_stops_between_operators();
+    pauses_in_time();
+    dropping_the_future_cancels();
+    dropping_the_future_leaves_a_working_engine(executor());
+    weights_are_read_one_at_a_time(executor());
+    wrong_inputs_are_refused(executor());
+    ids_beyond_the_table_are_refused(executor());
+    unknown_operators_are_named(executor());
+    broken_graphs_are_refused(executor());
+    wrong_weights_are_refused(executor());
+    a_weight_with_several_readers(executor());
+    says_what_it_is(executor());
+    threads_do_not_change_results(executor());
+}

@@ -1,0 +1,42 @@
+//! The suite on threads.
+#![cfg(feature = "threads")]
+
+mod suite;
+
+use std::sync::Arc;
+
+use isovec_web::executor::Executor;
+use isovec_web::executor::threads::Threads;
+
+fn executor() -> Arc<dyn Executor> {
+    Arc::new(Threads)
+}
+
+macro_rules! tests {
+    ($($name:ident($($executor:expr)?);)*) => {$(
+        #[test]
+        fn $name() {
+            pollster::block_on(suite::$name($($executor)?));
+        }
+    )*};
+}
+
+tests! {
+    agrees_with_the_reference(executor());
+    blocking_gives_the_same(executor());
+    runs_at_once_do_not_meet(executor());
+    cancelled_from_the_start(executor());
+    cancel_stops_between_operators();
+    pauses_in_time();
+    dropping_the_future_cancels();
+    dropping_the_future_leaves_a_working_engine(executor());
+    weights_are_read_one_at_a_time(executor());
+    wrong_inputs_are_refused(executor());
+    ids_beyond_the_table_are_refused(executor());
+    unknown_operators_are_named(executor());
+    broken_graphs_are_refused(executor());
+    wrong_weights_are_refused(executor());
+    a_weight_with_several_readers(executor());
+    says_what_it_is(executor());
+    threads_do_not_change_results(executor());
+}

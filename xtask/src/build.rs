@@ -1,0 +1,112 @@
+//! Building what is shipped: the npm package and the page.
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use crate::notices;
+use crate::process::npm as run_npm;
+use crate::wasm::WasmToolchain;
+use crate::workspace::Workspace;
+
+/// The name of the file with the licences of what is inside the wasm module.
+pub(crate) const NOTICES: &str = "THIRD-PARTY-NOTICES";
+
+/// The folder that `npm pack` packs.
+pub(crate) fn package_folder(workspace: &Workspace) -> PathBuf {
+    workspace.js()
+}
+
+/// The folder of the built page.
+pub(crate) fn page_folder(workspace: &Workspace) -> PathBuf {
+    workspace.root.join("www").join("dist")
+}
+
+/// Builds the npm package: wasm, TypeScript, notices.
+pub(crate) fn npm(workspace: &Workspace) -> Result<()> {
+    let toolchain = WasmToolchain::require(workspace)?;
+    run_npm(workspace)?
+        .args(["run", "build"])
+        .envs(toolchain.environment())
+        .within(&workspace.js())
+        .show()?;
+    notices::write(workspace, &package_folder(workspace).join(NOTICES))
+}
+
+/// Builds the page on the package as it was built last.
+pub(crate) fn page(workspace: &Workspace) -> Result<()> {
+    run_npm(workspace)?
+        .args(["run", "build:page"])
+        .within(&workspace.js())
+        .show()
+}
+
+/// One file of the npm package.
+pub(crate) struct Packed {
+    pub(crate) path: PathBuf,
+    pub(crate) name: String,
+}
+
+/// What `npm pack` would ship; fails when the wasm module or the notices are missing.
+pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
+    let folder = package_folder(workspace);
+    let text = run_npm(workspace)?
+        .args(["pack", "--dry-run", "--json", "--ignore-scripts"])
+        .within(&folder)
+        .read()?;
+    let answer: Value = serde_json::from_str(&text).context("npm pack wrote no JSON")?;
+    let names = packed_names(&answer)?;
+    for wanted in [NOTICES, ".wasm", ".d.ts", "README.md", "package.json"] {
+        if !names.iter().any(|name| name.ends_with(wanted)) {
+            bail!(
+                "the npm package lacks {wanted}: it holds {}",
+                names.join(", ")
+            );
+        }
+    }
+    Ok(names
+        .into_iter()
+        .map(|name| Packed {
+            path: folder.join(&name),
+            name,
+        })
+        .collect())
+}
+
+/// The files in npm's answer: a list with one package, or (newer versions) an object of packages.
+fn packed_names(answer: &Value) -> Result<Vec<String>> {
+    let package = match answer {
+        Value::Array(all) => all.first(),
+        Value::Object(all) if all.contains_key("files") => Some(answer),
+        Value::Object(all) => all.values().next(),
+        _ => None,
+    };
+    let files = package
+        .and_then(|package| package["files"].as_array())
+        .context("npm pack names no files")?;
+    Ok(files
+        .iter()
+        .filter_map(|file| file["path"].as_str())
+        .map(str::to_owned)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn the_files_are_read_from_every_form_of_npms_answer() {
+        let package = json!({"name": "isovec", "files": [{"path": "a.js"}, {"path": "b.wasm"}]});
+        for answer in [
+            json!([package]),
+            package.clone(),
+            json!({ "isovec": package }),
+        ] {
+            assert_eq!(packed_names(&answer).unwrap(), ["a.js", "b.wasm"]);
+        }
+        assert!(packed_names(&json!([])).is_err());
+    }
+}

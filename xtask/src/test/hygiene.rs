@@ -1,0 +1,149 @@
+//! What keeps the project honest: the stated compiler version, dependencies that nothing uses,
+//! licences.
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result, bail};
+use serde_json::Value;
+
+use super::{Check, Verdict};
+use crate::process::{Run, cargo};
+use crate::workspace::Workspace;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "msrv",
+        what: "the oldest compiler that Cargo.toml promises is the one that builds",
+        needs: &[],
+        run: msrv,
+    },
+    Check {
+        name: "machete",
+        what: "every dependency is used",
+        needs: &["cargo-machete"],
+        run: |workspace| {
+            Run::new(workspace, "cargo-machete")?
+                .args(["--skip-target-dir"])
+                .show()?;
+            Ok(Verdict::Passed)
+        },
+    },
+    Check {
+        name: "deny",
+        what: "licences, sources and duplicates of all dependencies",
+        needs: &["cargo-deny"],
+        // Advisories change by the day and their database lies on a server of its own: the
+        // workflow asks it, so that this check gives the same answer offline and tomorrow.
+        run: |workspace| {
+            Run::new(workspace, "cargo-deny")?
+                .args(["--workspace", "check", "licenses", "bans", "sources"])
+                .show()?;
+            Ok(Verdict::Passed)
+        },
+    },
+];
+
+/// All packages state one version, the workflow builds with it, and it compiles the workspace:
+/// either because the compiler in use is that version and the other checks used it, or by a check
+/// of its own.
+fn msrv(workspace: &Workspace) -> Result<Verdict> {
+    let text = cargo(workspace)?
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .read()?;
+    let stated =
+        stated_version(&serde_json::from_str(&text).context("cargo metadata wrote no JSON")?)?;
+
+    let workflow = workspace.root.join(".github/workflows/ci.yml");
+    let workflow_text = std::fs::read_to_string(&workflow)
+        .with_context(|| format!("{} cannot be read", workflow.display()))?;
+    let line = format!("MSRV: \"{stated}\"");
+    if !workflow_text.lines().any(|l| l.trim() == line) {
+        bail!(
+            "Cargo.toml promises Rust {stated}, but {} does not say {line}",
+            workflow.display()
+        );
+    }
+
+    let used = Run::new(workspace, "rustc")?.args(["--version"]).read()?;
+    if is_version(&used, &stated) {
+        return Ok(Verdict::Passed);
+    }
+    let toolchains = Run::new(workspace, "rustup")?
+        .args(["toolchain", "list"])
+        .read()
+        .unwrap_or_default();
+    let Some(toolchain) = toolchains
+        .lines()
+        .filter_map(|line| line.split_whitespace().next())
+        .find(|name| {
+            *name == stated
+                || name.starts_with(&format!("{stated}-"))
+                || name.starts_with(&format!("{stated}."))
+        })
+    else {
+        return Ok(Verdict::Skipped(format!(
+            "Rust {stated} is not installed (`rustup toolchain install {stated}`)"
+        )));
+    };
+    cargo(workspace)?
+        .args(["check", "--workspace", "--all-targets"])
+        .env("RUSTUP_TOOLCHAIN", toolchain)
+        .show()?;
+    Ok(Verdict::Passed)
+}
+
+/// The one version that all packages state.
+fn stated_version(metadata: &Value) -> Result<String> {
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata names no packages")?;
+    let mut stated = BTreeSet::new();
+    for package in packages {
+        match package["rust_version"].as_str() {
+            Some(version) => stated.insert(version.to_owned()),
+            None => bail!("{} states no rust-version", package["name"]),
+        };
+    }
+    match stated.pop_first() {
+        Some(version) if stated.is_empty() => Ok(version),
+        _ => bail!("the packages do not state one rust-version"),
+    }
+}
+
+/// Whether `rustc 1.95.0 (…)` is the version `1.95`.
+fn is_version(answer: &str, stated: &str) -> bool {
+    answer
+        .split_whitespace()
+        .nth(1)
+        .is_some_and(|version| version == stated || version.starts_with(&format!("{stated}.")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn versions_are_compared_by_their_numbers() {
+        assert!(is_version("rustc 1.95.0 (abc 2026-04-14)", "1.95"));
+        assert!(is_version("rustc 1.95.0 (abc 2026-04-14)", "1.95.0"));
+        assert!(!is_version("rustc 1.950.0 (abc)", "1.95"));
+        assert!(!is_version("rustc 1.96.0 (abc)", "1.95"));
+        assert!(!is_version("", "1.95"));
+    }
+
+    #[test]
+    fn all_packages_have_to_state_the_same_version() {
+        let of = |versions: &[Value]| {
+            let packages: Vec<Value> = versions
+                .iter()
+                .map(|v| json!({"name": "p", "rust_version": v}))
+                .collect();
+            stated_version(&json!({ "packages": packages }))
+        };
+        assert_eq!(of(&[json!("1.95"), json!("1.95")]).unwrap(), "1.95");
+        assert!(of(&[json!("1.95"), json!("1.96")]).is_err());
+        assert!(of(&[json!("1.95"), Value::Null]).is_err());
+        assert!(of(&[]).is_err());
+    }
+}

@@ -1,0 +1,97 @@
+//! Form and lints, for the native target and for wasm32.
+
+use anyhow::Result;
+
+use super::{Check, Verdict};
+use crate::process::{Run, cargo};
+use crate::report;
+use crate::wasm::{TARGET, WasmToolchain};
+use crate::workspace::Workspace;
+
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "format",
+        what: "the sources are formatted",
+        needs: &[],
+        run: format,
+    },
+    Check {
+        name: "clippy",
+        what: "no lint speaks up, natively",
+        needs: &[],
+        run: clippy,
+    },
+    Check {
+        name: "clippy-wasm",
+        what: "no lint speaks up, for browsers",
+        needs: &["wasm32"],
+        run: clippy_wasm,
+    },
+    Check {
+        name: "doc",
+        what: "the documentation builds without a warning",
+        needs: &[],
+        run: doc,
+    },
+];
+
+/// The crates that browsers run.
+const WASM_CRATES: &[&str] = &[
+    "isovec-engine",
+    "isovec-tokenize",
+    "isovec-web",
+    "isovec",
+    "isovec-js",
+];
+
+fn format(workspace: &Workspace) -> Result<Verdict> {
+    cargo(workspace)?.args(["fmt", "--all", "--check"]).show()?;
+    Ok(Verdict::Passed)
+}
+
+fn clippy(workspace: &Workspace) -> Result<Verdict> {
+    cargo(workspace)?
+        .args([
+            "clippy",
+            "--workspace",
+            "--all-targets",
+            "--",
+            "-D",
+            "warnings",
+        ])
+        .show()?;
+    Ok(Verdict::Passed)
+}
+
+fn clippy_wasm(workspace: &Workspace) -> Result<Verdict> {
+    let toolchain = WasmToolchain::require(workspace)?;
+    // Debian's compiler comes without clippy: its own warnings are all there is to deny then.
+    let has_clippy = cargo(workspace)?
+        .args(["clippy", "--version"])
+        .envs(toolchain.environment())
+        .succeeds();
+    let mut run: Run = cargo(workspace)?.envs(toolchain.environment());
+    if has_clippy {
+        run = run.args(["clippy"]);
+    } else {
+        report::word("this toolchain has no clippy: the compiler's own warnings are denied");
+        run = run.args(["check"]).env("CARGO_BUILD_WARNINGS", "deny");
+    }
+    run = run.args(["--target", TARGET]);
+    for name in WASM_CRATES {
+        run = run.args(["--package", name]);
+    }
+    if has_clippy {
+        run = run.args(["--", "-D", "warnings"]);
+    }
+    run.show()?;
+    Ok(Verdict::Passed)
+}
+
+fn doc(workspace: &Workspace) -> Result<Verdict> {
+    cargo(workspace)?
+        .args(["doc", "--workspace", "--no-deps"])
+        .env("RUSTDOCFLAGS", "-D warnings")
+        .show()?;
+    Ok(Verdict::Passed)
+}

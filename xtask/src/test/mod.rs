@@ -1,0 +1,163 @@
+//! `cargo xtask test`: every check of the project, one after another. A failed check does not
+//! stop the rest; the table at the end names them all, and its last line counts them.
+
+mod browser;
+mod cross;
+mod fastembed;
+mod hygiene;
+mod lint;
+mod native;
+mod packages;
+
+use std::time::Instant;
+
+use anyhow::{Result, bail};
+
+use crate::report::{self, Line, Outcome};
+use crate::setup;
+use crate::workspace::Workspace;
+
+/// One check.
+struct Check {
+    name: &'static str,
+    what: &'static str,
+    /// The set-up steps without which it cannot run.
+    needs: &'static [&'static str],
+    run: fn(&Workspace) -> Result<Verdict>,
+}
+
+/// How a check that did not fail ended.
+enum Verdict {
+    Passed,
+    /// This machine cannot run it, for this reason.
+    Skipped(String),
+}
+
+const CHECKS: &[&[Check]] = &[
+    lint::CHECKS,
+    native::CHECKS,
+    browser::CHECKS,
+    packages::CHECKS,
+    fastembed::CHECKS,
+    cross::CHECKS,
+    hygiene::CHECKS,
+];
+
+fn checks() -> impl Iterator<Item = &'static Check> {
+    CHECKS.iter().copied().flatten()
+}
+
+/// The names and what they do.
+pub(crate) fn list() {
+    for check in checks() {
+        println!("{:16} {}", check.name, check.what);
+    }
+}
+
+/// Runs the named checks, or all; `true` when none failed.
+pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<bool> {
+    let chosen = choose(names)?;
+    let mut lines = Vec::new();
+
+    let needs: Vec<&str> = chosen
+        .iter()
+        .flat_map(|check| check.needs.iter().copied())
+        .collect();
+    if !needs.is_empty() {
+        let started = Instant::now();
+        let outcome = match setup::run(workspace, &needs) {
+            Ok(()) => Outcome::Passed,
+            Err(error) => Outcome::Failed(format!("{error:#}")),
+        };
+        lines.push(Line {
+            name: "setup",
+            outcome,
+            took: started.elapsed(),
+        });
+    }
+    for (at, check) in chosen.iter().enumerate() {
+        report::step(at + 1, chosen.len(), check.name, check.what);
+        let started = Instant::now();
+        let outcome = match (check.run)(workspace) {
+            Ok(Verdict::Passed) => Outcome::Passed,
+            Ok(Verdict::Skipped(reason)) => {
+                report::word(&format!("skipped: {reason}"));
+                Outcome::Skipped(reason)
+            }
+            Err(error) => {
+                report::word(&format!("FAILED: {error:#}"));
+                Outcome::Failed(format!("{error:#}"))
+            }
+        };
+        lines.push(Line {
+            name: check.name,
+            outcome,
+            took: started.elapsed(),
+        });
+    }
+    println!("{}", report::summary(&lines));
+    Ok(!lines
+        .iter()
+        .any(|line| matches!(line.outcome, Outcome::Failed(_))))
+}
+
+/// The checks a user named, in running order. A name that ends in `-` stands for all that begin
+/// with it (`cross-`).
+fn choose(names: &[String]) -> Result<Vec<&'static Check>> {
+    let fits = |check: &Check, name: &str| {
+        check.name == name || (name.ends_with('-') && check.name.starts_with(name))
+    };
+    for name in names {
+        if !checks().any(|check| fits(check, name)) {
+            let known: Vec<_> = checks().map(|check| check.name).collect();
+            bail!(
+                "there is no check {name:?}; the checks are {}",
+                known.join(", ")
+            );
+        }
+    }
+    Ok(checks()
+        .filter(|check| names.is_empty() || names.iter().any(|name| fits(check, name)))
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_choose_checks_in_running_order() {
+        assert_eq!(choose(&[]).unwrap().len(), checks().count());
+        let named = |names: &[&str]| -> Vec<&str> {
+            let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
+            choose(&names)
+                .unwrap()
+                .iter()
+                .map(|check| check.name)
+                .collect()
+        };
+        assert_eq!(named(&["native", "format"]), ["format", "native"]);
+        assert_eq!(
+            named(&["cross-"]),
+            ["cross-windows", "cross-macos", "cross-arm"]
+        );
+        let Err(error) = choose(&["wsam".to_owned()]) else {
+            panic!("an unknown name was taken")
+        };
+        assert!(error.to_string().contains("wsam"));
+    }
+
+    #[test]
+    fn names_are_unique_and_needs_exist() {
+        let all: Vec<_> = checks().collect();
+        for (at, check) in all.iter().enumerate() {
+            assert!(
+                all[at + 1..].iter().all(|other| other.name != check.name),
+                "{}",
+                check.name
+            );
+            let needs: Vec<String> = check.needs.iter().map(|n| (*n).to_owned()).collect();
+            assert!(setup::choose(&needs).is_ok(), "{}", check.name);
+        }
+    }
+}
