@@ -11,17 +11,20 @@ cfg_if! {
         mod web;
         pub(crate) use web::{in_slices, offload, portable};
 
-        /// What only some targets have.
-        pub mod target_api {}
+        /// What users see of it.
+        pub(crate) mod target_api {
+            pub use super::web::cache_dir;
+        }
     } else {
         mod native;
         #[path = "blocking.rs"]
-        pub mod blocking_twin;
+        pub mod blocking;
         pub(crate) use native::{in_slices, in_slices_blocking, offload, portable, wait};
 
-        /// What only some targets have.
-        pub mod target_api {
-            pub use super::blocking_twin as blocking;
+        /// What users see of it.
+        pub(crate) mod target_api {
+            pub use super::blocking;
+            pub use super::native::cache_dir;
         }
     }
 }

@@ -10,6 +10,7 @@
 //! # Ok::<(), isovec::Error>(())
 //! ```
 
+use std::path::Path;
 use std::sync::Arc;
 
 use crate::backend;
@@ -17,6 +18,7 @@ use crate::config::EmbeddingConfig;
 use crate::embedder::{describe_model, owned};
 use crate::embeddings::Embeddings;
 use crate::error::Result;
+use crate::export::{ExportOptions, Exported};
 use crate::model::{EmbedOptions, LoadOptions, Model, Prompt};
 use crate::source::ModelSource;
 
@@ -99,6 +101,19 @@ impl Embedder {
 }
 
 describe_model!(Embedder);
+
+/// Writes a model to an ONNX file; see [`isovec::export`](crate::export()).
+///
+/// # Errors
+/// As there.
+pub fn export(
+    source: impl Into<ModelSource>,
+    path: impl AsRef<Path>,
+    config: EmbeddingConfig,
+    options: ExportOptions,
+) -> Result<Exported> {
+    backend::wait(crate::export(source, path, config, options))
+}
 
 impl From<crate::Embedder> for Embedder {
     fn from(embedder: crate::Embedder) -> Self {

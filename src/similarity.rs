@@ -25,6 +25,17 @@ pub enum Similarity {
     Manhattan,
 }
 
+impl std::fmt::Display for Similarity {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Cosine => "cosine",
+            Self::Dot => "dot product",
+            Self::Euclidean => "negative L2 distance",
+            Self::Manhattan => "negative L1 distance",
+        })
+    }
+}
+
 impl Similarity {
     /// The score of two vectors of equal length.
     ///

@@ -121,7 +121,10 @@ fn default_opset(model: &ModelProto) -> i64 {
 
 /// What the graph says of an input or output.
 fn describe_value(value: &ValueInfoProto) -> ValueDescription {
-    let declared = value.r#type.as_ref().and_then(|declared| declared.value.as_ref());
+    let declared = value
+        .r#type
+        .as_ref()
+        .and_then(|declared| declared.value.as_ref());
     let Some(TypeValue::Tensor(tensor)) = declared else {
         return ValueDescription {
             name: value.name.clone(),

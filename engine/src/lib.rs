@@ -1,7 +1,7 @@
 //! The ground that every isovec engine stands on.
 //!
 //! - [`engine`]: the [`Engine`](engine::Engine) and [`EngineFactory`](engine::EngineFactory) traits.
-//! - [`bundle`], [`weights`]: a model as a small graph with its weights apart from it.
+//! - [`bundle`], [`weights`], [`safetensors`]: a model as a small graph with its weights apart from it.
 //! - [`onnx`], [`convert`], [`head`]: reading, writing, building and completing graphs.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
 //!

@@ -128,10 +128,12 @@ impl TensorSet {
             let place = format!("{origin}/{file}");
             for (name, tensor) in read_file(&place, &data)? {
                 if let Some(other) = homes.insert(name.clone(), file.clone()) {
-                    return Err(EngineError::invalid_model(
-                        place,
-                        format!("tensor {name} is also in {other}"),
-                    ));
+                    let detail = if other == file {
+                        format!("its header names tensor {name} twice")
+                    } else {
+                        format!("tensor {name} is also in {other}")
+                    };
+                    return Err(EngineError::invalid_model(place, detail));
                 }
                 tensors.insert(name, tensor);
             }

@@ -129,7 +129,7 @@ impl IdentityHasher {
             self.number(extent);
         }
         self.number(data.len() as u64);
-        self.0.update(data);
+        update(&mut self.0, data);
     }
 
     /// The hash, as 64 hexadecimal digits.
@@ -145,4 +145,20 @@ impl IdentityHasher {
     fn number(&mut self, number: u64) {
         self.0.update(&number.to_le_bytes());
     }
+}
+
+/// Hashes on all cores from where that pays (the figure is from BLAKE3's documentation).
+#[cfg(feature = "parallel")]
+fn update(hasher: &mut blake3::Hasher, data: &[u8]) {
+    const WORTH_SHARING: usize = 128 << 10;
+    if data.len() >= WORTH_SHARING {
+        hasher.update_rayon(data);
+    } else {
+        hasher.update(data);
+    }
+}
+
+#[cfg(not(feature = "parallel"))]
+fn update(hasher: &mut blake3::Hasher, data: &[u8]) {
+    hasher.update(data);
 }

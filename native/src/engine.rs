@@ -82,18 +82,14 @@ impl OrtEngine {
         runtime: &'static Runtime,
         description: ModelDescription,
         sessions: Vec<Session>,
+        intra_op_threads: usize,
         origin: &str,
     ) -> Result<Self> {
-        let c_names = |names: &mut dyn Iterator<Item = &String>| {
-            names
-                .map(|name| CString::new(name.as_str()))
-                .collect::<std::result::Result<Vec<_>, _>>()
-                .map_err(|_| EngineError::invalid_model(origin, "a tensor's name holds a zero byte"))
-        };
-        let inputs = c_names(&mut description.inputs.iter().map(|input| &input.name))?;
-        let outputs = c_names(&mut description.outputs.iter().map(|output| &output.name))?;
+        let inputs = c_names(description.inputs.iter().map(|input| &input.name), origin)?;
+        let outputs = c_names(description.outputs.iter().map(|output| &output.name), origin)?;
         let mut capabilities = Capabilities::default();
         capabilities.concurrent_runs = sessions.len();
+        capabilities.intra_op_threads = intra_op_threads;
         capabilities.cancels_running = true;
         let threads = sessions.len();
         let (jobs, queue) = channel();
@@ -114,6 +110,17 @@ impl OrtEngine {
         }
         Ok(Self { shared, jobs })
     }
+}
+
+/// Names as the C interface takes them.
+pub(crate) fn c_names<'a>(
+    names: impl Iterator<Item = &'a String>,
+    origin: &str,
+) -> Result<Vec<CString>> {
+    names
+        .map(|name| CString::new(name.as_str()))
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|_| EngineError::invalid_model(origin, "a tensor's name holds a zero byte"))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ use isovec_engine::engine::{Engine, EngineFactory, Probe};
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
 
-use crate::engine::{OrtEngine, spawn};
+use crate::engine::{OrtEngine, c_names, spawn};
 use crate::runtime::runtime;
 use crate::sys::{Session, SessionOptions};
 use crate::{NAME, explain, graph, library, weights};
@@ -112,18 +112,14 @@ impl Load {
         let description = describe(bundle);
         let graph = graph::serialise(bundle)?;
         let threads = config.session.intra_op_threads.unwrap_or_else(default_threads);
-        let mut options = SessionOptions::new(threads).map_err(fail)?;
-        {
-            // Only the options hold the weights from here on, and a session lets go of each one
-            // that it has repacked.
-            let weights = pollster::block_on(weights::take(&*bundle.weights, || self.check()))?;
-            options.supply(&weights).map_err(fail)?;
-        }
+        let options = SessionOptions::new(threads).map_err(fail)?;
+        let weights = pollster::block_on(weights::take(&*bundle.weights, || self.check()))?;
         let options = Arc::new(options);
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&options));
         // After they are where `cancel` finds them.
         self.check()?;
-        let session = Session::new(&runtime.env, &graph, &options);
+        let inputs = c_names(description.inputs.iter().map(|input| &input.name), &bundle.origin)?;
+        let session = Session::new(&runtime.env, &graph, &options, &inputs, weights);
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let session = session.map_err(fail)?;
         self.check()?;
@@ -137,7 +133,7 @@ impl Load {
                 ),
             ));
         }
-        let engine = OrtEngine::new(runtime, description, vec![session], &bundle.origin)?;
+        let engine = OrtEngine::new(runtime, description, vec![session], threads, &bundle.origin)?;
         Ok(Arc::new(engine))
     }
 }

@@ -19,7 +19,10 @@ use ort::sys::{
     OrtMemType, OrtMemoryInfo, OrtSession, OrtSessionOptions, OrtStatusPtr, OrtValue,
 };
 
+mod edit;
 mod lent;
+
+pub(crate) use edit::Weight;
 
 pub(crate) type Result<T> = std::result::Result<T, ort::Error>;
 
@@ -133,7 +136,9 @@ extern "system" fn log(
 
 /// How a session is to be made.
 #[derive(Debug)]
-pub(crate) struct SessionOptions(NonNull<OrtSessionOptions>);
+pub(crate) struct SessionOptions {
+    options: NonNull<OrtSessionOptions>,
+}
 
 // SAFETY: options are plain data. All setters but `cancel_load` take `&mut self`, and that one
 // sets an atomic flag, which the interface documents as callable while a session is being made.
@@ -147,38 +152,16 @@ impl SessionOptions {
         let mut options = ptr::null_mut();
         // SAFETY: `options` is written on success.
         check(unsafe { (ort::api().CreateSessionOptions)(&mut options) })?;
-        let options = Self(written(options)?);
+        let options = Self { options: written(options)? };
         let threads = i32::try_from(threads).unwrap_or(i32::MAX);
         let level = GraphOptimizationLevel::ORT_ENABLE_ALL;
         // SAFETY: the options are alive.
-        check(unsafe { (ort::api().SetIntraOpNumThreads)(options.0.as_ptr(), threads) })?;
+        check(unsafe { (ort::api().SetIntraOpNumThreads)(options.options.as_ptr(), threads) })?;
         // SAFETY: as above.
-        check(unsafe { (ort::api().SetInterOpNumThreads)(options.0.as_ptr(), 1) })?;
+        check(unsafe { (ort::api().SetInterOpNumThreads)(options.options.as_ptr(), 1) })?;
         // SAFETY: as above.
-        check(unsafe { (ort::api().SetSessionGraphOptimizationLevel)(options.0.as_ptr(), level) })?;
+        check(unsafe { (ort::api().SetSessionGraphOptimizationLevel)(options.options.as_ptr(), level) })?;
         Ok(options)
-    }
-
-    /// Gives the session the tensors that its graph declares as external data.
-    pub(crate) fn supply(&mut self, tensors: &[(CString, Value<'static>)]) -> Result<()> {
-        if tensors.is_empty() {
-            return Ok(());
-        }
-        let names: Vec<_> = tensors.iter().map(|(name, _)| name.as_ptr()).collect();
-        let values: Vec<_> = tensors
-            .iter()
-            .map(|(_, value)| value.value.as_ptr().cast_const())
-            .collect();
-        // SAFETY: both arrays have `len` entries; names are copied, values are reference-counted,
-        // and what they point to is owned by them (`Value<'static>`).
-        check(unsafe {
-            (ort::api().AddExternalInitializers)(
-                self.0.as_ptr(),
-                names.as_ptr(),
-                values.as_ptr(),
-                tensors.len(),
-            )
-        })
     }
 
     /// Makes a session that is being made with these options, or is about to be, fail soon.
@@ -186,7 +169,7 @@ impl SessionOptions {
         // SAFETY: the options are alive. A failure to set a flag would mean the load runs on,
         // which its caller no longer waits for.
         let _ = check(unsafe {
-            (ort::api().SessionOptionsSetLoadCancellationFlag)(self.0.as_ptr(), true)
+            (ort::api().SessionOptionsSetLoadCancellationFlag)(self.options.as_ptr(), true)
         });
     }
 }
@@ -194,7 +177,7 @@ impl SessionOptions {
 impl Drop for SessionOptions {
     fn drop(&mut self) {
         // SAFETY: made by `new`; sessions keep their own copy.
-        unsafe { (ort::api().ReleaseSessionOptions)(self.0.as_ptr()) };
+        unsafe { (ort::api().ReleaseSessionOptions)(self.options.as_ptr()) };
     }
 }
 
@@ -210,21 +193,17 @@ pub(crate) struct Session {
 unsafe impl Send for Session {}
 
 impl Session {
-    /// Parses, optimises and prepares a serialised graph.
-    pub(crate) fn new(env: &Env, graph: &[u8], options: &SessionOptions) -> Result<Self> {
-        let mut session = ptr::null_mut();
-        // SAFETY: the environment and the options are alive, and the bytes are read only during
-        // the call (they are not in ORT's own format, the one that is used in place).
-        check(unsafe {
-            (ort::api().CreateSessionFromArray)(
-                env.env.as_ptr(),
-                graph.as_ptr().cast(),
-                graph.len(),
-                options.0.as_ptr(),
-                &mut session,
-            )
-        })?;
-        let mut session = Self { session: written(session)?, outputs: 0 };
+    /// Parses, optimises and prepares a serialised graph. Its inputs are `inputs` and, after them,
+    /// the weights, which become constants.
+    pub(crate) fn new(
+        env: &Env,
+        graph: &[u8],
+        options: &SessionOptions,
+        inputs: &[CString],
+        weights: Vec<Weight>,
+    ) -> Result<Self> {
+        let session = edit::session(env, graph, options, inputs, weights)?;
+        let mut session = Self { session, outputs: 0 };
         // SAFETY: the session is alive; the count is written on success.
         check(unsafe {
             (ort::api().SessionGetOutputCount)(session.session.as_ptr(), &mut session.outputs)
@@ -365,18 +344,19 @@ impl Value<'static> {
         Self { value, data: PhantomData }
     }
 
-    /// A tensor that keeps `bytes` alive until ONNX Runtime has dropped its last reference,
-    /// which for a weight that it repacks is when the session is ready. Nothing is copied.
+    /// A tensor that keeps `bytes` alive until ONNX Runtime has dropped its last reference.
+    /// Nothing is copied.
     pub(crate) fn lend(dtype: DType, shape: &[usize], bytes: Bytes) -> Result<Self> {
         let shape = dims(shape)?;
+        let allocator = lent::allocator()?;
         let (data, len) = (bytes.as_ptr(), bytes.len());
-        let lent = lent::lend(bytes);
+        let loan = lent::lend(bytes);
         let mut value = ptr::null_mut();
         // SAFETY: the memory stays where it is until the allocator's `Free` is called with its
-        // address, and the allocator is never dropped. ONNX Runtime only reads initializers.
-        let made = check(unsafe {
+        // address; the allocator lives for ever. ONNX Runtime only reads constants.
+        check(unsafe {
             (ort::api().CreateTensorWithDataAndDeleterAsOrtValue)(
-                lent::allocator()?,
+                allocator,
                 data.cast_mut().cast(),
                 len,
                 shape.as_ptr(),
@@ -384,11 +364,10 @@ impl Value<'static> {
                 element_type(dtype),
                 &mut value,
             )
-        })
-        .and_then(|()| written(value));
-        let value = made?;
-        lent.keep();
-        Ok(Self::owned(value))
+        })?;
+        let value = Self::owned(written(value)?);
+        loan.keep();
+        Ok(value)
     }
 }
 

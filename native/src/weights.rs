@@ -8,13 +8,13 @@ use isovec_engine::tensor::Tensor;
 use isovec_engine::weights::{WeightInfo, WeightSource};
 
 use crate::explain;
-use crate::sys::Value;
+use crate::sys::{Value, Weight};
 
 /// Takes the weights one at a time; stops when `check` fails.
 pub(crate) async fn take(
     source: &dyn WeightSource,
     check: impl Fn() -> Result<()>,
-) -> Result<Vec<(CString, Value<'static>)>> {
+) -> Result<Vec<Weight>> {
     let mut taken = Vec::with_capacity(source.weights().len());
     for (index, info) in source.weights().iter().enumerate() {
         check()?;
@@ -32,9 +32,10 @@ pub(crate) async fn take(
         let name = CString::new(info.name.as_str())
             .map_err(|_| fail("its name holds a zero byte".into()))?;
         let bytes = aligned(info, bytes)?;
+        let len = bytes.len();
         let value = Value::lend(info.dtype, &info.shape, bytes)
             .map_err(|error| fail(explain::text(&error)))?;
-        taken.push((name, value));
+        taken.push(Weight { name, value, bytes: len });
     }
     Ok(taken)
 }

@@ -1,5 +1,6 @@
 //! Natively: isovec's own threads do the work, and the caller's future only waits.
 
+use std::path::PathBuf;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, OnceLock};
 
@@ -22,6 +23,15 @@ const WORTH_A_THREAD: usize = 4;
 /// The engine that needs nothing installed.
 pub(crate) fn portable() -> Arc<dyn EngineFactory> {
     Arc::new(Portable::new(Arc::new(Threads)))
+}
+
+/// The folder where set-up keeps models and ONNX Runtime: the variable `ISOVEC_CACHE`, else the
+/// platform's folder for caches + `isovec`. `None` where none is known, as in browsers.
+pub fn cache_dir() -> Option<PathBuf> {
+    match std::env::var_os("ISOVEC_CACHE").filter(|folder| !folder.is_empty()) {
+        Some(folder) => std::path::absolute(folder).ok(),
+        None => Some(dirs::cache_dir()?.join("isovec")),
+    }
 }
 
 /// Runs a long job that may wait for files or the network, on a thread of its own.

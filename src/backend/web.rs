@@ -1,6 +1,7 @@
 //! In the browser: one thread, so work is done in small pieces with turns for the event loop
 //! between them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
@@ -17,6 +18,12 @@ const SLICE: usize = 8;
 /// The engine that needs nothing installed.
 pub(crate) fn portable() -> Arc<dyn EngineFactory> {
     Arc::new(Portable::new(Arc::new(EventLoop)))
+}
+
+/// The folder where set-up keeps models and ONNX Runtime: the variable `ISOVEC_CACHE`, else the
+/// platform's folder for caches + `isovec`. `None` where none is known, as in browsers.
+pub fn cache_dir() -> Option<PathBuf> {
+    None
 }
 
 /// Does the job: there is nobody else.

@@ -217,29 +217,4 @@ impl Drop for OwnCancel {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn texts_are_stripped_as_python_strips() {
-        assert_eq!(prepare_text("", " \u{a0}A b\u{1c}\n", false), "A b");
-        assert_eq!(prepare_text("query: ", "", false), "query:");
-        assert_eq!(prepare_text("Q: ", " Straße ", true), "q:  straße");
-        assert_eq!(prepare_text("", "\u{200b}a", false), "\u{200b}a");
-    }
-
-    #[test]
-    fn a_call_is_cancelled_by_its_caller_and_by_its_end() {
-        let caller = Cancel::new();
-        let own = OwnCancel::linked(Some(&caller));
-        let seen = own.0.clone();
-        caller.cancel();
-        assert!(seen.is_cancelled());
-
-        let caller = Cancel::new();
-        let own = OwnCancel::linked(Some(&caller));
-        let seen = own.0.clone();
-        drop(own);
-        assert!(seen.is_cancelled() && !caller.is_cancelled());
-    }
-}
+mod tests;

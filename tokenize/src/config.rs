@@ -50,12 +50,6 @@ impl SpecialToken {
     }
 }
 
-impl From<&str> for SpecialToken {
-    fn from(content: &str) -> Self {
-        Self::Text(content.to_owned())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -28,11 +28,11 @@ pub(crate) struct BertSettings {
     do_basic_tokenize: bool,
     tokenize_chinese_chars: bool,
     strip_accents: Option<bool>,
-    unk_token: SpecialToken,
-    sep_token: SpecialToken,
-    pad_token: SpecialToken,
-    cls_token: SpecialToken,
-    mask_token: SpecialToken,
+    unk_token: Option<SpecialToken>,
+    sep_token: Option<SpecialToken>,
+    pad_token: Option<SpecialToken>,
+    cls_token: Option<SpecialToken>,
+    mask_token: Option<SpecialToken>,
 }
 
 impl Default for BertSettings {
@@ -42,11 +42,11 @@ impl Default for BertSettings {
             do_basic_tokenize: true,
             tokenize_chinese_chars: true,
             strip_accents: None,
-            unk_token: "[UNK]".into(),
-            sep_token: "[SEP]".into(),
-            pad_token: "[PAD]".into(),
-            cls_token: "[CLS]".into(),
-            mask_token: "[MASK]".into(),
+            unk_token: None,
+            sep_token: None,
+            pad_token: None,
+            cls_token: None,
+            mask_token: None,
         }
     }
 }
@@ -81,8 +81,18 @@ pub(crate) fn definition(
         }
         ids.push(id);
     }
-    let id_of = |token: &SpecialToken| {
-        let content = token.content();
+    let name = |token: &Option<SpecialToken>, usual: &str| {
+        token
+            .as_ref()
+            .map_or(usual, SpecialToken::content)
+            .to_owned()
+    };
+    let unknown = name(&settings.unk_token, "[UNK]");
+    let separator = name(&settings.sep_token, "[SEP]");
+    let padding = name(&settings.pad_token, "[PAD]");
+    let class = name(&settings.cls_token, "[CLS]");
+    let mask = name(&settings.mask_token, "[MASK]");
+    let id_of = |content: &str| {
         pieces
             .iter()
             .zip(&ids)
@@ -90,35 +100,26 @@ pub(crate) fn definition(
             .map(|(_, &id)| id)
             .last()
     };
-    let required = |token: &SpecialToken| {
-        id_of(token).ok_or_else(|| format!("no line holds the special token {}", token.content()))
+    let required = |token: &str| {
+        id_of(token).ok_or_else(|| format!("no line holds the special token {token}"))
     };
-    let (cls, sep) = (
-        required(&settings.cls_token)?,
-        required(&settings.sep_token)?,
-    );
-    required(&settings.unk_token)?;
+    let (cls, sep) = (required(&class)?, required(&separator)?);
+    required(&unknown)?;
 
-    let added_tokens = [
-        &settings.pad_token,
-        &settings.unk_token,
-        &settings.cls_token,
-        &settings.sep_token,
-        &settings.mask_token,
-    ]
-    .into_iter()
-    .filter_map(|token| {
-        Some(AddedTokenDefinition {
-            id: id_of(token)?,
-            content: token.content().to_owned(),
-            single_word: false,
-            lstrip: false,
-            rstrip: false,
-            normalized: false,
-            special: true,
+    let added_tokens = [&padding, &unknown, &class, &separator, &mask]
+        .into_iter()
+        .filter_map(|token| {
+            Some(AddedTokenDefinition {
+                id: id_of(token)?,
+                content: token.clone(),
+                single_word: false,
+                lstrip: false,
+                rstrip: false,
+                normalized: false,
+                special: true,
+            })
         })
-    })
-    .collect();
+        .collect();
 
     Ok(Definition {
         added_tokens,
@@ -132,14 +133,14 @@ pub(crate) fn definition(
         pre_tokenizer: Some(json!({"type": "BertPreTokenizer"})),
         post_processor: Some(json!({
             "type": "BertProcessing",
-            "sep": [settings.sep_token.content(), sep],
-            "cls": [settings.cls_token.content(), cls],
+            "sep": [separator, sep],
+            "cls": [class, cls],
         })),
         padding: None,
         model: ModelDefinition {
             kind: Some("WordPiece".to_owned()),
             vocabulary: Some(Vocabulary::Mapped { pieces, ids }),
-            unk_token: Some(settings.unk_token.content().to_owned()),
+            unk_token: Some(unknown),
             continuing_subword_prefix: Some("##".to_owned()),
             max_input_chars_per_word: Some(100),
             ..ModelDefinition::default()

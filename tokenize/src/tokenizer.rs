@@ -302,6 +302,15 @@ impl Tokenizer {
 
     /// Appends a text's ids, without special tokens, to the workspace.
     fn tokenize(&self, text: &str, workspace: &mut Workspace) -> Result<()> {
+        let failed = |detail: String| TokenizeError::Failed {
+            origin: self.origin.clone(),
+            bytes: text.len(),
+            detail,
+        };
+        // Places in a text are kept in 32 bits.
+        if u32::try_from(text.len()).is_err() {
+            return Err(failed("a text may be 4 GiB long at most".to_owned()));
+        }
         let Workspace { model, bert, ids } = workspace;
         let result = match &self.bert {
             Some((splitter, needles)) if !needles.any_in(text) => {
@@ -316,11 +325,7 @@ impl Tokenizer {
                         Ok(())
                     }
                 })
-                .map_err(|detail| TokenizeError::Failed {
-                    origin: self.origin.clone(),
-                    bytes: text.len(),
-                    detail,
-                })?,
+                .map_err(failed)?,
         };
         result.map_err(|NoUnknown(unknown)| TokenizeError::NoUnknownToken {
             origin: self.origin.clone(),

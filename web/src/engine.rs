@@ -18,7 +18,8 @@ use isovec_engine::{EngineError, Result};
 
 use crate::executor::{Executor, Job, Pacer, Worker};
 use crate::run::{Plan, Run};
-use crate::{ENGINE, guard, model, pool, provider, shapes};
+use crate::rows::GroupSize;
+use crate::{ENGINE, guard, model, pool, provider, rows, shapes};
 
 /// Makes portable engines.
 #[derive(Debug)]
@@ -77,6 +78,8 @@ struct PortableEngine {
     capabilities: Capabilities,
     provider: ProviderInfo,
     poison: Arc<Poison>,
+    /// For models whose rows may be run a few at a time.
+    groups: Option<Arc<GroupSize>>,
 }
 
 impl PortableEngine {
@@ -92,8 +95,10 @@ impl PortableEngine {
         let inputs = description.inputs.iter().map(|v| v.name.clone()).collect();
         let outputs = description.outputs.iter().map(|v| v.name.clone()).collect();
         let plan = Plan::new(model, inputs, outputs, pool::pool(threads)?)?;
+        let groups = rows::independent(&description).then(Arc::default);
         let mut capabilities = Capabilities::default();
         capabilities.cancels_running = true;
+        capabilities.intra_op_threads = threads;
         tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
         Ok(Self {
             plan: Arc::new(plan),
@@ -102,6 +107,7 @@ impl PortableEngine {
             capabilities,
             provider: provider::info(),
             poison: Arc::default(),
+            groups,
         })
     }
 
@@ -129,15 +135,14 @@ impl Engine for PortableEngine {
     fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
         Box::pin(async move {
             self.admit(&batch)?;
-            let (plan, worker) = (Arc::clone(&self.plan), Arc::clone(&self.worker));
-            let poison = Arc::clone(&self.poison);
+            let job = Paced {
+                plan: Arc::clone(&self.plan),
+                worker: Arc::clone(&self.worker),
+                poison: Arc::clone(&self.poison),
+                groups: self.groups.clone(),
+            };
             submit(&self.worker, cancel, move |cancel| async move {
-                let mut pacer = Pacer::new(&worker);
-                let mut run = poison.guard(|| plan.start(batch))?;
-                while poison.guard(|| run.step(&cancel))? {
-                    pacer.step().await;
-                }
-                run.finish()
+                job.run(batch, &cancel).await
             })
             .await
         })
@@ -148,6 +153,55 @@ impl Engine for PortableEngine {
         self.admit(&batch)?;
         let mut run: Run = self.poison.guard(|| self.plan.start(batch))?;
         while self.poison.guard(|| run.step(cancel))? {}
+        run.finish()
+    }
+}
+
+/// What a run needs of its engine while it goes on.
+struct Paced {
+    plan: Arc<Plan>,
+    worker: Arc<dyn Worker>,
+    poison: Arc<Poison>,
+    groups: Option<Arc<GroupSize>>,
+}
+
+impl Paced {
+    /// Runs a batch with pauses, in groups of rows where the worker has a time slice.
+    async fn run(self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        let mut pacer = Pacer::new(&self.worker);
+        let (Some(slice), Some(size)) = (self.worker.time_slice(), &self.groups) else {
+            return self.run_group(batch, cancel, &mut pacer).await;
+        };
+        let rows = batch.rows();
+        let first = batch.inputs.first();
+        let row_values = first.map_or(0, |input| input.tensor.len()) / rows.max(1);
+        let (mut groups, mut from) = (Vec::new(), 0);
+        while from < rows {
+            let to = rows.min(from + size.rows(row_values));
+            pacer.forget_slowest();
+            if to - from == rows {
+                let output = self.run_group(batch, cancel, &mut pacer).await;
+                size.learn(rows * row_values, pacer.slowest(), slice);
+                return output;
+            }
+            let group = rows::take(&batch, from..to)?;
+            groups.push(self.run_group(group, cancel, &mut pacer).await?);
+            size.learn((to - from) * row_values, pacer.slowest(), slice);
+            from = to;
+        }
+        rows::join(groups, batch.inputs)
+    }
+
+    async fn run_group(
+        &self,
+        batch: Batch,
+        cancel: &Cancel,
+        pacer: &mut Pacer,
+    ) -> Result<RunOutput> {
+        let mut run = self.poison.guard(|| self.plan.start(batch))?;
+        while self.poison.guard(|| run.step(cancel))? {
+            pacer.step().await;
+        }
         run.finish()
     }
 }
@@ -173,9 +227,11 @@ impl Poison {
         match guard::catch(work) {
             Ok(result) => result,
             Err(detail) => {
-                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(detail);
-                self.check()?;
-                Err(EngineError::Cancelled)
+                *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(detail.clone());
+                Err(EngineError::EnginePoisoned {
+                    engine: ENGINE,
+                    detail,
+                })
             }
         }
     }
@@ -224,5 +280,27 @@ struct CancelOnDrop(Cancel);
 impl Drop for CancelOnDrop {
     fn drop(&mut self) {
         self.0.cancel();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_ends_the_engine_and_not_the_process() {
+        let poison = Poison::default();
+        assert_eq!(poison.guard(|| Ok(1)).unwrap(), 1);
+        assert!(matches!(
+            poison.guard::<()>(|| Err(EngineError::Cancelled)),
+            Err(EngineError::Cancelled)
+        ));
+        poison.check().unwrap();
+        let error = poison.guard::<()>(|| panic!("lost its way")).unwrap_err();
+        assert!(error.to_string().contains("lost its way"), "{error}");
+        assert!(matches!(
+            poison.check(),
+            Err(EngineError::EnginePoisoned { .. })
+        ));
     }
 }

@@ -12,6 +12,7 @@ mod model;
 mod ops;
 mod pool;
 mod provider;
+mod rows;
 mod run;
 mod shapes;
 mod tensors;

@@ -1,6 +1,7 @@
 //! The suite in a browser: `wasm-pack test --headless --chrome -- --features event-loop`.
 #![cfg(feature = "event-loop")]
 
+#[allow(unreachable_pub)] // The other test file uses the same.
 mod suite;
 
 use std::sync::Arc;

@@ -1,6 +1,7 @@
 //! The suite on threads.
 #![cfg(feature = "threads")]
 
+#[allow(unreachable_pub)] // The other test file uses the same.
 mod suite;
 
 use std::sync::Arc;

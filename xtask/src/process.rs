@@ -18,6 +18,7 @@ const TAIL_LINES: usize = 40;
 pub(crate) struct Run {
     command: Command,
     shown: String,
+    may_fail: bool,
 }
 
 impl Run {
@@ -30,6 +31,7 @@ impl Run {
         Ok(Self {
             command,
             shown: program.as_ref().to_string_lossy().into_owned(),
+            may_fail: false,
         })
     }
 
@@ -59,6 +61,12 @@ impl Run {
     /// Starts it in another folder.
     pub(crate) fn within(mut self, folder: &Path) -> Self {
         self.command.current_dir(folder);
+        self
+    }
+
+    /// Says that another way is open when it fails: its output then stays in the log.
+    pub(crate) fn attempt(mut self) -> Self {
+        self.may_fail = true;
         self
     }
 
@@ -99,6 +107,13 @@ impl Run {
         spinner.finish_and_clear();
         let status = status?;
         if !status.success() {
+            if self.may_fail {
+                let program = self.shown.split(' ').next().unwrap_or(&self.shown);
+                bail!(
+                    "`{program}` failed ({status}); why is in {}",
+                    path.display()
+                );
+            }
             let text = fs::read(&path).unwrap_or_default();
             let text = text
                 .get(usize::try_from(from).unwrap_or(0)..)

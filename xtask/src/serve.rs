@@ -3,9 +3,11 @@
 
 use std::fs::{self, File};
 use std::io::{Cursor, Read, Seek, SeekFrom};
+use std::net::TcpStream;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use tiny_http::{Header, Method, Request, Response, Server, StatusCode};
@@ -23,7 +25,8 @@ pub(crate) type Mounts = Vec<(&'static str, PathBuf)>;
 
 /// A running server; it stops when this is dropped.
 pub(crate) struct Serving {
-    server: Arc<Server>,
+    /// `None` only while it is being dropped.
+    server: Option<Arc<Server>>,
     workers: Vec<JoinHandle<()>>,
     port: u16,
 }
@@ -52,7 +55,7 @@ impl Serving {
             })
             .collect();
         Ok(Self {
-            server,
+            server: Some(server),
             workers,
             port,
         })
@@ -73,12 +76,24 @@ impl Serving {
 
 impl Drop for Serving {
     fn drop(&mut self) {
+        let Some(server) = self.server.take() else {
+            return;
+        };
         // One call wakes one worker.
         for _ in &self.workers {
-            self.server.unblock();
+            server.unblock();
         }
         for worker in std::mem::take(&mut self.workers) {
             let _ = worker.join();
+        }
+        drop(server);
+        // The library closes its socket on a thread of its own, soon after. Whoever serves next
+        // at this port must not find it taken.
+        for _ in 0..500 {
+            if TcpStream::connect(("127.0.0.1", self.port)).is_err() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
         }
     }
 }
@@ -329,7 +344,6 @@ fn mime(path: &Path) -> &'static str {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::net::TcpStream;
 
     #[test]
     fn ranges_follow_the_standard() {

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 
 use crate::error::{EngineError, Result};
-use crate::onnx::read::External;
+use crate::onnx::read::{External, inside};
 
 /// Files of at least this many bytes are mapped instead of read.
 const MAP_MIN_BYTES: u64 = 1 << 20;
@@ -124,6 +124,12 @@ impl Files {
     /// A file's contents, `None` when there is no such file. A large one is mapped.
     pub(super) fn open(&self, name: &str) -> Result<Option<Bytes>> {
         match &self.place {
+            Place::Folder { root, listed, .. } if !listed.contains_key(name) => {
+                // Deeper than the list reaches, when somebody names such a file.
+                let path = inside(name).map(|name| root.join(name));
+                let path = path.filter(|path| path.is_file());
+                path.map(|path| read(&path)).transpose()
+            }
             Place::Folder { listed: files, .. } | Place::Named(files) => {
                 files.get(name).map(|path| read(path)).transpose()
             }
@@ -178,14 +184,19 @@ fn snapshot(path: &Path) -> Result<Option<PathBuf>> {
     Err(EngineError::MissingFile {
         origin: path.display().to_string(),
         file: "snapshot to choose (refs/main names none)".into(),
-        hint: format!("Name one of the folders in snapshots/: {}", names.join(", ")),
+        hint: format!(
+            "Name one of the folders in snapshots/: {}",
+            names.join(", ")
+        ),
     })
 }
 
 /// The folders in which a bundle's files may truly lie. The Hugging Face cache keeps contents in
 /// `blobs`, and its snapshots are links to them.
 fn within(root: &Path) -> Result<Vec<PathBuf>> {
-    let real = root.canonicalize().map_err(|error| EngineError::io(root, error))?;
+    let real = root
+        .canonicalize()
+        .map_err(|error| EngineError::io(root, error))?;
     let entry = real
         .parent()
         .filter(|parent| parent.ends_with("snapshots"))

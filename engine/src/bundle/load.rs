@@ -122,7 +122,11 @@ fn no_model(files: &Files) -> EngineError {
         "There are no files at all".into()
     } else {
         let shown: Vec<&str> = names.iter().take(8).copied().collect();
-        let more = if names.len() > shown.len() { ", ..." } else { "" };
+        let more = if names.len() > shown.len() {
+            ", ..."
+        } else {
+            ""
+        };
         format!("There is: {}{more}", shown.join(", "))
     };
     EngineError::MissingFile {
@@ -135,7 +139,10 @@ fn no_model(files: &Files) -> EngineError {
 fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
     let Some(file) = files.open(name)? else {
         let names = files.names();
-        let onnx: Vec<&str> = names.into_iter().filter(|name| name.ends_with(".onnx")).collect();
+        let onnx: Vec<&str> = names
+            .into_iter()
+            .filter(|name| name.ends_with(".onnx"))
+            .collect();
         return Err(EngineError::MissingFile {
             origin: files.origin.clone(),
             file: name.to_owned(),
@@ -155,7 +162,9 @@ fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
         }
         let found = files.open_inside(&format!("{folder}{location}"))?;
         if let External::Found(file) = &found {
-            opened.borrow_mut().insert(location.to_owned(), file.clone());
+            opened
+                .borrow_mut()
+                .insert(location.to_owned(), file.clone());
         }
         Ok(found)
     };

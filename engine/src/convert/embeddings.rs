@@ -90,16 +90,20 @@ impl Table<'_> {
 /// models were trained and how their reference implementation (transformers,
 /// `create_position_ids_from_input_ids`) runs them: a padding token that a text spells out is not
 /// counted there although it is attended to. For padding that a batch adds, both agree.
+///
+/// Counts are i32, which tract keeps as numbers (an i64 it takes for a dimension, and cannot sum).
 pub(super) fn counted_positions(net: &mut Net<'_>, padding_id: usize) -> String {
-    let to_i64 = || vec![int("to", DataType::Int64 as i64)];
-    let padding_id = net.builder().i64s(&[], &[padding_id as i64]);
+    let padding = net.builder().i64s(&[], &[padding_id as i64]);
+    // Never past the counts that a config may hold, which fit.
+    let base = net.builder().i32(padding_id as i32);
     let axis = net.builder().i64s(&[], &[1]);
-    let padding = net.node("Equal", &[INPUT_IDS, &padding_id], vec![]);
+    let padding = net.node("Equal", &[INPUT_IDS, &padding], vec![]);
     let token = net.node("Not", &[&padding], vec![]);
-    let token = net.node("Cast", &[&token], to_i64());
+    let to = vec![int("to", DataType::Int32 as i64)];
+    let token = net.node("Cast", &[&token], to);
     let count = net.node("CumSum", &[&token, &axis], vec![]);
     let place = net.node("Mul", &[&count, &token], vec![]);
-    net.node("Add", &[&place, &padding_id], vec![])
+    net.node("Add", &[&place, &base], vec![])
 }
 
 /// The id that pads, which must be in the vocabulary.

@@ -31,12 +31,12 @@ pub(super) fn relative_bias(
     let counting = net.recipe(
         "positions".into(),
         vec![positions],
-        Recipe::CountI64(positions),
+        Recipe::CountI32(positions),
     );
     let counting = net.rows(&counting, length);
     let column = net.builder().ints(&[1]);
     let row = net.builder().ints(&[0]);
-    let middle = net.builder().i64s(&[], &[positions as i64 - 1]);
+    let middle = net.builder().i32(positions as i32 - 1);
     let from = net.node("Unsqueeze", &[&counting, &column], vec![]);
     let to = net.node("Unsqueeze", &[&counting, &row], vec![]);
     let offset = net.node("Sub", &[&to, &from], vec![]);

@@ -55,8 +55,8 @@ pub(super) enum Recipe {
         /// The longest sequence.
         positions: usize,
     },
-    /// 0, 1, 2, ... as i64.
-    CountI64(usize),
+    /// 0, 1, 2, ... as i32.
+    CountI32(usize),
     /// 0, 1, 2, ... as f32.
     CountF32(usize),
 }
@@ -105,8 +105,8 @@ impl ConvertedWeights {
                 let table = widened(tensor, source)?;
                 Ok(bytes_of(&offset_table(&table, heads, *positions)))
             }
-            Recipe::CountI64(count) => Ok((0..*count as i64)
-                .flat_map(i64::to_le_bytes)
+            Recipe::CountI32(count) => Ok((0..*count as i32)
+                .flat_map(i32::to_le_bytes)
                 .collect::<Vec<u8>>()
                 .into()),
             Recipe::CountF32(count) => {
@@ -151,7 +151,7 @@ pub(super) fn is_float(dtype: SourceDType) -> bool {
 /// The element type that a recipe gives.
 pub(super) fn dtype_of(recipe: &Recipe) -> DType {
     match recipe {
-        Recipe::CountI64(_) => DType::I64,
+        Recipe::CountI32(_) => DType::I32,
         _ => DType::F32,
     }
 }

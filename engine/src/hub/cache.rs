@@ -405,5 +405,8 @@ fn storage_error(path: &Path, error: io::Error) -> EngineError {
             };
         }
     };
-    EngineError::io(path, io::Error::new(error.kind(), format!("{error}; {hint}")))
+    EngineError::io(
+        path,
+        io::Error::new(error.kind(), format!("{error}; {hint}")),
+    )
 }

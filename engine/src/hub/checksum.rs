@@ -95,18 +95,24 @@ mod tests {
     #[test]
     fn both_agree_with_git_and_sha256sum() {
         // `printf 'hello\n' | git hash-object --stdin` and `printf 'hello\n' | sha256sum`.
-        let git = Checksum::from_etag("ce013625030ba8dba906f756967f9e9ca394464a").expect("40 digits");
-        let sha = Checksum::from_etag(
-            "5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03",
-        )
-        .expect("64 digits");
+        let git =
+            Checksum::from_etag("ce013625030ba8dba906f756967f9e9ca394464a").expect("40 digits");
+        let sha =
+            Checksum::from_etag("5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03")
+                .expect("64 digits");
         for wanted in [git, sha] {
             let mut hasher = wanted.hasher(6);
             hasher.update(b"hel");
             hasher.update(b"lo\n");
             assert_eq!(hasher.finish(), wanted);
         }
-        assert_eq!(Checksum::from_etag("5d41402abc4b2a76b9719d911017c592-3"), None);
-        assert_eq!(Checksum::from_etag("CE013625030BA8DBA906F756967F9E9CA394464A"), None);
+        assert_eq!(
+            Checksum::from_etag("5d41402abc4b2a76b9719d911017c592-3"),
+            None
+        );
+        assert_eq!(
+            Checksum::from_etag("CE013625030BA8DBA906F756967F9E9CA394464A"),
+            None
+        );
     }
 }

@@ -135,7 +135,9 @@ impl HubClient {
             .as_ref()
             .is_some_and(|token| token.is_empty() || !token.bytes().all(|b| b.is_ascii_graphic()))
         {
-            faults.push("the hub's token is empty or holds a space or a character outside ASCII".into());
+            faults.push(
+                "the hub's token is empty or holds a space or a character outside ASCII".into(),
+            );
         }
         match url {
             Some(endpoint) if faults.is_empty() => Ok(Self {
@@ -257,7 +259,11 @@ impl HubClient {
         };
         let checksum = Checksum::from_etag(&etag);
         if checksum.is_none() {
-            tracing::warn!(file = path, etag, "the hub names no checksum; only the size is verified");
+            tracing::warn!(
+                file = path,
+                etag,
+                "the hub names no checksum; only the size is verified"
+            );
         }
         Ok(RemoteFile {
             path: path.to_owned(),
@@ -268,11 +274,7 @@ impl HubClient {
     }
 
     pub(super) fn file_url(&self, id: &ModelId, commit: &str, path: &str) -> Url {
-        self.url(
-            id.parts()
-                .chain(["resolve", commit])
-                .chain(path.split('/')),
-        )
+        self.url(id.parts().chain(["resolve", commit]).chain(path.split('/')))
     }
 
     fn url<'a>(&self, segments: impl Iterator<Item = &'a str>) -> Url {
@@ -372,8 +374,7 @@ impl HubClient {
             };
             note(&mut repo_commit, "x-repo-commit");
             note(&mut linked_etag, "x-linked-etag");
-            linked_size = linked_size
-                .or_else(|| response.header("x-linked-size")?.parse().ok());
+            linked_size = linked_size.or_else(|| response.header("x-linked-size")?.parse().ok());
             let redirect = matches!(response.status, 301 | 302 | 303 | 307 | 308);
             let known = method == Method::Head && linked_etag.is_some() && linked_size.is_some();
             if !redirect || known {
@@ -405,10 +406,7 @@ impl HubClient {
                 None => {
                     return Err(Failed::Fatal(hub_error(
                         shown(&url),
-                        format!(
-                            "answered {} with no address to go to",
-                            response.status
-                        ),
+                        format!("answered {} with no address to go to", response.status),
                         NOT_A_HUB,
                     )));
                 }
@@ -444,23 +442,28 @@ impl HubClient {
             404 => (
                 format!("{what} was not found (404){said}"),
                 if self.token.is_some() {
-                    "Check the spelling; for a private model, check that the token may read it".into()
+                    "Check the spelling; for a private model, check that the token may read it"
+                        .into()
                 } else {
                     "Check the spelling; a private model needs a token (HF_TOKEN)".into()
                 },
             ),
             401 if self.token.is_none() => (
                 format!("{what} does not exist, or needs a token (401){said}"),
-                "Check the spelling; for a private or gated model, set HF_TOKEN to an access token".into(),
+                "Check the spelling; for a private or gated model, set HF_TOKEN to an access token"
+                    .into(),
             ),
             401 => (
                 format!("{what} was refused (401){said}"),
-                "The hub does not accept the token: check HF_TOKEN, and whether it has expired".into(),
+                "The hub does not accept the token: check HF_TOKEN, and whether it has expired"
+                    .into(),
             ),
             403 => (
                 format!("access to {what} is denied (403){said}"),
                 if self.token.is_some() {
-                    format!("If the model is gated, accept its terms at {page} with the token's account")
+                    format!(
+                        "If the model is gated, accept its terms at {page} with the token's account"
+                    )
                 } else {
                     format!("If the model is gated, accept its terms at {page} and set HF_TOKEN")
                 },
@@ -486,9 +489,11 @@ pub(super) const NOT_A_HUB: &str = "Check that HF_ENDPOINT is a Hugging Face sty
 
 impl Answer {
     pub(super) fn is_html(&self) -> bool {
-        self.response
-            .header("content-type")
-            .is_some_and(|kind| kind.trim_start().to_ascii_lowercase().starts_with("text/html"))
+        self.response.header("content-type").is_some_and(|kind| {
+            kind.trim_start()
+                .to_ascii_lowercase()
+                .starts_with("text/html")
+        })
     }
 
     pub(super) fn html_error(&self) -> EngineError {
@@ -569,11 +574,7 @@ pub(super) fn retry_after(response: &Response) -> Option<Duration> {
 }
 
 /// A body as a whole, where it is not too large.
-async fn read_all(
-    response: &mut Response,
-    url: &Url,
-    cancel: &Cancel,
-) -> Result<Vec<u8>, Failed> {
+async fn read_all(response: &mut Response, url: &Url, cancel: &Cancel) -> Result<Vec<u8>, Failed> {
     let mut bytes = Vec::new();
     loop {
         let next = or_cancelled(cancel, response.body.next_chunk())
@@ -625,10 +626,7 @@ fn plain_etag(etag: &str) -> &str {
 }
 
 /// The future's value, unless the caller gives up first.
-pub(super) async fn or_cancelled<T>(
-    cancel: &Cancel,
-    future: impl Future<Output = T>,
-) -> Result<T> {
+pub(super) async fn or_cancelled<T>(cancel: &Cancel, future: impl Future<Output = T>) -> Result<T> {
     let mut future = pin!(future);
     let mut cancelled = pin!(cancel.cancelled());
     poll_fn(|cx| {

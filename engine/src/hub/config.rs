@@ -75,10 +75,7 @@ impl HubConfig {
     }
 
     /// Reads variables through `lookup`, for programs that keep them elsewhere.
-    pub fn from_lookup(
-        lookup: &dyn Fn(&str) -> Option<OsString>,
-        home: Option<PathBuf>,
-    ) -> Self {
+    pub fn from_lookup(lookup: &dyn Fn(&str) -> Option<OsString>, home: Option<PathBuf>) -> Self {
         let env = Env { lookup, home };
         let hf_home = env.path("HF_HOME").or_else(|| {
             let cache = env
@@ -106,12 +103,10 @@ impl HubConfig {
                 .filter(|token| !token.is_empty())
         };
         Self {
-            endpoint: env
-                .text("HF_ENDPOINT")
-                .map_or_else(
-                    || DEFAULT_ENDPOINT.to_owned(),
-                    |endpoint| endpoint.trim_end_matches('/').to_owned(),
-                ),
+            endpoint: env.text("HF_ENDPOINT").map_or_else(
+                || DEFAULT_ENDPOINT.to_owned(),
+                |endpoint| endpoint.trim_end_matches('/').to_owned(),
+            ),
             token,
             cache_dir,
             offline: env.is_true("HF_HUB_OFFLINE") || env.is_true("TRANSFORMERS_OFFLINE"),
@@ -175,7 +170,10 @@ impl Env<'_> {
         let mut rest = text;
         while let Some((before, after)) = rest.split_once('$') {
             out.push_str(before);
-            let (name, skip) = match after.strip_prefix('{').and_then(|inner| inner.split_once('}')) {
+            let (name, skip) = match after
+                .strip_prefix('{')
+                .and_then(|inner| inner.split_once('}'))
+            {
                 Some((name, _)) => (name, name.len() + 2),
                 None => {
                     let end = after
@@ -224,10 +222,22 @@ mod tests {
         for (pairs, expected) in [
             (&[][..], "/home/u/.cache/huggingface/hub"),
             (&[("XDG_CACHE_HOME", "/x")], "/x/huggingface/hub"),
-            (&[("XDG_CACHE_HOME", "/x"), ("HF_HOME", "~/hf")], "/home/u/hf/hub"),
-            (&[("HF_HOME", "$BASE/${SUB}/hf"), ("BASE", "/b"), ("SUB", "s")], "/b/s/hf/hub"),
-            (&[("HF_HOME", "/h"), ("HUGGINGFACE_HUB_CACHE", "/old")], "/old"),
-            (&[("HUGGINGFACE_HUB_CACHE", "/old"), ("HF_HUB_CACHE", "/new")], "/new"),
+            (
+                &[("XDG_CACHE_HOME", "/x"), ("HF_HOME", "~/hf")],
+                "/home/u/hf/hub",
+            ),
+            (
+                &[("HF_HOME", "$BASE/${SUB}/hf"), ("BASE", "/b"), ("SUB", "s")],
+                "/b/s/hf/hub",
+            ),
+            (
+                &[("HF_HOME", "/h"), ("HUGGINGFACE_HUB_CACHE", "/old")],
+                "/old",
+            ),
+            (
+                &[("HUGGINGFACE_HUB_CACHE", "/old"), ("HF_HUB_CACHE", "/new")],
+                "/new",
+            ),
             (&[("HF_HUB_CACHE", "/a$UNSET/$")], "/a$UNSET/$"),
             (&[("HF_HUB_CACHE", "")], "/home/u/.cache/huggingface/hub"),
         ] {
@@ -248,12 +258,18 @@ mod tests {
             read(&all).token
         };
         assert_eq!(token(&[]).as_deref(), Some("from-file"));
-        assert_eq!(token(&[("HUGGING_FACE_HUB_TOKEN", "old")]).as_deref(), Some("old"));
+        assert_eq!(
+            token(&[("HUGGING_FACE_HUB_TOKEN", "old")]).as_deref(),
+            Some("old")
+        );
         assert_eq!(
             token(&[("HUGGING_FACE_HUB_TOKEN", "old"), ("HF_TOKEN", "new\n")]).as_deref(),
             Some("new")
         );
-        assert_eq!(token(&[("HF_TOKEN", "new"), ("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")]), None);
+        assert_eq!(
+            token(&[("HF_TOKEN", "new"), ("HF_HUB_DISABLE_IMPLICIT_TOKEN", "1")]),
+            None
+        );
         assert_eq!(token(&[("HF_TOKEN_PATH", "/nowhere")]), None);
         let config = read(&[("HF_TOKEN", "secret")]);
         assert!(!format!("{config:?}").contains("secret"));

@@ -12,7 +12,7 @@ use super::id::ModelId;
 use super::progress::Tracker;
 use super::transport::{Method, TransportFailure};
 use crate::cancel::Cancel;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::maybe_send::{EngineFuture, MaybeSend};
 
 /// An attempt that gains less than this, and less than a hundredth of the file, has gained
@@ -217,7 +217,8 @@ impl HubClient {
                 return Err(answer.html_error());
             }
             let shown_url = shown(&answer.url);
-            let ended = take_answer(answer, file, sink, &mut filling, &mut patience, tracker).await?;
+            let ended =
+                take_answer(answer, file, sink, &mut filling, &mut patience, tracker).await?;
             let why = match ended {
                 None => continue,
                 Some(Attempt::Cut(why)) => why,
@@ -226,7 +227,12 @@ impl HubClient {
                     why
                 }
             };
-            tracing::debug!(file = file.path, held = filling.held, why, "a download was cut");
+            tracing::debug!(
+                file = file.path,
+                held = filling.held,
+                why,
+                "a download was cut"
+            );
             if !patience.wait(None).await? {
                 return Err(hub_error(
                     shown_url,
@@ -354,4 +360,188 @@ fn parse_content_range(value: &str) -> Option<(u64, Option<u64>)> {
         total => Some(total.parse().ok()?),
     };
     Some((start.trim().parse().ok()?, total))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+    use std::time::Duration;
+
+    use super::super::client::RetryPolicy;
+    use super::super::id::Revision;
+    use super::super::progress::Progress;
+    use super::super::transport::{Body, Request, Response, Transport};
+    use super::*;
+    use crate::error::EngineError;
+    use crate::maybe_send::BoxFuture;
+
+    /// Answers from memory, as a browser's transport would from `fetch`, cutting every body
+    /// after so many bytes.
+    #[derive(Debug)]
+    struct Canned {
+        bytes: &'static [u8],
+        cut: usize,
+        asked: Mutex<Vec<String>>,
+        slept: Mutex<Vec<Duration>>,
+    }
+
+    struct Once(Vec<Result<Option<Bytes>, TransportFailure>>);
+
+    impl Body for Once {
+        fn next_chunk(&mut self) -> BoxFuture<'_, Result<Option<Bytes>, TransportFailure>> {
+            Box::pin(async { self.0.pop().unwrap_or(Ok(None)) })
+        }
+    }
+
+    impl Transport for Canned {
+        fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportFailure>> {
+            Box::pin(async move {
+                let range = request.headers.iter().find(|(name, _)| *name == "range");
+                let range = range.map(|(_, value)| value.clone()).unwrap_or_default();
+                let start: usize = range
+                    .trim_matches(|c: char| !c.is_ascii_digit())
+                    .parse()
+                    .unwrap_or(0);
+                self.asked
+                    .lock()
+                    .expect("no panic")
+                    .push(format!("{} {range}", request.url));
+                let end = self.bytes.len().min(start + self.cut);
+                let mut chunks = vec![Ok(Some(Bytes::from_static(&self.bytes[start..end])))];
+                if end < self.bytes.len() {
+                    chunks.insert(0, Err(TransportFailure::transient("cut")));
+                }
+                let total = self.bytes.len();
+                let content_range = format!("bytes {start}-{}/{total}", total - 1);
+                Ok(Response {
+                    status: if start > 0 { 206 } else { 200 },
+                    headers: vec![("content-range".into(), content_range)],
+                    body: Box::new(Once(chunks)),
+                })
+            })
+        }
+
+        fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()> {
+            self.slept.lock().expect("no panic").push(duration);
+            Box::pin(async {})
+        }
+    }
+
+    fn client(transport: &Arc<Canned>) -> HubClient {
+        HubClient::new(
+            Arc::clone(transport) as Arc<dyn Transport>,
+            "https://hub.example/mirror/",
+            None,
+            RetryPolicy::default(),
+        )
+        .expect("a usable configuration")
+    }
+
+    fn canned(bytes: &'static [u8], cut: usize) -> Arc<Canned> {
+        Arc::new(Canned {
+            bytes,
+            cut,
+            asked: Mutex::default(),
+            slept: Mutex::default(),
+        })
+    }
+
+    /// Runs a future that never waits.
+    fn now<T>(future: impl Future<Output = T> + Send) -> T {
+        let mut future = std::pin::pin!(future);
+        let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
+        match future.as_mut().poll(&mut cx) {
+            std::task::Poll::Ready(value) => value,
+            std::task::Poll::Pending => panic!("nothing here waits"),
+        }
+    }
+
+    #[test]
+    fn any_transport_and_any_sink_will_do() {
+        let id = ModelId::parse("a/b").expect("an id");
+        let file = RemoteFile {
+            path: "sub folder/hello#1.txt".into(),
+            size: 6,
+            etag: "ce013625030ba8dba906f756967f9e9ca394464a".into(),
+            checksum: Checksum::from_etag("ce013625030ba8dba906f756967f9e9ca394464a"),
+        };
+        let transport = canned(b"hello\n", 2);
+        let mut sink = MemorySink(b"h".to_vec());
+        let silent = |_: &Progress| {};
+        let mut tracker = Tracker::new(&silent, 1, 6);
+        tracker.begin(&file.path, file.size);
+        let (client, cancel) = (client(&transport), Cancel::new());
+        now(client.download(&id, "main", &file, &mut sink, &mut tracker, &cancel))
+            .expect("three pieces make a whole");
+        assert_eq!(sink.0, b"hello\n");
+        let url = "https://hub.example/mirror/a/b/resolve/main/sub%20folder/hello%231.txt";
+        assert_eq!(
+            *transport.asked.lock().expect("no panic"),
+            [1, 3, 5].map(|start| format!("{url} bytes={start}-"))
+        );
+        // Each piece gained ground, so each wait is the first one.
+        assert_eq!(
+            *transport.slept.lock().expect("no panic"),
+            [Duration::from_millis(500); 2]
+        );
+    }
+
+    #[test]
+    fn waits_double_and_are_bounded() {
+        let transport = canned(b"hello\n", 0);
+        let id = ModelId::parse("a/b").expect("an id");
+        let file = RemoteFile {
+            path: "x".into(),
+            size: 6,
+            etag: "e".into(),
+            checksum: None,
+        };
+        let mut client = client(&transport);
+        client.retry.retries = 9;
+        let silent = |_: &Progress| {};
+        let (mut sink, mut tracker) = (MemorySink::default(), Tracker::new(&silent, 1, 6));
+        let error =
+            now(client.download(&id, "main", &file, &mut sink, &mut tracker, &Cancel::new()))
+                .expect_err("nothing comes");
+        assert!(error.to_string().contains("after 0 of 6 bytes"), "{error}");
+        let slept: Vec<u128> = transport
+            .slept
+            .lock()
+            .expect("no panic")
+            .iter()
+            .map(Duration::as_millis)
+            .collect();
+        assert_eq!(
+            slept,
+            [500, 1000, 2000, 4000, 8000, 16000, 32000, 60000, 60000]
+        );
+    }
+
+    #[test]
+    fn a_revision_with_a_slash_is_one_segment() {
+        let transport = canned(br#"{"sha":"x"}"#, 100);
+        let id = ModelId::parse("a/b").expect("an id");
+        let revision = Revision::parse("refs/pr/1").expect("a revision");
+        let refusal = now(client(&transport).list(&id, &revision, 0, &Cancel::new()))
+            .expect_err("that is no list");
+        assert!(matches!(refusal.error, EngineError::Hub { .. }));
+        assert_eq!(
+            *transport.asked.lock().expect("no panic"),
+            ["https://hub.example/mirror/api/models/a/b/revision/refs%2Fpr%2F1?blobs=true "]
+        );
+    }
+
+    #[test]
+    fn content_ranges() {
+        for (text, expected) in [
+            ("bytes 10-99/100", Some((10, Some(100)))),
+            ("bytes 0-0/*", Some((0, None))),
+            ("bytes */100", None),
+            ("bytes 10-/100", None),
+            ("10-99/100", None),
+            ("", None),
+        ] {
+            assert_eq!(parse_content_range(text), expected, "{text}");
+        }
+    }
 }

@@ -133,7 +133,11 @@ impl Hub {
             let _dropped = CancelOnDrop(inner.clone());
             let (done, result) = oneshot::channel();
             let lost = |detail: String| {
-                hub_error(model_id.clone(), detail, "This is a fault of the program; please report it")
+                hub_error(
+                    model_id.clone(),
+                    detail,
+                    "This is a fault of the program; please report it",
+                )
             };
             std::thread::Builder::new()
                 .name("isovec-hub".into())
@@ -185,7 +189,7 @@ impl Hub {
         wanted: &FileSelection,
     ) -> Result<Snapshot> {
         let fetch = self.start(model_id, revision, wanted)?;
-        fetch.from_cache(false)
+        fetch.find_cached(false)
     }
 
     fn start<'a>(
@@ -227,13 +231,13 @@ impl Fetch<'_> {
     async fn run(&self, report: &dyn ProgressReport, cancel: &Cancel) -> Result<Snapshot> {
         cancel.check()?;
         if self.hub.config.offline {
-            let snapshot = self.from_cache(false)?;
+            let snapshot = self.find_cached(false)?;
             self.report_cached(&snapshot, report);
             return Ok(snapshot);
         }
         // A commit never changes: with its list of files there is nothing to ask.
         if self.revision.commit().is_some()
-            && let Ok(snapshot) = self.from_cache(true)
+            && let Ok(snapshot) = self.find_cached(true)
         {
             self.report_cached(&snapshot, report);
             return Ok(snapshot);
@@ -241,7 +245,7 @@ impl Fetch<'_> {
         let listing = match self.list(cancel).await {
             Ok(Some(listing)) => listing,
             Ok(None) => {
-                let snapshot = self.from_cache(false)?;
+                let snapshot = self.find_cached(false)?;
                 self.report_cached(&snapshot, report);
                 return Ok(snapshot);
             }
@@ -257,7 +261,7 @@ impl Fetch<'_> {
         {
             return Ok(Some(listing));
         }
-        let cached = self.from_cache(false).is_ok();
+        let cached = self.find_cached(false).is_ok();
         // With the files at hand nobody should wait long for a hub that is down.
         let retries = if cached { 1 } else { u32::MAX };
         let retries = retries.min(self.hub.config.retry.retries);
@@ -294,7 +298,11 @@ impl Fetch<'_> {
         for path in self.wanted.deciding_files(listing) {
             let file = self.locate(listing, path, cancel).await?;
             if file.size > MAX_DECIDING_BYTES {
-                return Err(self.too_large(&file, MAX_DECIDING_BYTES, "no real model has one so large"));
+                return Err(self.too_large(
+                    &file,
+                    MAX_DECIDING_BYTES,
+                    "no real model has one so large",
+                ));
             }
             let mut tracker = Tracker::new(&silent, 1, file.size);
             tracker.begin(path, file.size);
@@ -326,7 +334,9 @@ impl Fetch<'_> {
             }
             files.push(file);
         }
-        let total = files.iter().fold(0, |sum: u64, file| sum.saturating_add(file.size));
+        let total = files
+            .iter()
+            .fold(0, |sum: u64, file| sum.saturating_add(file.size));
         let mut tracker = Tracker::new(report, files.len(), total);
         for file in &files {
             tracker.begin(&file.path, file.size);
@@ -390,7 +400,7 @@ impl Fetch<'_> {
 
     /// The snapshot from the cache alone. `strict`: only where a list of files tells that
     /// nothing is missing; else what the folder holds is judged by what a model must have.
-    fn from_cache(&self, strict: bool) -> Result<Snapshot> {
+    fn find_cached(&self, strict: bool) -> Result<Snapshot> {
         let commit = match self.revision.commit() {
             Some(commit) => Some(commit.to_owned()),
             None => self.cache.read_ref(&self.revision),
@@ -405,7 +415,8 @@ impl Fetch<'_> {
                 "Unset HF_HUB_OFFLINE and fetch the model once, or set HF_HOME to the cache that has it",
             ));
         };
-        const HINT: &str = "The cache has only a part of the model; unset HF_HUB_OFFLINE and fetch it once";
+        const HINT: &str =
+            "The cache has only a part of the model; unset HF_HUB_OFFLINE and fetch it once";
         let kept = self.cache.read_listing(&commit);
         let is_kept = kept.is_some();
         let listing = match kept {
@@ -428,9 +439,9 @@ impl Fetch<'_> {
             }
         } else {
             for alternatives in self.wanted.essentials() {
-                let found = alternatives.iter().any(|path| {
-                    there(path) || self.cache.is_known_absent(&commit, path)
-                });
+                let found = alternatives
+                    .iter()
+                    .any(|path| there(path) || self.cache.is_known_absent(&commit, path));
                 if !found {
                     return Err(self.missing(&alternatives.join(" or "), HINT));
                 }

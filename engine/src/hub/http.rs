@@ -111,8 +111,14 @@ impl Agents {
         };
         let agents = Self {
             direct: agent("none", None),
-            https: proxy.https.as_ref().map(|address| agent("https", Some(address))),
-            http: proxy.http.as_ref().map(|address| agent("http", Some(address))),
+            https: proxy
+                .https
+                .as_ref()
+                .map(|address| agent("https", Some(address))),
+            http: proxy
+                .http
+                .as_ref()
+                .map(|address| agent("http", Some(address))),
         };
         if faults.is_empty() {
             Ok(agents)
@@ -154,7 +160,8 @@ impl Settings {
                 )
                 .map_err(|error| TransportFailure::permanent(error.to_string()))?;
                 let agents = self.mozilla.get_or_init(|| agents);
-                self.run_with(agents, request).map_err(|error| failure(&error))
+                self.run_with(agents, request)
+                    .map_err(|error| failure(&error))
             }
             other => other.map_err(|error| failure(&error)),
         }

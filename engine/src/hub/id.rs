@@ -121,9 +121,7 @@ impl Revision {
                 return fault("a part between slashes is empty");
             }
             if part.starts_with(['.', '-']) || part.ends_with('.') || part.ends_with(".lock") {
-                return fault(
-                    "a part begins with `.` or `-`, or ends with `.` or `.lock`",
-                );
+                return fault("a part begins with `.` or `-`, or ends with `.` or `.lock`");
             }
         }
         Ok(Self(revision.to_owned()))
@@ -201,7 +199,10 @@ mod tests {
             "123",
             "_a/b_",
         ] {
-            assert_eq!(ModelId::parse(good).map(|id| id.0).ok().as_deref(), Some(good));
+            assert_eq!(
+                ModelId::parse(good).map(|id| id.0).ok().as_deref(),
+                Some(good)
+            );
         }
         for bad in [
             "",
@@ -244,7 +245,10 @@ mod tests {
             assert!(Revision::parse(bad).is_err(), "{bad}");
         }
         let commit = "0123456789abcdef0123456789abcdef01234567";
-        assert_eq!(Revision::parse(commit).expect("fine").commit(), Some(commit));
+        assert_eq!(
+            Revision::parse(commit).expect("fine").commit(),
+            Some(commit)
+        );
         assert_eq!(Revision::parse("main").expect("fine").commit(), None);
     }
 
@@ -253,7 +257,16 @@ mod tests {
         assert_eq!(path_fault("onnx/model.onnx"), None);
         assert_eq!(path_fault("..data/x"), None);
         for bad in [
-            "", "/etc/passwd", "../x", "a/../../x", "a/./b", "a//b", "a/", "a\\b", "C:x", "a\nb",
+            "",
+            "/etc/passwd",
+            "../x",
+            "a/../../x",
+            "a/./b",
+            "a//b",
+            "a/",
+            "a\\b",
+            "C:x",
+            "a\nb",
             "a\u{7f}",
         ] {
             assert!(path_fault(bad).is_some(), "{bad:?}");

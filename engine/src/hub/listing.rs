@@ -225,13 +225,22 @@ mod tests {
         assert_eq!(listing.commit, COMMIT);
         assert_eq!(
             listing.files["config.json"],
-            RepoFile { size: Some(6), checksum: Some(Checksum::GitBlob(blob.into())) }
+            RepoFile {
+                size: Some(6),
+                checksum: Some(Checksum::GitBlob(blob.into()))
+            }
         );
         assert_eq!(
             listing.files["model.safetensors"].checksum,
             Some(Checksum::Sha256(sha.into()))
         );
-        assert_eq!(listing.files["README.md"], RepoFile { size: None, checksum: None });
+        assert_eq!(
+            listing.files["README.md"],
+            RepoFile {
+                size: None,
+                checksum: None
+            }
+        );
         assert_eq!(listing.files.len(), 3);
         let again = Listing::from_stored(COMMIT, &listing.to_stored()).expect("what was written");
         assert_eq!(again, listing);
@@ -241,7 +250,10 @@ mod tests {
     fn pythons_own_copy_is_read() {
         let json = br#"{"format_version":1,"files":{"m.bin":{"size":7,"blob_id":"ce013625030ba8dba906f756967f9e9ca394464a","lfs_sha256":"5891b5b522d5df086d0ff0b110fbd9d21bb4fc7163af34d08286a2e846f6be03","lfs_size":7,"xet_hash":"x"}}}"#;
         let listing = Listing::from_stored(COMMIT, json).expect("its format");
-        assert!(matches!(listing.files["m.bin"].checksum, Some(Checksum::Sha256(_))));
+        assert!(matches!(
+            listing.files["m.bin"].checksum,
+            Some(Checksum::Sha256(_))
+        ));
         assert!(Listing::from_stored(COMMIT, br#"{"format_version":2,"files":{}}"#).is_err());
     }
 

@@ -47,11 +47,7 @@ pub struct Tracker<'a> {
 
 impl<'a> Tracker<'a> {
     /// Begins with nothing here.
-    pub fn new(
-        report: &'a dyn ProgressReport,
-        files: usize,
-        total_bytes: u64,
-    ) -> Self {
+    pub fn new(report: &'a dyn ProgressReport, files: usize, total_bytes: u64) -> Self {
         Self {
             report,
             state: Progress {
@@ -98,6 +94,8 @@ impl<'a> Tracker<'a> {
 
 impl std::fmt::Debug for Tracker<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Tracker").field("state", &self.state).finish_non_exhaustive()
+        f.debug_struct("Tracker")
+            .field("state", &self.state)
+            .finish_non_exhaustive()
     }
 }

@@ -161,13 +161,23 @@ mod tests {
     fn the_usual_variables() {
         let read = |pairs: &'static [(&str, &str)]| {
             ProxyConfig::from_lookup(&|name| {
-                pairs.iter().find(|(key, _)| *key == name).map(|(_, value)| value.to_string())
+                pairs
+                    .iter()
+                    .find(|(key, _)| *key == name)
+                    .map(|(_, value)| value.to_string())
             })
         };
-        let both = read(&[("ALL_PROXY", "socks5h://a:1"), ("HTTPS_PROXY", "http://b:2"), ("https_proxy", "http://c:3")]);
+        let both = read(&[
+            ("ALL_PROXY", "socks5h://a:1"),
+            ("HTTPS_PROXY", "http://b:2"),
+            ("https_proxy", "http://c:3"),
+        ]);
         assert_eq!(both.https.as_deref(), Some("http://c:3"));
         assert_eq!(both.http.as_deref(), Some("socks5h://a:1"));
-        assert_eq!(read(&[("HTTP_PROXY", "http://x"), ("REQUEST_METHOD", "GET")]).http, None);
+        assert_eq!(
+            read(&[("HTTP_PROXY", "http://x"), ("REQUEST_METHOD", "GET")]).http,
+            None
+        );
         assert_eq!(read(&[("HTTP_PROXY", " ")]), ProxyConfig::default());
         assert!(!format!("{:?}", read(&[("HTTP_PROXY", "http://me:secret@x")])).contains("secret"));
     }

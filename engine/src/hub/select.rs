@@ -168,7 +168,11 @@ impl FileSelection {
     /// with; the weights are looked for in any case.
     pub(super) fn essentials(&self) -> &'static [&'static [&'static str]] {
         if self.modules {
-            &[&["config.json"], &["tokenizer.json", "vocab.txt"], &["modules.json"]]
+            &[
+                &["config.json"],
+                &["tokenizer.json", "vocab.txt"],
+                &["modules.json"],
+            ]
         } else {
             &[]
         }
@@ -317,7 +321,9 @@ fn shards(
     }
     for shard in &shards {
         if let Some(fault) = path_fault(shard) {
-            return Err(invalid(format!("it names a shard {shard:?}, which {fault}")));
+            return Err(invalid(format!(
+                "it names a shard {shard:?}, which {fault}"
+            )));
         }
         if !listing.files.contains_key(shard) {
             return Err(EngineError::MissingFile {
@@ -337,7 +343,7 @@ fn list<'a>(names: impl Iterator<Item = &'a String>, none: &str) -> String {
     let names: Vec<&str> = names.map(String::as_str).collect();
     match names.as_slice() {
         [] => none.to_owned(),
-        [few @ ..] if few.len() <= 8 => few.join(", "),
+        few if few.len() <= 8 => few.join(", "),
         many => format!("{} and {} more", many[..8].join(", "), many.len() - 8),
     }
 }
@@ -352,7 +358,15 @@ mod tests {
             commit: "0".repeat(40),
             files: paths
                 .iter()
-                .map(|path| (path.to_string(), RepoFile { size: None, checksum: None }))
+                .map(|path| {
+                    (
+                        path.to_string(),
+                        RepoFile {
+                            size: None,
+                            checksum: None,
+                        },
+                    )
+                })
                 .collect(),
         }
     }
@@ -422,20 +436,33 @@ mod tests {
         assert_eq!(refuse.deciding_files(&with), ["config.json"]);
         assert_eq!(
             refuse.choose("a/b", &with, &read).expect("by ONNX"),
-            ["config.json", "onnx/model.onnx", "onnx/model.onnx_data", "onnx/model.onnx_data_1"]
+            [
+                "config.json",
+                "onnx/model.onnx",
+                "onnx/model.onnx_data",
+                "onnx/model.onnx_data_1"
+            ]
         );
         let without = listing(&["config.json", "model.safetensors"]);
-        let error = refuse.choose("a/b", &without, &read).expect_err("nothing is left");
+        let error = refuse
+            .choose("a/b", &without, &read)
+            .expect_err("nothing is left");
         assert!(error.to_string().contains("it is a gpt"), "{error}");
     }
 
     #[test]
     fn shards_come_from_the_index_and_must_be_there() {
         let index = |shard: &str| {
-            let json = format!(r#"{{"metadata":{{}},"weight_map":{{"a":"model-1.safetensors","b":{shard:?}}}}}"#);
+            let json = format!(
+                r#"{{"metadata":{{}},"weight_map":{{"a":"model-1.safetensors","b":{shard:?}}}}}"#
+            );
             move |path: &str| (path == SAFETENSORS_INDEX).then(|| json.clone().into_bytes())
         };
-        let listing = listing(&[SAFETENSORS_INDEX, "model-1.safetensors", "model-2.safetensors"]);
+        let listing = listing(&[
+            SAFETENSORS_INDEX,
+            "model-1.safetensors",
+            "model-2.safetensors",
+        ]);
         let selection = FileSelection::embedding();
         assert_eq!(selection.deciding_files(&listing), [SAFETENSORS_INDEX]);
         assert_eq!(
@@ -446,7 +473,9 @@ mod tests {
             3
         );
         for (shard, said) in [("model-3.safetensors", "model-3"), ("../../x", "leads out")] {
-            let error = selection.choose("a/b", &listing, &index(shard)).expect_err(shard);
+            let error = selection
+                .choose("a/b", &listing, &index(shard))
+                .expect_err(shard);
             assert!(error.to_string().contains(said), "{error}");
         }
         assert!(selection.choose("a/b", &listing, &nothing).is_err());

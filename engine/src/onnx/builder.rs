@@ -81,6 +81,11 @@ impl<'g> GraphBuilder<'g> {
         self.constant(DataType::Int64, dims, bytes)
     }
 
+    /// A scalar i32 constant.
+    pub fn i32(&mut self, value: i32) -> String {
+        self.constant(DataType::Int32, &[], value.to_le_bytes().to_vec())
+    }
+
     /// A one-dimensional i64 constant, as axes and shapes are.
     pub fn ints(&mut self, values: &[i64]) -> String {
         self.i64s(&[values.len() as i64], values)

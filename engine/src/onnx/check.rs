@@ -64,7 +64,11 @@ impl<'m> Scope<'m> {
             self.define(&input.name, "input", place)?;
         }
         // Before IR version 4 an initializer is the default value of an input of its name.
-        let inputs: HashSet<&str> = graph.input.iter().map(|input| input.name.as_str()).collect();
+        let inputs: HashSet<&str> = graph
+            .input
+            .iter()
+            .map(|input| input.name.as_str())
+            .collect();
         let sparse = graph.sparse_initializer.iter();
         let sparse = sparse.filter_map(|tensor| tensor.values.as_ref());
         let mut initializers = HashSet::new();
@@ -134,11 +138,16 @@ impl<'m> Scope<'m> {
     }
 
     fn define(&mut self, name: &'m str, what: &str, place: &str) -> Result<(), String> {
-        let fresh = self.layers.last_mut().is_some_and(|layer| layer.insert(name));
+        let fresh = self
+            .layers
+            .last_mut()
+            .is_some_and(|layer| layer.insert(name));
         if fresh {
             return Ok(());
         }
-        Err(format!("{place} has two values named {name:?}, one an {what}"))
+        Err(format!(
+            "{place} has two values named {name:?}, one an {what}"
+        ))
     }
 }
 

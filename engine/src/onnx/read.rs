@@ -11,6 +11,7 @@ use prost::Message;
 
 use super::check::{check, default_domain};
 use super::proto::{AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto};
+use super::skim::check_size;
 use super::tensor::{data_type, normalise};
 use super::{IDENTITY_KEY, TENSORS_KEY};
 use crate::bundle::WEIGHT_MIN_BYTES;
@@ -67,6 +68,7 @@ pub(crate) fn read(origin: &str, file: Bytes, resolve: Resolve<'_>) -> Result<Re
         Some(b'{') => Some("it looks like a safetensors file"),
         _ => sniff::foreign(&file),
     };
+    check_size(&file).map_err(invalid)?;
     let mut model = ModelProto::decode(file).map_err(|error| match kind {
         Some(kind) => invalid(kind.to_owned()),
         None => invalid(format!("it is cut short, damaged or not ONNX: {error}")),
@@ -194,7 +196,11 @@ fn drop_default_inputs(graph: &mut GraphProto) {
 
 /// Some exporters write weights as `Constant` nodes; the large ones become initializers.
 fn promote_constants(graph: &mut GraphProto) {
-    let outputs: HashSet<&str> = graph.output.iter().map(|value| value.name.as_str()).collect();
+    let outputs: HashSet<&str> = graph
+        .output
+        .iter()
+        .map(|value| value.name.as_str())
+        .collect();
     let mut promoted = Vec::new();
     graph.node.retain_mut(|node| {
         let [output] = node.output.as_slice() else {
@@ -248,7 +254,12 @@ pub(super) fn hash_tensor(hasher: &mut IdentityHasher, tensor: &TensorProto) {
     let shape = tensor.dims.iter().map(|&extent| extent as u64);
     let data_type = data_type(tensor).unwrap_or(DataType::Undefined);
     if data_type != DataType::String {
-        hasher.tensor(&tensor.name, source_name(data_type), shape, &tensor.raw_data);
+        hasher.tensor(
+            &tensor.name,
+            source_name(data_type),
+            shape,
+            &tensor.raw_data,
+        );
         return;
     }
     let mut texts = Vec::new();
@@ -292,7 +303,11 @@ pub(super) fn source_name(data_type: DataType) -> &'static str {
 /// Moves the large initializers out of the graph. One that is an output of the graph stays: a
 /// runtime that is handed weights apart looks for them where nodes read.
 fn move_out(graph: &mut GraphProto) -> Result<BytesWeights> {
-    let outputs: HashSet<&str> = graph.output.iter().map(|value| value.name.as_str()).collect();
+    let outputs: HashSet<&str> = graph
+        .output
+        .iter()
+        .map(|value| value.name.as_str())
+        .collect();
     let mut weights = BytesWeights::new();
     let mut kept = Vec::new();
     for tensor in std::mem::take(&mut graph.initializer) {

@@ -123,38 +123,52 @@ fn byte_len(data_type: DataType, elements: usize) -> Option<usize> {
 /// The elements of the one list that the type is stored in, per the comments of `TensorProto`.
 fn raw_from_lists(tensor: &TensorProto, data_type: DataType) -> Result<Bytes, String> {
     let bytes: Vec<u8> = match data_type {
-        DataType::Float | DataType::Complex64 if !tensor.float_data.is_empty() => {
-            tensor.float_data.iter().flat_map(|v| v.to_le_bytes()).collect()
-        }
-        DataType::Double | DataType::Complex128 if !tensor.double_data.is_empty() => {
-            tensor.double_data.iter().flat_map(|v| v.to_le_bytes()).collect()
-        }
-        DataType::Int64 if !tensor.int64_data.is_empty() => {
-            tensor.int64_data.iter().flat_map(|v| v.to_le_bytes()).collect()
-        }
-        DataType::Uint64 if !tensor.uint64_data.is_empty() => {
-            tensor.uint64_data.iter().flat_map(|v| v.to_le_bytes()).collect()
-        }
-        DataType::Uint32 if !tensor.uint64_data.is_empty() => {
-            narrow(&tensor.uint64_data, |v| u32::try_from(v).ok().map(u32::to_le_bytes))?
-        }
+        DataType::Float | DataType::Complex64 if !tensor.float_data.is_empty() => tensor
+            .float_data
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect(),
+        DataType::Double | DataType::Complex128 if !tensor.double_data.is_empty() => tensor
+            .double_data
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect(),
+        DataType::Int64 if !tensor.int64_data.is_empty() => tensor
+            .int64_data
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect(),
+        DataType::Uint64 if !tensor.uint64_data.is_empty() => tensor
+            .uint64_data
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect(),
+        DataType::Uint32 if !tensor.uint64_data.is_empty() => narrow(&tensor.uint64_data, |v| {
+            u32::try_from(v).ok().map(u32::to_le_bytes)
+        })?,
         _ if tensor.int32_data.is_empty() => {
             return Err(format!("{data_type:?} is stored in a list of another type"));
         }
-        DataType::Int32 => tensor.int32_data.iter().flat_map(|v| v.to_le_bytes()).collect(),
-        DataType::Int16 => {
-            narrow(&tensor.int32_data, |v| i16::try_from(v).ok().map(i16::to_le_bytes))?
-        }
+        DataType::Int32 => tensor
+            .int32_data
+            .iter()
+            .flat_map(|v| v.to_le_bytes())
+            .collect(),
+        DataType::Int16 => narrow(&tensor.int32_data, |v| {
+            i16::try_from(v).ok().map(i16::to_le_bytes)
+        })?,
         // 16-bit floats are stored by their bits.
         DataType::Uint16 | DataType::Float16 | DataType::Bfloat16 => {
-            narrow(&tensor.int32_data, |v| u16::try_from(v).ok().map(u16::to_le_bytes))?
+            narrow(&tensor.int32_data, |v| {
+                u16::try_from(v).ok().map(u16::to_le_bytes)
+            })?
         }
-        DataType::Int8 => {
-            narrow(&tensor.int32_data, |v| i8::try_from(v).ok().map(i8::to_le_bytes))?
-        }
-        DataType::Bool => {
-            narrow(&tensor.int32_data, |v| u8::try_from(v).ok().filter(|&v| v < 2).map(|v| [v]))?
-        }
+        DataType::Int8 => narrow(&tensor.int32_data, |v| {
+            i8::try_from(v).ok().map(i8::to_le_bytes)
+        })?,
+        DataType::Bool => narrow(&tensor.int32_data, |v| {
+            u8::try_from(v).ok().filter(|&v| v < 2).map(|v| [v])
+        })?,
         DataType::Uint8
         | DataType::Float8e4m3fn
         | DataType::Float8e4m3fnuz
@@ -184,12 +198,7 @@ fn narrow<T: Copy + std::fmt::Display, const N: usize>(
 }
 
 /// The bytes of a tensor whose data is in another file of the bundle.
-fn external(
-    tensor: &TensorProto,
-    name: &str,
-    origin: &str,
-    resolve: Resolve<'_>,
-) -> Result<Bytes> {
+fn external(tensor: &TensorProto, name: &str, origin: &str, resolve: Resolve<'_>) -> Result<Bytes> {
     let invalid =
         |detail: String| EngineError::invalid_model(origin, format!("tensor {name}: {detail}"));
     let entry = |key: &str| {

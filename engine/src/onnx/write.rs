@@ -83,9 +83,8 @@ async fn export_with_limit(
         return Ok(vec![model.finish()?]);
     }
     let name = path.file_name().and_then(|name| name.to_str());
-    let name = name.ok_or_else(|| {
-        EngineError::io(path, io::Error::other("the file needs a name in UTF-8"))
-    })?;
+    let name = name
+        .ok_or_else(|| EngineError::io(path, io::Error::other("the file needs a name in UTF-8")))?;
     let location = format!("{name}.data");
     let mut data = Part::create(path.with_file_name(&location))?;
     plan.move_weights_to(&location);

@@ -48,8 +48,15 @@ fn data_in_the_bundle_is_read() {
     let mut padded = vec![0xee; 100];
     padded.extend_from_slice(&data());
     padded.extend_from_slice(&[0xee; 50]);
-    let within = external(&[("location", "./parts/w"), ("offset", "100"), ("length", "2048")]);
-    let files = [("onnx/model.onnx", encode(&within)), ("onnx/parts/w", padded.into())];
+    let within = external(&[
+        ("location", "./parts/w"),
+        ("offset", "100"),
+        ("length", "2048"),
+    ]);
+    let files = [
+        ("onnx/model.onnx", encode(&within)),
+        ("onnx/parts/w", padded.into()),
+    ];
     assert_eq!(weights(&load_all(files).unwrap()), weights(&whole));
 }
 
@@ -70,40 +77,84 @@ fn data_of_tensors_inside_nodes_is_taken_in() {
     let node = &bundle.graph.graph.as_ref().unwrap().node[0];
     let tensor = node.attribute[0].t.as_ref().unwrap();
     assert_eq!((tensor.data_location, &tensor.raw_data), (0, &data()));
-    assert!(tensor.external_data.is_empty(), "no engine may follow a path");
+    assert!(
+        tensor.external_data.is_empty(),
+        "no engine may follow a path"
+    );
 }
 
 #[test]
 fn ranges_past_the_file_are_refused() {
     for (entries, parts) in [
-        (&[("offset", "1")][..], &["weight", "takes 2048 bytes, not 2047"][..]),
-        (&[("length", "2049")], &["weight", "2049 bytes from byte 0", "2048"]),
-        (&[("offset", "4"), ("length", "2048")], &["weight", "from byte 4"]),
-        (&[("offset", "18446744073709551615"), ("length", "2")], &["weight"]),
+        (
+            &[("offset", "1")][..],
+            &["weight", "takes 2048 bytes, not 2047"][..],
+        ),
+        (
+            &[("length", "2049")],
+            &["weight", "2049 bytes from byte 0", "2048"],
+        ),
+        (
+            &[("offset", "4"), ("length", "2048")],
+            &["weight", "from byte 4"],
+        ),
+        (
+            &[("offset", "18446744073709551615"), ("length", "2")],
+            &["weight"],
+        ),
         (&[("offset", "99999999999999999999")], &["weight", "offset"]),
         (&[("offset", "-1")], &["weight", "offset \"-1\""]),
         (&[("length", "many")], &["weight", "length \"many\""]),
         (&[("offset", "4096")], &["weight"]),
     ] {
-        let entries: Vec<_> = [("location", "data")].iter().chain(entries).copied().collect();
-        let files = [("model.onnx", encode(&external(&entries))), ("data", data())];
+        let entries: Vec<_> = [("location", "data")]
+            .iter()
+            .chain(entries)
+            .copied()
+            .collect();
+        let files = [
+            ("model.onnx", encode(&external(&entries))),
+            ("data", data()),
+        ];
         assert_error(load_all(files), "InvalidModel", parts);
     }
     let nowhere = [("model.onnx", encode(&external(&[])))];
-    assert_error(load_all(nowhere), "InvalidModel", &["weight", "without a location"]);
-    let missing = [("model.onnx", encode(&external(&[("location", "gone.data")])))];
+    assert_error(
+        load_all(nowhere),
+        "InvalidModel",
+        &["weight", "without a location"],
+    );
+    let missing = [(
+        "model.onnx",
+        encode(&external(&[("location", "gone.data")])),
+    )];
     assert_error(load_all(missing), "MissingFile", &["gone.data", "weight"]);
 }
 
 #[test]
 fn places_outside_the_bundle_are_refused() {
-    for location in ["/etc/passwd", "../x", "a/../../x", "a/../data", "..", "/", "."] {
-        let files = [("model.onnx", encode(&external(&[("location", location)]))), ("data", data())];
+    for location in [
+        "/etc/passwd",
+        "../x",
+        "a/../../x",
+        "a/../data",
+        "..",
+        "/",
+        ".",
+    ] {
+        let files = [
+            ("model.onnx", encode(&external(&[("location", location)]))),
+            ("data", data()),
+        ];
         assert_error(load_all(files), "OutsideBundle", &["weight", location]);
         let folder = tempfile::tempdir().unwrap();
         let inside = folder.path().join("model");
         fs::create_dir(&inside).unwrap();
-        fs::write(inside.join("model.onnx"), encode(&external(&[("location", location)]))).unwrap();
+        fs::write(
+            inside.join("model.onnx"),
+            encode(&external(&[("location", location)])),
+        )
+        .unwrap();
         fs::write(folder.path().join("x"), data()).unwrap();
         assert_error(from_folder(&inside), "OutsideBundle", &["weight", location]);
     }
@@ -124,7 +175,11 @@ mod links {
         let inside = folder.path().join("model");
         fs::create_dir(&inside).unwrap();
         fs::write(folder.path().join("secret"), data()).unwrap();
-        fs::write(inside.join("model.onnx"), encode(&external(&[("location", "data")]))).unwrap();
+        fs::write(
+            inside.join("model.onnx"),
+            encode(&external(&[("location", "data")])),
+        )
+        .unwrap();
         symlink_file(folder.path().join("secret"), inside.join("data")).unwrap();
         assert_error(from_folder(&inside), "OutsideBundle", &["weight", "data"]);
 
@@ -132,16 +187,27 @@ mod links {
         symlink_dir(folder.path(), inside.join("data")).unwrap();
         let nested = encode(&external(&[("location", "data/secret")]));
         fs::write(inside.join("model.onnx"), nested).unwrap();
-        assert_error(from_folder(&inside), "OutsideBundle", &["weight", "data/secret"]);
+        assert_error(
+            from_folder(&inside),
+            "OutsideBundle",
+            &["weight", "data/secret"],
+        );
     }
 
     #[test]
     fn a_link_within_the_bundle_is_followed() {
         let folder = tempfile::tempdir().unwrap();
         fs::write(folder.path().join("real"), data()).unwrap();
-        fs::write(folder.path().join("model.onnx"), encode(&external(&[("location", "data")]))).unwrap();
+        fs::write(
+            folder.path().join("model.onnx"),
+            encode(&external(&[("location", "data")])),
+        )
+        .unwrap();
         symlink_file("real", folder.path().join("data")).unwrap();
-        assert_eq!(weights(&from_folder(folder.path()).unwrap())["weight"].2, data());
+        assert_eq!(
+            weights(&from_folder(folder.path()).unwrap())["weight"].2,
+            data()
+        );
     }
 
     #[test]
@@ -153,7 +219,11 @@ mod links {
         fs::create_dir_all(entry.join("blobs")).unwrap();
         fs::create_dir_all(entry.join("refs")).unwrap();
         fs::write(entry.join("refs").join("main"), "0123abcd").unwrap();
-        fs::write(entry.join("blobs").join("aaaa"), encode(&external(&[("location", "data")]))).unwrap();
+        fs::write(
+            entry.join("blobs").join("aaaa"),
+            encode(&external(&[("location", "data")])),
+        )
+        .unwrap();
         fs::write(entry.join("blobs").join("bbbb"), data()).unwrap();
         symlink_file("../../blobs/aaaa", snapshot.join("model.onnx")).unwrap();
         symlink_file("../../blobs/bbbb", snapshot.join("data")).unwrap();
@@ -175,6 +245,10 @@ mod links {
 fn a_place_that_is_not_a_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir(folder.path().join("data")).unwrap();
-    fs::write(folder.path().join("model.onnx"), encode(&external(&[("location", "data")]))).unwrap();
+    fs::write(
+        folder.path().join("model.onnx"),
+        encode(&external(&[("location", "data")])),
+    )
+    .unwrap();
     assert_error(from_folder(folder.path()), "Io", &["data", "regular file"]);
 }

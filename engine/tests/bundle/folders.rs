@@ -38,9 +38,18 @@ fn config(model_type: &str) -> Bytes {
 /// The tensors of a tiny BERT.
 fn shapes() -> Vec<(String, Vec<usize>)> {
     let mut shapes = vec![
-        ("embeddings.word_embeddings.weight".to_owned(), vec![40, HIDDEN]),
-        ("embeddings.position_embeddings.weight".to_owned(), vec![24, HIDDEN]),
-        ("embeddings.token_type_embeddings.weight".to_owned(), vec![2, HIDDEN]),
+        (
+            "embeddings.word_embeddings.weight".to_owned(),
+            vec![40, HIDDEN],
+        ),
+        (
+            "embeddings.position_embeddings.weight".to_owned(),
+            vec![24, HIDDEN],
+        ),
+        (
+            "embeddings.token_type_embeddings.weight".to_owned(),
+            vec![2, HIDDEN],
+        ),
     ];
     let mut layer = |name: &str, out: usize, into: Option<usize>| {
         let weight = into.map_or(vec![out], |into| vec![out, into]);
@@ -49,7 +58,11 @@ fn shapes() -> Vec<(String, Vec<usize>)> {
     };
     layer("embeddings.LayerNorm", HIDDEN, None);
     for part in ["self.query", "self.key", "self.value", "output.dense"] {
-        layer(&format!("encoder.layer.0.attention.{part}"), HIDDEN, Some(HIDDEN));
+        layer(
+            &format!("encoder.layer.0.attention.{part}"),
+            HIDDEN,
+            Some(HIDDEN),
+        );
     }
     layer("encoder.layer.0.attention.output.LayerNorm", HIDDEN, None);
     layer("encoder.layer.0.intermediate.dense", INNER, Some(HIDDEN));
@@ -62,15 +75,24 @@ fn shapes() -> Vec<(String, Vec<usize>)> {
 fn checkpoint(keep: impl Fn(&str) -> bool) -> Bytes {
     let zeros = vec![0u8; 4 * 40 * HIDDEN];
     let shapes = shapes();
-    let views = shapes.iter().filter(|(name, _)| keep(name)).map(|(name, shape)| {
-        let bytes = 4 * shape.iter().product::<usize>();
-        (name, TensorView::new(Dtype::F32, shape.clone(), &zeros[..bytes]).unwrap())
-    });
+    let views = shapes
+        .iter()
+        .filter(|(name, _)| keep(name))
+        .map(|(name, shape)| {
+            let bytes = 4 * shape.iter().product::<usize>();
+            (
+                name,
+                TensorView::new(Dtype::F32, shape.clone(), &zeros[..bytes]).unwrap(),
+            )
+        });
     safetensors::serialize(views, None).unwrap().into()
 }
 
 fn is_bert(bundle: &ModelBundle) -> bool {
-    describe(bundle).inputs.iter().any(|input| input.name == "input_ids")
+    describe(bundle)
+        .inputs
+        .iter()
+        .any(|input| input.name == "input_ids")
 }
 
 fn write(folder: &Path, files: &[(&str, &Bytes)]) {
@@ -89,7 +111,11 @@ fn from_folder(path: &Path) -> Result<ModelBundle, EngineError> {
 fn a_checkpoint_that_can_be_converted_comes_first() {
     let (onnx, tensors) = (encode(&linear()), checkpoint(|_| true));
     let folder = tempfile::tempdir().unwrap();
-    let files = [("model.onnx", &onnx), ("model.safetensors", &tensors), ("config.json", &config("bert"))];
+    let files = [
+        ("model.onnx", &onnx),
+        ("model.safetensors", &tensors),
+        ("config.json", &config("bert")),
+    ];
     write(folder.path(), &files);
     let bundle = from_folder(folder.path()).unwrap();
     assert!(is_bert(&bundle));
@@ -110,18 +136,32 @@ fn a_checkpoint_that_can_be_converted_comes_first() {
 fn a_checkpoint_that_cannot_be_converted_gives_way_to_onnx() {
     let (onnx, tensors) = (encode(&linear()), checkpoint(|_| true));
     let strange = config("strange");
-    let files = [("model.safetensors", tensors.clone()), ("config.json", strange.clone())];
+    let files = [
+        ("model.safetensors", tensors.clone()),
+        ("config.json", strange.clone()),
+    ];
     assert_error(load_all(files), "UnsupportedModel", &["strange"]);
-    let files = [("model.safetensors", tensors.clone()), ("config.json", strange), ("model.onnx", onnx.clone())];
+    let files = [
+        ("model.safetensors", tensors.clone()),
+        ("config.json", strange),
+        ("model.onnx", onnx.clone()),
+    ];
     assert!(!is_bert(&load_all(files).unwrap()));
     // Without a config nobody knows what the tensors are.
     let files = [("model.safetensors", tensors.clone())];
     assert_error(load_all(files), "MissingFile", &["config.json"]);
-    let files = [("model.safetensors", tensors.clone()), ("model.onnx", onnx.clone())];
+    let files = [
+        ("model.safetensors", tensors.clone()),
+        ("model.onnx", onnx.clone()),
+    ];
     assert!(!is_bert(&load_all(files).unwrap()));
     // A damaged checkpoint is an error: quietly taking other weights would be a surprise.
     let cut = tensors.slice(..tensors.len() - 1);
-    let files = [("model.safetensors", cut), ("config.json", config("bert")), ("model.onnx", onnx)];
+    let files = [
+        ("model.safetensors", cut),
+        ("config.json", config("bert")),
+        ("model.onnx", onnx),
+    ];
     assert_error(load_all(files), "InvalidModel", &["model.safetensors"]);
 }
 
@@ -134,27 +174,65 @@ fn the_graph_in_the_root_comes_before_the_one_in_the_onnx_folder_and_a_named_one
     };
     let producer = |options: &BundleOptions, files: &[&str]| {
         let files = files.iter().map(|name| ((*name).to_owned(), named(name)));
-        ModelBundle::from_bytes("test", files.collect(), options).map(|bundle| bundle.graph.producer_name)
+        ModelBundle::from_bytes("test", files.collect(), options)
+            .map(|bundle| bundle.graph.producer_name)
     };
     let default = BundleOptions::default();
-    assert_eq!(producer(&default, &["onnx/model.onnx", "model.onnx"]).unwrap(), "model.onnx");
-    assert_eq!(producer(&default, &["onnx/model.onnx", "onnx/other.onnx"]).unwrap(), "onnx/model.onnx");
-    let other = BundleOptions { onnx_file: Some("onnx/other.onnx".into()) };
-    assert_eq!(producer(&other, &["model.onnx", "onnx/other.onnx"]).unwrap(), "onnx/other.onnx");
-    assert_error(producer(&other, &["model.onnx"]), "MissingFile", &["onnx/other.onnx", "Its ONNX files: model.onnx"]);
-    assert_error(producer(&default, &["fast.onnx"]), "MissingFile", &["fast.onnx", "onnx_file"]);
+    assert_eq!(
+        producer(&default, &["onnx/model.onnx", "model.onnx"]).unwrap(),
+        "model.onnx"
+    );
+    assert_eq!(
+        producer(&default, &["onnx/model.onnx", "onnx/other.onnx"]).unwrap(),
+        "onnx/model.onnx"
+    );
+    let other = BundleOptions {
+        onnx_file: Some("onnx/other.onnx".into()),
+    };
+    assert_eq!(
+        producer(&other, &["model.onnx", "onnx/other.onnx"]).unwrap(),
+        "onnx/other.onnx"
+    );
+    assert_error(
+        producer(&other, &["model.onnx"]),
+        "MissingFile",
+        &["onnx/other.onnx", "Its ONNX files: model.onnx"],
+    );
+    assert_error(
+        producer(&default, &["fast.onnx"]),
+        "MissingFile",
+        &["fast.onnx", "onnx_file"],
+    );
 }
 
 #[test]
 fn a_folder_without_a_model_says_what_it_has() {
     let folder = tempfile::tempdir().unwrap();
-    assert_error(from_folder(folder.path()), "MissingFile", &["model.safetensors", "no files at all"]);
-    write(folder.path(), &[("README.md", &Bytes::from_static(b"# hello"))]);
+    assert_error(
+        from_folder(folder.path()),
+        "MissingFile",
+        &["model.safetensors", "no files at all"],
+    );
+    write(
+        folder.path(),
+        &[("README.md", &Bytes::from_static(b"# hello"))],
+    );
     assert_error(from_folder(folder.path()), "MissingFile", &["README.md"]);
-    write(folder.path(), &[("pytorch_model.bin", &Bytes::from_static(b"PK\x03\x04"))]);
-    assert_error(from_folder(folder.path()), "MissingFile", &["pytorch_model.bin", "safetensors"]);
+    write(
+        folder.path(),
+        &[("pytorch_model.bin", &Bytes::from_static(b"PK\x03\x04"))],
+    );
+    assert_error(
+        from_folder(folder.path()),
+        "MissingFile",
+        &["pytorch_model.bin", "safetensors"],
+    );
     assert_error(from_folder(&folder.path().join("gone")), "Io", &["gone"]);
-    assert_error(from_folder(&folder.path().join("README.md")), "MissingFile", &["It is a file"]);
+    assert_error(
+        from_folder(&folder.path().join("README.md")),
+        "MissingFile",
+        &["It is a file"],
+    );
 }
 
 #[test]
@@ -200,12 +278,20 @@ fn shards_are_found_by_their_index() {
     let index = |second: &str, extra: &str| -> Bytes {
         let mut map: BTreeMap<String, &str> = shapes()
             .into_iter()
-            .map(|(name, _)| if first(&name) { (name, "1.safetensors") } else { (name, second) })
+            .map(|(name, _)| {
+                if first(&name) {
+                    (name, "1.safetensors")
+                } else {
+                    (name, second)
+                }
+            })
             .collect();
         if !extra.is_empty() {
             map.insert(extra.to_owned(), "1.safetensors");
         }
-        serde_json::json!({"metadata": {"total_size": 1}, "weight_map": map}).to_string().into()
+        serde_json::json!({"metadata": {"total_size": 1}, "weight_map": map})
+            .to_string()
+            .into()
     };
     let load = |index: Bytes, with_second: bool| {
         let mut files = BTreeMap::from([
@@ -219,16 +305,32 @@ fn shards_are_found_by_their_index() {
         ModelBundle::from_bytes("test", files, &BundleOptions::default())
     };
     let sharded = load(index("2.safetensors", ""), true).unwrap();
-    let whole = load_all([("config.json", config("bert")), ("model.safetensors", checkpoint(|_| true))]).unwrap();
+    let whole = load_all([
+        ("config.json", config("bert")),
+        ("model.safetensors", checkpoint(|_| true)),
+    ])
+    .unwrap();
     assert_eq!(sharded.identity, whole.identity);
     assert_eq!(weights(&sharded), weights(&whole));
 
-    assert_error(load(index("2.safetensors", ""), false), "MissingFile", &["2.safetensors", "encoder.layer.0"]);
-    assert_error(load(index("2.safetensors", "ghost"), true), "InvalidModel", &["ghost", "1.safetensors"]);
+    assert_error(
+        load(index("2.safetensors", ""), false),
+        "MissingFile",
+        &["2.safetensors", "encoder.layer.0"],
+    );
+    assert_error(
+        load(index("2.safetensors", "ghost"), true),
+        "InvalidModel",
+        &["ghost", "1.safetensors"],
+    );
     for outside in ["/etc/passwd", "../2.safetensors"] {
         assert_error(load(index(outside, ""), true), "OutsideBundle", &[outside]);
     }
-    assert_error(load(Bytes::from_static(b"{}"), true), "InvalidModel", &["index.json", "weight_map"]);
+    assert_error(
+        load(Bytes::from_static(b"{}"), true),
+        "InvalidModel",
+        &["index.json", "weight_map"],
+    );
 }
 
 #[test]
@@ -237,11 +339,38 @@ fn an_entry_of_the_hub_cache_is_its_main_snapshot() {
     let entry = cache.path().join("models--tests--linear");
     let onnx = encode(&linear());
     write(&entry, &[("snapshots/aaaa/model.onnx", &onnx)]);
-    assert!(from_folder(&entry).unwrap().origin.ends_with("aaaa"), "the only one");
+    assert!(
+        from_folder(&entry).unwrap().origin.ends_with("aaaa"),
+        "the only one"
+    );
     write(&entry, &[("snapshots/bbbb/model.onnx", &onnx)]);
-    assert_error(from_folder(&entry), "MissingFile", &["snapshots/", "aaaa, bbbb"]);
+    assert_error(
+        from_folder(&entry),
+        "MissingFile",
+        &["snapshots/", "aaaa, bbbb"],
+    );
     write(&entry, &[("refs/main", &Bytes::from_static(b"bbbb\n"))]);
     assert!(from_folder(&entry).unwrap().origin.ends_with("bbbb"));
-    write(&entry, &[("refs/main", &Bytes::from_static(b"../../other"))]);
+    write(
+        &entry,
+        &[("refs/main", &Bytes::from_static(b"../../other"))],
+    );
     assert_error(from_folder(&entry), "MissingFile", &["snapshots/"]);
+}
+
+#[test]
+fn a_named_graph_may_lie_deeper_than_the_list_reaches() {
+    let folder = tempfile::tempdir().unwrap();
+    write(folder.path(), &[("a/b/c.onnx", &encode(&linear()))]);
+    let load = |name: &str| {
+        let options = BundleOptions {
+            onnx_file: Some(name.into()),
+        };
+        ModelBundle::from_folder(folder.path().join("a"), &options)
+    };
+    assert!(load("b/c.onnx").is_ok());
+    write(folder.path(), &[("outside.onnx", &encode(&linear()))]);
+    assert_error(load("../outside.onnx"), "MissingFile", &["outside.onnx"]);
+    write(folder.path(), &[("a/x/y/c.onnx", &encode(&linear()))]);
+    assert!(load("x/y/c.onnx").is_ok());
 }

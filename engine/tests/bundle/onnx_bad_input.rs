@@ -15,7 +15,11 @@ fn a_file_cut_short_anywhere_is_refused() {
     let whole = encode(&linear());
     assert!(load(whole.clone()).is_ok());
     for length in 0..whole.len() {
-        assert_error(load(whole.slice(..length)), "InvalidModel", &["test/model.onnx"]);
+        assert_error(
+            load(whole.slice(..length)),
+            "InvalidModel",
+            &["test/model.onnx"],
+        );
     }
 }
 
@@ -54,7 +58,10 @@ fn models_without_their_parts_are_refused() {
     refused(|model| model.ir_version = 0, &["IR version 0"]);
     refused(|model| model.ir_version = -4, &["IR version -4"]);
     refused(|model| model.graph = None, &["no graph"]);
-    refused(|model| model.opset_import.clear(), &["operator set \"\"", "MatMul"]);
+    refused(
+        |model| model.opset_import.clear(),
+        &["operator set \"\"", "MatMul"],
+    );
     refused(|model| model.opset_import[0].version = 0, &["version 0"]);
     refused(
         |model| {
@@ -67,18 +74,39 @@ fn models_without_their_parts_are_refused() {
     );
     refused(|model| graph(model).node.clear(), &["no node"]);
     refused(|model| graph(model).output.clear(), &["no output"]);
-    refused(|model| graph(model).node[0].op_type.clear(), &["no operator"]);
-    refused(|model| graph(model).node[1].domain = "com.example".into(), &["com.example", "Add"]);
+    refused(
+        |model| graph(model).node[0].op_type.clear(),
+        &["no operator"],
+    );
+    refused(
+        |model| graph(model).node[1].domain = "com.example".into(),
+        &["com.example", "Add"],
+    );
 }
 
 #[test]
 fn graphs_whose_values_do_not_hang_together_are_refused() {
     refused(|model| graph(model).input.clear(), &["reads \"x\""]);
-    refused(|model| graph(model).node.reverse(), &["nothing before it computes"]);
-    refused(|model| graph(model).node[1].input[0] = "nowhere".into(), &["\"nowhere\"", "Add"]);
-    refused(|model| graph(model).output[0].name = "z".into(), &["\"z\"", "output"]);
-    refused(|model| graph(model).node[1].output[0] = "x".into(), &["two values named \"x\""]);
-    refused(|model| graph(model).node[1].output[0] = "weight".into(), &["two values named \"weight\""]);
+    refused(
+        |model| graph(model).node.reverse(),
+        &["nothing before it computes"],
+    );
+    refused(
+        |model| graph(model).node[1].input[0] = "nowhere".into(),
+        &["\"nowhere\"", "Add"],
+    );
+    refused(
+        |model| graph(model).output[0].name = "z".into(),
+        &["\"z\"", "output"],
+    );
+    refused(
+        |model| graph(model).node[1].output[0] = "x".into(),
+        &["two values named \"x\""],
+    );
+    refused(
+        |model| graph(model).node[1].output[0] = "weight".into(),
+        &["two values named \"weight\""],
+    );
     refused(
         |model| {
             let input = graph(model).input[0].clone();
@@ -100,21 +128,54 @@ fn graphs_whose_values_do_not_hang_together_are_refused() {
         },
         &["two initializers named \"weight\""],
     );
-    refused(|model| graph(model).initializer[0].name.clear(), &["initializer", "no name"]);
-    refused(|model| graph(model).input[0].name.clear(), &["input", "no name"]);
+    refused(
+        |model| graph(model).initializer[0].name.clear(),
+        &["initializer", "no name"],
+    );
+    refused(
+        |model| graph(model).input[0].name.clear(),
+        &["input", "no name"],
+    );
 }
 
 #[test]
 fn tensors_that_contradict_themselves_are_refused() {
-    refused(|model| graph(model).initializer[0].dims[0] = 17, &["weight", "2176", "2048"]);
-    refused(|model| graph(model).initializer[0].dims[0] = -1, &["weight", "[-1, 32]"]);
-    refused(|model| graph(model).initializer[0].dims = vec![1 << 40, 1 << 40], &["weight", "no memory"]);
-    refused(|model| graph(model).initializer[0].dims = vec![i64::MAX], &["weight", "no memory"]);
-    refused(|model| graph(model).initializer[0].dims = vec![1 << 40], &["weight", "takes 4398046511104"]);
-    refused(|model| graph(model).initializer[0].data_type = 0, &["weight", "element type"]);
-    refused(|model| graph(model).initializer[0].data_type = 99, &["weight", "99"]);
-    refused(|model| graph(model).initializer[0].data_location = 7, &["weight", "location 7"]);
-    refused(|model| graph(model).initializer[0].float_data = vec![1.0], &["weight", "more than once"]);
+    refused(
+        |model| graph(model).initializer[0].dims[0] = 17,
+        &["weight", "2176", "2048"],
+    );
+    refused(
+        |model| graph(model).initializer[0].dims[0] = -1,
+        &["weight", "[-1, 32]"],
+    );
+    refused(
+        |model| graph(model).initializer[0].dims = vec![1 << 40, 1 << 40],
+        &["weight", "no memory"],
+    );
+    refused(
+        |model| graph(model).initializer[0].dims = vec![i64::MAX],
+        &["weight", "no memory"],
+    );
+    refused(
+        |model| graph(model).initializer[0].dims = vec![1 << 40],
+        &["weight", "takes 4398046511104"],
+    );
+    refused(
+        |model| graph(model).initializer[0].data_type = 0,
+        &["weight", "element type"],
+    );
+    refused(
+        |model| graph(model).initializer[0].data_type = 99,
+        &["weight", "99"],
+    );
+    refused(
+        |model| graph(model).initializer[0].data_location = 7,
+        &["weight", "location 7"],
+    );
+    refused(
+        |model| graph(model).initializer[0].float_data = vec![1.0],
+        &["weight", "more than once"],
+    );
     refused(
         |model| {
             let bias = &mut graph(model).initializer[1];
@@ -147,7 +208,11 @@ fn tensors_inside_attributes_are_measured_too() {
         constant.attribute.push(attribute);
         let mut all = linear();
         graph(&mut all).node.insert(0, constant);
-        assert_error(load(encode(&all)), "InvalidModel", &["takes 12 bytes, not 8"]);
+        assert_error(
+            load(encode(&all)),
+            "InvalidModel",
+            &["takes 12 bytes, not 8"],
+        );
     };
     let mut tensor = floats("", &[2]);
     tensor.dims = vec![3];

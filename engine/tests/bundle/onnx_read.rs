@@ -10,14 +10,16 @@ use isovec_engine::onnx::proto::{
 use isovec_engine::onnx::read_model;
 use isovec_engine::tensor::DType;
 
-use crate::support::{
-    FEATURES, batch, encode, floats, graph, linear, load, model, node, weights,
-};
+use crate::support::{FEATURES, batch, encode, floats, graph, linear, load, model, node, weights};
 
 /// Names of the initializers that stayed in the graph.
 fn inline(bundle: &ModelBundle) -> Vec<&str> {
     let graph = bundle.graph.graph.as_ref().unwrap();
-    graph.initializer.iter().map(|tensor| tensor.name.as_str()).collect()
+    graph
+        .initializer
+        .iter()
+        .map(|tensor| tensor.name.as_str())
+        .collect()
 }
 
 #[test]
@@ -26,7 +28,10 @@ fn large_initializers_leave_the_graph_and_small_ones_stay() {
     assert_eq!(inline(&bundle), ["bias"]);
     let weights = weights(&bundle);
     let (dtype, shape, bytes) = &weights["weight"];
-    assert_eq!((*dtype, &shape[..]), (DType::F32, &[FEATURES.0, FEATURES.1][..]));
+    assert_eq!(
+        (*dtype, &shape[..]),
+        (DType::F32, &[FEATURES.0, FEATURES.1][..])
+    );
     assert_eq!(*bytes, floats("weight", &[16, 32]).raw_data);
     assert_eq!(weights.len(), 1);
 }
@@ -58,7 +63,11 @@ fn typed_lists_become_little_endian_bytes() {
         });
         let bundle = load(encode(&all)).unwrap();
         let graph = bundle.graph.graph.as_ref().unwrap();
-        let listed = graph.initializer.iter().find(|tensor| tensor.name == "listed").unwrap();
+        let listed = graph
+            .initializer
+            .iter()
+            .find(|tensor| tensor.name == "listed")
+            .unwrap();
         assert_eq!(listed.raw_data, expected, "{data_type:?}");
         assert!(listed.int32_data.is_empty() && listed.float_data.is_empty());
     }
@@ -67,7 +76,11 @@ fn typed_lists_become_little_endian_bytes() {
         int32_data: values.to_vec(),
         ..TensorProto::default()
     };
-    lists(DataType::Int32, ints(&[2], &[-1, 2]), &[255, 255, 255, 255, 2, 0, 0, 0]);
+    lists(
+        DataType::Int32,
+        ints(&[2], &[-1, 2]),
+        &[255, 255, 255, 255, 2, 0, 0, 0],
+    );
     lists(DataType::Int16, ints(&[2], &[-2, 2]), &[254, 255, 2, 0]);
     lists(DataType::Uint16, ints(&[1], &[65535]), &[255, 255]);
     lists(DataType::Int8, ints(&[2], &[-1, 127]), &[255, 127]);
@@ -78,16 +91,35 @@ fn typed_lists_become_little_endian_bytes() {
     lists(DataType::Bfloat16, ints(&[1], &[0x3f80]), &[0x80, 0x3f]);
     // Three elements of 4 bits take two bytes.
     lists(DataType::Int4, ints(&[3], &[0x21, 0x03]), &[0x21, 0x03]);
-    let floats = TensorProto { dims: vec![], float_data: vec![1.0], ..TensorProto::default() };
+    let floats = TensorProto {
+        dims: vec![],
+        float_data: vec![1.0],
+        ..TensorProto::default()
+    };
     lists(DataType::Float, floats, &1f32.to_le_bytes());
-    let longs = TensorProto { dims: vec![1], int64_data: vec![-5], ..TensorProto::default() };
+    let longs = TensorProto {
+        dims: vec![1],
+        int64_data: vec![-5],
+        ..TensorProto::default()
+    };
     lists(DataType::Int64, longs, &(-5i64).to_le_bytes());
-    let doubles = TensorProto { dims: vec![1], double_data: vec![0.5], ..TensorProto::default() };
+    let doubles = TensorProto {
+        dims: vec![1],
+        double_data: vec![0.5],
+        ..TensorProto::default()
+    };
     lists(DataType::Double, doubles, &0.5f64.to_le_bytes());
-    let unsigned = TensorProto { dims: vec![1], uint64_data: vec![7], ..TensorProto::default() };
+    let unsigned = TensorProto {
+        dims: vec![1],
+        uint64_data: vec![7],
+        ..TensorProto::default()
+    };
     lists(DataType::Uint32, unsigned.clone(), &7u32.to_le_bytes());
     lists(DataType::Uint64, unsigned, &7u64.to_le_bytes());
-    let empty = TensorProto { dims: vec![0, 3], ..TensorProto::default() };
+    let empty = TensorProto {
+        dims: vec![0, 3],
+        ..TensorProto::default()
+    };
     lists(DataType::Float, empty, &[]);
 }
 
@@ -98,7 +130,10 @@ fn a_large_list_becomes_a_weight() {
     weight.float_data = bytemuck::pod_collect_to_vec(&weight.raw_data);
     weight.raw_data = Bytes::new();
     let bundle = load(encode(&listed)).unwrap();
-    assert_eq!(weights(&bundle)["weight"].2, floats("weight", &[16, 32]).raw_data);
+    assert_eq!(
+        weights(&bundle)["weight"].2,
+        floats("weight", &[16, 32]).raw_data
+    );
     assert_eq!(bundle.identity, load(encode(&linear())).unwrap().identity);
 }
 
@@ -124,7 +159,10 @@ fn large_constant_nodes_become_weights() {
     constant.attribute.push(AttributeProto {
         name: "value".into(),
         r#type: AttributeType::Tensor as i32,
-        t: Some(TensorProto { name: "unrelated".into(), ..weight }),
+        t: Some(TensorProto {
+            name: "unrelated".into(),
+            ..weight
+        }),
         ..AttributeProto::default()
     });
     let mut small = node("Constant", &[], "ignored");
@@ -141,10 +179,18 @@ fn an_initializer_that_is_listed_as_an_input_is_not_asked_for() {
     let mut old = linear();
     old.ir_version = 3;
     let dims = [Dim::Fixed(16), Dim::Fixed(32)];
-    graph(&mut old).input.push(value_info("weight", DType::F32, &dims));
+    graph(&mut old)
+        .input
+        .push(value_info("weight", DType::F32, &dims));
     let bundle = load(encode(&old)).unwrap();
     let inputs = describe(&bundle).inputs;
-    assert_eq!(inputs.iter().map(|input| input.name.as_str()).collect::<Vec<_>>(), ["x"]);
+    assert_eq!(
+        inputs
+            .iter()
+            .map(|input| input.name.as_str())
+            .collect::<Vec<_>>(),
+        ["x"]
+    );
     assert!(weights(&bundle).contains_key("weight"));
 }
 
@@ -167,7 +213,10 @@ fn subgraphs_keep_their_tensors_and_see_outer_values() {
         });
     }
     let bundle = load(encode(&model(GraphProto {
-        input: vec![value_info("x", DType::F32, &[batch()]), value_info("which", DType::U8, &[])],
+        input: vec![
+            value_info("x", DType::F32, &[batch()]),
+            value_info("which", DType::U8, &[]),
+        ],
         node: vec![conditional],
         output: vec![value_info("y", DType::F32, &[batch()])],
         ..GraphProto::default()
@@ -194,7 +243,11 @@ fn identity_is_that_of_the_tensors_and_not_of_the_file() {
 #[test]
 fn a_description_says_what_the_model_takes_gives_and_is_made_of() {
     let mut all = linear();
-    graph(&mut all).input.push(value_info("flag", DType::I64, &[Dim::Symbolic(String::new())]));
+    graph(&mut all).input.push(value_info(
+        "flag",
+        DType::I64,
+        &[Dim::Symbolic(String::new())],
+    ));
     graph(&mut all).initializer.push(TensorProto {
         name: "axes".into(),
         data_type: DataType::Int64 as i32,
@@ -207,8 +260,18 @@ fn a_description_says_what_the_model_takes_gives_and_is_made_of() {
     assert_eq!(description.inputs[0].dtype, Some(DType::F32));
     assert_eq!(description.inputs[1].dims_text(), "[flag.0]");
     assert_eq!(description.outputs[0].dims_text(), "[batch, 32]");
-    assert_eq!((description.opset, description.producer.as_str()), (17, "tests 1"));
+    assert_eq!(
+        (description.opset, description.producer.as_str()),
+        (17, "tests 1")
+    );
     assert_eq!(description.weights_bytes, 16 * 32 * 4 + 32 * 4 + 8);
     assert_eq!(description.parameters, 16 * 32 + 32);
-    assert_eq!(description.operators.iter().map(|(name, count)| (name.as_str(), *count)).collect::<Vec<_>>(), [("Add", 1), ("MatMul", 1)]);
+    assert_eq!(
+        description
+            .operators
+            .iter()
+            .map(|(name, count)| (name.as_str(), *count))
+            .collect::<Vec<_>>(),
+        [("Add", 1), ("MatMul", 1)]
+    );
 }

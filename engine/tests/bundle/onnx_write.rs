@@ -36,10 +36,17 @@ fn a_written_model_is_whole_and_reads_back_as_it_was() {
     let file = written(&bundle);
     let plain = ModelProto::decode(file.clone()).unwrap();
     let initializers = plain.graph.unwrap().initializer;
-    let names: Vec<&str> = initializers.iter().map(|tensor| tensor.name.as_str()).collect();
+    let names: Vec<&str> = initializers
+        .iter()
+        .map(|tensor| tensor.name.as_str())
+        .collect();
     assert_eq!(names, ["bias", "weight"]);
     assert_eq!(initializers[1].raw_data.len(), 2048);
-    let keys: Vec<&str> = plain.metadata_props.iter().map(|entry| entry.key.as_str()).collect();
+    let keys: Vec<&str> = plain
+        .metadata_props
+        .iter()
+        .map(|entry| entry.key.as_str())
+        .collect();
     assert_eq!(keys, ["kept", IDENTITY_KEY, TENSORS_KEY]);
 
     let back = load(file.clone()).unwrap();
@@ -64,7 +71,10 @@ fn a_written_model_that_was_cut_short_anywhere_is_refused() {
 fn a_weight_that_changed_after_writing_is_refused() {
     let whole = written(&bundle()).to_vec();
     let weight = weights(&bundle())["weight"].2.clone();
-    let start = whole.windows(weight.len()).position(|window| window == weight).unwrap();
+    let start = whole
+        .windows(weight.len())
+        .position(|window| window == weight)
+        .unwrap();
     for at in [start, start + 1000, start + weight.len() - 1] {
         let mut damaged = whole.clone();
         damaged[at] ^= 0x40;
@@ -86,21 +96,38 @@ fn export_replaces_the_file_only_when_it_is_complete() {
     let mut broken = bundle();
     let infos = broken.weights.weights().to_vec();
     for fault in [Fault::Short, Fault::Fails] {
-        broken.weights = Arc::new(Broken { infos: infos.clone(), fault });
-        assert_error(pollster::block_on(export(&broken, &path)), "Weight", &["weight"]);
+        broken.weights = Arc::new(Broken {
+            infos: infos.clone(),
+            fault,
+        });
+        assert_error(
+            pollster::block_on(export(&broken, &path)),
+            "Weight",
+            &["weight"],
+        );
     }
-    assert_eq!(fs::read(&path).unwrap(), written(&bundle()), "the old file is still there");
+    assert_eq!(
+        fs::read(&path).unwrap(),
+        written(&bundle()),
+        "the old file is still there"
+    );
     assert_eq!(names(folder.path()), ["model.onnx"], "and nothing else");
 
     let nowhere = folder.path().join("gone").join("model.onnx");
-    assert_error(pollster::block_on(export(&bundle(), &nowhere)), "Io", &["gone"]);
+    assert_error(
+        pollster::block_on(export(&bundle(), &nowhere)),
+        "Io",
+        &["gone"],
+    );
     let back = ModelBundle::from_folder(folder.path(), &BundleOptions::default()).unwrap();
     assert_eq!(weights(&back), weights(&bundle()));
 }
 
 fn names(folder: &Path) -> Vec<String> {
     let entries = fs::read_dir(folder).unwrap();
-    entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+    entries
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .collect()
 }
 
 #[derive(Debug, Clone, Copy)]

@@ -21,11 +21,13 @@ fn read(file: Bytes) -> Result<TensorSet, EngineError> {
 
 /// A file as the reference implementation writes it.
 fn reference(tensors: &[(&str, Dtype, &[usize], &[u8])]) -> Bytes {
-    let views = tensors
-        .iter()
-        .map(|&(name, dtype, shape, data)| (name, TensorView::new(dtype, shape.to_vec(), data).unwrap()));
+    let views = tensors.iter().map(|&(name, dtype, shape, data)| {
+        (name, TensorView::new(dtype, shape.to_vec(), data).unwrap())
+    });
     let metadata = [("format".to_owned(), "pt".to_owned())];
-    safetensors::serialize(views, Some(metadata.into())).unwrap().into()
+    safetensors::serialize(views, Some(metadata.into()))
+        .unwrap()
+        .into()
 }
 
 #[test]
@@ -43,18 +45,29 @@ fn every_element_type_of_the_reference_writer_is_read() {
         (Dtype::U8, SourceDType::U8),
         (Dtype::BOOL, SourceDType::Bool),
     ];
-    let names: Vec<String> = types.iter().map(|(dtype, _)| format!("t.{dtype:?}")).collect();
-    let shapes: Vec<[usize; 2]> = types.iter().map(|(_, dtype)| [2, 24 / dtype.size()]).collect();
+    let names: Vec<String> = types
+        .iter()
+        .map(|(dtype, _)| format!("t.{dtype:?}"))
+        .collect();
+    let shapes: Vec<[usize; 2]> = types
+        .iter()
+        .map(|(_, dtype)| [2, 24 / dtype.size()])
+        .collect();
     let tensors: Vec<_> = types
         .iter()
         .zip(names.iter().zip(&shapes))
-        .map(|((dtype, _), (name, shape))| (name.as_str(), *dtype, shape.as_slice(), data.as_slice()))
+        .map(|((dtype, _), (name, shape))| {
+            (name.as_str(), *dtype, shape.as_slice(), data.as_slice())
+        })
         .collect();
     let set = read(reference(&tensors)).unwrap();
     assert_eq!(set.names().count(), types.len());
     for ((_, dtype), (name, shape)) in types.iter().zip(names.iter().zip(&shapes)) {
         let tensor = set.get(name).unwrap();
-        assert_eq!((tensor.dtype, &tensor.shape[..], &tensor.data[..]), (*dtype, &shape[..], &data[..]));
+        assert_eq!(
+            (tensor.dtype, &tensor.shape[..], &tensor.data[..]),
+            (*dtype, &shape[..], &data[..])
+        );
     }
 }
 
@@ -117,20 +130,85 @@ fn headers_that_break_the_format_are_refused_by_name() {
     };
     let huge = u64::MAX;
     let cases: [(String, usize, &str, &[&str]); 14] = [
-        (f32("a", "[2]", 0, 8) + "," + &f32("b", "[2]", 4, 12), 12, "InvalidModel", &["tensor b", "overlaps a"]),
-        (f32("a", "[2]", 0, 8) + "," + &f32("b", "[2]", 0, 8), 8, "InvalidModel", &["tensor b", "overlaps a"]),
-        (f32("a", "[1]", 0, 4) + "," + &f32("b", "[1]", 8, 12), 12, "InvalidModel", &["no tensor holds bytes 4 to 8"]),
-        (f32("a", "[1]", 4, 8), 8, "InvalidModel", &["no tensor holds bytes 0 to 4"]),
-        (f32("a", "[2]", 0, 8), 4, "InvalidModel", &["tensor a", "bytes 0 to 8 of 4"]),
-        (f32("a", "[2]", 8, 0), 8, "InvalidModel", &["tensor a", "bytes 8 to 0"]),
-        (f32("a", "[2]", huge - 7, huge), 8, "InvalidModel", &["tensor a"]),
-        (f32("a", "[1]", 0, 4), 8, "InvalidModel", &["4 bytes follow"]),
-        (f32("a", "[3]", 0, 8), 8, "InvalidModel", &["tensor a", "takes 12 bytes, but has 8"]),
-        (f32("a", "[4294967296, 4294967296]", 0, 8), 8, "InvalidModel", &["tensor a", "more than 2^64"]),
+        (
+            f32("a", "[2]", 0, 8) + "," + &f32("b", "[2]", 4, 12),
+            12,
+            "InvalidModel",
+            &["tensor b", "overlaps a"],
+        ),
+        (
+            f32("a", "[2]", 0, 8) + "," + &f32("b", "[2]", 0, 8),
+            8,
+            "InvalidModel",
+            &["tensor b", "overlaps a"],
+        ),
+        (
+            f32("a", "[1]", 0, 4) + "," + &f32("b", "[1]", 8, 12),
+            12,
+            "InvalidModel",
+            &["no tensor holds bytes 4 to 8"],
+        ),
+        (
+            f32("a", "[1]", 4, 8),
+            8,
+            "InvalidModel",
+            &["no tensor holds bytes 0 to 4"],
+        ),
+        (
+            f32("a", "[2]", 0, 8),
+            4,
+            "InvalidModel",
+            &["tensor a", "bytes 0 to 8 of 4"],
+        ),
+        (
+            f32("a", "[2]", 8, 0),
+            8,
+            "InvalidModel",
+            &["tensor a", "bytes 8 to 0"],
+        ),
+        (
+            f32("a", "[2]", huge - 7, huge),
+            8,
+            "InvalidModel",
+            &["tensor a"],
+        ),
+        (
+            f32("a", "[1]", 0, 4),
+            8,
+            "InvalidModel",
+            &["4 bytes follow"],
+        ),
+        (
+            f32("a", "[3]", 0, 8),
+            8,
+            "InvalidModel",
+            &["tensor a", "takes 12 bytes, but has 8"],
+        ),
+        (
+            f32("a", "[4294967296, 4294967296]", 0, 8),
+            8,
+            "InvalidModel",
+            &["tensor a", "more than 2^64"],
+        ),
         (f32("a", "[-1]", 0, 8), 8, "InvalidModel", &["tensor a"]),
-        (f32("a", "[1]", 0, 4) + "," + &f32("a", "[1]", 4, 8), 8, "InvalidModel", &["a twice"]),
-        (r#""a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}"#.into(), 1, "UnsupportedModel", &["tensor a", "F8_E4M3", "F16"]),
-        (r#""a":{"dtype":"F32","shape":[1]}"#.into(), 4, "InvalidModel", &["tensor a", "data_offsets"]),
+        (
+            f32("a", "[1]", 0, 4) + "," + &f32("a", "[1]", 4, 8),
+            8,
+            "InvalidModel",
+            &["tensor a twice"],
+        ),
+        (
+            r#""a":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[0,1]}"#.into(),
+            1,
+            "UnsupportedModel",
+            &["tensor a", "F8_E4M3", "F16"],
+        ),
+        (
+            r#""a":{"dtype":"F32","shape":[1]}"#.into(),
+            4,
+            "InvalidModel",
+            &["tensor a", "data_offsets"],
+        ),
     ];
     for (entries, data, kind, parts) in cases {
         let parts: Vec<&str> = parts.iter().copied().chain(["model.safetensors"]).collect();
@@ -145,7 +223,14 @@ fn header_lengths_that_cannot_be_are_refused_before_memory_is_taken() {
         bytes.extend(b"{}      ");
         assert_error(read(bytes.into()), "InvalidModel", &[&length.to_string()]);
     }
-    for header in ["[]", "{", "{}}", "null", "\u{1}", r#"{"__metadata__":3,"a":1}"#] {
+    for header in [
+        "[]",
+        "{",
+        "{}}",
+        "null",
+        "\u{1}",
+        r#"{"__metadata__":3,"a":1}"#,
+    ] {
         assert_error(read(file(header, 0)), "InvalidModel", &["header"]);
     }
 }
@@ -158,7 +243,11 @@ fn a_file_cut_short_anywhere_is_refused() {
     ]);
     assert!(read(whole.clone()).is_ok());
     for length in 0..whole.len() {
-        assert_error(read(whole.slice(..length)), "InvalidModel", &["model.safetensors"]);
+        assert_error(
+            read(whole.slice(..length)),
+            "InvalidModel",
+            &["model.safetensors"],
+        );
     }
 }
 
@@ -167,7 +256,10 @@ fn other_formats_are_named() {
     for (bytes, part) in [
         (&b""[..], "empty"),
         (b"<!DOCTYPE html><html>", "web page"),
-        (b"version https://git-lfs.github.com/spec/v1\noid sha256:0", "Git LFS"),
+        (
+            b"version https://git-lfs.github.com/spec/v1\noid sha256:0",
+            "Git LFS",
+        ),
         (b"PK\x03\x04 archive/data.pkl", "PyTorch"),
         (b"{\"error\":\"Repository not found\"}", "JSON"),
     ] {

@@ -1,5 +1,6 @@
 //! Every family at f64 as plain loops over one unpadded text, written from the papers. It shares
 //! nothing with the conversion: no mask (a text stands alone), no tables of angles or buckets.
+//! Functions are libm's and not the platform's, so that the numbers are the same everywhere.
 //!
 //! BERT <https://arxiv.org/abs/1810.04805>, RoBERTa <https://arxiv.org/abs/1907.11692>, MPNet
 //! <https://arxiv.org/abs/2004.09297> with the buckets of <https://arxiv.org/abs/1910.10683>,
@@ -91,12 +92,12 @@ fn layer_norm(model: &Checkpoint, name: &str, epsilon: f64, x: &[f64]) -> Vec<f6
 }
 
 fn activate(name: &str, x: f64) -> f64 {
-    let sigmoid = |x: f64| 1.0 / (1.0 + (-x).exp());
+    let sigmoid = |x: f64| 1.0 / (1.0 + libm::exp(-x));
     match name {
         "gelu" => x * (1.0 + libm::erf(x / 2f64.sqrt())) / 2.0,
         "gelu_new" | "gelu_pytorch_tanh" => {
-            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x.powi(3));
-            x * (1.0 + inner.tanh()) / 2.0
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (x + 0.044715 * x * x * x);
+            x * (1.0 + libm::tanh(inner)) / 2.0
         }
         "quick_gelu" => x * sigmoid(1.702 * x),
         "relu" => x.max(0.0),
@@ -126,7 +127,7 @@ fn attend(
                 })
                 .collect();
             let highest = scores.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-            let weights: Vec<f64> = scores.iter().map(|s| (s - highest).exp()).collect();
+            let weights: Vec<f64> = scores.iter().map(|s| libm::exp(s - highest)).collect();
             let total: f64 = weights.iter().sum();
             for (to, weight) in weights.iter().enumerate() {
                 for i in part.clone() {
@@ -332,11 +333,12 @@ fn rotate(x: &Rows, heads: usize, theta: f64) -> Rows {
     for (at, row) in out.iter_mut().enumerate() {
         for head in 0..heads {
             for i in 0..half {
-                let angle = at as f64 / theta.powf(2.0 * i as f64 / size as f64);
+                let angle = at as f64 / libm::pow(theta, 2.0 * i as f64 / size as f64);
                 let (a, b) = (head * size + i, head * size + i + half);
                 let (re, im) = (row[a], row[b]);
-                row[a] = re * angle.cos() - im * angle.sin();
-                row[b] = re * angle.sin() + im * angle.cos();
+                let (cosine, sine) = (libm::cos(angle), libm::sin(angle));
+                row[a] = re * cosine - im * sine;
+                row[b] = re * sine + im * cosine;
             }
         }
     }

@@ -60,11 +60,20 @@ fn a_model_arrives_and_the_token_stays_with_the_hub() {
         .expect("all is well");
 
     assert_holds(&snapshot, &repo, &Repo::wanted());
-    assert_eq!(snapshot.folder, site.repo_folder().join("snapshots").join(COMMIT));
+    assert_eq!(
+        snapshot.folder,
+        site.repo_folder().join("snapshots").join(COMMIT)
+    );
     for seen in hub.seen() {
-        assert_eq!(seen.header("authorization"), Some(&*format!("Bearer {TOKEN}")));
+        assert_eq!(
+            seen.header("authorization"),
+            Some(&*format!("Bearer {TOKEN}"))
+        );
         assert_eq!(seen.header("accept-encoding"), Some("identity"));
-        assert!(seen.header("user-agent").is_some_and(|agent| agent.starts_with("isovec/")));
+        assert!(
+            seen.header("user-agent")
+                .is_some_and(|agent| agent.starts_with("isovec/"))
+        );
     }
     let outside = cdn.seen();
     assert_eq!(outside.len(), 1);
@@ -78,15 +87,26 @@ fn a_model_arrives_and_the_token_stays_with_the_hub() {
     let asked: Vec<_> = hub.seen().iter().map(|seen| seen.target.clone()).collect();
     let unique: BTreeSet<_> = asked.iter().collect();
     assert_eq!(unique.len(), asked.len(), "{asked:?}");
-    assert!(!asked.iter().any(|target| target.contains("pytorch") || target.contains("README")));
+    assert!(
+        !asked
+            .iter()
+            .any(|target| target.contains("pytorch") || target.contains("README"))
+    );
 
     let all = reports.all();
     let last = all.last().expect("reports");
-    let total: usize = Repo::wanted().iter().map(|path| repo.files[*path].len()).sum();
+    let total: usize = Repo::wanted()
+        .iter()
+        .map(|path| repo.files[*path].len())
+        .sum();
     assert_eq!(last.bytes, total as u64);
-    assert_eq!((last.total_bytes, last.files_done, last.files), (total as u64, 6, 6));
+    assert_eq!(
+        (last.total_bytes, last.files_done, last.files),
+        (total as u64, 6, 6)
+    );
     assert!(
-        all.iter().any(|p| &*p.file == WEIGHTS && p.file_bytes > 0 && p.file_bytes < p.file_total),
+        all.iter()
+            .any(|p| &*p.file == WEIGHTS && p.file_bytes > 0 && p.file_bytes < p.file_total),
         "reports come while a file arrives"
     );
 }
@@ -106,17 +126,29 @@ fn the_disk_looks_as_pythons_cache_does() {
         let link = snapshot.folder.join(path);
         let target = std::fs::read_link(&link).expect("a link");
         let ups = "../".repeat(2 + path.matches('/').count());
-        assert_eq!(target.to_str(), Some(&*format!("{ups}blobs/{}", repo.etag(path))));
+        assert_eq!(
+            target.to_str(),
+            Some(&*format!("{ups}blobs/{}", repo.etag(path)))
+        );
     }
     let mut blobs: Vec<String> = std::fs::read_dir(folder.join("blobs"))
         .expect("a folder")
-        .map(|entry| entry.expect("an entry").file_name().into_string().expect("unicode"))
+        .map(|entry| {
+            entry
+                .expect("an entry")
+                .file_name()
+                .into_string()
+                .expect("unicode")
+        })
         .collect();
     let mut expected: Vec<String> = Repo::wanted().iter().map(|path| repo.etag(path)).collect();
     blobs.sort();
     expected.sort();
     assert_eq!(blobs, expected, "nothing is left over");
-    let lock = format!("hub/.locks/models--acme--tiny-embedder/{}.lock", repo.etag(WEIGHTS));
+    let lock = format!(
+        "hub/.locks/models--acme--tiny-embedder/{}.lock",
+        repo.etag(WEIGHTS)
+    );
     assert!(site.folder.path().join(lock).is_file());
 }
 
@@ -130,7 +162,13 @@ fn a_second_call_fetches_no_file() {
     let reports = Reports::default();
     let again = site
         .hub()
-        .fetch_blocking(ID, "main", &FileSelection::embedding(), |p| reports.add(p), &Cancel::new())
+        .fetch_blocking(
+            ID,
+            "main",
+            &FileSelection::embedding(),
+            |p| reports.add(p),
+            &Cancel::new(),
+        )
         .expect("cached");
     assert_holds(&again, &repo, &Repo::wanted());
     let seen = hub.seen();
@@ -150,7 +188,13 @@ fn a_commit_that_is_cached_needs_no_request() {
     let reports = Reports::default();
     let again = site
         .hub()
-        .fetch_blocking(ID, COMMIT, &FileSelection::embedding(), |p| reports.add(p), &Cancel::new())
+        .fetch_blocking(
+            ID,
+            COMMIT,
+            &FileSelection::embedding(),
+            |p| reports.add(p),
+            &Cancel::new(),
+        )
         .expect("cached");
     assert_holds(&again, &repo, &Repo::wanted());
     assert_eq!(hub.seen().len(), 0);
@@ -206,7 +250,11 @@ fn two_threads_fetch_a_model_once() {
         }
     });
     for path in Repo::wanted() {
-        let count = hub.seen().iter().filter(|seen| seen.target.ends_with(&format!("/{path}"))).count();
+        let count = hub
+            .seen()
+            .iter()
+            .filter(|seen| seen.target.ends_with(&format!("/{path}")))
+            .count();
         // `1_Pooling/config.json` ends with `/config.json` as well.
         let expected = match path {
             "vocab.txt" => 0,
@@ -234,7 +282,11 @@ fn a_hub_that_names_no_checksums_is_asked_for_headers() {
     let site = Site::new(&hub.url);
     let snapshot = site.fetch("main").expect("all is well");
     assert_holds(&snapshot, &repo, &Repo::wanted());
-    let heads = hub.seen().iter().filter(|seen| seen.method == "HEAD").count();
+    let heads = hub
+        .seen()
+        .iter()
+        .filter(|seen| seen.method == "HEAD")
+        .count();
     assert!(heads >= 6, "{heads}");
     assert!(site.blob(&repo.etag(WEIGHTS)).is_file());
 }
@@ -249,10 +301,20 @@ fn a_model_that_was_renamed_is_found() {
     let site = Site::new(&hub.url);
     let snapshot = site
         .hub()
-        .fetch_blocking("acme/old-name", "main", &FileSelection::embedding(), |_| {}, &Cancel::new())
+        .fetch_blocking(
+            "acme/old-name",
+            "main",
+            &FileSelection::embedding(),
+            |_| {},
+            &Cancel::new(),
+        )
         .expect("redirects on the hub itself are followed");
     assert_holds(&snapshot, &repo, &Repo::wanted());
-    assert!(hub.seen().iter().all(|seen| seen.header("authorization").is_some()));
+    assert!(
+        hub.seen()
+            .iter()
+            .all(|seen| seen.header("authorization").is_some())
+    );
 }
 
 #[test]
@@ -323,8 +385,10 @@ fn tunnel(count: &Arc<AtomicUsize>) -> String {
                 let mut server = TcpStream::connect(target).expect("the hub");
                 count.fetch_add(1, Ordering::SeqCst);
                 let _ = client.write_all(b"HTTP/1.1 200 Connection established\r\n\r\n");
-                let (mut from, mut to) =
-                    (client.try_clone().expect("clone"), server.try_clone().expect("clone"));
+                let (mut from, mut to) = (
+                    client.try_clone().expect("clone"),
+                    server.try_clone().expect("clone"),
+                );
                 thread::spawn(move || std::io::copy(&mut from, &mut to));
                 let _ = std::io::copy(&mut server, &mut client);
                 let _ = client.shutdown(std::net::Shutdown::Both);
@@ -339,8 +403,18 @@ fn the_future_fetches_too_and_stops_when_dropped() {
     let repo = Repo::embedder();
     let hub = repo.start();
     let site = Site::new(&hub.url);
-    let fetch = site.hub().fetch(ID, "main", &FileSelection::embedding(), |_| {}, &Cancel::new());
-    assert_holds(&pollster::block_on(fetch).expect("all is well"), &repo, &Repo::wanted());
+    let fetch = site.hub().fetch(
+        ID,
+        "main",
+        &FileSelection::embedding(),
+        |_| {},
+        &Cancel::new(),
+    );
+    assert_holds(
+        &pollster::block_on(fetch).expect("all is well"),
+        &repo,
+        &Repo::wanted(),
+    );
 
     // A server that never ends its answer: only giving up ends the fetch.
     let (arrived, wait) = std::sync::mpsc::channel();
@@ -355,7 +429,9 @@ fn the_future_fetches_too_and_stops_when_dropped() {
     });
     let site = Site::new(&stuck.url);
     let cancel = Cancel::new();
-    let fetch = site.hub().fetch(ID, "main", &FileSelection::embedding(), |_| {}, &cancel);
+    let fetch = site
+        .hub()
+        .fetch(ID, "main", &FileSelection::embedding(), |_| {}, &cancel);
     let waiter = thread::spawn(move || pollster::block_on(fetch));
     wait.recv().expect("the weights are asked for");
     cancel.cancel();

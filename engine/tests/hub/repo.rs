@@ -12,33 +12,38 @@ use isovec_engine::{EngineError, Result};
 
 use crate::server::{Reply, Seen, Server};
 
-pub const ID: &str = "acme/tiny-embedder";
-pub const COMMIT: &str = "1111111111111111111111111111111111111111";
-pub const TOKEN: &str = "hf_thisIsASecret";
-pub const WEIGHTS: &str = "model.safetensors";
+pub(crate) const ID: &str = "acme/tiny-embedder";
+pub(crate) const COMMIT: &str = "1111111111111111111111111111111111111111";
+pub(crate) const TOKEN: &str = "hf_thisIsASecret";
+pub(crate) const WEIGHTS: &str = "model.safetensors";
 
 #[derive(Debug, Clone)]
-pub struct Repo {
-    pub commit: String,
-    pub files: BTreeMap<String, Vec<u8>>,
+pub(crate) struct Repo {
+    pub(crate) commit: String,
+    pub(crate) files: BTreeMap<String, Vec<u8>>,
 }
 
 impl Repo {
     /// What an embedding model's repository holds, with weights of 300 kB.
-    pub fn embedder() -> Self {
+    pub(crate) fn embedder() -> Self {
         let text = |text: &str| text.as_bytes().to_vec();
         let weights = (0..300_000u32)
             .map(|i| (i.wrapping_mul(2_654_435_761) >> 13) as u8)
             .collect();
         let files = [
             (".gitattributes", text("*.safetensors lfs")),
-            ("1_Pooling/config.json", text(r#"{"pooling_mode_mean_tokens":true}"#)),
+            (
+                "1_Pooling/config.json",
+                text(r#"{"pooling_mode_mean_tokens":true}"#),
+            ),
             ("README.md", text("# Tiny")),
             ("config.json", text(r#"{"architectures":["BertModel"]}"#)),
             (WEIGHTS, weights),
             (
                 "modules.json",
-                text(r#"[{"idx":0,"name":"0","path":"","type":"Transformer"},{"idx":1,"name":"1","path":"1_Pooling","type":"Pooling"}]"#),
+                text(
+                    r#"[{"idx":0,"name":"0","path":"","type":"Transformer"},{"idx":1,"name":"1","path":"1_Pooling","type":"Pooling"}]"#,
+                ),
             ),
             ("onnx/model.onnx", text("an onnx file")),
             ("pytorch_model.bin", text("a pickle")),
@@ -52,7 +57,7 @@ impl Repo {
     }
 
     /// What [`FileSelection::embedding`] takes of it.
-    pub fn wanted() -> [&'static str; 6] {
+    pub(crate) fn wanted() -> [&'static str; 6] {
         [
             "1_Pooling/config.json",
             "config.json",
@@ -63,19 +68,19 @@ impl Repo {
         ]
     }
 
-    pub fn is_lfs(path: &str) -> bool {
+    pub(crate) fn is_lfs(path: &str) -> bool {
         [".safetensors", ".onnx", ".bin"]
             .iter()
             .any(|ending| path.ends_with(ending))
     }
 
     /// The file's checksum, which is also its entity tag.
-    pub fn etag(&self, path: &str) -> String {
+    pub(crate) fn etag(&self, path: &str) -> String {
         checksum(&self.files[path], Self::is_lfs(path))
     }
 
     /// The answer to `/api/models/{id}/revision/{revision}?blobs=true`.
-    pub fn api(&self) -> Reply {
+    pub(crate) fn api(&self) -> Reply {
         let siblings: Vec<String> = self
             .files
             .iter()
@@ -102,13 +107,13 @@ impl Repo {
     }
 
     /// The path of a file that a request wants, if it wants one of this commit.
-    pub fn asked<'a>(&self, seen: &'a Seen) -> Option<&'a str> {
+    pub(crate) fn asked<'a>(&self, seen: &'a Seen) -> Option<&'a str> {
         seen.target
             .strip_prefix(&format!("/{ID}/resolve/{}/", self.commit))
     }
 
     /// Answers as the hub does, large files served from here as well.
-    pub fn serve(&self, seen: &Seen) -> Reply {
+    pub(crate) fn serve(&self, seen: &Seen) -> Reply {
         let api = format!("/api/models/{ID}/revision/");
         if let Some(revision) = seen.target.strip_prefix(&api) {
             let known = ["main?blobs=true", &format!("{}?blobs=true", self.commit)];
@@ -127,13 +132,13 @@ impl Repo {
         }
     }
 
-    pub fn start(&self) -> Server {
+    pub(crate) fn start(&self) -> Server {
         let repo = self.clone();
         Server::start(move |seen| repo.serve(seen))
     }
 
     /// Serves all but what `special` answers.
-    pub fn start_with(
+    pub(crate) fn start_with(
         &self,
         special: impl Fn(&Self, &Seen) -> Option<Reply> + Send + Sync + 'static,
     ) -> Server {
@@ -142,7 +147,7 @@ impl Repo {
     }
 }
 
-pub fn checksum(bytes: &[u8], lfs: bool) -> String {
+pub(crate) fn checksum(bytes: &[u8], lfs: bool) -> String {
     let kind = "0".repeat(if lfs { 64 } else { 40 });
     let mut hasher = Checksum::from_etag(&kind)
         .expect("a checksum")
@@ -152,13 +157,13 @@ pub fn checksum(bytes: &[u8], lfs: bool) -> String {
 }
 
 /// A cache of one test, and a hub that uses it.
-pub struct Site {
-    pub folder: tempfile::TempDir,
-    pub config: HubConfig,
+pub(crate) struct Site {
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) config: HubConfig,
 }
 
 impl Site {
-    pub fn new(endpoint: &str) -> Self {
+    pub(crate) fn new(endpoint: &str) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         // No variable of this process is read.
         let mut config = HubConfig::from_lookup(&|_| None, None);
@@ -170,34 +175,34 @@ impl Site {
         Self { folder, config }
     }
 
-    pub fn hub(&self) -> Hub {
+    pub(crate) fn hub(&self) -> Hub {
         Hub::new(self.config.clone()).expect("a usable configuration")
     }
 
-    pub fn fetch(&self, revision: &str) -> Result<Snapshot> {
+    pub(crate) fn fetch(&self, revision: &str) -> Result<Snapshot> {
         self.fetch_these(revision, &FileSelection::embedding())
     }
 
-    pub fn fetch_these(&self, revision: &str, wanted: &FileSelection) -> Result<Snapshot> {
+    pub(crate) fn fetch_these(&self, revision: &str, wanted: &FileSelection) -> Result<Snapshot> {
         self.hub()
             .fetch_blocking(ID, revision, wanted, |_| {}, &Cancel::new())
     }
 
-    pub fn repo_folder(&self) -> PathBuf {
+    pub(crate) fn repo_folder(&self) -> PathBuf {
         self.folder.path().join("hub/models--acme--tiny-embedder")
     }
 
-    pub fn blob(&self, etag: &str) -> PathBuf {
+    pub(crate) fn blob(&self, etag: &str) -> PathBuf {
         self.repo_folder().join("blobs").join(etag)
     }
 }
 
 /// Collects reports and checks that they never go back.
 #[derive(Default)]
-pub struct Reports(Mutex<Vec<Progress>>);
+pub(crate) struct Reports(Mutex<Vec<Progress>>);
 
 impl Reports {
-    pub fn add(&self, progress: &Progress) {
+    pub(crate) fn add(&self, progress: &Progress) {
         let mut all = self.0.lock().expect("no panic");
         if let Some(last) = all.last() {
             assert!(progress.bytes >= last.bytes, "{progress:?} after {last:?}");
@@ -213,13 +218,13 @@ impl Reports {
         all.push(progress.clone());
     }
 
-    pub fn all(&self) -> Vec<Progress> {
+    pub(crate) fn all(&self) -> Vec<Progress> {
         self.0.lock().expect("no panic").clone()
     }
 }
 
 /// The snapshot holds these files with the repository's bytes.
-pub fn assert_holds(snapshot: &Snapshot, repo: &Repo, paths: &[&str]) {
+pub(crate) fn assert_holds(snapshot: &Snapshot, repo: &Repo, paths: &[&str]) {
     assert_eq!(snapshot.files, paths);
     assert_eq!(snapshot.commit, repo.commit);
     for path in paths {
@@ -229,7 +234,7 @@ pub fn assert_holds(snapshot: &Snapshot, repo: &Repo, paths: &[&str]) {
 }
 
 /// The error is of the hub, and says each of these.
-pub fn assert_says<T: std::fmt::Debug>(result: Result<T>, words: &[&str]) -> EngineError {
+pub(crate) fn assert_says<T: std::fmt::Debug>(result: Result<T>, words: &[&str]) -> EngineError {
     let error = result.expect_err("this must fail");
     let text = error.to_string();
     for word in words {

@@ -16,8 +16,13 @@ fn weights(
 ) -> Server {
     let count = AtomicUsize::new(0);
     repo.start_with(move |repo, seen| {
-        (repo.asked(seen) == Some(WEIGHTS))
-            .then(|| answer(count.fetch_add(1, Ordering::SeqCst), seen, &repo.files[WEIGHTS]))
+        (repo.asked(seen) == Some(WEIGHTS)).then(|| {
+            answer(
+                count.fetch_add(1, Ordering::SeqCst),
+                seen,
+                &repo.files[WEIGHTS],
+            )
+        })
     })
 }
 
@@ -34,12 +39,20 @@ fn ranges(server: &Server) -> Vec<Option<usize>> {
 fn cut_connections_are_taken_up_where_they_stopped() {
     let repo = Repo::embedder();
     // Twelve cuts, more than there are retries: ground gained lets the count begin anew.
-    let server = weights(&repo, |_, seen, bytes| Reply::file(seen, bytes).cut_after(25_000));
+    let server = weights(&repo, |_, seen, bytes| {
+        Reply::file(seen, bytes).cut_after(25_000)
+    });
     let site = Site::new(&server.url);
     let reports = Reports::default();
     let snapshot = site
         .hub()
-        .fetch_blocking(ID, "main", &FileSelection::embedding(), |p| reports.add(p), &Cancel::new())
+        .fetch_blocking(
+            ID,
+            "main",
+            &FileSelection::embedding(),
+            |p| reports.add(p),
+            &Cancel::new(),
+        )
         .expect("patience");
     assert_holds(&snapshot, &repo, &Repo::wanted());
     let ranges = ranges(&server);
@@ -52,25 +65,52 @@ fn a_fetch_that_failed_is_continued_by_the_next() {
     let repo = Repo::embedder();
     let server = weights(&repo, |n, seen, bytes| {
         let reply = Reply::file(seen, bytes);
-        if n == 0 { reply.cut_after(100_000) } else { reply }
+        if n == 0 {
+            reply.cut_after(100_000)
+        } else {
+            reply
+        }
     });
     let mut site = Site::new(&server.url);
     site.config.retry.retries = 0;
-    assert_says(site.fetch("main"), &[WEIGHTS, "after 100000 of 300000 bytes", "what has arrived is kept"]);
+    assert_says(
+        site.fetch("main"),
+        &[
+            WEIGHTS,
+            "after 100000 of 300000 bytes",
+            "what has arrived is kept",
+        ],
+    );
     let partial = site.blob(&format!("{}.incomplete", repo.etag(WEIGHTS)));
     assert_eq!(std::fs::metadata(&partial).expect("kept").len(), 100_000);
-    assert!(!site.repo_folder().join("refs/main").exists(), "a ref leads to whole snapshots only");
+    assert!(
+        !site.repo_folder().join("refs/main").exists(),
+        "a ref leads to whole snapshots only"
+    );
 
     let reports = Reports::default();
     let snapshot = site
         .hub()
-        .fetch_blocking(ID, "main", &FileSelection::embedding(), |p| reports.add(p), &Cancel::new())
+        .fetch_blocking(
+            ID,
+            "main",
+            &FileSelection::embedding(),
+            |p| reports.add(p),
+            &Cancel::new(),
+        )
         .expect("goes on");
     assert_holds(&snapshot, &repo, &Repo::wanted());
     assert_eq!(ranges(&server), [None, Some(100_000)]);
     assert!(!partial.exists());
-    let first = reports.all().into_iter().find(|p| &*p.file == WEIGHTS && p.file_bytes > 0);
-    assert_eq!(first.expect("a report").file_bytes, 100_000, "what is held counts from the start");
+    let first = reports
+        .all()
+        .into_iter()
+        .find(|p| &*p.file == WEIGHTS && p.file_bytes > 0);
+    assert_eq!(
+        first.expect("a report").file_bytes,
+        100_000,
+        "what is held counts from the start"
+    );
 }
 
 #[test]
@@ -114,13 +154,23 @@ fn a_server_that_ignores_ranges_sends_all_again() {
     let repo = Repo::embedder();
     let server = weights(&repo, |n, _, bytes| {
         let reply = Reply::new(200, bytes);
-        if n == 0 { reply.cut_after(123_456) } else { reply }
+        if n == 0 {
+            reply.cut_after(123_456)
+        } else {
+            reply
+        }
     });
     let site = Site::new(&server.url);
     let reports = Reports::default();
     let snapshot = site
         .hub()
-        .fetch_blocking(ID, "main", &FileSelection::embedding(), |p| reports.add(p), &Cancel::new())
+        .fetch_blocking(
+            ID,
+            "main",
+            &FileSelection::embedding(),
+            |p| reports.add(p),
+            &Cancel::new(),
+        )
         .expect("from the start");
     assert_holds(&snapshot, &repo, &Repo::wanted());
     assert_eq!(ranges(&server), [None, Some(123_456)]);
@@ -129,7 +179,9 @@ fn a_server_that_ignores_ranges_sends_all_again() {
 #[test]
 fn a_server_that_ignores_ranges_and_always_cuts_is_given_up() {
     let repo = Repo::embedder();
-    let server = weights(&repo, |_, _, bytes| Reply::new(200, bytes).cut_after(200_000));
+    let server = weights(&repo, |_, _, bytes| {
+        Reply::new(200, bytes).cut_after(200_000)
+    });
     let site = Site::new(&server.url);
     assert_says(site.fetch("main"), &["after 200000 of 300000 bytes"]);
     // The first attempt, five retries, and one more since the first had gained ground.
@@ -143,9 +195,13 @@ fn ranges_that_are_not_what_was_asked_for_begin_again() {
         let server = weights(&repo, move |n, seen, bytes| match (n, odd) {
             (0, _) => Reply::new(200, bytes).cut_after(1_000),
             (1, "416") => Reply::new(416, ""),
-            (1, "shifted") => Reply::new(206, &bytes[999..]).with("Content-Range", "bytes 999-299999/300000"),
+            (1, "shifted") => {
+                Reply::new(206, &bytes[999..]).with("Content-Range", "bytes 999-299999/300000")
+            }
             (1, "no range") => Reply::new(206, &bytes[1000..]),
-            (1, _) => Reply::new(206, &bytes[1000..]).with("Content-Range", "bytes 1000-299999/300001"),
+            (1, _) => {
+                Reply::new(206, &bytes[1000..]).with("Content-Range", "bytes 1000-299999/300001")
+            }
             _ => Reply::file(seen, bytes),
         });
         let site = Site::new(&server.url);
@@ -176,7 +232,10 @@ fn cancelling_in_the_middle_keeps_what_arrived() {
     );
     let held = held.load(Ordering::SeqCst);
     if held < 300_000 {
-        assert!(matches!(result, Err(isovec_engine::EngineError::Cancelled)), "{result:?}");
+        assert!(
+            matches!(result, Err(isovec_engine::EngineError::Cancelled)),
+            "{result:?}"
+        );
         let partial = site.blob(&format!("{}.incomplete", repo.etag(WEIGHTS)));
         assert_eq!(std::fs::metadata(partial).expect("kept").len(), held as u64);
     }

@@ -10,21 +10,21 @@ use std::thread;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub struct Seen {
-    pub method: String,
+pub(crate) struct Seen {
+    pub(crate) method: String,
     /// Path and query.
-    pub target: String,
+    pub(crate) target: String,
     /// Names in lower case.
-    pub headers: BTreeMap<String, String>,
+    pub(crate) headers: BTreeMap<String, String>,
 }
 
 impl Seen {
-    pub fn header(&self, name: &str) -> Option<&str> {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 
     /// The first byte that a `Range` header asks for.
-    pub fn range_start(&self) -> Option<usize> {
+    pub(crate) fn range_start(&self) -> Option<usize> {
         let value = self.header("range")?.strip_prefix("bytes=")?;
         value.strip_suffix('-')?.parse().ok()
     }
@@ -32,18 +32,18 @@ impl Seen {
 
 /// What is sent back. `Connection: close` is always added.
 #[derive(Debug, Clone, Default)]
-pub struct Reply {
-    pub status: u16,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: Vec<(String, String)>,
+    pub(crate) body: Vec<u8>,
     /// What `Content-Length` says; `None` for no such header.
-    pub declared: Option<usize>,
+    pub(crate) declared: Option<usize>,
     /// Close the connection after so many bytes of the body.
-    pub cut_after: Option<usize>,
+    pub(crate) cut_after: Option<usize>,
 }
 
 impl Reply {
-    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+    pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         Self {
             status,
@@ -53,18 +53,18 @@ impl Reply {
         }
     }
 
-    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    pub fn cut_after(mut self, bytes: usize) -> Self {
+    pub(crate) fn cut_after(mut self, bytes: usize) -> Self {
         self.cut_after = Some(bytes);
         self
     }
 
     /// The whole of a file, or the part that a range asks for.
-    pub fn file(seen: &Seen, bytes: &[u8]) -> Self {
+    pub(crate) fn file(seen: &Seen, bytes: &[u8]) -> Self {
         match seen.range_start() {
             Some(start) if start < bytes.len() => Self::new(206, &bytes[start..]).with(
                 "Content-Range",
@@ -79,15 +79,15 @@ impl Reply {
 type Handler = dyn Fn(&Seen) -> Reply + Send + Sync;
 
 /// Serves until dropped.
-pub struct Server {
-    pub url: String,
+pub(crate) struct Server {
+    pub(crate) url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     stop: Arc<AtomicBool>,
     port: u16,
 }
 
 impl Server {
-    pub fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    pub(crate) fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -114,11 +114,11 @@ impl Server {
     }
 
     /// Every request so far, oldest first.
-    pub fn seen(&self) -> Vec<Seen> {
+    pub(crate) fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no handler panics").clone()
     }
 
-    pub fn forget(&self) {
+    pub(crate) fn forget(&self) {
         self.seen.lock().expect("no handler panics").clear();
     }
 }
@@ -156,9 +156,14 @@ fn answer(mut stream: TcpStream, seen: &Mutex<Vec<Seen>>, handler: &Handler) {
     let Some(request) = read_request(&stream) else {
         return;
     };
-    seen.lock().expect("no handler panics").push(request.clone());
+    seen.lock()
+        .expect("no handler panics")
+        .push(request.clone());
     let reply = handler(&request);
-    let mut head = format!("HTTP/1.1 {} Some reason\r\nConnection: close\r\n", reply.status);
+    let mut head = format!(
+        "HTTP/1.1 {} Some reason\r\nConnection: close\r\n",
+        reply.status
+    );
     if let Some(declared) = reply.declared {
         head += &format!("Content-Length: {declared}\r\n");
     }

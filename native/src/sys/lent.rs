@@ -1,6 +1,6 @@
 //! Memory lent to ONNX Runtime: kept until it says that it is done.
 //!
-//! ONNX Runtime frees a tensor's memory through an allocator of the caller's. Ours finds the
+//! ONNX Runtime frees a tensor's memory through an allocator of the caller's. This one finds the
 //! owner of an address in a table and drops it. With that a weight that a session repacks is
 //! freed as soon as it is repacked, instead of living as long as the session.
 
@@ -66,7 +66,7 @@ unsafe impl Send for Allocator {}
 // SAFETY: as above.
 unsafe impl Sync for Allocator {}
 
-/// The one allocator that gives loans back.
+/// The one allocator that gives loans back. It lives as long as the process.
 pub(super) fn allocator() -> Result<*mut OrtAllocator> {
     static ALLOCATOR: OnceLock<Allocator> = OnceLock::new();
     if let Some(allocator) = ALLOCATOR.get() {
@@ -82,7 +82,7 @@ pub(super) fn allocator() -> Result<*mut OrtAllocator> {
         )
     })?;
     let info = written(info)?;
-    // SAFETY: all zeros but the version: every function left out is optional.
+    // SAFETY: fills in the version and leaves every function out.
     let mut base = unsafe { OrtAllocator::default() };
     base.Alloc = Some(refuse);
     base.Free = Some(free);

@@ -11,7 +11,7 @@ use isovec_engine::error::EngineError;
 
 use super::models::*;
 use super::{available, poll};
-use crate::engine::OrtEngine;
+use crate::engine::{OrtEngine, c_names};
 use crate::graph;
 use crate::runtime::runtime;
 use crate::sys::{Session, SessionOptions};
@@ -22,8 +22,10 @@ fn engine() -> Arc<OrtEngine> {
     let runtime = runtime(&EngineConfig::default()).unwrap();
     let options = SessionOptions::new(1).unwrap();
     let graph = graph::serialise(&bundle).unwrap();
-    let session = Session::new(&runtime.env, &graph, &options).unwrap();
-    Arc::new(OrtEngine::new(runtime, describe(&bundle), vec![session], "test").unwrap())
+    let description = describe(&bundle);
+    let inputs = c_names(description.inputs.iter().map(|input| &input.name), "test").unwrap();
+    let session = Session::new(&runtime.env, &graph, &options, &inputs, Vec::new()).unwrap();
+    Arc::new(OrtEngine::new(runtime, description, vec![session], 1, "test").unwrap())
 }
 
 fn until(condition: impl Fn() -> bool) {

@@ -25,7 +25,7 @@ struct Watched {
 }
 
 impl Watched {
-    fn new(bytes: &[u8], alive: &Arc<AtomicUsize>) -> Bytes {
+    fn bytes(bytes: &[u8], alive: &Arc<AtomicUsize>) -> Bytes {
         alive.fetch_add(1, Ordering::SeqCst);
         Bytes::from_owner(Self { bytes: bytes.to_vec(), alive: Arc::clone(alive) })
     }
@@ -51,8 +51,8 @@ fn a_weight_is_let_go_when_it_is_repacked_and_the_rest_with_the_engine() {
     let (matrix, vector) = affine_values();
     let (matrices, vectors) = (Arc::default(), Arc::default());
     let bundle = affine(affine_weights(
-        Watched::new(&bytes_of(&matrix), &matrices),
-        Watched::new(&bytes_of(&vector), &vectors),
+        Watched::bytes(&bytes_of(&matrix), &matrices),
+        Watched::bytes(&bytes_of(&vector), &vectors),
     ));
     let engine = load(&bundle).unwrap();
     drop(bundle);

@@ -42,7 +42,7 @@ pub(super) fn no_weights() -> Weights {
 }
 
 pub(super) const IN: usize = 24;
-pub(super) const OUT: usize = 16;
+pub(super) const OUT: usize = 48;
 
 /// The matrix and the vector of [`affine`].
 pub(super) fn affine_values() -> (Vec<f32>, Vec<f32>) {

@@ -118,7 +118,9 @@ fn check_rules(rules: &[u8]) -> Result<(), String> {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
     use serde_json::json;
+    use tokenizers::normalizers::Precompiled;
 
     use super::*;
 
@@ -159,6 +161,38 @@ mod tests {
                 .unwrap_err()
                 .contains("UTF-8")
         );
+    }
+
+    /// A unit that the root or a state near the start may well lead to.
+    fn unit(place: u32) -> impl Strategy<Value = u32> {
+        let linked = (any::<bool>(), 0..6_u32, any::<u8>()).prop_map(move |(leaf, block, low)| {
+            let offset = block << 8 | u32::from(low);
+            (place & 0xff) | u32::from(leaf) << 8 | offset << 10
+        });
+        prop_oneof![6 => linked, 2 => 0..40_u32, 1 => any::<u32>()]
+    }
+
+    proptest! {
+        #[test]
+        fn what_passes_never_leads_outside(
+            units in prop_oneof![Just(256_u32), Just(512), Just(1024), 250..520_u32]
+                .prop_flat_map(|length| (0..length).map(unit).collect::<Vec<_>>()),
+            root in prop_oneof![Just(0_u32), any::<u32>()],
+            replacements in "[a\u{e9}\u{0}]{0,40}",
+            texts in prop::collection::vec(any::<String>(), 1..20),
+        ) {
+            let mut units = units;
+            units[0] = root;
+            let mut rules = (units.len() as u32 * 4).to_le_bytes().to_vec();
+            rules.extend(units.iter().flat_map(|unit| unit.to_le_bytes()));
+            rules.extend(replacements.as_bytes());
+            if check_rules(&rules).is_ok() {
+                let original = Precompiled::from(&rules).unwrap();
+                for text in &texts {
+                    let _ = original.normalize_string(text);
+                }
+            }
+        }
     }
 
     #[test]

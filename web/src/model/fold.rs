@@ -18,6 +18,7 @@ use tract_linalg::mmm::{MMMInputValue, PackedMatrixStorage};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::internal::*;
 use tract_onnx::tract_core::ops::konst::Const;
+use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
 
 use super::phase;
@@ -27,7 +28,8 @@ use crate::tensors;
 /// What a node of the optimised model depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Role {
-    /// On the batch, or on nothing that concerns us here.
+    /// On the batch, or on nothing that concerns us here. Products of weights with weights are
+    /// left to the run as well: their kernels compute nowhere else.
     Live,
     /// A constant that is there already.
     Constant,
@@ -133,7 +135,8 @@ impl Cone {
                 if op.outputs[0].fact.datum_type != DatumType::TDim {
                     roles[node] = Role::Constant;
                 }
-            } else if op.outputs.iter().all(|o| o.fact.shape.is_concrete())
+            } else if !op.op_is::<OptMatMul>()
+                && op.outputs.iter().all(|o| o.fact.shape.is_concrete())
                 && op.inputs.iter().all(|i| roles[i.node] != Role::Live)
                 && op
                     .inputs
@@ -236,10 +239,10 @@ impl Cone {
         }
     }
 
-    /// Puts a target's value into the graph as a constant.
+    /// Puts a target's value into the graph as a constant, which all its readers have from now
+    /// on, those inside the cone included.
     fn settle(&mut self, model: &mut TypedModel, target: usize) -> TractResult<()> {
-        let values = self.values.get(&target).cloned().unwrap_or_default();
-        self.release(target);
+        let values = self.values.remove(&target).unwrap_or_default();
         for (slot, value) in values.into_iter().enumerate() {
             let outlet = OutletId::new(target, slot);
             let tensor = value.into_arc_tensor();
@@ -254,6 +257,9 @@ impl Cone {
             patch.shunt_outside(model, outlet, wire)?;
             patch.apply(model)?;
         }
+        self.roles.resize(model.nodes.len(), Role::Constant);
+        self.rank.resize(model.nodes.len(), usize::MAX);
+        self.readers.resize(model.nodes.len(), 0);
         Ok(())
     }
 }

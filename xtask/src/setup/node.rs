@@ -21,7 +21,7 @@ pub(super) const STEP: Step = Step {
 fn done(workspace: &Workspace) -> Result<Option<String>> {
     let js = workspace.js();
     if !js.join("package.json").is_file() {
-        return Ok(Some("there is no js/package.json".to_owned()));
+        bail!("js/package.json is missing: the clone is not whole");
     }
     // npm writes this file last; it is our stamp.
     let stamp = js.join("node_modules/.package-lock.json");

@@ -106,8 +106,9 @@ impl Tool {
     }
 
     fn install(&self, workspace: &Workspace, target: &Path, locked: bool) -> Result<()> {
-        cargo(workspace)?
-            .args(["install", self.package, "--version", self.version])
+        let run = cargo(workspace)?;
+        let run = if locked { run.attempt() } else { run };
+        run.args(["install", self.package, "--version", self.version])
             .args(["--force", "--root"])
             .args([workspace.tools().as_path()])
             .args(locked.then_some("--locked"))

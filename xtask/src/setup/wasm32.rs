@@ -24,6 +24,7 @@ pub(super) const STEP: Step = Step {
 fn make(workspace: &Workspace) -> Result<String> {
     let rustup = Run::new(workspace, "rustup")?
         .args(["target", "add", TARGET])
+        .attempt()
         .logged(workspace, "rustup");
     if let Err(error) = rustup {
         report::word(&format!(

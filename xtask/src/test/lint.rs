@@ -90,7 +90,16 @@ fn clippy_wasm(workspace: &Workspace) -> Result<Verdict> {
 
 fn doc(workspace: &Workspace) -> Result<Verdict> {
     cargo(workspace)?
-        .args(["doc", "--workspace", "--no-deps"])
+        // The program and the SDK have one name; the program's documentation is its --help.
+        .args([
+            "doc",
+            "--workspace",
+            "--no-deps",
+            "--exclude",
+            "isovec-cli",
+            "--exclude",
+            "xtask",
+        ])
         .env("RUSTDOCFLAGS", "-D warnings")
         .show()?;
     Ok(Verdict::Passed)

@@ -160,4 +160,19 @@ mod tests {
             assert!(setup::choose(&needs).is_ok(), "{}", check.name);
         }
     }
+
+    #[test]
+    fn the_workflow_names_checks_that_exist() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../.github/workflows/ci.yml");
+        let text = std::fs::read_to_string(path).unwrap();
+        let lines: Vec<&str> = text
+            .lines()
+            .filter_map(|line| line.split("run: cargo xtask test").nth(1))
+            .collect();
+        assert!(!lines.is_empty());
+        for line in lines {
+            let names: Vec<String> = line.split_whitespace().map(str::to_owned).collect();
+            assert!(choose(&names).is_ok(), "{line}");
+        }
+    }
 }

@@ -1,0 +1,309 @@
+//! Planning, feeding and collecting around an engine that only counts, with a tokenizer that
+//! gives word `wN` the id N.
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+
+use bytes::Bytes;
+use isovec_engine::description::{Dim, ModelDescription, ValueDescription};
+use isovec_engine::engine::{Batch, Capabilities, ProviderInfo, RunOutput};
+use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::tensor::{DType, NamedTensor, Tensor};
+use isovec_engine::{EngineError, head};
+use proptest::prelude::*;
+
+use super::*;
+use crate::config::TextConfig;
+use crate::error::Error;
+use crate::sentence_transformers::ModelFiles;
+
+const PAD: u32 = 0;
+const NAN: u32 = 90;
+const ZERO: u32 = 91;
+
+/// Gives row `[a, b, c]` the unit vector of direction `[1, a + b + c, 3]`, from what the mask
+/// says is real.
+#[derive(Debug)]
+struct Counting {
+    provider: ProviderInfo,
+    description: ModelDescription,
+    capabilities: Capabilities,
+    shapes: Mutex<Vec<Vec<usize>>>,
+    /// Runs never end by themselves.
+    stuck: bool,
+}
+
+impl Counting {
+    fn new(rows: Dim, positions: Dim, dtype: DType) -> Self {
+        let input = |name: &str| ValueDescription {
+            name: name.into(),
+            dtype: Some(dtype),
+            dims: Some(vec![rows.clone(), positions.clone()]),
+        };
+        let mut capabilities = Capabilities::default();
+        capabilities.concurrent_runs = 2;
+        Self {
+            provider: ProviderInfo::new("counting", "CPU", "1"),
+            description: ModelDescription {
+                inputs: vec![input("input_ids"), input("attention_mask"), input("token_type_ids")],
+                ..ModelDescription::default()
+            },
+            capabilities,
+            shapes: Mutex::default(),
+            stuck: false,
+        }
+    }
+
+    fn free() -> Self {
+        Self::new(Dim::Symbolic("batch".into()), Dim::Symbolic("sequence".into()), DType::I64)
+    }
+
+    fn values(tensor: &Tensor) -> Vec<i64> {
+        match tensor.dtype() {
+            DType::I32 => tensor.as_slice::<i32>().unwrap().iter().copied().map(i64::from).collect(),
+            _ => tensor.as_slice::<i64>().unwrap().to_vec(),
+        }
+    }
+}
+
+impl Engine for Counting {
+    fn provider(&self) -> &ProviderInfo {
+        &self.provider
+    }
+
+    fn description(&self) -> &ModelDescription {
+        &self.description
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
+        Box::pin(async move {
+            if self.stuck {
+                cancel.cancelled().await;
+            }
+            self.run_blocking(batch, cancel)
+        })
+    }
+
+    fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> isovec_engine::Result<RunOutput> {
+        cancel.check()?;
+        batch.check(&self.description)?;
+        let ids = batch.input("input_ids").unwrap();
+        let [rows, positions] = *ids.shape() else { panic!("{ids:?}") };
+        self.shapes.lock().unwrap().push(ids.shape().to_vec());
+        let (ids, mask) = (Self::values(ids), Self::values(batch.input("attention_mask").unwrap()));
+        let mut values = Vec::new();
+        for row in 0..rows {
+            let span = row * positions..(row + 1) * positions;
+            let real: usize = mask[span.clone()].iter().map(|&real| usize::try_from(real).unwrap()).sum();
+            assert_eq!(real, batch.row_lengths[row]);
+            assert!(ids[span.clone()][real..].iter().all(|&id| id == i64::from(PAD)));
+            values.extend(vector(&ids[span][..real]));
+        }
+        let mut output = RunOutput::default();
+        let tensor = Tensor::from_slice(&[rows, 3], &values)?;
+        output.outputs.push(NamedTensor::new(head::OUTPUT, tensor));
+        Ok(output)
+    }
+}
+
+fn vector(ids: &[i64]) -> [f32; 3] {
+    if ids.contains(&i64::from(NAN)) {
+        return [f32::NAN, 0.0, 1.0];
+    }
+    if ids.contains(&i64::from(ZERO)) {
+        return [0.0; 3];
+    }
+    let (sum, count) = (ids.iter().sum::<i64>() as f32, ids.len() as f32);
+    let norm = (1.0 + sum * sum + count * count).sqrt();
+    [1.0 / norm, sum / norm, count / norm]
+}
+
+fn tokenizer() -> Tokenizer {
+    let vocabulary: Vec<String> = (1..100).map(|id| format!("\"w{id}\": {id}")).collect();
+    let json = format!(
+        r#"{{"model": {{"type": "WordLevel", "vocab": {{"[PAD]": 0, {}}}, "unk_token": "w1"}},
+            "pre_tokenizer": {{"type": "WhitespaceSplit"}}, "added_tokens": []}}"#,
+        vocabulary.join(", ")
+    );
+    let files = BTreeMap::from([("tokenizer.json".to_owned(), Bytes::from(json))]);
+    Tokenizer::from_files(&files, "test").unwrap()
+}
+
+fn model(engine: Counting) -> (Arc<Model>, Arc<Counting>) {
+    let engine = Arc::new(engine);
+    let model = Model {
+        feed: Feed::new("test", engine.description(), PAD, 0).unwrap(),
+        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        name: "test".into(),
+        dim: 3,
+        max_length: 8,
+        fingerprint: Fingerprint::default(),
+        similarity: Similarity::Cosine,
+        effective: EffectiveConfig::default(),
+        prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
+        tokenizer: tokenizer(),
+        limits: Limits::tokens(8),
+        lowercase: false,
+        normalized: true,
+        budget: Budget { rows: 4, tokens: 12 },
+    };
+    (Arc::new(model), engine)
+}
+
+/// A text of so many words.
+fn text(words: &[u32]) -> String {
+    words.iter().map(|word| format!("w{word} ")).collect()
+}
+
+fn embed(model: &Arc<Model>, texts: &[String]) -> Result<Embeddings> {
+    let waited = backend::wait(Arc::clone(model).embed(texts.to_vec(), EmbedOptions::default()));
+    let blocked = model.embed_blocking(texts, &EmbedOptions::default());
+    match (&waited, &blocked) {
+        (Ok(a), Ok(b)) => assert_eq!(a, b),
+        (a, b) => assert_eq!(a.as_ref().unwrap_err().kind(), b.as_ref().unwrap_err().kind()),
+    }
+    waited
+}
+
+proptest! {
+    #[test]
+    fn every_text_gets_its_own_vector(
+        words in prop::collection::vec(prop::collection::vec(2u32..90, 1..12), 0..60),
+    ) {
+        let (model, engine) = model(Counting::free());
+        let texts: Vec<String> = words.iter().map(|words| text(words)).collect();
+        let set = embed(&model, &texts).unwrap();
+        prop_assert_eq!((set.len(), set.dim()), (words.len(), 3));
+        for (at, words) in words.iter().enumerate() {
+            let seen: Vec<i64> = words.iter().take(8).map(|&word| i64::from(word)).collect();
+            prop_assert_eq!(set.get(at).unwrap(), vector(&seen));
+            prop_assert_eq!(set.token_counts()[at] as usize, seen.len());
+            prop_assert_eq!(set.truncated()[at], words.len() > 8);
+        }
+        for shape in engine.shapes.lock().unwrap().iter() {
+            prop_assert!(shape[0] == 1 || (shape[0] <= 4 && shape[0] * shape[1] <= 12), "{shape:?}");
+        }
+    }
+}
+
+#[test]
+fn more_texts_than_one_window() {
+    let (model, _) = model(Counting::free());
+    let texts: Vec<String> = (0..WINDOW + 10).map(|at| text(&[2 + (at % 80) as u32])).collect();
+    let set = embed(&model, &texts).unwrap();
+    for at in [0, WINDOW - 1, WINDOW, WINDOW + 9] {
+        assert_eq!(set.get(at).unwrap(), vector(&[2 + (at % 80) as i64]), "{at}");
+    }
+}
+
+#[test]
+fn a_graph_of_fixed_size_is_filled_up() {
+    let (model, engine) = model(Counting::new(Dim::Fixed(3), Dim::Fixed(8), DType::I32));
+    let texts: Vec<String> = (2..7).map(|word| text(&[word])).collect();
+    let set = model.embed_blocking(&texts, &EmbedOptions::default()).unwrap();
+    assert_eq!(set.get(4).unwrap(), vector(&[6]));
+    assert!(engine.shapes.lock().unwrap().iter().all(|shape| shape == &[3, 8]));
+}
+
+#[test]
+fn nothing_in_gives_an_empty_set() {
+    let (model, engine) = model(Counting::free());
+    let set = embed(&model, &[]).unwrap();
+    assert_eq!((set.len(), set.dim()), (0, 3));
+    assert!(engine.shapes.lock().unwrap().is_empty());
+}
+
+#[test]
+fn a_poisoned_row_names_its_text() {
+    let (model, _) = model(Counting::free());
+    let texts = |bad: u32| vec![text(&[5, 6, 7]), text(&[5]), text(&[bad, 8]), text(&[9])];
+    assert!(matches!(embed(&model, &texts(NAN)), Err(Error::NotFinite { text: 2 })));
+    assert!(matches!(embed(&model, &texts(ZERO)), Err(Error::NotNormalized { text: 2, .. })));
+}
+
+#[test]
+fn a_text_without_tokens_is_named() {
+    let (model, _) = model(Counting::free());
+    let texts = [text(&[5]), " \u{1c} ".to_owned()];
+    assert!(matches!(embed(&model, &texts), Err(Error::NoTokens { text: 1 })));
+}
+
+#[test]
+fn the_callers_token_stops_a_run() {
+    let (model, _) = model(Counting { stuck: true, ..Counting::free() });
+    let cancel = Cancel::new();
+    let options = EmbedOptions::default().with_cancel(cancel.clone());
+    let embedding = std::thread::spawn(move || backend::wait(model.embed(vec![text(&[5])], options)));
+    cancel.cancel();
+    assert!(embedding.join().unwrap().unwrap_err().is_cancelled());
+
+    let (model, _) = self::model(Counting::free());
+    let options = EmbedOptions::default().with_cancel(cancel);
+    assert!(model.embed_blocking(&[text(&[5])], &options).unwrap_err().is_cancelled());
+}
+
+#[test]
+fn an_engine_that_breaks_its_promise_is_caught() {
+    let (_, engine) = model(Counting::free());
+    let mut rows = Rows::new(1, 4, false).unwrap();
+    let ids = Tensor::from_slice(&[1, 1], &[5i64]).unwrap();
+    let mask = Tensor::from_slice(&[1, 1], &[1i64]).unwrap();
+    let batch = Batch {
+        inputs: vec![
+            NamedTensor::new("input_ids", ids),
+            NamedTensor::new("attention_mask", mask.clone()),
+            NamedTensor::new("token_type_ids", mask),
+        ],
+        row_lengths: vec![1],
+    };
+    let output = engine.run_blocking(batch, &Cancel::new()).unwrap();
+    assert_eq!(rows.place(0, &[0], output).unwrap_err().kind(), "InvalidOutput");
+    assert_eq!(rows.place(0, &[0], RunOutput::default()).unwrap_err().kind(), "InvalidOutput");
+}
+
+#[test]
+fn inputs_that_a_text_does_not_give_are_refused() {
+    let mut description = Counting::free().description;
+    description.inputs.truncate(1);
+    let refused = |description: &ModelDescription| Feed::new("test", description, PAD, 0).unwrap_err();
+    assert!(matches!(refused(&description), EngineError::UnsupportedModel { .. }), "no mask");
+    let mut description = Counting::free().description;
+    description.inputs[2].name = "task_id".into();
+    assert!(refused(&description).to_string().contains("task_id"));
+    let mut description = Counting::free().description;
+    description.inputs[0].dtype = Some(DType::F32);
+    assert_eq!(refused(&description).kind(), "UnsupportedModel");
+}
+
+#[test]
+fn a_result_that_does_not_fit_into_memory_is_refused() {
+    let error = Rows::new(usize::MAX / 2, 384, true).unwrap_err();
+    assert_eq!(error.kind(), "InputTooLarge");
+}
+
+#[test]
+fn texts_are_stripped_as_python_strips() {
+    assert_eq!(prepare_text("", " \u{a0}A b\u{1c}\n", false), "A b");
+    assert_eq!(prepare_text("query: ", "", false), "query:");
+    assert_eq!(prepare_text("Q: ", " Straße ", true), "q:  straße");
+    assert_eq!(prepare_text("", "\u{200b}a", false), "\u{200b}a");
+}
+
+#[test]
+fn a_call_is_cancelled_by_its_caller_and_by_its_end() {
+    let caller = Cancel::new();
+    let own = OwnCancel::linked(Some(&caller));
+    let seen = own.0.clone();
+    caller.cancel();
+    assert!(seen.is_cancelled());
+
+    let caller = Cancel::new();
+    let own = OwnCancel::linked(Some(&caller));
+    let seen = own.0.clone();
+    drop(own);
+    assert!(seen.is_cancelled() && !caller.is_cancelled());
+}
