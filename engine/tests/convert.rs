@@ -105,7 +105,14 @@ fn every_family_agrees_with_the_reference() {
 
 #[test]
 fn every_activation_agrees_with_the_reference() {
-    for activation in ["gelu", "gelu_new", "gelu_pytorch_tanh", "quick_gelu", "relu", "silu"] {
+    for activation in [
+        "gelu",
+        "gelu_new",
+        "gelu_pytorch_tanh",
+        "quick_gelu",
+        "relu",
+        "silu",
+    ] {
         assert_same(activation, &models::bert().with("hidden_act", activation));
     }
 }
@@ -132,7 +139,11 @@ fn newer_configs_of_modernbert_mean_what_they_say() {
 fn storage_changes_nothing_but_the_rounding() {
     for (name, model) in models::all() {
         let whole = graph_of(&model);
-        assert_eq!(inlined(&converted(&model, Stored::F64)), whole, "{name} f64");
+        assert_eq!(
+            inlined(&converted(&model, Stored::F64)),
+            whole,
+            "{name} f64"
+        );
         for stored in [Stored::F16, Stored::BF16] {
             let rounded = graph_of(&model.clone().rounded(stored));
             let found = inlined(&converted(&model, stored));
@@ -160,7 +171,11 @@ fn prefixes_and_old_names_are_understood() {
     for (name, model) in models::all() {
         let plain = graph_of(&model);
         for prefix in ["bert.", "model.", "0.auto_model."] {
-            assert_eq!(graph_of(&model.clone().prefixed(prefix)), plain, "{name} {prefix}");
+            assert_eq!(
+                graph_of(&model.clone().prefixed(prefix)),
+                plain,
+                "{name} {prefix}"
+            );
         }
     }
     let mut model = models::bert();
@@ -196,11 +211,7 @@ fn padding_leaves_no_trace() {
         let mut batch = Batch::padded(&ids, &types, padding(&model));
         let together = runner.run(&batch).expect("it runs");
         for text in 0..ids.len() {
-            let alone = Batch::padded(
-                &ids[text..=text],
-                &types[text..=text],
-                padding(&model),
-            );
+            let alone = Batch::padded(&ids[text..=text], &types[text..=text], padding(&model));
             let alone = &runner.run(&alone).expect("it runs")[0];
             for (row, other) in alone.iter().zip(&together[text]) {
                 for (value, other) in row.iter().zip(other) {
@@ -210,7 +221,10 @@ fn padding_leaves_no_trace() {
         }
         batch.mask[1] = vec![0; 60];
         let blind = runner.run(&batch).expect("it runs");
-        assert!(blind[1].concat().iter().all(|value| value.is_finite()), "{name}");
+        assert!(
+            blind[1].concat().iter().all(|value| value.is_finite()),
+            "{name}"
+        );
         assert_eq!(blind[0], together[0], "{name}");
         assert_eq!(blind[2], together[2], "{name}");
     }
@@ -222,8 +236,7 @@ fn positions_are_counted_from_the_ids() {
     for model in [models::roberta(), models::mpnet()] {
         let ids = vec![vec![5, 6, 1, 7, 8, 1, 9], vec![3, 1, 4]];
         let types = vec![vec![0; 7], vec![0; 3]];
-        let difference =
-            difference_on(&graph_of(&model), &model, &Batch::padded(&ids, &types, 1));
+        let difference = difference_on(&graph_of(&model), &model, &Batch::padded(&ids, &types, 1));
         assert!(difference <= BOUND, "{difference:e}");
     }
 }
@@ -242,21 +255,38 @@ fn a_sequence_past_the_limit_is_an_error() {
         let runner = Runner::new(&inlined(&converted)).expect("tract takes the graph");
         let fits = Batch::padded(&[vec![5; limit]], &[vec![0; limit]], padding(&model));
         assert!(runner.run(&fits).is_ok(), "{name} at {limit}");
-        let past = Batch::padded(&[vec![5; limit + 1]], &[vec![0; limit + 1]], padding(&model));
+        let past = Batch::padded(
+            &[vec![5; limit + 1]],
+            &[vec![0; limit + 1]],
+            padding(&model),
+        );
         // Where positions are looked up by number, tract panics instead of answering; both count
         // as no vector given.
-        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            runner.run(&past).is_ok()
-        }));
+        let outcome =
+            std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| runner.run(&past).is_ok()));
         assert!(!matches!(outcome, Ok(true)), "{name} at {}", limit + 1);
     }
+}
+
+/// Past its trained length NomicBERT v1.5 rescales its positions by the batch: no longer offered.
+#[test]
+fn a_model_that_rescales_positions_stops_at_its_trained_length() {
+    let model = models::nomicbert();
+    let scaled = model.clone().with("rotary_scaling_factor", 2);
+    assert_eq!(converted(&model, Stored::F32).max_sequence, 64);
+    assert_eq!(converted(&scaled, Stored::F32).max_sequence, 64);
+    let scaled = scaled.with("max_trained_positions", 48);
+    assert_eq!(converted(&scaled, Stored::F32).max_sequence, 48);
 }
 
 /// Converts `mutant` and compares with the reference of `model`.
 fn assert_noticed(what: &str, mutant: &Checkpoint, model: &Checkpoint) {
     let difference = difference(&graph_of(mutant), model);
     println!("{what}: {difference:.2e}");
-    assert!(difference >= NOTICED, "{what} went unnoticed: {difference:e}");
+    assert!(
+        difference >= NOTICED,
+        "{what} went unnoticed: {difference:e}"
+    );
 }
 
 /// The rows of a table, moved down by one.
@@ -274,24 +304,72 @@ fn the_comparison_notices_a_mistake_in_each_config_value() {
         (models::bert(), "hidden_act", serde_json::json!("gelu_new")),
         (models::bert(), "layer_norm_eps", serde_json::json!(1e-5)),
         (models::bert(), "num_attention_heads", serde_json::json!(8)),
-        (models::roberta(), "hidden_act", serde_json::json!("gelu_new")),
-        (models::roberta(), "layer_norm_eps", serde_json::json!(1e-12)),
+        (
+            models::roberta(),
+            "hidden_act",
+            serde_json::json!("gelu_new"),
+        ),
+        (
+            models::roberta(),
+            "layer_norm_eps",
+            serde_json::json!(1e-12),
+        ),
         // Positions off by one, and padding counted.
         (models::roberta(), "pad_token_id", serde_json::json!(0)),
         (models::mpnet(), "hidden_act", serde_json::json!("gelu_new")),
         (models::mpnet(), "layer_norm_eps", serde_json::json!(1e-12)),
-        (models::distilbert(), "activation", serde_json::json!("gelu_new")),
+        (
+            models::distilbert(),
+            "activation",
+            serde_json::json!("gelu_new"),
+        ),
         (models::distilbert(), "n_heads", serde_json::json!(2)),
-        (models::modernbert(), "hidden_activation", serde_json::json!("gelu_new")),
+        (
+            models::modernbert(),
+            "hidden_activation",
+            serde_json::json!("gelu_new"),
+        ),
         (models::modernbert(), "norm_eps", serde_json::json!(1e-12)),
-        (models::modernbert(), "local_attention", serde_json::json!(14)),
-        (models::modernbert(), "local_attention", serde_json::json!(10)),
-        (models::modernbert(), "global_attn_every_n_layers", serde_json::json!(2)),
-        (models::modernbert(), "local_rope_theta", serde_json::json!(9000.0)),
-        (models::modernbert(), "global_rope_theta", serde_json::json!(9000.0)),
-        (models::nomicbert(), "activation_function", serde_json::json!("geglu")),
-        (models::nomicbert(), "layer_norm_epsilon", serde_json::json!(1e-5)),
-        (models::nomicbert(), "rotary_emb_base", serde_json::json!(900)),
+        (
+            models::modernbert(),
+            "local_attention",
+            serde_json::json!(14),
+        ),
+        (
+            models::modernbert(),
+            "local_attention",
+            serde_json::json!(10),
+        ),
+        (
+            models::modernbert(),
+            "global_attn_every_n_layers",
+            serde_json::json!(2),
+        ),
+        (
+            models::modernbert(),
+            "local_rope_theta",
+            serde_json::json!(9000.0),
+        ),
+        (
+            models::modernbert(),
+            "global_rope_theta",
+            serde_json::json!(9000.0),
+        ),
+        (
+            models::nomicbert(),
+            "activation_function",
+            serde_json::json!("geglu"),
+        ),
+        (
+            models::nomicbert(),
+            "layer_norm_epsilon",
+            serde_json::json!(1e-5),
+        ),
+        (
+            models::nomicbert(),
+            "rotary_emb_base",
+            serde_json::json!(900),
+        ),
     ];
     for (model, key, value) in mutants {
         let what = format!("{} {key} {value}", model.config["model_type"]);
@@ -306,7 +384,10 @@ fn the_comparison_notices_positions_off_by_one() {
         (models::roberta(), "embeddings.position_embeddings.weight"),
         (models::mpnet(), "embeddings.position_embeddings.weight"),
         (models::mpnet(), "encoder.relative_attention_bias.weight"),
-        (models::distilbert(), "embeddings.position_embeddings.weight"),
+        (
+            models::distilbert(),
+            "embeddings.position_embeddings.weight",
+        ),
     ] {
         let what = format!("{} {table}", model.config["model_type"]);
         assert_noticed(&what, &shifted(&model, table), &model);
@@ -352,7 +433,10 @@ fn the_comparison_notices_a_changed_node() {
                 attribute.f = if attribute.f > 1e-6 { 1e-12 } else { 1e-5 };
             }
         }
-        assert!(difference(&loose, &model) >= NOTICED, "{name} with another epsilon");
+        assert!(
+            difference(&loose, &model) >= NOTICED,
+            "{name} with another epsilon"
+        );
     }
 }
 
@@ -364,8 +448,16 @@ fn refused(model: &Checkpoint) -> EngineError {
 #[test]
 fn what_cannot_be_converted_is_refused_with_the_reason() {
     let cases = [
-        (models::bert(), "position_embedding_type", serde_json::json!("relative_key")),
-        (models::bert(), "position_embedding_type", serde_json::json!("alibi")),
+        (
+            models::bert(),
+            "position_embedding_type",
+            serde_json::json!("relative_key"),
+        ),
+        (
+            models::bert(),
+            "position_embedding_type",
+            serde_json::json!("alibi"),
+        ),
         (models::bert(), "hidden_act", serde_json::json!("mish")),
         (models::bert(), "is_decoder", serde_json::json!(true)),
         (models::bert(), "model_type", serde_json::json!("llama")),
@@ -375,14 +467,38 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
             "auto_map",
             serde_json::json!({"AutoModel": "someone/else--modeling.Model"}),
         ),
-        (models::roberta(), "position_embedding_type", serde_json::json!("rotary")),
-        (models::mpnet(), "relative_attention_num_buckets", serde_json::json!(16)),
-        (models::modernbert(), "rope_scaling", serde_json::json!({"factor": 2.0})),
-        (models::modernbert(), "max_position_embeddings", serde_json::json!(500_000)),
-        (models::modernbert(), "num_attention_heads", serde_json::json!(32)),
+        (
+            models::roberta(),
+            "position_embedding_type",
+            serde_json::json!("rotary"),
+        ),
+        (
+            models::mpnet(),
+            "relative_attention_num_buckets",
+            serde_json::json!(16),
+        ),
+        (
+            models::modernbert(),
+            "rope_scaling",
+            serde_json::json!({"factor": 2.0}),
+        ),
+        (
+            models::modernbert(),
+            "max_position_embeddings",
+            serde_json::json!(500_000),
+        ),
+        (
+            models::modernbert(),
+            "num_attention_heads",
+            serde_json::json!(32),
+        ),
         (models::nomicbert(), "prenorm", serde_json::json!(true)),
         (models::nomicbert(), "num_experts", serde_json::json!(8)),
-        (models::nomicbert(), "rotary_emb_fraction", serde_json::json!(0.5)),
+        (
+            models::nomicbert(),
+            "rotary_emb_fraction",
+            serde_json::json!(0.5),
+        ),
     ];
     for (model, key, value) in cases {
         let error = refused(&model.with(key, value.clone()));
@@ -401,9 +517,21 @@ fn a_config_that_contradicts_itself_is_refused() {
         (models::bert(), "layer_norm_eps", serde_json::json!(-1.0)),
         (models::bert(), "vocab_size", serde_json::Value::Null),
         (models::roberta(), "pad_token_id", serde_json::json!(200)),
-        (models::roberta(), "max_position_embeddings", serde_json::json!(2)),
-        (models::modernbert(), "layer_types", serde_json::json!(["full_attention"])),
-        (models::modernbert(), "rope_parameters", serde_json::json!({})),
+        (
+            models::roberta(),
+            "max_position_embeddings",
+            serde_json::json!(2),
+        ),
+        (
+            models::modernbert(),
+            "layer_types",
+            serde_json::json!(["full_attention"]),
+        ),
+        (
+            models::modernbert(),
+            "rope_parameters",
+            serde_json::json!({}),
+        ),
     ];
     for (model, key, value) in cases {
         let error = refused(&model.with(key, value.clone()));
@@ -447,7 +575,10 @@ fn every_size_is_checked_against_the_tensors() {
             let error = refused(&model.clone().with(key, size * 2));
             assert_eq!(error.kind(), "Weight", "{name} {key}: {error}");
             let message = error.to_string();
-            assert!(message.contains("config.json asks for shape ["), "{message}");
+            assert!(
+                message.contains("config.json asks for shape ["),
+                "{message}"
+            );
         }
     }
 }
@@ -473,10 +604,55 @@ fn every_tensor_is_needed_and_named_when_it_is_missing() {
 #[test]
 fn two_models_in_one_checkpoint_are_refused() {
     let mut model = models::bert().prefixed("question.");
-    model.tensors.extend(models::bert().prefixed("answer.").tensors);
+    model
+        .tensors
+        .extend(models::bert().prefixed("answer.").tensors);
     let error = refused(&model);
     assert_eq!(error.kind(), "UnsupportedModel", "{error}");
     assert!(error.to_string().contains("several models"), "{error}");
+}
+
+/// Whatever a config says, the answer is a graph or an error: bytes flipped, and values swapped for
+/// ones that are too large, negative, empty or of another kind.
+#[test]
+fn no_config_makes_it_panic() {
+    let mut rng = Rng::new(7);
+    let odd = [
+        serde_json::json!(0),
+        serde_json::json!(-1),
+        serde_json::json!(1),
+        serde_json::json!(1_073_741_823),
+        serde_json::json!(u64::MAX),
+        serde_json::json!(1e300),
+        serde_json::json!(""),
+        serde_json::json!([]),
+        serde_json::json!({}),
+        serde_json::json!(true),
+        serde_json::Value::Null,
+    ];
+    for (_, model) in models::all() {
+        let tensors = model.tensor_set(Stored::F32);
+        let whole = model.config_json();
+        for _ in 0..300 {
+            let mut bytes = whole.clone();
+            for _ in 0..=rng.below(3) {
+                let at = rng.below(bytes.len() as u64) as usize;
+                bytes[at] = rng.below(256) as u8;
+            }
+            let _ = convert(&bytes, tensors.clone());
+        }
+        let keys: Vec<String> = match &model.config {
+            serde_json::Value::Object(map) => map.keys().cloned().collect(),
+            _ => Vec::new(),
+        };
+        assert!(keys.len() > 8);
+        for key in keys {
+            for value in &odd {
+                let config = model.clone().with(&key, value.clone()).config_json();
+                let _ = convert(&config, tensors.clone());
+            }
+        }
+    }
 }
 
 /// Weights are read one at a time and need not be kept: reading one twice gives the same.

@@ -47,7 +47,11 @@ fn what_converts_does() {
 #[test]
 fn originals_are_of_a_family_that_converts() {
     for entry in entries() {
-        if let Loading::Onnx { original: Some(original), .. } = entry.loading {
+        if let Loading::Onnx {
+            original: Some(original),
+            ..
+        } = entry.loading
+        {
             assert!(converts(&stand_in(entry.model_type)), "{original}");
         }
     }
@@ -56,10 +60,18 @@ fn originals_are_of_a_family_that_converts() {
 /// What has no original to convert either has no safetensors, or is refused by its config.
 #[test]
 fn what_does_not_convert_is_refused_by_its_config() {
-    let alibi = |id| (id, json!({"model_type": "bert", "position_embedding_type": "alibi"}));
+    let alibi = |id| {
+        (
+            id,
+            json!({"model_type": "bert", "position_embedding_type": "alibi"}),
+        )
+    };
     let configs = [
         ("Alibaba-NLP/gte-base-en-v1.5", json!({"model_type": "new"})),
-        ("Alibaba-NLP/gte-large-en-v1.5", json!({"model_type": "new"})),
+        (
+            "Alibaba-NLP/gte-large-en-v1.5",
+            json!({"model_type": "new"}),
+        ),
         ("Qdrant/clip-ViT-B-32-text", json!({"model_type": "clip"})),
         alibi("jinaai/jina-embeddings-v2-base-code"),
         alibi("jinaai/jina-embeddings-v2-base-en"),
@@ -74,7 +86,10 @@ fn what_does_not_convert_is_refused_by_its_config() {
         ("Qwen/Qwen3-Embedding-0.6B", json!({"model_type": "qwen3"})),
         ("Qwen/Qwen3-Embedding-4B", json!({"model_type": "qwen3"})),
         ("Qwen/Qwen3-Embedding-8B", json!({"model_type": "qwen3"})),
-        ("Qwen/Qwen3-VL-Embedding-2B", json!({"model_type": "qwen3_vl"})),
+        (
+            "Qwen/Qwen3-VL-Embedding-2B",
+            json!({"model_type": "qwen3_vl"}),
+        ),
     ];
     for entry in entries() {
         let alone = match entry.loading {
@@ -99,9 +114,20 @@ fn what_does_not_convert_is_refused_by_its_config() {
 #[test]
 fn every_entry_is_whole() {
     let mut seen = BTreeSet::new();
-    for &Entry { id, file, task, loading, pooling, .. } in entries() {
+    for &Entry {
+        id,
+        file,
+        task,
+        loading,
+        pooling,
+        ..
+    } in entries()
+    {
         assert!(id.split('/').count() == 2, "{id}");
-        assert!(seen.insert((id, file, format!("{task:?}"))), "{id} {file:?} twice");
+        assert!(
+            seen.insert((id, file, format!("{task:?}"))),
+            "{id} {file:?} twice"
+        );
         match loading {
             Loading::Converts => assert!(pooling.is_some() && task == Task::Dense, "{id}"),
             Loading::Onnx { .. } => assert!(file.is_some() && task == Task::Dense, "{id}"),

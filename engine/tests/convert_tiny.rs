@@ -21,7 +21,11 @@ fn the_folder_holds_what_the_generator_writes() {
     for (name, contents) in tiny::files() {
         let found = std::fs::read(folder().join(&name)).expect("the file is there");
         assert!(found == contents, "{name} is not what the generator writes");
-        assert!(contents.len() <= 200_000, "{name} is {} bytes", contents.len());
+        assert!(
+            contents.len() <= 200_000,
+            "{name} is {} bytes",
+            contents.len()
+        );
     }
 }
 
@@ -29,7 +33,10 @@ fn the_folder_holds_what_the_generator_writes() {
 #[test]
 fn the_files_give_the_reference_vectors() {
     let read = |name: &str| std::fs::read(folder().join(name)).expect("the file is there");
-    let weights = vec![("model.safetensors".into(), Bytes::from(read("model.safetensors")))];
+    let weights = vec![(
+        "model.safetensors".into(),
+        Bytes::from(read("model.safetensors")),
+    )];
     let tensors = TensorSet::from_files("tiny-bert", weights).expect("safetensors");
     let converted = convert(&read("config.json"), Arc::new(tensors)).expect("it converts");
     let runner = Runner::new(&inlined(&converted)).expect("tract takes the graph");
@@ -42,7 +49,9 @@ fn the_files_give_the_reference_vectors() {
         .map(|text| serde_json::from_value(text["ids"].clone()).expect("ids"))
         .collect();
     let types: Vec<Vec<i64>> = ids.iter().map(|ids| vec![0; ids.len()]).collect();
-    let rows = runner.run(&Batch::padded(&ids, &types, 0)).expect("it runs");
+    let rows = runner
+        .run(&Batch::padded(&ids, &types, 0))
+        .expect("it runs");
     let mut worst = 0f64;
     for ((text, ids), rows) in texts.iter().zip(&ids).zip(rows) {
         let rows = rows[..ids.len()]

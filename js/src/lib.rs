@@ -1,1 +1,11 @@
-//! TODO
+//! The bindings that the TypeScript face (`js/ts`) stands on. Nothing here is meant to be called
+//! by hand: names are raw, errors are plain `Error` objects with a `kind`.
+
+mod embedder;
+mod embeddings;
+mod error;
+mod panic;
+
+pub use embedder::{RawCancel, RawEmbedder};
+pub use embeddings::RawEmbeddings;
+pub use panic::last_panic;

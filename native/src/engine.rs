@@ -61,18 +61,27 @@ struct Ticket {
 
 impl std::fmt::Debug for Ticket {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ticket").field("cancelled", &self.cancelled).finish_non_exhaustive()
+        f.debug_struct("Ticket")
+            .field("cancelled", &self.cancelled)
+            .finish_non_exhaustive()
     }
 }
 
 impl Ticket {
     fn new() -> Result<Arc<Self>> {
         let options = RunOptions::new().map_err(|error| explain::run(&error))?;
-        Ok(Arc::new(Self { cancelled: AtomicBool::new(false), options }))
+        Ok(Arc::new(Self {
+            cancelled: AtomicBool::new(false),
+            options,
+        }))
     }
 
     fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::SeqCst) { Err(EngineError::Cancelled) } else { Ok(()) }
+        if self.cancelled.load(Ordering::SeqCst) {
+            Err(EngineError::Cancelled)
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -86,7 +95,10 @@ impl OrtEngine {
         origin: &str,
     ) -> Result<Self> {
         let inputs = c_names(description.inputs.iter().map(|input| &input.name), origin)?;
-        let outputs = c_names(description.outputs.iter().map(|output| &output.name), origin)?;
+        let outputs = c_names(
+            description.outputs.iter().map(|output| &output.name),
+            origin,
+        )?;
         let mut capabilities = Capabilities::default();
         capabilities.concurrent_runs = sessions.len();
         capabilities.intra_op_threads = intra_op_threads;
@@ -174,10 +186,17 @@ impl Engine for OrtEngine {
             self.shared.admit(&batch, cancel)?;
             let ticket = Ticket::new()?;
             // Dropped with this future, finished or not; to cancel what has finished does nothing.
-            let _dropped = CancelOnDrop { shared: &self.shared, ticket: &ticket };
+            let _dropped = CancelOnDrop {
+                shared: &self.shared,
+                ticket: &ticket,
+            };
             let _cancelled = cancel.on_cancel(self.shared.canceller(&ticket));
             let (reply, answer) = oneshot::channel();
-            let job = Job { batch, ticket: Arc::clone(&ticket), reply };
+            let job = Job {
+                batch,
+                ticket: Arc::clone(&ticket),
+                reply,
+            };
             self.jobs.send(job).map_err(|_| self.shared.gone())?;
             answer.await.unwrap_or_else(|_| Err(self.shared.gone()))
         })
@@ -213,9 +232,10 @@ impl Shared {
     fn healthy(&self) -> Result<()> {
         match self.poison.get() {
             None => Ok(()),
-            Some(detail) => {
-                Err(EngineError::EnginePoisoned { engine: NAME, detail: detail.clone() })
-            }
+            Some(detail) => Err(EngineError::EnginePoisoned {
+                engine: NAME,
+                detail: detail.clone(),
+            }),
         }
     }
 
@@ -242,8 +262,17 @@ impl Shared {
     /// The life of one of the engine's threads.
     fn work(&self) {
         loop {
-            let job = self.queue.lock().unwrap_or_else(PoisonError::into_inner).recv();
-            let Ok(Job { batch, ticket, reply }) = job else {
+            let job = self
+                .queue
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner)
+                .recv();
+            let Ok(Job {
+                batch,
+                ticket,
+                reply,
+            }) = job
+            else {
                 return;
             };
             if ticket.check().is_err() {
@@ -256,13 +285,18 @@ impl Shared {
 
     /// Waits for a session and runs the batch in it, on this thread.
     fn run(&self, batch: Batch, ticket: &Ticket) -> Result<RunOutput> {
-        let mut lease = self.sessions.take(|| self.healthy().and_then(|()| ticket.check()))?;
+        let mut lease = self
+            .sessions
+            .take(|| self.healthy().and_then(|()| ticket.check()))?;
         let run = AssertUnwindSafe(|| match lease.as_mut() {
             Some(session) => self.run_in(session, &batch, ticket),
             None => Err(self.gone()),
         });
         match guarded(&self.poison, run) {
-            Ok(outputs) => Ok(RunOutput { outputs, inputs: batch.inputs }),
+            Ok(outputs) => Ok(RunOutput {
+                outputs,
+                inputs: batch.inputs,
+            }),
             // The session is not put back: its destructor may trip over what the panic left.
             Err(error @ EngineError::EnginePoisoned { .. }) => {
                 std::mem::forget(lease.take());
@@ -280,13 +314,20 @@ impl Shared {
     ) -> Result<Vec<NamedTensor>> {
         let mut inputs: Vec<(&CStr, Value<'_>)> = Vec::with_capacity(self.inputs.len());
         for (description, name) in self.description.inputs.iter().zip(&self.inputs) {
-            let tensor = batch.input(&description.name).ok_or_else(|| EngineError::InvalidInput {
-                name: description.name.clone(),
-                detail: "is missing from the batch".into(),
-            })?;
-            let view =
-                Value::view(&self.runtime.env, tensor.dtype(), tensor.shape(), tensor.bytes())
-                    .map_err(|error| explain::run(&error))?;
+            let tensor =
+                batch
+                    .input(&description.name)
+                    .ok_or_else(|| EngineError::InvalidInput {
+                        name: description.name.clone(),
+                        detail: "is missing from the batch".into(),
+                    })?;
+            let view = Value::view(
+                &self.runtime.env,
+                tensor.dtype(),
+                tensor.shape(),
+                tensor.bytes(),
+            )
+            .map_err(|error| explain::run(&error))?;
             inputs.push((name, view));
         }
         let values = session
@@ -297,7 +338,10 @@ impl Shared {
             .iter()
             .zip(values)
             .map(|(output, value)| {
-                Ok(NamedTensor::new(output.name.clone(), copy(&output.name, &value)?))
+                Ok(NamedTensor::new(
+                    output.name.clone(),
+                    copy(&output.name, &value)?,
+                ))
             })
             .collect()
     }
@@ -312,7 +356,10 @@ fn guarded<T>(
         let detail = message(panic.as_ref());
         tracing::error!(target: "isovec", "panic in a run of ONNX Runtime: {detail}");
         let detail = poison.get_or_init(|| detail).clone();
-        Err(EngineError::EnginePoisoned { engine: NAME, detail })
+        Err(EngineError::EnginePoisoned {
+            engine: NAME,
+            detail,
+        })
     })
 }
 
@@ -332,15 +379,28 @@ fn copy(name: &str, value: &Value<'_>) -> Result<Tensor> {
         detail: format!("{name}: {detail}"),
     };
     let (number, shape, data) = value.read().map_err(|error| fail(explain::text(&error)))?;
-    let dtype = [DType::F32, DType::F16, DType::I64, DType::I32, DType::U8, DType::I8]
-        .into_iter()
-        .find(|&dtype| element_type(dtype) as i32 == number)
-        .ok_or_else(|| fail(format!("ONNX element type {number} is not one that isovec carries")))?;
+    let dtype = [
+        DType::F32,
+        DType::F16,
+        DType::I64,
+        DType::I32,
+        DType::U8,
+        DType::I8,
+    ]
+    .into_iter()
+    .find(|&dtype| element_type(dtype) as i32 == number)
+    .ok_or_else(|| {
+        fail(format!(
+            "ONNX element type {number} is not one that isovec carries"
+        ))
+    })?;
     let mut tensor = Tensor::zeros(dtype, &shape)?;
     if !tensor.is_empty() {
         let len = tensor.byte_len();
         // SAFETY: a tensor of this type and shape holds that many bytes, and `value` keeps them.
-        tensor.bytes_mut().copy_from_slice(unsafe { std::slice::from_raw_parts(data, len) });
+        tensor
+            .bytes_mut()
+            .copy_from_slice(unsafe { std::slice::from_raw_parts(data, len) });
     }
     Ok(tensor)
 }
@@ -352,7 +412,8 @@ mod tests {
     #[test]
     fn a_panic_becomes_an_error_and_stays_on_record() {
         let poison = OnceLock::new();
-        let result: Result<()> = guarded(&poison, AssertUnwindSafe(|| panic!("broken {}", "badly")));
+        let result: Result<()> =
+            guarded(&poison, AssertUnwindSafe(|| panic!("broken {}", "badly")));
         assert!(matches!(
             result,
             Err(EngineError::EnginePoisoned { engine: NAME, detail }) if detail == "broken badly"

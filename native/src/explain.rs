@@ -7,7 +7,11 @@ use crate::NAME;
 
 /// An error's message on one line, without colours and source lines' leading noise.
 pub(crate) fn text(error: &ort::Error) -> String {
-    error.message().split_whitespace().collect::<Vec<_>>().join(" ")
+    error
+        .message()
+        .split_whitespace()
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// Why a session could not be made.
@@ -18,7 +22,10 @@ pub(crate) fn load(origin: &str, error: &ort::Error) -> EngineError {
     }
     let operators = unknown_operators(&message);
     if !operators.is_empty() {
-        return EngineError::UnsupportedOperator { engine: NAME, operators };
+        return EngineError::UnsupportedOperator {
+            engine: NAME,
+            operators,
+        };
     }
     if message.contains("Unsupported model IR version") || message.contains("is under development")
     {
@@ -39,7 +46,11 @@ pub(crate) fn load(origin: &str, error: &ort::Error) -> EngineError {
             reason: message,
             hint: "Choose another engine, or export the model in another precision".into(),
         },
-        _ => EngineError::Runtime { engine: NAME, doing: "loading the model", detail: message },
+        _ => EngineError::Runtime {
+            engine: NAME,
+            doing: "loading the model",
+            detail: message,
+        },
     }
 }
 
@@ -47,8 +58,15 @@ pub(crate) fn load(origin: &str, error: &ort::Error) -> EngineError {
 pub(crate) fn run(error: &ort::Error) -> EngineError {
     let detail = text(error);
     match error.code() {
-        ErrorCode::DeviceReset => EngineError::DeviceLost { provider: "CPU".into(), detail },
-        _ => EngineError::Runtime { engine: NAME, doing: "running the model", detail },
+        ErrorCode::DeviceReset => EngineError::DeviceLost {
+            provider: "CPU".into(),
+            detail,
+        },
+        _ => EngineError::Runtime {
+            engine: NAME,
+            doing: "running the model",
+            detail,
+        },
     }
 }
 

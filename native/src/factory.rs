@@ -41,7 +41,10 @@ impl EngineFactory for OnnxRuntime {
                 version: library.version,
                 providers: vec!["CPU".into()],
             },
-            Err(problem) => Probe::Unavailable { reason: problem.reason, hint: problem.hint },
+            Err(problem) => Probe::Unavailable {
+                reason: problem.reason,
+                hint: problem.hint,
+            },
         }
     }
 
@@ -64,7 +67,10 @@ impl EngineFactory for OnnxRuntime {
             let (bundle, config) = (bundle.clone(), config.clone());
             let (reply, answer) = oneshot::channel();
             spawn(move || {
-                let _ = reply.send(load.run(&bundle, &config));
+                let result = load.run(&bundle, &config);
+                // Whoever waits may let go of the model next, and is to be the last to hold it.
+                drop((bundle, load));
+                let _ = reply.send(result);
             })?;
             let engine: Arc<dyn Engine> = answer.await.unwrap_or_else(|_| {
                 Err(EngineError::Runtime {
@@ -103,7 +109,11 @@ impl Load {
     }
 
     fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::SeqCst) { Err(EngineError::Cancelled) } else { Ok(()) }
+        if self.cancelled.load(Ordering::SeqCst) {
+            Err(EngineError::Cancelled)
+        } else {
+            Ok(())
+        }
     }
 
     fn run(&self, bundle: &ModelBundle, config: &EngineConfig) -> Result<Arc<dyn Engine>> {
@@ -111,14 +121,20 @@ impl Load {
         let fail = |error: ort::Error| explain::load(&bundle.origin, &error);
         let description = describe(bundle);
         let graph = graph::serialise(bundle)?;
-        let threads = config.session.intra_op_threads.unwrap_or_else(default_threads);
+        let threads = config
+            .session
+            .intra_op_threads
+            .unwrap_or_else(default_threads);
         let options = SessionOptions::new(threads).map_err(fail)?;
         let weights = pollster::block_on(weights::take(&*bundle.weights, || self.check()))?;
         let options = Arc::new(options);
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&options));
         // After they are where `cancel` finds them.
         self.check()?;
-        let inputs = c_names(description.inputs.iter().map(|input| &input.name), &bundle.origin)?;
+        let inputs = c_names(
+            description.inputs.iter().map(|input| &input.name),
+            &bundle.origin,
+        )?;
         let session = Session::new(&runtime.env, &graph, &options, &inputs, weights);
         *self.options.lock().unwrap_or_else(PoisonError::into_inner) = None;
         let session = session.map_err(fail)?;
@@ -141,5 +157,7 @@ impl Load {
 /// The physical cores that this process may use, at most 4.
 fn default_threads() -> usize {
     let usable = thread::available_parallelism().map_or(1, usize::from);
-    num_cpus::get_physical().min(usable).clamp(1, MOST_DEFAULT_THREADS)
+    num_cpus::get_physical()
+        .min(usable)
+        .clamp(1, MOST_DEFAULT_THREADS)
 }

@@ -18,7 +18,11 @@ pub(crate) fn serialise(bundle: &ModelBundle) -> Result<Vec<u8>> {
         .as_mut()
         .ok_or_else(|| EngineError::invalid_model(&bundle.origin, "it has no graph"))?;
     for info in bundle.weights.weights() {
-        let dims: Vec<Dim> = info.shape.iter().map(|&extent| Dim::Fixed(extent)).collect();
+        let dims: Vec<Dim> = info
+            .shape
+            .iter()
+            .map(|&extent| Dim::Fixed(extent))
+            .collect();
         graph.input.push(value_info(&info.name, info.dtype, &dims));
     }
     model.ir_version = model.ir_version.max(IR_VERSION_SEPARATE_INITIALIZERS);

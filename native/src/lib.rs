@@ -6,7 +6,7 @@
 //! - `library`: which library, and what is wrong with it, found out before it is used.
 //! - `runtime`: the one library and environment of the process.
 //! - `sys`: owning handles over ONNX Runtime's C interface; nearly all `unsafe` code is there.
-//! - `weights`, `graph`: a bundle as a session takes it, its weights shared and not copied.
+//! - `weights`, `graph`: a bundle as a session takes it, its weights lent and not copied.
 //! - `pool`, `engine`: sessions, who waits for them, and how a run is cancelled.
 //! - `explain`: ONNX Runtime's messages as isovec's errors.
 //!

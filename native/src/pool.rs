@@ -24,7 +24,11 @@ struct State<T> {
 impl<T> Pool<T> {
     pub(crate) fn new(items: Vec<T>) -> Self {
         Self {
-            state: Mutex::new(State { idle: items, waiting: VecDeque::new(), next_ticket: 0 }),
+            state: Mutex::new(State {
+                idle: items,
+                waiting: VecDeque::new(),
+                next_ticket: 0,
+            }),
             changed: Condvar::new(),
         }
     }
@@ -53,9 +57,15 @@ impl<T> Pool<T> {
                 if more {
                     self.changed.notify_all();
                 }
-                return Ok(Lease { pool: self, item: Some(item) });
+                return Ok(Lease {
+                    pool: self,
+                    item: Some(item),
+                });
             }
-            state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .changed
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 
@@ -156,7 +166,11 @@ mod tests {
             let (pool, stop) = (Arc::clone(&pool), Arc::clone(&stop));
             thread::spawn(move || {
                 pool.take(|| {
-                    if stop.load(Ordering::SeqCst) { Err(EngineError::Cancelled) } else { Ok(()) }
+                    if stop.load(Ordering::SeqCst) {
+                        Err(EngineError::Cancelled)
+                    } else {
+                        Ok(())
+                    }
                 })
                 .is_err()
             })

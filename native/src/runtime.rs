@@ -5,9 +5,9 @@ use std::sync::OnceLock;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::error::{EngineError, Result};
 
+use crate::explain;
 use crate::library::{self, Library};
 use crate::sys::Env;
-use crate::explain;
 
 /// A loaded library with a reference to its environment, which lives as long as the process:
 /// ONNX Runtime does not promise that a second one can be made after the first is gone.

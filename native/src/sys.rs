@@ -117,7 +117,9 @@ extern "system" fn log(
         }
         // SAFETY: not null, and ONNX Runtime passes strings that end in a zero byte and live
         // until this function returns.
-        unsafe { CStr::from_ptr(pointer) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(pointer) }
+            .to_string_lossy()
+            .into_owned()
     };
     // A subscriber that panics must not unwind into C++.
     let _ = std::panic::catch_unwind(|| {
@@ -152,7 +154,9 @@ impl SessionOptions {
         let mut options = ptr::null_mut();
         // SAFETY: `options` is written on success.
         check(unsafe { (ort::api().CreateSessionOptions)(&mut options) })?;
-        let options = Self { options: written(options)? };
+        let options = Self {
+            options: written(options)?,
+        };
         let threads = i32::try_from(threads).unwrap_or(i32::MAX);
         let level = GraphOptimizationLevel::ORT_ENABLE_ALL;
         // SAFETY: the options are alive.
@@ -160,7 +164,9 @@ impl SessionOptions {
         // SAFETY: as above.
         check(unsafe { (ort::api().SetInterOpNumThreads)(options.options.as_ptr(), 1) })?;
         // SAFETY: as above.
-        check(unsafe { (ort::api().SetSessionGraphOptimizationLevel)(options.options.as_ptr(), level) })?;
+        check(unsafe {
+            (ort::api().SetSessionGraphOptimizationLevel)(options.options.as_ptr(), level)
+        })?;
         Ok(options)
     }
 
@@ -203,7 +209,10 @@ impl Session {
         weights: Vec<Weight>,
     ) -> Result<Self> {
         let session = edit::session(env, graph, options, inputs, weights)?;
-        let mut session = Self { session, outputs: 0 };
+        let mut session = Self {
+            session,
+            outputs: 0,
+        };
         // SAFETY: the session is alive; the count is written on success.
         check(unsafe {
             (ort::api().SessionGetOutputCount)(session.session.as_ptr(), &mut session.outputs)
@@ -299,7 +308,10 @@ impl<'data> Value<'data> {
                 &mut value,
             )
         })?;
-        Ok(Self { value: written(value)?, data: PhantomData })
+        Ok(Self {
+            value: written(value)?,
+            data: PhantomData,
+        })
     }
 
     /// The element type's number, the extents and the bytes. Fails for what is not a tensor.
@@ -315,7 +327,10 @@ impl<'data> Value<'data> {
         // SAFETY: `info` is alive until released below; `shape` has the length that is passed;
         // `dtype` has the size of the C enum and any number is valid in it.
         let described = (|| unsafe {
-            check((api.GetTensorElementType)(info.as_ptr(), dtype.as_mut_ptr().cast()))?;
+            check((api.GetTensorElementType)(
+                info.as_ptr(),
+                dtype.as_mut_ptr().cast(),
+            ))?;
             let mut rank = 0;
             check((api.GetDimensionsCount)(info.as_ptr(), &mut rank))?;
             shape.resize(rank, 0i64);
@@ -335,13 +350,20 @@ impl<'data> Value<'data> {
             })
             .collect::<Result<_>>()?;
         // SAFETY: zeroed, then written.
-        Ok((unsafe { dtype.assume_init() }, shape, data.cast_const().cast()))
+        Ok((
+            unsafe { dtype.assume_init() },
+            shape,
+            data.cast_const().cast(),
+        ))
     }
 }
 
 impl Value<'static> {
     fn owned(value: NonNull<OrtValue>) -> Self {
-        Self { value, data: PhantomData }
+        Self {
+            value,
+            data: PhantomData,
+        }
     }
 
     /// A tensor that keeps `bytes` alive until ONNX Runtime has dropped its last reference.

@@ -19,7 +19,10 @@ pub(crate) async fn take(
     for (index, info) in source.weights().iter().enumerate() {
         check()?;
         let bytes = source.read(index).await?;
-        let fail = |detail: String| EngineError::Weight { name: info.name.clone(), detail };
+        let fail = |detail: String| EngineError::Weight {
+            name: info.name.clone(),
+            detail,
+        };
         if bytes.len() != info.byte_len() {
             return Err(fail(format!(
                 "{} {:?} takes {} bytes, not the {} that were read",
@@ -35,7 +38,11 @@ pub(crate) async fn take(
         let len = bytes.len();
         let value = Value::lend(info.dtype, &info.shape, bytes)
             .map_err(|error| fail(explain::text(&error)))?;
-        taken.push(Weight { name, value, bytes: len });
+        taken.push(Weight {
+            name,
+            value,
+            bytes: len,
+        });
     }
     Ok(taken)
 }
@@ -65,11 +72,18 @@ mod tests {
 
     #[test]
     fn a_weight_at_an_odd_address_is_moved_and_others_stay() {
-        let info = WeightInfo { name: "w".into(), dtype: DType::F32, shape: vec![4] };
+        let info = WeightInfo {
+            name: "w".into(),
+            dtype: DType::F32,
+            shape: vec![4],
+        };
         let file = Bytes::from((0..64).collect::<Vec<u8>>());
         let start = (file.as_ptr() as usize).next_multiple_of(4) - file.as_ptr() as usize;
         let there = file.slice(start..start + 16);
-        assert_eq!(aligned(&info, there.clone()).unwrap().as_ptr(), there.as_ptr());
+        assert_eq!(
+            aligned(&info, there.clone()).unwrap().as_ptr(),
+            there.as_ptr()
+        );
         let odd = file.slice(start + 1..start + 17);
         let moved = aligned(&info, odd.clone()).unwrap();
         assert_eq!(moved, odd);

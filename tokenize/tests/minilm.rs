@@ -3,6 +3,7 @@
 //! `data/minilm_ids.jsonl` holds `[text, ids]` a line: the reference texts and hostile Unicode,
 //! encoded by `tokenizers` 0.23.3 from PyPI with truncation and padding off. The tokenizer itself
 //! is where `cargo xtask setup` puts it.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
 

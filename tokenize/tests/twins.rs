@@ -1,5 +1,6 @@
 //! Our tokenizer against Hugging Face `tokenizers`: the same ids for random vocabularies, random
 //! settings and random texts, alone, in pairs, and cut to a length.
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;
 

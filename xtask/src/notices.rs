@@ -164,7 +164,8 @@ fn licence_files_in(folder: &Path, name: &str) -> Result<Vec<(String, String)>> 
 /// One text for all: the crates first, then every licence text once, with the crates it came with.
 /// The same input gives the same bytes.
 fn render(parts: &BTreeSet<Part>) -> Result<String> {
-    let mut texts: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    // By their words: the same licence comes with many widths of line.
+    let mut texts: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     let mut list = String::new();
     for part in parts {
         let label = format!("{} {}", part.name, part.version);
@@ -187,10 +188,11 @@ fn render(parts: &BTreeSet<Part>) -> Result<String> {
         }
         list.push('\n');
         for (_, text) in files {
-            texts
-                .entry(text.trim().to_owned())
-                .or_default()
-                .push(label.clone());
+            let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            let entry = texts
+                .entry(words)
+                .or_insert_with(|| (text.trim().to_owned(), Vec::new()));
+            entry.1.push(label.clone());
         }
     }
     let mut out = String::from(
@@ -199,7 +201,7 @@ fn render(parts: &BTreeSet<Part>) -> Result<String> {
          used under the licence it states; the texts that come with them follow.\n\n",
     );
     out.push_str(&list);
-    for (text, mut labels) in texts {
+    for (text, mut labels) in texts.into_values() {
         labels.dedup();
         out.push_str(&format!(
             "\n{}\n{}\n\n{text}\n",

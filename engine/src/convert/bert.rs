@@ -1,4 +1,4 @@
-//! BERT (<https://arxiv.org/abs/1810.04805>). Its layers are also those of [RoBERTa](super::roberta).
+//! BERT (<https://arxiv.org/abs/1810.04805>). Its layers are RoBERTa's too.
 
 use super::activation::Activation;
 use super::attention::{Heads, Scores};

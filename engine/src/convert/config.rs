@@ -150,7 +150,10 @@ mod tests {
         assert!(config.flag_or("h", false).expect("h"));
         for key in ["b", "c", "d", "e", "f", "g", "i", "j", "absent"] {
             let message = config.size(key).expect_err(key).to_string();
-            assert!(message.contains(&format!("{key} in config.json")), "{message}");
+            assert!(
+                message.contains(&format!("{key} in config.json")),
+                "{message}"
+            );
         }
         assert!(config.positive_or("c", 1.0).is_err());
         assert!(config.positive_or("e", 1.0).is_err());

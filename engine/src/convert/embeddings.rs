@@ -37,11 +37,7 @@ pub(super) fn declare_output(net: &mut Net<'_>, hidden: usize) {
 
 /// The length of the batch's sequences, a tensor of one i64.
 pub(super) fn sequence_length(net: &mut Net<'_>) -> String {
-    net.node(
-        "Shape",
-        &[INPUT_IDS],
-        vec![int("start", 1), int("end", 2)],
-    )
+    net.node("Shape", &[INPUT_IDS], vec![int("start", 1), int("end", 2)])
 }
 
 /// A table whose rows are looked up.

@@ -2,8 +2,8 @@
 //!
 //! Most models are published as weights and a config, the graph being code elsewhere. This module
 //! holds that code for the encoder families in use, each in a file of its own over shared blocks:
-//! [`bert`], [`roberta`] (with XLM-R and CamemBERT), [`mpnet`], [`distilbert`], [`modernbert`],
-//! [`nomicbert`]. The graph is opset 17, uses only operators of the standard domain, leaves batch
+//! BERT, RoBERTa (with XLM-R and CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT; see
+//! [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch
 //! and sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known
 //! models and how each is loaded.
 //!

@@ -56,7 +56,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let activation = Activation::of(config, "hidden_activation")?;
     let positions = Rotary::positions(config, "max_position_embeddings")?;
     Rotary::check_heads(config, heads)?;
-    let sights = sights(config)?;
+    let layers = config.size("num_hidden_layers")?;
+    let sights = Sights::of(config, layers)?;
     let attention_bias = config.flag_or("attention_bias", false)?;
     let mlp_bias = config.flag_or("mlp_bias", false)?;
     let norm_bias = config.flag_or("norm_bias", false)?;
@@ -105,10 +106,10 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let everything = seen(net, Sight::Everything)?;
     let window = seen(net, Sight::Window)?;
 
-    for (layer, sight) in sights.into_iter().enumerate() {
+    for layer in 0..layers {
         let name = format!("layers.{layer}");
         net.scope(&name);
-        let (mask, rotary) = match sight {
+        let (mask, rotary) = match sights.layer(layer) {
             Sight::Everything => &everything,
             Sight::Window => &window,
         };
@@ -152,37 +153,47 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
 }
 
 /// What each layer sees: a list in newer configs, a period in older ones.
-fn sights(config: &Config) -> Result<Vec<Sight>> {
-    let layers = config.size("num_hidden_layers")?;
-    let Some(types) = config.value("layer_types") else {
-        let period = config.size_or("global_attn_every_n_layers", 3)?;
-        return Ok((0..layers)
-            .map(|layer| match layer % period {
-                0 => Sight::Everything,
-                _ => Sight::Window,
-            })
-            .collect());
-    };
-    let types = types
-        .as_array()
-        .filter(|types| types.len() == layers)
-        .ok_or_else(|| {
-            config.wrong(
-                "layer_types",
-                &format!("is not a list of one type for each of {layers} layers"),
-            )
-        })?;
-    types
-        .iter()
-        .map(|name| {
+#[derive(Debug)]
+enum Sights {
+    Listed(Vec<Sight>),
+    EverythingEach(usize),
+}
+
+impl Sights {
+    fn of(config: &Config, layers: usize) -> Result<Self> {
+        let Some(types) = config.value("layer_types") else {
+            let period = config.size_or("global_attn_every_n_layers", 3)?;
+            return Ok(Self::EverythingEach(period));
+        };
+        let types = types
+            .as_array()
+            .filter(|types| types.len() == layers)
+            .ok_or_else(|| {
+                config.wrong(
+                    "layer_types",
+                    &format!("is not a list of one type for each of {layers} layers"),
+                )
+            })?;
+        let sight = |name: &Value| {
             [Sight::Everything, Sight::Window]
                 .into_iter()
                 .find(|sight| name.as_str() == Some(sight.key()))
                 .ok_or_else(|| {
                     config.unsupported(format!("layer_types in config.json holds {name}"))
                 })
-        })
-        .collect()
+        };
+        Ok(Self::Listed(
+            types.iter().map(sight).collect::<Result<_>>()?,
+        ))
+    }
+
+    fn layer(&self, layer: usize) -> Sight {
+        match self {
+            Self::Listed(sights) => sights.get(layer).copied().unwrap_or(Sight::Everything),
+            Self::EverythingEach(period) if layer % period == 0 => Sight::Everything,
+            Self::EverythingEach(_) => Sight::Window,
+        }
+    }
 }
 
 /// The base of the rotary wavelengths: under `rope_parameters` in newer configs, at the top in

@@ -141,17 +141,16 @@ impl<'g> Net<'g> {
     pub(super) fn checked(&self, name: &str, shape: &[usize]) -> Result<String> {
         let full = self.full_name(name);
         let SourceTensor {
-            dtype, shape: found, ..
-        } = self
-            .tensors
-            .get(&full)
-            .ok_or_else(|| EngineError::Weight {
-                name: full.clone(),
-                detail: format!(
-                    "{} does not hold it; config.json asks for shape {shape:?}",
-                    self.tensors.origin()
-                ),
-            })?;
+            dtype,
+            shape: found,
+            ..
+        } = self.tensors.get(&full).ok_or_else(|| EngineError::Weight {
+            name: full.clone(),
+            detail: format!(
+                "{} does not hold it; config.json asks for shape {shape:?}",
+                self.tensors.origin()
+            ),
+        })?;
         if found != shape {
             return Err(EngineError::Weight {
                 name: full,

@@ -18,10 +18,16 @@ use crate::error::Result;
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {
     config.refuse_flag("prenorm", "normalisation stands before each part")?;
-    config.refuse_flag("parallel_block", "attention and feed-forward run side by side")?;
+    config.refuse_flag(
+        "parallel_block",
+        "attention and feed-forward run side by side",
+    )?;
     config.refuse_flag("use_rms_norm", "normalisation is by root mean square")?;
     config.refuse_flag("causal", "a token sees only the tokens before it")?;
-    config.refuse_flag("rotary_emb_interleaved", "neighbours are paired, not halves")?;
+    config.refuse_flag(
+        "rotary_emb_interleaved",
+        "neighbours are paired, not halves",
+    )?;
     if config.count_or("num_experts", 0)? > 0 {
         return Err(config.unsupported("config.json sets num_experts: it is a mixture of experts"));
     }

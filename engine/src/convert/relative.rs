@@ -50,7 +50,11 @@ pub(super) fn offset_table(table: &[f32], heads: usize, positions: usize) -> Vec
     let offsets = 1 - positions as i64..positions as i64;
     let buckets: Vec<usize> = offsets.map(bucket).collect();
     (0..heads)
-        .flat_map(|head| buckets.iter().map(move |bucket| table[bucket * heads + head]))
+        .flat_map(|head| {
+            buckets
+                .iter()
+                .map(move |bucket| table[bucket * heads + head])
+        })
         .collect()
 }
 

@@ -271,6 +271,9 @@ mod tests {
             assert_eq!(widened("w", &tensor).expect("float"), [-1.5]);
         }
         let error = widened("w", &of(SourceDType::I8, &[1])).expect_err("int");
-        assert!(error.to_string().contains("I8 is not a float type"), "{error}");
+        assert!(
+            error.to_string().contains("I8 is not a float type"),
+            "{error}"
+        );
     }
 }

@@ -106,7 +106,9 @@ fn serialise<'a>(
             let bytes = match stored {
                 Stored::F64 => values.flat_map(|&v| f64::from(v).to_le_bytes()).collect(),
                 Stored::F32 => values.flat_map(|v| v.to_le_bytes()).collect(),
-                Stored::F16 => values.flat_map(|&v| f16::from_f32(v).to_le_bytes()).collect(),
+                Stored::F16 => values
+                    .flat_map(|&v| f16::from_f32(v).to_le_bytes())
+                    .collect(),
                 Stored::BF16 => values
                     .flat_map(|&v| bf16::from_f32(v).to_le_bytes())
                     .collect(),

@@ -139,16 +139,16 @@ pub fn mpnet() -> Checkpoint {
     maker.table("embeddings.word_embeddings", VOCABULARY, HIDDEN);
     maker.table("embeddings.position_embeddings", positions, HIDDEN);
     maker.norm("embeddings.LayerNorm", HIDDEN, true);
-    maker.tensor(
-        "encoder.relative_attention_bias.weight",
-        &[32, 4],
-        0.0,
-        1.0,
-    );
+    maker.tensor("encoder.relative_attention_bias.weight", &[32, 4], 0.0, 1.0);
     for layer in 0..2 {
         let name = |module: &str| format!("encoder.layer.{layer}.{module}");
         for part in ["q", "k", "v", "o"] {
-            maker.linear(&name(&format!("attention.attn.{part}")), HIDDEN, HIDDEN, true);
+            maker.linear(
+                &name(&format!("attention.attn.{part}")),
+                HIDDEN,
+                HIDDEN,
+                true,
+            );
         }
         maker.norm(&name("attention.LayerNorm"), HIDDEN, true);
         maker.linear(&name("intermediate.dense"), HIDDEN, WIDE, true);

@@ -200,7 +200,14 @@ fn bert_layers(model: &Checkpoint, embedded: Rows) -> Rows {
     });
     for layer in 0..size(config, "num_hidden_layers") {
         let name = format!("encoder.layer.{layer}");
-        x = post_norm_layer(model, &name, BERT_NAMES, &x, (heads, act, epsilon), &|_, _, _| 0.0);
+        x = post_norm_layer(
+            model,
+            &name,
+            BERT_NAMES,
+            &x,
+            (heads, act, epsilon),
+            &|_, _, _| 0.0,
+        );
     }
     x
 }

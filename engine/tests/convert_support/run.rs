@@ -12,7 +12,10 @@ use tract_onnx::prelude::*;
 /// Reads a weight whose future is ready at once, as converted ones are.
 pub fn read(weights: &dyn WeightSource, index: usize) -> isovec_engine::Result<Bytes> {
     let mut future = weights.read(index);
-    match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
+    match future
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
         Poll::Ready(read) => read,
         Poll::Pending => panic!("a converted weight is ready at once"),
     }
@@ -100,7 +103,11 @@ impl Runner {
         let view = outputs[0].to_plain_array_view::<f32>()?;
         Ok(view
             .outer_iter()
-            .map(|text| text.outer_iter().map(|row| row.iter().copied().collect()).collect())
+            .map(|text| {
+                text.outer_iter()
+                    .map(|row| row.iter().copied().collect())
+                    .collect()
+            })
             .collect())
     }
 }

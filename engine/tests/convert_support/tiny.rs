@@ -145,7 +145,11 @@ fn pieces(word: &str, id: &dyn Fn(&str) -> Option<usize>) -> Vec<usize> {
     while from < chars.len() {
         let longest = (from + 1..=chars.len()).rev().find_map(|to| {
             let piece: String = chars[from..to].iter().collect();
-            let piece = if from > 0 { format!("##{piece}") } else { piece };
+            let piece = if from > 0 {
+                format!("##{piece}")
+            } else {
+                piece
+            };
             id(&piece).map(|id| (to, id))
         });
         match longest {

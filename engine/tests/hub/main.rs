@@ -3,6 +3,7 @@
 mod cache;
 mod failures;
 mod fetch;
+mod python;
 mod repo;
 mod resume;
 mod server;

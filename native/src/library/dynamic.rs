@@ -100,7 +100,9 @@ fn candidates(config: &EngineConfig) -> Result<Vec<PathBuf>, Problem> {
         .or_else(|| dirs::cache_dir().map(|folder| folder.join("isovec")));
     let Some(folder) = cache.map(|cache| cache.join("onnxruntime")) else {
         return Err(Problem::new(
-            format!("no library was named, and this user has no cache folder; {VARIABLE} is not set"),
+            format!(
+                "no library was named, and this user has no cache folder; {VARIABLE} is not set"
+            ),
             HOW_TO_GET,
         ));
     };
@@ -127,8 +129,11 @@ fn in_cache(folder: &Path) -> Vec<PathBuf> {
         .flatten()
         .filter_map(|entry| {
             let name = entry.file_name();
-            let version: Option<Vec<u64>> =
-                name.to_str()?.split('.').map(|part| part.parse().ok()).collect();
+            let version: Option<Vec<u64>> = name
+                .to_str()?
+                .split('.')
+                .map(|part| part.parse().ok())
+                .collect();
             Some((version?, entry.path().join(&file)))
         })
         .filter(|(_, path)| path.is_file())
@@ -164,8 +169,8 @@ struct Opened {
 fn open(path: &Path) -> Result<(Library, Opened), Problem> {
     let fail = |reason: String| Problem::new(reason, HOW_TO_GET);
     // The loader takes a bare name for one to search the system for; an absolute path it opens.
-    let path = std::path::absolute(path)
-        .map_err(|error| fail(format!("{}: {error}", path.display())))?;
+    let path =
+        std::path::absolute(path).map_err(|error| fail(format!("{}: {error}", path.display())))?;
     let about = path.display();
     match fs::metadata(&path) {
         Err(error) => return Err(fail(format!("{about}: {error}"))),
@@ -191,8 +196,17 @@ fn open(path: &Path) -> Result<(Library, Opened), Problem> {
         .map_err(|reason| fail(format!("{about} cannot be used: {reason}")))?;
     // SAFETY: `version` has shown that the table is there and knows this interface.
     let api = unsafe { ((*base).GetApi)(ort::MINOR_VERSION) };
-    let found = Library { path: Some(path.clone()), version };
-    Ok((found, Opened { api, _library: library }))
+    let found = Library {
+        path: Some(path.clone()),
+        version,
+    };
+    Ok((
+        found,
+        Opened {
+            api,
+            _library: library,
+        },
+    ))
 }
 
 /// An error with its causes; the loader's own words are among them.

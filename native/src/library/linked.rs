@@ -18,7 +18,10 @@ pub(crate) fn probe(config: &EngineConfig) -> Result<Library, Problem> {
     }
     // SAFETY: linked into the program, never unloaded.
     match unsafe { super::version(ort::sys::OrtGetApiBase()) } {
-        Ok(version) => Ok(Library { path: None, version }),
+        Ok(version) => Ok(Library {
+            path: None,
+            version,
+        }),
         Err(reason) => Err(Problem::new(
             format!("the ONNX Runtime linked into this program cannot be used: {reason}"),
             "Build from a clean target folder",

@@ -36,13 +36,20 @@ pub(crate) struct Problem {
 
 impl Problem {
     pub(crate) fn new(reason: impl Into<String>, hint: impl Into<String>) -> Self {
-        Self { reason: reason.into(), hint: hint.into() }
+        Self {
+            reason: reason.into(),
+            hint: hint.into(),
+        }
     }
 }
 
 impl From<Problem> for EngineError {
     fn from(problem: Problem) -> Self {
-        Self::EngineUnavailable { engine: NAME, reason: problem.reason, hint: problem.hint }
+        Self::EngineUnavailable {
+            engine: NAME,
+            reason: problem.reason,
+            hint: problem.hint,
+        }
     }
 }
 
@@ -59,7 +66,9 @@ unsafe fn version(base: *const OrtApiBase) -> Result<String, String> {
         return Err("it does not tell its version".into());
     }
     // SAFETY: a static string that ends in a zero byte.
-    let version = unsafe { CStr::from_ptr(version) }.to_string_lossy().into_owned();
+    let version = unsafe { CStr::from_ptr(version) }
+        .to_string_lossy()
+        .into_owned();
     // Asked before the interface: a library prints a complaint when asked for a newer one.
     let minor = version
         .strip_prefix("1.")

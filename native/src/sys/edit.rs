@@ -10,7 +10,7 @@ use std::ptr::{self, NonNull};
 
 use ort::sys::{OrtGraph, OrtModel, OrtModelEditorApi, OrtSession};
 
-use super::{Env, Result, Session, SessionOptions, Value, check, written};
+use super::{Env, Result, SessionOptions, Value, check, written};
 
 /// The least size of a tensor that is taken over; smaller ones are copied.
 const LEAST_TAKEN_OVER: usize = 128;
@@ -86,12 +86,7 @@ fn update(
         // SAFETY: the graph and the value are alive; the name is copied; the value's memory is
         // its own, so it is there for as long as anybody holds a reference.
         check(unsafe {
-            (editor.AddInitializerToGraph)(
-                graph.0,
-                name.as_ptr(),
-                value.value.as_ptr(),
-                taken_over,
-            )
+            (editor.AddInitializerToGraph)(graph.0, name.as_ptr(), value.value.as_ptr(), taken_over)
         })?;
         std::mem::forget(value); // The graph has taken it over.
     }

@@ -36,8 +36,13 @@ fn until(condition: impl Fn() -> bool) {
 
 /// The engine still gives answers.
 fn works(engine: &OrtEngine) {
-    let mut output = engine.run_blocking(looping_batch(3), &Cancel::new()).unwrap();
-    assert_eq!(output.take("y").unwrap().as_slice::<f32>().unwrap(), [-1.0, -2.0, -3.0, -4.0]);
+    let mut output = engine
+        .run_blocking(looping_batch(3), &Cancel::new())
+        .unwrap();
+    assert_eq!(
+        output.take("y").unwrap().as_slice::<f32>().unwrap(),
+        [-1.0, -2.0, -3.0, -4.0]
+    );
 }
 
 fn assert_cancelled<T: std::fmt::Debug>(result: Result<T, EngineError>) {
@@ -53,7 +58,9 @@ fn a_run_is_refused_once_cancelled() {
     let cancel = Cancel::new();
     cancel.cancel();
     assert_cancelled(engine.run_blocking(looping_batch(FOR_EVER), &cancel));
-    assert_cancelled(pollster::block_on(engine.run(looping_batch(FOR_EVER), &cancel)));
+    assert_cancelled(pollster::block_on(
+        engine.run(looping_batch(FOR_EVER), &cancel),
+    ));
     works(&engine);
 }
 
@@ -118,7 +125,10 @@ fn runs_that_wait_are_cancelled_without_disturbing_the_one_that_runs() {
     };
     second.cancel();
     assert_cancelled(waiting.join().unwrap());
-    assert!(poll(&mut running).is_pending(), "the other run was disturbed");
+    assert!(
+        poll(&mut running).is_pending(),
+        "the other run was disturbed"
+    );
     first.cancel();
     assert_cancelled(pollster::block_on(running));
     works(&engine);

@@ -25,7 +25,11 @@ fn naming(path: impl Into<PathBuf>) -> EngineConfig {
 fn shared_library(folder: &Path, name: &str, source: &str) -> PathBuf {
     let code = folder.join(format!("{name}.rs"));
     fs::write(&code, source).unwrap();
-    let path = folder.join(format!("{}{name}{}", consts::DLL_PREFIX, consts::DLL_SUFFIX));
+    let path = folder.join(format!(
+        "{}{name}{}",
+        consts::DLL_PREFIX,
+        consts::DLL_SUFFIX
+    ));
     let rustc = std::env::var_os("RUSTC").unwrap_or_else(|| "rustc".into());
     let status = Command::new(rustc)
         .args(["--edition=2024", "--crate-type=cdylib", "-o"])
@@ -64,7 +68,11 @@ fn in_a_child(variables: &[(&str, &OsStr)]) -> String {
     }
     let output = command.output().unwrap();
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert!(output.status.success(), "{text}{}", String::from_utf8_lossy(&output.stderr));
+    assert!(
+        output.status.success(),
+        "{text}{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
     text
 }
 
@@ -83,19 +91,31 @@ fn child() {
         (Probe::Available { version, .. }, Ok(engine)) => {
             assert_eq!(engine.provider().version, version);
             let x = affine_input(2, 5);
-            let mut output = engine.run_blocking(affine_batch(&x), &Cancel::new()).unwrap();
-            assert_eq!(output.take("y").unwrap().as_slice::<f32>().unwrap(), affine_output(&x));
+            let mut output = engine
+                .run_blocking(affine_batch(&x), &Cancel::new())
+                .unwrap();
+            assert_eq!(
+                output.take("y").unwrap().as_slice::<f32>().unwrap(),
+                affine_output(&x)
+            );
         }
         (
             Probe::Unavailable { reason, hint },
-            Err(EngineError::EngineUnavailable { engine, reason: why, hint: how }),
+            Err(EngineError::EngineUnavailable {
+                engine,
+                reason: why,
+                hint: how,
+            }),
         ) => assert_eq!((engine, reason, hint), ("onnxruntime", why, how)),
         other => panic!("{other:?}"),
     }
 }
 
 fn real_library() -> PathBuf {
-    crate::library::probe(&EngineConfig::default()).unwrap().path.unwrap()
+    crate::library::probe(&EngineConfig::default())
+        .unwrap()
+        .path
+        .unwrap()
 }
 
 #[test]
@@ -110,11 +130,27 @@ fn each_kind_of_bad_library_says_what_is_wrong_and_how_to_get_a_good_one() {
         (folder.path().join("missing.so"), "No such file"),
         (folder.path().to_owned(), "folder"),
         (file("empty.so", b""), "cannot be loaded"),
-        (file("text.so", b"this is not a library"), "cannot be loaded"),
-        (shared_library(folder.path(), "stranger", "#[unsafe(no_mangle)] pub extern \"C\" fn hello() {}"), "not ONNX Runtime"),
-        (impostor(folder.path(), "old", "1.19.2"), "1.24 is the oldest"),
+        (
+            file("text.so", b"this is not a library"),
+            "cannot be loaded",
+        ),
+        (
+            shared_library(
+                folder.path(),
+                "stranger",
+                "#[unsafe(no_mangle)] pub extern \"C\" fn hello() {}",
+            ),
+            "not ONNX Runtime",
+        ),
+        (
+            impostor(folder.path(), "old", "1.19.2"),
+            "1.24 is the oldest",
+        ),
         (impostor(folder.path(), "odd", "banana"), "banana"),
-        (impostor(folder.path(), "hollow", "1.99.0"), "lacks interface"),
+        (
+            impostor(folder.path(), "hollow", "1.99.0"),
+            "lacks interface",
+        ),
         // A bare name must not send the loader through the system's folders.
         (PathBuf::from("libc.so.6"), "No such file"),
     ];
@@ -122,9 +158,16 @@ fn each_kind_of_bad_library_says_what_is_wrong_and_how_to_get_a_good_one() {
         // A child each: a library of the process would be compared with, not looked at.
         let said = in_a_child(&[("ISOVEC_TEST_LIBRARY", path.as_os_str())]);
         assert!(said.contains("Unavailable"), "{said}");
-        let word = if consts::OS == "windows" && word == "No such file" { "cannot find" } else { word };
+        let word = if consts::OS == "windows" && word == "No such file" {
+            "cannot find"
+        } else {
+            word
+        };
         assert!(said.contains(word), "{}: {said}", path.display());
-        assert!(said.contains("pip download") && said.contains("cargo xtask setup"), "{said}");
+        assert!(
+            said.contains("pip download") && said.contains("cargo xtask setup"),
+            "{said}"
+        );
     }
 }
 
@@ -133,7 +176,10 @@ fn the_variable_is_looked_at_and_an_empty_cache_is_said_to_be_empty() {
     let folder = tempfile::tempdir().unwrap();
     let nothing = folder.path().as_os_str();
     let said = in_a_child(&[("ISOVEC_CACHE", nothing)]);
-    assert!(said.contains("there is none in") && said.contains("ORT_DYLIB_PATH"), "{said}");
+    assert!(
+        said.contains("there is none in") && said.contains("ORT_DYLIB_PATH"),
+        "{said}"
+    );
     let text = folder.path().join("text.so");
     fs::write(&text, "text").unwrap();
     // What is named is used or refused; the cache is not a second guess.
@@ -162,7 +208,11 @@ fn the_library_is_found_by_path_by_variable_and_in_a_cache() {
         fs::create_dir_all(cache.path().join("onnxruntime").join(version)).unwrap();
     }
     fs::copy(&real, cache.path().join("onnxruntime/1.31.1").join(&file)).unwrap();
-    fs::write(cache.path().join("onnxruntime/1.99.0").join(&file), "broken").unwrap();
+    fs::write(
+        cache.path().join("onnxruntime/1.99.0").join(&file),
+        "broken",
+    )
+    .unwrap();
     let said = in_a_child(&[("ISOVEC_CACHE", cache.path().as_os_str())]);
     assert!(said.contains("Available"), "{said}");
 }
@@ -177,7 +227,11 @@ fn a_second_library_is_refused_and_the_same_by_another_name_is_not() {
     };
     load(&EngineConfig::default()).unwrap();
     let real = real_library();
-    let roundabout = real.parent().unwrap().join(".").join(real.file_name().unwrap());
+    let roundabout = real
+        .parent()
+        .unwrap()
+        .join(".")
+        .join(real.file_name().unwrap());
     load(&naming(roundabout)).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
@@ -190,5 +244,7 @@ fn a_second_library_is_refused_and_the_same_by_another_name_is_not() {
             if reason.contains("only one") && reason.contains(&copy.display().to_string())),
         "{error}"
     );
-    assert!(matches!(OnnxRuntime.probe(&config), Probe::Unavailable { reason, .. } if reason.contains("only one")));
+    assert!(
+        matches!(OnnxRuntime.probe(&config), Probe::Unavailable { reason, .. } if reason.contains("only one"))
+    );
 }

@@ -7,11 +7,12 @@ use std::thread;
 use bytes::Bytes;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
+use isovec_engine::description::Dim;
 use isovec_engine::engine::EngineFactory;
 use isovec_engine::error::EngineError;
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::onnx::proto::OperatorSetIdProto;
-use isovec_engine::tensor::DType;
+use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::weights::{WeightInfo, WeightSource};
 
 use super::models::*;
@@ -27,7 +28,10 @@ struct Watched {
 impl Watched {
     fn bytes(bytes: &[u8], alive: &Arc<AtomicUsize>) -> Bytes {
         alive.fetch_add(1, Ordering::SeqCst);
-        Bytes::from_owner(Self { bytes: bytes.to_vec(), alive: Arc::clone(alive) })
+        Bytes::from_owner(Self {
+            bytes: bytes.to_vec(),
+            alive: Arc::clone(alive),
+        })
     }
 }
 
@@ -50,18 +54,35 @@ fn a_weight_is_let_go_when_it_is_repacked_and_the_rest_with_the_engine() {
     }
     let (matrix, vector) = affine_values();
     let (matrices, vectors) = (Arc::default(), Arc::default());
-    let bundle = affine(affine_weights(
+    let weights = affine_weights(
         Watched::bytes(&bytes_of(&matrix), &matrices),
         Watched::bytes(&bytes_of(&vector), &vectors),
-    ));
+    );
+    // As in an encoder: a product of three-dimensional activations and a matrix, which ONNX
+    // Runtime repacks, then a bias, which it does not.
+    let bundle = bundle(weights, |graph| {
+        graph.input("x", DType::F32, &[rows(), Dim::Fixed(1), Dim::Fixed(IN)]);
+        let product = graph.node("MatMul", &["x", "matrix"], vec![]);
+        graph.named_node("Add", &[&product, "vector"], "y", vec![]);
+        graph.output("y", DType::F32, &[rows(), Dim::Fixed(1), Dim::Fixed(OUT)]);
+    });
     let engine = load(&bundle).unwrap();
     drop(bundle);
-    // The matrix of a product is what ONNX Runtime repacks on every processor it knows.
-    assert_eq!(matrices.load(Ordering::SeqCst), 0, "the original of a repacked weight is kept");
+    assert_eq!(
+        matrices.load(Ordering::SeqCst),
+        0,
+        "the original of a repacked weight is kept"
+    );
     assert_eq!(vectors.load(Ordering::SeqCst), 1, "a weight was copied");
     let x = affine_input(2, 1);
-    let mut output = engine.run_blocking(affine_batch(&x), &Cancel::new()).unwrap();
-    assert_eq!(output.take("y").unwrap().as_slice::<f32>().unwrap(), affine_output(&x));
+    let input = Tensor::from_slice(&[2, 1, IN], &x).unwrap();
+    let mut output = engine
+        .run_blocking(batch(vec![("x", input)]), &Cancel::new())
+        .unwrap();
+    assert_eq!(
+        output.take("y").unwrap().as_slice::<f32>().unwrap(),
+        affine_output(&x)
+    );
     drop(engine);
     // The engine's thread lets go of the session after the engine is gone.
     while vectors.load(Ordering::SeqCst) != 0 {
@@ -84,8 +105,13 @@ fn weights_at_odd_addresses_and_shared_by_two_engines_give_the_same_answer() {
     let engines = [load(&bundle).unwrap(), load(&bundle).unwrap()];
     let x = affine_input(3, 2);
     for engine in engines {
-        let mut output = engine.run_blocking(affine_batch(&x), &Cancel::new()).unwrap();
-        assert_eq!(output.take("y").unwrap().as_slice::<f32>().unwrap(), affine_output(&x));
+        let mut output = engine
+            .run_blocking(affine_batch(&x), &Cancel::new())
+            .unwrap();
+        assert_eq!(
+            output.take("y").unwrap().as_slice::<f32>().unwrap(),
+            affine_output(&x)
+        );
     }
 }
 
@@ -104,7 +130,10 @@ fn unknown_operators_are_named() {
             }
         });
         if !domain.is_empty() {
-            let import = OperatorSetIdProto { domain: domain.into(), version: 1 };
+            let import = OperatorSetIdProto {
+                domain: domain.into(),
+                version: 1,
+            };
             bundle.graph.opset_import.push(import);
         }
         let error = load(&bundle).unwrap_err();
@@ -120,20 +149,15 @@ fn an_operator_without_an_implementation_for_its_type_is_named() {
     if !available() {
         return;
     }
+    // The standard has it for every number, the CPU's kernels not for i64.
     let bundle = bundle(no_weights(), |graph| {
-        graph.input("x", DType::I8, &[rows()]);
-        graph.named_node("Abs", &["x"], "a", vec![]);
-        graph.named_node("Sign", &["a"], "b", vec![]);
-        graph.named_node("ReduceL2", &["b"], "c", vec![]);
-        graph.named_node("Gelu", &["x"], "y", vec![]);
-        graph.output("y", DType::I8, &[rows()]);
+        graph.input("x", DType::I64, &[rows()]);
+        graph.named_node("Relu", &["x"], "y", vec![]);
+        graph.output("y", DType::I64, &[rows()]);
     });
     let error = load(&bundle).unwrap_err();
     assert!(
-        matches!(
-            &error,
-            EngineError::UnsupportedOperator { .. } | EngineError::InvalidModel { .. }
-        ),
+        matches!(&error, EngineError::UnsupportedOperator { operators, .. } if operators == &["Relu"]),
         "{error:?}"
     );
 }
@@ -229,7 +253,11 @@ fn a_weight_of_the_wrong_size_is_named() {
     fn short() -> Result<Bytes, EngineError> {
         Ok(Bytes::from_static(&[0; 12]))
     }
-    let error = load(&affine(Arc::new(Source { infos: infos(), read }))).unwrap_err();
+    let error = load(&affine(Arc::new(Source {
+        infos: infos(),
+        read,
+    })))
+    .unwrap_err();
     assert!(
         matches!(&error, EngineError::Weight { name, detail } if name == "matrix" && detail.contains("12")),
         "{error}"
@@ -245,8 +273,15 @@ fn a_source_that_fails_fails_the_load_with_its_own_error() {
     fn fail() -> Result<Bytes, EngineError> {
         Err(EngineError::Config(vec!["marker".into()]))
     }
-    let error = load(&affine(Arc::new(Source { infos: infos(), read }))).unwrap_err();
-    assert!(matches!(&error, EngineError::Config(faults) if faults == &["marker"]), "{error}");
+    let error = load(&affine(Arc::new(Source {
+        infos: infos(),
+        read,
+    })))
+    .unwrap_err();
+    assert!(
+        matches!(&error, EngineError::Config(faults) if faults == &["marker"]),
+        "{error}"
+    );
 }
 
 #[test]
@@ -269,7 +304,11 @@ fn a_load_is_cancelled_before_and_between_weights() {
     }));
     let result = pollster::block_on(OnnxRuntime.load(&bundle, &config, &cancel));
     assert!(matches!(result, Err(EngineError::Cancelled)), "{result:?}");
-    assert_eq!(reads.load(Ordering::SeqCst), 1, "weights were read after the cancel");
+    assert_eq!(
+        reads.load(Ordering::SeqCst),
+        1,
+        "weights were read after the cancel"
+    );
 
     // A dropped load stops as well; its thread lets go of the bundle.
     let bundle = affine_model();

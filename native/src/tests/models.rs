@@ -21,12 +21,18 @@ pub(super) fn rows() -> Dim {
 
 /// A bundle around a graph that `build` writes.
 pub(super) fn bundle(weights: Weights, build: impl FnOnce(&mut GraphBuilder<'_>)) -> ModelBundle {
-    let mut graph = GraphProto { name: "test".into(), ..GraphProto::default() };
+    let mut graph = GraphProto {
+        name: "test".into(),
+        ..GraphProto::default()
+    };
     build(&mut GraphBuilder::new(&mut graph, "t/"));
     ModelBundle {
         graph: ModelProto {
             ir_version: 8,
-            opset_import: vec![OperatorSetIdProto { domain: String::new(), version: 17 }],
+            opset_import: vec![OperatorSetIdProto {
+                domain: String::new(),
+                version: 17,
+            }],
             graph: Some(graph),
             ..ModelProto::default()
         },
@@ -52,7 +58,11 @@ pub(super) fn affine_values() -> (Vec<f32>, Vec<f32>) {
 }
 
 pub(super) fn bytes_of(values: &[f32]) -> Bytes {
-    values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<u8>>().into()
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect::<Vec<u8>>()
+        .into()
 }
 
 /// Weights for [`affine`], out of the given memory.
@@ -85,7 +95,9 @@ pub(super) fn affine_model() -> ModelBundle {
 
 /// Rows that are told apart by `seed`.
 pub(super) fn affine_input(rows: usize, seed: usize) -> Vec<f32> {
-    (0..rows * IN).map(|i| ((i * 7 + seed * 31) % 17) as f32 - 8.0).collect()
+    (0..rows * IN)
+        .map(|i| ((i * 7 + seed * 31) % 17) as f32 - 8.0)
+        .collect()
 }
 
 /// What [`affine`] must give. All values are small whole numbers or quarters: sums are exact.
@@ -94,8 +106,11 @@ pub(super) fn affine_output(x: &[f32]) -> Vec<f32> {
     x.chunks(IN)
         .flat_map(|row| {
             let cell = |column: usize| {
-                let dot: f32 =
-                    row.iter().enumerate().map(|(i, value)| value * matrix[i * OUT + column]).sum();
+                let dot: f32 = row
+                    .iter()
+                    .enumerate()
+                    .map(|(i, value)| value * matrix[i * OUT + column])
+                    .sum();
                 dot + vector[column]
             };
             (0..OUT).map(cell).collect::<Vec<_>>()
@@ -105,22 +120,32 @@ pub(super) fn affine_output(x: &[f32]) -> Vec<f32> {
 
 pub(super) fn batch(inputs: Vec<(&str, Tensor)>) -> Batch {
     Batch {
-        inputs: inputs.into_iter().map(|(name, tensor)| NamedTensor::new(name, tensor)).collect(),
+        inputs: inputs
+            .into_iter()
+            .map(|(name, tensor)| NamedTensor::new(name, tensor))
+            .collect(),
         row_lengths: Vec::new(),
     }
 }
 
 pub(super) fn affine_batch(x: &[f32]) -> Batch {
-    batch(vec![("x", Tensor::from_slice(&[x.len() / IN, IN], x).unwrap())])
+    batch(vec![(
+        "x",
+        Tensor::from_slice(&[x.len() / IN, IN], x).unwrap(),
+    )])
 }
 
 /// `y` is `x` after `trips` rounds of a loop: as long a run as one likes, that can end at once.
 pub(super) fn looping() -> ModelBundle {
     let shape = [rows(), Dim::Fixed(4)];
-    let mut body = GraphProto { name: "body".into(), ..GraphProto::default() };
+    let mut body = GraphProto {
+        name: "body".into(),
+        ..GraphProto::default()
+    };
     let bool_info = |name: &str| {
         let mut info = value_info(name, DType::U8, &[]);
-        if let Some(TypeValue::Tensor(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut()) {
+        if let Some(TypeValue::Tensor(tensor)) = info.r#type.as_mut().and_then(|t| t.value.as_mut())
+        {
             tensor.elem_type = DataType::Bool as i32;
         }
         info
@@ -137,7 +162,10 @@ pub(super) fn looping() -> ModelBundle {
         output: vec![output.into()],
         ..NodeProto::default()
     };
-    body.node = vec![node("Identity", "go_in", "go_out"), node("Neg", "v_in", "v_out")];
+    body.node = vec![
+        node("Identity", "go_in", "go_out"),
+        node("Neg", "v_in", "v_out"),
+    ];
     bundle(no_weights(), |graph| {
         graph.input("x", DType::F32, &shape);
         graph.input("trips", DType::I64, &[]);
@@ -155,7 +183,10 @@ pub(super) fn looping() -> ModelBundle {
 /// A run of [`looping`] that takes `trips` rounds.
 pub(super) fn looping_batch(trips: i64) -> Batch {
     batch(vec![
-        ("x", Tensor::from_slice(&[1, 4], &[1.0f32, 2.0, 3.0, 4.0]).unwrap()),
+        (
+            "x",
+            Tensor::from_slice(&[1, 4], &[1.0f32, 2.0, 3.0, 4.0]).unwrap(),
+        ),
         ("trips", Tensor::from_slice(&[], &[trips]).unwrap()),
     ])
 }

@@ -15,7 +15,12 @@ use super::{available, load};
 
 fn y(engine: &dyn Engine, batch: Batch) -> Result<Vec<f32>, EngineError> {
     let mut output = engine.run_blocking(batch, &Cancel::new())?;
-    Ok(output.take("y").unwrap().as_slice::<f32>().unwrap().to_vec())
+    Ok(output
+        .take("y")
+        .unwrap()
+        .as_slice::<f32>()
+        .unwrap()
+        .to_vec())
 }
 
 #[test]
@@ -24,14 +29,23 @@ fn a_model_gives_the_right_answer_both_ways_and_the_inputs_back() {
         return;
     }
     let engine = load(&affine_model()).unwrap();
-    assert_eq!((engine.provider().engine.as_str(), engine.provider().provider.as_str()), ("onnxruntime", "CPU"));
+    assert_eq!(
+        (
+            engine.provider().engine.as_str(),
+            engine.provider().provider.as_str()
+        ),
+        ("onnxruntime", "CPU")
+    );
     assert!(engine.capabilities().cancels_running);
     for rows in [1, 3, 40] {
         let x = affine_input(rows, rows);
         assert_eq!(y(&*engine, affine_batch(&x)).unwrap(), affine_output(&x));
         let cancel = Cancel::new();
         let mut output = pollster::block_on(engine.run(affine_batch(&x), &cancel)).unwrap();
-        assert_eq!(output.take("y").unwrap().as_slice::<f32>().unwrap(), affine_output(&x));
+        assert_eq!(
+            output.take("y").unwrap().as_slice::<f32>().unwrap(),
+            affine_output(&x)
+        );
         assert_eq!(output.inputs[0].name, "x");
         assert_eq!(output.inputs[0].tensor.as_slice::<f32>().unwrap(), x);
     }
@@ -43,7 +57,9 @@ fn a_batch_without_rows_gives_an_output_without_rows() {
         return;
     }
     let engine = load(&affine_model()).unwrap();
-    let mut output = engine.run_blocking(affine_batch(&[]), &Cancel::new()).unwrap();
+    let mut output = engine
+        .run_blocking(affine_batch(&[]), &Cancel::new())
+        .unwrap();
     assert_eq!(output.take("y").unwrap().shape(), [0, OUT]);
 }
 
@@ -52,7 +68,14 @@ fn every_type_of_the_contract_goes_in_and_comes_out() {
     if !available() {
         return;
     }
-    let types = [DType::F32, DType::F16, DType::I64, DType::I32, DType::U8, DType::I8];
+    let types = [
+        DType::F32,
+        DType::F16,
+        DType::I64,
+        DType::I32,
+        DType::U8,
+        DType::I8,
+    ];
     let bundle = bundle(no_weights(), |graph| {
         for dtype in types {
             let (input, output) = (format!("in_{dtype}"), format!("out_{dtype}"));
@@ -67,8 +90,13 @@ fn every_type_of_the_contract_goes_in_and_comes_out() {
         Tensor::from_bytes(dtype, &[3], &bytes).unwrap()
     };
     let names: Vec<String> = types.iter().map(|dtype| format!("in_{dtype}")).collect();
-    let inputs = names.iter().zip(types).map(|(name, dtype)| (name.as_str(), tensor(dtype)));
-    let mut output = engine.run_blocking(batch(inputs.collect()), &Cancel::new()).unwrap();
+    let inputs = names
+        .iter()
+        .zip(types)
+        .map(|(name, dtype)| (name.as_str(), tensor(dtype)));
+    let mut output = engine
+        .run_blocking(batch(inputs.collect()), &Cancel::new())
+        .unwrap();
     for dtype in types {
         let out = output.take(&format!("out_{dtype}")).unwrap();
         assert_eq!((out.dtype(), out.bytes()), (dtype, tensor(dtype).bytes()));
@@ -82,19 +110,31 @@ fn an_output_of_a_type_that_is_not_carried_is_named() {
     }
     let bundle = bundle(no_weights(), |graph| {
         graph.input("x", DType::F32, &[rows()]);
-        graph.named_node("Cast", &["x"], "y", vec![int("to", DataType::Double as i64)]);
+        graph.named_node(
+            "Cast",
+            &["x"],
+            "y",
+            vec![int("to", DataType::Double as i64)],
+        );
         graph.output("y", DType::F32, &[rows()]);
         let graph = graph.graph();
-        if let Some(isovec_engine::onnx::proto::TypeValue::Tensor(tensor)) =
-            graph.output[0].r#type.as_mut().and_then(|t| t.value.as_mut())
+        if let Some(isovec_engine::onnx::proto::TypeValue::Tensor(tensor)) = graph.output[0]
+            .r#type
+            .as_mut()
+            .and_then(|t| t.value.as_mut())
         {
             tensor.elem_type = DataType::Double as i32;
         }
     });
     let engine = load(&bundle).unwrap();
     let x = Tensor::from_slice(&[2], &[1.0f32, 2.0]).unwrap();
-    let error = engine.run_blocking(batch(vec![("x", x)]), &Cancel::new()).unwrap_err();
-    assert!(matches!(&error, EngineError::Runtime { detail, .. } if detail.contains('y')), "{error}");
+    let error = engine
+        .run_blocking(batch(vec![("x", x)]), &Cancel::new())
+        .unwrap_err();
+    assert!(
+        matches!(&error, EngineError::Runtime { detail, .. } if detail.contains('y')),
+        "{error}"
+    );
 }
 
 #[test]
@@ -105,14 +145,32 @@ fn inputs_that_do_not_fit_are_named() {
     let engine = load(&affine_model()).unwrap();
     let cases = [
         (batch(vec![]), "missing"),
-        (batch(vec![("z", Tensor::zeros(DType::F32, &[1, IN]).unwrap())]), "missing"),
-        (batch(vec![("x", Tensor::zeros(DType::F32, &[1, IN + 1]).unwrap())]), "shape"),
-        (batch(vec![("x", Tensor::zeros(DType::F32, &[IN]).unwrap())]), "shape"),
-        (batch(vec![("x", Tensor::zeros(DType::I64, &[1, IN]).unwrap())]), "i64"),
+        (
+            batch(vec![("z", Tensor::zeros(DType::F32, &[1, IN]).unwrap())]),
+            "missing",
+        ),
+        (
+            batch(vec![(
+                "x",
+                Tensor::zeros(DType::F32, &[1, IN + 1]).unwrap(),
+            )]),
+            "shape",
+        ),
+        (
+            batch(vec![("x", Tensor::zeros(DType::F32, &[IN]).unwrap())]),
+            "shape",
+        ),
+        (
+            batch(vec![("x", Tensor::zeros(DType::I64, &[1, IN]).unwrap())]),
+            "i64",
+        ),
     ];
     for (batch, word) in cases {
         let cancel = Cancel::new();
-        let again = Batch { inputs: batch.inputs.clone(), row_lengths: Vec::new() };
+        let again = Batch {
+            inputs: batch.inputs.clone(),
+            row_lengths: Vec::new(),
+        };
         for error in [
             engine.run_blocking(batch, &cancel).unwrap_err(),
             pollster::block_on(engine.run(again, &cancel)).unwrap_err(),
@@ -164,7 +222,12 @@ fn callers_at_the_same_time_each_get_their_own_answer() {
                     } else {
                         let cancel = Cancel::new();
                         let mut output = pollster::block_on(engine.run(batch, &cancel)).unwrap();
-                        output.take("y").unwrap().as_slice::<f32>().unwrap().to_vec()
+                        output
+                            .take("y")
+                            .unwrap()
+                            .as_slice::<f32>()
+                            .unwrap()
+                            .to_vec()
                     };
                     assert_eq!(got, affine_output(&x), "caller {caller}, round {round}");
                 }
@@ -186,6 +249,10 @@ fn runs_do_not_depend_on_the_order_of_the_batch_and_extra_tensors_are_ignored() 
     });
     let engine = load(&bundle).unwrap();
     let tensor = |value: f32| Tensor::from_slice(&[1, 2], &[value, value]).unwrap();
-    let inputs = vec![("b", tensor(1.0)), ("other", tensor(7.0)), ("a", tensor(5.0))];
+    let inputs = vec![
+        ("b", tensor(1.0)),
+        ("other", tensor(7.0)),
+        ("a", tensor(5.0)),
+    ];
     assert_eq!(y(&*engine, batch(inputs)).unwrap(), [4.0, 4.0]);
 }

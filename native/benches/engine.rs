@@ -1,9 +1,10 @@
 //! What the engine adds to ONNX Runtime: time over a raw `session.run`, and memory.
 //!
-//! `cargo bench -p isovec-native --bench overhead -- [FOLDER]` with a checkpoint or ONNX model in
+//! `cargo bench -p isovec-native --bench engine -- [FOLDER]` with a checkpoint or ONNX model in
 //! FOLDER (default: the MiniLM of set-up). Rounds of the ways to run alternate, so that what
-//! else the machine does meets them all. `-- --memory ours|raw [FOLDER]` loads one way only and
-//! prints the process's memory.
+//! else the machine does meets them all; where the system tells it, the calling thread's own
+//! time is shown as well. `-- --memory ours|raw [FOLDER]` loads one way only and prints the
+//! process's memory.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -23,11 +24,11 @@ use ort::value::TensorRef;
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
 
-const ROUNDS: usize = 15;
-
 fn main() -> Result<()> {
-    let mut arguments: Vec<String> =
-        std::env::args().skip(1).filter(|argument| argument != "--bench").collect();
+    let mut arguments: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| argument != "--bench")
+        .collect();
     let memory = match arguments.first().map(String::as_str) {
         Some("--memory") => {
             arguments.remove(0);
@@ -44,7 +45,10 @@ fn main() -> Result<()> {
         PathBuf::from,
     );
     let mut config = EngineConfig::default();
-    let threads = std::env::var("THREADS").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let threads = std::env::var("THREADS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1);
     config.session.intra_op_threads = Some(threads);
     if let missing @ Probe::Unavailable { .. } = OnnxRuntime.probe(&config) {
         return Err(format!("{missing:?}").into());
@@ -60,58 +64,89 @@ fn main() -> Result<()> {
 fn show_time(bundle: &ModelBundle, config: &EngineConfig, threads: usize) -> Result<()> {
     let engine = load(bundle, config)?;
     let mut raw = raw_session(&pollster::block_on(write_model(bundle))?, threads)?;
-    println!("{}, {threads} thread(s), {ROUNDS} rounds; median (best)", engine.provider());
+    println!("{}, {threads} thread(s); median and best of a call", engine.provider());
+    println!("(own: the calling thread's time on a processor)");
+    let names: Vec<String> =
+        engine.description().inputs.iter().map(|input| input.name.clone()).collect();
     let cancel = Cancel::new();
-    for (rows, length, runs) in [(1, 16, 60), (1, 128, 8), (8, 16, 12)] {
-        let names: Vec<String> =
-            engine.description().inputs.iter().map(|input| input.name.clone()).collect();
+    for (rows, length, runs) in [(1, 16, 400), (1, 128, 60), (8, 16, 60)] {
         let mut batch = Some(batch(&names, rows, length)?);
-        let mut times = [Vec::new(), Vec::new(), Vec::new()];
-        let mut outputs = [0.0; 3];
-        for _ in 0..ROUNDS {
-            let time = |times: &mut Vec<Duration>, work: &mut dyn FnMut() -> Result<f32>| {
-                let start = Instant::now();
-                let mut last = 0.0;
-                for _ in 0..runs {
-                    last = work()?;
-                }
-                times.push(start.elapsed() / runs);
-                Result::Ok(last)
-            };
-            outputs[0] = time(&mut times[0], &mut || {
-                let input = batch.as_ref().ok_or("no batch")?;
-                raw_run(&mut raw, input)
-            })?;
-            outputs[1] = time(&mut times[1], &mut || {
+        let mut ways = [Way::new("raw"), Way::new("run_blocking"), Way::new("run")];
+        // The first calls size arenas and are not what is asked.
+        for run in 0..runs + 5 {
+            let kept = run >= 5;
+            ways[0].time(kept, || raw_run(&mut raw, batch.as_ref().ok_or("no batch")?))?;
+            ways[1].time(kept, || {
                 let output = engine.run_blocking(batch.take().ok_or("no batch")?, &cancel)?;
                 back(&mut batch, output)
             })?;
-            outputs[2] = time(&mut times[2], &mut || {
+            ways[2].time(kept, || {
                 let run = engine.run(batch.take().ok_or("no batch")?, &cancel);
                 back(&mut batch, pollster::block_on(run)?)
             })?;
         }
-        let [raw, blocking, future] = times.map(|mut times| {
-            times.sort();
-            (times[times.len() / 2], times[0])
-        });
-        let share = |(median, best): (Duration, Duration)| {
-            let over = |a: Duration, b: Duration| (a.as_secs_f64() / b.as_secs_f64() - 1.0) * 100.0;
-            format!(
-                "{median:.2?} ({best:.2?}) {:+.1}% ({:+.1}%)",
-                over(median, raw.0),
-                over(best, raw.1)
-            )
-        };
-        println!(
-            "{rows}x{length}: raw {:.2?} ({:.2?}), run_blocking {}, run {}; first values {outputs:?}",
-            raw.0,
-            raw.1,
-            share(blocking),
-            share(future)
-        );
+        println!("{rows} x {length} tokens, {runs} calls");
+        let base = ways[0].figures();
+        for way in &mut ways {
+            way.print(base);
+        }
     }
     Ok(())
+}
+
+/// One way to run, and its times.
+struct Way {
+    name: &'static str,
+    wall: Vec<Duration>,
+    own: Vec<Duration>,
+    first: f32,
+}
+
+impl Way {
+    fn new(name: &'static str) -> Self {
+        Self { name, wall: Vec::new(), own: Vec::new(), first: 0.0 }
+    }
+
+    fn time(&mut self, kept: bool, work: impl FnOnce() -> Result<f32>) -> Result<()> {
+        let (wall, own) = (Instant::now(), own_time());
+        self.first = work()?;
+        if kept {
+            self.wall.push(wall.elapsed());
+            self.own.push(own_time().saturating_sub(own));
+        }
+        Ok(())
+    }
+
+    /// Median and best, of the wall's and the thread's time.
+    fn figures(&mut self) -> [Duration; 4] {
+        self.wall.sort();
+        self.own.sort();
+        let middle = self.wall.len() / 2;
+        [self.wall[middle], self.wall[0], self.own[middle], self.own[0]]
+    }
+
+    fn print(&mut self, base: [Duration; 4]) {
+        let figures = self.figures();
+        let shown: Vec<String> = figures
+            .iter()
+            .zip(base)
+            .map(|(time, base)| {
+                let more = (time.as_secs_f64() / base.as_secs_f64().max(1e-9) - 1.0) * 100.0;
+                format!("{time:.2?} ({more:+.1}%)")
+            })
+            .collect();
+        println!(
+            "  {:12} {} / {}, own {} / {}; first value {}",
+            self.name, shown[0], shown[1], shown[2], shown[3], self.first
+        );
+    }
+}
+
+/// Time that this thread has had on a processor; zero where the system does not tell.
+fn own_time() -> Duration {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let nanoseconds = text.split_whitespace().next().and_then(|word| word.parse().ok());
+    Duration::from_nanos(nanoseconds.unwrap_or(0))
 }
 
 fn show_memory(which: &str, bundle: ModelBundle, config: &EngineConfig) -> Result<()> {
@@ -137,8 +172,8 @@ fn show_memory(which: &str, bundle: ModelBundle, config: &EngineConfig) -> Resul
             }
             drop(bundle);
             let start = Instant::now();
-            let mut session = builder(config.session.intra_op_threads.unwrap_or(1))?
-                .commit_from_file(&file)?;
+            let mut session =
+                builder(config.session.intra_op_threads.unwrap_or(1))?.commit_from_file(&file)?;
             println!("loaded in {:.0?}", start.elapsed());
             print_memory("loaded");
             raw_run(&mut session, &input)?;
@@ -150,19 +185,16 @@ fn show_memory(which: &str, bundle: ModelBundle, config: &EngineConfig) -> Resul
 }
 
 fn load(bundle: &ModelBundle, config: &EngineConfig) -> Result<std::sync::Arc<dyn Engine>> {
-    Ok(pollster::block_on(OnnxRuntime.load(bundle, config, &Cancel::new()))?)
+    Ok(pollster::block_on(OnnxRuntime.load(
+        bundle,
+        config,
+        &Cancel::new(),
+    ))?)
 }
 
 /// The environment is `ort`'s own: that it can be made beside the engine's is part of the test.
 fn builder(threads: usize) -> Result<ort::session::builder::SessionBuilder> {
-    // The library, in the way that another user of `ort` would name it.
-    if let Probe::Available { .. } = OnnxRuntime.probe(&EngineConfig::default())
-        && std::env::var_os("ORT_DYLIB_PATH").is_none()
-    {
-        let cache = dirs::cache_dir().ok_or("no cache folder")?.join("isovec/onnxruntime");
-        let version = std::fs::read_dir(&cache)?.next().ok_or("no library")??;
-        drop(ort::init_from(version.path().join("libonnxruntime.so"))?);
-    }
+    // Where the engine has loaded the library, `ort` has it.
     let environment = ort::init().build()?;
     Ok(Session::builder(&environment)?
         .with_optimization_level(GraphOptimizationLevel::All)?
@@ -187,8 +219,16 @@ fn raw_run(session: &mut Session, batch: &Batch) -> Result<f32> {
 }
 
 fn back(batch: &mut Option<Batch>, mut output: isovec_engine::engine::RunOutput) -> Result<f32> {
-    let first = output.outputs.pop().ok_or("no output")?.tensor.as_slice::<f32>()?[0];
-    *batch = Some(Batch { inputs: output.inputs, row_lengths: Vec::new() });
+    let first = output
+        .outputs
+        .pop()
+        .ok_or("no output")?
+        .tensor
+        .as_slice::<f32>()?[0];
+    *batch = Some(Batch {
+        inputs: output.inputs,
+        row_lengths: Vec::new(),
+    });
     Ok(first)
 }
 
@@ -202,7 +242,10 @@ fn batch(names: &[String], rows: usize, length: usize) -> Result<Batch> {
                 _ => 0,
             })
             .collect();
-        batch.inputs.push(NamedTensor::new(name.clone(), Tensor::from_slice(&[rows, length], &values)?));
+        batch.inputs.push(NamedTensor::new(
+            name.clone(),
+            Tensor::from_slice(&[rows, length], &values)?,
+        ));
     }
     Ok(batch)
 }
@@ -215,7 +258,9 @@ fn print_memory(when: &str) {
         .filter_map(|line| {
             let (name, size) = line.split_once(':')?;
             let mib = size.trim().strip_suffix(" kB")?.parse::<u64>().ok()? / 1024;
-            ["VmRSS", "VmHWM", "RssAnon", "RssFile"].contains(&name).then(|| format!("{name} {mib} MiB"))
+            ["VmRSS", "VmHWM", "RssAnon", "RssFile"]
+                .contains(&name)
+                .then(|| format!("{name} {mib} MiB"))
         })
         .collect();
     println!("{when}: {}", line.join(", "));

@@ -1,0 +1,20 @@
+/** An error of isovec. `kind` is the stable name that Rust gives the same failure. */
+export class IsovecError extends Error {
+  override readonly name = "IsovecError";
+  constructor(
+    /** What went wrong, for programs: `MissingFile`, `InvalidModel`, `Cancelled`, `EnginePoisoned`, ... */
+    readonly kind: string,
+    message: string,
+    options?: ErrorOptions,
+  ) {
+    super(message, options);
+  }
+}
+
+/** Turns whatever was thrown into an `IsovecError`, or leaves it where it is none of ours. */
+export function typed(thrown: unknown): unknown {
+  if (thrown instanceof Error && "kind" in thrown && typeof thrown.kind === "string") {
+    return thrown instanceof IsovecError ? thrown : new IsovecError(thrown.kind, thrown.message);
+  }
+  return thrown;
+}
