@@ -32,6 +32,11 @@ fn main() -> isovec::Result<()> {
     // The file opens in Rust and in the browser, and remembers which model made it.
     let path = std::env::temp_dir().join("isovec-quickstart.safetensors");
     index.save(&path)?;
-    println!("saved {} vectors of {} components to {}", index.len(), index.dim(), path.display());
+    println!(
+        "saved {} vectors of {} components to {}",
+        index.len(),
+        index.dim(),
+        path.display()
+    );
     Ok(())
 }

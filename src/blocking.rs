@@ -19,7 +19,8 @@ use crate::embedder::{describe_model, owned};
 use crate::embeddings::Embeddings;
 use crate::error::Result;
 use crate::export::{ExportOptions, Exported};
-use crate::model::{EmbedOptions, LoadOptions, Model, Prompt};
+use crate::model::rows::Rows;
+use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, WINDOW};
 use crate::source::ModelSource;
 
 /// A loaded model that turns texts into vectors while the caller waits. Clones are cheap and share
@@ -42,7 +43,11 @@ impl Embedder {
     ///
     /// # Errors
     /// As [`load`](Self::load).
-    pub fn load_with(source: impl Into<ModelSource>, config: EmbeddingConfig, options: LoadOptions) -> Result<Self> {
+    pub fn load_with(
+        source: impl Into<ModelSource>,
+        config: EmbeddingConfig,
+        options: LoadOptions,
+    ) -> Result<Self> {
         backend::wait(crate::Embedder::load_with(source, config, options)).map(Self::from)
     }
 
@@ -95,34 +100,68 @@ impl Embedder {
     ///
     /// # Errors
     /// As [`embed`](Self::embed).
-    pub fn embed_passages<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Result<Embeddings> {
+    pub fn embed_passages<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Result<Embeddings> {
         self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Passage))
     }
 }
 
 describe_model!(Embedder);
 
-/// Writes a model to an ONNX file; see [`isovec::export`](crate::export()).
+impl Model {
+    /// Embeds on the calling thread, which waits.
+    pub(crate) fn embed_blocking(
+        &self,
+        texts: &[String],
+        options: &EmbedOptions,
+    ) -> Result<Embeddings> {
+        let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
+        let cancel = OwnCancel::linked(options.cancel.as_ref());
+        let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
+        for (index, window) in texts.chunks(WINDOW).enumerate() {
+            let start = index * WINDOW;
+            let encode = |texts: &[String]| self.encode(texts, &prefix);
+            let encodings = backend::in_slices_blocking("tokenising", window, &cancel.0, encode)?;
+            rows.note(start, &encodings)?;
+            let plan = self.plan(&encodings);
+            for places in (0..plan.len()).filter_map(|index| plan.batch(index)) {
+                cancel.0.check()?;
+                let batch = self.feed.batch(&*self.engine, &encodings, places)?;
+                let output = self.engine.run_blocking(batch, &cancel.0)?;
+                rows.place(start, places, output)?;
+            }
+        }
+        self.finish(rows, prompt)
+    }
+}
+
+/// Writes a model into a folder; see [`isovec::export`](crate::export()).
 ///
 /// # Errors
 /// As there.
 pub fn export(
     source: impl Into<ModelSource>,
-    path: impl AsRef<Path>,
+    folder: impl AsRef<Path>,
     config: EmbeddingConfig,
     options: ExportOptions,
 ) -> Result<Exported> {
-    backend::wait(crate::export(source, path, config, options))
+    backend::wait(crate::export(source, folder, config, options))
 }
 
 impl From<crate::Embedder> for Embedder {
     fn from(embedder: crate::Embedder) -> Self {
-        Self { model: embedder.model }
+        Self {
+            model: embedder.model,
+        }
     }
 }
 
 impl From<Embedder> for crate::Embedder {
     fn from(embedder: Embedder) -> Self {
-        Self { model: embedder.model }
+        Self {
+            model: embedder.model,
+        }
     }
 }

@@ -237,7 +237,11 @@ impl EmbeddingConfig {
     /// [`Error::Config`] with every impossible value and contradiction.
     pub fn build(self) -> Result<Self> {
         let faults = self.faults();
-        if faults.is_empty() { Ok(self) } else { Err(Error::Config(faults)) }
+        if faults.is_empty() {
+            Ok(self)
+        } else {
+            Err(Error::Config(faults))
+        }
     }
 
     fn faults(&self) -> Vec<String> {
@@ -264,14 +268,20 @@ impl EmbeddingConfig {
             }
         }
         if let Some(endpoint) = &self.hub.endpoint
-            && !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme))
+            && !["http://", "https://"]
+                .iter()
+                .any(|scheme| endpoint.starts_with(scheme))
         {
-            faults.push(format!("hub.endpoint is {endpoint:?}, which starts with neither http:// nor https://"));
+            faults.push(format!(
+                "hub.endpoint is {endpoint:?}, which starts with neither http:// nor https://"
+            ));
         }
         if let Some(file) = &self.model.onnx_file
             && (file.starts_with('/') || file.split(['/', '\\']).any(|part| part == ".."))
         {
-            faults.push(format!("model.onnx_file is {file:?}, which points outside the model"));
+            faults.push(format!(
+                "model.onnx_file is {file:?}, which points outside the model"
+            ));
         }
         if self.text.prompts.contains_key("") {
             faults.push("text.prompts holds a prompt without a name".into());
@@ -283,7 +293,9 @@ impl EmbeddingConfig {
             if let (Some(one), Some(other)) = (own, self.text.prompts.get(name))
                 && one != other
             {
-                faults.push(format!("{knob} is {one:?}, but text.prompts.{name} is {other:?}"));
+                faults.push(format!(
+                    "{knob} is {one:?}, but text.prompts.{name} is {other:?}"
+                ));
             }
         }
         faults
@@ -325,11 +337,29 @@ impl TryFrom<Unchecked> for EmbeddingConfig {
     type Error = Error;
 
     fn try_from(unchecked: Unchecked) -> Result<Self> {
-        let Unchecked { runtime, text, batching, hub, model, unknown } = unchecked;
+        let Unchecked {
+            runtime,
+            text,
+            batching,
+            hub,
+            model,
+            unknown,
+        } = unchecked;
         if unknown.is_empty() {
-            return Ok(Self { runtime, text, batching, hub, model });
+            return Ok(Self {
+                runtime,
+                text,
+                batching,
+                hub,
+                model,
+            });
         }
-        Err(Error::Config(unknown.into_keys().map(|key| format!("there is no knob `{key}`")).collect()))
+        Err(Error::Config(
+            unknown
+                .into_keys()
+                .map(|key| format!("there is no knob `{key}`"))
+                .collect(),
+        ))
     }
 }
 
@@ -341,8 +371,14 @@ mod tests {
     fn the_default_is_usable_and_survives_json() {
         let config = EmbeddingConfig::default().build().unwrap();
         let json = serde_json::to_string(&config).unwrap();
-        assert_eq!(serde_json::from_str::<EmbeddingConfig>(&json).unwrap(), config);
-        assert_eq!(serde_json::from_str::<EmbeddingConfig>("{}").unwrap(), config);
+        assert_eq!(
+            serde_json::from_str::<EmbeddingConfig>(&json).unwrap(),
+            config
+        );
+        assert_eq!(
+            serde_json::from_str::<EmbeddingConfig>("{}").unwrap(),
+            config
+        );
     }
 
     #[test]
@@ -364,7 +400,10 @@ mod tests {
             r#"{"session": {"threads": 3}}"#,
             r#"{"engine": "cuda"}"#,
         ] {
-            assert!(serde_json::from_str::<EmbeddingConfig>(json).is_err(), "{json}");
+            assert!(
+                serde_json::from_str::<EmbeddingConfig>(json).is_err(),
+                "{json}"
+            );
         }
     }
 
@@ -383,7 +422,9 @@ mod tests {
             .with_prompt("query", "b: ")
             .build()
             .unwrap_err();
-        let Error::Config(faults) = &error else { panic!("{error}") };
+        let Error::Config(faults) = &error else {
+            panic!("{error}")
+        };
         assert_eq!(faults.len(), 9, "{faults:#?}");
     }
 
@@ -391,6 +432,10 @@ mod tests {
     fn the_token_stays_out_of_debug_and_json() {
         let config = EmbeddingConfig::default().with_token("hf_secret");
         assert!(!format!("{config:?}").contains("hf_secret"));
-        assert!(!serde_json::to_string(&config).unwrap().contains("hf_secret"));
+        assert!(
+            !serde_json::to_string(&config)
+                .unwrap()
+                .contains("hf_secret")
+        );
     }
 }

@@ -57,11 +57,22 @@ impl EffectiveConfig {
     ) {
         let (asked, used) = (asked.map(|asked| asked.to_string()), used.to_string());
         let honoured = asked.as_ref().is_none_or(|asked| *asked == used);
-        self.knobs.push(Knob { name, asked, used, why: why.into(), honoured });
+        self.knobs.push(Knob {
+            name,
+            asked,
+            used,
+            why: why.into(),
+            honoured,
+        });
     }
 
     /// Notes the engine and what it makes of its own knobs.
-    pub(crate) fn note_runtime(&mut self, config: &EmbeddingConfig, engine: &dyn Engine, why: String) {
+    pub(crate) fn note_runtime(
+        &mut self,
+        config: &EmbeddingConfig,
+        engine: &dyn Engine,
+        why: String,
+    ) {
         let asked = match config.runtime.engine {
             EngineChoice::Auto => None,
             EngineChoice::OnnxRuntime => Some("onnxruntime"),
@@ -69,26 +80,55 @@ impl EffectiveConfig {
         };
         let provider = engine.provider();
         self.note("engine", asked, &provider.engine, why);
-        let library = config.runtime.onnxruntime_library.as_ref().map(|path| path.display().to_string());
+        let library = config
+            .runtime
+            .onnxruntime_library
+            .as_ref()
+            .map(|path| path.display().to_string());
         if provider.engine == "onnxruntime" {
-            let used = library.clone().unwrap_or_else(|| "the one that was found".into());
-            self.note_own("onnxruntime_library", library.as_ref(), used, "ORT_DYLIB_PATH, set-up's cache, or linked");
+            let used = library
+                .clone()
+                .unwrap_or_else(|| "the one that was found".into());
+            self.note_own(
+                "onnxruntime_library",
+                library.as_ref(),
+                used,
+                "ORT_DYLIB_PATH, set-up's cache, or linked",
+            );
         } else {
-            self.note("onnxruntime_library", library, "none", format!("the engine {} has no use for it", provider.engine));
+            self.note(
+                "onnxruntime_library",
+                library,
+                "none",
+                format!("the engine {} has no use for it", provider.engine),
+            );
         }
         let threads = engine.capabilities().intra_op_threads;
         let asked = config.runtime.session.intra_op_threads;
         let why = match asked {
             None => "the engine's default".to_owned(),
             Some(asked) if asked == threads => "the configuration".to_owned(),
-            Some(_) => format!("all that {} on {} can use", provider.engine, provider.provider),
+            Some(_) => format!(
+                "all that {} on {} can use",
+                provider.engine, provider.provider
+            ),
         };
         self.note("session.intra_op_threads", asked, threads, why);
     }
 
     /// Notes a knob that is its own explanation: the configuration, or else `default`.
-    pub(crate) fn note_own<T: fmt::Display>(&mut self, name: &'static str, asked: Option<&T>, used: impl fmt::Display, default: &str) {
-        let why = if asked.is_some() { "the configuration" } else { default };
+    pub(crate) fn note_own<T: fmt::Display>(
+        &mut self,
+        name: &'static str,
+        asked: Option<&T>,
+        used: impl fmt::Display,
+        default: &str,
+    ) {
+        let why = if asked.is_some() {
+            "the configuration"
+        } else {
+            default
+        };
         self.note(name, asked, used, why);
     }
 }
@@ -126,11 +166,20 @@ mod tests {
         effective.note("a", Some(4), 4, "the configuration");
         effective.note("b", Some(4), 1, "browsers have one thread");
         effective.note("c", None::<usize>, 7, "the default");
-        assert_eq!(effective.not_honoured().map(|knob| knob.name).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(
+            effective
+                .not_honoured()
+                .map(|knob| knob.name)
+                .collect::<Vec<_>>(),
+            ["b"]
+        );
         assert_eq!(
             effective.to_string(),
             "a = 4 (the configuration)\nb = 1 (browsers have one thread; asked for 4)\nc = 7 (the default)\n"
         );
-        assert_eq!(serde_json::to_value(&effective).unwrap()[1]["honoured"], false);
+        assert_eq!(
+            serde_json::to_value(&effective).unwrap()[1]["honoured"],
+            false
+        );
     }
 }

@@ -42,7 +42,10 @@ impl Embedder {
     /// [`Error::Config`](crate::Error::Config) with all faults of the configuration;
     /// [`Error::Tokenize`](crate::Error::Tokenize) for a tokenizer
     /// that is missing or not usable; [`Error::Engine`](crate::Error::Engine) for all else.
-    pub fn load(source: impl Into<ModelSource>, config: EmbeddingConfig) -> BoxFuture<'static, Result<Self>> {
+    pub fn load(
+        source: impl Into<ModelSource>,
+        config: EmbeddingConfig,
+    ) -> BoxFuture<'static, Result<Self>> {
         Self::load_with(source, config, LoadOptions::default())
     }
 
@@ -58,7 +61,9 @@ impl Embedder {
         let source = source.into();
         Box::pin(async move {
             let model = model::load(source, config, options).await?;
-            Ok(Self { model: Arc::new(model) })
+            Ok(Self {
+                model: Arc::new(model),
+            })
         })
     }
 
@@ -70,7 +75,10 @@ impl Embedder {
     /// [`NotNormalized`](crate::Error::NotNormalized) name the text;
     /// [`Tokenize`](crate::Error::Tokenize) and [`Engine`](crate::Error::Engine) for what fails
     /// beneath.
-    pub fn embed<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> BoxFuture<'static, Result<Embeddings>> {
+    pub fn embed<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
         self.embed_with(texts, EmbedOptions::default())
     }
 
@@ -126,7 +134,10 @@ impl Embedder {
 }
 
 pub(crate) fn owned<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Vec<String> {
-    texts.into_iter().map(|text| text.as_ref().to_owned()).collect()
+    texts
+        .into_iter()
+        .map(|text| text.as_ref().to_owned())
+        .collect()
 }
 
 /// What both handles say about their model.

@@ -46,7 +46,9 @@ pub enum Error {
     },
 
     /// The tokenizer makes no token of this text, and there is nothing to pool.
-    #[error("text {text} has no tokens; this model's tokenizer adds none of its own, so leave such texts out")]
+    #[error(
+        "text {text} has no tokens; this model's tokenizer adds none of its own, so leave such texts out"
+    )]
     NoTokens {
         /// The text's place in the list.
         text: usize,
@@ -62,7 +64,9 @@ pub enum Error {
     },
 
     /// A vector that should be of unit length is not; it is refused.
-    #[error("the vector of text {text} has length {norm}, where 1 was promised; the model's output is broken")]
+    #[error(
+        "the vector of text {text} has length {norm}, where 1 was promised; the model's output is broken"
+    )]
     NotNormalized {
         /// The text's place in the list.
         text: usize,
@@ -71,7 +75,9 @@ pub enum Error {
     },
 
     /// The engine's answer does not have the shape that was promised.
-    #[error("the engine returned {got} where {wanted} was promised; this is a fault of the engine or the model")]
+    #[error(
+        "the engine returned {got} where {wanted} was promised; this is a fault of the engine or the model"
+    )]
     InvalidOutput {
         /// What was promised.
         wanted: String,
@@ -101,7 +107,10 @@ pub enum Error {
 impl Error {
     /// Names the path that an I/O error is about.
     pub(crate) fn io(path: impl Into<PathBuf>, source: std::io::Error) -> Self {
-        Self::Io { path: path.into(), source: Arc::new(source) }
+        Self::Io {
+            path: path.into(),
+            source: Arc::new(source),
+        }
     }
 
     /// A stable, machine-readable name of the kind, the same in Rust, in JSON and in JavaScript.

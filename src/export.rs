@@ -1,5 +1,7 @@
-//! A model as one ONNX file, with its pooling head in it.
+//! A model as a folder that needs no conversion: one ONNX file with its pooling head in it, and the
+//! small files that an embedder reads beside it.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use isovec_engine::maybe_send::BoxFuture;
@@ -24,7 +26,10 @@ pub struct ExportOptions {
 
 impl Default for ExportOptions {
     fn default() -> Self {
-        Self { head: true, load: LoadOptions::default() }
+        Self {
+            head: true,
+            load: LoadOptions::default(),
+        }
     }
 }
 
@@ -48,7 +53,7 @@ impl ExportOptions {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {
-    /// The files: the model, and past 2 GiB its weights beside it.
+    /// The files: those beside the model, the model, and past 2 GiB its weights.
     pub files: Vec<PathBuf>,
     /// Components of a vector, where a head was put in and the graph says it.
     pub dimension: Option<usize>,
@@ -56,18 +61,22 @@ pub struct Exported {
     pub weights_identity: String,
 }
 
-/// Writes a model to an ONNX file, which takes its name only when it is complete. The same model
-/// and settings give the same bytes on every run.
+/// The exported graph's name in its folder.
+const MODEL_FILE: &str = "model.onnx";
+
+/// Writes a model into a folder, which is made if it is not there: `model.onnx`, which takes its
+/// name only when it is complete, and the tokenizer and settings beside it, so that the folder
+/// loads as a model. The same model and settings give the same bytes on every run.
 ///
 /// # Errors
 /// As [`Embedder::load`](crate::Embedder::load) for reading; [`Error::Engine`] for writing.
 pub fn export(
     source: impl Into<ModelSource>,
-    path: impl AsRef<Path>,
+    folder: impl AsRef<Path>,
     config: EmbeddingConfig,
     options: ExportOptions,
 ) -> BoxFuture<'static, Result<Exported>> {
-    let (source, path) = (source.into(), path.as_ref().to_path_buf());
+    let (source, folder) = (source.into(), folder.as_ref().to_path_buf());
     Box::pin(async move {
         let config = config.build()?;
         let cancel = options.load.cancel.clone();
@@ -79,7 +88,19 @@ pub fn export(
         .await?;
         options.load.cancel.check()?;
         let bundle = &prepared.bundle;
-        let files = onnx::export(bundle, &path).await.map_err(Error::from)?;
+        let mut files = Vec::new();
+        for (name, content) in &bundle.files {
+            let path = folder.join(name);
+            let parent = path.parent().unwrap_or(&folder);
+            fs::create_dir_all(parent).map_err(|source| Error::io(parent, source))?;
+            fs::write(&path, content).map_err(|source| Error::io(&path, source))?;
+            files.push(path);
+        }
+        files.extend(
+            onnx::export(bundle, &folder.join(MODEL_FILE))
+                .await
+                .map_err(Error::from)?,
+        );
         Ok(Exported {
             files,
             dimension: prepared.head.dim,

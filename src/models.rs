@@ -12,9 +12,11 @@ pub const ALL_MINILM_L12_V2: &str = "sentence-transformers/all-MiniLM-L12-v2";
 /// English, 768 dimensions, 109 M parameters (MPNet).
 pub const ALL_MPNET_BASE_V2: &str = "sentence-transformers/all-mpnet-base-v2";
 /// 50 languages, 384 dimensions, 118 M parameters.
-pub const PARAPHRASE_MULTILINGUAL_MINILM_L12_V2: &str = "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2";
+pub const PARAPHRASE_MULTILINGUAL_MINILM_L12_V2: &str =
+    "sentence-transformers/paraphrase-multilingual-MiniLM-L12-v2";
 /// 50 languages, 768 dimensions, 278 M parameters.
-pub const PARAPHRASE_MULTILINGUAL_MPNET_BASE_V2: &str = "sentence-transformers/paraphrase-multilingual-mpnet-base-v2";
+pub const PARAPHRASE_MULTILINGUAL_MPNET_BASE_V2: &str =
+    "sentence-transformers/paraphrase-multilingual-mpnet-base-v2";
 /// English, 384 dimensions. Query prompt: `Represent this sentence for searching relevant passages: `.
 pub const BGE_SMALL_EN_V1_5: &str = "BAAI/bge-small-en-v1.5";
 /// English, 768 dimensions. Query prompt: `Represent this sentence for searching relevant passages: `.

@@ -60,7 +60,10 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    const BUDGET: Budget = Budget { rows: 64, tokens: 256 };
+    const BUDGET: Budget = Budget {
+        rows: 64,
+        tokens: 256,
+    };
 
     #[test]
     fn nothing_makes_no_batch() {
@@ -70,7 +73,10 @@ mod tests {
     #[test]
     fn a_text_over_the_budget_runs_alone() {
         let plan = Plan::new(&[3, 512, 4], BUDGET);
-        assert_eq!((plan.batch(0), plan.batch(1)), (Some(&[1][..]), Some(&[2, 0][..])));
+        assert_eq!(
+            (plan.batch(0), plan.batch(1)),
+            (Some(&[1][..]), Some(&[2, 0][..]))
+        );
         assert_eq!(plan.batch(2), None);
     }
 

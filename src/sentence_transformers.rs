@@ -65,12 +65,16 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         Some(modules) => folder.transformer(modules)?,
         None => "",
     };
-    let head = modules.as_deref().map(|modules| folder.head(modules)).transpose()?;
+    let head = modules
+        .as_deref()
+        .map(|modules| folder.head(modules))
+        .transpose()?;
 
     let bert = folder.sentence_bert(transformer)?;
     let config: Option<HfConfig> = folder.json_in(transformer, "config.json")?;
     let config = config.unwrap_or_default();
-    let tokenizer: Option<TokenizerConfig> = folder.json_in(transformer, "tokenizer_config.json")?;
+    let tokenizer: Option<TokenizerConfig> =
+        folder.json_in(transformer, "tokenizer_config.json")?;
     let positions = config.positions();
     let tokenizer_length = tokenizer.and_then(|tokenizer| tokenizer.length());
     let max_length = [
@@ -86,7 +90,9 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         _ => (length, file),
     });
 
-    let st: SentenceTransformersConfig = folder.json("config_sentence_transformers.json")?.unwrap_or_default();
+    let st: SentenceTransformersConfig = folder
+        .json("config_sentence_transformers.json")?
+        .unwrap_or_default();
     if let Some(name) = &st.default_prompt_name
         && !st.prompts.contains_key(name)
     {
@@ -95,7 +101,11 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
             format!("default_prompt_name is {name:?}, which is not among the prompts"),
         ));
     }
-    let similarity = st.similarity_fn_name.as_deref().map(|name| folder.similarity(name)).transpose()?;
+    let similarity = st
+        .similarity_fn_name
+        .as_deref()
+        .map(|name| folder.similarity(name))
+        .transpose()?;
     Ok(ModelFiles {
         head,
         max_length,
@@ -120,7 +130,10 @@ impl Module {
     /// The class name, where the library itself defines it; its classes have moved between its
     /// modules, but their names stand.
     fn class(&self) -> Option<&str> {
-        self.r#type.strip_prefix("sentence_transformers.")?.rsplit('.').next()
+        self.r#type
+            .strip_prefix("sentence_transformers.")?
+            .rsplit('.')
+            .next()
     }
 }
 
@@ -140,7 +153,9 @@ struct TokenizerConfig {
 
 impl TokenizerConfig {
     fn length(&self) -> Option<usize> {
-        self.model_max_length.filter(|length| (1.0..=1e6).contains(length)).map(|length| length as usize)
+        self.model_max_length
+            .filter(|length| (1.0..=1e6).contains(length))
+            .map(|length| length as usize)
     }
 }
 
@@ -156,12 +171,23 @@ struct HfConfig {
 impl HfConfig {
     fn positions(&self) -> Option<usize> {
         // RoBERTa and those after it number positions from the padding id + 1.
-        let shifted = ["roberta", "xlm-roberta", "xlm-roberta-xl", "camembert", "mpnet", "longformer"];
+        let shifted = [
+            "roberta",
+            "xlm-roberta",
+            "xlm-roberta-xl",
+            "camembert",
+            "mpnet",
+            "longformer",
+        ];
         let skipped = match self.model_type.as_deref() {
-            Some(family) if shifted.contains(&family) => self.pad_token_id.unwrap_or(1).saturating_add(1),
+            Some(family) if shifted.contains(&family) => {
+                self.pad_token_id.unwrap_or(1).saturating_add(1)
+            }
             _ => 0,
         };
-        self.max_position_embeddings?.checked_sub(skipped).filter(|&positions| positions > 0)
+        self.max_position_embeddings?
+            .checked_sub(skipped)
+            .filter(|&positions| positions > 0)
     }
 }
 
@@ -198,12 +224,20 @@ impl Folder<'_> {
     }
 
     fn unsupported(&self, reason: String, hint: &str) -> EngineError {
-        EngineError::UnsupportedModel { origin: self.origin.to_owned(), reason, hint: hint.to_owned() }
+        EngineError::UnsupportedModel {
+            origin: self.origin.to_owned(),
+            reason,
+            hint: hint.to_owned(),
+        }
     }
 
     fn json<T: DeserializeOwned>(&self, file: &str) -> Result<Option<T>> {
-        let Some(bytes) = self.files.get(file) else { return Ok(None) };
-        serde_json::from_slice(bytes).map(Some).map_err(|error| self.invalid(file, error))
+        let Some(bytes) = self.files.get(file) else {
+            return Ok(None);
+        };
+        serde_json::from_slice(bytes)
+            .map(Some)
+            .map_err(|error| self.invalid(file, error))
     }
 
     fn json_in<T: DeserializeOwned>(&self, path: &str, file: &str) -> Result<Option<T>> {
@@ -243,7 +277,9 @@ impl Folder<'_> {
                     let reason = format!("its step {} comes after normalisation", module.r#type);
                     return Err(self.unsupported(reason, "isovec normalises last"));
                 }
-                "Pooling" if pooling.is_none() && dense.is_empty() => pooling = Some(self.pooling(&module.path)?),
+                "Pooling" if pooling.is_none() && dense.is_empty() => {
+                    pooling = Some(self.pooling(&module.path)?)
+                }
                 "Dense" if pooling.is_some() => dense.push(self.dense(&module.path)?),
                 "Normalize" if pooling.is_some() => normalize = true,
                 // Does nothing outside training.
@@ -257,9 +293,17 @@ impl Folder<'_> {
             }
         }
         let (pooling, include_prompt) = pooling.ok_or_else(|| {
-            self.unsupported("its modules.json has no pooling step".into(), "Set text.pooling and leave modules.json out")
+            self.unsupported(
+                "its modules.json has no pooling step".into(),
+                "Set text.pooling and leave modules.json out",
+            )
         })?;
-        Ok(FileHead { pooling, include_prompt, dense, normalize })
+        Ok(FileHead {
+            pooling,
+            include_prompt,
+            dense,
+            normalize,
+        })
     }
 
     /// The pooling step: newer files name the mode, older ones have a boolean for each.
@@ -267,8 +311,14 @@ impl Folder<'_> {
         let file = join(path, "config.json");
         let config: BTreeMap<String, Value> = self.required(path, "config.json")?;
         let modes: Vec<String> = match config.get("pooling_mode") {
-            Some(Value::String(mode)) => mode.split('+').map(|mode| mode.trim().to_owned()).collect(),
-            Some(Value::Array(modes)) => modes.iter().filter_map(Value::as_str).map(str::to_owned).collect(),
+            Some(Value::String(mode)) => {
+                mode.split('+').map(|mode| mode.trim().to_owned()).collect()
+            }
+            Some(Value::Array(modes)) => modes
+                .iter()
+                .filter_map(Value::as_str)
+                .map(str::to_owned)
+                .collect(),
             Some(other) => return Err(self.invalid(&file, format!("pooling_mode is {other}"))),
             None => config
                 .iter()
@@ -287,7 +337,9 @@ impl Folder<'_> {
                 "mean_sqrt_len" | "mean_sqrt_len_tokens" => Pooling::MeanSqrtLen,
                 other => {
                     let reason = format!("its pooling mode {other} is unknown");
-                    return Err(self.unsupported(reason, "Choose another model, or set text.pooling"));
+                    return Err(
+                        self.unsupported(reason, "Choose another model, or set text.pooling")
+                    );
                 }
             },
             [] => return Err(self.invalid(&file, "it turns no pooling mode on")),
@@ -296,7 +348,10 @@ impl Folder<'_> {
                 return Err(self.unsupported(reason, "isovec pools in one way"));
             }
         };
-        let include_prompt = config.get("include_prompt").and_then(Value::as_bool).unwrap_or(true);
+        let include_prompt = config
+            .get("include_prompt")
+            .and_then(Value::as_bool)
+            .unwrap_or(true);
         Ok((pooling, include_prompt))
     }
 
@@ -315,27 +370,50 @@ impl Folder<'_> {
             }
         };
         let weights = join(path, "model.safetensors");
-        let bytes = self.files.get(&weights).ok_or_else(|| EngineError::MissingFile {
-            origin: self.origin.to_owned(),
-            file: weights.clone(),
-            hint: "isovec reads no pickled weights; save the model again with safetensors".into(),
-        })?;
+        let bytes = self
+            .files
+            .get(&weights)
+            .ok_or_else(|| EngineError::MissingFile {
+                origin: self.origin.to_owned(),
+                file: weights.clone(),
+                hint: "isovec reads no pickled weights; save the model again with safetensors"
+                    .into(),
+            })?;
         let origin = format!("{}: {weights}", self.origin);
         let tensors = TensorSet::from_files(&origin, vec![(weights.clone(), bytes.clone())])?;
         let shape = [config.out_features, config.in_features];
         let weight = floats(&origin, &tensors, "linear.weight", &shape)?;
-        let bias = config.bias.then(|| floats(&origin, &tensors, "linear.bias", &shape[..1])).transpose()?;
+        let bias = config
+            .bias
+            .then(|| floats(&origin, &tensors, "linear.bias", &shape[..1]))
+            .transpose()?;
         let [out_features, in_features] = shape;
         if out_features == 0 || in_features == 0 {
             return Err(self.invalid(&file, "a dense step of 0 features"));
         }
-        Ok(Dense { in_features, out_features, weight, bias, activation })
+        Ok(Dense {
+            in_features,
+            out_features,
+            weight,
+            bias,
+            activation,
+        })
     }
 
     /// The file's name tells the architecture that the library once told apart.
     fn sentence_bert(&self, transformer: &str) -> Result<SentenceBertConfig> {
-        for family in ["bert", "roberta", "distilbert", "camembert", "albert", "xlm-roberta", "xlnet"] {
-            if let Some(config) = self.json_in(transformer, &format!("sentence_{family}_config.json"))? {
+        for family in [
+            "bert",
+            "roberta",
+            "distilbert",
+            "camembert",
+            "albert",
+            "xlm-roberta",
+            "xlnet",
+        ] {
+            if let Some(config) =
+                self.json_in(transformer, &format!("sentence_{family}_config.json"))?
+            {
                 return Ok(config);
             }
         }
@@ -364,17 +442,38 @@ fn join(path: &str, file: &str) -> String {
 }
 
 fn floats(origin: &str, tensors: &TensorSet, name: &str, shape: &[usize]) -> Result<Vec<f32>> {
-    let tensor = tensors.get(name).ok_or_else(|| EngineError::invalid_model(origin, format!("it has no {name}")))?;
+    let tensor = tensors
+        .get(name)
+        .ok_or_else(|| EngineError::invalid_model(origin, format!("it has no {name}")))?;
     if tensor.shape != shape {
-        let detail = format!("{name} is {:?}, its config.json says {shape:?}", tensor.shape);
+        let detail = format!(
+            "{name} is {:?}, its config.json says {shape:?}",
+            tensor.shape
+        );
         return Err(EngineError::invalid_model(origin, detail));
     }
     let pairs = || tensor.data.as_chunks().0.iter().copied();
     Ok(match tensor.dtype {
-        SourceDType::F32 => tensor.data.as_chunks().0.iter().copied().map(f32::from_le_bytes).collect(),
-        SourceDType::F16 => pairs().map(|pair| f16::from_le_bytes(pair).to_f32()).collect(),
-        SourceDType::BF16 => pairs().map(|pair| bf16::from_le_bytes(pair).to_f32()).collect(),
-        other => return Err(EngineError::invalid_model(origin, format!("{name} holds {}", other.name()))),
+        SourceDType::F32 => tensor
+            .data
+            .as_chunks()
+            .0
+            .iter()
+            .copied()
+            .map(f32::from_le_bytes)
+            .collect(),
+        SourceDType::F16 => pairs()
+            .map(|pair| f16::from_le_bytes(pair).to_f32())
+            .collect(),
+        SourceDType::BF16 => pairs()
+            .map(|pair| bf16::from_le_bytes(pair).to_f32())
+            .collect(),
+        other => {
+            return Err(EngineError::invalid_model(
+                origin,
+                format!("{name} holds {}", other.name()),
+            ));
+        }
     })
 }
 
@@ -383,7 +482,9 @@ mod tests {
     use super::*;
 
     fn files(list: &[(&str, &str)]) -> BTreeMap<String, Bytes> {
-        list.iter().map(|&(name, text)| (name.to_owned(), Bytes::copy_from_slice(text.as_bytes()))).collect()
+        list.iter()
+            .map(|&(name, text)| (name.to_owned(), Bytes::copy_from_slice(text.as_bytes())))
+            .collect()
     }
 
     fn read(list: &[(&str, &str)]) -> Result<ModelFiles> {
@@ -399,16 +500,33 @@ mod tests {
     fn a_model_like_all_minilm() {
         let model = read(&[
             ("modules.json", MODULES),
-            ("1_Pooling/config.json", r#"{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}"#),
-            ("sentence_bert_config.json", r#"{"max_seq_length": 256, "do_lower_case": false}"#),
-            ("config.json", r#"{"model_type": "bert", "max_position_embeddings": 512, "vocab_size": 30522}"#),
+            (
+                "1_Pooling/config.json",
+                r#"{"pooling_mode_cls_token": false, "pooling_mode_mean_tokens": true}"#,
+            ),
+            (
+                "sentence_bert_config.json",
+                r#"{"max_seq_length": 256, "do_lower_case": false}"#,
+            ),
+            (
+                "config.json",
+                r#"{"model_type": "bert", "max_position_embeddings": 512, "vocab_size": 30522}"#,
+            ),
             ("tokenizer_config.json", r#"{"model_max_length": 512}"#),
         ])
         .unwrap();
-        let head = FileHead { pooling: Pooling::Mean, include_prompt: true, dense: Vec::new(), normalize: true };
+        let head = FileHead {
+            pooling: Pooling::Mean,
+            include_prompt: true,
+            dense: Vec::new(),
+            normalize: true,
+        };
         assert_eq!(model.head, Some(head));
         assert_eq!(model.max_length, Some((256, "sentence_bert_config.json")));
-        assert_eq!((model.positions, model.vocab_size), (Some(512), Some(30522)));
+        assert_eq!(
+            (model.positions, model.vocab_size),
+            (Some(512), Some(30522))
+        );
     }
 
     #[test]
@@ -423,7 +541,10 @@ mod tests {
         ])
         .unwrap();
         let head = model.head.unwrap();
-        assert_eq!((head.pooling, head.include_prompt), (Pooling::LastToken, false));
+        assert_eq!(
+            (head.pooling, head.include_prompt),
+            (Pooling::LastToken, false)
+        );
         assert_eq!(model.prompts["query"], "q: ");
         assert_eq!(model.default_prompt.as_deref(), Some("query"));
         assert_eq!(model.similarity, Some(Similarity::Dot));
@@ -431,11 +552,16 @@ mod tests {
 
     #[test]
     fn the_length_falls_through_and_never_passes_the_positions() {
-        let roberta = r#"{"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}"#;
+        let roberta =
+            r#"{"model_type": "xlm-roberta", "max_position_embeddings": 514, "pad_token_id": 1}"#;
         let endless = r#"{"model_max_length": 1000000000000000019884624838656}"#;
         let model = read(&[("config.json", roberta), ("tokenizer_config.json", endless)]).unwrap();
         assert_eq!(model.max_length, Some((512, "config.json")));
-        let model = read(&[("config.json", roberta), ("tokenizer_config.json", r#"{"model_max_length": 8192}"#)]).unwrap();
+        let model = read(&[
+            ("config.json", roberta),
+            ("tokenizer_config.json", r#"{"model_max_length": 8192}"#),
+        ])
+        .unwrap();
         assert_eq!(model.max_length, Some((512, "config.json")));
         let model = read(&[("sentence_bert_config.json", r#"{"max_seq_length": null}"#)]).unwrap();
         assert_eq!(model.max_length, None);
@@ -447,8 +573,14 @@ mod tests {
             {"path": "1_Pooling", "type": "sentence_transformers.models.Pooling"}]"#;
         let model = read(&[
             ("modules.json", modules),
-            ("0_Transformer/sentence_distilbert_config.json", r#"{"max_seq_length": 128, "do_lower_case": true}"#),
-            ("1_Pooling/config.json", r#"{"pooling_mode_cls_token": true}"#),
+            (
+                "0_Transformer/sentence_distilbert_config.json",
+                r#"{"max_seq_length": 128, "do_lower_case": true}"#,
+            ),
+            (
+                "1_Pooling/config.json",
+                r#"{"pooling_mode_cls_token": true}"#,
+            ),
         ])
         .unwrap();
         assert_eq!(model.max_length, Some((128, "sentence_bert_config.json")));
@@ -459,33 +591,77 @@ mod tests {
     #[test]
     fn steps_that_are_not_here_are_refused() {
         let cases = [
-            ("custom_st.Transformer", "sentence_transformers.models.Pooling"),
-            ("sentence_transformers.models.WordEmbeddings", "sentence_transformers.models.Pooling"),
-            ("sentence_transformers.models.Transformer", "sentence_transformers.models.LSTM"),
-            ("sentence_transformers.models.Transformer", "sentence_transformers.models.Normalize"),
-            ("sentence_transformers.models.Transformer", "sentence_transformers.models.Dropout"),
+            (
+                "custom_st.Transformer",
+                "sentence_transformers.models.Pooling",
+            ),
+            (
+                "sentence_transformers.models.WordEmbeddings",
+                "sentence_transformers.models.Pooling",
+            ),
+            (
+                "sentence_transformers.models.Transformer",
+                "sentence_transformers.models.LSTM",
+            ),
+            (
+                "sentence_transformers.models.Transformer",
+                "sentence_transformers.models.Normalize",
+            ),
+            (
+                "sentence_transformers.models.Transformer",
+                "sentence_transformers.models.Dropout",
+            ),
         ];
         for (first, second) in cases {
-            let modules = format!(r#"[{{"path": "", "type": "{first}"}}, {{"path": "1", "type": "{second}"}}]"#);
+            let modules = format!(
+                r#"[{{"path": "", "type": "{first}"}}, {{"path": "1", "type": "{second}"}}]"#
+            );
             let error = read(&[("modules.json", &modules), ("1/config.json", "{}")]).unwrap_err();
-            assert_eq!(error.kind(), "UnsupportedModel", "{first}, {second}: {error}");
+            assert_eq!(
+                error.kind(),
+                "UnsupportedModel",
+                "{first}, {second}: {error}"
+            );
         }
     }
 
     #[test]
     fn broken_files_are_named() {
-        let pooling = |text: &'static str| read(&[("modules.json", MODULES), ("1_Pooling/config.json", text)]);
-        assert_eq!(pooling(r#"{"pooling_mode_cls_token": false}"#).unwrap_err().kind(), "InvalidModel");
+        let pooling = |text: &'static str| {
+            read(&[("modules.json", MODULES), ("1_Pooling/config.json", text)])
+        };
         assert_eq!(
-            pooling(r#"{"pooling_mode_cls_token": true, "pooling_mode_max_tokens": true}"#).unwrap_err().kind(),
+            pooling(r#"{"pooling_mode_cls_token": false}"#)
+                .unwrap_err()
+                .kind(),
+            "InvalidModel"
+        );
+        assert_eq!(
+            pooling(r#"{"pooling_mode_cls_token": true, "pooling_mode_max_tokens": true}"#)
+                .unwrap_err()
+                .kind(),
             "UnsupportedModel"
         );
         let error = pooling("{").unwrap_err();
-        assert!(error.to_string().contains("1_Pooling/config.json"), "{error}");
-        assert_eq!(read(&[("modules.json", MODULES)]).unwrap_err().kind(), "MissingFile");
-        assert_eq!(read(&[("modules.json", "[]")]).unwrap_err().kind(), "InvalidModel");
+        assert!(
+            error.to_string().contains("1_Pooling/config.json"),
+            "{error}"
+        );
+        assert_eq!(
+            read(&[("modules.json", MODULES)]).unwrap_err().kind(),
+            "MissingFile"
+        );
+        assert_eq!(
+            read(&[("modules.json", "[]")]).unwrap_err().kind(),
+            "InvalidModel"
+        );
         let prompts = r#"{"prompts": {}, "default_prompt_name": "query"}"#;
-        assert_eq!(read(&[("config_sentence_transformers.json", prompts)]).unwrap_err().kind(), "InvalidModel");
+        assert_eq!(
+            read(&[("config_sentence_transformers.json", prompts)])
+                .unwrap_err()
+                .kind(),
+            "InvalidModel"
+        );
     }
 
     #[test]
@@ -501,20 +677,35 @@ mod tests {
                 r#"{"in_features": 2, "out_features": 1, "bias": true, "activation_function": "torch.nn.modules.linear.Identity"}"#,
             ),
         ]);
-        assert_eq!(super::read("test", &files).unwrap_err().kind(), "MissingFile");
+        assert_eq!(
+            super::read("test", &files).unwrap_err().kind(),
+            "MissingFile"
+        );
 
-        let weight: Vec<u8> = [1.5f32, -2.0].into_iter().flat_map(f32::to_le_bytes).collect();
+        let weight: Vec<u8> = [1.5f32, -2.0]
+            .into_iter()
+            .flat_map(f32::to_le_bytes)
+            .collect();
         let bias: Vec<u8> = f16::from_f32(0.5).to_le_bytes().to_vec();
-        let view = |dtype, shape, data| safetensors::tensor::TensorView::new(dtype, shape, data).unwrap();
+        let view =
+            |dtype, shape, data| safetensors::tensor::TensorView::new(dtype, shape, data).unwrap();
         let tensors = [
-            ("linear.weight", view(safetensors::Dtype::F32, vec![1, 2], &weight)),
+            (
+                "linear.weight",
+                view(safetensors::Dtype::F32, vec![1, 2], &weight),
+            ),
             ("linear.bias", view(safetensors::Dtype::F16, vec![1], &bias)),
         ];
         let bytes = safetensors::serialize(tensors, None).unwrap();
         files.insert("2_Dense/model.safetensors".into(), bytes.into());
         let head = super::read("test", &files).unwrap().head.unwrap();
-        let [dense] = head.dense.as_slice() else { panic!("{head:?}") };
-        assert_eq!((dense.weight.as_slice(), dense.bias.as_deref()), (&[1.5, -2.0][..], Some(&[0.5][..])));
+        let [dense] = head.dense.as_slice() else {
+            panic!("{head:?}")
+        };
+        assert_eq!(
+            (dense.weight.as_slice(), dense.bias.as_deref()),
+            (&[1.5, -2.0][..], Some(&[0.5][..]))
+        );
         assert_eq!(dense.activation, Activation::Identity);
     }
 }

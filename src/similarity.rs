@@ -104,7 +104,10 @@ pub fn top_k(scores: impl IntoIterator<Item = f32>, k: usize) -> Vec<Hit> {
             *worst = hit;
         }
     }
-    heap.into_sorted_vec().into_iter().map(|Worst(hit)| hit).collect()
+    heap.into_sorted_vec()
+        .into_iter()
+        .map(|Worst(hit)| hit)
+        .collect()
 }
 
 /// Orders hits from best to worst.
@@ -113,7 +116,13 @@ struct Worst(Hit);
 
 impl Ord for Worst {
     fn cmp(&self, other: &Self) -> Ordering {
-        let rank = |score: f32| if score.is_nan() { f32::NEG_INFINITY } else { score };
+        let rank = |score: f32| {
+            if score.is_nan() {
+                f32::NEG_INFINITY
+            } else {
+                score
+            }
+        };
         rank(other.0.score)
             .total_cmp(&rank(self.0.score))
             .then(self.0.score.is_nan().cmp(&other.0.score.is_nan()))
@@ -138,7 +147,11 @@ impl Eq for Worst {}
 const LANES: usize = 8;
 
 fn sum(a: &[f32], b: &[f32], term: impl Fn(f64, f64) -> f64) -> f64 {
-    assert_eq!(a.len(), b.len(), "vectors of different lengths have no similarity");
+    assert_eq!(
+        a.len(),
+        b.len(),
+        "vectors of different lengths have no similarity"
+    );
     let mut lanes = [0.0; LANES];
     let (a, b) = (a.chunks_exact(LANES), b.chunks_exact(LANES));
     let rest = a.remainder().iter().zip(b.remainder());

@@ -33,8 +33,14 @@ pub enum ModelSource {
 
 impl ModelSource {
     /// The files' contents under a name for messages.
-    pub fn bytes(origin: impl Into<String>, files: impl IntoIterator<Item = (String, Bytes)>) -> Self {
-        Self::Bytes { origin: origin.into(), files: files.into_iter().collect() }
+    pub fn bytes(
+        origin: impl Into<String>,
+        files: impl IntoIterator<Item = (String, Bytes)>,
+    ) -> Self {
+        Self::Bytes {
+            origin: origin.into(),
+            files: files.into_iter().collect(),
+        }
     }
 
     /// Files by their path inside the model.
@@ -45,7 +51,11 @@ impl ModelSource {
 
 impl From<&str> for ModelSource {
     fn from(text: &str) -> Self {
-        if is_path(text) { Self::Folder(expand_home(text)) } else { Self::Hub(text.to_owned()) }
+        if is_path(text) {
+            Self::Folder(expand_home(text))
+        } else {
+            Self::Hub(text.to_owned())
+        }
     }
 }
 
@@ -113,12 +123,19 @@ mod tests {
 
     #[test]
     fn a_string_is_an_id_unless_it_is_written_as_a_path() {
-        for id in ["sentence-transformers/all-MiniLM-L6-v2", "bert-base-uncased", "a/b"] {
+        for id in [
+            "sentence-transformers/all-MiniLM-L6-v2",
+            "bert-base-uncased",
+            "a/b",
+        ] {
             assert_eq!(ModelSource::from(id), ModelSource::Hub(id.into()));
         }
         for path in ["./a", "../a/b", "/a", "a/b/c", "C:/m", r"m\n", "."] {
             assert_eq!(ModelSource::from(path), ModelSource::Folder(path.into()));
         }
-        assert_eq!(ModelSource::from(Path::new("a/b")), ModelSource::Folder("a/b".into()));
+        assert_eq!(
+            ModelSource::from(Path::new("a/b")),
+            ModelSource::Folder("a/b".into())
+        );
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use common::Which;
-use isovec::{EmbeddingConfig, Embedder, ModelSource};
+use isovec::{Embedder, EmbeddingConfig, ModelSource};
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::onnx::builder::{GraphBuilder, int};
@@ -57,8 +57,16 @@ fn tanh_for_erf(bundle: &mut ModelBundle) {
 /// The epsilon of most other models.
 fn wrong_epsilon(bundle: &mut ModelBundle) {
     let mut mutated = 0;
-    for node in graph(bundle).node.iter_mut().filter(|node| node.op_type == "LayerNormalization") {
-        for attribute in node.attribute.iter_mut().filter(|attribute| attribute.name == "epsilon") {
+    for node in graph(bundle)
+        .node
+        .iter_mut()
+        .filter(|node| node.op_type == "LayerNormalization")
+    {
+        for attribute in node
+            .attribute
+            .iter_mut()
+            .filter(|attribute| attribute.name == "epsilon")
+        {
             attribute.f = 1e-5;
             mutated += 1;
         }
@@ -82,7 +90,10 @@ impl WeightSource for Rotated {
 
     fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
         let info = &self.0.weights()[index];
-        let turn = info.name.contains("position_embeddings").then(|| info.byte_len() / info.shape[0]);
+        let turn = info
+            .name
+            .contains("position_embeddings")
+            .then(|| info.byte_len() / info.shape[0]);
         Box::pin(async move {
             let bytes = self.0.read(index).await?;
             let Some(row) = turn else { return Ok(bytes) };
@@ -97,7 +108,10 @@ impl WeightSource for Rotated {
 fn mask_ignored(bundle: &mut ModelBundle) {
     let graph = graph(bundle);
     for node in &mut graph.node {
-        node.input.iter_mut().filter(|name| *name == MASK).for_each(|name| *name = "mutant.ones".into());
+        node.input
+            .iter_mut()
+            .filter(|name| *name == MASK)
+            .for_each(|name| *name = "mutant.ones".into());
     }
     put_first(graph, |builder| ones(builder, "mutant.ones"));
 }
@@ -130,7 +144,12 @@ fn pooling_over_a_padding_row(graph: &mut GraphProto) {
         let length = builder.node("ReduceSum", &[MASK, &axes], vec![int("keepdims", 1)]);
         let wide = builder.node("Add", &[&length, &one], vec![]);
         let inside = builder.node("LessOrEqual", &[&column, &wide], vec![]);
-        builder.named_node("Cast", &[&inside], "mutant.wide", vec![int("to", DataType::Int64 as i64)]);
+        builder.named_node(
+            "Cast",
+            &[&inside],
+            "mutant.wide",
+            vec![int("to", DataType::Int64 as i64)],
+        );
     });
 }
 
@@ -148,13 +167,21 @@ fn deviation(
     isovec_engine::head::attach_head(&mut bundle, &head).unwrap();
     after_head(graph(&mut bundle));
     let model = pollster::block_on(isovec_engine::onnx::write_model(&bundle)).unwrap();
-    let mut files: Vec<(String, Bytes)> =
-        bundle.files.into_iter().filter(|(name, _)| name != "config.json").collect();
+    let mut files: Vec<(String, Bytes)> = bundle
+        .files
+        .into_iter()
+        .filter(|(name, _)| name != "config.json")
+        .collect();
     files.push(("model.onnx".into(), model.into()));
-    let config = which.configure(EmbeddingConfig::default()).with_max_batch_size(32).with_max_batch_tokens(32 * 512);
+    let config = which
+        .configure(EmbeddingConfig::default())
+        .with_max_batch_size(32)
+        .with_max_batch_tokens(32 * 512);
     let source = ModelSource::bytes("mutant", files);
     let report = pollster::block_on(async {
-        isovec_parity::run(&Embedder::load(source, config).await.unwrap(), reference).await.unwrap()
+        isovec_parity::run(&Embedder::load(source, config).await.unwrap(), reference)
+            .await
+            .unwrap()
     });
     report.reference
 }
@@ -170,12 +197,19 @@ fn suite_fails_for_every_mutant(folder: &std::path::Path, reference: &Reference)
         ("layer norm epsilon", wrong_epsilon, |_| {}),
         ("positions off by one", positions_off_by_one, |_| {}),
         ("mask ignored", mask_ignored, |_| {}),
-        ("pooling over a padding row", |_| {}, pooling_over_a_padding_row),
+        (
+            "pooling over a padding row",
+            |_| {},
+            pooling_over_a_padding_row,
+        ),
     ];
     for (name, mutate, after_head) in mutants {
         let wrong = deviation(folder, reference, which, mutate, after_head);
         println!("{name}: {wrong}");
-        assert!(!wrong.within(&BOUNDS), "the suite lets `{name}` pass: {wrong}");
+        assert!(
+            !wrong.within(&BOUNDS),
+            "the suite lets `{name}` pass: {wrong}"
+        );
     }
 }
 
@@ -186,6 +220,8 @@ fn of_the_tiny_model() {
 
 #[test]
 fn of_minilm() {
-    let Some(ModelSource::Folder(folder)) = common::minilm() else { return };
+    let Some(ModelSource::Folder(folder)) = common::minilm() else {
+        return;
+    };
     suite_fails_for_every_mutant(&folder, &Reference::minilm());
 }

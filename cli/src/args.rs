@@ -6,9 +6,16 @@ use clap::{Parser, Subcommand, ValueEnum};
 
 /// Text embeddings: the same vectors here, on the server and in the browser.
 #[derive(Debug, Parser)]
-#[command(name = "isovec", version, propagate_version = true, arg_required_else_help = true)]
-#[command(after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 130 interrupted.\n\
-    ISOVEC_LOG=debug shows what happens underneath.")]
+#[command(
+    name = "isovec",
+    version,
+    propagate_version = true,
+    arg_required_else_help = true
+)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 130 interrupted.\n\
+    ISOVEC_LOG=debug shows what happens underneath."
+)]
 pub(crate) struct Args {
     #[command(subcommand)]
     pub(crate) command: Command,

@@ -23,7 +23,11 @@ pub(crate) enum CliError {
 
     /// A row of the input that cannot be read.
     #[error("{name}, row {row}: {detail}")]
-    Row { name: String, row: usize, detail: String },
+    Row {
+        name: String,
+        row: usize,
+        detail: String,
+    },
 
     /// Options that do not go together.
     #[error("{0}")]
@@ -31,7 +35,11 @@ pub(crate) enum CliError {
 
     /// A file could not be written in its format.
     #[error("{name}: cannot be written as {format}: {detail}")]
-    Format { name: String, format: &'static str, detail: String },
+    Format {
+        name: String,
+        format: &'static str,
+        detail: String,
+    },
 
     /// Ctrl-C.
     #[error("interrupted; {0}")]

@@ -15,7 +15,8 @@ impl ModelArgs {
         if let Some(model) = &self.model {
             return ModelSource::from(model);
         }
-        let folder: Option<PathBuf> = isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2"));
+        let folder: Option<PathBuf> =
+            isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2"));
         match folder.filter(|folder| folder.join("config.json").is_file()) {
             Some(folder) => ModelSource::from(folder),
             None => ModelSource::from(models::ALL_MINILM_L6_V2),
@@ -50,19 +51,22 @@ impl ModelArgs {
 
     /// Loads the model, showing a download's progress on a terminal.
     pub(crate) fn load(&self, cancel: &Cancel) -> Result<Embedder> {
-        Embedder::load_with(self.source(), self.config(), load_options(cancel)).map_err(CliError::Model)
+        Embedder::load_with(self.source(), self.config(), load_options(cancel))
+            .map_err(CliError::Model)
     }
 }
 
 /// Progress on a terminal, and Ctrl-C.
 pub(crate) fn load_options(cancel: &Cancel) -> LoadOptions {
     let bar = progress::bytes();
-    LoadOptions::default().with_cancel(cancel.clone()).with_progress(move |step| match step {
-        Progress::Downloading { file, bytes, total } => {
-            bar.set_length(total);
-            bar.set_position(bytes);
-            bar.set_message(file);
-        }
-        _ => bar.finish_and_clear(),
-    })
+    LoadOptions::default()
+        .with_cancel(cancel.clone())
+        .with_progress(move |step| match step {
+            Progress::Downloading { file, bytes, total } => {
+                bar.set_length(total);
+                bar.set_position(bytes);
+                bar.set_message(file);
+            }
+            _ => bar.finish_and_clear(),
+        })
 }

@@ -8,7 +8,8 @@ use indicatif::{ProgressBar, ProgressStyle};
 /// Counts texts, whose number is known only for arguments.
 pub(crate) fn texts(total: Option<u64>) -> ProgressBar {
     let bar = match total {
-        Some(total) => ProgressBar::new(total).with_style(style("{bar:30} {pos}/{len} texts, {per_sec}, {eta} left")),
+        Some(total) => ProgressBar::new(total)
+            .with_style(style("{bar:30} {pos}/{len} texts, {per_sec}, {eta} left")),
         None => ProgressBar::new_spinner().with_style(style("{spinner} {pos} texts, {per_sec}")),
     };
     bar.enable_steady_tick(Duration::from_millis(120));

@@ -44,7 +44,13 @@ pub struct Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let show = |value: &Option<String>| value.clone().unwrap_or_else(|| "nothing".into());
-        write!(f, "{}: {} here, {} there", self.key, show(&self.here), show(&self.there))
+        write!(
+            f,
+            "{}: {} here, {} there",
+            self.key,
+            show(&self.here),
+            show(&self.there)
+        )
     }
 }
 
@@ -80,7 +86,10 @@ mod tests {
 
     fn fingerprint(entries: &[(&str, &str)]) -> Fingerprint {
         Fingerprint {
-            identity: entries.iter().map(|&(key, value)| (key.into(), value.into())).collect(),
+            identity: entries
+                .iter()
+                .map(|&(key, value)| (key.into(), value.into()))
+                .collect(),
             precision: Precision::F32,
         }
     }
@@ -89,7 +98,11 @@ mod tests {
     fn differences_name_what_differs_and_nothing_else() {
         let a = fingerprint(&[("weights", "1"), ("pooling", "mean"), ("dimension", "384")]);
         let b = fingerprint(&[("weights", "1"), ("pooling", "cls"), ("prompts", "x")]);
-        let keys: Vec<String> = a.differences(&b).into_iter().map(|difference| difference.key).collect();
+        let keys: Vec<String> = a
+            .differences(&b)
+            .into_iter()
+            .map(|difference| difference.key)
+            .collect();
         assert_eq!(keys, ["dimension", "pooling", "prompts"]);
         assert!(a.differences(&a.clone()).is_empty());
     }
@@ -97,13 +110,19 @@ mod tests {
     #[test]
     fn precision_is_not_identity() {
         let a = fingerprint(&[("weights", "1")]);
-        let b = Fingerprint { precision: Precision::Int8, ..a.clone() };
+        let b = Fingerprint {
+            precision: Precision::Int8,
+            ..a.clone()
+        };
         assert!(a.differences(&b).is_empty());
         assert_eq!(a.id(), b.id());
     }
 
     #[test]
     fn the_id_sees_where_a_key_ends() {
-        assert_ne!(fingerprint(&[("ab", "c")]).id(), fingerprint(&[("a", "bc")]).id());
+        assert_ne!(
+            fingerprint(&[("ab", "c")]).id(),
+            fingerprint(&[("a", "bc")]).id()
+        );
     }
 }

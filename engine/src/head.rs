@@ -18,8 +18,8 @@ use crate::error::{EngineError, Result};
 use crate::onnx::GraphBuilder;
 use crate::onnx::builder::{int, ints, value_info};
 use crate::onnx::proto::{
-    AttributeProto, DataType, DimensionValue, GraphProto, ModelProto, StringStringEntryProto, TypeValue,
-    ValueInfoProto,
+    AttributeProto, DataType, DimensionValue, GraphProto, ModelProto, StringStringEntryProto,
+    TypeValue, ValueInfoProto,
 };
 use crate::tensor::DType;
 
@@ -94,7 +94,12 @@ pub struct HeadSpec {
 impl HeadSpec {
     /// A head without dense layers that keeps all components.
     pub fn new(pooling: Pooling, normalize: bool) -> Self {
-        Self { pooling, dense: Vec::new(), truncate_dim: None, normalize }
+        Self {
+            pooling,
+            dense: Vec::new(),
+            truncate_dim: None,
+            normalize,
+        }
     }
 
     /// A canonical text of the head, for metadata and fingerprints; dense weights by their hash.
@@ -102,9 +107,13 @@ impl HeadSpec {
         let dense: Vec<String> = self.dense.iter().map(Dense::identity).collect();
         format!(
             "pooling={};dense=[{}];truncate_dim={};normalize={}",
-            serde_json::to_value(self.pooling).ok().and_then(|v| v.as_str().map(str::to_owned)).unwrap_or_default(),
+            serde_json::to_value(self.pooling)
+                .ok()
+                .and_then(|v| v.as_str().map(str::to_owned))
+                .unwrap_or_default(),
             dense.join(","),
-            self.truncate_dim.map_or_else(|| "none".into(), |dim| dim.to_string()),
+            self.truncate_dim
+                .map_or_else(|| "none".into(), |dim| dim.to_string()),
             self.normalize
         )
     }
@@ -117,12 +126,22 @@ impl Dense {
             hasher.update(&(values.len() as u64).to_le_bytes());
             hasher.update(bytemuck::cast_slice(values));
         }
-        format!("{}x{}:{:?}:{}", self.out_features, self.in_features, self.activation, &hasher.finalize().to_hex()[..16])
+        format!(
+            "{}x{}:{:?}:{}",
+            self.out_features,
+            self.in_features,
+            self.activation,
+            &hasher.finalize().to_hex()[..16]
+        )
     }
 
     fn check(&self, features: Option<usize>, origin: &str) -> Result<()> {
-        let bias_fits = self.bias.as_ref().is_none_or(|bias| bias.len() == self.out_features);
-        let weight_fits = self.in_features.checked_mul(self.out_features) == Some(self.weight.len());
+        let bias_fits = self
+            .bias
+            .as_ref()
+            .is_none_or(|bias| bias.len() == self.out_features);
+        let weight_fits =
+            self.in_features.checked_mul(self.out_features) == Some(self.weight.len());
         let input_fits = features.is_none_or(|features| features == self.in_features);
         if bias_fits && weight_fits && input_fits && self.out_features > 0 {
             return Ok(());
@@ -165,7 +184,11 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
         reason,
         hint: hint.into(),
     };
-    let carried = bundle.graph.metadata_props.iter().find(|entry| entry.key == METADATA_KEY);
+    let carried = bundle
+        .graph
+        .metadata_props
+        .iter()
+        .find(|entry| entry.key == METADATA_KEY);
     let carried = carried.map(|entry| entry.value.clone());
     let graph = bundle
         .graph
@@ -176,12 +199,18 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
     if let Some(carried) = carried {
         if carried != spec.identity() {
             return Err(unsupported(
-                format!("its graph ends in the head `{carried}`, and `{}` was asked for", spec.identity()),
+                format!(
+                    "its graph ends in the head `{carried}`, and `{}` was asked for",
+                    spec.identity()
+                ),
                 "Export the model again with the head you want, or drop the overriding settings",
             ));
         }
         let dim = graph.output.first().and_then(fixed_last_dim);
-        return Ok(HeadInfo { dim, pooled_by_graph: true });
+        return Ok(HeadInfo {
+            dim,
+            pooled_by_graph: true,
+        });
     }
     if opset < 11 {
         return Err(unsupported(
@@ -191,19 +220,32 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
     }
 
     let (source, pooled_by_graph) = find_source(graph).ok_or_else(|| {
-        let outputs: Vec<&str> = graph.output.iter().map(|output| output.name.as_str()).collect();
+        let outputs: Vec<&str> = graph
+            .output
+            .iter()
+            .map(|output| output.name.as_str())
+            .collect();
         unsupported(
-            format!("none of its outputs ({}) is [batch, sequence, hidden] or [batch, hidden]", outputs.join(", ")),
+            format!(
+                "none of its outputs ({}) is [batch, sequence, hidden] or [batch, hidden]",
+                outputs.join(", ")
+            ),
             "Only models that give hidden states or sentence embeddings can embed",
         )
     })?;
     if !pooled_by_graph && !graph.input.iter().any(|input| input.name == MASK) {
-        return Err(unsupported(format!("it has no input {MASK}"), "Export the model with its attention mask"));
+        return Err(unsupported(
+            format!("it has no input {MASK}"),
+            "Export the model with its attention mask",
+        ));
     }
     let mut features = fixed_last_dim(&source);
     let element = tensor_type(&source).map_or(DataType::Float as i32, |(element, _)| element);
 
-    let mut head = Head { graph: GraphBuilder::new(graph, unused_prefix(graph)), opset };
+    let mut head = Head {
+        graph: GraphBuilder::new(graph, unused_prefix(graph)),
+        opset,
+    };
     let mut value = source.name.clone();
     if element != DataType::Float as i32 {
         value = head.cast(&value, DataType::Float);
@@ -220,7 +262,10 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
         if dim == 0 || features.is_some_and(|features| dim > features) {
             return Err(EngineError::Config(vec![format!(
                 "dimension {dim} cannot be cut from the model's {} components",
-                features.map_or_else(|| "unknown number of".into(), |features| features.to_string())
+                features.map_or_else(
+                    || "unknown number of".into(),
+                    |features| features.to_string()
+                )
             )]));
         }
         value = head.cut(&value, dim);
@@ -231,17 +276,34 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
     }
 
     rename(graph, OUTPUT, &format!("{OUTPUT}.in_graph"));
-    let value = if value == OUTPUT { format!("{OUTPUT}.in_graph") } else { value };
+    let value = if value == OUTPUT {
+        format!("{OUTPUT}.in_graph")
+    } else {
+        value
+    };
     GraphBuilder::new(graph, "").named_node("Identity", &[&value], OUTPUT, Vec::new());
-    let batch = match tensor_type(&source).and_then(|(_, dims)| dims).and_then(|dims| dims.into_iter().next()) {
+    let batch = match tensor_type(&source)
+        .and_then(|(_, dims)| dims)
+        .and_then(|dims| dims.into_iter().next())
+    {
         Some(Dim::Symbolic(name)) => name,
         _ => "batch".into(),
     };
     let last = features.map_or_else(|| Dim::Symbolic("embedding".into()), Dim::Fixed);
-    graph.output = vec![value_info(OUTPUT, DType::F32, &[Dim::Symbolic(batch), last])];
-    bundle.graph.metadata_props.push(StringStringEntryProto { key: METADATA_KEY.into(), value: spec.identity() });
+    graph.output = vec![value_info(
+        OUTPUT,
+        DType::F32,
+        &[Dim::Symbolic(batch), last],
+    )];
+    bundle.graph.metadata_props.push(StringStringEntryProto {
+        key: METADATA_KEY.into(),
+        value: spec.identity(),
+    });
     bundle.prune();
-    Ok(HeadInfo { dim: features, pooled_by_graph })
+    Ok(HeadInfo {
+        dim: features,
+        pooled_by_graph,
+    })
 }
 
 /// Writes the head's nodes.
@@ -255,7 +317,8 @@ impl Head<'_> {
         match pooling {
             Pooling::Cls => {
                 let first = self.graph.i64s(&[], &[0]);
-                self.graph.node("Gather", &[hidden, &first], vec![int("axis", 1)])
+                self.graph
+                    .node("Gather", &[hidden, &first], vec![int("axis", 1)])
             }
             Pooling::Mean => {
                 let mask = self.cast(MASK, DataType::Float);
@@ -280,7 +343,9 @@ impl Head<'_> {
                 // of real positions is 1 and which is real itself.
                 let mask = self.cast(MASK, DataType::Float);
                 let axis = self.graph.i64s(&[], &[1]);
-                let from_right = self.graph.node("CumSum", &[&mask, &axis], vec![int("reverse", 1)]);
+                let from_right =
+                    self.graph
+                        .node("CumSum", &[&mask, &axis], vec![int("reverse", 1)]);
                 let one = self.graph.f32(1.0);
                 let is_one = self.graph.node("Equal", &[&from_right, &one], Vec::new());
                 let is_one = self.cast(&is_one, DataType::Float);
@@ -291,12 +356,19 @@ impl Head<'_> {
                 let mask = self.cast(MASK, DataType::Bool);
                 let mask = self.unsqueeze(&mask, 2);
                 let lowest = self.graph.f32(f32::MIN);
-                let real = self.graph.node("Where", &[&mask, hidden, &lowest], Vec::new());
+                let real = self
+                    .graph
+                    .node("Where", &[&mask, hidden, &lowest], Vec::new());
                 if self.opset >= 18 {
                     let axes = self.graph.ints(&[1]);
-                    self.graph.node("ReduceMax", &[&real, &axes], vec![int("keepdims", 0)])
+                    self.graph
+                        .node("ReduceMax", &[&real, &axes], vec![int("keepdims", 0)])
                 } else {
-                    self.graph.node("ReduceMax", &[&real], vec![ints("axes", &[1]), int("keepdims", 0)])
+                    self.graph.node(
+                        "ReduceMax",
+                        &[&real],
+                        vec![ints("axes", &[1]), int("keepdims", 0)],
+                    )
                 }
             }
         }
@@ -319,8 +391,14 @@ impl Head<'_> {
     fn dense(&mut self, value: &str, dense: &Dense) -> String {
         let dims = [dense.out_features as i64, dense.in_features as i64];
         let weight = self.graph.f32s(&dims, &dense.weight);
-        let bias = dense.bias.as_ref().map(|bias| self.graph.f32s(&[bias.len() as i64], bias));
-        let inputs: Vec<&str> = [value, &weight].into_iter().chain(bias.as_deref()).collect();
+        let bias = dense
+            .bias
+            .as_ref()
+            .map(|bias| self.graph.f32s(&[bias.len() as i64], bias));
+        let inputs: Vec<&str> = [value, &weight]
+            .into_iter()
+            .chain(bias.as_deref())
+            .collect();
         let out = self.graph.node("Gemm", &inputs, vec![int("transB", 1)]);
         let activation = match dense.activation {
             Activation::Identity => return out,
@@ -335,7 +413,8 @@ impl Head<'_> {
         let start = self.graph.ints(&[0]);
         let end = self.graph.ints(&[dim as i64]);
         let axis = self.graph.ints(&[1]);
-        self.graph.node("Slice", &[value, &start, &end, &axis], Vec::new())
+        self.graph
+            .node("Slice", &[value, &start, &end, &axis], Vec::new())
     }
 
     fn normalize(&mut self, value: &str) -> String {
@@ -352,11 +431,17 @@ impl Head<'_> {
     }
 
     fn cast(&mut self, value: &str, to: DataType) -> String {
-        self.graph.node("Cast", &[value], vec![int("to", to as i64)])
+        self.graph
+            .node("Cast", &[value], vec![int("to", to as i64)])
     }
 
     fn reduce_sum(&mut self, value: &str, axis: i64, keep: bool) -> String {
-        self.with_axes("ReduceSum", value, axis, vec![int("keepdims", i64::from(keep))])
+        self.with_axes(
+            "ReduceSum",
+            value,
+            axis,
+            vec![int("keepdims", i64::from(keep))],
+        )
     }
 
     fn unsqueeze(&mut self, value: &str, axis: i64) -> String {
@@ -368,7 +453,13 @@ impl Head<'_> {
     }
 
     /// Operators whose axes became an input with opset 13.
-    fn with_axes(&mut self, op: &str, value: &str, axis: i64, mut attributes: Vec<AttributeProto>) -> String {
+    fn with_axes(
+        &mut self,
+        op: &str,
+        value: &str,
+        axis: i64,
+        mut attributes: Vec<AttributeProto>,
+    ) -> String {
         if self.opset >= 13 {
             let axes = self.graph.ints(&[axis]);
             return self.graph.node(op, &[value, &axes], attributes);
@@ -381,19 +472,27 @@ impl Head<'_> {
 /// Version of the default operator set.
 fn opset(model: &ModelProto) -> i64 {
     let default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
-    model.opset_import.iter().find(|set| default(&set.domain)).map_or(0, |set| set.version)
+    model
+        .opset_import
+        .iter()
+        .find(|set| default(&set.domain))
+        .map_or(0, |set| set.version)
 }
 
 /// The output to pool, and whether the graph has pooled it already.
 fn find_source(graph: &GraphProto) -> Option<(ValueInfoProto, bool)> {
     let with_rank = |rank: usize| {
         graph.output.iter().filter(move |output| {
-            tensor_type(output).and_then(|(_, dims)| dims).is_some_and(|dims| dims.len() == rank)
+            tensor_type(output)
+                .and_then(|(_, dims)| dims)
+                .is_some_and(|dims| dims.len() == rank)
         })
     };
     let named = |name: &str| graph.output.iter().find(|output| output.name == name);
     let is_rank = |output: &&ValueInfoProto, rank: usize| {
-        tensor_type(output).and_then(|(_, dims)| dims).is_none_or(|dims| dims.len() == rank)
+        tensor_type(output)
+            .and_then(|(_, dims)| dims)
+            .is_none_or(|dims| dims.len() == rank)
     };
     ["last_hidden_state", "token_embeddings"]
         .iter()
@@ -411,7 +510,9 @@ fn find_source(graph: &GraphProto) -> Option<(ValueInfoProto, bool)> {
 
 /// Element type and extents, where the graph states them.
 fn tensor_type(value: &ValueInfoProto) -> Option<(i32, Option<Vec<Dim>>)> {
-    let TypeValue::Tensor(tensor) = value.r#type.as_ref()?.value.as_ref()? else { return None };
+    let TypeValue::Tensor(tensor) = value.r#type.as_ref()?.value.as_ref()? else {
+        return None;
+    };
     let dims = tensor.shape.as_ref().map(|shape| {
         let dims = shape.dim.iter().map(|dim| match &dim.value {
             Some(DimensionValue::Value(extent)) if *extent >= 0 => Dim::Fixed(*extent as usize),

@@ -11,14 +11,20 @@ use isovec_engine::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto};
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{BytesWeights, WeightsIdentity};
 use isovec_engine::{EngineError, Result};
-use prost::Message as _;
 use proptest::prelude::*;
+use prost::Message as _;
 use tract_onnx::prelude::*;
 
 /// A "model" whose hidden states are its input, so that a test chooses them.
 fn bundle(opset: i64, hidden: usize) -> ModelBundle {
-    let mut graph = GraphProto { name: "given".into(), ..GraphProto::default() };
-    let axes = [Dim::Symbolic("batch".into()), Dim::Symbolic("sequence".into())];
+    let mut graph = GraphProto {
+        name: "given".into(),
+        ..GraphProto::default()
+    };
+    let axes = [
+        Dim::Symbolic("batch".into()),
+        Dim::Symbolic("sequence".into()),
+    ];
     let states = [axes[0].clone(), axes[1].clone(), Dim::Fixed(hidden)];
     let mut builder = GraphBuilder::new(&mut graph, "model.");
     builder.input("hidden", DType::F32, &states);
@@ -30,7 +36,10 @@ fn bundle(opset: i64, hidden: usize) -> ModelBundle {
     ModelBundle {
         graph: ModelProto {
             ir_version: 8,
-            opset_import: vec![OperatorSetIdProto { domain: String::new(), version: opset }],
+            opset_import: vec![OperatorSetIdProto {
+                domain: String::new(),
+                version: opset,
+            }],
             graph: Some(graph),
             ..ModelProto::default()
         },
@@ -52,8 +61,16 @@ struct Case {
 
 fn case() -> impl Strategy<Value = Case> {
     (1usize..4, 1usize..9, 1usize..7).prop_flat_map(|(rows, sequence, hidden)| {
-        (prop::collection::vec(1..=sequence, rows), prop::collection::vec(-4.0f32..4.0, rows * sequence * hidden))
-            .prop_map(move |(lengths, values)| Case { lengths, sequence, hidden, values })
+        (
+            prop::collection::vec(1..=sequence, rows),
+            prop::collection::vec(-4.0f32..4.0, rows * sequence * hidden),
+        )
+            .prop_map(move |(lengths, values)| Case {
+                lengths,
+                sequence,
+                hidden,
+                values,
+            })
     })
 }
 
@@ -67,15 +84,28 @@ fn run(spec: &HeadSpec, opset: i64, case: &Case) -> Vec<f32> {
         .iter()
         .flat_map(|&length| (0..case.sequence).map(move |column| i64::from(column < length)))
         .collect();
-    let model = tract_onnx::onnx().model_for_read(&mut &bytes[..]).unwrap().into_optimized().unwrap();
+    let model = tract_onnx::onnx()
+        .model_for_read(&mut &bytes[..])
+        .unwrap()
+        .into_optimized()
+        .unwrap();
     let model = model.into_runnable().unwrap();
     let inputs = tvec![
-        Tensor::from_shape(&[rows, case.sequence, case.hidden], &case.values).unwrap().into_tvalue(),
-        Tensor::from_shape(&[rows, case.sequence], &mask).unwrap().into_tvalue()
+        Tensor::from_shape(&[rows, case.sequence, case.hidden], &case.values)
+            .unwrap()
+            .into_tvalue(),
+        Tensor::from_shape(&[rows, case.sequence], &mask)
+            .unwrap()
+            .into_tvalue()
     ];
     let outputs = model.run(inputs).unwrap();
     assert_eq!(outputs.len(), 1, "the head is the graph's one output");
-    outputs[0].to_plain_array_view::<f32>().unwrap().iter().copied().collect()
+    outputs[0]
+        .to_plain_array_view::<f32>()
+        .unwrap()
+        .iter()
+        .copied()
+        .collect()
 }
 
 /// The definition, one row at a time and in f64.
@@ -93,7 +123,9 @@ fn plain(spec: &HeadSpec, case: &Case) -> Vec<f64> {
                 Pooling::Cls => at(row, 0, h),
                 Pooling::LastToken => at(row, length - 1, h),
                 Pooling::Max => (0..length).map(|c| at(row, c, h)).fold(f64::MIN, f64::max),
-                Pooling::WeightedMean => sum(&|c| (c + 1) as f64 * at(row, c, h)) / (n * (n + 1.0) / 2.0),
+                Pooling::WeightedMean => {
+                    sum(&|c| (c + 1) as f64 * at(row, c, h)) / (n * (n + 1.0) / 2.0)
+                }
                 Pooling::MeanSqrtLen => sum(&|c| at(row, c, h)) / n.sqrt(),
                 _ => unreachable!("a pooling without a definition here"),
             }
@@ -104,7 +136,12 @@ fn plain(spec: &HeadSpec, case: &Case) -> Vec<f64> {
                 .map(|o| {
                     let bias = dense.bias.as_ref().map_or(0.0, |bias| f64::from(bias[o]));
                     let weights = &dense.weight[o * dense.in_features..][..dense.in_features];
-                    let x = bias + weights.iter().zip(&vector).map(|(&w, x)| f64::from(w) * x).sum::<f64>();
+                    let x = bias
+                        + weights
+                            .iter()
+                            .zip(&vector)
+                            .map(|(&w, x)| f64::from(w) * x)
+                            .sum::<f64>();
                     match dense.activation {
                         Activation::Identity => x,
                         Activation::Tanh => x.tanh(),
@@ -129,7 +166,10 @@ fn plain(spec: &HeadSpec, case: &Case) -> Vec<f64> {
 
 fn largest_difference(got: &[f32], want: &[f64]) -> f64 {
     assert_eq!(got.len(), want.len());
-    got.iter().zip(want).map(|(&g, w)| (f64::from(g) - w).abs()).fold(0.0, f64::max)
+    got.iter()
+        .zip(want)
+        .map(|(&g, w)| (f64::from(g) - w).abs())
+        .fold(0.0, f64::max)
 }
 
 const POOLINGS: [Pooling; 6] = [
@@ -167,14 +207,26 @@ proptest! {
 }
 
 fn example() -> Case {
-    let values = (0..2 * 5 * 4).map(|i| ((i * 37 % 23) as f32 - 11.0) / 5.0).collect();
-    Case { lengths: vec![3, 5], sequence: 5, hidden: 4, values }
+    let values = (0..2 * 5 * 4)
+        .map(|i| ((i * 37 % 23) as f32 - 11.0) / 5.0)
+        .collect();
+    Case {
+        lengths: vec![3, 5],
+        sequence: 5,
+        hidden: 4,
+        values,
+    }
 }
 
 #[test]
 fn dense_layers_then_the_cut_then_the_norm() {
     let case = example();
-    for activation in [Activation::Identity, Activation::Tanh, Activation::Relu, Activation::Sigmoid] {
+    for activation in [
+        Activation::Identity,
+        Activation::Tanh,
+        Activation::Relu,
+        Activation::Sigmoid,
+    ] {
         let mut spec = HeadSpec::new(Pooling::Mean, true);
         spec.dense = vec![Dense {
             in_features: 4,
@@ -212,7 +264,14 @@ fn what_leads_to_no_output_is_removed() -> Result<()> {
     assert_eq!((info.dim, info.pooled_by_graph), (Some(4), false));
     let graph = bundle.graph.graph.unwrap();
     assert!(graph.node.iter().all(|node| node.op_type != "Neg"));
-    assert_eq!(graph.output.iter().map(|output| output.name.as_str()).collect::<Vec<_>>(), [OUTPUT]);
+    assert_eq!(
+        graph
+            .output
+            .iter()
+            .map(|output| output.name.as_str())
+            .collect::<Vec<_>>(),
+        [OUTPUT]
+    );
     Ok(())
 }
 
@@ -232,9 +291,15 @@ fn the_same_head_twice_is_once_and_another_is_refused() {
 fn heads_that_cannot_fit_are_refused() {
     let mut wide = HeadSpec::new(Pooling::Mean, true);
     wide.truncate_dim = Some(5);
-    assert!(matches!(attach_head(&mut bundle(17, 4), &wide), Err(EngineError::Config(_))));
+    assert!(matches!(
+        attach_head(&mut bundle(17, 4), &wide),
+        Err(EngineError::Config(_))
+    ));
     wide.truncate_dim = Some(0);
-    assert!(matches!(attach_head(&mut bundle(17, 4), &wide), Err(EngineError::Config(_))));
+    assert!(matches!(
+        attach_head(&mut bundle(17, 4), &wide),
+        Err(EngineError::Config(_))
+    ));
 
     let mut crooked = HeadSpec::new(Pooling::Mean, true);
     crooked.dense = vec![Dense {
@@ -244,10 +309,19 @@ fn heads_that_cannot_fit_are_refused() {
         bias: None,
         activation: Activation::Identity,
     }];
-    assert!(matches!(attach_head(&mut bundle(17, 4), &crooked), Err(EngineError::InvalidModel { .. })));
+    assert!(matches!(
+        attach_head(&mut bundle(17, 4), &crooked),
+        Err(EngineError::InvalidModel { .. })
+    ));
 
     let mut maskless = bundle(17, 4);
-    maskless.graph.graph.as_mut().unwrap().input.retain(|input| input.name != MASK);
+    maskless
+        .graph
+        .graph
+        .as_mut()
+        .unwrap()
+        .input
+        .retain(|input| input.name != MASK);
     let refused = attach_head(&mut maskless, &HeadSpec::new(Pooling::Mean, true));
     assert!(matches!(refused, Err(EngineError::UnsupportedModel { .. })));
     assert!(attach_head(&mut bundle(10, 4), &HeadSpec::new(Pooling::Mean, true)).is_err());

@@ -40,36 +40,62 @@ impl RawEmbedder {
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
-    pub async fn load(origin: String, files: Map, config: String, cancel: &RawCancel) -> Result<Self, JsValue> {
+    pub async fn load(
+        origin: String,
+        files: Map,
+        config: String,
+        cancel: &RawCancel,
+    ) -> Result<Self, JsValue> {
         panic::remember();
-        let config: EmbeddingConfig = serde_json::from_str(&config)
-            .map_err(|error| with_kind("Config", &format!("the configuration is not usable: {error}")))?;
+        let config: EmbeddingConfig = serde_json::from_str(&config).map_err(|error| {
+            with_kind(
+                "Config",
+                &format!("the configuration is not usable: {error}"),
+            )
+        })?;
         let mut taken = Vec::new();
         for key in Array::from(&files.keys()) {
-            let (Some(name), Ok(content)) = (key.as_string(), files.get(&key).dyn_into::<Uint8Array>()) else {
-                return Err(with_kind("Config", "the model's files have to be a map of strings to Uint8Array"));
+            let (Some(name), Ok(content)) =
+                (key.as_string(), files.get(&key).dyn_into::<Uint8Array>())
+            else {
+                return Err(with_kind(
+                    "Config",
+                    "the model's files have to be a map of strings to Uint8Array",
+                ));
             };
             taken.push((name, bytes::Bytes::from(content.to_vec())));
             files.delete(&key);
         }
         let options = LoadOptions::default().with_cancel(cancel.0.clone());
         let source = ModelSource::bytes(origin, taken);
-        Embedder::load_with(source, config, options).await.map(Self).map_err(|error| to_js(&error))
+        Embedder::load_with(source, config, options)
+            .await
+            .map(Self)
+            .map_err(|error| to_js(&error))
     }
 
     /// Embeds texts in their order. `role` is `default`, `query` or `passage`.
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
-    pub async fn embed(&self, texts: Vec<String>, role: String, cancel: &RawCancel) -> Result<RawEmbeddings, JsValue> {
+    pub async fn embed(
+        &self,
+        texts: Vec<String>,
+        role: String,
+        cancel: &RawCancel,
+    ) -> Result<RawEmbeddings, JsValue> {
         let prompt = match role.as_str() {
             "query" => Prompt::Query,
             "passage" => Prompt::Passage,
             _ => Prompt::Default,
         };
-        let options = EmbedOptions::default().with_cancel(cancel.0.clone()).with_prompt(prompt);
+        let options = EmbedOptions::default()
+            .with_cancel(cancel.0.clone())
+            .with_prompt(prompt);
         let embeddings = self.0.embed_with(texts, options).await;
-        embeddings.map(RawEmbeddings::from).map_err(|error| to_js(&error))
+        embeddings
+            .map(RawEmbeddings::from)
+            .map_err(|error| to_js(&error))
     }
 
     /// Tokens of a text before truncation.

@@ -25,7 +25,9 @@ impl RawEmbeddings {
     /// An `Error` with the `kind` of the Rust error.
     #[wasm_bindgen(js_name = fromBytes)]
     pub fn from_bytes(bytes: &[u8]) -> Result<Self, JsValue> {
-        Embeddings::from_bytes(bytes).map(Self).map_err(|error| to_js(&error))
+        Embeddings::from_bytes(bytes)
+            .map(Self)
+            .map_err(|error| to_js(&error))
     }
 
     /// The set as a file.
@@ -57,7 +59,12 @@ impl RawEmbeddings {
 
     /// 1 for each text of which the model saw only a part, else 0.
     pub fn truncated(&self) -> Uint8Array {
-        let marks: Vec<u8> = self.0.truncated().iter().map(|&truncated| u8::from(truncated)).collect();
+        let marks: Vec<u8> = self
+            .0
+            .truncated()
+            .iter()
+            .map(|&truncated| u8::from(truncated))
+            .collect();
         Uint8Array::from(&marks[..])
     }
 
@@ -78,7 +85,11 @@ impl RawEmbeddings {
     /// An `Error` with the `kind` of the Rust error.
     #[wasm_bindgen(js_name = withLabels)]
     pub fn with_labels(&self, labels: Vec<String>) -> Result<Self, JsValue> {
-        self.0.clone().with_labels(labels).map(Self).map_err(|error| to_js(&error))
+        self.0
+            .clone()
+            .with_labels(labels)
+            .map(Self)
+            .map_err(|error| to_js(&error))
     }
 
     /// What made the vectors, as JSON.
@@ -91,10 +102,17 @@ impl RawEmbeddings {
     /// # Errors
     /// `IncompatibleIndex` when another model made the queries.
     pub fn search(&self, queries: &Self, k: usize) -> Result<String, JsValue> {
-        let hits = self.0.search(&queries.0, k).map_err(|error| to_js(&error))?;
+        let hits = self
+            .0
+            .search(&queries.0, k)
+            .map_err(|error| to_js(&error))?;
         let hits: Vec<Vec<_>> = hits
             .iter()
-            .map(|hits| hits.iter().map(|hit| serde_json::json!({"index": hit.index, "score": hit.score})).collect())
+            .map(|hits| {
+                hits.iter()
+                    .map(|hit| serde_json::json!({"index": hit.index, "score": hit.score}))
+                    .collect()
+            })
             .collect();
         Ok(serde_json::json!(hits).to_string())
     }

@@ -2,7 +2,7 @@
 //! loopback and runs this through wasm-pack.
 #![cfg(target_arch = "wasm32")]
 
-use isovec::{EmbeddingConfig, Embedder, ModelSource};
+use isovec::{Embedder, EmbeddingConfig, ModelSource};
 use isovec_parity::Reference;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
@@ -25,24 +25,37 @@ const FILES: [&str; 6] = [
 async fn fetch(url: &str) -> Vec<u8> {
     let window = web_sys::window().expect("the suite runs in a page");
     let response = JsFuture::from(window.fetch_with_str(url)).await;
-    let response: web_sys::Response = response.unwrap_or_else(|_| panic!("{url}: no server")).unchecked_into();
+    let response: web_sys::Response = response
+        .unwrap_or_else(|_| panic!("{url}: no server"))
+        .unchecked_into();
     assert!(response.ok(), "{url}: {}", response.status());
-    let buffer = JsFuture::from(response.array_buffer().expect("a body")).await.expect("the whole body");
+    let buffer = JsFuture::from(response.array_buffer().expect("a body"))
+        .await
+        .expect("the whole body");
     js_sys::Uint8Array::new(&buffer).to_vec()
 }
 
 async fn load(folder: &str, config: EmbeddingConfig) -> Embedder {
     let mut files = Vec::new();
     for file in FILES {
-        files.push((file.to_owned(), fetch(&format!("{SERVER}{folder}/{file}")).await.into()));
+        files.push((
+            file.to_owned(),
+            fetch(&format!("{SERVER}{folder}/{file}")).await.into(),
+        ));
     }
-    Embedder::load(ModelSource::bytes(folder, files), config).await.expect("the model loads")
+    Embedder::load(ModelSource::bytes(folder, files), config)
+        .await
+        .expect("the model loads")
 }
 
 async fn check(folder: &str, reference: Reference) {
-    let config = EmbeddingConfig::default().with_max_batch_size(32).with_max_batch_tokens(32 * 512);
+    let config = EmbeddingConfig::default()
+        .with_max_batch_size(32)
+        .with_max_batch_tokens(32 * 512);
     let embedder = load(folder, config).await;
-    let report = isovec_parity::run(&embedder, &reference).await.expect("the suite runs");
+    let report = isovec_parity::run(&embedder, &reference)
+        .await
+        .expect("the suite runs");
     console_log!("{}: {report}", embedder.provider());
     assert!(report.broken().is_empty(), "{}", report.broken().join("; "));
 }

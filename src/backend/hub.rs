@@ -10,7 +10,11 @@ use crate::error::Result;
 use crate::model::{LoadOptions, Progress};
 
 /// The folder that holds a model's files, which are downloaded as far as they are not there.
-pub(crate) async fn fetch(id: &str, config: &EmbeddingConfig, options: &LoadOptions) -> Result<PathBuf> {
+pub(crate) async fn fetch(
+    id: &str,
+    config: &EmbeddingConfig,
+    options: &LoadOptions,
+) -> Result<PathBuf> {
     let mut hub = HubConfig::from_env();
     let own = config.hub.clone();
     hub.endpoint = own.endpoint.unwrap_or(hub.endpoint);
@@ -24,7 +28,8 @@ pub(crate) async fn fetch(id: &str, config: &EmbeddingConfig, options: &LoadOpti
         // A checkpoint that cannot be converted is not worth downloading.
         None => {
             let origin = id.to_owned();
-            FileSelection::embedding().accept_safetensors_if(move |json| convert::family(&origin, json).map(|_| ()))
+            FileSelection::embedding()
+                .accept_safetensors_if(move |json| convert::family(&origin, json).map(|_| ()))
         }
     };
     let report = options.progress.clone();
@@ -37,6 +42,8 @@ pub(crate) async fn fetch(id: &str, config: &EmbeddingConfig, options: &LoadOpti
             });
         }
     };
-    let snapshot = Hub::new(hub)?.fetch(id, revision, &wanted, progress, &options.cancel).await?;
+    let snapshot = Hub::new(hub)?
+        .fetch(id, revision, &wanted, progress, &options.cancel)
+        .await?;
     Ok(snapshot.folder)
 }

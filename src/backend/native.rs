@@ -1,7 +1,7 @@
 //! Natively: isovec's own threads do the work, and the caller's future only waits.
 
-use std::path::PathBuf;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use futures_channel::oneshot;
@@ -74,7 +74,11 @@ pub(crate) fn in_slices_blocking<T: Sync, R: Send>(
     work: impl Fn(&[T]) -> Result<Vec<R>> + Send,
 ) -> Result<Vec<R>> {
     let job = || guarded(doing, || slices(items, cancel, work));
-    if items.len() < WORTH_A_THREAD { job() } else { pool()?.install(job) }
+    if items.len() < WORTH_A_THREAD {
+        job()
+    } else {
+        pool()?.install(job)
+    }
 }
 
 /// Waits for a future on this thread.
@@ -82,7 +86,11 @@ pub(crate) fn wait<T>(future: impl Future<Output = T>) -> T {
     pollster::block_on(future)
 }
 
-fn slices<T, R>(items: &[T], cancel: &Cancel, work: impl Fn(&[T]) -> Result<Vec<R>>) -> Result<Vec<R>> {
+fn slices<T, R>(
+    items: &[T],
+    cancel: &Cancel,
+    work: impl Fn(&[T]) -> Result<Vec<R>>,
+) -> Result<Vec<R>> {
     let mut results = Vec::with_capacity(items.len());
     for slice in items.chunks(SLICE) {
         cancel.check()?;
@@ -104,11 +112,19 @@ fn pool() -> Result<&'static ThreadPool> {
 
 fn no_threads(error: &dyn std::error::Error) -> Error {
     let detail = error.to_string();
-    EngineError::Runtime { engine: "isovec", doing: "starting a thread", detail }.into()
+    EngineError::Runtime {
+        engine: "isovec",
+        doing: "starting a thread",
+        detail,
+    }
+    .into()
 }
 
 fn vanished(doing: &'static str) -> Error {
-    Error::Panicked { doing, detail: "the thread ended without an answer".into() }
+    Error::Panicked {
+        doing,
+        detail: "the thread ended without an answer".into(),
+    }
 }
 
 /// A panic becomes an error: it must neither end the process nor leave the caller waiting.
@@ -116,7 +132,10 @@ fn guarded<T>(doing: &'static str, job: impl FnOnce() -> Result<T>) -> Result<T>
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
         let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
-        Err(Error::Panicked { doing, detail: text.unwrap_or_else(|| "no message".into()) })
+        Err(Error::Panicked {
+            doing,
+            detail: text.unwrap_or_else(|| "no message".into()),
+        })
     })
 }
 
@@ -127,14 +146,24 @@ mod tests {
     #[test]
     fn a_panic_is_an_error_and_the_pool_goes_on() {
         let numbers: Vec<u32> = (0..200).collect();
-        let result = wait(in_slices("counting", numbers.clone(), Cancel::new(), |slice: &[u32]| {
-            assert!(!slice.contains(&130), "130 is too much");
-            Ok(slice.to_vec())
-        }));
+        let result = wait(in_slices(
+            "counting",
+            numbers.clone(),
+            Cancel::new(),
+            |slice: &[u32]| {
+                assert!(!slice.contains(&130), "130 is too much");
+                Ok(slice.to_vec())
+            },
+        ));
         let error = result.unwrap_err();
         assert_eq!(error.kind(), "Panicked");
         assert!(error.to_string().contains("130 is too much"), "{error}");
-        let again = wait(in_slices("counting", numbers.clone(), Cancel::new(), |slice: &[u32]| Ok(slice.to_vec())));
+        let again = wait(in_slices(
+            "counting",
+            numbers.clone(),
+            Cancel::new(),
+            |slice: &[u32]| Ok(slice.to_vec()),
+        ));
         assert_eq!(again.unwrap(), numbers);
     }
 
@@ -158,10 +187,15 @@ mod tests {
             .into_par_iter()
             .map(|n| {
                 let items = vec![n; 10];
-                wait(in_slices("adding", items, Cancel::new(), |slice: &[usize]| Ok(slice.to_vec())))
-                    .unwrap()
-                    .iter()
-                    .sum()
+                wait(in_slices(
+                    "adding",
+                    items,
+                    Cancel::new(),
+                    |slice: &[usize]| Ok(slice.to_vec()),
+                ))
+                .unwrap()
+                .iter()
+                .sum()
             })
             .collect();
         assert_eq!(sums[5], 50);

@@ -9,7 +9,11 @@ use crate::error::Result;
 use crate::model::LoadOptions;
 
 /// Says that model ids cannot be resolved here.
-pub(crate) async fn fetch(id: &str, _config: &EmbeddingConfig, _options: &LoadOptions) -> Result<PathBuf> {
+pub(crate) async fn fetch(
+    id: &str,
+    _config: &EmbeddingConfig,
+    _options: &LoadOptions,
+) -> Result<PathBuf> {
     Err(EngineError::MissingFile {
         origin: id.to_owned(),
         file: "files at hand, and nothing here can download them".into(),

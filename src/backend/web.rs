@@ -45,7 +45,10 @@ pub(crate) async fn in_slices<T, R>(
     for slice in items.chunks(SLICE) {
         cancel.check()?;
         results.extend(work(slice)?);
-        if turns.time_slice().is_some_and(|slice| turns.now().saturating_sub(since) >= slice) {
+        if turns
+            .time_slice()
+            .is_some_and(|slice| turns.now().saturating_sub(since) >= slice)
+        {
             turns.pause().await;
             since = turns.now();
         }

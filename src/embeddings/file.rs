@@ -41,9 +41,11 @@ impl Embeddings {
         let path = path.as_ref();
         let (tensors, metadata) = self.tensors()?;
         let absolute = std::path::absolute(path).map_err(|source| Error::io(path, source))?;
-        safetensors::serialize_to_file(tensors, Some(metadata), &absolute).map_err(|error| match error {
-            SafeTensorError::IoError(source) => Error::io(path, source),
-            other => invalid(&path.display().to_string(), other),
+        safetensors::serialize_to_file(tensors, Some(metadata), &absolute).map_err(|error| {
+            match error {
+                SafeTensorError::IoError(source) => Error::io(path, source),
+                other => invalid(&path.display().to_string(), other),
+            }
         })
     }
 
@@ -62,7 +64,10 @@ impl Embeddings {
     /// [`Error::Io`] from the writer; as [`to_bytes`](Self::to_bytes).
     pub fn write_to(&self, mut writer: impl Write) -> Result<()> {
         let bytes = self.to_bytes()?;
-        writer.write_all(&bytes).and_then(|()| writer.flush()).map_err(|source| Error::io("writer", source))
+        writer
+            .write_all(&bytes)
+            .and_then(|()| writer.flush())
+            .map_err(|source| Error::io("writer", source))
     }
 
     /// Reads a file that [`save`](Self::save) or the JavaScript package wrote.
@@ -90,7 +95,9 @@ impl Embeddings {
     /// [`Error::Io`] from the reader; as [`from_bytes`](Self::from_bytes).
     pub fn read_from(mut reader: impl Read) -> Result<Self> {
         let mut bytes = Vec::new();
-        reader.read_to_end(&mut bytes).map_err(|source| Error::io("reader", source))?;
+        reader
+            .read_to_end(&mut bytes)
+            .map_err(|source| Error::io("reader", source))?;
         Self::from_bytes(&bytes)
     }
 
@@ -98,9 +105,27 @@ impl Embeddings {
         let rows = self.len();
         let truncated: Vec<u8> = self.truncated.iter().copied().map(u8::from).collect();
         let mut tensors = vec![
-            ("embeddings", Column::words(&self.values, f32::to_le_bytes, Dtype::F32, vec![rows, self.dim])),
-            ("token_counts", Column::words(&self.token_counts, u32::to_le_bytes, Dtype::U32, vec![rows])),
-            ("truncated", Column { dtype: Dtype::U8, shape: vec![rows], data: truncated.into() }),
+            (
+                "embeddings",
+                Column::words(
+                    &self.values,
+                    f32::to_le_bytes,
+                    Dtype::F32,
+                    vec![rows, self.dim],
+                ),
+            ),
+            (
+                "token_counts",
+                Column::words(&self.token_counts, u32::to_le_bytes, Dtype::U32, vec![rows]),
+            ),
+            (
+                "truncated",
+                Column {
+                    dtype: Dtype::U8,
+                    shape: vec![rows],
+                    data: truncated.into(),
+                },
+            ),
         ];
         if let Some(labels) = &self.labels {
             let text = labels.concat();
@@ -114,8 +139,18 @@ impl Embeddings {
                 .collect();
             let ends = ends.ok_or_else(|| invalid("this set", "the labels take 4 GiB or more"))?;
             let shape = vec![text.len()];
-            tensors.push(("label_ends", Column::words(&ends, u32::to_le_bytes, Dtype::U32, vec![rows]).into_owned()));
-            tensors.push(("label_text", Column { dtype: Dtype::U8, shape, data: text.into_bytes().into() }));
+            tensors.push((
+                "label_ends",
+                Column::words(&ends, u32::to_le_bytes, Dtype::U32, vec![rows]).into_owned(),
+            ));
+            tensors.push((
+                "label_text",
+                Column {
+                    dtype: Dtype::U8,
+                    shape,
+                    data: text.into_bytes().into(),
+                },
+            ));
         }
         let metadata = Metadata {
             format_version: FORMAT_VERSION,
@@ -138,7 +173,12 @@ struct Column<'a> {
 
 impl<'a> Column<'a> {
     /// Four-byte elements, borrowed where the machine already holds them as the file does.
-    fn words<T: bytemuck::Pod>(values: &'a [T], to_le: fn(T) -> [u8; 4], dtype: Dtype, shape: Vec<usize>) -> Self {
+    fn words<T: bytemuck::Pod>(
+        values: &'a [T],
+        to_le: fn(T) -> [u8; 4],
+        dtype: Dtype,
+        shape: Vec<usize>,
+    ) -> Self {
         let data = if 1u16 == u16::from_le(1) {
             Cow::Borrowed(bytemuck::cast_slice(values))
         } else {
@@ -148,7 +188,11 @@ impl<'a> Column<'a> {
     }
 
     fn into_owned(self) -> Column<'static> {
-        Column { dtype: self.dtype, shape: self.shape, data: Cow::Owned(self.data.into_owned()) }
+        Column {
+            dtype: self.dtype,
+            shape: self.shape,
+            data: Cow::Owned(self.data.into_owned()),
+        }
     }
 }
 
@@ -171,7 +215,10 @@ impl View for Column<'_> {
 }
 
 fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {
-    Error::InvalidEmbeddings { origin: origin.to_owned(), detail: detail.to_string() }
+    Error::InvalidEmbeddings {
+        origin: origin.to_owned(),
+        detail: detail.to_string(),
+    }
 }
 
 fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
@@ -181,7 +228,8 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let json = header.metadata().as_ref().and_then(|entries| entries.get(METADATA_KEY)).ok_or_else(|| {
         fail(format!("its header has no `{METADATA_KEY}`; it is a safetensors file that isovec did not write"))
     })?;
-    let metadata: Metadata = serde_json::from_str(json).map_err(|error| fail(format!("`{METADATA_KEY}`: {error}")))?;
+    let metadata: Metadata =
+        serde_json::from_str(json).map_err(|error| fail(format!("`{METADATA_KEY}`: {error}")))?;
     if metadata.format_version > FORMAT_VERSION {
         return Err(fail(format!(
             "it has format version {}, and this isovec reads up to {FORMAT_VERSION}; update isovec",
@@ -193,7 +241,9 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
         let tensor = file.tensor(name).map_err(|error| fail(error.to_string()))?;
         if tensor.dtype() != dtype || tensor.shape().len() != rank {
             let (got, shape) = (tensor.dtype(), tensor.shape());
-            return Err(fail(format!("`{name}` is {got:?} {shape:?}, not {dtype:?} of rank {rank}")));
+            return Err(fail(format!(
+                "`{name}` is {got:?} {shape:?}, not {dtype:?} of rank {rank}"
+            )));
         }
         Ok(tensor)
     };
@@ -204,46 +254,79 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
         [rows, dim] => (rows, dim),
         _ => return Err(fail("`embeddings` is not of rank 2".into())),
     };
-    let values: Vec<f32> = words(embeddings.data()).into_iter().map(f32::from_le_bytes).collect();
+    let values: Vec<f32> = words(embeddings.data())
+        .into_iter()
+        .map(f32::from_le_bytes)
+        .collect();
     let counts = tensor("token_counts", Dtype::U32, 1)?;
-    let token_counts: Vec<u32> = words(counts.data()).into_iter().map(u32::from_le_bytes).collect();
+    let token_counts: Vec<u32> = words(counts.data())
+        .into_iter()
+        .map(u32::from_le_bytes)
+        .collect();
     let truncated: Vec<bool> = tensor("truncated", Dtype::U8, 1)?
         .data()
         .iter()
         .map(|&byte| match byte {
             0 => Ok(false),
             1 => Ok(true),
-            other => Err(fail(format!("`truncated` holds {other}, which is neither 0 nor 1"))),
+            other => Err(fail(format!(
+                "`truncated` holds {other}, which is neither 0 nor 1"
+            ))),
         })
         .collect::<Result<_>>()?;
     if [token_counts.len(), truncated.len()] != [rows, rows] {
-        return Err(fail(format!("`token_counts` or `truncated` does not have {rows} entries")));
+        return Err(fail(format!(
+            "`token_counts` or `truncated` does not have {rows} entries"
+        )));
     }
 
     let labels = if header.info("label_ends").is_some() {
         let text = tensor("label_text", Dtype::U8, 1)?.data();
-        let text = std::str::from_utf8(text).map_err(|error| fail(format!("`label_text`: {error}")))?;
+        let text =
+            std::str::from_utf8(text).map_err(|error| fail(format!("`label_text`: {error}")))?;
         let ends = tensor("label_ends", Dtype::U32, 1)?;
         let mut start = 0;
         let mut labels = Vec::new();
         for end in words(ends.data()) {
             let end = u32::from_le_bytes(end) as usize;
             let label = text.get(start..end).ok_or_else(|| {
-                fail(format!("`label_ends` cuts {start}..{end} out of {} bytes of text", text.len()))
+                fail(format!(
+                    "`label_ends` cuts {start}..{end} out of {} bytes of text",
+                    text.len()
+                ))
             })?;
             labels.push(label.to_owned());
             start = end;
         }
         if start != text.len() {
-            return Err(fail(format!("{} bytes of `label_text` belong to no label", text.len() - start)));
+            return Err(fail(format!(
+                "{} bytes of `label_text` belong to no label",
+                text.len() - start
+            )));
         }
         Some(labels)
     } else {
         None
     };
 
-    let Metadata { model, fingerprint, similarity, prompt, .. } = metadata;
-    let parts = Parts { dim, values, token_counts, truncated, labels, fingerprint, similarity, prompt, model };
+    let Metadata {
+        model,
+        fingerprint,
+        similarity,
+        prompt,
+        ..
+    } = metadata;
+    let parts = Parts {
+        dim,
+        values,
+        token_counts,
+        truncated,
+        labels,
+        fingerprint,
+        similarity,
+        prompt,
+        model,
+    };
     Embeddings::from_parts(origin, parts)
 }
 
@@ -271,7 +354,11 @@ mod tests {
             set.write_to(&mut written).unwrap();
             assert_eq!(written, bytes);
         }
-        assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1, "no temporary file is left");
+        assert_eq!(
+            std::fs::read_dir(folder.path()).unwrap().count(),
+            1,
+            "no temporary file is left"
+        );
     }
 
     #[test]
@@ -280,7 +367,8 @@ mod tests {
         let bytes = set.to_bytes().unwrap();
         assert_eq!(bytes, set.to_bytes().unwrap());
         let file = SafeTensors::deserialize(&bytes).unwrap();
-        let start = file.tensor("embeddings").unwrap().data().as_ptr() as usize - bytes.as_ptr() as usize;
+        let start =
+            file.tensor("embeddings").unwrap().data().as_ptr() as usize - bytes.as_ptr() as usize;
         assert_eq!(start % 4, 0, "JavaScript views the values in place");
     }
 
@@ -296,9 +384,17 @@ mod tests {
 
     #[test]
     fn every_cut_is_refused() {
-        let bytes = sample().with_labels(["a", "b", "c"]).unwrap().to_bytes().unwrap();
+        let bytes = sample()
+            .with_labels(["a", "b", "c"])
+            .unwrap()
+            .to_bytes()
+            .unwrap();
         for len in 0..bytes.len() {
-            assert_eq!(Embeddings::from_bytes(&bytes[..len]).unwrap_err().kind(), "InvalidEmbeddings", "{len}");
+            assert_eq!(
+                Embeddings::from_bytes(&bytes[..len]).unwrap_err().kind(),
+                "InvalidEmbeddings",
+                "{len}"
+            );
         }
     }
 
@@ -306,10 +402,16 @@ mod tests {
     fn other_safetensors_and_newer_versions_are_named() {
         let other = safetensors::serialize(Vec::<(&str, Column<'_>)>::new(), None).unwrap();
         let error = Embeddings::from_bytes(&other).unwrap_err();
-        assert!(error.to_string().contains("isovec did not write"), "{error}");
+        assert!(
+            error.to_string().contains("isovec did not write"),
+            "{error}"
+        );
 
         let bytes = sample().to_bytes().unwrap();
-        let at = bytes.windows(17).position(|window| window == b"format_version\\\":").unwrap();
+        let at = bytes
+            .windows(17)
+            .position(|window| window == b"format_version\\\":")
+            .unwrap();
         let mut newer = bytes;
         newer[at + 17] = b'9';
         let error = Embeddings::from_bytes(&newer).unwrap_err();

@@ -83,8 +83,23 @@ impl Embeddings {
     }
 
     pub(crate) fn from_parts(origin: &str, parts: Parts) -> Result<Self> {
-        let fail = |detail: String| Err(Error::InvalidEmbeddings { origin: origin.to_owned(), detail });
-        let Parts { dim, values, mut token_counts, mut truncated, labels, fingerprint, similarity, prompt, model } = parts;
+        let fail = |detail: String| {
+            Err(Error::InvalidEmbeddings {
+                origin: origin.to_owned(),
+                detail,
+            })
+        };
+        let Parts {
+            dim,
+            values,
+            mut token_counts,
+            mut truncated,
+            labels,
+            fingerprint,
+            similarity,
+            prompt,
+            model,
+        } = parts;
         if dim == 0 {
             return fail("the dimension is 0".into());
         }
@@ -93,7 +108,11 @@ impl Embeddings {
         }
         let rows = values.len() / dim;
         if let Some(at) = values.iter().position(|value| !value.is_finite()) {
-            return fail(format!("the value {} of row {} is not finite", at % dim, at / dim));
+            return fail(format!(
+                "the value {} of row {} is not finite",
+                at % dim,
+                at / dim
+            ));
         }
         if token_counts.is_empty() {
             token_counts = vec![0; rows];
@@ -111,7 +130,17 @@ impl Embeddings {
                 return fail(format!("there are {len} {what} for {rows} rows"));
             }
         }
-        Ok(Self { dim, values, token_counts, truncated, labels, fingerprint, similarity, prompt, model })
+        Ok(Self {
+            dim,
+            values,
+            token_counts,
+            truncated,
+            labels,
+            fingerprint,
+            similarity,
+            prompt,
+            model,
+        })
     }
 
     /// Number of vectors.
@@ -183,7 +212,10 @@ impl Embeddings {
     ///
     /// # Errors
     /// [`Error::InvalidEmbeddings`] when there is not exactly one label a vector.
-    pub fn with_labels(mut self, labels: impl IntoIterator<Item = impl Into<String>>) -> Result<Self> {
+    pub fn with_labels(
+        mut self,
+        labels: impl IntoIterator<Item = impl Into<String>>,
+    ) -> Result<Self> {
         let labels: Vec<String> = labels.into_iter().map(Into::into).collect();
         if labels.len() != self.len() {
             return Err(Error::InvalidEmbeddings {
@@ -235,16 +267,26 @@ impl Embeddings {
     /// # Errors
     /// [`Error::IncompatibleIndex`] when the queries were not made as these vectors were.
     pub fn search(&self, queries: &Self, k: usize) -> Result<Vec<Vec<Hit>>> {
-        if let Some(PrecisionDifference { here, there }) = self.check_compatible(&queries.fingerprint)? {
-            tracing::warn!(?here, ?there, "searching vectors that were computed in another numeric class");
+        if let Some(PrecisionDifference { here, there }) =
+            self.check_compatible(&queries.fingerprint)?
+        {
+            tracing::warn!(
+                ?here,
+                ?there,
+                "searching vectors that were computed in another numeric class"
+            );
         }
         if self.dim != queries.dim {
             return Err(Error::InvalidEmbeddings {
                 origin: "this set of queries".into(),
-                detail: format!("its vectors have {} components, the searched ones {}", queries.dim, self.dim),
+                detail: format!(
+                    "its vectors have {} components, the searched ones {}",
+                    queries.dim, self.dim
+                ),
             });
         }
-        let score = |query: &[f32]| top_k(self.iter().map(|row| self.similarity.score(query, row)), k);
+        let score =
+            |query: &[f32]| top_k(self.iter().map(|row| self.similarity.score(query, row)), k);
         Ok(queries.iter().map(score).collect())
     }
 
@@ -255,9 +297,17 @@ impl Embeddings {
     /// [`Error::InvalidEmbeddings`] when the dimensions differ or only one side has labels.
     pub fn extend(&mut self, other: Self) -> Result<()> {
         self.check_compatible(&other.fingerprint)?;
-        let fail = |detail: String| Err(Error::InvalidEmbeddings { origin: "the added set".into(), detail });
+        let fail = |detail: String| {
+            Err(Error::InvalidEmbeddings {
+                origin: "the added set".into(),
+                detail,
+            })
+        };
         if self.dim != other.dim {
-            return fail(format!("its vectors have {} components, not {}", other.dim, self.dim));
+            return fail(format!(
+                "its vectors have {} components, not {}",
+                other.dim, self.dim
+            ));
         }
         match (&mut self.labels, other.labels) {
             (Some(labels), Some(more)) => labels.extend(more),
@@ -326,11 +376,20 @@ pub(crate) mod tests {
 
     #[test]
     fn parts_that_do_not_fit_are_refused() {
-        let make = |dim, values: &[f32]| Embeddings::new(dim, values.to_vec(), Fingerprint::default());
-        for result in [make(0, &[]), make(2, &[1.0; 3]), make(2, &[1.0, f32::NAN]), make(1, &[f32::INFINITY])] {
+        let make =
+            |dim, values: &[f32]| Embeddings::new(dim, values.to_vec(), Fingerprint::default());
+        for result in [
+            make(0, &[]),
+            make(2, &[1.0; 3]),
+            make(2, &[1.0, f32::NAN]),
+            make(1, &[f32::INFINITY]),
+        ] {
             assert_eq!(result.unwrap_err().kind(), "InvalidEmbeddings");
         }
-        assert_eq!(sample().with_labels(["one"]).unwrap_err().kind(), "InvalidEmbeddings");
+        assert_eq!(
+            sample().with_labels(["one"]).unwrap_err().kind(),
+            "InvalidEmbeddings"
+        );
     }
 
     #[test]
@@ -338,7 +397,10 @@ pub(crate) mod tests {
         let set = sample();
         let query = Embeddings::new(2, vec![0.0, 2.0], set.fingerprint().clone()).unwrap();
         let hits = set.search(&query, 2).unwrap();
-        assert_eq!(hits[0].iter().map(|hit| hit.index).collect::<Vec<_>>(), [1, 0]);
+        assert_eq!(
+            hits[0].iter().map(|hit| hit.index).collect::<Vec<_>>(),
+            [1, 0]
+        );
         assert!((hits[0][0].score - 0.8).abs() < 1e-7);
 
         let mut other = set.fingerprint().clone();
@@ -346,15 +408,27 @@ pub(crate) mod tests {
         let stranger = Embeddings::new(2, vec![0.0, 2.0], other).unwrap();
         let error = set.search(&stranger, 2).unwrap_err();
         assert_eq!(error.kind(), "IncompatibleIndex");
-        assert!(error.to_string().contains("pooling: mean here, cls there"), "{error}");
+        assert!(
+            error.to_string().contains("pooling: mean here, cls there"),
+            "{error}"
+        );
     }
 
     #[test]
     fn another_precision_is_reported_and_searched() {
         let set = sample();
-        let other = Fingerprint { precision: Precision::Int8, ..set.fingerprint().clone() };
+        let other = Fingerprint {
+            precision: Precision::Int8,
+            ..set.fingerprint().clone()
+        };
         let found = set.check_compatible(&other).unwrap();
-        assert_eq!(found, Some(PrecisionDifference { here: Precision::F32, there: Precision::Int8 }));
+        assert_eq!(
+            found,
+            Some(PrecisionDifference {
+                here: Precision::F32,
+                there: Precision::Int8
+            })
+        );
         let query = Embeddings::new(2, vec![0.0, 2.0], other).unwrap();
         assert_eq!(set.search(&query, 1).unwrap()[0][0].index, 1);
     }
@@ -363,8 +437,14 @@ pub(crate) mod tests {
     fn sets_are_joined_only_when_they_fit() {
         let mut set = sample();
         set.extend(sample()).unwrap();
-        assert_eq!((set.len(), set.truncated().len(), set.token_counts().len()), (6, 6, 6));
-        assert!(set.extend(sample().with_labels(["a", "b", "c"]).unwrap()).is_err());
+        assert_eq!(
+            (set.len(), set.truncated().len(), set.token_counts().len()),
+            (6, 6, 6)
+        );
+        assert!(
+            set.extend(sample().with_labels(["a", "b", "c"]).unwrap())
+                .is_err()
+        );
         assert_eq!(set.len(), 6);
     }
 

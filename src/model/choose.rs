@@ -41,13 +41,18 @@ pub(crate) async fn choose(
                 hint: "Choose the engine `portable`".into(),
             })?;
             let engine = factory.load(bundle, config, cancel).await?;
-            Ok(Chosen { engine, why: "it was asked for".into() })
+            Ok(Chosen {
+                engine,
+                why: "it was asked for".into(),
+            })
         }
         _ => {
             let named = config.onnxruntime_library.is_some();
             let factory = match onnxruntime {
                 Ok(factory) => factory,
-                Err(reason) => return portable(format!("ONNX Runtime is not here: {reason}")).await,
+                Err(reason) => {
+                    return portable(format!("ONNX Runtime is not here: {reason}")).await;
+                }
             };
             if !named && let Probe::Unavailable { reason, hint } = factory.probe(config) {
                 if std::env::var_os("ORT_DYLIB_PATH").is_some() {
@@ -58,7 +63,10 @@ pub(crate) async fn choose(
                 return portable(format!("ONNX Runtime cannot be used: {reason}")).await;
             }
             match factory.load(bundle, config, cancel).await {
-                Ok(engine) => Ok(Chosen { engine, why: "its library was named".into() }),
+                Ok(engine) => Ok(Chosen {
+                    engine,
+                    why: "its library was named".into(),
+                }),
                 Err(error) if named || !replaceable(&error) => Err(error),
                 Err(error) => {
                     tracing::warn!(%error, "ONNX Runtime cannot run this model; the portable engine takes its place");

@@ -34,27 +34,53 @@ impl Feed {
     /// # Errors
     /// [`EngineError::UnsupportedModel`] for an input that a text does not give, and for a model
     /// without a mask, whose vectors would depend on the padding.
-    pub(crate) fn new(origin: &str, model: &ModelDescription, pad_id: u32, pad_type_id: u32) -> Result<Self, EngineError> {
-        let unsupported = |reason: String| EngineError::UnsupportedModel {
+    pub(crate) fn new(
+        origin: &str,
+        model: &ModelDescription,
+        pad_id: u32,
+        pad_type_id: u32,
+    ) -> Result<Self, EngineError> {
+        let unsupported = |reason: String| {
+            EngineError::UnsupportedModel {
             origin: origin.to_owned(),
             reason,
             hint: "Export the model with the inputs input_ids, attention_mask and, if it has them, token_type_ids".into(),
+        }
         };
-        let mut feed = Self { inputs: Vec::new(), pad_id, pad_type_id, rows: None, positions: None };
+        let mut feed = Self {
+            inputs: Vec::new(),
+            pad_id,
+            pad_type_id,
+            rows: None,
+            positions: None,
+        };
         for input in &model.inputs {
             let role = match input.name.as_str() {
                 "input_ids" => Role::Ids,
                 "attention_mask" => Role::Mask,
                 "token_type_ids" => Role::Types,
-                other => return Err(unsupported(format!("it wants an input {other}, which a text does not give"))),
+                other => {
+                    return Err(unsupported(format!(
+                        "it wants an input {other}, which a text does not give"
+                    )));
+                }
             };
             let dtype = match input.dtype {
                 Some(dtype @ (DType::I64 | DType::I32)) => dtype,
-                _ => return Err(unsupported(format!("its input {} is not of 64- or 32-bit integers", input.name))),
+                _ => {
+                    return Err(unsupported(format!(
+                        "its input {} is not of 64- or 32-bit integers",
+                        input.name
+                    )));
+                }
             };
             if let Some(dims) = &input.dims {
                 let [rows, positions] = dims.as_slice() else {
-                    return Err(unsupported(format!("its input {} is {}", input.name, input.dims_text())));
+                    return Err(unsupported(format!(
+                        "its input {} is {}",
+                        input.name,
+                        input.dims_text()
+                    )));
                 };
                 feed.rows = feed.rows.or(fixed(rows));
                 feed.positions = feed.positions.or(fixed(positions));
@@ -76,28 +102,63 @@ impl Feed {
 
     /// The batch of the texts at `places`. A model with a fixed number of rows gets the last text
     /// again to fill them.
-    pub(crate) fn batch(&self, engine: &dyn Engine, encodings: &[Encoding], places: &[usize]) -> Result<Batch> {
+    pub(crate) fn batch(
+        &self,
+        engine: &dyn Engine,
+        encodings: &[Encoding],
+        places: &[usize],
+    ) -> Result<Batch> {
         let chosen = || places.iter().filter_map(|&place| encodings.get(place));
-        let longest = chosen().map(|encoding| encoding.ids.len()).max().unwrap_or(0);
+        let longest = chosen()
+            .map(|encoding| encoding.ids.len())
+            .max()
+            .unwrap_or(0);
         let positions = self.padded(longest);
         let rows = self.rows.unwrap_or(places.len());
         let last = chosen().last();
-        let texts: Vec<&Encoding> = chosen().chain(std::iter::repeat_n(last, rows).flatten()).take(rows).collect();
+        let texts: Vec<&Encoding> = chosen()
+            .chain(std::iter::repeat_n(last, rows).flatten())
+            .take(rows)
+            .collect();
 
-        let mut batch = Batch { inputs: Vec::with_capacity(self.inputs.len()), row_lengths: Vec::with_capacity(rows) };
-        batch.row_lengths.extend(texts.iter().map(|text| text.ids.len()));
+        let mut batch = Batch {
+            inputs: Vec::with_capacity(self.inputs.len()),
+            row_lengths: Vec::with_capacity(rows),
+        };
+        batch
+            .row_lengths
+            .extend(texts.iter().map(|text| text.ids.len()));
         for (name, role, dtype) in &self.inputs {
             let mut tensor = engine.alloc(*dtype, &[rows, positions])?;
             match dtype {
-                DType::I32 => self.fill(*role, tensor.as_mut_slice::<i32>()?, positions, &texts, |id| id as i32),
-                _ => self.fill(*role, tensor.as_mut_slice::<i64>()?, positions, &texts, i64::from),
+                DType::I32 => self.fill(
+                    *role,
+                    tensor.as_mut_slice::<i32>()?,
+                    positions,
+                    &texts,
+                    |id| id as i32,
+                ),
+                _ => self.fill(
+                    *role,
+                    tensor.as_mut_slice::<i64>()?,
+                    positions,
+                    &texts,
+                    i64::from,
+                ),
             }
             batch.inputs.push(NamedTensor::new(name.clone(), tensor));
         }
         Ok(batch)
     }
 
-    fn fill<T: Copy>(&self, role: Role, values: &mut [T], positions: usize, texts: &[&Encoding], as_id: fn(u32) -> T) {
+    fn fill<T: Copy>(
+        &self,
+        role: Role,
+        values: &mut [T],
+        positions: usize,
+        texts: &[&Encoding],
+        as_id: fn(u32) -> T,
+    ) {
         for (row, text) in values.chunks_exact_mut(positions.max(1)).zip(texts) {
             let (real, padding) = row.split_at_mut(text.ids.len().min(positions));
             match role {

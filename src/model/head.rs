@@ -31,8 +31,16 @@ pub(crate) struct Head {
 /// # Errors
 /// [`EngineError::MissingFile`] when nobody says how to pool; [`Error::Config`] when the graph was
 /// exported with another head than the configuration asks for; those of [`attach_head`].
-pub(crate) fn resolve_head(bundle: &mut ModelBundle, text: &TextConfig, files: Option<&FileHead>) -> Result<Head> {
-    let carried = bundle.graph.metadata_props.iter().find(|entry| entry.key == METADATA_KEY);
+pub(crate) fn resolve_head(
+    bundle: &mut ModelBundle,
+    text: &TextConfig,
+    files: Option<&FileHead>,
+) -> Result<Head> {
+    let carried = bundle
+        .graph
+        .metadata_props
+        .iter()
+        .find(|entry| entry.key == METADATA_KEY);
     if let Some(carried) = carried.map(|entry| entry.value.clone()) {
         return carried_head(bundle, text, &carried);
     }
@@ -42,7 +50,10 @@ pub(crate) fn resolve_head(bundle: &mut ModelBundle, text: &TextConfig, files: O
         dense: files.map(|head| head.dense.clone()).unwrap_or_default(),
         truncate_dim: text.dimension,
         // A model without files that say so gives unit vectors, which every similarity ranks alike.
-        normalize: text.normalize.or(files.map(|head| head.normalize)).unwrap_or(true),
+        normalize: text
+            .normalize
+            .or(files.map(|head| head.normalize))
+            .unwrap_or(true),
     };
     let info = attach_head(bundle, &spec)?;
     let pooling = match pooling {
@@ -64,9 +75,24 @@ pub(crate) fn resolve_head(bundle: &mut ModelBundle, text: &TextConfig, files: O
         (None, Some(_)) => "modules.json",
         (None, None) => "the default",
     };
-    let dense = HeadSpec { pooling: Pooling::Mean, truncate_dim: None, normalize: false, ..spec.clone() };
-    let dense = if dense.dense.is_empty() { String::new() } else { field(&dense.identity(), "dense") };
-    Ok(Head { dim: info.dim, pooling, normalize: spec.normalize, dense, why })
+    let dense = HeadSpec {
+        pooling: Pooling::Mean,
+        truncate_dim: None,
+        normalize: false,
+        ..spec.clone()
+    };
+    let dense = if dense.dense.is_empty() {
+        String::new()
+    } else {
+        field(&dense.identity(), "dense")
+    };
+    Ok(Head {
+        dim: info.dim,
+        pooling,
+        normalize: spec.normalize,
+        dense,
+        why,
+    })
 }
 
 /// A graph that was exported with its head keeps it.
@@ -74,26 +100,49 @@ fn carried_head(bundle: &mut ModelBundle, text: &TextConfig, carried: &str) -> R
     let has = |name: &str| field(carried, name);
     let asked = [
         ("text.pooling", "pooling", text.pooling.map(pooling_name)),
-        ("text.normalize", "normalize", text.normalize.map(|normalize| normalize.to_string())),
-        ("text.dimension", "truncate_dim", text.dimension.map(|dimension| dimension.to_string())),
+        (
+            "text.normalize",
+            "normalize",
+            text.normalize.map(|normalize| normalize.to_string()),
+        ),
+        (
+            "text.dimension",
+            "truncate_dim",
+            text.dimension.map(|dimension| dimension.to_string()),
+        ),
     ];
     let faults: Vec<String> = asked
         .into_iter()
         .filter_map(|(knob, name, asked)| Some((knob, has(name), asked?)))
         .filter(|(_, has, asked)| has != asked)
-        .map(|(knob, has, asked)| format!("{knob} is {asked}, but the graph was exported with {has}"))
+        .map(|(knob, has, asked)| {
+            format!("{knob} is {asked}, but the graph was exported with {has}")
+        })
         .collect();
     if !faults.is_empty() {
         return Err(Error::Config(faults));
     }
-    let output = isovec_engine::description::describe(bundle).outputs.into_iter().next();
-    let dim = output.and_then(|output| output.dims?.pop()).and_then(|dim| match dim {
-        isovec_engine::description::Dim::Fixed(dim) => Some(dim),
-        isovec_engine::description::Dim::Symbolic(_) => None,
-    });
-    let dense = Some(has("dense")).filter(|dense| dense != "[]").unwrap_or_default();
+    let output = isovec_engine::description::describe(bundle)
+        .outputs
+        .into_iter()
+        .next();
+    let dim = output
+        .and_then(|output| output.dims?.pop())
+        .and_then(|dim| match dim {
+            isovec_engine::description::Dim::Fixed(dim) => Some(dim),
+            isovec_engine::description::Dim::Symbolic(_) => None,
+        });
+    let dense = Some(has("dense"))
+        .filter(|dense| dense != "[]")
+        .unwrap_or_default();
     let (pooling, normalize) = (has("pooling"), has("normalize") == "true");
-    Ok(Head { dim, pooling, normalize, dense, why: "the graph was exported with it" })
+    Ok(Head {
+        dim,
+        pooling,
+        normalize,
+        dense,
+        why: "the graph was exported with it",
+    })
 }
 
 /// The pooling as the configuration writes it.
@@ -103,7 +152,10 @@ pub(crate) fn pooling_name(pooling: Pooling) -> String {
 
 /// One entry of a head's canonical text, `pooling=mean;dense=[];truncate_dim=none;normalize=true`.
 fn field(identity: &str, name: &str) -> String {
-    let fields: BTreeMap<&str, &str> = identity.split(';').filter_map(|entry| entry.split_once('=')).collect();
+    let fields: BTreeMap<&str, &str> = identity
+        .split(';')
+        .filter_map(|entry| entry.split_once('='))
+        .collect();
     fields.get(name).copied().unwrap_or_default().to_owned()
 }
 
@@ -113,7 +165,11 @@ mod tests {
 
     #[test]
     fn the_canonical_text_is_read_back() {
-        let identity = HeadSpec { truncate_dim: Some(64), ..HeadSpec::new(Pooling::LastToken, true) }.identity();
+        let identity = HeadSpec {
+            truncate_dim: Some(64),
+            ..HeadSpec::new(Pooling::LastToken, true)
+        }
+        .identity();
         assert_eq!(field(&identity, "pooling"), "last_token");
         assert_eq!(field(&identity, "truncate_dim"), "64");
         assert_eq!(field(&identity, "normalize"), "true");

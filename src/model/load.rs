@@ -102,7 +102,11 @@ pub(crate) struct Prepared {
 }
 
 /// Loads a model.
-pub(crate) async fn load(source: ModelSource, config: EmbeddingConfig, options: LoadOptions) -> Result<Model> {
+pub(crate) async fn load(
+    source: ModelSource,
+    config: EmbeddingConfig,
+    options: LoadOptions,
+) -> Result<Model> {
     let config = config.build()?;
     let cancel = options.cancel.clone();
     let name = source.to_string();
@@ -126,14 +130,25 @@ pub(crate) async fn load(source: ModelSource, config: EmbeddingConfig, options: 
     options.report(Progress::Preparing);
     let chosen = choose(bundle, &config.runtime, &cancel).await?;
     let engine = chosen.engine;
-    let feed = Feed::new(&bundle.origin, engine.description(), tokenizer.pad_id(), tokenizer.pad_type_id())?;
-    let dim = prepared.head.dim.ok_or_else(|| EngineError::UnsupportedModel {
-        origin: bundle.origin.clone(),
-        reason: "its graph does not say how many components its vectors have".into(),
-        hint: "Set text.dimension to that number".into(),
-    })?;
+    let feed = Feed::new(
+        &bundle.origin,
+        engine.description(),
+        tokenizer.pad_id(),
+        tokenizer.pad_type_id(),
+    )?;
+    let dim = prepared
+        .head
+        .dim
+        .ok_or_else(|| EngineError::UnsupportedModel {
+            origin: bundle.origin.clone(),
+            reason: "its graph does not say how many components its vectors have".into(),
+            hint: "Set text.dimension to that number".into(),
+        })?;
     let (max_length, why_length) = match feed.positions {
-        Some(positions) if positions < max_length => (positions, "the graph is made for exactly this many positions"),
+        Some(positions) if positions < max_length => (
+            positions,
+            "the graph is made for exactly this many positions",
+        ),
         _ => (max_length, why_length),
     };
 
@@ -151,32 +166,73 @@ pub(crate) async fn load(source: ModelSource, config: EmbeddingConfig, options: 
     }
 
     let capabilities = engine.capabilities();
-    let asked_tokens = config.batching.max_batch_tokens.unwrap_or(DEFAULT_BATCH_TOKENS);
+    let asked_tokens = config
+        .batching
+        .max_batch_tokens
+        .unwrap_or(DEFAULT_BATCH_TOKENS);
     let asked_rows = config.batching.max_batch_size.unwrap_or(DEFAULT_BATCH_SIZE);
     let budget = Budget {
         rows: feed.rows.map_or(asked_rows, |rows| rows.min(asked_rows)),
-        tokens: capabilities.max_batch_tokens.map_or(asked_tokens, |most| most.min(asked_tokens)),
+        tokens: capabilities
+            .max_batch_tokens
+            .map_or(asked_tokens, |most| most.min(asked_tokens)),
     };
 
-    let limits = Limits { max_tokens: Some(max_length), truncation_side: tokenizer.truncation_side() };
+    let limits = Limits {
+        max_tokens: Some(max_length),
+        truncation_side: tokenizer.truncation_side(),
+    };
     let fingerprint = fingerprint(&prepared, &tokenizer, limits, max_length, dim, &prompts);
     let similarity = prepared.files.similarity.unwrap_or_default();
     let mut effective = EffectiveConfig::default();
     effective.note_runtime(&config, &*engine, chosen.why);
-    effective.note("text.max_length", config.text.max_length, max_length, why_length);
+    effective.note(
+        "text.max_length",
+        config.text.max_length,
+        max_length,
+        why_length,
+    );
     let head = &prepared.head;
-    effective.note("text.pooling", config.text.pooling.map(pooling_name), &head.pooling, head.why);
-    effective.note("text.normalize", config.text.normalize, head.normalize, head.why);
-    effective.note_own("text.dimension", config.text.dimension.as_ref(), dim, "the model's own");
+    effective.note(
+        "text.pooling",
+        config.text.pooling.map(pooling_name),
+        &head.pooling,
+        head.why,
+    );
+    effective.note(
+        "text.normalize",
+        config.text.normalize,
+        head.normalize,
+        head.why,
+    );
+    effective.note_own(
+        "text.dimension",
+        config.text.dimension.as_ref(),
+        dim,
+        "the model's own",
+    );
     prompts.note(&mut effective, &config.text);
     let why = |asked: Option<usize>, limited: bool| match asked {
         _ if limited => "the most that the model or the engine takes",
         Some(_) => "the configuration",
         None => "the default",
     };
-    let BatchingConfig { max_batch_size: rows, max_batch_tokens: tokens } = config.batching;
-    effective.note("batching.max_batch_size", rows, budget.rows, why(rows, budget.rows != asked_rows));
-    effective.note("batching.max_batch_tokens", tokens, budget.tokens, why(tokens, budget.tokens != asked_tokens));
+    let BatchingConfig {
+        max_batch_size: rows,
+        max_batch_tokens: tokens,
+    } = config.batching;
+    effective.note(
+        "batching.max_batch_size",
+        rows,
+        budget.rows,
+        why(rows, budget.rows != asked_rows),
+    );
+    effective.note(
+        "batching.max_batch_tokens",
+        tokens,
+        budget.tokens,
+        why(tokens, budget.tokens != asked_tokens),
+    );
 
     Ok(Model {
         name,
@@ -197,7 +253,11 @@ pub(crate) async fn load(source: ModelSource, config: EmbeddingConfig, options: 
 }
 
 /// Turns a model id into a folder; everything else is what it is.
-pub(crate) async fn resolve(source: ModelSource, config: &EmbeddingConfig, options: &LoadOptions) -> Result<ModelSource> {
+pub(crate) async fn resolve(
+    source: ModelSource,
+    config: &EmbeddingConfig,
+    options: &LoadOptions,
+) -> Result<ModelSource> {
     match source {
         ModelSource::Hub(id) => {
             let folder = backend::fetch(&id, config, options).await?;
@@ -208,8 +268,14 @@ pub(crate) async fn resolve(source: ModelSource, config: &EmbeddingConfig, optio
 }
 
 /// Opens the files and puts the head on, which `with_head` may leave off.
-pub(crate) fn prepare(source: ModelSource, config: &EmbeddingConfig, with_head: bool) -> Result<Prepared> {
-    let options = BundleOptions { onnx_file: config.model.onnx_file.clone() };
+pub(crate) fn prepare(
+    source: ModelSource,
+    config: &EmbeddingConfig,
+    with_head: bool,
+) -> Result<Prepared> {
+    let options = BundleOptions {
+        onnx_file: config.model.onnx_file.clone(),
+    };
     let mut bundle = match source {
         ModelSource::Folder(path) => ModelBundle::from_folder(path, &options)?,
         ModelSource::Files(files) => ModelBundle::from_files(files, &options)?,
@@ -229,7 +295,11 @@ pub(crate) fn prepare(source: ModelSource, config: &EmbeddingConfig, with_head: 
     } else {
         Head::default()
     };
-    Ok(Prepared { bundle, head, files })
+    Ok(Prepared {
+        bundle,
+        head,
+        files,
+    })
 }
 
 /// Tokens that the model sees of a text, and where the number comes from.
@@ -239,7 +309,9 @@ fn max_length(config: &EmbeddingConfig, files: &ModelFiles) -> Result<(usize, &'
             "text.max_length is {asked}, and the model has positions for {positions} tokens"
         )])),
         (Some(asked), _) => Ok((asked, "the configuration")),
-        (None, _) => Ok(files.max_length.unwrap_or((DEFAULT_MAX_LENGTH, "no file of the model says"))),
+        (None, _) => Ok(files
+            .max_length
+            .unwrap_or((DEFAULT_MAX_LENGTH, "no file of the model says"))),
     }
 }
 
@@ -256,13 +328,20 @@ fn fingerprint(
         TruncationSide::Start => "start",
         _ => "end",
     };
-    let text = if prepared.files.lowercase { "strip, lower-case" } else { "strip" };
+    let text = if prepared.files.lowercase {
+        "strip, lower-case"
+    } else {
+        "strip"
+    };
     let head = &prepared.head;
     let mut identity: BTreeMap<String, String> = [
         ("weights", prepared.bundle.identity.0.clone()),
         ("tokenizer", tokenizer.identity()),
         ("text", text.to_owned()),
-        ("truncation", format!("{max_length} tokens, cut at the {side}")),
+        (
+            "truncation",
+            format!("{max_length} tokens, cut at the {side}"),
+        ),
         ("pooling", head.pooling.clone()),
         ("normalize", head.normalize.to_string()),
         ("dimension", dim.to_string()),
@@ -274,5 +353,8 @@ fn fingerprint(
     if !head.dense.is_empty() {
         identity.insert("dense".into(), head.dense.clone());
     }
-    Fingerprint { identity, precision: precision::of(&prepared.bundle) }
+    Fingerprint {
+        identity,
+        precision: precision::of(&prepared.bundle),
+    }
 }

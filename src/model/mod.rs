@@ -6,7 +6,7 @@ mod head;
 mod load;
 mod precision;
 mod prompts;
-mod rows;
+pub(crate) mod rows;
 mod vocabulary;
 
 use std::sync::Arc;
@@ -34,7 +34,7 @@ use rows::Rows;
 
 /// Texts that are tokenised and planned together. More bring no better plan, and their token ids
 /// would only wait in memory.
-const WINDOW: usize = 4096;
+pub(crate) const WINDOW: usize = 4096;
 
 /// How texts are embedded, where it differs from the model's settings.
 #[derive(Debug, Clone, Default)]
@@ -76,14 +76,18 @@ pub(crate) struct Model {
     tokenizer: Tokenizer,
     limits: Limits,
     lowercase: bool,
-    normalized: bool,
+    pub(crate) normalized: bool,
     budget: Budget,
-    feed: Feed,
+    pub(crate) feed: Feed,
 }
 
 impl Model {
     /// Embeds, waiting without blocking. The future may be dropped at any time.
-    pub(crate) async fn embed(self: Arc<Self>, texts: Vec<String>, options: EmbedOptions) -> Result<Embeddings> {
+    pub(crate) async fn embed(
+        self: Arc<Self>,
+        texts: Vec<String>,
+        options: EmbedOptions,
+    ) -> Result<Embeddings> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
@@ -96,7 +100,8 @@ impl Model {
             }
             let (model, prefix) = (Arc::clone(&self), prefix.clone());
             let encode = move |texts: &[String]| model.encode(texts, &prefix);
-            let encodings = backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
+            let encodings =
+                backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
             rows.note(start, &encodings)?;
             self.run(start, &encodings, &cancel.0, &mut rows).await?;
             start += encodings.len();
@@ -104,34 +109,21 @@ impl Model {
         self.finish(rows, prompt)
     }
 
-    /// Embeds on the calling thread, which waits.
-    pub(crate) fn embed_blocking(&self, texts: &[String], options: &EmbedOptions) -> Result<Embeddings> {
-        let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
-        let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
-        for (index, window) in texts.chunks(WINDOW).enumerate() {
-            let start = index * WINDOW;
-            let encode = |texts: &[String]| self.encode(texts, &prefix);
-            let encodings = backend::in_slices_blocking("tokenising", window, &cancel.0, encode)?;
-            rows.note(start, &encodings)?;
-            let plan = self.plan(&encodings);
-            for places in (0..plan.len()).filter_map(|index| plan.batch(index)) {
-                cancel.0.check()?;
-                let batch = self.feed.batch(&*self.engine, &encodings, places)?;
-                let output = self.engine.run_blocking(batch, &cancel.0)?;
-                rows.place(start, places, output)?;
-            }
-        }
-        self.finish(rows, prompt)
-    }
-
     /// Tokens that `embed` would see if there were no limit.
     pub(crate) fn count_tokens(&self, text: &str) -> Result<usize> {
         let (prefix, _) = self.prompts.resolve(&Prompt::Default)?;
-        Ok(self.tokenizer.count_tokens(&prepare_text(&prefix, text, self.lowercase))?)
+        Ok(self
+            .tokenizer
+            .count_tokens(&prepare_text(&prefix, text, self.lowercase))?)
     }
 
-    async fn run(&self, start: usize, encodings: &[Encoding], cancel: &Cancel, rows: &mut Rows) -> Result<()> {
+    async fn run(
+        &self,
+        start: usize,
+        encodings: &[Encoding],
+        cancel: &Cancel,
+        rows: &mut Rows,
+    ) -> Result<()> {
         let plan = self.plan(encodings);
         // One more than the engine works on, so that it never waits for us to ask.
         let at_once = self.engine.capabilities().concurrent_runs.saturating_add(1);
@@ -144,7 +136,9 @@ impl Model {
                 runs.push(self.run_batch(encodings, places, cancel));
                 next += 1;
             }
-            let Some(done) = runs.next().await else { return Ok(()) };
+            let Some(done) = runs.next().await else {
+                return Ok(());
+            };
             let (places, output) = done?;
             rows.place(start, places, output)?;
         }
@@ -160,19 +154,30 @@ impl Model {
         Ok((places, self.engine.run(batch, cancel).await?))
     }
 
-    fn plan(&self, encodings: &[Encoding]) -> Plan {
-        let lengths: Vec<usize> = encodings.iter().map(|encoding| self.feed.padded(encoding.ids.len())).collect();
+    pub(crate) fn plan(&self, encodings: &[Encoding]) -> Plan {
+        let lengths: Vec<usize> = encodings
+            .iter()
+            .map(|encoding| self.feed.padded(encoding.ids.len()))
+            .collect();
         Plan::new(&lengths, self.budget)
     }
 
-    fn encode(&self, texts: &[String], prefix: &str) -> Result<Vec<Encoding>> {
-        let texts: Vec<String> = texts.iter().map(|text| prepare_text(prefix, text, self.lowercase)).collect();
+    pub(crate) fn encode(&self, texts: &[String], prefix: &str) -> Result<Vec<Encoding>> {
+        let texts: Vec<String> = texts
+            .iter()
+            .map(|text| prepare_text(prefix, text, self.lowercase))
+            .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         Ok(self.tokenizer.encode(&texts, &self.limits)?)
     }
 
-    fn finish(&self, rows: Rows, prompt: Option<String>) -> Result<Embeddings> {
-        let Rows { values, token_counts, truncated, .. } = rows;
+    pub(crate) fn finish(&self, rows: Rows, prompt: Option<String>) -> Result<Embeddings> {
+        let Rows {
+            values,
+            token_counts,
+            truncated,
+            ..
+        } = rows;
         Embeddings::from_parts(
             "the model's output",
             Parts {
@@ -196,17 +201,24 @@ fn prepare_text(prefix: &str, text: &str, lowercase: bool) -> String {
     let whole = format!("{prefix}{text}");
     let white = |c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c);
     let stripped = whole.trim_matches(white);
-    if lowercase { stripped.to_lowercase() } else { stripped.to_owned() }
+    if lowercase {
+        stripped.to_lowercase()
+    } else {
+        stripped.to_owned()
+    }
 }
 
 /// A call's own token: cancelled with the caller's, and when the call is dropped.
-struct OwnCancel(Cancel, #[allow(dead_code)] Option<CancelGuard>);
+pub(crate) struct OwnCancel(pub(crate) Cancel, #[allow(dead_code)] Option<CancelGuard>);
 
 impl OwnCancel {
-    fn linked(caller: Option<&Cancel>) -> Self {
+    pub(crate) fn linked(caller: Option<&Cancel>) -> Self {
         let own = Cancel::new();
         let link = own.clone();
-        Self(own, caller.map(|caller| caller.on_cancel(move || link.cancel())))
+        Self(
+            own,
+            caller.map(|caller| caller.on_cancel(move || link.cancel())),
+        )
     }
 }
 

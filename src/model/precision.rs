@@ -21,6 +21,10 @@ pub(crate) fn of(bundle: &ModelBundle) -> Precision {
     if nodes.map(|node| node.op_type.as_str()).any(quantized) {
         return Precision::Int8;
     }
-    let half = bundle.weights.weights().iter().any(|weight| weight.dtype == DType::F16);
+    let half = bundle
+        .weights
+        .weights()
+        .iter()
+        .any(|weight| weight.dtype == DType::F16);
     if half { Precision::F16 } else { Precision::F32 }
 }

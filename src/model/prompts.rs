@@ -41,10 +41,16 @@ impl Prompts {
     /// `encode_document` look for, and fall back to the default prompt as they do.
     pub(crate) fn new(files: &ModelFiles, config: &TextConfig) -> Self {
         let default = files.default_prompt.as_ref().and_then(|name| {
-            config.prompts.get(name).or_else(|| files.prompts.get(name)).cloned()
+            config
+                .prompts
+                .get(name)
+                .or_else(|| files.prompts.get(name))
+                .cloned()
         });
         let role = |own: &Option<String>, names: &[&str]| {
-            let find = |prompts: &BTreeMap<String, String>| names.iter().find_map(|&name| prompts.get(name).cloned());
+            let find = |prompts: &BTreeMap<String, String>| {
+                names.iter().find_map(|&name| prompts.get(name).cloned())
+            };
             own.clone()
                 .or_else(|| find(&config.prompts))
                 .or_else(|| find(&files.prompts))
@@ -54,7 +60,12 @@ impl Prompts {
         let passage = role(&config.passage_prompt, &["document", "passage", "corpus"]);
         let mut named = files.prompts.clone();
         named.extend(config.prompts.clone());
-        Self { named, default, query, passage }
+        Self {
+            named,
+            default,
+            query,
+            passage,
+        }
     }
 
     /// The text to put in front, and what to call it.
@@ -69,8 +80,14 @@ impl Prompts {
                 Some(text) => Some((text, name.as_str())),
                 None => {
                     let known: Vec<&str> = self.named.keys().map(String::as_str).collect();
-                    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-                    return Err(Error::Config(vec![format!("there is no prompt {name:?}; this model has {known}")]));
+                    let known = if known.is_empty() {
+                        "none".to_owned()
+                    } else {
+                        known.join(", ")
+                    };
+                    return Err(Error::Config(vec![format!(
+                        "there is no prompt {name:?}; this model has {known}"
+                    )]));
                 }
             },
         };
@@ -82,31 +99,53 @@ impl Prompts {
 
     /// Notes what each role puts in front.
     pub(crate) fn note(&self, effective: &mut EffectiveConfig, config: &TextConfig) {
-        let shown = |prompt: &Option<String>| format!("{:?}", prompt.as_deref().unwrap_or_default());
+        let shown =
+            |prompt: &Option<String>| format!("{:?}", prompt.as_deref().unwrap_or_default());
         let roles = [
             ("text.query_prompt", &config.query_prompt, &self.query),
             ("text.passage_prompt", &config.passage_prompt, &self.passage),
         ];
         for (name, asked, used) in roles {
             let asked = asked.as_ref().map(|text| format!("{text:?}"));
-            effective.note_own(name, asked.as_ref(), shown(used), "the model's files, or text.prompts");
+            effective.note_own(
+                name,
+                asked.as_ref(),
+                shown(used),
+                "the model's files, or text.prompts",
+            );
         }
         let named: Vec<&str> = self.named.keys().map(String::as_str).collect();
         let asked = (!config.prompts.is_empty()).then(|| named.join(", "));
-        effective.note_own("text.prompts", asked.as_ref(), named.join(", "), "the model's files");
+        effective.note_own(
+            "text.prompts",
+            asked.as_ref(),
+            named.join(", "),
+            "the model's files",
+        );
     }
 
     /// Whether some role puts something before its texts.
     pub(crate) fn any(&self) -> bool {
-        [&self.default, &self.query, &self.passage].into_iter().flatten().any(|text| !text.is_empty())
+        [&self.default, &self.query, &self.passage]
+            .into_iter()
+            .flatten()
+            .any(|text| !text.is_empty())
     }
 
     /// The prompts in use, for the fingerprint: a query and a passage are only comparable when
     /// both sides agree on what each role is given.
     pub(crate) fn identity(&self) -> String {
-        let text = |prompt: &Option<String>| serde_json::Value::from(prompt.clone().unwrap_or_default());
-        let roles = [("default", text(&self.default)), ("passage", text(&self.passage)), ("query", text(&self.query))];
-        let fields: Vec<String> = roles.iter().map(|(name, text)| format!("\"{name}\":{text}")).collect();
+        let text =
+            |prompt: &Option<String>| serde_json::Value::from(prompt.clone().unwrap_or_default());
+        let roles = [
+            ("default", text(&self.default)),
+            ("passage", text(&self.passage)),
+            ("query", text(&self.query)),
+        ];
+        let fields: Vec<String> = roles
+            .iter()
+            .map(|(name, text)| format!("\"{name}\":{text}"))
+            .collect();
         format!("{{{}}}", fields.join(","))
     }
 }
@@ -117,7 +156,10 @@ mod tests {
 
     fn files(prompts: &[(&str, &str)], default: Option<&str>) -> ModelFiles {
         ModelFiles {
-            prompts: prompts.iter().map(|&(name, text)| (name.into(), text.into())).collect(),
+            prompts: prompts
+                .iter()
+                .map(|&(name, text)| (name.into(), text.into()))
+                .collect(),
             default_prompt: default.map(str::to_owned),
             ..ModelFiles::default()
         }
@@ -129,14 +171,26 @@ mod tests {
 
     #[test]
     fn roles_find_their_prompts() {
-        let model = files(&[("query", "q: "), ("document", "d: "), ("topic", "t: ")], Some("topic"));
+        let model = files(
+            &[("query", "q: "), ("document", "d: "), ("topic", "t: ")],
+            Some("topic"),
+        );
         let prompts = Prompts::new(&model, &TextConfig::default());
         assert_eq!(text(&prompts, Prompt::Query), "q: ");
         assert_eq!(text(&prompts, Prompt::Passage), "d: ");
         assert_eq!(text(&prompts, Prompt::Default), "t: ");
         assert_eq!(text(&prompts, Prompt::None), "");
-        assert_eq!(prompts.resolve(&Prompt::Named("topic".into())).unwrap(), ("t: ".into(), Some("topic".into())));
-        assert_eq!(prompts.resolve(&Prompt::Named("x".into())).unwrap_err().kind(), "Config");
+        assert_eq!(
+            prompts.resolve(&Prompt::Named("topic".into())).unwrap(),
+            ("t: ".into(), Some("topic".into()))
+        );
+        assert_eq!(
+            prompts
+                .resolve(&Prompt::Named("x".into()))
+                .unwrap_err()
+                .kind(),
+            "Config"
+        );
         assert_eq!(text(&prompts, Prompt::Text("own ".into())), "own ");
     }
 
@@ -155,12 +209,18 @@ mod tests {
     #[test]
     fn the_identity_sees_every_role() {
         let plain = Prompts::new(&files(&[], None), &TextConfig::default());
-        assert_eq!(plain.identity(), r#"{"default":"","passage":"","query":""}"#);
+        assert_eq!(
+            plain.identity(),
+            r#"{"default":"","passage":"","query":""}"#
+        );
         assert!(!plain.any());
         let mut config = TextConfig::default();
         config.query_prompt = Some("a \"b\" ".into());
         let other = Prompts::new(&files(&[], None), &config);
-        assert_eq!(other.identity(), r#"{"default":"","passage":"","query":"a \"b\" "}"#);
+        assert_eq!(
+            other.identity(),
+            r#"{"default":"","passage":"","query":"a \"b\" "}"#
+        );
         assert!(other.any());
     }
 }

@@ -23,7 +23,9 @@ pub(crate) struct Rows {
 
 impl Rows {
     pub(crate) fn new(texts: usize, dim: usize, normalized: bool) -> Result<Self> {
-        let size = texts.checked_mul(dim).filter(|&size| size <= isize::MAX as usize / size_of::<f32>());
+        let size = texts
+            .checked_mul(dim)
+            .filter(|&size| size <= isize::MAX as usize / size_of::<f32>());
         let mut values = Vec::new();
         let reserved = size.map(|size| values.try_reserve_exact(size));
         let (Some(size), Some(Ok(()))) = (size, reserved) else {
@@ -35,15 +37,27 @@ impl Rows {
             .into());
         };
         values.resize(size, f32::NAN);
-        Ok(Self { values, token_counts: vec![0; texts], truncated: vec![false; texts], dim, normalized })
+        Ok(Self {
+            values,
+            token_counts: vec![0; texts],
+            truncated: vec![false; texts],
+            dim,
+            normalized,
+        })
     }
 
     /// Notes what the model will see of each text, the first of which is text `start`.
     pub(crate) fn note(&mut self, start: usize, encodings: &[Encoding]) -> Result<()> {
-        let slots = self.token_counts.iter_mut().zip(&mut self.truncated).skip(start);
+        let slots = self
+            .token_counts
+            .iter_mut()
+            .zip(&mut self.truncated)
+            .skip(start);
         for (offset, (encoding, (count, truncated))) in encodings.iter().zip(slots).enumerate() {
             if encoding.ids.is_empty() {
-                return Err(Error::NoTokens { text: start + offset });
+                return Err(Error::NoTokens {
+                    text: start + offset,
+                });
             }
             *count = u32::try_from(encoding.ids.len()).unwrap_or(u32::MAX);
             *truncated = encoding.truncated;
@@ -52,12 +66,20 @@ impl Rows {
     }
 
     /// Takes the vectors of the texts at `start` + `places`.
-    pub(crate) fn place(&mut self, start: usize, places: &[usize], mut output: RunOutput) -> Result<()> {
-        let tensor = output.take(head::OUTPUT).ok_or_else(|| Error::InvalidOutput {
-            wanted: format!("an output {}", head::OUTPUT),
-            got: format!("{} others", output.outputs.len()),
-        })?;
-        let fits = matches!(*tensor.shape(), [rows, dim] if rows >= places.len() && dim == self.dim);
+    pub(crate) fn place(
+        &mut self,
+        start: usize,
+        places: &[usize],
+        mut output: RunOutput,
+    ) -> Result<()> {
+        let tensor = output
+            .take(head::OUTPUT)
+            .ok_or_else(|| Error::InvalidOutput {
+                wanted: format!("an output {}", head::OUTPUT),
+                got: format!("{} others", output.outputs.len()),
+            })?;
+        let fits =
+            matches!(*tensor.shape(), [rows, dim] if rows >= places.len() && dim == self.dim);
         let vectors = match tensor.as_slice::<f32>() {
             Ok(vectors) if fits => vectors,
             _ => {

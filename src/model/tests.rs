@@ -45,7 +45,11 @@ impl Counting {
         Self {
             provider: ProviderInfo::new("counting", "CPU", "1"),
             description: ModelDescription {
-                inputs: vec![input("input_ids"), input("attention_mask"), input("token_type_ids")],
+                inputs: vec![
+                    input("input_ids"),
+                    input("attention_mask"),
+                    input("token_type_ids"),
+                ],
                 ..ModelDescription::default()
             },
             capabilities,
@@ -55,12 +59,22 @@ impl Counting {
     }
 
     fn free() -> Self {
-        Self::new(Dim::Symbolic("batch".into()), Dim::Symbolic("sequence".into()), DType::I64)
+        Self::new(
+            Dim::Symbolic("batch".into()),
+            Dim::Symbolic("sequence".into()),
+            DType::I64,
+        )
     }
 
     fn values(tensor: &Tensor) -> Vec<i64> {
         match tensor.dtype() {
-            DType::I32 => tensor.as_slice::<i32>().unwrap().iter().copied().map(i64::from).collect(),
+            DType::I32 => tensor
+                .as_slice::<i32>()
+                .unwrap()
+                .iter()
+                .copied()
+                .map(i64::from)
+                .collect(),
             _ => tensor.as_slice::<i64>().unwrap().to_vec(),
         }
     }
@@ -92,15 +106,27 @@ impl Engine for Counting {
         cancel.check()?;
         batch.check(&self.description)?;
         let ids = batch.input("input_ids").unwrap();
-        let [rows, positions] = *ids.shape() else { panic!("{ids:?}") };
+        let [rows, positions] = *ids.shape() else {
+            panic!("{ids:?}")
+        };
         self.shapes.lock().unwrap().push(ids.shape().to_vec());
-        let (ids, mask) = (Self::values(ids), Self::values(batch.input("attention_mask").unwrap()));
+        let (ids, mask) = (
+            Self::values(ids),
+            Self::values(batch.input("attention_mask").unwrap()),
+        );
         let mut values = Vec::new();
         for row in 0..rows {
             let span = row * positions..(row + 1) * positions;
-            let real: usize = mask[span.clone()].iter().map(|&real| usize::try_from(real).unwrap()).sum();
+            let real: usize = mask[span.clone()]
+                .iter()
+                .map(|&real| usize::try_from(real).unwrap())
+                .sum();
             assert_eq!(real, batch.row_lengths[row]);
-            assert!(ids[span.clone()][real..].iter().all(|&id| id == i64::from(PAD)));
+            assert!(
+                ids[span.clone()][real..]
+                    .iter()
+                    .all(|&id| id == i64::from(PAD))
+            );
             values.extend(vector(&ids[span][..real]));
         }
         let mut output = RunOutput::default();
@@ -149,7 +175,10 @@ fn model(engine: Counting) -> (Arc<Model>, Arc<Counting>) {
         limits: Limits::tokens(8),
         lowercase: false,
         normalized: true,
-        budget: Budget { rows: 4, tokens: 12 },
+        budget: Budget {
+            rows: 4,
+            tokens: 12,
+        },
     };
     (Arc::new(model), engine)
 }
@@ -164,7 +193,10 @@ fn embed(model: &Arc<Model>, texts: &[String]) -> Result<Embeddings> {
     let blocked = model.embed_blocking(texts, &EmbedOptions::default());
     match (&waited, &blocked) {
         (Ok(a), Ok(b)) => assert_eq!(a, b),
-        (a, b) => assert_eq!(a.as_ref().unwrap_err().kind(), b.as_ref().unwrap_err().kind()),
+        (a, b) => assert_eq!(
+            a.as_ref().unwrap_err().kind(),
+            b.as_ref().unwrap_err().kind()
+        ),
     }
     waited
 }
@@ -193,10 +225,16 @@ proptest! {
 #[test]
 fn more_texts_than_one_window() {
     let (model, _) = model(Counting::free());
-    let texts: Vec<String> = (0..WINDOW + 10).map(|at| text(&[2 + (at % 80) as u32])).collect();
+    let texts: Vec<String> = (0..WINDOW + 10)
+        .map(|at| text(&[2 + (at % 80) as u32]))
+        .collect();
     let set = embed(&model, &texts).unwrap();
     for at in [0, WINDOW - 1, WINDOW, WINDOW + 9] {
-        assert_eq!(set.get(at).unwrap(), vector(&[2 + (at % 80) as i64]), "{at}");
+        assert_eq!(
+            set.get(at).unwrap(),
+            vector(&[2 + (at % 80) as i64]),
+            "{at}"
+        );
     }
 }
 
@@ -204,9 +242,18 @@ fn more_texts_than_one_window() {
 fn a_graph_of_fixed_size_is_filled_up() {
     let (model, engine) = model(Counting::new(Dim::Fixed(3), Dim::Fixed(8), DType::I32));
     let texts: Vec<String> = (2..7).map(|word| text(&[word])).collect();
-    let set = model.embed_blocking(&texts, &EmbedOptions::default()).unwrap();
+    let set = model
+        .embed_blocking(&texts, &EmbedOptions::default())
+        .unwrap();
     assert_eq!(set.get(4).unwrap(), vector(&[6]));
-    assert!(engine.shapes.lock().unwrap().iter().all(|shape| shape == &[3, 8]));
+    assert!(
+        engine
+            .shapes
+            .lock()
+            .unwrap()
+            .iter()
+            .all(|shape| shape == &[3, 8])
+    );
 }
 
 #[test]
@@ -221,29 +268,47 @@ fn nothing_in_gives_an_empty_set() {
 fn a_poisoned_row_names_its_text() {
     let (model, _) = model(Counting::free());
     let texts = |bad: u32| vec![text(&[5, 6, 7]), text(&[5]), text(&[bad, 8]), text(&[9])];
-    assert!(matches!(embed(&model, &texts(NAN)), Err(Error::NotFinite { text: 2 })));
-    assert!(matches!(embed(&model, &texts(ZERO)), Err(Error::NotNormalized { text: 2, .. })));
+    assert!(matches!(
+        embed(&model, &texts(NAN)),
+        Err(Error::NotFinite { text: 2 })
+    ));
+    assert!(matches!(
+        embed(&model, &texts(ZERO)),
+        Err(Error::NotNormalized { text: 2, .. })
+    ));
 }
 
 #[test]
 fn a_text_without_tokens_is_named() {
     let (model, _) = model(Counting::free());
     let texts = [text(&[5]), " \u{1c} ".to_owned()];
-    assert!(matches!(embed(&model, &texts), Err(Error::NoTokens { text: 1 })));
+    assert!(matches!(
+        embed(&model, &texts),
+        Err(Error::NoTokens { text: 1 })
+    ));
 }
 
 #[test]
 fn the_callers_token_stops_a_run() {
-    let (model, _) = model(Counting { stuck: true, ..Counting::free() });
+    let (model, _) = model(Counting {
+        stuck: true,
+        ..Counting::free()
+    });
     let cancel = Cancel::new();
     let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let embedding = std::thread::spawn(move || backend::wait(model.embed(vec![text(&[5])], options)));
+    let embedding =
+        std::thread::spawn(move || backend::wait(model.embed(vec![text(&[5])], options)));
     cancel.cancel();
     assert!(embedding.join().unwrap().unwrap_err().is_cancelled());
 
     let (model, _) = self::model(Counting::free());
     let options = EmbedOptions::default().with_cancel(cancel);
-    assert!(model.embed_blocking(&[text(&[5])], &options).unwrap_err().is_cancelled());
+    assert!(
+        model
+            .embed_blocking(&[text(&[5])], &options)
+            .unwrap_err()
+            .is_cancelled()
+    );
 }
 
 #[test]
@@ -261,16 +326,28 @@ fn an_engine_that_breaks_its_promise_is_caught() {
         row_lengths: vec![1],
     };
     let output = engine.run_blocking(batch, &Cancel::new()).unwrap();
-    assert_eq!(rows.place(0, &[0], output).unwrap_err().kind(), "InvalidOutput");
-    assert_eq!(rows.place(0, &[0], RunOutput::default()).unwrap_err().kind(), "InvalidOutput");
+    assert_eq!(
+        rows.place(0, &[0], output).unwrap_err().kind(),
+        "InvalidOutput"
+    );
+    assert_eq!(
+        rows.place(0, &[0], RunOutput::default())
+            .unwrap_err()
+            .kind(),
+        "InvalidOutput"
+    );
 }
 
 #[test]
 fn inputs_that_a_text_does_not_give_are_refused() {
     let mut description = Counting::free().description;
     description.inputs.truncate(1);
-    let refused = |description: &ModelDescription| Feed::new("test", description, PAD, 0).unwrap_err();
-    assert!(matches!(refused(&description), EngineError::UnsupportedModel { .. }), "no mask");
+    let refused =
+        |description: &ModelDescription| Feed::new("test", description, PAD, 0).unwrap_err();
+    assert!(
+        matches!(refused(&description), EngineError::UnsupportedModel { .. }),
+        "no mask"
+    );
     let mut description = Counting::free().description;
     description.inputs[2].name = "task_id".into();
     assert!(refused(&description).to_string().contains("task_id"));

@@ -12,7 +12,11 @@ pub(crate) fn embedding_rows(bundle: &ModelBundle) -> Option<usize> {
     let mut ids = HashSet::from(["input_ids"]);
     let mut tables = Vec::new();
     for node in &graph.node {
-        let reads = |at: usize| node.input.get(at).is_some_and(|name| ids.contains(name.as_str()));
+        let reads = |at: usize| {
+            node.input
+                .get(at)
+                .is_some_and(|name| ids.contains(name.as_str()))
+        };
         match node.op_type.as_str() {
             "Cast" | "Identity" if reads(0) => ids.extend(node.output.iter().map(String::as_str)),
             "Gather" if reads(1) => tables.extend(node.input.first().map(String::as_str)),
@@ -20,14 +24,27 @@ pub(crate) fn embedding_rows(bundle: &ModelBundle) -> Option<usize> {
         }
     }
     let initializer = |name: &str| {
-        let tensor = graph.initializer.iter().find(|tensor| tensor.name == name)?;
-        tensor.dims.first().and_then(|&rows| usize::try_from(rows).ok())
+        let tensor = graph
+            .initializer
+            .iter()
+            .find(|tensor| tensor.name == name)?;
+        tensor
+            .dims
+            .first()
+            .and_then(|&rows| usize::try_from(rows).ok())
     };
     let weight = |name: &str| {
-        let info = bundle.weights.weights().iter().find(|info| info.name == name)?;
+        let info = bundle
+            .weights
+            .weights()
+            .iter()
+            .find(|info| info.name == name)?;
         info.shape.first().copied()
     };
-    tables.into_iter().filter_map(|name| weight(name).or_else(|| initializer(name))).min()
+    tables
+        .into_iter()
+        .filter_map(|name| weight(name).or_else(|| initializer(name)))
+        .min()
 }
 
 /// # Errors

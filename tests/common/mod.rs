@@ -36,7 +36,9 @@ pub fn engines() -> Vec<Which> {
     let config = Which::OnnxRuntime.configure(EmbeddingConfig::default());
     match isovec::blocking::Embedder::load(tiny_model(), config) {
         Ok(_) => engines.push(Which::OnnxRuntime),
-        Err(error) if error.kind() == "EngineUnavailable" && !required("ISOVEC_REQUIRE_ONNXRUNTIME") => {
+        Err(error)
+            if error.kind() == "EngineUnavailable" && !required("ISOVEC_REQUIRE_ONNXRUNTIME") =>
+        {
             eprintln!("not run on ONNX Runtime: {error}");
         }
         Err(error) => panic!("ONNX Runtime: {error}"),
@@ -51,7 +53,9 @@ pub fn tiny_model() -> ModelSource {
 
 /// A folder of `tests/data`.
 pub fn data(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data").join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/data")
+        .join(name)
 }
 
 /// all-MiniLM-L6-v2 where `cargo xtask setup` put it, or where `ISOVEC_TEST_MODEL` says.
@@ -64,7 +68,10 @@ pub fn minilm() -> Option<ModelSource> {
     match folder.filter(|folder| folder.join("model.safetensors").is_file()) {
         Some(folder) => Some(ModelSource::from(folder)),
         None => {
-            assert!(!required("ISOVEC_REQUIRE_MODELS"), "all-MiniLM-L6-v2 is not there: run `cargo xtask setup`");
+            assert!(
+                !required("ISOVEC_REQUIRE_MODELS"),
+                "all-MiniLM-L6-v2 is not there: run `cargo xtask setup`"
+            );
             eprintln!("not run: all-MiniLM-L6-v2 is not there; `cargo xtask setup` fetches it");
             None
         }

@@ -30,6 +30,13 @@ fn a_quarter_of_a_million_pieces_stay_under_60_megabytes() {
     assert!(held < 60 * MEGABYTE, "{held} bytes held");
     assert!(peak < 60 * MEGABYTE, "{peak} bytes at most");
 
+    // The same ids and the same identity as in a browser (`browser.rs`).
+    let encoding = &tokenizer
+        .encode(&[xlmr::MIXED], &Limits::default())
+        .expect("encodes")[0];
+    assert_eq!(encoding.ids, xlmr::MIXED_IDS);
+    assert_eq!(tokenizer.identity(), xlmr::IDENTITY);
+
     // What encoding leaves behind is its result: no cache grows with the texts.
     let texts: Vec<String> = (0..2000).map(|seed| xlmr::text(seed, 40)).collect();
     let ((), left, _) = measured(|| {

@@ -18,7 +18,6 @@ use isovec_engine::{EngineError, Result};
 
 use crate::executor::{Executor, Job, Pacer, Worker};
 use crate::run::{Plan, Run};
-use crate::rows::GroupSize;
 use crate::{ENGINE, guard, model, pool, provider, rows, shapes};
 
 /// Makes portable engines.
@@ -78,8 +77,8 @@ struct PortableEngine {
     capabilities: Capabilities,
     provider: ProviderInfo,
     poison: Arc<Poison>,
-    /// For models whose rows may be run a few at a time.
-    groups: Option<Arc<GroupSize>>,
+    /// Rows may be run a few at a time.
+    splits: bool,
 }
 
 impl PortableEngine {
@@ -95,7 +94,7 @@ impl PortableEngine {
         let inputs = description.inputs.iter().map(|v| v.name.clone()).collect();
         let outputs = description.outputs.iter().map(|v| v.name.clone()).collect();
         let plan = Plan::new(model, inputs, outputs, pool::pool(threads)?)?;
-        let groups = rows::independent(&description).then(Arc::default);
+        let splits = rows::independent(&description);
         let mut capabilities = Capabilities::default();
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
@@ -107,7 +106,7 @@ impl PortableEngine {
             capabilities,
             provider: provider::info(),
             poison: Arc::default(),
-            groups,
+            splits,
         })
     }
 
@@ -139,7 +138,7 @@ impl Engine for PortableEngine {
                 plan: Arc::clone(&self.plan),
                 worker: Arc::clone(&self.worker),
                 poison: Arc::clone(&self.poison),
-                groups: self.groups.clone(),
+                splits: self.splits,
             };
             submit(&self.worker, cancel, move |cancel| async move {
                 job.run(batch, &cancel).await
@@ -162,31 +161,26 @@ struct Paced {
     plan: Arc<Plan>,
     worker: Arc<dyn Worker>,
     poison: Arc<Poison>,
-    groups: Option<Arc<GroupSize>>,
+    splits: bool,
 }
 
 impl Paced {
     /// Runs a batch with pauses, in groups of rows where the worker has a time slice.
     async fn run(self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
         let mut pacer = Pacer::new(&self.worker);
-        let (Some(slice), Some(size)) = (self.worker.time_slice(), &self.groups) else {
-            return self.run_group(batch, cancel, &mut pacer).await;
-        };
         let rows = batch.rows();
-        let first = batch.inputs.first();
-        let row_values = first.map_or(0, |input| input.tensor.len()) / rows.max(1);
+        let together = match self.worker.time_slice() {
+            Some(_) if self.splits => rows::per_group(self.plan.row_cost(&batch)),
+            _ => rows,
+        };
+        if together >= rows {
+            return self.run_group(batch, cancel, &mut pacer).await;
+        }
         let (mut groups, mut from) = (Vec::new(), 0);
         while from < rows {
-            let to = rows.min(from + size.rows(row_values));
-            pacer.forget_slowest();
-            if to - from == rows {
-                let output = self.run_group(batch, cancel, &mut pacer).await;
-                size.learn(rows * row_values, pacer.slowest(), slice);
-                return output;
-            }
+            let to = rows.min(from + together);
             let group = rows::take(&batch, from..to)?;
             groups.push(self.run_group(group, cancel, &mut pacer).await?);
-            size.learn((to - from) * row_values, pacer.slowest(), slice);
             from = to;
         }
         rows::join(groups, batch.inputs)

@@ -5,8 +5,8 @@
 //!
 //! Batches are computed padded, every row as long as the longest.
 
-pub mod executor;
 mod engine;
+pub mod executor;
 mod guard;
 mod model;
 mod ops;

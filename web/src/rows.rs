@@ -2,11 +2,10 @@
 //!
 //! An operator cannot be interrupted, and one over a large batch takes far longer than the time
 //! slice of a [`Worker`](crate::executor::Worker). Rows do not depend on one another, so the batch
-//! is run a few rows at a time, as many as the operators' measured times allow.
+//! is run a few rows at a time. How many follows from the model and the shape alone, not from
+//! measured times: the same call gives the same bits every time.
 
 use std::ops::Range;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::Duration;
 
 use isovec_engine::Result;
 use isovec_engine::description::{Dim, ModelDescription, ValueDescription};
@@ -28,45 +27,16 @@ pub(crate) fn independent(model: &ModelDescription) -> bool {
     values.all(|value| rows(value) == Some(name))
 }
 
-/// The group's size, learned from how long the slowest operator took.
-#[derive(Debug)]
-pub(crate) struct GroupSize {
-    /// Values of the first input (tokens, pixels) that a group may have.
-    values: AtomicUsize,
-}
+/// Multiply-adds that one operator may take: some 5 ms at the 10 to 13 billion a second that
+/// one thread of wasm SIMD reaches.
+const OPERATOR_BUDGET: u64 = 60_000_000;
 
-/// Enough to fill the kernels' tiles, little enough for the slowest machine.
-const FIRST_GUESS: usize = 64;
-/// Larger groups bring nothing.
-const MOST: usize = 1 << 14;
-
-impl Default for GroupSize {
-    fn default() -> Self {
-        Self {
-            values: AtomicUsize::new(FIRST_GUESS),
-        }
-    }
-}
-
-impl GroupSize {
-    /// How many rows of `row_values` values to run next; at least one.
-    pub(crate) fn rows(&self, row_values: usize) -> usize {
-        (self.values.load(Ordering::Relaxed) / row_values.max(1)).max(1)
-    }
-
-    /// Learns from a group of `values` values whose slowest operator took `slowest`.
-    pub(crate) fn learn(&self, values: usize, slowest: Duration, slice: Duration) {
-        let known = self.values.load(Ordering::Relaxed);
-        let next = if slowest > slice {
-            let share = slice.as_secs_f64() / slowest.as_secs_f64();
-            (values as f64 * share) as usize
-        } else if slowest * 2 < slice && values * 2 > known {
-            known * 2
-        } else {
-            known
-        };
-        self.values.store(next.clamp(1, MOST), Ordering::Relaxed);
-    }
+/// How many rows to run together when the heaviest operator takes `row_cost` multiply-adds for
+/// one; at least one, whatever it takes.
+pub(crate) fn per_group(row_cost: u64) -> usize {
+    usize::try_from(OPERATOR_BUDGET / row_cost.max(1))
+        .unwrap_or(usize::MAX)
+        .max(1)
 }
 
 /// A copy of some rows of a batch.
@@ -131,21 +101,12 @@ mod tests {
     use super::*;
     use isovec_engine::tensor::DType;
 
-    const SLICE: Duration = Duration::from_millis(5);
-
     #[test]
-    fn groups_shrink_with_slow_operators_and_grow_with_fast_ones() {
-        let size = GroupSize::default();
-        assert_eq!((size.rows(16), size.rows(1000)), (4, 1));
-        size.learn(64, SLICE * 4, SLICE);
-        assert_eq!(size.rows(16), 1);
-        for _ in 0..4 {
-            size.learn(size.rows(1), SLICE / 10, SLICE);
-        }
-        assert_eq!(size.rows(16), 16);
-        let before = size.rows(1);
-        size.learn(1, SLICE / 10, SLICE);
-        assert_eq!(size.rows(1), before, "a small group says little about large ones");
+    fn a_group_is_as_large_as_its_heaviest_operator_allows() {
+        // A feed-forward layer of 384 by 1536, over 16 and over 512 positions.
+        assert_eq!(per_group(16 * 384 * 1536), 6);
+        assert_eq!(per_group(512 * 384 * 1536), 1);
+        assert_eq!(per_group(0), OPERATOR_BUDGET as usize);
     }
 
     #[test]

@@ -8,6 +8,7 @@ use isovec_engine::tensor::NamedTensor;
 use isovec_engine::{EngineError, Result};
 use tract_linalg::multithread::{Executor as OpPool, multithread_tract_scope};
 use tract_onnx::prelude::*;
+use tract_onnx::tract_core::ops::Cost;
 use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::ops::source::TypedSource;
 
@@ -21,6 +22,8 @@ pub(crate) struct Plan {
     pool: OpPool,
     inputs: Vec<String>,
     outputs: Vec<String>,
+    /// What the operators with the most arithmetic take, in multiply-adds, by the batch's extents.
+    costs: Vec<TDim>,
 }
 
 /// One operator, and the values that nothing needs after it.
@@ -45,13 +48,34 @@ impl Plan {
             TypedSimplePlan::new(model).map_err(|error| failed("ordering the operators", &error))
         })?;
         let steps = steps(&plan);
+        let costs = costs(plan.model());
         Ok(Self {
             plan,
+            costs,
             steps,
             pool,
             inputs,
             outputs,
         })
+    }
+
+    /// Multiply-adds of the heaviest operator over one row as long as the batch's.
+    pub(crate) fn row_cost(&self, batch: &Batch) -> u64 {
+        let mut extents = SymbolValues::default();
+        for (index, name) in self.inputs.iter().enumerate() {
+            let (Ok(fact), Some(tensor)) = (self.plan.model().input_fact(index), batch.input(name))
+            else {
+                continue;
+            };
+            for (axis, (dim, &extent)) in fact.shape.iter().zip(tensor.shape()).enumerate() {
+                if let TDim::Sym(symbol) = dim {
+                    extents.set(symbol, if axis == 0 { 1 } else { extent as i64 });
+                }
+            }
+        }
+        let costs = self.costs.iter();
+        let costs = costs.filter_map(|cost| u64::try_from(cost.eval(&extents).to_i64().ok()?).ok());
+        costs.max().unwrap_or(0)
     }
 
     /// Starts a run.
@@ -87,6 +111,22 @@ impl Plan {
             batch,
         })
     }
+}
+
+/// The different costs of a model's operators, those of one operator only once.
+fn costs(model: &TypedModel) -> Vec<TDim> {
+    let mut costs = Vec::new();
+    for node in &model.nodes {
+        let Ok(facts) = model.node_input_facts(node.id) else {
+            continue;
+        };
+        for (cost, amount) in node.op.cost(&facts).unwrap_or_default() {
+            if matches!(cost, Cost::FMA(_)) && !costs.contains(&amount) {
+                costs.push(amount);
+            }
+        }
+    }
+    costs
 }
 
 /// The model's operators in order, each with what dies there.
@@ -232,7 +272,10 @@ fn check_indices(name: &str, gather: &Gather, inputs: &[TValue]) -> Result<()> {
         .and_then(|plain| plain.as_slice::<i64>())
         .map_err(|error| failed("reading indices", &error))?;
     let rows = rows as i64;
-    match indices.iter().find(|&&index| index >= rows || index < -rows) {
+    match indices
+        .iter()
+        .find(|&&index| index >= rows || index < -rows)
+    {
         None => Ok(()),
         Some(index) => Err(EngineError::InvalidInput {
             name: name.to_owned(),

@@ -1,5 +1,6 @@
 //! The suite in a browser: `wasm-pack test --headless --chrome -- --features event-loop`.
 #![cfg(feature = "event-loop")]
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
 #[allow(unreachable_pub)] // The other test file uses the same.
 mod suite;
@@ -32,6 +33,7 @@ tests! {
     cancelled_from_the_start(executor());
     cancel_stops_between_operators();
     pauses_in_time();
+    heavy_batches_are_run_in_groups();
     dropping_the_future_cancels();
     dropping_the_future_leaves_a_working_engine(executor());
     weights_are_read_one_at_a_time(executor());

@@ -22,24 +22,47 @@ fn main() -> Result<(), AnyError> {
         .map(|cache| cache.join("models/all-MiniLM-L6-v2"))
         .filter(|folder| folder.is_dir())
         .ok_or("run `cargo xtask setup` first: all-MiniLM-L6-v2 is not there")?;
-    let config = EmbeddingConfig::default().with_engine(EngineChoice::OnnxRuntime).with_intra_op_threads(1);
+    let config = EmbeddingConfig::default()
+        .with_engine(EngineChoice::OnnxRuntime)
+        .with_intra_op_threads(1);
     // First, so that the library is loaded by the time the raw session asks for it.
     let embedder = Embedder::load(model.as_path(), config.clone())?;
     let tokens = embedder.count_tokens(TEXT)?;
 
     let folder = tempfile::tempdir()?;
-    isovec::blocking::export(model.as_path(), folder.path(), config, ExportOptions::default())?;
-    let mut raw = Raw::load(folder.path().join("model.onnx"), model.join("tokenizer.json"))?;
+    isovec::blocking::export(
+        model.as_path(),
+        folder.path(),
+        config,
+        ExportOptions::default(),
+    )?;
+    let mut raw = Raw::load(
+        folder.path().join("model.onnx"),
+        model.join("tokenizer.json"),
+    )?;
     let ours = embedder.embed_one(TEXT)?;
     let theirs = raw.embed()?;
-    let difference = ours.iter().zip(&theirs).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    println!("{}; {tokens} tokens; largest difference {difference:.1e}", embedder.provider());
+    let difference = ours
+        .iter()
+        .zip(&theirs)
+        .map(|(a, b)| (a - b).abs())
+        .fold(0.0, f32::max);
+    println!(
+        "{}; {tokens} tokens; largest difference {difference:.1e}",
+        embedder.provider()
+    );
 
     let medians = take_turns(
         400,
         vec![
-            ("tokenizers + raw session.run", Box::new(|| drop(black_box(raw.embed())))),
-            ("isovec, blocking", Box::new(|| drop(black_box(embedder.embed_one(TEXT))))),
+            (
+                "tokenizers + raw session.run",
+                Box::new(|| drop(black_box(raw.embed()))),
+            ),
+            (
+                "isovec, blocking",
+                Box::new(|| drop(black_box(embedder.embed_one(TEXT)))),
+            ),
         ],
     );
     print!("{medians}");
@@ -56,7 +79,10 @@ impl Raw {
     fn load(model: PathBuf, tokenizer: PathBuf) -> Result<Self, AnyError> {
         let mut tokenizer = tokenizers::Tokenizer::from_file(tokenizer)?;
         tokenizer.with_padding(None);
-        tokenizer.with_truncation(Some(tokenizers::TruncationParams { max_length: 256, ..Default::default() }))?;
+        tokenizer.with_truncation(Some(tokenizers::TruncationParams {
+            max_length: 256,
+            ..Default::default()
+        }))?;
         let environment = ort::init().commit()?;
         let session = Session::builder(&environment)?
             .with_optimization_level(GraphOptimizationLevel::Level3)?
@@ -67,9 +93,17 @@ impl Raw {
 
     fn embed(&mut self) -> Result<Vec<f32>, AnyError> {
         let encoding = self.tokenizer.encode_fast(TEXT, true)?;
-        let wide = |values: &[u32]| values.iter().map(|&value| i64::from(value)).collect::<Vec<i64>>();
-        let (ids, mask, types) =
-            (wide(encoding.get_ids()), wide(encoding.get_attention_mask()), wide(encoding.get_type_ids()));
+        let wide = |values: &[u32]| {
+            values
+                .iter()
+                .map(|&value| i64::from(value))
+                .collect::<Vec<i64>>()
+        };
+        let (ids, mask, types) = (
+            wide(encoding.get_ids()),
+            wide(encoding.get_attention_mask()),
+            wide(encoding.get_type_ids()),
+        );
         let shape = [1, ids.len()];
         let outputs = self.session.run(ort::inputs![
             "input_ids" => TensorRef::from_array_view((shape, &ids[..]))?,

@@ -34,15 +34,27 @@ pub fn take_turns(rounds: usize, mut contestants: Vec<Contestant<'_>>) -> Median
         times.sort_unstable();
         times[times.len() / 2]
     };
-    Medians(contestants.iter().zip(times).map(|((name, _), times)| ((*name).to_owned(), median(times))).collect())
+    Medians(
+        contestants
+            .iter()
+            .zip(times)
+            .map(|((name, _), times)| ((*name).to_owned(), median(times)))
+            .collect(),
+    )
 }
 
 impl std::fmt::Display for Medians {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let Some((_, first)) = self.0.first() else { return Ok(()) };
+        let Some((_, first)) = self.0.first() else {
+            return Ok(());
+        };
         for (name, median) in &self.0 {
             let ratio = median.as_secs_f64() / first.as_secs_f64();
-            writeln!(f, "{name:<48} {:>9.3} ms  {ratio:>6.3}x", median.as_secs_f64() * 1e3)?;
+            writeln!(
+                f,
+                "{name:<48} {:>9.3} ms  {ratio:>6.3}x",
+                median.as_secs_f64() * 1e3
+            )?;
         }
         Ok(())
     }

@@ -39,11 +39,13 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         fingerprint: embedder.fingerprint(),
     };
     let mut sink = target.open()?;
-    let options = EmbedOptions::default().with_cancel(cancel.clone()).with_prompt(match args.role {
-        RoleArg::Default => Prompt::Default,
-        RoleArg::Query => Prompt::Query,
-        RoleArg::Passage => Prompt::Passage,
-    });
+    let options = EmbedOptions::default()
+        .with_cancel(cancel.clone())
+        .with_prompt(match args.role {
+            RoleArg::Default => Prompt::Default,
+            RoleArg::Query => Prompt::Query,
+            RoleArg::Passage => Prompt::Passage,
+        });
 
     let started = Instant::now();
     let bar = progress::texts(input::count(args));
@@ -52,7 +54,8 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     let result = loop {
         let (chunk, read) = take(&mut rows);
         if !chunk.is_empty() {
-            let embeddings = embedder.embed_with(chunk.iter().map(|row| &row.text), options.clone());
+            let embeddings =
+                embedder.embed_with(chunk.iter().map(|row| &row.text), options.clone());
             let embeddings = match embeddings {
                 Ok(embeddings) => embeddings,
                 Err(error) if error.is_cancelled() => {
@@ -61,8 +64,16 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
                 Err(error) => break Err(error.into()),
             };
             texts += chunk.len() as u64;
-            tokens += embeddings.token_counts().iter().map(|&count| u64::from(count)).sum::<u64>();
-            truncated += embeddings.truncated().iter().filter(|&&truncated| truncated).count() as u64;
+            tokens += embeddings
+                .token_counts()
+                .iter()
+                .map(|&count| u64::from(count))
+                .sum::<u64>();
+            truncated += embeddings
+                .truncated()
+                .iter()
+                .filter(|&&truncated| truncated)
+                .count() as u64;
             if let Err(error) = sink.write(chunk, embeddings) {
                 break Err(error);
             }
@@ -87,7 +98,8 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
             provider: embedder.provider().to_string(),
             fingerprint: embedder.fingerprint().id(),
         };
-        let line = serde_json::to_string(&summary).map_err(|error| CliError::io("standard error")(error.into()))?;
+        let line = serde_json::to_string(&summary)
+            .map_err(|error| CliError::io("standard error")(error.into()))?;
         writeln!(std::io::stderr(), "{line}").map_err(CliError::io("standard error"))?;
     }
     Ok(())

@@ -10,9 +10,12 @@ use crate::{commands, interrupt};
 
 pub(crate) fn run(args: &Export) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
-    let options = ExportOptions::default().with_head(!args.no_head).with_load(load_options(&cancel));
-    let written = isovec::blocking::export(args.model.source(), &args.out, args.model.config(), options)
-        .map_err(CliError::Model)?;
+    let options = ExportOptions::default()
+        .with_head(!args.no_head)
+        .with_load(load_options(&cancel));
+    let written =
+        isovec::blocking::export(args.model.source(), &args.out, args.model.config(), options)
+            .map_err(CliError::Model)?;
     if args.json {
         return commands::print_json(&json!({
             "files": written.files,
@@ -20,6 +23,10 @@ pub(crate) fn run(args: &Export) -> Result<()> {
             "weights_identity": written.weights_identity,
         }));
     }
-    let files: Vec<String> = written.files.iter().map(|file| format!("{}\n", file.display())).collect();
+    let files: Vec<String> = written
+        .files
+        .iter()
+        .map(|file| format!("{}\n", file.display()))
+        .collect();
     commands::print(&files.concat())
 }

@@ -49,9 +49,17 @@ fn page(embedder: &Embedder) -> String {
         description.weights_bytes as f64 / 1e6,
         description.opset
     );
-    for (what, values) in [("takes", &description.inputs), ("gives", &description.outputs)] {
+    for (what, values) in [
+        ("takes", &description.inputs),
+        ("gives", &description.outputs),
+    ] {
         for value in values {
-            let _ = writeln!(page, "             {what} {} {}", value.name, value.dims_text());
+            let _ = writeln!(
+                page,
+                "             {what} {} {}",
+                value.name,
+                value.dims_text()
+            );
         }
     }
     let _ = writeln!(page, "fingerprint  {}", embedder.fingerprint().id());
@@ -60,12 +68,24 @@ fn page(embedder: &Embedder) -> String {
     }
     let _ = writeln!(page, "provider     {}", embedder.provider());
     let hardware = hardware();
-    let _ = writeln!(page, "hardware     {} {}, {} threads", hardware["os"].as_str().unwrap_or_default(), hardware["arch"].as_str().unwrap_or_default(), hardware["threads"]);
+    let _ = writeln!(
+        page,
+        "hardware     {} {}, {} threads",
+        hardware["os"].as_str().unwrap_or_default(),
+        hardware["arch"].as_str().unwrap_or_default(),
+        hardware["threads"]
+    );
     let _ = writeln!(page, "config");
     for knob in embedder.effective_config().knobs() {
         let asked = knob.asked.as_ref().filter(|_| !knob.honoured);
-        let asked = asked.map(|asked| format!(", asked {asked}")).unwrap_or_default();
-        let _ = writeln!(page, "  {:<28} {}{asked}  ({})", knob.name, knob.used, knob.why);
+        let asked = asked
+            .map(|asked| format!(", asked {asked}"))
+            .unwrap_or_default();
+        let _ = writeln!(
+            page,
+            "  {:<28} {}{asked}  ({})",
+            knob.name, knob.used, knob.why
+        );
     }
     page
 }

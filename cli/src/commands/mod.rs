@@ -24,5 +24,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
 
 /// Prints text on standard output; unlike `println!`, a closed pipe is no panic.
 pub(crate) fn print(text: &str) -> Result<()> {
-    std::io::stdout().lock().write_all(text.as_bytes()).map_err(CliError::io("standard output"))
+    std::io::stdout()
+        .lock()
+        .write_all(text.as_bytes())
+        .map_err(CliError::io("standard output"))
 }

@@ -31,7 +31,9 @@ struct Answer<'a> {
 
 pub(crate) fn run(args: &Search) -> Result<()> {
     if args.top_k == 0 {
-        return Err(CliError::Usage("--top-k 0 finds nothing; ask for at least 1".into()));
+        return Err(CliError::Usage(
+            "--top-k 0 finds nothing; ask for at least 1".into(),
+        ));
     }
     let passages = passages::collect(&args.paths, args.by)?;
     let cancel = interrupt::on_ctrl_c()?;
@@ -43,7 +45,8 @@ pub(crate) fn run(args: &Search) -> Result<()> {
     let mut index: Option<Embeddings> = None;
     for chunk in passages.chunks(CHUNK) {
         let texts = chunk.iter().map(|passage| &passage.text);
-        let embeddings = embedder.embed_with(texts, options.clone().with_prompt(Prompt::Passage))?;
+        let embeddings =
+            embedder.embed_with(texts, options.clone().with_prompt(Prompt::Passage))?;
         match &mut index {
             Some(index) => index.extend(embeddings)?,
             None => index = Some(embeddings),
@@ -68,15 +71,29 @@ pub(crate) fn run(args: &Search) -> Result<()> {
         provider: embedder.provider().to_string(),
         hits,
     };
-    if args.json { commands::print_json(&answer) } else { commands::print(&page(&answer)) }
+    if args.json {
+        commands::print_json(&answer)
+    } else {
+        commands::print(&page(&answer))
+    }
 }
 
 /// The answer for people.
 fn page(answer: &Answer<'_>) -> String {
     let mut page = String::new();
-    let _ = writeln!(page, "{:?} in {} passages, by {}", answer.query, answer.passages, answer.provider);
+    let _ = writeln!(
+        page,
+        "{:?} in {} passages, by {}",
+        answer.query, answer.passages, answer.provider
+    );
     for hit in &answer.hits {
-        let _ = writeln!(page, "\n{:.3}  {}:{}", hit.score, hit.passage.path.display(), hit.passage.line);
+        let _ = writeln!(
+            page,
+            "\n{:.3}  {}:{}",
+            hit.score,
+            hit.passage.path.display(),
+            hit.passage.line
+        );
         for line in hit.passage.text.lines().take(4) {
             let _ = writeln!(page, "       {line}");
         }
@@ -85,7 +102,10 @@ fn page(answer: &Answer<'_>) -> String {
             let _ = writeln!(page, "       … {rest} more lines");
         }
         if hit.truncated {
-            let _ = writeln!(page, "       (the model saw only the beginning of this passage)");
+            let _ = writeln!(
+                page,
+                "       (the model saw only the beginning of this passage)"
+            );
         }
     }
     page

@@ -10,7 +10,10 @@ use crate::{commands, interrupt};
 pub(crate) fn run(args: &SimilarityArgs) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
     let embedder = args.model.load(&cancel)?;
-    let pair = embedder.embed_with([&args.a, &args.b], EmbedOptions::default().with_cancel(cancel))?;
+    let pair = embedder.embed_with(
+        [&args.a, &args.b],
+        EmbedOptions::default().with_cancel(cancel),
+    )?;
     let score = match (pair.get(0), pair.get(1)) {
         (Some(a), Some(b)) => embedder.similarity().score(a, b),
         _ => return Ok(()),

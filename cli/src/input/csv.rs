@@ -8,7 +8,11 @@ use super::Row;
 use crate::error::{CliError, Result};
 
 /// One row a record.
-pub(super) fn read(name: String, reader: impl Read, field: String) -> impl Iterator<Item = Result<Row>> {
+pub(super) fn read(
+    name: String,
+    reader: impl Read,
+    field: String,
+) -> impl Iterator<Item = Result<Row>> {
     let mut records = ::csv::Reader::from_reader(reader);
     let mut header: Option<(Vec<String>, usize)> = None;
     let mut row = 0;
@@ -20,7 +24,13 @@ pub(super) fn read(name: String, reader: impl Read, field: String) -> impl Itera
         row += 1;
         let result = next(&mut records, &mut header, &field);
         failed = result.is_err();
-        result.map_err(|detail| CliError::Row { name: name.clone(), row, detail }).transpose()
+        result
+            .map_err(|detail| CliError::Row {
+                name: name.clone(),
+                row,
+                detail,
+            })
+            .transpose()
     })
 }
 
@@ -30,21 +40,34 @@ fn next<R: Read>(
     field: &str,
 ) -> Result<Option<Row>, String> {
     if header.is_none() {
-        let names: Vec<String> =
-            records.headers().map_err(|error| error.to_string())?.iter().map(str::to_owned).collect();
+        let names: Vec<String> = records
+            .headers()
+            .map_err(|error| error.to_string())?
+            .iter()
+            .map(str::to_owned)
+            .collect();
         let column = names.iter().position(|name| name == field);
-        let column =
-            column.ok_or_else(|| format!("has no column {field:?} but {names:?}; name one with --field"))?;
+        let column = column.ok_or_else(|| {
+            format!("has no column {field:?} but {names:?}; name one with --field")
+        })?;
         *header = Some((names, column));
     }
-    let Some((names, column)) = header else { return Ok(None) };
+    let Some((names, column)) = header else {
+        return Ok(None);
+    };
     let mut record = ::csv::StringRecord::new();
-    if !records.read_record(&mut record).map_err(|error| error.to_string())? {
+    if !records
+        .read_record(&mut record)
+        .map_err(|error| error.to_string())?
+    {
         return Ok(None);
     }
     let text = record.get(*column).unwrap_or_default().to_owned();
-    let fields: Map<String, Value> =
-        names.iter().zip(&record).map(|(name, value)| (name.clone(), Value::from(value))).collect();
+    let fields: Map<String, Value> = names
+        .iter()
+        .zip(&record)
+        .map(|(name, value)| (name.clone(), Value::from(value)))
+        .collect();
     Ok(Some(Row { text, fields }))
 }
 
@@ -55,16 +78,24 @@ mod tests {
     #[test]
     fn quoted_fields_may_hold_anything() {
         let input = b"id,text\n1,\"a, \"\"b\"\"\nc\"\n2,\n";
-        let rows: Vec<Row> = read("test".into(), &input[..], "text".into()).map(Result::unwrap).collect();
-        assert_eq!(rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>(), ["a, \"b\"\nc", ""]);
+        let rows: Vec<Row> = read("test".into(), &input[..], "text".into())
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(
+            rows.iter().map(|row| row.text.as_str()).collect::<Vec<_>>(),
+            ["a, \"b\"\nc", ""]
+        );
         assert_eq!(rows[1].fields["id"], Value::from("2"));
     }
 
     #[test]
     fn what_does_not_fit_is_named() {
         let no_column: Vec<_> = read("test".into(), &b"id\n1\n"[..], "text".into()).collect();
-        assert!(matches!(&no_column[..], [Err(CliError::Row { detail, .. })] if detail.contains("--field")));
-        let ragged: Vec<_> = read("test".into(), &b"id,text\n1,a\n2\n"[..], "text".into()).collect();
+        assert!(
+            matches!(&no_column[..], [Err(CliError::Row { detail, .. })] if detail.contains("--field"))
+        );
+        let ragged: Vec<_> =
+            read("test".into(), &b"id,text\n1,a\n2\n"[..], "text".into()).collect();
         assert!(ragged[0].is_ok() && matches!(&ragged[1], Err(CliError::Row { row: 2, .. })));
     }
 }

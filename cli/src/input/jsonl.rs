@@ -8,10 +8,18 @@ use super::{Row, lines};
 use crate::error::{CliError, Result};
 
 /// One row a line; blank lines are refused, since a row without an object has no place to go.
-pub(super) fn read(name: String, reader: impl BufRead, field: String) -> impl Iterator<Item = Result<Row>> {
+pub(super) fn read(
+    name: String,
+    reader: impl BufRead,
+    field: String,
+) -> impl Iterator<Item = Result<Row>> {
     lines::numbered(name.clone(), reader).map(move |line| {
         let (row, line) = line?;
-        parse(&line, &field).map_err(|detail| CliError::Row { name: name.clone(), row, detail })
+        parse(&line, &field).map_err(|detail| CliError::Row {
+            name: name.clone(),
+            row,
+            detail,
+        })
     })
 }
 
@@ -19,11 +27,16 @@ fn parse(line: &str, field: &str) -> Result<Row, String> {
     let fields: Map<String, Value> =
         serde_json::from_str(line).map_err(|error| format!("is not a JSON object: {error}"))?;
     match fields.get(field) {
-        Some(Value::String(text)) => Ok(Row { text: text.clone(), fields }),
+        Some(Value::String(text)) => Ok(Row {
+            text: text.clone(),
+            fields,
+        }),
         Some(_) => Err(format!("the field {field:?} is not a string")),
         None => {
             let names: Vec<&String> = fields.keys().collect();
-            Err(format!("has no field {field:?} but {names:?}; name one with --field"))
+            Err(format!(
+                "has no field {field:?} but {names:?}; name one with --field"
+            ))
         }
     }
 }
@@ -37,7 +50,10 @@ mod tests {
         let input = b"{\"id\":1,\"body\":\"a\"}\n{\"id\":2,\"body\":\"\"}\n{\"id\":3}\n";
         let rows: Vec<_> = read("test".into(), &input[..], "body".into()).collect();
         let first = rows[0].as_ref().unwrap();
-        assert_eq!((first.text.as_str(), &first.fields["id"]), ("a", &Value::from(1)));
+        assert_eq!(
+            (first.text.as_str(), &first.fields["id"]),
+            ("a", &Value::from(1))
+        );
         assert_eq!(rows[1].as_ref().unwrap().text, "");
         assert!(matches!(&rows[2], Err(CliError::Row { row: 3, .. })));
     }

@@ -11,7 +11,10 @@ pub(super) fn read(name: String, reader: impl BufRead) -> impl Iterator<Item = R
 }
 
 /// Lines with their numbers, from 1.
-pub(super) fn numbered(name: String, mut reader: impl BufRead) -> impl Iterator<Item = Result<(usize, String)>> {
+pub(super) fn numbered(
+    name: String,
+    mut reader: impl BufRead,
+) -> impl Iterator<Item = Result<(usize, String)>> {
     let mut row = 0;
     let mut failed = false;
     std::iter::from_fn(move || {
@@ -27,7 +30,11 @@ pub(super) fn numbered(name: String, mut reader: impl BufRead) -> impl Iterator<
 
 fn next(name: &str, reader: &mut impl BufRead, row: usize) -> Result<Option<String>> {
     let mut bytes = Vec::new();
-    if reader.read_until(b'\n', &mut bytes).map_err(CliError::io(name))? == 0 {
+    if reader
+        .read_until(b'\n', &mut bytes)
+        .map_err(CliError::io(name))?
+        == 0
+    {
         return Ok(None);
     }
     if bytes.last() == Some(&b'\n') {
@@ -39,7 +46,10 @@ fn next(name: &str, reader: &mut impl BufRead, row: usize) -> Result<Option<Stri
     let invalid = |error: std::string::FromUtf8Error| CliError::Row {
         name: name.to_owned(),
         row,
-        detail: format!("is not UTF-8 ({}); convert the file first", error.utf8_error()),
+        detail: format!(
+            "is not UTF-8 ({}); convert the file first",
+            error.utf8_error()
+        ),
     };
     String::from_utf8(bytes).map(Some).map_err(invalid)
 }
@@ -49,12 +59,17 @@ mod tests {
     use super::*;
 
     fn texts(input: &'static [u8]) -> Vec<Result<String>> {
-        read("test".into(), input).map(|row| row.map(|row| row.text)).collect()
+        read("test".into(), input)
+            .map(|row| row.map(|row| row.text))
+            .collect()
     }
 
     #[test]
     fn every_line_is_a_row() {
-        let rows: Vec<String> = texts(b"a\n\n\r\nb c\r\n last").into_iter().map(Result::unwrap).collect();
+        let rows: Vec<String> = texts(b"a\n\n\r\nb c\r\n last")
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
         assert_eq!(rows, ["a", "", "", "b c", " last"]);
         assert!(texts(b"").is_empty());
     }

@@ -24,7 +24,10 @@ pub(crate) struct Row {
 
 impl Row {
     fn plain(text: String) -> Self {
-        Self { text, fields: Map::new() }
+        Self {
+            text,
+            fields: Map::new(),
+        }
     }
 }
 
@@ -37,7 +40,12 @@ pub(crate) fn rows(args: &Embed) -> Result<Rows> {
     for text in &args.texts {
         let next: Rows = if text == "-" {
             let format = args.input_format.unwrap_or(InputFormat::Lines);
-            read("standard input", BufReader::new(std::io::stdin()), format, &args.field)
+            read(
+                "standard input",
+                BufReader::new(std::io::stdin()),
+                format,
+                &args.field,
+            )
         } else {
             Box::new(std::iter::once(Ok(Row::plain(text.clone()))))
         };
@@ -48,7 +56,12 @@ pub(crate) fn rows(args: &Embed) -> Result<Rows> {
         // Opened now, so that a wrong name fails before the model is loaded.
         let file = File::open(path).map_err(CliError::io(&name))?;
         let format = args.input_format.unwrap_or_else(|| by_ending(path));
-        all = Box::new(all.chain(read(&name, BufReader::with_capacity(1 << 16, file), format, &args.field)));
+        all = Box::new(all.chain(read(
+            &name,
+            BufReader::with_capacity(1 << 16, file),
+            format,
+            &args.field,
+        )));
     }
     Ok(all)
 }
@@ -69,7 +82,12 @@ fn read(name: &str, reader: impl BufRead + 'static, format: InputFormat, field: 
 }
 
 fn by_ending(path: &Path) -> InputFormat {
-    match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+    match path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
         Some("jsonl" | "ndjson") => InputFormat::Jsonl,
         Some("csv") => InputFormat::Csv,
         _ => InputFormat::Lines,

@@ -30,16 +30,22 @@ pub(crate) fn collect(paths: &[PathBuf], by: Unit) -> Result<Vec<Passage>> {
             split(path, &text, by, &mut passages);
             continue;
         }
-        for entry in ignore::WalkBuilder::new(path).sort_by_file_path(Path::cmp).build() {
+        for entry in ignore::WalkBuilder::new(path)
+            .sort_by_file_path(Path::cmp)
+            .build()
+        {
             let entry = entry.map_err(|error| CliError::Io {
                 name: path.display().to_string(),
-                source: error.into_io_error().unwrap_or_else(|| std::io::Error::other("cannot be walked")),
+                source: error
+                    .into_io_error()
+                    .unwrap_or_else(|| std::io::Error::other("cannot be walked")),
             })?;
             if !entry.file_type().is_some_and(|kind| kind.is_file()) {
                 continue;
             }
             // In a folder, what is no text is passed over.
-            let bytes = std::fs::read(entry.path()).map_err(CliError::io(entry.path().display().to_string()))?;
+            let bytes = std::fs::read(entry.path())
+                .map_err(CliError::io(entry.path().display().to_string()))?;
             if let Ok(text) = String::from_utf8(bytes) {
                 if !text.contains('\0') {
                     split(entry.path(), &text, by, &mut passages);
@@ -64,7 +70,11 @@ fn split(path: &Path, text: &str, by: Unit, into: &mut Vec<Passage>) {
             }
             _ => {
                 into.extend(open.take());
-                open = Some(Passage { path: path.to_owned(), line: number, text: line.to_owned() });
+                open = Some(Passage {
+                    path: path.to_owned(),
+                    line: number,
+                    text: line.to_owned(),
+                });
             }
         }
     }
@@ -78,14 +88,23 @@ mod tests {
     fn places(text: &str, by: Unit) -> Vec<(usize, String)> {
         let mut passages = Vec::new();
         split(Path::new("x"), text, by, &mut passages);
-        passages.into_iter().map(|passage| (passage.line, passage.text)).collect()
+        passages
+            .into_iter()
+            .map(|passage| (passage.line, passage.text))
+            .collect()
     }
 
     #[test]
     fn paragraphs_and_lines_know_where_they_stand() {
         let text = "\none\ntwo\n \n\nthree";
-        assert_eq!(places(text, Unit::Paragraph), [(2, "one\ntwo".into()), (6, "three".into())]);
-        assert_eq!(places(text, Unit::Line), [(2, "one".into()), (3, "two".into()), (6, "three".into())]);
+        assert_eq!(
+            places(text, Unit::Paragraph),
+            [(2, "one\ntwo".into()), (6, "three".into())]
+        );
+        assert_eq!(
+            places(text, Unit::Line),
+            [(2, "one".into()), (3, "two".into()), (6, "three".into())]
+        );
         assert!(places("", Unit::Line).is_empty());
     }
 }

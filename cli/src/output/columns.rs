@@ -34,18 +34,24 @@ pub(super) trait Backend {
 type Out = Box<dyn Write + Send>;
 
 pub(super) fn parquet(target: &Target<'_>) -> Result<Columns<ArrowWriter<Out>>> {
-    let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+    let properties = WriterProperties::builder()
+        .set_compression(Compression::SNAPPY)
+        .build();
     open(target, |out, schema| {
         ArrowWriter::try_new(out, schema, Some(properties)).map_err(|error| error.to_string())
     })
 }
 
 pub(super) fn arrow_file(target: &Target<'_>) -> Result<Columns<FileWriter<Out>>> {
-    open(target, |out, schema| FileWriter::try_new(out, &schema).map_err(|error| error.to_string()))
+    open(target, |out, schema| {
+        FileWriter::try_new(out, &schema).map_err(|error| error.to_string())
+    })
 }
 
 pub(super) fn arrow_stream(target: &Target<'_>) -> Result<Columns<StreamWriter<Out>>> {
-    open(target, |out, schema| StreamWriter::try_new(out, &schema).map_err(|error| error.to_string()))
+    open(target, |out, schema| {
+        StreamWriter::try_new(out, &schema).map_err(|error| error.to_string())
+    })
 }
 
 fn open<B: Backend>(
@@ -53,9 +59,15 @@ fn open<B: Backend>(
     make: impl FnOnce(Out, SchemaRef) -> Result<B, String>,
 ) -> Result<Columns<B>> {
     let name = target.name();
-    let detail = |detail: String| CliError::Format { name: name.clone(), format: B::FORMAT, detail };
-    let dim = i32::try_from(target.dim).map_err(|_| detail(format!("{} components are too many", target.dim)))?;
-    let fingerprint = serde_json::to_string(target.fingerprint).map_err(|error| detail(error.to_string()))?;
+    let detail = |detail: String| CliError::Format {
+        name: name.clone(),
+        format: B::FORMAT,
+        detail,
+    };
+    let dim = i32::try_from(target.dim)
+        .map_err(|_| detail(format!("{} components are too many", target.dim)))?;
+    let fingerprint =
+        serde_json::to_string(target.fingerprint).map_err(|error| detail(error.to_string()))?;
     let schema = Arc::new(Schema::new_with_metadata(
         vec![
             Field::new("text", DataType::Utf8, false),
@@ -64,7 +76,11 @@ fn open<B: Backend>(
         HashMap::from([("isovec.fingerprint".to_owned(), fingerprint)]),
     ));
     let backend = make(target.writer()?, Arc::clone(&schema)).map_err(detail)?;
-    Ok(Columns { backend, schema, name })
+    Ok(Columns {
+        backend,
+        schema,
+        name,
+    })
 }
 
 /// The list's element.
@@ -74,25 +90,39 @@ fn item() -> Arc<Field> {
 
 impl<B: Backend> Columns<B> {
     fn batch(&self, rows: Vec<Row>, embeddings: Embeddings) -> Result<RecordBatch, ArrowError> {
-        let dim = i32::try_from(embeddings.dim()).map_err(|error| ArrowError::InvalidArgumentError(error.to_string()))?;
+        let dim = i32::try_from(embeddings.dim())
+            .map_err(|error| ArrowError::InvalidArgumentError(error.to_string()))?;
         let texts: StringArray = rows.into_iter().map(|row| Some(row.text)).collect();
         let values: ArrayRef = Arc::new(Float32Array::from(embeddings.into_vec()));
         let vectors = FixedSizeListArray::try_new(item(), dim, values, None)?;
-        RecordBatch::try_new(Arc::clone(&self.schema), vec![Arc::new(texts), Arc::new(vectors)])
+        RecordBatch::try_new(
+            Arc::clone(&self.schema),
+            vec![Arc::new(texts), Arc::new(vectors)],
+        )
     }
 }
 
 impl<B: Backend> Sink for Columns<B> {
     fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
-        let batch = self.batch(rows, embeddings).map_err(|error| error.to_string());
+        let batch = self
+            .batch(rows, embeddings)
+            .map_err(|error| error.to_string());
         batch
             .and_then(|batch| self.backend.write(&batch))
-            .map_err(|detail| CliError::Format { name: self.name.clone(), format: B::FORMAT, detail })
+            .map_err(|detail| CliError::Format {
+                name: self.name.clone(),
+                format: B::FORMAT,
+                detail,
+            })
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
         let Self { backend, name, .. } = *self;
-        backend.finish().map_err(|detail| CliError::Format { name, format: B::FORMAT, detail })
+        backend.finish().map_err(|detail| CliError::Format {
+            name,
+            format: B::FORMAT,
+            detail,
+        })
     }
 }
 
@@ -112,7 +142,9 @@ impl Backend for FileWriter<Out> {
         Self::write(self, batch).map_err(|error| error.to_string())
     }
     fn finish(mut self) -> Result<(), String> {
-        Self::finish(&mut self).and_then(|()| self.get_mut().flush().map_err(ArrowError::from)).map_err(|error| error.to_string())
+        Self::finish(&mut self)
+            .and_then(|()| self.get_mut().flush().map_err(ArrowError::from))
+            .map_err(|error| error.to_string())
     }
 }
 
@@ -122,6 +154,8 @@ impl Backend for StreamWriter<Out> {
         Self::write(self, batch).map_err(|error| error.to_string())
     }
     fn finish(mut self) -> Result<(), String> {
-        Self::finish(&mut self).and_then(|()| self.get_mut().flush().map_err(ArrowError::from)).map_err(|error| error.to_string())
+        Self::finish(&mut self)
+            .and_then(|()| self.get_mut().flush().map_err(ArrowError::from))
+            .map_err(|error| error.to_string())
     }
 }

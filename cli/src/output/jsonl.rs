@@ -23,7 +23,11 @@ impl<W: Write> Jsonl<W> {
 
 impl<W: Write> Sink for Jsonl<W> {
     fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
-        for ((row, vector), &truncated) in rows.into_iter().zip(embeddings.iter()).zip(embeddings.truncated()) {
+        for ((row, vector), &truncated) in rows
+            .into_iter()
+            .zip(embeddings.iter())
+            .zip(embeddings.truncated())
+        {
             let mut object = row.fields;
             if object.is_empty() {
                 object.insert("text".into(), Value::String(row.text));
@@ -36,8 +40,11 @@ impl<W: Write> Sink for Jsonl<W> {
                 serde_json::from_str(&value.to_string()).unwrap_or(Value::from(value))
             });
             object.insert("embedding".into(), values.collect());
-            serde_json::to_writer(&mut self.writer, &object).map_err(|error| CliError::io(&self.name)(error.into()))?;
-            self.writer.write_all(b"\n").map_err(CliError::io(&self.name))?;
+            serde_json::to_writer(&mut self.writer, &object)
+                .map_err(|error| CliError::io(&self.name)(error.into()))?;
+            self.writer
+                .write_all(b"\n")
+                .map_err(CliError::io(&self.name))?;
         }
         // A reader in a pipe gets whole chunks, and Ctrl-C loses none of them.
         self.writer.flush().map_err(CliError::io(&self.name))

@@ -41,12 +41,17 @@ impl Target<'_> {
             OutputFormat::Parquet => Box::new(columns::parquet(self)?),
             OutputFormat::Arrow if self.out.is_some() => Box::new(columns::arrow_file(self)?),
             OutputFormat::Arrow => Box::new(columns::arrow_stream(self)?),
-            OutputFormat::Safetensors => Box::new(safetensors::Index::new(self.writer()?, self.name())),
+            OutputFormat::Safetensors => {
+                Box::new(safetensors::Index::new(self.writer()?, self.name()))
+            }
         })
     }
 
     fn name(&self) -> String {
-        self.out.map_or_else(|| "standard output".into(), |path| path.display().to_string())
+        self.out.map_or_else(
+            || "standard output".into(),
+            |path| path.display().to_string(),
+        )
     }
 
     fn file(&self) -> Result<File> {
@@ -69,8 +74,15 @@ pub(crate) fn format(asked: Option<OutputFormat>, out: Option<&Path>) -> Result<
     if let Some(format) = asked {
         return Ok(format);
     }
-    let Some(path) = out else { return Ok(OutputFormat::Jsonl) };
-    match path.extension().and_then(|ending| ending.to_str()).map(str::to_ascii_lowercase).as_deref() {
+    let Some(path) = out else {
+        return Ok(OutputFormat::Jsonl);
+    };
+    match path
+        .extension()
+        .and_then(|ending| ending.to_str())
+        .map(str::to_ascii_lowercase)
+        .as_deref()
+    {
         Some("jsonl" | "ndjson" | "json") => Ok(OutputFormat::Jsonl),
         Some("npy") => Ok(OutputFormat::Npy),
         Some("parquet") => Ok(OutputFormat::Parquet),

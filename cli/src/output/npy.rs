@@ -23,8 +23,15 @@ pub(super) struct Npy {
 
 impl Npy {
     pub(super) fn new(file: File, name: String, dim: usize) -> Result<Self> {
-        let mut npy = Self { file: BufWriter::with_capacity(1 << 16, file), name, dim, rows: 0 };
-        npy.file.write_all(&header(0, dim)).map_err(CliError::io(&npy.name))?;
+        let mut npy = Self {
+            file: BufWriter::with_capacity(1 << 16, file),
+            name,
+            dim,
+            rows: 0,
+        };
+        npy.file
+            .write_all(&header(0, dim))
+            .map_err(CliError::io(&npy.name))?;
         Ok(npy)
     }
 }
@@ -32,7 +39,9 @@ impl Npy {
 impl Sink for Npy {
     fn write(&mut self, _rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
         for value in embeddings.as_slice() {
-            self.file.write_all(&value.to_le_bytes()).map_err(CliError::io(&self.name))?;
+            self.file
+                .write_all(&value.to_le_bytes())
+                .map_err(CliError::io(&self.name))?;
         }
         self.rows += embeddings.len();
         Ok(())
@@ -52,7 +61,9 @@ impl Sink for Npy {
 fn header(rows: usize, dim: usize) -> Vec<u8> {
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     header.extend(((HEADER_BYTES - 10) as u16).to_le_bytes());
-    header.extend(format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dim}), }}").bytes());
+    header.extend(
+        format!("{{'descr': '<f4', 'fortran_order': False, 'shape': ({rows}, {dim}), }}").bytes(),
+    );
     header.resize(HEADER_BYTES - 1, b' ');
     header.push(b'\n');
     header

@@ -18,7 +18,12 @@ pub(super) struct Index<W> {
 
 impl<W: Write> Index<W> {
     pub(super) fn new(writer: W, name: String) -> Self {
-        Self { writer, name, texts: Vec::new(), gathered: None }
+        Self {
+            writer,
+            name,
+            texts: Vec::new(),
+            gathered: None,
+        }
     }
 }
 
@@ -33,7 +38,12 @@ impl<W: Write> Sink for Index<W> {
     }
 
     fn finish(self: Box<Self>) -> Result<()> {
-        let Self { mut writer, name, texts, gathered } = *self;
+        let Self {
+            mut writer,
+            name,
+            texts,
+            gathered,
+        } = *self;
         if let Some(gathered) = gathered {
             gathered.with_labels(texts)?.write_to(&mut writer)?;
         }

@@ -12,14 +12,25 @@ use crate::weights::{WeightInfo, WeightSource, Weights};
 impl ModelBundle {
     /// Drops nodes that lead to no output, and the weights and constants that nothing reads.
     pub fn prune(&mut self) {
-        let Some(graph) = self.graph.graph.as_mut() else { return };
+        let Some(graph) = self.graph.graph.as_mut() else {
+            return;
+        };
         let needed = needed_values(graph);
-        graph.node.retain(|node| node.output.iter().any(|output| needed.contains(output)));
-        graph.initializer.retain(|tensor| needed.contains(&tensor.name));
+        graph
+            .node
+            .retain(|node| node.output.iter().any(|output| needed.contains(output)));
+        graph
+            .initializer
+            .retain(|tensor| needed.contains(&tensor.name));
         graph.sparse_initializer.retain(|tensor| {
-            tensor.values.as_ref().is_some_and(|values| needed.contains(&values.name))
+            tensor
+                .values
+                .as_ref()
+                .is_some_and(|values| needed.contains(&values.name))
         });
-        graph.value_info.retain(|value| needed.contains(&value.name));
+        graph
+            .value_info
+            .retain(|value| needed.contains(&value.name));
         let keep: Vec<usize> = self
             .weights
             .weights()
@@ -36,7 +47,11 @@ impl ModelBundle {
 
 /// Names of all values from which an output is computed.
 fn needed_values(graph: &GraphProto) -> HashSet<String> {
-    let mut needed: HashSet<String> = graph.output.iter().map(|output| output.name.clone()).collect();
+    let mut needed: HashSet<String> = graph
+        .output
+        .iter()
+        .map(|output| output.name.clone())
+        .collect();
     // ONNX nodes are in topological order, so one pass from the end sees every reader first.
     for node in graph.node.iter().rev() {
         if node.output.iter().any(|output| needed.contains(output)) {
@@ -69,8 +84,15 @@ struct Selected {
 
 impl Selected {
     fn new(inner: Weights, indices: Vec<usize>) -> Self {
-        let infos = indices.iter().map(|&index| inner.weights()[index].clone()).collect();
-        Self { inner, indices, infos }
+        let infos = indices
+            .iter()
+            .map(|&index| inner.weights()[index].clone())
+            .collect();
+        Self {
+            inner,
+            indices,
+            infos,
+        }
     }
 }
 

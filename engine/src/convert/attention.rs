@@ -19,7 +19,7 @@ impl Heads {
     /// Reads the number of heads under `key` and checks that it divides `hidden`.
     pub(super) fn of(config: &Config, key: &str, hidden: usize) -> Result<Self> {
         let count = config.size(key)?;
-        if hidden % count != 0 {
+        if !hidden.is_multiple_of(count) {
             return Err(config.wrong(
                 key,
                 &format!("is {count}, which does not divide the hidden size {hidden}"),

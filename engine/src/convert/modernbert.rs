@@ -190,7 +190,7 @@ impl Sights {
     fn layer(&self, layer: usize) -> Sight {
         match self {
             Self::Listed(sights) => sights.get(layer).copied().unwrap_or(Sight::Everything),
-            Self::EverythingEach(period) if layer % period == 0 => Sight::Everything,
+            Self::EverythingEach(period) if layer.is_multiple_of(*period) => Sight::Everything,
             Self::EverythingEach(_) => Sight::Window,
         }
     }

@@ -41,7 +41,7 @@ impl Rotary {
 
     /// Elements are turned in pairs, so a head must have an even number of them.
     pub(super) fn check_heads(config: &Config, heads: Heads) -> Result<()> {
-        if heads.size % 2 != 0 {
+        if !heads.size.is_multiple_of(2) {
             return Err(config.unsupported(format!(
                 "heads of size {} cannot be turned in pairs",
                 heads.size

@@ -90,7 +90,7 @@ fn export_replaces_the_file_only_when_it_is_complete() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("model.onnx");
     let files = pollster::block_on(export(&bundle(), &path)).unwrap();
-    assert_eq!(files, [path.clone()]);
+    assert_eq!(files, std::slice::from_ref(&path));
     assert_eq!(fs::read(&path).unwrap(), written(&bundle()));
 
     let mut broken = bundle();

@@ -15,7 +15,11 @@ pub struct Deviation {
 
 /// What the project promises for fp32 on every engine and target. A bound on the cosine alone
 /// would be too loose: 1 - cos is half the squared L2 distance.
-pub const BOUNDS: Deviation = Deviation { component: 1e-6, l2: 5e-6, text: 0 };
+pub const BOUNDS: Deviation = Deviation {
+    component: 1e-6,
+    l2: 5e-6,
+    text: 0,
+};
 
 impl Deviation {
     /// Measures row after row. Rows that differ in length or hold NaN deviate without limit.
@@ -63,7 +67,11 @@ fn row(got: &[f32], want: &[f64]) -> (f64, f64) {
 
 impl fmt::Display for Deviation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "largest component difference {:.2e}, L2 {:.2e} (text {})", self.component, self.l2, self.text)
+        write!(
+            f,
+            "largest component difference {:.2e}, L2 {:.2e} (text {})",
+            self.component, self.l2, self.text
+        )
     }
 }
 
@@ -75,7 +83,14 @@ mod tests {
     fn the_worst_row_is_found() {
         let got: [&[f32]; 2] = [&[1.0, 2.0], &[3.0, 5.0]];
         let want: [&[f64]; 2] = [&[1.0, 2.0], &[0.0, 1.0]];
-        assert_eq!(Deviation::between(got, want), Deviation { component: 4.0, l2: 5.0, text: 1 });
+        assert_eq!(
+            Deviation::between(got, want),
+            Deviation {
+                component: 4.0,
+                l2: 5.0,
+                text: 1
+            }
+        );
     }
 
     #[test]
@@ -86,7 +101,10 @@ mod tests {
         let want: [&[f64]; 1] = [&[1.0]];
         let none: [&[f32]; 0] = [];
         for got in [&nan[..], &wide[..], &none[..], &[one[0], one[0]][..]] {
-            assert!(!Deviation::between(got.iter().copied(), want).within(&BOUNDS), "{got:?}");
+            assert!(
+                !Deviation::between(got.iter().copied(), want).within(&BOUNDS),
+                "{got:?}"
+            );
         }
         assert!(Deviation::between(one, want).within(&BOUNDS));
     }

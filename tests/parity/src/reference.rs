@@ -25,11 +25,17 @@ impl Reference {
     /// # Panics
     /// When the committed data are damaged.
     pub fn minilm() -> Self {
-        let texts: Vec<String> =
-            include_str!("../../data/reference/texts.txt").lines().map(str::to_owned).collect();
+        let texts: Vec<String> = include_str!("../../data/reference/texts.txt")
+            .lines()
+            .map(str::to_owned)
+            .collect();
         let (rows, dim, vectors) = parse_npy(include_bytes!("../../data/reference/vectors.npy"));
         assert_eq!(rows, texts.len(), "a vector a text");
-        Self { texts, vectors, dim }
+        Self {
+            texts,
+            vectors,
+            dim,
+        }
     }
 
     /// The seeded tiny model's texts (`tests/data/tiny-bert`), which need no download.
@@ -39,10 +45,25 @@ impl Reference {
     pub fn tiny() -> Self {
         let json = include_str!("../../data/tiny-bert/reference.json");
         let reference: TinyReference = serde_json::from_str(json).expect("reference.json parses");
-        let dim = reference.vectors.first().expect("at least one vector").len();
-        assert!(reference.vectors.iter().all(|row| row.len() == dim), "rows of one length");
-        assert_eq!(reference.vectors.len(), reference.texts.len(), "a vector a text");
-        Self { texts: reference.texts, vectors: reference.vectors.concat(), dim }
+        let dim = reference
+            .vectors
+            .first()
+            .expect("at least one vector")
+            .len();
+        assert!(
+            reference.vectors.iter().all(|row| row.len() == dim),
+            "rows of one length"
+        );
+        assert_eq!(
+            reference.vectors.len(),
+            reference.texts.len(),
+            "a vector a text"
+        );
+        Self {
+            texts: reference.texts,
+            vectors: reference.vectors.concat(),
+            dim,
+        }
     }
 
     /// The vector of one text.
@@ -57,14 +78,30 @@ fn parse_npy(bytes: &[u8]) -> (usize, usize, Vec<f64>) {
     assert_eq!(&bytes[..8], b"\x93NUMPY\x01\x00", "NumPy format, version 1");
     let header_len = usize::from(u16::from_le_bytes([bytes[8], bytes[9]]));
     let header = std::str::from_utf8(&bytes[10..10 + header_len]).expect("an ASCII header");
-    assert!(header.contains("'<f4'") && header.contains("'fortran_order': False"), "{header}");
-    let shape = header.split_once('(').and_then(|(_, rest)| rest.split_once(')')).expect("a shape").0;
-    let extents: Vec<usize> = shape.split(',').filter_map(|extent| extent.trim().parse().ok()).collect();
-    let [rows, columns] = extents[..] else { panic!("a matrix, not {shape}") };
+    assert!(
+        header.contains("'<f4'") && header.contains("'fortran_order': False"),
+        "{header}"
+    );
+    let shape = header
+        .split_once('(')
+        .and_then(|(_, rest)| rest.split_once(')'))
+        .expect("a shape")
+        .0;
+    let extents: Vec<usize> = shape
+        .split(',')
+        .filter_map(|extent| extent.trim().parse().ok())
+        .collect();
+    let [rows, columns] = extents[..] else {
+        panic!("a matrix, not {shape}")
+    };
     let values: Vec<f64> = bytes[10 + header_len..]
         .chunks_exact(4)
         .map(|chunk| f64::from(f32::from_le_bytes([chunk[0], chunk[1], chunk[2], chunk[3]])))
         .collect();
-    assert_eq!(values.len(), rows * columns, "as many values as the shape says");
+    assert_eq!(
+        values.len(),
+        rows * columns,
+        "as many values as the shape says"
+    );
     (rows, columns, values)
 }

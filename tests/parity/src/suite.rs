@@ -24,17 +24,25 @@ pub struct Report {
 impl Report {
     /// The promises that do not hold, in words; empty when all do.
     pub fn broken(&self) -> Vec<String> {
-        [("reference", self.reference), ("batch invariance", self.batch), ("second run", self.again)]
-            .into_iter()
-            .filter(|(_, deviation)| !deviation.within(&BOUNDS))
-            .map(|(name, deviation)| format!("{name}: {deviation}, allowed {BOUNDS}"))
-            .collect()
+        [
+            ("reference", self.reference),
+            ("batch invariance", self.batch),
+            ("second run", self.again),
+        ]
+        .into_iter()
+        .filter(|(_, deviation)| !deviation.within(&BOUNDS))
+        .map(|(name, deviation)| format!("{name}: {deviation}, allowed {BOUNDS}"))
+        .collect()
     }
 }
 
 impl fmt::Display for Report {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "reference: {}; batch: {}; again: {}", self.reference, self.batch, self.again)
+        write!(
+            f,
+            "reference: {}; batch: {}; again: {}",
+            self.reference, self.batch, self.again
+        )
     }
 }
 
@@ -49,7 +57,10 @@ impl fmt::Display for Report {
 pub async fn run(embedder: &Embedder, reference: &Reference) -> Result<Report, isovec::Error> {
     let all = embedder.embed(&reference.texts).await?;
     assert_eq!(all.dim(), reference.dim, "the embedder is of another model");
-    let against = Deviation::between(all.iter(), (0..reference.texts.len()).map(|row| reference.vector(row)));
+    let against = Deviation::between(
+        all.iter(),
+        (0..reference.texts.len()).map(|row| reference.vector(row)),
+    );
 
     let again = embedder.embed(&reference.texts).await?;
     let first: Vec<f64> = all.as_slice().iter().copied().map(f64::from).collect();
@@ -64,5 +75,9 @@ pub async fn run(embedder: &Embedder, reference: &Reference) -> Result<Report, i
         alone.extend(embedder.embed_one(text).await?.into_iter().map(f64::from));
     }
     let batch = Deviation::between(together.iter(), alone.chunks(reference.dim));
-    Ok(Report { reference: against, batch, again })
+    Ok(Report {
+        reference: against,
+        batch,
+        again,
+    })
 }

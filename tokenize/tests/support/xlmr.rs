@@ -13,6 +13,15 @@ use std::fmt::Write as _;
 /// XLM-RoBERTa's number of pieces.
 pub const PIECES: usize = 250_002;
 
+/// The identity of the tokenizer of seed 7 and full size: the same on every target.
+pub const IDENTITY: &str = "2cc78f0db8fd496eb92e917e579f5a5fb719095ff917ca300776b917f1776a23";
+
+/// What that tokenizer makes of [`MIXED`], on every target.
+pub const MIXED_IDS: &[u32] = &[0, 3, 17996, 2145, 250_001, 3, 3, 2];
+
+/// Letters, an added token and characters that no piece holds.
+pub const MIXED: &str = "野口 <mask>\0 ?";
+
 /// SplitMix64 (<https://prng.di.unimi.it/splitmix64.c>): the same numbers everywhere.
 pub struct Random(pub u64);
 

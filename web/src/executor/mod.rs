@@ -53,35 +53,27 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
     fn pause(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Paces one job: counts the time since the last pause, and that of the slowest step.
+/// Paces one job: counts the time since the last pause.
 #[derive(Debug)]
 pub(crate) struct Pacer {
     worker: Arc<dyn Worker>,
     paused: Duration,
-    stepped: Duration,
-    slowest: Duration,
 }
 
 impl Pacer {
     pub(crate) fn new(worker: &Arc<dyn Worker>) -> Self {
-        let now = worker.now();
         Self {
             worker: Arc::clone(worker),
-            paused: now,
-            stepped: now,
-            slowest: Duration::ZERO,
+            paused: worker.now(),
         }
     }
 
-    /// Notes that a step ended, and pauses if the time slice is used up.
+    /// Pauses if the time slice is used up.
     pub(crate) async fn step(&mut self) {
         let Some(slice) = self.worker.time_slice() else {
             return;
         };
-        let now = self.worker.now();
-        self.slowest = self.slowest.max(now.saturating_sub(self.stepped));
-        self.stepped = now;
-        if now.saturating_sub(self.paused) >= slice {
+        if self.worker.now().saturating_sub(self.paused) >= slice {
             self.pause().await;
         }
     }
@@ -91,17 +83,6 @@ impl Pacer {
         if self.worker.time_slice().is_some() {
             self.worker.pause().await;
             self.paused = self.worker.now();
-            self.stepped = self.paused;
         }
-    }
-
-    /// The longest time that a step took.
-    pub(crate) fn slowest(&self) -> Duration {
-        self.slowest
-    }
-
-    /// Starts measuring steps anew.
-    pub(crate) fn forget_slowest(&mut self) {
-        self.slowest = Duration::ZERO;
     }
 }

@@ -293,7 +293,9 @@ fn pack(model: &TypedModel, node: usize, inputs: &[TValue]) -> TractResult<Optio
             .with_context(|| format!("{op} has no axis {name}"))
     };
     let (k, mn) = (axis('K')?, axis('M')?);
-    let batch: Vec<usize> = (0..input.rank()).filter(|&axis| axis != k && axis != mn).collect();
+    let batch: Vec<usize> = (0..input.rank())
+        .filter(|&axis| axis != k && axis != mn)
+        .collect();
     let batch_shape: TVec<usize> = batch.iter().map(|&axis| input.shape()[axis]).collect();
     let mut values: TVec<Box<dyn MMMInputValue>> = tvec!();
     let matrices: usize = batch_shape.iter().product();

@@ -35,14 +35,20 @@ pub(crate) async fn parse(bundle: &ModelBundle) -> Result<Parsed> {
         // A graph may list its weights among its inputs; they are none.
         graph.input.retain(|input| input.name != info.name);
         if info.byte_len() < DEFERRED_MIN_BYTES {
-            graph.initializer.push(initializer(bundle, index, info).await?);
+            graph
+                .initializer
+                .push(initializer(bundle, index, info).await?);
         } else {
             deferred.push(index);
         }
     }
     for &index in &deferred {
         let info = &bundle.weights.weights()[index];
-        let dims: Vec<Dim> = info.shape.iter().map(|&extent| Dim::Fixed(extent)).collect();
+        let dims: Vec<Dim> = info
+            .shape
+            .iter()
+            .map(|&extent| Dim::Fixed(extent))
+            .collect();
         graph.input.push(value_info(&info.name, info.dtype, &dims));
     }
 

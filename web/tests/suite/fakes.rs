@@ -163,7 +163,10 @@ impl WeightSource for CountingWeights {
     fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
         Box::pin(async move {
             let data = self.inner.read(index).await?;
-            self.reads.lock().unwrap().push(self.weights()[index].name.clone());
+            self.reads
+                .lock()
+                .unwrap()
+                .push(self.weights()[index].name.clone());
             let live = self.live.fetch_add(data.len(), SeqCst) + data.len();
             self.most.fetch_max(live, SeqCst);
             Ok(Bytes::from_owner(Counted(data, Arc::clone(&self.live))))

@@ -65,10 +65,19 @@ async fn embed(engine: &dyn Engine, rows: &[Vec<i64>]) -> Vec<f32> {
 
 fn assert_close(got: &[f32], want: &[f64]) {
     assert_eq!(got.len(), want.len());
-    let differences: Vec<f64> = got.iter().zip(want).map(|(g, w)| f64::from(*g) - w).collect();
-    let worst = differences.iter().fold(0.0, |worst: f64, d| worst.max(d.abs()));
+    let differences: Vec<f64> = got
+        .iter()
+        .zip(want)
+        .map(|(g, w)| f64::from(*g) - w)
+        .collect();
+    let worst = differences
+        .iter()
+        .fold(0.0, |worst: f64, d| worst.max(d.abs()));
     let l2 = differences.iter().map(|d| d * d).sum::<f64>().sqrt();
-    assert!(worst <= COMPONENT && l2 <= L2, "component {worst:.2e}, L2 {l2:.2e}");
+    assert!(
+        worst <= COMPONENT && l2 <= L2,
+        "component {worst:.2e}, L2 {l2:.2e}"
+    );
 }
 
 /// Every vector is the reference's, alone and in a padded batch.
@@ -119,7 +128,11 @@ pub async fn runs_at_once_do_not_meet(executor: Arc<dyn Executor>) {
                 *future = None;
             }
         }
-        if waiting.iter().all(Option::is_none) { Poll::Ready(()) } else { Poll::Pending }
+        if waiting.iter().all(Option::is_none) {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
     })
     .await;
     for (result, alone) in results.into_iter().zip(alone) {
@@ -149,7 +162,10 @@ pub async fn cancel_stops_between_operators() {
     turns.forget();
     let whole = embed(&*engine, &rows(2)).await;
     let pauses = turns.pauses();
-    assert!(pauses >= 4, "the model is too small for this test: {pauses} pauses");
+    assert!(
+        pauses >= 4,
+        "the model is too small for this test: {pauses} pauses"
+    );
 
     let cancel = Cancel::new();
     let token = cancel.clone();
@@ -164,7 +180,11 @@ pub async fn cancel_stops_between_operators() {
     assert_eq!(turns.pauses(), 2);
 
     turns.on_pause(|_| ());
-    assert_eq!(embed(&*engine, &rows(2)).await, whole, "the engine works on");
+    assert_eq!(
+        embed(&*engine, &rows(2)).await,
+        whole,
+        "the engine works on"
+    );
 }
 
 /// Between two pauses lies no more than the time slice and one operator.
@@ -174,7 +194,44 @@ pub async fn pauses_in_time() {
     turns.forget();
     embed(&*engine, &rows(4)).await;
     assert!(turns.pauses() >= 4, "{} pauses", turns.pauses());
-    assert!(turns.longest() <= SLICE + 1, "{} ticks without a pause", turns.longest());
+    assert!(
+        turns.longest() <= SLICE + 1,
+        "{} ticks without a pause",
+        turns.longest()
+    );
+}
+
+/// A batch too heavy for one time slice is run a few rows at a time, always the same few.
+pub async fn heavy_batches_are_run_in_groups() {
+    let turns = Arc::new(Turns::default());
+    let engine = load(Arc::new(FakeExecutor(Arc::clone(&turns))), &seeded()).await;
+    let long = |row: usize| {
+        (0..512)
+            .map(|at| ((row * 31 + at * 17) % VOCABULARY) as i64)
+            .collect()
+    };
+    let rows: Vec<Vec<i64>> = (0..7).map(long).collect();
+    turns.forget();
+    embed(&*engine, &rows[..1]).await;
+    let one = turns.pauses();
+    turns.forget();
+    let vectors_of_seven = embed(&*engine, &rows).await;
+    assert!(
+        turns.pauses() >= 2 * one,
+        "{} pauses, for one row {one}",
+        turns.pauses()
+    );
+    assert!(
+        turns.longest() <= SLICE + 1,
+        "{} ticks without a pause",
+        turns.longest()
+    );
+    assert_eq!(embed(&*engine, &rows).await, vectors_of_seven);
+    let whole = vectors(engine.run_blocking(batch(&rows), &Cancel::new()).unwrap());
+    let whole: Vec<f64> = whole.into_iter().map(f64::from).collect();
+    for (row, whole) in vectors_of_seven.chunks(WIDTH).zip(whole.chunks(WIDTH)) {
+        assert_close(row, whole);
+    }
 }
 
 /// Dropping the future ends the run, and leaves an engine that works.
@@ -212,14 +269,27 @@ pub async fn weights_are_read_one_at_a_time(executor: Arc<dyn Executor>) {
     let engine = load(executor, &model::model(Arc::clone(&weights) as _)).await;
     let mut reads = weights.reads();
     reads.sort();
-    let all = ["down", "down_bias", "gain", "query", "shift", "table", "up", "up_bias"];
+    let all = [
+        "down",
+        "down_bias",
+        "gain",
+        "query",
+        "shift",
+        "table",
+        "up",
+        "up_bias",
+    ];
     assert_eq!(reads, all);
     assert_eq!(weights.live(), 0, "the source's bytes are not kept");
     let largest = Weights::seeded().source();
     let largest = isovec_engine::weights::WeightSource::weights(&largest);
     let largest = largest.iter().map(WeightInfo::byte_len).max().unwrap();
     // The small ones are in the graph while it is parsed, and gone when the large ones come.
-    assert!(weights.most() <= largest, "{} bytes at once, the largest has {largest}", weights.most());
+    assert!(
+        weights.most() <= largest,
+        "{} bytes at once, the largest has {largest}",
+        weights.most()
+    );
     embed(&*engine, &rows(2)).await;
     assert_eq!(weights.reads().len(), all.len(), "a run reads nothing");
 }
@@ -234,10 +304,22 @@ pub async fn wrong_inputs_are_refused(executor: Arc<dyn Executor>) {
     for (inputs, words) in [
         (vec![tensor("ids", &[1, 4])], "mask: is missing"),
         (vec![tensor("ids", &[1, 4]), floats], "mask: is f32"),
-        (vec![tensor("ids", &[1, 4]), tensor("mask", &[4])], "mask: has shape"),
-        (vec![tensor("ids", &[1, 4]), tensor("mask", &[1, 5])], "sequence"),
-        (vec![tensor("ids", &[2, 4]), tensor("mask", &[1, 4])], "mask: has Some(1) rows"),
-        (vec![tensor("ids", &[1, 0]), tensor("mask", &[1, 0])], "empty"),
+        (
+            vec![tensor("ids", &[1, 4]), tensor("mask", &[4])],
+            "mask: has shape",
+        ),
+        (
+            vec![tensor("ids", &[1, 4]), tensor("mask", &[1, 5])],
+            "sequence",
+        ),
+        (
+            vec![tensor("ids", &[2, 4]), tensor("mask", &[1, 4])],
+            "mask: has Some(1) rows",
+        ),
+        (
+            vec![tensor("ids", &[1, 0]), tensor("mask", &[1, 0])],
+            "empty",
+        ),
     ] {
         let batch = || Batch {
             inputs: inputs.clone(),
@@ -247,8 +329,14 @@ pub async fn wrong_inputs_are_refused(executor: Arc<dyn Executor>) {
             engine.run(batch(), &Cancel::new()).await.unwrap_err(),
             engine.run_blocking(batch(), &Cancel::new()).unwrap_err(),
         ] {
-            assert!(matches!(refused, EngineError::InvalidInput { .. }), "{refused:?}");
-            assert!(refused.to_string().contains(words), "{refused} lacks {words:?}");
+            assert!(
+                matches!(refused, EngineError::InvalidInput { .. }),
+                "{refused:?}"
+            );
+            assert!(
+                refused.to_string().contains(words),
+                "{refused} lacks {words:?}"
+            );
         }
     }
 }
@@ -257,8 +345,14 @@ pub async fn wrong_inputs_are_refused(executor: Arc<dyn Executor>) {
 pub async fn ids_beyond_the_table_are_refused(executor: Arc<dyn Executor>) {
     let engine = load(executor, &seeded()).await;
     for id in [VOCABULARY as i64, i64::MAX, -(VOCABULARY as i64) - 1] {
-        let refused = engine.run(batch(&[vec![1, id, 2]]), &Cancel::new()).await.unwrap_err();
-        assert!(matches!(refused, EngineError::InvalidInput { .. }), "{refused:?}");
+        let refused = engine
+            .run(batch(&[vec![1, id, 2]]), &Cancel::new())
+            .await
+            .unwrap_err();
+        assert!(
+            matches!(refused, EngineError::InvalidInput { .. }),
+            "{refused:?}"
+        );
         assert!(refused.to_string().contains(&id.to_string()), "{refused}");
     }
     embed(&*engine, &rows(1)).await;
@@ -274,7 +368,11 @@ pub async fn unknown_operators_are_named(executor: Arc<dyn Executor>) {
     g.named_node("Zap", &[&b], "y", vec![]);
     g.output("y", DType::F32, &model::symbolic(&["batch"]));
     graph.node[1].domain = "elsewhere".into();
-    let error = refusal(executor, &model::bundle(graph, Arc::new(BytesWeights::new()))).await;
+    let error = refusal(
+        executor,
+        &model::bundle(graph, Arc::new(BytesWeights::new())),
+    )
+    .await;
     let EngineError::UnsupportedOperator { operators, .. } = error else {
         panic!("{error:?}");
     };
@@ -308,7 +406,10 @@ pub async fn broken_graphs_are_refused(executor: Arc<dyn Executor>) {
         (empty, "no graph"),
     ] {
         let error = refusal(Arc::clone(&executor), &bundle).await;
-        assert!(matches!(error, EngineError::InvalidModel { .. }), "{error:?}");
+        assert!(
+            matches!(error, EngineError::InvalidModel { .. }),
+            "{error:?}"
+        );
         assert!(error.to_string().contains(words), "{error} lacks {words:?}");
     }
 }
@@ -332,7 +433,10 @@ pub async fn wrong_weights_are_refused(executor: Arc<dyn Executor>) {
         }
     });
     let error = refusal(Arc::clone(&executor), &misfit).await;
-    assert!(matches!(error, EngineError::InvalidModel { .. }), "{error:?}");
+    assert!(
+        matches!(error, EngineError::InvalidModel { .. }),
+        "{error:?}"
+    );
     let short = model::model(Arc::new(Short(Weights::seeded().source())));
     let error = refusal(executor, &short).await;
     assert!(matches!(&error, EngineError::Weight { .. }), "{error:?}");
@@ -347,10 +451,7 @@ impl isovec_engine::weights::WeightSource for Short {
         self.0.weights()
     }
 
-    fn read<'a>(
-        &'a self,
-        index: usize,
-    ) -> isovec_engine::maybe_send::EngineFuture<'a, Bytes> {
+    fn read<'a>(&'a self, index: usize) -> isovec_engine::maybe_send::EngineFuture<'a, Bytes> {
         Box::pin(async move {
             let data = self.0.read(index).await?;
             Ok(data.slice(..data.len() - 1))
@@ -361,7 +462,9 @@ impl isovec_engine::weights::WeightSource for Short {
 /// A weight used as it is, transposed, and by two readers: one value each way.
 pub async fn a_weight_with_several_readers(executor: Arc<dyn Executor>) {
     let (rows, columns) = (160, 160);
-    let values: Vec<f32> = (0..rows * columns).map(|at| ((at * 37) % 101) as f32 / 101.0).collect();
+    let values: Vec<f32> = (0..rows * columns)
+        .map(|at| ((at * 37) % 101) as f32 / 101.0)
+        .collect();
     let mut source = BytesWeights::new();
     let info = WeightInfo {
         name: "w".into(),
@@ -393,10 +496,14 @@ pub async fn a_weight_with_several_readers(executor: Arc<dyn Executor>) {
             let want: f64 = (0..columns)
                 .map(|k| {
                     let x = f64::from(values[row * columns + k]);
-                    x * (f64::from(values[k * columns + column]) + f64::from(values[column * columns + k]))
+                    x * (f64::from(values[k * columns + column])
+                        + f64::from(values[column * columns + k]))
                 })
                 .sum();
-            assert!((f64::from(*got) - want).abs() <= want.abs() * 1e-6, "{got} is not {want}");
+            assert!(
+                (f64::from(*got) - want).abs() <= want.abs() * 1e-6,
+                "{got} is not {want}"
+            );
         }
     }
 }
@@ -405,13 +512,21 @@ pub async fn a_weight_with_several_readers(executor: Arc<dyn Executor>) {
 pub async fn says_what_it_is(executor: Arc<dyn Executor>) {
     let factory = Portable::new(Arc::clone(&executor));
     assert_eq!(factory.name(), "portable");
-    assert!(matches!(factory.probe(&EngineConfig::default()), Probe::Available { .. }));
+    assert!(matches!(
+        factory.probe(&EngineConfig::default()),
+        Probe::Available { .. }
+    ));
     let engine = load(executor, &seeded()).await;
     assert_eq!(engine.provider().engine, "portable");
     assert!(engine.provider().version.contains("tract"));
     assert!(!engine.capabilities().ragged);
     assert!(engine.capabilities().cancels_running);
-    let names: Vec<_> = engine.description().inputs.iter().map(|v| v.name.as_str()).collect();
+    let names: Vec<_> = engine
+        .description()
+        .inputs
+        .iter()
+        .map(|v| v.name.as_str())
+        .collect();
     assert_eq!(names, ["ids", "mask"]);
     let zeros = engine.alloc(DType::I64, &[2, 3]).unwrap();
     assert_eq!(zeros.shape(), [2, 3]);

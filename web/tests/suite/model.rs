@@ -26,7 +26,9 @@ impl Weights {
     pub fn seeded() -> Self {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let mut next = move || {
-            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             ((state >> 40) as f32 / (1u64 << 24) as f32) - 0.5
         };
         let mut all = BTreeMap::new();
@@ -40,7 +42,9 @@ impl Weights {
             ("gain", vec![WIDTH], 1.0),
             ("shift", vec![WIDTH], 0.5),
         ] {
-            let values = (0..shape.iter().product()).map(|_| next() * scale).collect();
+            let values = (0..shape.iter().product())
+                .map(|_| next() * scale)
+                .collect();
             all.insert(name, (shape, values));
         }
         Self(all)
@@ -85,7 +89,10 @@ pub fn bundle(graph: GraphProto, weights: Arc<dyn WeightSource>) -> ModelBundle 
 }
 
 pub fn symbolic(names: &[&str]) -> Vec<Dim> {
-    names.iter().map(|&name| Dim::Symbolic(name.into())).collect()
+    names
+        .iter()
+        .map(|&name| Dim::Symbolic(name.into()))
+        .collect()
 }
 
 /// The model, with its weights from `weights`.
@@ -137,7 +144,11 @@ pub fn model(weights: Arc<dyn WeightSource>) -> ModelBundle {
     let sum = g.node("ReduceSum", &[&kept, &axis_1], vec![int("keepdims", 0)]);
     let count = g.node("ReduceSum", &[&wide, &axis_1], vec![int("keepdims", 0)]);
     let mean = g.node("Div", &[&sum, &count], vec![]);
-    let norm = g.node("ReduceL2", &[&mean], vec![ints("axes", &[1]), int("keepdims", 1)]);
+    let norm = g.node(
+        "ReduceL2",
+        &[&mean],
+        vec![ints("axes", &[1]), int("keepdims", 1)],
+    );
     g.named_node("Div", &[&mean, &norm], "vector", vec![]);
     let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(WIDTH)];
     g.output("vector", DType::F32, &dims);
@@ -150,7 +161,11 @@ pub fn batch(rows: &[Vec<i64>]) -> Batch {
     let mut ids = Vec::new();
     let mut mask = Vec::new();
     for row in rows {
-        ids.extend(row.iter().copied().chain(std::iter::repeat_n(0, longest - row.len())));
+        ids.extend(
+            row.iter()
+                .copied()
+                .chain(std::iter::repeat_n(0, longest - row.len())),
+        );
         mask.extend((0..longest).map(|at| i64::from(at < row.len())));
     }
     let shape = [rows.len(), longest];
@@ -178,7 +193,9 @@ pub fn rows(count: usize) -> Vec<Vec<i64>> {
 pub fn reference(weights: &Weights, row: &[i64]) -> Vec<f64> {
     let matmul = |x: &[f64], w: &[f64], inner: usize, width: usize| -> Vec<f64> {
         x.chunks(inner)
-            .flat_map(|x| (0..width).map(move |j| (0..inner).map(|k| x[k] * w[k * width + j]).sum()))
+            .flat_map(|x| {
+                (0..width).map(move |j| (0..inner).map(|k| x[k] * w[k * width + j]).sum())
+            })
             .collect()
     };
     let table = weights.f64("table");
@@ -191,13 +208,20 @@ pub fn reference(weights: &Weights, row: &[i64]) -> Vec<f64> {
     let before = x.clone();
     for i in 0..n {
         let scores: Vec<f64> = (0..n)
-            .map(|j| (0..WIDTH).map(|k| q[i * WIDTH + k] * before[j * WIDTH + k]).sum::<f64>() * 0.125)
+            .map(|j| {
+                (0..WIDTH)
+                    .map(|k| q[i * WIDTH + k] * before[j * WIDTH + k])
+                    .sum::<f64>()
+                    * 0.125
+            })
             .collect();
         let top = scores.iter().copied().fold(f64::MIN, f64::max);
         let weights: Vec<f64> = scores.iter().map(|s| (s - top).exp()).collect();
         let total: f64 = weights.iter().sum();
         for k in 0..WIDTH {
-            x[i * WIDTH + k] += (0..n).map(|j| weights[j] / total * before[j * WIDTH + k]).sum::<f64>();
+            x[i * WIDTH + k] += (0..n)
+                .map(|j| weights[j] / total * before[j * WIDTH + k])
+                .sum::<f64>();
         }
     }
     let mut up = matmul(&x, &weights.f64("up"), WIDTH, INNER);
@@ -207,7 +231,11 @@ pub fn reference(weights: &Weights, row: &[i64]) -> Vec<f64> {
         *value *= 0.5 * (1.0 + libm::erf(*value / std::f64::consts::SQRT_2));
     }
     let down = matmul(&up, &weights.f64("down"), INNER, WIDTH);
-    let (down_bias, gain, shift) = (weights.f64("down_bias"), weights.f64("gain"), weights.f64("shift"));
+    let (down_bias, gain, shift) = (
+        weights.f64("down_bias"),
+        weights.f64("gain"),
+        weights.f64("shift"),
+    );
     let mut mean = vec![0.0; WIDTH];
     for i in 0..n {
         let x: Vec<f64> = (0..WIDTH)

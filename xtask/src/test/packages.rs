@@ -1,6 +1,7 @@
 //! What is published: the crates and the npm package.
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde_json::Value;
 
 use super::{Check, Verdict};
 use crate::build;
@@ -40,16 +41,14 @@ fn npm_package(workspace: &Workspace) -> Result<Verdict> {
 }
 
 fn crates(workspace: &Workspace) -> Result<Verdict> {
-    // xtask and isovec-js are not published (npm takes the latter).
-    let mut run = cargo(workspace)?.args([
-        "package",
-        "--workspace",
-        "--no-verify",
-        "--exclude",
-        "xtask",
-        "--exclude",
-        "isovec-js",
-    ]);
+    let mut run = cargo(workspace)?.args(["package", "--workspace", "--no-verify"]);
+    let text = cargo(workspace)?
+        .args(["metadata", "--no-deps", "--format-version", "1"])
+        .read()?;
+    for name in unpublished(&serde_json::from_str(&text).context("cargo metadata wrote no JSON")?)?
+    {
+        run = run.args(["--exclude", &name]);
+    }
     // A clean clone has to stay clean through all other checks. On a developer's machine, in the
     // middle of a change, the check is about the packages.
     let changed = Run::new(workspace, "git")?
@@ -61,4 +60,31 @@ fn crates(workspace: &Workspace) -> Result<Verdict> {
     }
     run.show()?;
     Ok(Verdict::Passed)
+}
+
+/// The packages that say `publish = false`.
+fn unpublished(metadata: &Value) -> Result<Vec<String>> {
+    let packages = metadata["packages"]
+        .as_array()
+        .context("cargo metadata names no packages")?;
+    Ok(packages
+        .iter()
+        .filter(|package| package["publish"].as_array().is_some_and(Vec::is_empty))
+        .filter_map(|package| package["name"].as_str())
+        .map(str::to_owned)
+        .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn what_is_not_published_is_left_out() {
+        let metadata = json!({"packages": [
+            {"name": "xtask", "publish": []}, {"name": "isovec", "publish": null},
+            {"name": "inside", "publish": ["our-registry"]}]});
+        assert_eq!(unpublished(&metadata).unwrap(), ["xtask"]);
+    }
 }
