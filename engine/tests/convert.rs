@@ -14,7 +14,6 @@ use isovec_engine::EngineError;
 use isovec_engine::convert::{Converted, convert, family};
 use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::safetensors::TensorSet;
-use isovec_engine::weights::WeightSource;
 use prost::Message;
 
 /// The largest difference that f32 may make, in units of the hidden state's largest value. The

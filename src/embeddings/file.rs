@@ -20,6 +20,15 @@ const METADATA_KEY: &str = "isovec.embeddings";
 /// The version that is written, and the newest that is read.
 const FORMAT_VERSION: u32 = 1;
 
+/// Every tensor that a file of this version may hold; the last two only together.
+const TENSORS: [&str; 5] = [
+    "embeddings",
+    "token_counts",
+    "truncated",
+    "label_ends",
+    "label_text",
+];
+
 /// What the file says about its tensors.
 #[derive(Debug, Serialize, Deserialize)]
 struct Metadata {
@@ -101,7 +110,7 @@ impl Embeddings {
         Self::from_bytes(&bytes)
     }
 
-    fn tensors(&self) -> Result<(Vec<(&'static str, Column<'_>)>, HashMap<String, String>)> {
+    fn tensors(&self) -> Result<(Tensors<'_>, HashMap<String, String>)> {
         let rows = self.len();
         let truncated: Vec<u8> = self.truncated.iter().copied().map(u8::from).collect();
         let mut tensors = vec![
@@ -163,6 +172,9 @@ impl Embeddings {
         Ok((tensors, HashMap::from([(METADATA_KEY.to_owned(), json)])))
     }
 }
+
+/// The file's tensors by name, in their order.
+type Tensors<'a> = Vec<(&'static str, Column<'a>)>;
 
 /// One tensor on its way into the file.
 struct Column<'a> {
@@ -280,7 +292,20 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
         )));
     }
 
-    let labels = if header.info("label_ends").is_some() {
+    // A damaged name must not make a part of the set vanish; new parts raise the version.
+    if let Some(name) = file
+        .names()
+        .into_iter()
+        .find(|name| !TENSORS.contains(name))
+    {
+        return Err(fail(format!(
+            "it holds `{name}`, which this version does not know"
+        )));
+    }
+    let has_labels = ["label_ends", "label_text"]
+        .iter()
+        .any(|name| header.info(name).is_some());
+    let labels = if has_labels {
         let text = tensor("label_text", Dtype::U8, 1)?.data();
         let text =
             std::str::from_utf8(text).map_err(|error| fail(format!("`label_text`: {error}")))?;

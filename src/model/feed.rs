@@ -115,7 +115,7 @@ impl Feed {
             .unwrap_or(0);
         let positions = self.padded(longest);
         let rows = self.rows.unwrap_or(places.len());
-        let last = chosen().last();
+        let last = chosen().next_back();
         let texts: Vec<&Encoding> = chosen()
             .chain(std::iter::repeat_n(last, rows).flatten())
             .take(rows)

@@ -8,20 +8,20 @@ use isovec::{EmbeddingConfig, EngineChoice, ModelSource};
 
 /// An engine that a test names, so that none is chosen for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub(crate) enum Which {
     OnnxRuntime,
     Portable,
 }
 
 impl Which {
-    pub fn name(self) -> &'static str {
+    pub(crate) fn name(self) -> &'static str {
         match self {
             Self::OnnxRuntime => "onnxruntime",
             Self::Portable => "portable",
         }
     }
 
-    pub fn configure(self, config: EmbeddingConfig) -> EmbeddingConfig {
+    pub(crate) fn configure(self, config: EmbeddingConfig) -> EmbeddingConfig {
         config.with_engine(match self {
             Self::OnnxRuntime => EngineChoice::OnnxRuntime,
             Self::Portable => EngineChoice::Portable,
@@ -31,7 +31,7 @@ impl Which {
 
 /// The engines that can run here. ONNX Runtime is left out, aloud, where its library is not;
 /// `ISOVEC_REQUIRE_ONNXRUNTIME=1`, which `cargo xtask test` sets, makes that a failure.
-pub fn engines() -> Vec<Which> {
+pub(crate) fn engines() -> Vec<Which> {
     let mut engines = vec![Which::Portable];
     let config = Which::OnnxRuntime.configure(EmbeddingConfig::default());
     match isovec::blocking::Embedder::load(tiny_model(), config) {
@@ -47,12 +47,12 @@ pub fn engines() -> Vec<Which> {
 }
 
 /// The seeded model that the repository carries.
-pub fn tiny_model() -> ModelSource {
+pub(crate) fn tiny_model() -> ModelSource {
     ModelSource::from(data("tiny-bert"))
 }
 
 /// A folder of `tests/data`.
-pub fn data(name: &str) -> PathBuf {
+pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/data")
         .join(name)
@@ -60,7 +60,7 @@ pub fn data(name: &str) -> PathBuf {
 
 /// all-MiniLM-L6-v2 where `cargo xtask setup` put it, or where `ISOVEC_TEST_MODEL` says.
 /// `None`, aloud, where it is not; `ISOVEC_REQUIRE_MODELS=1` makes that a failure.
-pub fn minilm() -> Option<ModelSource> {
+pub(crate) fn minilm() -> Option<ModelSource> {
     let folder = std::env::var_os("ISOVEC_TEST_MODEL").map_or_else(
         || isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2")),
         |folder| Some(PathBuf::from(folder)),

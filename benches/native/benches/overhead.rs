@@ -15,7 +15,7 @@ use ort::value::TensorRef;
 /// Sixteen WordPiece tokens with the two special ones.
 const TEXT: &str = "semantic search finds what you mean, not only what you wrote";
 
-type AnyError = Box<dyn std::error::Error>;
+type AnyError = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), AnyError> {
     let model = isovec::cache_dir()
@@ -83,10 +83,12 @@ impl Raw {
             max_length: 256,
             ..Default::default()
         }))?;
-        let environment = ort::init().commit()?;
+        let environment = ort::init().build()?;
         let session = Session::builder(&environment)?
-            .with_optimization_level(GraphOptimizationLevel::Level3)?
-            .with_intra_threads(1)?
+            .with_optimization_level(GraphOptimizationLevel::Level3)
+            .map_err(|error| error.to_string())?
+            .with_intra_threads(1)
+            .map_err(|error| error.to_string())?
             .commit_from_file(model)?;
         Ok(Self { session, tokenizer })
     }

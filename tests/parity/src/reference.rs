@@ -15,8 +15,13 @@ pub struct Reference {
 
 #[derive(Deserialize)]
 struct TinyReference {
-    texts: Vec<String>,
-    vectors: Vec<Vec<f64>>,
+    texts: Vec<TinyText>,
+}
+
+#[derive(Deserialize)]
+struct TinyText {
+    text: String,
+    vector: Vec<f64>,
 }
 
 impl Reference {
@@ -46,22 +51,19 @@ impl Reference {
         let json = include_str!("../../data/tiny-bert/reference.json");
         let reference: TinyReference = serde_json::from_str(json).expect("reference.json parses");
         let dim = reference
-            .vectors
+            .texts
             .first()
-            .expect("at least one vector")
+            .expect("at least one text")
+            .vector
             .len();
+        let rows = reference.texts.iter();
         assert!(
-            reference.vectors.iter().all(|row| row.len() == dim),
+            rows.clone().all(|row| row.vector.len() == dim),
             "rows of one length"
         );
-        assert_eq!(
-            reference.vectors.len(),
-            reference.texts.len(),
-            "a vector a text"
-        );
         Self {
-            texts: reference.texts,
-            vectors: reference.vectors.concat(),
+            vectors: rows.flat_map(|row| row.vector.iter().copied()).collect(),
+            texts: reference.texts.into_iter().map(|row| row.text).collect(),
             dim,
         }
     }
