@@ -15,7 +15,7 @@ use std::sync::Arc;
 
 use crate::backend;
 use crate::config::EmbeddingConfig;
-use crate::embedder::{describe_model, owned};
+use crate::embedder::owned;
 use crate::embeddings::Embeddings;
 use crate::error::Result;
 use crate::export::{ExportOptions, Exported};
@@ -126,7 +126,7 @@ impl Model {
             let encodings = backend::in_slices_blocking("tokenising", window, &cancel.0, encode)?;
             rows.note(start, &encodings)?;
             let plan = self.plan(&encodings);
-            for places in (0..plan.len()).filter_map(|index| plan.batch(index)) {
+            for places in (0..).map_while(|index| plan.batch(index)) {
                 cancel.0.check()?;
                 let batch = self.feed.batch(&*self.engine, &encodings, places)?;
                 let output = self.engine.run_blocking(batch, &cancel.0)?;

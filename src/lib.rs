@@ -24,6 +24,10 @@
 //! named ([`EmbeddingConfig::with_onnxruntime_library`], or the variable `ORT_DYLIB_PATH`), ONNX
 //! Runtime does, several times faster.
 
+// First, because its macro is seen only by what comes after it.
+#[macro_use]
+mod describe;
+
 mod backend;
 mod config;
 mod effective;

@@ -1,0 +1,63 @@
+//! What the async and the blocking handle say about their model, written once.
+
+/// What both handles say about their model.
+macro_rules! describe_model {
+    ($handle:ty) => {
+        impl $handle {
+            /// Tokens that a text makes, special ones and the default prompt's included, before
+            /// truncation: more than [`max_length`](Self::max_length) means that the model would
+            /// see only a part.
+            ///
+            /// # Errors
+            /// [`Error::Tokenize`](crate::Error::Tokenize) when the tokenizer cannot read it.
+            pub fn count_tokens(&self, text: impl AsRef<str>) -> crate::Result<usize> {
+                self.model.count_tokens(text.as_ref())
+            }
+
+            /// Components of a vector.
+            pub fn dimension(&self) -> usize {
+                self.model.dim
+            }
+
+            /// Tokens of a text that the model sees, special ones included.
+            pub fn max_length(&self) -> usize {
+                self.model.max_length
+            }
+
+            /// The model's name: the id, folder or name that it was loaded by.
+            pub fn model_name(&self) -> &str {
+                &self.model.name
+            }
+
+            /// Who truly computes.
+            pub fn provider(&self) -> &isovec_engine::engine::ProviderInfo {
+                self.model.engine.provider()
+            }
+
+            /// The model as its engine sees it: inputs, outputs, operators, size.
+            pub fn description(&self) -> &isovec_engine::description::ModelDescription {
+                self.model.engine.description()
+            }
+
+            /// What the engine can do with this model.
+            pub fn capabilities(&self) -> &isovec_engine::engine::Capabilities {
+                self.model.engine.capabilities()
+            }
+
+            /// What makes vectors comparable with this model's.
+            pub fn fingerprint(&self) -> &isovec_engine::fingerprint::Fingerprint {
+                &self.model.fingerprint
+            }
+
+            /// Every knob: what was asked, what is in effect, and why.
+            pub fn effective_config(&self) -> &crate::EffectiveConfig {
+                &self.model.effective
+            }
+
+            /// How the model means its vectors to be compared.
+            pub fn similarity(&self) -> crate::similarity::Similarity {
+                self.model.similarity
+            }
+        }
+    };
+}
