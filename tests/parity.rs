@@ -1,4 +1,5 @@
 //! The parity suite on every engine of this machine: the real MiniLM and the tiny seeded model.
+#![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
 mod common;
 

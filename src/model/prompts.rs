@@ -197,8 +197,10 @@ mod tests {
     #[test]
     fn the_configuration_comes_first_and_the_default_last() {
         let model = files(&[("query", "q: "), ("topic", "t: ")], Some("topic"));
-        let mut config = TextConfig::default();
-        config.query_prompt = Some("mine: ".into());
+        let mut config = TextConfig {
+            query_prompt: Some("mine: ".into()),
+            ..TextConfig::default()
+        };
         let prompts = Prompts::new(&model, &config);
         assert_eq!(text(&prompts, Prompt::Query), "mine: ");
         assert_eq!(text(&prompts, Prompt::Passage), "t: ");
@@ -214,8 +216,10 @@ mod tests {
             r#"{"default":"","passage":"","query":""}"#
         );
         assert!(!plain.any());
-        let mut config = TextConfig::default();
-        config.query_prompt = Some("a \"b\" ".into());
+        let config = TextConfig {
+            query_prompt: Some("a \"b\" ".into()),
+            ..TextConfig::default()
+        };
         let other = Prompts::new(&files(&[], None), &config);
         assert_eq!(
             other.identity(),

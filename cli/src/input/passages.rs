@@ -46,10 +46,10 @@ pub(crate) fn collect(paths: &[PathBuf], by: Unit) -> Result<Vec<Passage>> {
             // In a folder, what is no text is passed over.
             let bytes = std::fs::read(entry.path())
                 .map_err(CliError::io(entry.path().display().to_string()))?;
-            if let Ok(text) = String::from_utf8(bytes) {
-                if !text.contains('\0') {
-                    split(entry.path(), &text, by, &mut passages);
-                }
+            if let Ok(text) = String::from_utf8(bytes)
+                && !text.contains('\0')
+            {
+                split(entry.path(), &text, by, &mut passages);
             }
         }
     }
