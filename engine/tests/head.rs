@@ -1,5 +1,7 @@
 //! Every pooling head, run by a real engine, against plain f64 loops; ragged masks, any size.
 
+#![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

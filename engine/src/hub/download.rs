@@ -117,8 +117,8 @@ impl HubClient {
     /// it holds what can be continued later.
     ///
     /// # Errors
-    /// [`EngineError::Hub`] when the server refuses, gives up, or twice sends bytes that do not
-    /// match; the sink's errors; [`EngineError::Cancelled`].
+    /// [`EngineError::Hub`](crate::EngineError::Hub) when the server refuses, gives up, or twice sends bytes that do not
+    /// match; the sink's errors; [`EngineError::Cancelled`](crate::EngineError::Cancelled).
     pub async fn download(
         &self,
         id: &ModelId,

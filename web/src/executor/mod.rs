@@ -3,9 +3,9 @@
 //! The engine is the same code on every target; what differs is who drives its futures. An
 //! [`Executor`] gives every engine a [`Worker`] when it is loaded:
 //!
-//! - [`threads`] (feature `threads`): a thread per engine drives the job to its end while the
+//! - `threads` (feature `threads`): a thread per engine drives the job to its end while the
 //!   caller's future only waits.
-//! - [`event_loop`] (feature `event-loop`): the job is polled where the caller polls it, in a
+//! - `event_loop` (feature `event-loop`): the job is polled where the caller polls it, in a
 //!   window, a worker or node, and gives the event loop a turn between operators.
 
 use std::fmt::Debug;
