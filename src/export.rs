@@ -2,8 +2,9 @@
 //! small files that an embedder reads beside it.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::{Component, Path, PathBuf};
 
+use isovec_engine::EngineError;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::onnx;
 
@@ -64,6 +65,23 @@ pub struct Exported {
 /// The exported graph's name in its folder.
 const MODEL_FILE: &str = "model.onnx";
 
+/// Where a file of the model goes. Names that came with a model's bytes must not lead out of the
+/// folder.
+fn inside(folder: &Path, name: &str, origin: &str) -> Result<PathBuf> {
+    let path = Path::new(name);
+    if path
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)))
+    {
+        return Ok(folder.join(path));
+    }
+    Err(EngineError::invalid_model(
+        origin,
+        format!("its file {name:?} would be written outside the folder"),
+    )
+    .into())
+}
+
 /// Writes a model into a folder, which is made if it is not there: `model.onnx`, which takes its
 /// name only when it is complete, and the tokenizer and settings beside it, so that the folder
 /// loads as a model. The same model and settings give the same bytes on every run.
@@ -80,7 +98,7 @@ pub fn export(
     Box::pin(async move {
         let config = config.build()?;
         let cancel = options.load.cancel.clone();
-        let source = resolve(source, &config, &options.load).await?;
+        let (source, _) = resolve(source, &config, &options.load).await?.split();
         let prepared = backend::offload("reading the model", move || {
             cancel.check()?;
             prepare(source, &config, options.head)
@@ -90,7 +108,7 @@ pub fn export(
         let bundle = &prepared.bundle;
         let mut files = Vec::new();
         for (name, content) in &bundle.files {
-            let path = folder.join(name);
+            let path = inside(&folder, name, &bundle.origin)?;
             let parent = path.parent().unwrap_or(&folder);
             fs::create_dir_all(parent).map_err(|source| Error::io(parent, source))?;
             fs::write(&path, content).map_err(|source| Error::io(&path, source))?;
@@ -107,4 +125,24 @@ pub fn export(
             weights_identity: bundle.identity.0.clone(),
         })
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_that_lead_out_of_the_folder_are_refused() {
+        let folder = Path::new("out");
+        let place = |name| inside(folder, name, "bytes");
+        assert_eq!(
+            place("1_Pooling/config.json").unwrap(),
+            folder.join("1_Pooling").join("config.json")
+        );
+        for name in ["../config.json", "a/../../b.json", "/etc/passwd", "./a/.."] {
+            let error = place(name).unwrap_err();
+            assert_eq!(error.kind(), "InvalidModel", "{name}");
+            assert!(error.to_string().contains(name), "{error}");
+        }
+    }
 }

@@ -48,6 +48,7 @@ fn bundle(opset: i64, hidden: usize) -> ModelBundle {
         weights: Arc::new(BytesWeights::new()),
         identity: WeightsIdentity("test".into()),
         files: BTreeMap::new(),
+        model_file: "model.onnx".into(),
         origin: "test".into(),
     }
 }

@@ -1,20 +1,18 @@
 //! Models by id: downloaded into, or found in, the hub's standard cache.
 
-use std::path::PathBuf;
-
 use isovec_engine::convert;
 use isovec_engine::hub::{FileSelection, Hub, HubConfig, WeightFiles};
 
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
-use crate::model::{LoadOptions, Progress};
+use crate::model::{Fetched, LoadOptions, Progress};
 
-/// The folder that holds a model's files, which are downloaded as far as they are not there.
+/// Sees to it that a model's files are in a folder; they are downloaded as far as they are not.
 pub(crate) async fn fetch(
     id: &str,
     config: &EmbeddingConfig,
     options: &LoadOptions,
-) -> Result<PathBuf> {
+) -> Result<Fetched> {
     let mut hub = HubConfig::from_env();
     let own = config.hub.clone();
     hub.endpoint = own.endpoint.unwrap_or(hub.endpoint);
@@ -42,8 +40,18 @@ pub(crate) async fn fetch(
             });
         }
     };
-    let snapshot = Hub::new(hub)?
+    let hub = Hub::new(hub)?;
+    let snapshot = hub
         .fetch(id, revision, &wanted, progress, &options.cancel)
         .await?;
-    Ok(snapshot.folder)
+    let used = hub.config();
+    Ok(Fetched {
+        folder: snapshot.folder,
+        revision: revision.to_owned(),
+        commit: snapshot.commit,
+        endpoint: used.endpoint.clone(),
+        has_token: used.token.is_some(),
+        cache_dir: used.cache_dir.clone(),
+        offline: used.offline,
+    })
 }

@@ -1,19 +1,17 @@
 //! Where there is no hub to ask.
 
-use std::path::PathBuf;
-
 use isovec_engine::EngineError;
 
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
-use crate::model::LoadOptions;
+use crate::model::{Fetched, LoadOptions};
 
 /// Says that model ids cannot be resolved here.
 pub(crate) async fn fetch(
     id: &str,
     _config: &EmbeddingConfig,
     _options: &LoadOptions,
-) -> Result<PathBuf> {
+) -> Result<Fetched> {
     Err(EngineError::MissingFile {
         origin: id.to_owned(),
         file: "files at hand, and nothing here can download them".into(),

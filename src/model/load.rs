@@ -14,6 +14,7 @@ use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 use super::choose::choose;
 use super::feed::Feed;
 use super::head::{Head, pooling_name, resolve_head};
+use super::origin::Origin;
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
 use crate::config::{BatchingConfig, EmbeddingConfig};
@@ -110,7 +111,7 @@ pub(crate) async fn load(
     let config = config.build()?;
     let cancel = options.cancel.clone();
     let name = source.to_string();
-    let source = resolve(source, &config, &options).await?;
+    let (source, hub) = resolve(source, &config, &options).await?.split();
     cancel.check()?;
     options.report(Progress::Reading);
     let asked = config.clone();
@@ -186,6 +187,13 @@ pub(crate) async fn load(
     let similarity = prepared.files.similarity.unwrap_or_default();
     let mut effective = EffectiveConfig::default();
     effective.note_runtime(&config, &*engine, chosen.why);
+    hub.note(&mut effective, &config);
+    effective.note_own(
+        "model.onnx_file",
+        config.model.onnx_file.as_ref(),
+        &bundle.model_file,
+        "the file of the model that isovec prefers",
+    );
     effective.note(
         "text.max_length",
         config.text.max_length,
@@ -257,13 +265,10 @@ pub(crate) async fn resolve(
     source: ModelSource,
     config: &EmbeddingConfig,
     options: &LoadOptions,
-) -> Result<ModelSource> {
+) -> Result<Origin> {
     match source {
-        ModelSource::Hub(id) => {
-            let folder = backend::fetch(&id, config, options).await?;
-            Ok(ModelSource::Folder(folder))
-        }
-        other => Ok(other),
+        ModelSource::Hub(id) => Ok(Origin::fetched(backend::fetch(&id, config, options).await?)),
+        other => Ok(Origin::at_hand(other)),
     }
 }
 

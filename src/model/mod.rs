@@ -4,6 +4,7 @@ mod choose;
 mod feed;
 mod head;
 mod load;
+mod origin;
 mod precision;
 mod prompts;
 pub(crate) mod rows;
@@ -20,6 +21,7 @@ use isovec_tokenize::{Encoding, Limits, Tokenizer};
 
 pub use load::{LoadOptions, OnProgress, Progress};
 pub(crate) use load::{load, prepare, resolve};
+pub(crate) use origin::Fetched;
 pub use prompts::Prompt;
 pub(crate) use prompts::Prompts;
 

@@ -31,14 +31,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 
 /// Builds the program, searches this repository's documents and compares both engines' vectors.
 pub(crate) fn show(workspace: &Workspace) -> Result<()> {
-    report::word("building the isovec program (the first time takes minutes)");
-    cargo(workspace)?
-        .args(["build", "--package", "isovec-cli"])
-        .show()?;
-    let program = workspace
-        .target
-        .join("debug")
-        .join(format!("isovec{}", std::env::consts::EXE_SUFFIX));
+    let program = program(workspace)?;
     let documents = documents(&workspace.root)?;
 
     for query in QUERIES {
@@ -78,6 +71,18 @@ pub(crate) fn show(workspace: &Workspace) -> Result<()> {
         );
     }
     Ok(())
+}
+
+/// Builds the program, and says where it is.
+pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf> {
+    report::word("building the isovec program (the first time takes minutes)");
+    cargo(workspace)?
+        .args(["build", "--workspace", "--bin", "isovec"])
+        .show()?;
+    Ok(workspace
+        .target
+        .join("debug")
+        .join(format!("isovec{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// The documents that are searched: what stands at the root and under `docs`.

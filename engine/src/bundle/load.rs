@@ -174,14 +174,19 @@ fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
         weights: model.weights,
         identity: model.identity,
         files: side_files(files)?,
+        model_file: name.to_owned(),
         origin: files.origin.clone(),
     })
 }
 
 fn load_safetensors(files: &Files, config: &Bytes) -> Result<ModelBundle> {
-    let tensors = match files.open(SAFETENSORS)? {
-        Some(file) => TensorSet::from_files(&files.origin, vec![(SAFETENSORS.to_owned(), file)])?,
-        None => load_shards(files)?,
+    let (model_file, tensors) = match files.open(SAFETENSORS)? {
+        Some(file) => {
+            let files_of_one = vec![(SAFETENSORS.to_owned(), file)];
+            let tensors = TensorSet::from_files(&files.origin, files_of_one)?;
+            (SAFETENSORS, tensors)
+        }
+        None => (SAFETENSORS_INDEX, load_shards(files)?),
     };
     let tensors = Arc::new(tensors);
     let converted = convert(config, Arc::clone(&tensors))?;
@@ -190,6 +195,7 @@ fn load_safetensors(files: &Files, config: &Bytes) -> Result<ModelBundle> {
         weights: converted.weights,
         identity: tensors.identity(),
         files: side_files(files)?,
+        model_file: model_file.to_owned(),
         origin: files.origin.clone(),
     })
 }

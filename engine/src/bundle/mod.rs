@@ -36,6 +36,9 @@ pub struct ModelBundle {
     /// Small files beside the model (`tokenizer.json`, `config.json`, `1_Pooling/config.json`), by
     /// their path inside the bundle, with `/` between folders.
     pub files: BTreeMap<String, Bytes>,
+    /// The file that the graph was read from or made for, by its path inside the bundle:
+    /// `onnx/model.onnx`, `model.safetensors`.
+    pub model_file: String,
     /// Where it came from, for messages.
     pub origin: String,
 }

@@ -35,17 +35,6 @@ pub mod progress;
 pub mod select;
 pub mod transport;
 
-#[cfg(feature = "hub")]
-pub mod cache;
-#[cfg(feature = "hub")]
-pub mod config;
-#[cfg(feature = "hub")]
-mod fetch;
-#[cfg(feature = "hub")]
-mod http;
-#[cfg(feature = "hub")]
-mod proxy;
-
 pub use client::{HubClient, RetryPolicy};
 pub use download::{MemorySink, RemoteFile, Sink};
 pub use id::{ModelId, Revision};
@@ -54,14 +43,20 @@ pub use progress::Progress;
 pub use select::{FileSelection, WeightFiles};
 pub use transport::{Body, Method, Request, Response, Transport, TransportFailure};
 
-#[cfg(feature = "hub")]
-pub use config::HubConfig;
-#[cfg(feature = "hub")]
-pub use fetch::{Hub, Snapshot};
-#[cfg(feature = "hub")]
-pub use http::HttpTransport;
-#[cfg(feature = "hub")]
-pub use proxy::ProxyConfig;
+cfg_if::cfg_if! {
+    if #[cfg(all(feature = "hub", not(target_arch = "wasm32")))] {
+        pub mod cache;
+        pub mod config;
+        mod fetch;
+        mod http;
+        mod proxy;
+
+        pub use config::HubConfig;
+        pub use fetch::{Hub, Snapshot};
+        pub use http::HttpTransport;
+        pub use proxy::ProxyConfig;
+    }
+}
 
 use crate::error::EngineError;
 

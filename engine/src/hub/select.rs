@@ -166,7 +166,7 @@ impl FileSelection {
 
     /// Which of alternatives a cached snapshot must have when there is no list to compare it
     /// with; the weights are looked for in any case.
-    pub(super) fn essentials(&self) -> &'static [&'static [&'static str]] {
+    pub fn essentials(&self) -> &'static [&'static [&'static str]] {
         if self.modules {
             &[
                 &["config.json"],

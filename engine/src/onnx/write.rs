@@ -393,6 +393,7 @@ mod tests {
             weights: std::sync::Arc::new(weights),
             identity: WeightsIdentity("0".repeat(64)),
             files: BTreeMap::new(),
+            model_file: "model.onnx".into(),
             origin: "test".into(),
         }
     }

@@ -39,6 +39,7 @@ pub(super) fn bundle(weights: Weights, build: impl FnOnce(&mut GraphBuilder<'_>)
         weights,
         identity: WeightsIdentity("none".into()),
         files: BTreeMap::new(),
+        model_file: "model.onnx".into(),
         origin: "test model".into(),
     }
 }

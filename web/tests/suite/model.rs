@@ -84,6 +84,7 @@ pub fn bundle(graph: GraphProto, weights: Arc<dyn WeightSource>) -> ModelBundle 
         weights,
         identity: WeightsIdentity("test".into()),
         files: BTreeMap::new(),
+        model_file: "model.onnx".into(),
         origin: "a model of the tests".into(),
     }
 }

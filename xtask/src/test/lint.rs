@@ -77,8 +77,7 @@ fn clippy_wasm(workspace: &Workspace) -> Result<Verdict> {
         report::word("this toolchain has no clippy: the compiler's own warnings are denied");
         run = run.args(["check"]).env("CARGO_BUILD_WARNINGS", "deny");
     }
-    // The default features are native ones: a shared library, and sockets for the hub.
-    run = run.args(["--target", TARGET, "--no-default-features"]);
+    run = run.args(["--target", TARGET]);
     for name in WASM_CRATES {
         run = run.args(["--package", name]);
     }
