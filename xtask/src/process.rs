@@ -28,6 +28,9 @@ impl Run {
         command
             .current_dir(&workspace.root)
             .envs(workspace.environment()?);
+        for (name, _) in std::env::vars_os().filter(|(name, _)| is_about_xtask(name)) {
+            command.env_remove(name);
+        }
         Ok(Self {
             command,
             shown: program.as_ref().to_string_lossy().into_owned(),
@@ -174,6 +177,16 @@ pub(crate) fn npm(workspace: &Workspace) -> Result<Run> {
     Run::new(workspace, name)
 }
 
+/// Whether cargo set the variable for xtask alone, as the program that it runs. Some build scripts
+/// watch what describes the package (ring's does): handed down, they would run again whenever
+/// `cargo xtask` and plain cargo take turns, and everything above them would be compiled again.
+/// Without these, `CARGO` would tell tools that they are run as cargo's subcommand.
+fn is_about_xtask(name: &OsStr) -> bool {
+    name.to_str().is_some_and(|name| {
+        name == "CARGO" || name.starts_with("CARGO_PKG_") || name.starts_with("CARGO_MANIFEST_")
+    })
+}
+
 fn cannot_start(shown: &str) -> String {
     let program = shown.split(' ').next().unwrap_or(shown);
     format!("`{program}` cannot be started: install it, or put it on PATH")
@@ -202,6 +215,21 @@ mod tests {
         assert_eq!(tail("a\nb\nc", 2), "b\nc");
         assert_eq!(tail("a", 2), "a");
         assert_eq!(tail("", 2), "");
+    }
+
+    #[test]
+    fn what_cargo_says_about_xtask_stays_here() {
+        for name in ["CARGO", "CARGO_PKG_NAME", "CARGO_MANIFEST_DIR"] {
+            assert!(is_about_xtask(name.as_ref()), "{name}");
+        }
+        for name in [
+            "CARGO_HOME",
+            "CARGO_TARGET_DIR",
+            "CARGO_INCREMENTAL",
+            "PATH",
+        ] {
+            assert!(!is_about_xtask(name.as_ref()), "{name}");
+        }
     }
 
     #[test]

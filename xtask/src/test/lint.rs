@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::fastembed::FEATURE as FASTEMBED;
 use super::{Check, Verdict};
 use crate::process::{Run, cargo};
 use crate::report;
@@ -51,14 +52,10 @@ fn format(workspace: &Workspace) -> Result<Verdict> {
 
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
     cargo(workspace)?
-        .args([
-            "clippy",
-            "--workspace",
-            "--all-targets",
-            "--",
-            "-D",
-            "warnings",
-        ])
+        .args(["clippy", "--workspace", "--all-targets"])
+        // The test beside fastembed is code as well.
+        .args(["--features", FASTEMBED])
+        .args(["--", "-D", "warnings"])
         .show()?;
     Ok(Verdict::Passed)
 }

@@ -43,10 +43,6 @@ const CHECKS: &[&[Check]] = &[
     hygiene::CHECKS,
 ];
 
-/// Checks that run only when they are named: what they need cannot be had on every machine in
-/// reasonable time (a second build of tract, standard libraries of other targets).
-const ONLY_BY_NAME: &[&str] = &["fastembed", "cross-"];
-
 fn checks() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()
 }
@@ -105,14 +101,10 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<bool> {
         .any(|line| matches!(line.outcome, Outcome::Failed(_))))
 }
 
-/// The checks a user named, in running order. A name that ends in `-` stands for all that begin
-/// with it (`cross-`).
+/// The checks a user named, in running order; all of them where none is named.
 fn choose(names: &[String]) -> Result<Vec<&'static Check>> {
-    let fits = |check: &Check, name: &str| {
-        check.name == name || (name.ends_with('-') && check.name.starts_with(name))
-    };
     for name in names {
-        if !checks().any(|check| fits(check, name)) {
+        if !checks().any(|check| check.name == name) {
             let known: Vec<_> = checks().map(|check| check.name).collect();
             bail!(
                 "there is no check {name:?}; the checks are {}",
@@ -121,13 +113,7 @@ fn choose(names: &[String]) -> Result<Vec<&'static Check>> {
         }
     }
     Ok(checks()
-        .filter(|check| {
-            let of = |name: &str| fits(check, name);
-            match names {
-                [] => !ONLY_BY_NAME.iter().copied().any(of),
-                names => names.iter().map(String::as_str).any(of),
-            }
-        })
+        .filter(|check| names.is_empty() || names.iter().any(|name| check.name == name))
         .collect())
 }
 
@@ -137,9 +123,6 @@ mod tests {
 
     #[test]
     fn names_choose_checks_in_running_order() {
-        let all = choose(&[]).unwrap();
-        assert!(all.len() > 5 && all.len() < checks().count());
-        assert!(all.iter().all(|check| !check.name.starts_with("cross-")));
         let named = |names: &[&str]| -> Vec<&str> {
             let names: Vec<String> = names.iter().map(|n| (*n).to_owned()).collect();
             choose(&names)
@@ -149,10 +132,8 @@ mod tests {
                 .collect()
         };
         assert_eq!(named(&["native", "format"]), ["format", "native"]);
-        assert_eq!(
-            named(&["cross-"]),
-            ["cross-windows", "cross-macos", "cross-arm"]
-        );
+        let all: Vec<_> = checks().map(|check| check.name).collect();
+        assert_eq!(named(&[]), all);
         let Err(error) = choose(&["wsam".to_owned()]) else {
             panic!("an unknown name was taken")
         };
