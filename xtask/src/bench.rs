@@ -6,8 +6,9 @@ use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
 use crate::process::{Run, cargo};
+use crate::setup::Browser;
 use crate::workspace::Workspace;
-use crate::{report, setup};
+use crate::{build, demo, report, setup};
 
 /// One benchmark.
 enum Bench {
@@ -19,13 +20,55 @@ enum Bench {
         program: &'static str,
         script: PathBuf,
     },
+    /// A folder under `benches` with npm packages of its own, whose `bench.mjs` measures the npm
+    /// package in a browser.
+    Page { name: String, folder: PathBuf },
 }
+
+/// The script of a folder that measures in a browser.
+const PAGE_SCRIPT: &str = "bench.mjs";
 
 impl Bench {
     fn name(&self) -> &str {
         match self {
-            Self::Cargo { name, .. } | Self::Peer { name, .. } => name,
+            Self::Cargo { name, .. } | Self::Peer { name, .. } | Self::Page { name, .. } => name,
         }
+    }
+
+    fn what(&self) -> String {
+        match self {
+            Self::Cargo { package, .. } => format!("a benchmark of {package}"),
+            Self::Peer { .. } => "a peer, measured the same way".to_owned(),
+            Self::Page { .. } => "the npm package and its peer, in one browser".to_owned(),
+        }
+    }
+
+    /// The set-up steps without which it cannot run.
+    fn needs(&self) -> &'static [&'static str] {
+        match self {
+            Self::Cargo { .. } | Self::Peer { .. } => setup::DEMO,
+            Self::Page { .. } => setup::PAGE,
+        }
+    }
+
+    fn run(&self, workspace: &Workspace, args: &[String]) -> Result<()> {
+        let run = match self {
+            Self::Cargo { package, name } => {
+                cargo(workspace)?.args(["bench", "--package", package, "--bench", name, "--"])
+            }
+            Self::Peer {
+                program, script, ..
+            } => Run::new(workspace, program)?.args([script]),
+            Self::Page { name, folder } => {
+                setup::install_packages(workspace, folder, &format!("npm-bench-{name}"))?;
+                build::npm(workspace)?;
+                Run::new(workspace, "node")?
+                    .args([folder.join(PAGE_SCRIPT)])
+                    .env("CHROME", Browser::find(workspace)?.program)
+                    .env("ISOVEC_PROGRAM", demo::program(workspace)?)
+            }
+        };
+        run.args(args).show()
     }
 }
 
@@ -59,25 +102,16 @@ pub(crate) fn run(
     if chosen.is_empty() {
         bail!("there are no benchmarks in this clone");
     }
-    setup::run(workspace, setup::DEMO)?;
+    let needs: Vec<_> = chosen
+        .iter()
+        .flat_map(|bench| bench.needs())
+        .copied()
+        .collect();
+    setup::run(workspace, &needs)?;
     let mut failed = Vec::new();
     for (at, bench) in chosen.iter().enumerate() {
-        let (what, run) = match bench {
-            Bench::Cargo { package, name } => (
-                format!("a benchmark of {package}"),
-                cargo(workspace)?
-                    .args(["bench", "--package", package, "--bench", name, "--"])
-                    .args(args),
-            ),
-            Bench::Peer {
-                program, script, ..
-            } => (
-                "a peer, measured the same way".to_owned(),
-                Run::new(workspace, program)?.args([script]).args(args),
-            ),
-        };
-        report::step(at + 1, chosen.len(), bench.name(), &what);
-        if let Err(error) = run.show() {
+        report::step(at + 1, chosen.len(), bench.name(), &bench.what());
+        if let Err(error) = bench.run(workspace, args) {
             report::word(&format!("FAILED: {error:#}"));
             failed.push(bench.name());
         }
@@ -94,7 +128,9 @@ fn find(workspace: &Workspace) -> Result<Vec<Bench>> {
         .read()?;
     let metadata = serde_json::from_str(&text).context("cargo metadata wrote no JSON")?;
     let mut benches = cargo_benches(&metadata)?;
-    benches.extend(peers(&workspace.root.join("benches").join("peers"))?);
+    let folder = workspace.root.join("benches");
+    benches.extend(pages(&folder)?);
+    benches.extend(peers(&folder.join("peers"))?);
     Ok(benches)
 }
 
@@ -119,6 +155,31 @@ fn cargo_benches(metadata: &Value) -> Result<Vec<Bench>> {
         }
     }
     Ok(benches)
+}
+
+/// The folders with a `package.json` and the script that it is for.
+fn pages(folder: &Path) -> Result<Vec<Bench>> {
+    if !folder.is_dir() {
+        return Ok(Vec::new());
+    }
+    let mut pages = Vec::new();
+    for entry in folder
+        .read_dir()
+        .with_context(|| format!("{} cannot be read", folder.display()))?
+    {
+        let folder = entry?.path();
+        let whole = ["package.json", PAGE_SCRIPT]
+            .iter()
+            .all(|name| folder.join(name).is_file());
+        if let (true, Some(name)) = (whole, folder.file_name().and_then(|n| n.to_str())) {
+            pages.push(Bench::Page {
+                name: name.to_owned(),
+                folder: folder.clone(),
+            });
+        }
+    }
+    pages.sort_by(|a, b| a.name().cmp(b.name()));
+    Ok(pages)
 }
 
 /// `.mjs` runs under node, `.py` under Python; names that begin with `_` are helpers.
@@ -182,5 +243,24 @@ mod tests {
             .collect();
         assert_eq!(names, ["peers/ort", "peers/ort_web"]);
         assert!(peers(&dir.path().join("none")).unwrap().is_empty());
+    }
+    #[test]
+    fn pages_are_folders_with_packages_and_a_script() {
+        let dir = tempfile::tempdir().unwrap();
+        for name in [
+            "page/package.json",
+            "page/bench.mjs",
+            "native/Cargo.toml",
+            "half/bench.mjs",
+        ] {
+            let path = dir.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, "").unwrap();
+        }
+        let found = pages(dir.path()).unwrap();
+        let names: Vec<&str> = found.iter().map(Bench::name).collect();
+        assert_eq!(names, ["page"]);
+        assert_eq!(found[0].needs(), setup::PAGE);
+        assert!(pages(&dir.path().join("none")).unwrap().is_empty());
     }
 }

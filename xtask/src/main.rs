@@ -59,7 +59,8 @@ enum Command {
         #[arg(long)]
         list: bool,
     },
-    /// Run the benchmarks: `cargo bench` targets and the peers under benches/peers.
+    /// Run the benchmarks: `cargo bench` targets, pages in a browser, and the peers under
+    /// benches/peers.
     Bench {
         /// Only these (see --list); without names, all of them.
         names: Vec<String>,

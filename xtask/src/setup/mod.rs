@@ -17,6 +17,7 @@ use crate::report;
 use crate::workspace::Workspace;
 
 pub(crate) use browser::Browser;
+pub(crate) use node::install_packages;
 
 /// One thing to bring.
 #[derive(Clone, Copy)]
@@ -50,6 +51,8 @@ const STEPS: &[Step] = &[
 pub(crate) const DEMO: &[&str] = &["onnxruntime", "model"];
 /// What building the npm package needs.
 pub(crate) const NPM: &[&str] = &["wasm32", "wasm-bindgen", "npm"];
+/// What running the npm package in a browser needs, on the real model.
+pub(crate) const PAGE: &[&str] = &["model", "wasm32", "wasm-bindgen", "browser", "npm"];
 
 /// The names and what they do.
 pub(crate) fn list() {
@@ -145,7 +148,7 @@ mod tests {
                 step.name
             );
         }
-        for name in DEMO.iter().chain(NPM) {
+        for name in DEMO.iter().chain(NPM).chain(PAGE) {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }
     }

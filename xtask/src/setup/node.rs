@@ -1,7 +1,7 @@
-//! The npm packages that the JavaScript side is built and tested with.
+//! The npm packages that the JavaScript side is built, tested and measured with.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -19,24 +19,40 @@ pub(super) const STEP: Step = Step {
 };
 
 fn done(workspace: &Workspace) -> Result<Option<String>> {
-    let js = workspace.js();
-    if !js.join("package.json").is_file() {
-        bail!("js/package.json is missing: the clone is not whole");
-    }
-    // npm writes this file last; it is our stamp.
-    let stamp = js.join("node_modules/.package-lock.json");
-    let fresh = ["package.json", "package-lock.json"]
-        .iter()
-        .all(|name| !is_newer(&js.join(name), &stamp));
-    Ok((stamp.is_file() && fresh)
-        .then(|| "js/node_modules is newer than js/package.json".to_owned()))
+    Ok(fresh(&workspace.js())?.then(|| "js/node_modules is newer than js/package.json".to_owned()))
 }
 
 fn make(workspace: &Workspace) -> Result<String> {
+    install(workspace, &workspace.js(), "npm")?;
+    Ok("js/node_modules is there".to_owned())
+}
+
+/// Installs what a folder's `package.json` asks for, unless it is there.
+pub(crate) fn install_packages(workspace: &Workspace, folder: &Path, log: &str) -> Result<()> {
+    if fresh(folder)? {
+        return Ok(());
+    }
+    install(workspace, folder, log)
+}
+
+/// Whether the installed packages are newer than what asks for them.
+fn fresh(folder: &Path) -> Result<bool> {
+    let manifest = folder.join("package.json");
+    if !manifest.is_file() {
+        bail!("{} is missing: the clone is not whole", manifest.display());
+    }
+    let stamp = stamp(folder);
+    let fresh = ["package.json", "package-lock.json"]
+        .iter()
+        .all(|name| !is_newer(&folder.join(name), &stamp));
+    Ok(stamp.is_file() && fresh)
+}
+
+fn install(workspace: &Workspace, folder: &Path, log: &str) -> Result<()> {
     if which(workspace, "npm").is_none() {
         bail!("npm was not found");
     }
-    let locked = workspace.js().join("package-lock.json").is_file();
+    let locked = folder.join("package-lock.json").is_file();
     // `ignore-scripts`: nothing we need downloads or builds while it is installed.
     npm(workspace)?
         .args([
@@ -45,14 +61,18 @@ fn make(workspace: &Workspace) -> Result<String> {
             "--no-audit",
             "--no-fund",
         ])
-        .within(&workspace.js())
-        .logged(workspace, "npm")?;
+        .within(folder)
+        .logged(workspace, log)?;
     // npm leaves the stamp alone when it has nothing to add.
-    let stamp = workspace.js().join("node_modules/.package-lock.json");
-    if let Ok(file) = fs::File::options().append(true).open(&stamp) {
+    if let Ok(file) = fs::File::options().append(true).open(stamp(folder)) {
         let _ = file.set_modified(std::time::SystemTime::now());
     }
-    Ok("js/node_modules is there".to_owned())
+    Ok(())
+}
+
+/// npm writes this file last.
+fn stamp(folder: &Path) -> PathBuf {
+    folder.join("node_modules/.package-lock.json")
 }
 
 /// Whether a file was written after another; a file that is missing is not newer.
@@ -69,6 +89,25 @@ fn is_newer(file: &Path, than: &Path) -> bool {
 mod tests {
     use super::*;
     use std::time::{Duration, SystemTime};
+
+    #[test]
+    fn packages_are_fresh_until_what_asks_for_them_changes() {
+        let dir = tempfile::tempdir().unwrap();
+        assert!(fresh(dir.path()).is_err());
+        let manifest = dir.path().join("package.json");
+        fs::write(&manifest, "{}").unwrap();
+        assert!(!fresh(dir.path()).unwrap());
+        fs::create_dir(dir.path().join("node_modules")).unwrap();
+        fs::write(stamp(dir.path()), "{}").unwrap();
+        assert!(fresh(dir.path()).unwrap());
+        fs::File::options()
+            .append(true)
+            .open(&manifest)
+            .unwrap()
+            .set_modified(SystemTime::now() + Duration::from_secs(3600))
+            .unwrap();
+        assert!(!fresh(dir.path()).unwrap());
+    }
 
     #[test]
     fn newer_means_written_later() {

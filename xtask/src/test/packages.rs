@@ -8,14 +8,14 @@ use crate::build;
 use crate::process::{Run, cargo, npm};
 use crate::report;
 use crate::serve::{self, Serving, TEST_PORT};
-use crate::setup::Browser;
+use crate::setup::{self, Browser};
 use crate::workspace::Workspace;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "npm",
         what: "the npm package builds, packs with its notices, and passes its tests",
-        needs: &["model", "wasm32", "wasm-bindgen", "browser", "npm"],
+        needs: setup::PAGE,
         run: npm_package,
     },
     Check {

@@ -1,0 +1,141 @@
+// How long a visitor waits for the first vector, isovec against onnxruntime-web, in one run of one
+// browser: from the navigation to a page that has nothing yet, to the vector. Run it with
+// `cargo xtask bench page`, which builds and installs what it needs.
+//
+// Every sample has a browser context of its own: no HTTP cache, no compiled code from before, a
+// process that ran nothing. What stays warm is the browser itself and the server, which answers
+// from memory, over loopback, uncompressed. Both compute on the page's main thread, on that
+// thread alone; the browser compiles and downloads on others, for both alike.
+import { execFileSync } from "node:child_process";
+import { mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { homedir, tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { chromium } from "playwright-core";
+import { figures, largestDifference, table } from "./report.mjs";
+import { folder, serve } from "./server.mjs";
+import { text } from "./texts.mjs";
+
+const here = dirname(fileURLToPath(import.meta.url));
+const js = join(here, "..", "..", "js");
+/** Ours first: the others are what it is compared with. */
+const CONTESTANTS = ["isovec", "onnxruntime-web"];
+/** No component may differ by more: the project's bound for fp32. */
+const LARGEST_DIFFERENCE = 2e-6;
+/** How many warmed runs are timed in each sample, after as many that are not. */
+const WARMED = { short: 20, long: 10 };
+/** What the project wants the first vector to take, as a part of onnxruntime-web's time. */
+const TARGET = 0.75;
+
+const { values: options } = parseArgs({
+  options: {
+    model: { type: "string", default: process.env.ISOVEC_TEST_MODEL ?? join(cache(), "models", "all-MiniLM-L6-v2") },
+    isovec: { type: "string", default: process.env.ISOVEC_PROGRAM ?? "isovec" },
+    chrome: { type: "string", default: process.env.CHROME ?? "/usr/bin/chromium" },
+    samples: { type: "string", default: "9" },
+    json: { type: "boolean", default: false },
+  },
+});
+const samples = Number(options.samples);
+if (!Number.isInteger(samples) || samples < 1) throw new Error(`--samples takes a whole number from 1, not ${options.samples}`);
+
+/** Where set-up puts things (as `isovec::cache_dir`). */
+function cache() {
+  if (process.env.ISOVEC_CACHE) return process.env.ISOVEC_CACHE;
+  if (process.platform === "win32") return join(process.env.LOCALAPPDATA ?? "", "isovec");
+  if (process.platform === "darwin") return join(homedir(), "Library", "Caches", "isovec");
+  return join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "isovec");
+}
+
+/** The same model as ONNX, pooling and normalisation inside, as `isovec export` writes it. */
+function exported() {
+  const out = mkdtempSync(join(tmpdir(), "isovec-page-"));
+  try {
+    execFileSync(options.isovec, ["export", "--model", options.model, "--out", out, "--json"], { stdio: ["ignore", "ignore", "inherit"] });
+    return readFileSync(join(out, "model.onnx"));
+  } finally {
+    rmSync(out, { recursive: true, force: true });
+  }
+}
+
+const inputs = { short: text(options.model, 16), long: text(options.model, 128) };
+const page = (name) => `<!doctype html><title>${name}</title>
+<script type="application/json" id="inputs">${JSON.stringify(inputs)}</script>
+<script src="/page/phases.js"></script>
+<script type="module" src="/page/${name}.mjs"></script>`;
+
+const files = new Map([
+  ...folder("/page/", join(here, "page")),
+  ...folder("/isovec/dist/", join(js, "dist"), (name) => name.endsWith(".js")),
+  ...folder("/isovec/pkg/", join(js, "pkg"), (name) => /\.(js|wasm)$/.test(name)),
+  ...folder("/onnxruntime-web/", join(here, "node_modules", "onnxruntime-web", "dist"), (name) => /^ort(\.wasm\.bundle\.min|-wasm-simd-threaded)\.(mjs|wasm)$/.test(name)),
+  ...folder("/model/", options.model, (name) => /\.(json|safetensors)$/.test(name)),
+  ["/onnx/model.onnx", exported()],
+  ...CONTESTANTS.map((name) => [`/${name}.html`, Buffer.from(page(name))]),
+]);
+const server = await serve(files);
+const browser = await chromium.launch({
+  executablePath: options.chrome,
+  args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
+});
+
+/** One visit by somebody who was never here. */
+async function visit(name) {
+  const context = await browser.newContext();
+  try {
+    const page = await context.newPage();
+    // A module that does not load never says so to the page's own scripts.
+    const failed = new Promise((_, reject) => page.once("pageerror", reject));
+    failed.catch(() => {});
+    await page.goto(`${server.origin}/${name}.html`, { waitUntil: "domcontentloaded" });
+    const { vector, phases } = await Promise.race([page.evaluate(() => globalThis.first), failed]);
+    const warmed = {};
+    for (const [input, rounds] of Object.entries(WARMED)) warmed[input] = await page.evaluate(([input, rounds]) => globalThis.warmed(input, rounds), [input, rounds]);
+    return { phases, vectors: { first: vector, short: warmed.short.vector, long: warmed.long.vector }, warmed };
+  } finally {
+    await context.close();
+  }
+}
+
+try {
+  const phases = Object.fromEntries(CONTESTANTS.map((name) => [name, []]));
+  const warmed = Object.fromEntries(CONTESTANTS.map((name) => [name, { "1x16": [], "1x128": [] }]));
+  let difference = 0;
+  // Round 0 does not count: the browser's own first page, the server's code.
+  for (let round = 0; round <= samples; round++) {
+    let ours;
+    for (const name of CONTESTANTS) {
+      const seen = await visit(name);
+      ours ??= seen.vectors;
+      for (const [which, vector] of Object.entries(seen.vectors)) difference = Math.max(difference, largestDifference(ours[which], vector));
+      process.stderr.write(`${round === 0 ? "not counted" : `${round} of ${samples}`}  ${name.padEnd(16)} ${seen.phases.total.toFixed(0)} ms\n`);
+      if (round === 0) continue;
+      phases[name].push(seen.phases);
+      warmed[name]["1x16"].push(...seen.warmed.short.times);
+      warmed[name]["1x128"].push(...seen.warmed.long.times);
+    }
+  }
+  const onnxruntimeWeb = JSON.parse(readFileSync(join(here, "node_modules", "onnxruntime-web", "package.json"), "utf8")).version;
+  const result = {
+    versions: { chromium: browser.version(), "onnxruntime-web": onnxruntimeWeb, isovec: JSON.parse(readFileSync(join(js, "package.json"), "utf8")).version },
+    samples,
+    largestDifference: difference,
+    target: TARGET,
+    ...figures(phases, warmed),
+  };
+  if (options.json) console.log(JSON.stringify(result, null, 2));
+  else {
+    console.log(`Chromium ${result.versions.chromium}, onnxruntime-web ${onnxruntimeWeb}, ${samples} samples each, in turn; largest difference of a component ${difference.toExponential(1)}\n`);
+    console.log(table(result));
+    const met = result.ratios["onnxruntime-web"].first <= TARGET;
+    console.log(`target for the first vector: at most ${TARGET}x, ${met ? "met" : "MISSED"}`);
+  }
+  if (!(difference <= LARGEST_DIFFERENCE)) {
+    console.error(`the vectors differ by ${difference}, more than ${LARGEST_DIFFERENCE}: one of them is wrong, and no time counts`);
+    process.exitCode = 1;
+  }
+} finally {
+  await browser.close();
+  server.close();
+}
