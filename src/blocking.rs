@@ -13,14 +13,18 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::{Batch, RunOutput};
+use isovec_tokenize::Encoding;
+use web_time::Instant;
+
 use crate::backend;
 use crate::config::EmbeddingConfig;
-use crate::embedder::owned;
 use crate::embeddings::Embeddings;
 use crate::error::Result;
 use crate::export::{ExportOptions, Exported};
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, WINDOW};
+use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW};
 use crate::source::ModelSource;
 
 /// A loaded model that turns texts into vectors while the caller waits. Clones are cheap and share
@@ -69,7 +73,9 @@ impl Embedder {
         texts: impl IntoIterator<Item = T>,
         options: EmbedOptions,
     ) -> Result<Embeddings> {
-        self.model.embed_blocking(&owned(texts), &options)
+        let texts: Vec<T> = texts.into_iter().collect();
+        let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+        self.model.embed_blocking(&texts, &options)
     }
 
     /// The vector of one text.
@@ -111,29 +117,74 @@ impl Embedder {
 describe_model!(Embedder);
 
 impl Model {
-    /// Embeds on the calling thread, which waits.
-    pub(crate) fn embed_blocking(
+    /// Embeds while the calling thread waits. One batch after another runs on that thread; where
+    /// the engine runs several at a time and there are several, its threads do.
+    pub(crate) fn embed_blocking<T: AsRef<str> + Sync>(
         &self,
-        texts: &[String],
+        texts: &[T],
+        options: &EmbedOptions,
+    ) -> Result<Embeddings> {
+        let started = Instant::now();
+        let result = self.embed_all_blocking(texts, options);
+        self.recorder.call(started.elapsed(), &result);
+        result
+    }
+
+    fn embed_all_blocking<T: AsRef<str> + Sync>(
+        &self,
+        texts: &[T],
         options: &EmbedOptions,
     ) -> Result<Embeddings> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
+        let mut spare = Batch::default();
         for (index, window) in texts.chunks(WINDOW).enumerate() {
             let start = index * WINDOW;
-            let encode = |texts: &[String]| self.encode(texts, &prefix);
+            let encode = |texts: &[T]| self.encode(texts, &prefix);
+            let since = Instant::now();
             let encodings = backend::in_slices_blocking("tokenising", window, &cancel.0, encode)?;
+            self.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
-            let plan = self.plan(&encodings);
+            let allowed = self.allowed_bytes();
+            let plan = self.plan(&encodings, allowed);
+            if plan.len() > 1 && self.engines.current().capabilities().concurrent_runs > 1 {
+                backend::wait(self.run(start, &encodings, &cancel.0, &mut rows))?;
+                continue;
+            }
             for places in (0..).map_while(|index| plan.batch(index)) {
                 cancel.0.check()?;
-                let batch = self.feed.batch(&*self.engine, &encodings, places)?;
-                let output = self.engine.run_blocking(batch, &cancel.0)?;
-                rows.place(start, places, output)?;
+                let output = self.run_here(&encodings, places, allowed, &cancel.0, spare)?;
+                rows.place(start, places, &output)?;
+                spare = output.into_spare();
             }
         }
         self.finish(rows, prompt)
+    }
+
+    fn run_here(
+        &self,
+        encodings: &[Encoding],
+        places: &[usize],
+        allowed: Option<u64>,
+        cancel: &Cancel,
+        spare: Batch,
+    ) -> Result<RunOutput> {
+        let started = Instant::now();
+        let engine = self.engines.current();
+        let batch = self.batch(engine, encodings, places, allowed, spare)?;
+        let sizes = Sizes::of(&batch);
+        let output = match engine.run_blocking(batch, cancel) {
+            Ok(output) => output,
+            Err(error) => {
+                let next = backend::wait(self.engines.after_loss(engine, error, cancel))?;
+                let batch = self.batch(next, encodings, places, None, Batch::default())?;
+                next.run_blocking(batch, cancel)?
+            }
+        };
+        self.recorder
+            .ran(started.elapsed(), sizes.real, sizes.computed);
+        Ok(output)
     }
 }
 

@@ -66,7 +66,7 @@ pub struct TextConfig {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BatchingConfig {
-    /// Texts in a batch. `None`: 64.
+    /// Texts in a batch. `None`: 32.
     pub max_batch_size: Option<usize>,
     /// Tokens in a batch, padding included. `None`: 256, which on CPUs is faster than more,
     /// because sorted small batches carry almost no padding and stay in the cache. A single

@@ -29,19 +29,19 @@ macro_rules! describe_model {
                 &self.model.name
             }
 
-            /// Who truly computes.
+            /// Who truly computes, read back from the runtime.
             pub fn provider(&self) -> &isovec_engine::engine::ProviderInfo {
-                self.model.engine.provider()
+                self.model.engines.current().provider()
             }
 
             /// The model as its engine sees it: inputs, outputs, operators, size.
             pub fn description(&self) -> &isovec_engine::description::ModelDescription {
-                self.model.engine.description()
+                self.model.engines.current().description()
             }
 
             /// What the engine can do with this model.
             pub fn capabilities(&self) -> &isovec_engine::engine::Capabilities {
-                self.model.engine.capabilities()
+                self.model.engines.current().capabilities()
             }
 
             /// What makes vectors comparable with this model's.
@@ -52,6 +52,12 @@ macro_rules! describe_model {
             /// Every knob: what was asked, what is in effect, and why.
             pub fn effective_config(&self) -> &crate::EffectiveConfig {
                 &self.model.effective
+            }
+
+            /// What was done since the model was loaded: sessions, buffers, provider, tokens and
+            /// padding, and the times of every stage.
+            pub fn stats(&self) -> crate::Stats {
+                self.model.stats()
             }
 
             /// How the model means its vectors to be compared.

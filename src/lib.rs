@@ -35,12 +35,14 @@ mod embedder;
 mod embeddings;
 mod error;
 mod export;
+mod fallback;
 mod model;
 pub mod models;
 mod plan;
 mod sentence_transformers;
 pub mod similarity;
 mod source;
+mod stats;
 
 pub use backend::target_api::*;
 pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig};
@@ -52,13 +54,20 @@ pub use export::{ExportOptions, Exported, export};
 pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
+pub use stats::{CallStats, StageStats, Stats, TokenStats};
 
 pub use isovec_engine::EngineError;
 pub use isovec_engine::cancel::Cancel;
-pub use isovec_engine::config::{EngineChoice, EngineConfig, SessionConfig};
+pub use isovec_engine::config::{
+    CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
+    ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider,
+};
 pub use isovec_engine::description::ModelDescription;
 pub use isovec_engine::engine::{Capabilities, ProviderInfo};
 pub use isovec_engine::fingerprint::{Difference, Fingerprint, Precision};
 pub use isovec_engine::head::Pooling;
 pub use isovec_engine::maybe_send::BoxFuture;
+pub use isovec_engine::stats::{
+    EngineStats, Fallback, IoStats, Latency, PoolStats, ProviderStats, SessionShare, SessionStats,
+};
 pub use isovec_tokenize::TokenizeError;

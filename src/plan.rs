@@ -29,7 +29,14 @@ impl Plan {
     /// Plans texts of these lengths. Longest first: memory is at its peak at once and not at the
     /// end, and the last batch, which others may have to wait for, is a short one. Equal lengths
     /// keep their order, so a plan is the same on every target.
-    pub(crate) fn new(lengths: &[usize], budget: Budget) -> Self {
+    ///
+    /// `fits` says whether so many rows of such a length fit into memory; a batch that would not
+    /// is made smaller, down to one row, which its caller has to refuse.
+    pub(crate) fn new(
+        lengths: &[usize],
+        budget: Budget,
+        fits: impl Fn(usize, usize) -> bool,
+    ) -> Self {
         let mut order: Vec<usize> = (0..lengths.len()).collect();
         order.sort_by_key(|&text| std::cmp::Reverse(lengths[text]));
         let mut batches = Vec::new();
@@ -37,6 +44,7 @@ impl Plan {
         while start < order.len() {
             let longest = lengths[order[start]].max(1);
             let rows = (budget.tokens / longest).clamp(1, budget.rows.max(1));
+            let rows = fitting(rows, longest, &fits);
             let end = order.len().min(start + rows);
             batches.push(start..end);
             start = end;
@@ -44,10 +52,62 @@ impl Plan {
         Self { order, batches }
     }
 
+    /// The same in the caller's order, whatever is padded: batches of as many rows as there may
+    /// be, cut where they would not fit into memory.
+    pub(crate) fn in_order(
+        lengths: &[usize],
+        rows: usize,
+        fits: impl Fn(usize, usize) -> bool,
+    ) -> Self {
+        let mut batches = Vec::new();
+        let mut start = 0;
+        while start < lengths.len() {
+            let mut longest = lengths[start].max(1);
+            let mut end = start + 1;
+            while end < lengths.len() && end - start < rows.max(1) {
+                let with = longest.max(lengths[end]);
+                if !fits(end + 1 - start, with) {
+                    break;
+                }
+                longest = with;
+                end += 1;
+            }
+            batches.push(start..end);
+            start = end;
+        }
+        Self {
+            order: (0..lengths.len()).collect(),
+            batches,
+        }
+    }
+
+    /// How many batches there are.
+    pub(crate) fn len(&self) -> usize {
+        self.batches.len()
+    }
+
     /// The places of the texts of a batch, longest text first; `None` past the last batch.
     pub(crate) fn batch(&self, index: usize) -> Option<&[usize]> {
         self.order.get(self.batches.get(index)?.clone())
     }
+}
+
+/// The most rows that fit, at least one. What takes memory grows with the rows, so halving finds
+/// it in a few steps.
+fn fitting(rows: usize, length: usize, fits: impl Fn(usize, usize) -> bool) -> usize {
+    if rows <= 1 || fits(rows, length) {
+        return rows;
+    }
+    let (mut fit, mut too_many) = (1, rows);
+    while too_many - fit > 1 {
+        let middle = fit + (too_many - fit) / 2;
+        if fits(middle, length) {
+            fit = middle;
+        } else {
+            too_many = middle;
+        }
+    }
+    fit
 }
 
 #[cfg(test)]
@@ -60,14 +120,42 @@ mod tests {
         tokens: 256,
     };
 
+    fn any(_: usize, _: usize) -> bool {
+        true
+    }
+
+    #[test]
+    fn a_batch_that_would_not_fit_is_made_smaller() {
+        let plan = Plan::new(&[10; 20], BUDGET, |rows, length| rows * length <= 70);
+        let sizes: Vec<usize> = (0..plan.len())
+            .map(|at| plan.batch(at).unwrap().len())
+            .collect();
+        assert_eq!(sizes, [7, 7, 6]);
+        // One row is left to whoever can refuse it.
+        let plan = Plan::new(&[10, 10], BUDGET, |_, _| false);
+        assert_eq!(plan.len(), 2);
+    }
+
+    #[test]
+    fn without_sorting_the_order_stays() {
+        let plan = Plan::in_order(&[3, 9, 1, 2, 8], 2, any);
+        assert_eq!(plan.batch(0), Some(&[0, 1][..]));
+        assert_eq!(plan.batch(2), Some(&[4][..]));
+        let plan = Plan::in_order(&[3, 9, 1], 3, |rows, length| rows * length <= 9);
+        assert_eq!(
+            (plan.batch(0), plan.batch(1), plan.len()),
+            (Some(&[0][..]), Some(&[1][..]), 3)
+        );
+    }
+
     #[test]
     fn nothing_makes_no_batch() {
-        assert!(Plan::new(&[], BUDGET).batch(0).is_none());
+        assert!(Plan::new(&[], BUDGET, any).batch(0).is_none());
     }
 
     #[test]
     fn a_text_over_the_budget_runs_alone() {
-        let plan = Plan::new(&[3, 512, 4], BUDGET);
+        let plan = Plan::new(&[3, 512, 4], BUDGET, any);
         assert_eq!(
             (plan.batch(0), plan.batch(1)),
             (Some(&[1][..]), Some(&[2, 0][..]))
@@ -82,7 +170,7 @@ mod tests {
             rows in 1usize..70,
             tokens in 1usize..2000,
         ) {
-            let plan = Plan::new(&lengths, Budget { rows, tokens });
+            let plan = Plan::new(&lengths, Budget { rows, tokens }, any);
             let mut seen = vec![0; lengths.len()];
             for batch in (0..).map_while(|index| plan.batch(index)) {
                 prop_assert!(!batch.is_empty() && batch.len() <= rows);

@@ -9,7 +9,26 @@ use std::task::{Context, Poll};
 
 use crate::error::{EngineError, Result};
 
-type Callback = Box<dyn FnOnce() + Send>;
+/// Something that is told of a cancellation, time and again without an allocation.
+pub trait OnCancel: Send + Sync {
+    /// The token was cancelled; `tag` is what was given when registering. Runs on the thread that
+    /// cancels and should return soon.
+    fn cancelled(&self, tag: u64);
+}
+
+enum Callback {
+    Once(Box<dyn FnOnce() + Send>),
+    Hook(Arc<dyn OnCancel>, u64),
+}
+
+impl Callback {
+    fn call(self) {
+        match self {
+            Self::Once(callback) => callback(),
+            Self::Hook(hook, tag) => hook.cancelled(tag),
+        }
+    }
+}
 
 #[derive(Default)]
 struct Shared {
@@ -33,7 +52,7 @@ impl Cancel {
     pub fn cancel(&self) {
         self.0.cancelled.store(true, Ordering::SeqCst);
         for (_, callback) in self.take_callbacks() {
-            callback();
+            callback.call();
         }
     }
 
@@ -56,12 +75,23 @@ impl Cancel {
     /// is dropped, except for a call already under way.
     #[must_use = "dropping the guard takes the callback back"]
     pub fn on_cancel(&self, callback: impl FnOnce() + Send + 'static) -> CancelGuard {
+        self.register(Callback::Once(Box::new(callback)))
+    }
+
+    /// Tells `hook` of a cancellation, with `tag`, as [`on_cancel`](Self::on_cancel) calls its
+    /// callback; for those who register often.
+    #[must_use = "dropping the guard takes the hook back"]
+    pub fn hook(&self, hook: Arc<dyn OnCancel>, tag: u64) -> CancelGuard {
+        self.register(Callback::Hook(hook, tag))
+    }
+
+    fn register(&self, callback: Callback) -> CancelGuard {
         let id = self.0.next_id.fetch_add(1, Ordering::Relaxed);
-        self.lock().push((id, Box::new(callback)));
+        self.lock().push((id, callback));
         // Looked at after registering: a cancel between the two finds the callback itself.
         if self.is_cancelled() {
             for (_, callback) in self.take_callbacks() {
-                callback();
+                callback.call();
             }
         }
         CancelGuard {
@@ -158,5 +188,24 @@ mod tests {
         let _late = cancel.on_cancel(bump(&count));
         assert_eq!(count.load(Ordering::SeqCst), 2);
         assert!(matches!(cancel.check(), Err(EngineError::Cancelled)));
+    }
+
+    #[test]
+    fn a_hook_hears_its_own_tag_until_it_is_taken_back() {
+        #[derive(Default)]
+        struct Heard(Mutex<Vec<u64>>);
+        impl OnCancel for Heard {
+            fn cancelled(&self, tag: u64) {
+                self.0.lock().unwrap().push(tag);
+            }
+        }
+        let heard = Arc::new(Heard::default());
+        let cancel = Cancel::new();
+        drop(cancel.hook(heard.clone(), 1));
+        let _kept = cancel.hook(heard.clone(), 2);
+        cancel.cancel();
+        assert_eq!(*heard.0.lock().unwrap(), [2]);
+        let _late = cancel.hook(heard.clone(), 3);
+        assert_eq!(*heard.0.lock().unwrap(), [2, 3]);
     }
 }

@@ -7,9 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::bundle::ModelBundle;
 use crate::cancel::Cancel;
 use crate::config::EngineConfig;
-use crate::description::ModelDescription;
+use crate::description::{Dim, ModelDescription};
+use crate::effective::EffectiveConfig;
 use crate::error::{EngineError, Result};
 use crate::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
+use crate::stats::EngineStats;
 use crate::tensor::{DType, NamedTensor, Tensor};
 
 /// Named tensors that go through a model together. Axis 0 of every tensor is the row.
@@ -23,6 +25,9 @@ pub struct Batch {
     /// How many positions of each row are real, the rest being padding. Empty when rows have
     /// no length (images).
     pub row_lengths: Vec<usize>,
+    /// Tensors to write outputs to, by name, where their type and size fit; the others are made
+    /// by the engine. May be empty. The list itself comes back in [`RunOutput::outputs`].
+    pub outputs: Vec<NamedTensor>,
 }
 
 impl Batch {
@@ -38,7 +43,7 @@ impl Batch {
     pub fn input(&self, name: &str) -> Option<&Tensor> {
         self.inputs
             .iter()
-            .find(|input| input.name == name)
+            .find(|input| *input.name == *name)
             .map(|input| &input.tensor)
     }
 
@@ -89,6 +94,39 @@ impl Batch {
     }
 }
 
+impl Batch {
+    /// Rows of zeros, which every table has an entry for: to measure with. `None` for a model
+    /// whose inputs are not rows of whole numbers with a length that varies.
+    ///
+    /// # Errors
+    /// [`EngineError::InputTooLarge`] when it cannot be had.
+    pub fn sample(
+        model: &ModelDescription,
+        rows: usize,
+        row_length: usize,
+    ) -> Result<Option<Self>> {
+        let mut batch = Self {
+            row_lengths: vec![row_length; rows],
+            ..Self::default()
+        };
+        for input in &model.inputs {
+            let (Some(dtype @ (DType::I64 | DType::I32)), Some([axis, Dim::Symbolic(_)])) =
+                (input.dtype, input.dims.as_deref())
+            else {
+                return Ok(None);
+            };
+            if matches!(axis, Dim::Fixed(fixed) if *fixed != rows) {
+                return Ok(None);
+            }
+            let tensor = Tensor::zeros(dtype, &[rows, row_length])?;
+            batch
+                .inputs
+                .push(NamedTensor::new(input.name.as_str(), tensor));
+        }
+        Ok((!batch.inputs.is_empty()).then_some(batch))
+    }
+}
+
 /// What a run gives back.
 #[derive(Debug, Default)]
 pub struct RunOutput {
@@ -96,12 +134,38 @@ pub struct RunOutput {
     pub outputs: Vec<NamedTensor>,
     /// The batch's own tensors, to be used again.
     pub inputs: Vec<NamedTensor>,
+    /// The batch's own row lengths, to be used again.
+    pub row_lengths: Vec<usize>,
 }
 
 impl RunOutput {
+    /// The output of that name.
+    pub fn output(&self, name: &str) -> Option<&Tensor> {
+        self.outputs
+            .iter()
+            .find(|output| *output.name == *name)
+            .map(|output| &output.tensor)
+    }
+
+    /// The lists, emptied, for the next batch: their tensors go back to where they came from.
+    pub fn into_spare(self) -> Batch {
+        let mut spare = Batch {
+            inputs: self.inputs,
+            row_lengths: self.row_lengths,
+            outputs: self.outputs,
+        };
+        spare.inputs.clear();
+        spare.row_lengths.clear();
+        spare.outputs.clear();
+        spare
+    }
+
     /// Takes the output of that name.
     pub fn take(&mut self, name: &str) -> Option<Tensor> {
-        let at = self.outputs.iter().position(|output| output.name == name)?;
+        let at = self
+            .outputs
+            .iter()
+            .position(|output| *output.name == *name)?;
         Some(self.outputs.swap_remove(at).tensor)
     }
 }
@@ -120,6 +184,9 @@ pub struct Capabilities {
     pub intra_op_threads: usize,
     /// Cancelling stops a run that has begun, not only one that waits.
     pub cancels_running: bool,
+    /// A row's result does not depend, to the last bit, on the rows beside it, nor on what else
+    /// runs at the same time, when it runs alone and unpadded.
+    pub deterministic: bool,
 }
 
 impl Default for Capabilities {
@@ -130,6 +197,7 @@ impl Default for Capabilities {
             concurrent_runs: 1,
             intra_op_threads: 1,
             cancels_running: false,
+            deterministic: false,
         }
     }
 }
@@ -178,7 +246,21 @@ pub trait Engine: MaybeSend + MaybeSync + std::fmt::Debug {
     /// What this engine can do with this model.
     fn capabilities(&self) -> &Capabilities;
 
-    /// Memory that this engine reads and writes without a copy.
+    /// What each knob of the configuration came to in this engine.
+    fn effective(&self) -> &EffectiveConfig;
+
+    /// What this engine did so far.
+    fn stats(&self) -> EngineStats;
+
+    /// Bytes that a run of that many rows of that length is foretold to take beside the weights;
+    /// `None` where nothing is known yet.
+    fn predicted_bytes(&self, rows: usize, row_length: usize) -> Option<u64> {
+        let _ = (rows, row_length);
+        None
+    }
+
+    /// Memory that this engine reads and writes without a copy. It may hold anything: whoever asks
+    /// for it writes all of it.
     ///
     /// # Errors
     /// [`EngineError::InputTooLarge`] when it cannot be had.
@@ -224,6 +306,13 @@ pub trait EngineFactory: MaybeSend + MaybeSync + std::fmt::Debug {
 
     /// Looks whether this engine can be used, without loading a model.
     fn probe(&self, config: &EngineConfig) -> Probe;
+
+    /// Refuses what no model could make work, before one is touched: paths that cannot be
+    /// written, devices that are not there where they must be, a library that is none.
+    ///
+    /// # Errors
+    /// [`EngineError::Config`] with all that is wrong, [`EngineError::EngineUnavailable`].
+    fn check(&self, config: &EngineConfig) -> Result<()>;
 
     /// Loads a model: checks it, takes its weights one tensor at a time, prepares it to run.
     fn load<'a>(

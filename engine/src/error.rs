@@ -128,6 +128,17 @@ pub enum EngineError {
         hint: String,
     },
 
+    /// An execution provider that was asked for cannot be used.
+    #[error("execution provider {provider} is not available: {reason}. {hint}")]
+    ProviderUnavailable {
+        /// The provider's name, as configurations write it.
+        provider: String,
+        /// Why.
+        reason: String,
+        /// How to get it.
+        hint: String,
+    },
+
     /// The runtime under an engine failed.
     #[error("engine {engine} failed while {doing}: {detail}")]
     Runtime {
@@ -205,6 +216,7 @@ impl EngineError {
             Self::Cancelled => "Cancelled",
             Self::DeviceLost { .. } => "DeviceLost",
             Self::EngineUnavailable { .. } => "EngineUnavailable",
+            Self::ProviderUnavailable { .. } => "ProviderUnavailable",
             Self::Runtime { .. } => "Runtime",
             Self::EnginePoisoned { .. } => "EnginePoisoned",
             Self::Hub { .. } => "Hub",

@@ -3,16 +3,21 @@
 //! - [`engine`]: the [`Engine`](engine::Engine) and [`EngineFactory`](engine::EngineFactory) traits.
 //! - [`bundle`], [`weights`], [`safetensors`]: a model as a small graph with its weights apart from it.
 //! - [`onnx`], [`convert`], [`head`]: reading, writing, building and completing graphs.
+//! - [`buffers`]: memory for tensors, kept and used again, and how much of it there is.
+//! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
 //!
 //! Nothing here names a runtime, and nothing says what the tensors mean: the same contract
 //! serves models that read tokens and models that read pixels.
 
+pub mod buffers;
 pub mod bundle;
 pub mod cancel;
 pub mod config;
 pub mod convert;
+pub mod counters;
 pub mod description;
+pub mod effective;
 pub mod engine;
 pub mod error;
 pub mod fingerprint;
@@ -23,6 +28,7 @@ pub mod maybe_send;
 pub mod onnx;
 pub mod safetensors;
 mod sniff;
+pub mod stats;
 pub mod tensor;
 pub mod weights;
 

@@ -1,7 +1,10 @@
 //! Tensors in host memory: contiguous, row-major, 64-byte aligned.
 
+use std::sync::Arc;
+
 use bytemuck::{Pod, Zeroable};
 use half::f16;
+use smallvec::SmallVec;
 
 use crate::error::{EngineError, Result};
 
@@ -57,15 +60,59 @@ element!(f32 => F32, f16 => F16, i64 => I64, i32 => I32, u8 => U8, i8 => I8);
 /// One cache line; the unit of allocation, which gives every tensor its alignment.
 #[derive(Clone, Copy, Pod, Zeroable)]
 #[repr(C, align(64))]
-struct Line([u8; 64]);
+pub(crate) struct Line([u8; LINE]);
+
+/// Bytes of a cache line.
+pub(crate) const LINE: usize = 64;
+
+/// Takes back the memory of tensors that are gone.
+pub(crate) trait Home: Send + Sync {
+    fn take_back(&self, lines: Vec<Line>);
+}
+
+/// A tensor's memory, which goes home when the tensor is dropped.
+struct Memory {
+    lines: Vec<Line>,
+    home: Option<Arc<dyn Home>>,
+}
+
+impl Memory {
+    fn new(bytes: usize) -> Self {
+        Self {
+            lines: vec![Line::zeroed(); bytes.div_ceil(LINE)],
+            home: None,
+        }
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        if let Some(home) = self.home.take() {
+            home.take_back(std::mem::take(&mut self.lines));
+        }
+    }
+}
+
+/// A copy belongs to nobody.
+impl Clone for Memory {
+    fn clone(&self) -> Self {
+        Self {
+            lines: self.lines.clone(),
+            home: None,
+        }
+    }
+}
+
+/// Extents, without an allocation up to four of them.
+type Shape = SmallVec<[usize; 4]>;
 
 /// A named type, shape and bytes. Owned, so that it can move to an engine's thread and back
 /// without a copy even when the caller stops waiting.
 #[derive(Clone)]
 pub struct Tensor {
     dtype: DType,
-    shape: Vec<usize>,
-    lines: Vec<Line>,
+    shape: Shape,
+    memory: Memory,
 }
 
 impl Tensor {
@@ -77,9 +124,27 @@ impl Tensor {
         let bytes = byte_len(dtype, shape)?;
         Ok(Self {
             dtype,
-            shape: shape.to_vec(),
-            lines: vec![Line::zeroed(); bytes.div_ceil(64)],
+            shape: Shape::from_slice(shape),
+            memory: Memory::new(bytes),
         })
+    }
+
+    /// A tensor in memory that goes back to `home`. There is enough of it; what it holds is what
+    /// its last user left.
+    pub(crate) fn in_memory(
+        dtype: DType,
+        shape: &[usize],
+        lines: Vec<Line>,
+        home: Arc<dyn Home>,
+    ) -> Self {
+        Self {
+            dtype,
+            shape: Shape::from_slice(shape),
+            memory: Memory {
+                lines,
+                home: Some(home),
+            },
+        }
     }
 
     /// A copy of `values` in the given shape.
@@ -150,18 +215,18 @@ impl Tensor {
 
     /// Bytes of memory held, which may be more than [`byte_len`](Self::byte_len) after a reshape.
     pub fn capacity(&self) -> usize {
-        self.lines.capacity() * 64
+        self.memory.lines.capacity() * LINE
     }
 
     /// The elements' bytes.
     pub fn bytes(&self) -> &[u8] {
-        &bytemuck::cast_slice(&self.lines)[..self.len() * self.dtype.size()]
+        &bytemuck::cast_slice(&self.memory.lines)[..self.len() * self.dtype.size()]
     }
 
     /// The elements' bytes, to write.
     pub fn bytes_mut(&mut self) -> &mut [u8] {
         let len = self.byte_len();
-        &mut bytemuck::cast_slice_mut(&mut self.lines)[..len]
+        &mut bytemuck::cast_slice_mut(&mut self.memory.lines)[..len]
     }
 
     /// The elements.
@@ -189,7 +254,10 @@ impl Tensor {
     /// [`EngineError::InputTooLarge`] when the size in bytes overflows.
     pub fn reset(&mut self, dtype: DType, shape: &[usize]) -> Result<()> {
         let bytes = byte_len(dtype, shape)?;
-        self.lines.resize(bytes.div_ceil(64), Line::zeroed());
+        let lines = bytes.div_ceil(LINE);
+        if lines > self.memory.lines.len() {
+            self.memory.lines.resize(lines, Line::zeroed());
+        }
         self.dtype = dtype;
         self.shape.clear();
         self.shape.extend_from_slice(shape);
@@ -216,15 +284,15 @@ impl std::fmt::Debug for Tensor {
 /// A tensor with the name that the model gives it.
 #[derive(Debug, Clone)]
 pub struct NamedTensor {
-    /// The graph's name of the input or output.
-    pub name: String,
+    /// The graph's name of the input or output; shared, so that a clone allocates nothing.
+    pub name: Arc<str>,
     /// Its value.
     pub tensor: Tensor,
 }
 
 impl NamedTensor {
     /// Pairs a name with a tensor.
-    pub fn new(name: impl Into<String>, tensor: Tensor) -> Self {
+    pub fn new(name: impl Into<Arc<str>>, tensor: Tensor) -> Self {
         Self {
             name: name.into(),
             tensor,

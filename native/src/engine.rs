@@ -1,26 +1,35 @@
 //! A loaded model: runs on the caller's thread, or on the engine's.
 
 use std::any::Any;
-use std::ffi::{CStr, CString};
+use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::thread;
+use std::time::Instant;
 
 use futures_channel::oneshot;
-use isovec_engine::cancel::Cancel;
+use isovec_engine::buffers::BufferPool;
+use isovec_engine::cancel::{Cancel, OnCancel};
+use isovec_engine::counters::Ended;
 use isovec_engine::description::ModelDescription;
+use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{Batch, Capabilities, Engine, ProviderInfo, RunOutput};
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::stats::EngineStats;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
-use ort::session::RunOptions;
+use smallvec::SmallVec;
 
+use crate::counts::Counts;
+use crate::outputs::OutputSizes;
 use crate::pool::Pool;
+use crate::predict::{self, Prediction};
 use crate::runtime::Runtime;
-use crate::sys::{Session, Value, element_type};
-use crate::{NAME, explain};
+use crate::settings::Settings;
+use crate::slot::Slot;
+use crate::sys::{Names, Session, Value, element_type};
+use crate::{NAME, explain, provider};
 
 /// ONNX Runtime with a model in it.
 #[derive(Debug)]
@@ -37,9 +46,18 @@ pub(crate) struct Shared {
     provider: ProviderInfo,
     description: ModelDescription,
     capabilities: Capabilities,
-    inputs: Vec<CString>,
-    outputs: Vec<CString>,
-    sessions: Pool<Session>,
+    settings: Settings,
+    inputs: Names,
+    outputs: Names,
+    output_names: Vec<Arc<str>>,
+    output_sizes: OutputSizes,
+    /// One for all slots: a session may run in several threads at once, and sharing it is the
+    /// only way to share all that it made of the weights.
+    session: Session,
+    slots: Arc<Pool<Slot>>,
+    buffers: BufferPool,
+    counts: Counts,
+    prediction: Option<Prediction>,
     /// The message of a panic in a run: what it left behind is not to be trusted.
     poison: OnceLock<String>,
     queue: Mutex<Receiver<Job>>,
@@ -49,74 +67,86 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct Job {
     batch: Batch,
-    ticket: Arc<Ticket>,
+    cancel: Cancel,
     reply: oneshot::Sender<Result<RunOutput>>,
 }
 
-/// The handle by which a run is cancelled, before it begins or while it runs.
-struct Ticket {
-    cancelled: AtomicBool,
-    options: RunOptions,
-}
-
-impl std::fmt::Debug for Ticket {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Ticket")
-            .field("cancelled", &self.cancelled)
-            .finish_non_exhaustive()
-    }
-}
-
-impl Ticket {
-    fn new() -> Result<Arc<Self>> {
-        let options = RunOptions::new().map_err(|error| explain::run(&error))?;
-        Ok(Arc::new(Self {
-            cancelled: AtomicBool::new(false),
-            options,
-        }))
-    }
-
-    fn check(&self) -> Result<()> {
-        if self.cancelled.load(Ordering::SeqCst) {
-            Err(EngineError::Cancelled)
-        } else {
-            Ok(())
-        }
-    }
+/// Everything that an engine is made of.
+pub(crate) struct Parts {
+    pub(crate) runtime: &'static Runtime,
+    pub(crate) description: ModelDescription,
+    pub(crate) settings: Settings,
+    pub(crate) session: Session,
+    pub(crate) origin: String,
 }
 
 impl OrtEngine {
-    /// Puts sessions of one model to work, with a thread for each.
-    pub(crate) fn new(
-        runtime: &'static Runtime,
-        description: ModelDescription,
-        sessions: Vec<Session>,
-        intra_op_threads: usize,
-        origin: &str,
-    ) -> Result<Self> {
-        let inputs = c_names(description.inputs.iter().map(|input| &input.name), origin)?;
+    /// Puts a session to work, with a slot and a thread for each run that may be under way.
+    pub(crate) fn new(parts: Parts, cancel: &Cancel) -> Result<Self> {
+        let Parts {
+            runtime,
+            description,
+            settings,
+            session,
+            origin,
+        } = parts;
+        let inputs = c_names(description.inputs.iter().map(|input| &input.name), &origin)?;
         let outputs = c_names(
             description.outputs.iter().map(|output| &output.name),
-            origin,
+            &origin,
         )?;
         let mut capabilities = Capabilities::default();
-        capabilities.concurrent_runs = sessions.len();
-        capabilities.intra_op_threads = intra_op_threads;
+        capabilities.concurrent_runs = settings.pool_size;
+        capabilities.intra_op_threads = settings.intra_op_threads;
         capabilities.cancels_running = true;
-        let threads = sessions.len();
+        capabilities.deterministic = settings.deterministic
+            && settings.provider == isovec_engine::config::ExecutionProvider::Cpu;
+
+        let output_sizes = OutputSizes::new(&description);
+        let unbound = output_sizes.unknown(&description);
+        let slots = (0..settings.pool_size)
+            .map(|_| Slot::new().map_err(|error| explain::run(&error)))
+            .collect::<Result<Vec<_>>>()?;
+        // Read back, not remembered: which provider truly has the nodes.
+        let placement = session.placement().map_err(|error| explain::run(&error))?;
+        provider::assigned(settings.provider, &placement)?;
+        let counts = Counts::new(&slots, settings.io_binding, unbound, placement);
+        let buffers = BufferPool::new(settings.pool);
+
         let (jobs, queue) = channel();
-        let shared = Arc::new(Shared {
+        let mut shared = Shared {
             runtime,
-            provider: ProviderInfo::new(NAME, "CPU", runtime.library.version.as_str()),
-            description,
+            provider: ProviderInfo::new(
+                NAME,
+                provider::short_name(settings.provider),
+                runtime.library.version.as_str(),
+            ),
             capabilities,
-            inputs,
-            outputs,
-            sessions: Pool::new(sessions),
+            inputs: Names::new(inputs),
+            outputs: Names::new(outputs),
+            output_names: description
+                .outputs
+                .iter()
+                .map(|output| Arc::from(output.name.as_str()))
+                .collect(),
+            output_sizes,
+            description,
+            settings,
+            session,
+            slots: Arc::new(Pool::new(slots)),
+            buffers,
+            counts,
+            prediction: None,
             poison: OnceLock::new(),
             queue: Mutex::new(queue),
-        });
-        for _ in 0..threads {
+        };
+        if shared.settings.prediction {
+            shared.prediction = shared.calibrate(cancel)?;
+            shared.counts.reset();
+        }
+        shared.fill_pool()?;
+        let shared = Arc::new(shared);
+        for _ in 0..shared.settings.pool_size {
             let shared = Arc::clone(&shared);
             spawn(move || shared.work())?;
         }
@@ -137,9 +167,9 @@ pub(crate) fn c_names<'a>(
 
 #[cfg(test)]
 impl OrtEngine {
-    /// Whether every session is running something.
+    /// Whether every slot is running something.
     pub(crate) fn busy(&self) -> bool {
-        self.shared.sessions.exhausted()
+        self.shared.slots.exhausted()
     }
 
     pub(crate) fn shared(&self) -> &Arc<Shared> {
@@ -181,20 +211,41 @@ impl Engine for OrtEngine {
         &self.shared.capabilities
     }
 
+    fn effective(&self) -> &EffectiveConfig {
+        &self.shared.settings.effective
+    }
+
+    fn stats(&self) -> EngineStats {
+        let shared = &self.shared;
+        let mut stats = shared.counts.read(&shared.slots);
+        stats.memory_pool = shared.buffers.stats();
+        stats.provider.engine.clone_from(&shared.provider.engine);
+        stats
+            .provider
+            .selected
+            .clone_from(&shared.provider.provider);
+        stats
+    }
+
+    fn predicted_bytes(&self, rows: usize, row_length: usize) -> Option<u64> {
+        Some(self.shared.prediction?.bytes(rows, row_length))
+    }
+
+    fn alloc(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        self.shared.alloc(dtype, shape)
+    }
+
     fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
         Box::pin(async move {
             self.shared.admit(&batch, cancel)?;
-            let ticket = Ticket::new()?;
-            // Dropped with this future, finished or not; to cancel what has finished does nothing.
-            let _dropped = CancelOnDrop {
-                shared: &self.shared,
-                ticket: &ticket,
-            };
-            let _cancelled = cancel.on_cancel(self.shared.canceller(&ticket));
+            // The run's own token: cancelled with the caller's, and when this future is dropped.
+            let own = CancelOnDrop(Cancel::new());
+            let forward = own.0.clone();
+            let _forward = cancel.on_cancel(move || forward.cancel());
             let (reply, answer) = oneshot::channel();
             let job = Job {
                 batch,
-                ticket: Arc::clone(&ticket),
+                cancel: own.0.clone(),
                 reply,
             };
             self.jobs.send(job).map_err(|_| self.shared.gone())?;
@@ -204,20 +255,15 @@ impl Engine for OrtEngine {
 
     fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
         self.shared.admit(&batch, cancel)?;
-        let ticket = Ticket::new()?;
-        let _cancelled = cancel.on_cancel(self.shared.canceller(&ticket));
-        self.shared.run(batch, &ticket)
+        self.shared.run(batch, cancel)
     }
 }
 
-struct CancelOnDrop<'a> {
-    shared: &'a Shared,
-    ticket: &'a Ticket,
-}
+struct CancelOnDrop(Cancel);
 
-impl Drop for CancelOnDrop<'_> {
+impl Drop for CancelOnDrop {
     fn drop(&mut self) {
-        self.shared.cancel(self.ticket);
+        self.0.cancel();
     }
 }
 
@@ -247,16 +293,49 @@ impl Shared {
         })
     }
 
-    fn cancel(&self, ticket: &Ticket) {
-        ticket.cancelled.store(true, Ordering::SeqCst);
-        // Cannot fail on options that exist; if it did, the run would end by itself.
-        let _ = ticket.options.terminate();
-        self.sessions.wake();
+    /// A buffer for an input or output.
+    fn alloc(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        let started = Instant::now();
+        let (tensor, reused) = self.buffers.take(dtype, shape)?;
+        self.counts.buffer(started.elapsed(), reused);
+        Ok(tensor)
     }
 
-    fn canceller(self: &Arc<Self>, ticket: &Arc<Ticket>) -> impl FnOnce() + Send + 'static {
-        let (shared, ticket) = (Arc::clone(self), Arc::clone(ticket));
-        move || shared.cancel(&ticket)
+    /// Buffers for the first batches: a row of each input at its longest is not known, so they
+    /// are as large as a planned batch of the SDK's default, 256 positions.
+    fn fill_pool(&self) -> Result<()> {
+        const POSITIONS: usize = 256;
+        const ROWS: usize = 16;
+        let element = self
+            .description
+            .inputs
+            .iter()
+            .filter_map(|input| input.dtype)
+            .map(DType::size)
+            .max()
+            .unwrap_or(8);
+        self.buffers
+            .reserve(self.settings.inputs_ahead, POSITIONS * element)?;
+        self.buffers.reserve(
+            self.settings.outputs_ahead,
+            self.output_sizes.bytes(ROWS).min(1 << 20),
+        )
+    }
+
+    /// Measures what two small runs take.
+    fn calibrate(&self, cancel: &Cancel) -> Result<Option<Prediction>> {
+        let arena = self
+            .session
+            .arena(&self.runtime.env)
+            .map_err(|error| explain::run(&error))?;
+        let count = |bytes: crate::sys::Result<Option<u64>>| bytes.ok().flatten();
+        let Some(before) = count(arena.bytes()) else {
+            return Ok(None);
+        };
+        predict::calibrate(&self.description, cancel, |batch| {
+            drop(self.run(batch, cancel)?);
+            Ok(count(arena.peak_bytes()).map(|peak| peak.saturating_sub(before)))
+        })
     }
 
     /// The life of one of the engine's threads.
@@ -269,51 +348,80 @@ impl Shared {
                 .recv();
             let Ok(Job {
                 batch,
-                ticket,
+                cancel,
                 reply,
             }) = job
             else {
                 return;
             };
-            if ticket.check().is_err() {
+            if cancel.is_cancelled() {
                 continue; // The caller is gone; nobody reads the reply.
             }
-            let result = self.run(batch, &ticket);
+            let result = self.run(batch, &cancel);
             let _ = reply.send(result);
         }
     }
 
-    /// Waits for a session and runs the batch in it, on this thread.
-    fn run(&self, batch: Batch, ticket: &Ticket) -> Result<RunOutput> {
-        let mut lease = self
-            .sessions
-            .take(|| self.healthy().and_then(|()| ticket.check()))?;
-        let run = AssertUnwindSafe(|| match lease.as_mut() {
-            Some(session) => self.run_in(session, &batch, ticket),
-            None => Err(self.gone()),
-        });
-        match guarded(&self.poison, run) {
+    /// Waits for a slot and runs the batch in it, on this thread.
+    fn run(&self, mut batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        let asked = Instant::now();
+        let mut lease = self.take_slot(cancel)?;
+        self.counts.waited(asked.elapsed());
+        let Some(slot) = lease.as_mut() else {
+            return Err(self.gone());
+        };
+        let number = slot.run.begin().map_err(|error| explain::run(&error))?;
+        let hook = cancel.hook(Arc::clone(&slot.run) as Arc<dyn OnCancel>, number);
+        let started = Instant::now();
+        let result = guarded(
+            &self.poison,
+            AssertUnwindSafe(|| self.run_in(slot, &mut batch)),
+        );
+        drop(hook);
+        slot.run.end();
+        let took = started.elapsed();
+        let result = match result {
+            Err(error) if slot.run.is_cancelled() && !poisoned(&error) => {
+                Err(EngineError::Cancelled)
+            }
+            result => result,
+        };
+        let ended = Ended::of(&result);
+        slot.count(took, ended);
+        self.counts.ran(took, ended);
+        match result {
             Ok(outputs) => Ok(RunOutput {
                 outputs,
                 inputs: batch.inputs,
+                row_lengths: batch.row_lengths,
             }),
-            // The session is not put back: its destructor may trip over what the panic left.
-            Err(error @ EngineError::EnginePoisoned { .. }) => {
-                std::mem::forget(lease.take());
+            // The slot is not put back: its destructor may trip over what the panic left.
+            Err(error) => {
+                if poisoned(&error) {
+                    std::mem::forget(lease.take());
+                }
                 Err(error)
             }
-            Err(error) => Err(error),
         }
     }
 
-    fn run_in(
-        &self,
-        session: &mut Session,
-        batch: &Batch,
-        ticket: &Ticket,
-    ) -> Result<Vec<NamedTensor>> {
-        let mut inputs: Vec<(&CStr, Value<'_>)> = Vec::with_capacity(self.inputs.len());
-        for (description, name) in self.description.inputs.iter().zip(&self.inputs) {
+    fn take_slot(&self, cancel: &Cancel) -> Result<crate::pool::Lease<'_, Slot>> {
+        let check = || self.healthy().and_then(|()| cancel.check());
+        check()?;
+        if let Some(lease) = self.slots.try_take() {
+            return Ok(lease);
+        }
+        let _woken = cancel.hook(Arc::clone(&self.slots) as Arc<dyn OnCancel>, 0);
+        self.slots.take(check)
+    }
+
+    fn run_in(&self, slot: &Slot, batch: &mut Batch) -> Result<Vec<NamedTensor>> {
+        let fail = |error: ort::Error| explain::run(&error);
+        let mut outputs = std::mem::take(&mut batch.outputs);
+        self.bind(batch, &mut outputs)?;
+
+        let mut inputs: SmallVec<[Value<'_>; 4]> = SmallVec::new();
+        for description in &self.description.inputs {
             let tensor =
                 batch
                     .input(&description.name)
@@ -321,30 +429,106 @@ impl Shared {
                         name: description.name.clone(),
                         detail: "is missing from the batch".into(),
                     })?;
-            let view = Value::view(
+            inputs.push(self.input(tensor).map_err(fail)?);
+        }
+        let mut results: SmallVec<[Option<Value<'_>>; 4]> = SmallVec::new();
+        for output in &mut outputs {
+            let tensor = &mut output.tensor;
+            if tensor.is_empty() {
+                results.push(None);
+                continue;
+            }
+            let (dtype, shape) = (tensor.dtype(), SmallVec::<[usize; 4]>::from(tensor.shape()));
+            let view = Value::view_mut(&self.runtime.env, dtype, &shape, tensor.bytes_mut());
+            results.push(Some(view.map_err(fail)?));
+        }
+        let bound: SmallVec<[bool; 4]> = results.iter().map(Option::is_some).collect();
+        results.resize_with(self.outputs.texts().len(), || None);
+        self.session
+            .run(
+                &self.inputs,
+                &inputs,
+                &self.outputs,
+                &mut results,
+                slot.run.options(self.buffers.memory_is_short()),
+            )
+            .map_err(fail)?;
+
+        let made: SmallVec<[Option<Tensor>; 4]> = results
+            .iter()
+            .zip(&self.output_names)
+            .enumerate()
+            .map(|(at, (value, name))| match value {
+                Some(value) if !bound.get(at).copied().unwrap_or(false) => {
+                    copy(name, value, &|dtype, shape| self.alloc(dtype, shape)).map(Some)
+                }
+                _ => Ok(None),
+            })
+            .collect::<Result<_>>()?;
+        drop(results);
+        for (at, tensor) in made.into_iter().enumerate() {
+            let Some(tensor) = tensor else {
+                self.counts.output(0);
+                continue;
+            };
+            self.counts.output(tensor.byte_len());
+            match outputs.get_mut(at) {
+                Some(slot) => slot.tensor = tensor,
+                None => outputs.push(NamedTensor::new(Arc::clone(&self.output_names[at]), tensor)),
+            }
+        }
+        Ok(outputs)
+    }
+
+    /// Puts a tensor for every output into the list, in the model's order, as far as their sizes
+    /// can be told: the caller's own where they fit, and others from the pool.
+    fn bind(&self, batch: &Batch, outputs: &mut Vec<NamedTensor>) -> Result<()> {
+        if !self.counts.binds() {
+            outputs.clear();
+            return Ok(());
+        }
+        for (at, size) in self.output_sizes.of(batch).enumerate() {
+            let Some((dtype, shape)) = size else {
+                outputs.clear();
+                return Ok(());
+            };
+            let name = &self.output_names[at];
+            if let Some(given) = outputs.iter().position(|output| output.name == *name) {
+                outputs.swap(at, given);
+                let tensor = &mut outputs[at].tensor;
+                if tensor.capacity() >= shape.iter().product::<usize>() * dtype.size() {
+                    tensor.reset(dtype, &shape)?;
+                } else {
+                    *tensor = self.alloc(dtype, &shape)?;
+                }
+            } else {
+                let tensor = self.alloc(dtype, &shape)?;
+                outputs.insert(at, NamedTensor::new(Arc::clone(name), tensor));
+            }
+        }
+        outputs.truncate(self.output_names.len());
+        Ok(())
+    }
+
+    /// An input as ONNX Runtime reads it.
+    fn input<'t>(&self, tensor: &'t Tensor) -> crate::sys::Result<Value<'t>> {
+        if self.settings.zero_copy {
+            self.counts.input(0);
+            Value::view(
                 &self.runtime.env,
                 tensor.dtype(),
                 tensor.shape(),
                 tensor.bytes(),
             )
-            .map_err(|error| explain::run(&error))?;
-            inputs.push((name, view));
+        } else {
+            self.counts.input(tensor.byte_len());
+            Value::copy_of(tensor.dtype(), tensor.shape(), tensor.bytes())
         }
-        let values = session
-            .run(&inputs, &self.outputs, &ticket.options)
-            .map_err(|error| ticket.check().err().unwrap_or_else(|| explain::run(&error)))?;
-        self.description
-            .outputs
-            .iter()
-            .zip(values)
-            .map(|(output, value)| {
-                Ok(NamedTensor::new(
-                    output.name.clone(),
-                    copy(&output.name, &value)?,
-                ))
-            })
-            .collect()
     }
+}
+
+fn poisoned(error: &EngineError) -> bool {
+    matches!(error, EngineError::EnginePoisoned { .. })
 }
 
 /// Runs `work`; a panic in it becomes an error and stays on record.
@@ -372,7 +556,11 @@ fn message(panic: &(dyn Any + Send)) -> String {
 }
 
 /// An output out of ONNX Runtime's memory.
-fn copy(name: &str, value: &Value<'_>) -> Result<Tensor> {
+fn copy(
+    name: &str,
+    value: &Value<'_>,
+    alloc: &dyn Fn(DType, &[usize]) -> Result<Tensor>,
+) -> Result<Tensor> {
     let fail = |detail: String| EngineError::Runtime {
         engine: NAME,
         doing: "reading an output",
@@ -394,7 +582,7 @@ fn copy(name: &str, value: &Value<'_>) -> Result<Tensor> {
             "ONNX element type {number} is not one that isovec carries"
         ))
     })?;
-    let mut tensor = Tensor::zeros(dtype, &shape)?;
+    let mut tensor = alloc(dtype, &shape)?;
     if !tensor.is_empty() {
         let len = tensor.byte_len();
         // SAFETY: a tensor of this type and shape holds that many bytes, and `value` keeps them.

@@ -1,27 +1,25 @@
 //! Making engines: the library, the weights, the sessions.
 
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_channel::oneshot;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::EngineConfig;
-use isovec_engine::description::describe;
+use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::description::{ModelDescription, describe};
 use isovec_engine::engine::{Engine, EngineFactory, Probe};
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
 
-use crate::engine::{OrtEngine, c_names, spawn};
-use crate::runtime::runtime;
+use crate::engine::{OrtEngine, Parts, c_names, spawn};
+use crate::kept::Kept;
+use crate::runtime::{Runtime, runtime};
+use crate::settings::{self, Settings};
 use crate::sys::{Session, SessionOptions};
-use crate::{NAME, explain, graph, library, weights};
+use crate::{NAME, explain, graph, library, provider, weights};
 
-/// Past this many threads an operator of an embedding model's size gains little.
-const MOST_DEFAULT_THREADS: usize = 4;
-
-/// ONNX Runtime on the CPU, from a shared library that the config, the `ORT_DYLIB_PATH` variable
+/// ONNX Runtime, on the first of the configuration's providers, from a shared library that the config, the `ORT_DYLIB_PATH` variable
 /// or set-up's cache names; see [`EngineConfig::onnxruntime_library`]. 1.24 is the oldest that
 /// works.
 ///
@@ -39,13 +37,28 @@ impl EngineFactory for OnnxRuntime {
         match library::probe(config) {
             Ok(library) => Probe::Available {
                 version: library.version,
-                providers: vec!["CPU".into()],
+                // Which providers it has, only a library that is in use can tell.
+                providers: runtime(config)
+                    .and_then(|_| provider::available())
+                    .unwrap_or_else(|_| vec![ExecutionProvider::Cpu])
+                    .into_iter()
+                    .map(|provider| provider.name().to_owned())
+                    .collect(),
             },
             Err(problem) => Probe::Unavailable {
                 reason: problem.reason,
                 hint: problem.hint,
             },
         }
+    }
+
+    fn check(&self, config: &EngineConfig) -> Result<()> {
+        let faults = settings::path_faults(config);
+        if !faults.is_empty() {
+            return Err(EngineError::Config(faults));
+        }
+        runtime(config)?;
+        provider::check(config)
     }
 
     fn load<'a>(
@@ -64,10 +77,10 @@ impl EngineFactory for OnnxRuntime {
             });
             // Reading weights may compute, and making a session does; the caller's thread is for
             // polling. The clones share the weights.
-            let (bundle, config) = (bundle.clone(), config.clone());
+            let (bundle, config, cancel) = (bundle.clone(), config.clone(), cancel.clone());
             let (reply, answer) = oneshot::channel();
             spawn(move || {
-                let result = load.run(&bundle, &config);
+                let result = load.run(&bundle, &config, &cancel);
                 // Whoever waits may let go of the model next, and is to be the last to hold it.
                 drop((bundle, load));
                 let _ = reply.send(result);
@@ -102,8 +115,7 @@ impl Drop for CancelOnDrop {
 impl Load {
     fn cancel(&self) {
         self.cancelled.store(true, Ordering::SeqCst);
-        let options = self.options.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(options) = &*options {
+        if let Some(options) = &*self.options() {
             options.cancel_load();
         }
     }
@@ -116,28 +128,18 @@ impl Load {
         }
     }
 
-    fn run(&self, bundle: &ModelBundle, config: &EngineConfig) -> Result<Arc<dyn Engine>> {
+    fn run(
+        &self,
+        bundle: &ModelBundle,
+        config: &EngineConfig,
+        cancel: &Cancel,
+    ) -> Result<Arc<dyn Engine>> {
         let runtime = runtime(config)?;
-        let fail = |error: ort::Error| explain::load(&bundle.origin, &error);
         let description = describe(bundle);
-        let graph = graph::serialise(bundle)?;
-        let threads = config
-            .session
-            .intra_op_threads
-            .unwrap_or_else(default_threads);
-        let options = SessionOptions::new(threads).map_err(fail)?;
-        let weights = pollster::block_on(weights::take(&*bundle.weights, || self.check()))?;
-        let options = Arc::new(options);
-        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&options));
-        // After they are where `cancel` finds them.
-        self.check()?;
-        let inputs = c_names(
-            description.inputs.iter().map(|input| &input.name),
-            &bundle.origin,
-        )?;
-        let session = Session::new(&runtime.env, &graph, &options, &inputs, weights);
-        *self.options.lock().unwrap_or_else(PoisonError::into_inner) = None;
-        let session = session.map_err(fail)?;
+        // One at a time: the chain is the SDK's affair.
+        let provider = config.providers.chain()[0];
+        let settings = Settings::new(config, &description, provider);
+        let session = self.session(runtime, bundle, config, &description, &settings)?;
         self.check()?;
         if session.outputs() != description.outputs.len() {
             return Err(EngineError::invalid_model(
@@ -149,15 +151,64 @@ impl Load {
                 ),
             ));
         }
-        let engine = OrtEngine::new(runtime, description, vec![session], threads, &bundle.origin)?;
-        Ok(Arc::new(engine))
+        let parts = Parts {
+            runtime,
+            description,
+            settings,
+            session,
+            origin: bundle.origin.clone(),
+        };
+        Ok(Arc::new(OrtEngine::new(parts, cancel)?))
     }
-}
 
-/// The physical cores that this process may use, at most 4.
-fn default_threads() -> usize {
-    let usable = thread::available_parallelism().map_or(1, usize::from);
-    num_cpus::get_physical()
-        .min(usable)
-        .clamp(1, MOST_DEFAULT_THREADS)
+    /// Makes the session, from the graph that was optimised at an earlier start if it was kept.
+    fn session(
+        &self,
+        runtime: &Runtime,
+        bundle: &ModelBundle,
+        config: &EngineConfig,
+        description: &ModelDescription,
+        settings: &Settings,
+    ) -> Result<Session> {
+        let inputs = c_names(
+            description.inputs.iter().map(|input| &input.name),
+            &bundle.origin,
+        )?;
+        let fail = |error: ort::Error| explain::load(&bundle.origin, &error);
+        let make = |bundle: &ModelBundle, mut options: SessionOptions| {
+            provider::append(&mut options, settings.provider, config)?;
+            let graph = graph::serialise(bundle)?;
+            let weights = pollster::block_on(weights::take(&*bundle.weights, || self.check()))?;
+            let options = Arc::new(options);
+            *self.options() = Some(Arc::clone(&options));
+            // After they are where `cancel` finds them.
+            self.check()?;
+            let session = Session::new(&runtime.env, &graph, &options, &inputs, weights);
+            *self.options() = None;
+            session.map_err(fail)
+        };
+        let mut options = settings.options().map_err(fail)?;
+        let Some(folder) = &settings.optimized_model_cache else {
+            return make(bundle, options);
+        };
+        let kept = Kept::new(
+            folder,
+            bundle,
+            &runtime.library.version,
+            &settings.optimization_key(),
+        );
+        if let Some(optimized) = kept.read(bundle) {
+            let mut options = settings.options().map_err(fail)?;
+            options.optimization_level(0).map_err(fail)?;
+            return make(&optimized, options);
+        }
+        options.save_optimized(kept.partial()).map_err(fail)?;
+        let session = make(bundle, options)?;
+        kept.complete();
+        Ok(session)
+    }
+
+    fn options(&self) -> MutexGuard<'_, Option<Arc<SessionOptions>>> {
+        self.options.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
+use isovec_engine::cancel::OnCancel;
 use isovec_engine::error::Result;
 
 /// Items that one caller at a time may use, handed out first come, first served. (A plain mutex
@@ -19,6 +20,28 @@ struct State<T> {
     idle: Vec<T>,
     waiting: VecDeque<u64>,
     next_ticket: u64,
+    usage: Usage,
+}
+
+/// Who uses the items, now and at the most.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Usage {
+    pub(crate) in_use: usize,
+    pub(crate) peak_in_use: usize,
+    pub(crate) waiting: usize,
+    pub(crate) peak_waiting: usize,
+}
+
+impl Usage {
+    fn took(&mut self) {
+        self.in_use += 1;
+        self.peak_in_use = self.peak_in_use.max(self.in_use);
+    }
+
+    fn waits(&mut self, waiting: usize) {
+        self.waiting = waiting;
+        self.peak_waiting = self.peak_waiting.max(waiting);
+    }
 }
 
 impl<T> Pool<T> {
@@ -28,9 +51,30 @@ impl<T> Pool<T> {
                 idle: items,
                 waiting: VecDeque::new(),
                 next_ticket: 0,
+                usage: Usage::default(),
             }),
             changed: Condvar::new(),
         }
+    }
+
+    /// Takes an item if one is idle and nobody waits.
+    pub(crate) fn try_take(&self) -> Option<Lease<'_, T>> {
+        let mut state = self.lock();
+        if !state.waiting.is_empty() {
+            return None;
+        }
+        let item = state.idle.pop()?;
+        state.usage.took();
+        drop(state);
+        Some(Lease {
+            pool: self,
+            item: Some(item),
+        })
+    }
+
+    /// Who uses the items.
+    pub(crate) fn usage(&self) -> Usage {
+        self.lock().usage
     }
 
     /// Waits for an item. `check` is asked at first and at every [`wake`](Self::wake); its error
@@ -40,9 +84,12 @@ impl<T> Pool<T> {
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         state.waiting.push_back(ticket);
+        let waiting = state.waiting.len();
+        state.usage.waits(waiting);
         loop {
             if let Err(error) = check() {
                 state.waiting.retain(|&waiting| waiting != ticket);
+                state.usage.waiting = state.waiting.len();
                 drop(state);
                 // The next in line may have been waiting for this one to go.
                 self.changed.notify_all();
@@ -52,6 +99,8 @@ impl<T> Pool<T> {
                 && let Some(item) = state.idle.pop()
             {
                 state.waiting.pop_front();
+                state.usage.waiting = state.waiting.len();
+                state.usage.took();
                 let more = !state.idle.is_empty() && !state.waiting.is_empty();
                 drop(state);
                 if more {
@@ -88,6 +137,12 @@ impl<T> Pool<T> {
     }
 }
 
+impl<T: Send> OnCancel for Pool<T> {
+    fn cancelled(&self, _tag: u64) {
+        self.wake();
+    }
+}
+
 /// An item out of a [`Pool`], which goes back when dropped.
 #[derive(Debug)]
 pub(crate) struct Lease<'pool, T> {
@@ -111,9 +166,12 @@ impl<T> DerefMut for Lease<'_, T> {
 
 impl<T> Drop for Lease<'_, T> {
     fn drop(&mut self) {
+        let mut state = self.pool.lock();
+        state.usage.in_use -= 1;
         if let Some(item) = self.item.take() {
-            self.pool.lock().idle.push(item);
+            state.idle.push(item);
         }
+        drop(state);
         self.pool.changed.notify_all();
     }
 }

@@ -5,24 +5,31 @@
 //! round. ONNX Runtime itself counts references to its environment, so these handles go to it
 //! directly, through the function table that `ort` loads.
 
-use std::ffi::{CStr, CString, c_char, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::{self, NonNull};
 
 use bytes::Bytes;
 use isovec_engine::tensor::DType;
-use ort::AsPointer;
-use ort::session::RunOptions;
 use ort::sys::{
-    GraphOptimizationLevel, ONNXTensorElementDataType, OrtAllocatorType, OrtEnv, OrtLoggingLevel,
-    OrtMemType, OrtMemoryInfo, OrtSession, OrtSessionOptions, OrtStatusPtr, OrtValue,
+    ONNXTensorElementDataType, OrtAllocatorType, OrtEnv, OrtLoggingLevel, OrtMemType,
+    OrtMemoryInfo, OrtStatusPtr, OrtValue,
 };
+use smallvec::SmallVec;
 
 mod edit;
 mod lent;
+mod options;
+mod providers;
+mod run_options;
+mod session;
 
 pub(crate) use edit::Weight;
+pub(crate) use options::SessionOptions;
+pub(crate) use providers::available_providers;
+pub(crate) use run_options::RunOptions;
+pub(crate) use session::{Names, Session};
 
 pub(crate) type Result<T> = std::result::Result<T, ort::Error>;
 
@@ -136,145 +143,6 @@ extern "system" fn log(
     });
 }
 
-/// How a session is to be made.
-#[derive(Debug)]
-pub(crate) struct SessionOptions {
-    options: NonNull<OrtSessionOptions>,
-}
-
-// SAFETY: options are plain data. All setters but `cancel_load` take `&mut self`, and that one
-// sets an atomic flag, which the interface documents as callable while a session is being made.
-unsafe impl Send for SessionOptions {}
-// SAFETY: as above.
-unsafe impl Sync for SessionOptions {}
-
-impl SessionOptions {
-    /// All graph optimisations, one operator at a time on `threads` threads.
-    pub(crate) fn new(threads: usize) -> Result<Self> {
-        let mut options = ptr::null_mut();
-        // SAFETY: `options` is written on success.
-        check(unsafe { (ort::api().CreateSessionOptions)(&mut options) })?;
-        let options = Self {
-            options: written(options)?,
-        };
-        let threads = i32::try_from(threads).unwrap_or(i32::MAX);
-        let level = GraphOptimizationLevel::ORT_ENABLE_ALL;
-        // SAFETY: the options are alive.
-        check(unsafe { (ort::api().SetIntraOpNumThreads)(options.options.as_ptr(), threads) })?;
-        // SAFETY: as above.
-        check(unsafe { (ort::api().SetInterOpNumThreads)(options.options.as_ptr(), 1) })?;
-        // SAFETY: as above.
-        check(unsafe {
-            (ort::api().SetSessionGraphOptimizationLevel)(options.options.as_ptr(), level)
-        })?;
-        Ok(options)
-    }
-
-    /// Makes a session that is being made with these options, or is about to be, fail soon.
-    pub(crate) fn cancel_load(&self) {
-        // SAFETY: the options are alive. A failure to set a flag would mean the load runs on,
-        // which its caller no longer waits for.
-        let _ = check(unsafe {
-            (ort::api().SessionOptionsSetLoadCancellationFlag)(self.options.as_ptr(), true)
-        });
-    }
-}
-
-impl Drop for SessionOptions {
-    fn drop(&mut self) {
-        // SAFETY: made by `new`; sessions keep their own copy.
-        unsafe { (ort::api().ReleaseSessionOptions)(self.options.as_ptr()) };
-    }
-}
-
-/// A graph that is ready to run.
-#[derive(Debug)]
-pub(crate) struct Session {
-    session: NonNull<OrtSession>,
-    outputs: usize,
-}
-
-// SAFETY: a session has no ties to the thread that made it. `run` takes `&mut self`, so it is
-// never used by two threads at once.
-unsafe impl Send for Session {}
-
-impl Session {
-    /// Parses, optimises and prepares a serialised graph. Its inputs are `inputs` and, after them,
-    /// the weights, which become constants.
-    pub(crate) fn new(
-        env: &Env,
-        graph: &[u8],
-        options: &SessionOptions,
-        inputs: &[CString],
-        weights: Vec<Weight>,
-    ) -> Result<Self> {
-        let session = edit::session(env, graph, options, inputs, weights)?;
-        let mut session = Self {
-            session,
-            outputs: 0,
-        };
-        // SAFETY: the session is alive; the count is written on success.
-        check(unsafe {
-            (ort::api().SessionGetOutputCount)(session.session.as_ptr(), &mut session.outputs)
-        })?;
-        Ok(session)
-    }
-
-    /// How many outputs the graph has.
-    pub(crate) fn outputs(&self) -> usize {
-        self.outputs
-    }
-
-    /// Runs the graph on these inputs and returns the named outputs. Ends early, with an error,
-    /// once `options` are terminated.
-    pub(crate) fn run(
-        &mut self,
-        inputs: &[(&CStr, Value<'_>)],
-        outputs: &[CString],
-        options: &RunOptions,
-    ) -> Result<Vec<Value<'static>>> {
-        let input_names: Vec<_> = inputs.iter().map(|(name, _)| name.as_ptr()).collect();
-        let input_values: Vec<_> = inputs
-            .iter()
-            .map(|(_, value)| value.value.as_ptr().cast_const())
-            .collect();
-        let output_names: Vec<_> = outputs.iter().map(|name| name.as_ptr()).collect();
-        let mut output_values = vec![ptr::null_mut(); outputs.len()];
-        // SAFETY: every array has the length passed with it, every pointer in them is alive
-        // until the call returns, and ONNX Runtime only reads inputs. Null outputs ask it to
-        // allocate them.
-        let result = check(unsafe {
-            (ort::api().Run)(
-                self.session.as_ptr(),
-                options.ptr(),
-                input_names.as_ptr(),
-                input_values.as_ptr(),
-                inputs.len(),
-                output_names.as_ptr(),
-                outputs.len(),
-                output_values.as_mut_ptr(),
-            )
-        });
-        // Taken over before looking at the result, so that none is lost.
-        let values: Vec<Option<Value<'static>>> = output_values
-            .into_iter()
-            .map(|value| NonNull::new(value).map(Value::owned))
-            .collect();
-        result?;
-        values
-            .into_iter()
-            .map(|value| value.ok_or_else(|| ort::Error::new("ONNX Runtime left an output out")))
-            .collect()
-    }
-}
-
-impl Drop for Session {
-    fn drop(&mut self) {
-        // SAFETY: made by `new`, and no run is under way (`run` borrows it).
-        unsafe { (ort::api().ReleaseSession)(self.session.as_ptr()) };
-    }
-}
-
 /// A tensor as ONNX Runtime sees it.
 #[derive(Debug)]
 pub(crate) struct Value<'data> {
@@ -293,15 +161,39 @@ impl<'data> Value<'data> {
         shape: &[usize],
         bytes: &'data [u8],
     ) -> Result<Self> {
+        // SAFETY: `bytes` outlives the value by its lifetime; ONNX Runtime writes only to outputs,
+        // which such a view is never used for.
+        unsafe { Self::over(env, dtype, shape, bytes.as_ptr().cast_mut(), bytes.len()) }
+    }
+
+    /// The same for an output, which a run writes to.
+    pub(crate) fn view_mut(
+        env: &Env,
+        dtype: DType,
+        shape: &[usize],
+        bytes: &'data mut [u8],
+    ) -> Result<Self> {
+        // SAFETY: `bytes` outlives the value by its lifetime, and is nobody else's.
+        unsafe { Self::over(env, dtype, shape, bytes.as_mut_ptr(), bytes.len()) }
+    }
+
+    /// # Safety
+    /// The memory outlives the value, and is written to only if it may be.
+    unsafe fn over(
+        env: &Env,
+        dtype: DType,
+        shape: &[usize],
+        data: *mut u8,
+        len: usize,
+    ) -> Result<Self> {
         let shape = dims(shape)?;
         let mut value = ptr::null_mut();
-        // SAFETY: `bytes` outlives the value by its lifetime; ONNX Runtime checks that the length
-        // holds the shape, and writes only to outputs, which views are never used for.
+        // SAFETY: the caller's promise; ONNX Runtime checks that the length holds the shape.
         check(unsafe {
             (ort::api().CreateTensorWithDataAsOrtValue)(
                 env.cpu.as_ptr(),
-                bytes.as_ptr().cast_mut().cast(),
-                bytes.len(),
+                data.cast(),
+                len,
                 shape.as_ptr(),
                 shape.len(),
                 element_type(dtype),
@@ -359,11 +251,38 @@ impl<'data> Value<'data> {
 }
 
 impl Value<'static> {
+    /// Takes over what ONNX Runtime has made.
     fn owned(value: NonNull<OrtValue>) -> Self {
         Self {
             value,
             data: PhantomData,
         }
+    }
+
+    /// A tensor in ONNX Runtime's own memory with a copy of `bytes` in it.
+    pub(crate) fn copy_of(dtype: DType, shape: &[usize], bytes: &[u8]) -> Result<Self> {
+        let shape = dims(shape)?;
+        let mut allocator = ptr::null_mut();
+        // SAFETY: the default allocator is static and not released.
+        check(unsafe { (ort::api().GetAllocatorWithDefaultOptions)(&mut allocator) })?;
+        let mut value = ptr::null_mut();
+        // SAFETY: `value` is written on success.
+        check(unsafe {
+            (ort::api().CreateTensorAsOrtValue)(
+                allocator,
+                shape.as_ptr(),
+                shape.len(),
+                element_type(dtype),
+                &mut value,
+            )
+        })?;
+        let value = Self::owned(written(value)?);
+        let mut data = ptr::null_mut();
+        // SAFETY: the value is a tensor.
+        check(unsafe { (ort::api().GetTensorMutableData)(value.value.as_ptr(), &mut data) })?;
+        // SAFETY: made for this type and shape, which `bytes` is the content of.
+        unsafe { ptr::copy_nonoverlapping(bytes.as_ptr(), data.cast::<u8>(), bytes.len()) };
+        Ok(value)
     }
 
     /// A tensor that keeps `bytes` alive until ONNX Runtime has dropped its last reference.
@@ -400,7 +319,7 @@ impl Drop for Value<'_> {
     }
 }
 
-fn dims(shape: &[usize]) -> Result<Vec<i64>> {
+fn dims(shape: &[usize]) -> Result<SmallVec<[i64; 4]>> {
     shape
         .iter()
         .map(|&extent| {

@@ -1,5 +1,7 @@
 //! Token ids as the tensors that a model reads.
 
+use std::sync::Arc;
+
 use isovec_engine::EngineError;
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::engine::{Batch, Engine};
@@ -19,7 +21,7 @@ enum Role {
 /// How a model is fed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Feed {
-    inputs: Vec<(String, Role, DType)>,
+    inputs: Vec<(Arc<str>, Role, DType)>,
     pad_id: u32,
     pad_type_id: u32,
     /// The number of rows, where the model fixes it.
@@ -85,7 +87,7 @@ impl Feed {
                 feed.rows = feed.rows.or(fixed(rows));
                 feed.positions = feed.positions.or(fixed(positions));
             }
-            feed.inputs.push((input.name.clone(), role, dtype));
+            feed.inputs.push((input.name.as_str().into(), role, dtype));
         }
         for (role, name) in [(Role::Ids, "input_ids"), (Role::Mask, "attention_mask")] {
             if !feed.inputs.iter().any(|&(_, has, _)| has == role) {
@@ -100,34 +102,31 @@ impl Feed {
         self.positions.unwrap_or(length)
     }
 
-    /// The batch of the texts at `places`. A model with a fixed number of rows gets the last text
-    /// again to fill them.
+    /// Rows and positions of the batch of the texts at `places`.
+    pub(crate) fn extents(&self, encodings: &[Encoding], places: &[usize]) -> (usize, usize) {
+        let lengths = places.iter().filter_map(|&place| encodings.get(place));
+        let longest = lengths.map(|text| text.ids.len()).max().unwrap_or(0);
+        (self.rows.unwrap_or(places.len()), self.padded(longest))
+    }
+
+    /// The batch of the texts at `places`, in the lists of `spare`. A model with a fixed number of
+    /// rows gets the last text again to fill them.
     pub(crate) fn batch(
         &self,
         engine: &dyn Engine,
         encodings: &[Encoding],
         places: &[usize],
+        spare: Batch,
     ) -> Result<Batch> {
-        let chosen = || places.iter().filter_map(|&place| encodings.get(place));
-        let longest = chosen()
-            .map(|encoding| encoding.ids.len())
-            .max()
-            .unwrap_or(0);
-        let positions = self.padded(longest);
-        let rows = self.rows.unwrap_or(places.len());
-        let last = chosen().next_back();
-        let texts: Vec<&Encoding> = chosen()
-            .chain(std::iter::repeat_n(last, rows).flatten())
-            .take(rows)
-            .collect();
-
-        let mut batch = Batch {
-            inputs: Vec::with_capacity(self.inputs.len()),
-            row_lengths: Vec::with_capacity(rows),
+        let (rows, positions) = self.extents(encodings, places);
+        let texts = || {
+            (0..rows).filter_map(|row| {
+                let place = places.get(row).or(places.last())?;
+                encodings.get(*place)
+            })
         };
-        batch
-            .row_lengths
-            .extend(texts.iter().map(|text| text.ids.len()));
+        let mut batch = spare;
+        batch.row_lengths.extend(texts().map(|text| text.ids.len()));
         for (name, role, dtype) in &self.inputs {
             let mut tensor = engine.alloc(*dtype, &[rows, positions])?;
             match dtype {
@@ -135,28 +134,30 @@ impl Feed {
                     *role,
                     tensor.as_mut_slice::<i32>()?,
                     positions,
-                    &texts,
+                    texts(),
                     |id| id as i32,
                 ),
                 _ => self.fill(
                     *role,
                     tensor.as_mut_slice::<i64>()?,
                     positions,
-                    &texts,
+                    texts(),
                     i64::from,
                 ),
             }
-            batch.inputs.push(NamedTensor::new(name.clone(), tensor));
+            batch
+                .inputs
+                .push(NamedTensor::new(Arc::clone(name), tensor));
         }
         Ok(batch)
     }
 
-    fn fill<T: Copy>(
+    fn fill<'t, T: Copy>(
         &self,
         role: Role,
         values: &mut [T],
         positions: usize,
-        texts: &[&Encoding],
+        texts: impl Iterator<Item = &'t Encoding>,
         as_id: fn(u32) -> T,
     ) {
         for (row, text) in values.chunks_exact_mut(positions.max(1)).zip(texts) {

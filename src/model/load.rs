@@ -11,22 +11,24 @@ use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 
-use super::choose::choose;
+use super::allowance::Allowance;
 use super::feed::Feed;
 use super::head::{Head, pooling_name, resolve_head};
 use super::origin::Origin;
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
 use crate::config::{BatchingConfig, EmbeddingConfig};
-use crate::effective::EffectiveConfig;
+use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
+use crate::fallback::{self, Engines};
 use crate::plan::Budget;
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
+use crate::stats::Recorder;
 
 /// Where no file of the model says how long a text may be: what BERT was trained with.
 const DEFAULT_MAX_LENGTH: usize = 512;
-const DEFAULT_BATCH_SIZE: usize = 64;
+const DEFAULT_BATCH_SIZE: usize = 32;
 const DEFAULT_BATCH_TOKENS: usize = 256;
 
 /// How far loading has come.
@@ -109,6 +111,7 @@ pub(crate) async fn load(
     options: LoadOptions,
 ) -> Result<Model> {
     let config = config.build()?;
+    fallback::check(&config.runtime)?;
     let cancel = options.cancel.clone();
     let name = source.to_string();
     let (source, hub) = resolve(source, &config, &options).await?.split();
@@ -128,9 +131,11 @@ pub(crate) async fn load(
     // Before the engine's work: what is wrong with the configuration is known by now.
     let (max_length, why_length) = max_length(&config, &prepared.files)?;
 
+    memory_for_weights(bundle, &config)?;
+
     options.report(Progress::Preparing);
-    let chosen = choose(bundle, &config.runtime, &cancel).await?;
-    let engine = chosen.engine;
+    let engines = Engines::load(bundle, &config.runtime, &cancel).await?;
+    let engine = engines.current();
     let feed = Feed::new(
         &bundle.origin,
         engine.description(),
@@ -172,12 +177,15 @@ pub(crate) async fn load(
         .max_batch_tokens
         .unwrap_or(DEFAULT_BATCH_TOKENS);
     let asked_rows = config.batching.max_batch_size.unwrap_or(DEFAULT_BATCH_SIZE);
+    let deterministic = config.runtime.session.deterministic_compute == Some(true);
+    let rows = feed.rows.map_or(asked_rows, |rows| rows.min(asked_rows));
     let budget = Budget {
-        rows: feed.rows.map_or(asked_rows, |rows| rows.min(asked_rows)),
+        rows: if deterministic { 1 } else { rows },
         tokens: capabilities
             .max_batch_tokens
             .map_or(asked_tokens, |most| most.min(asked_tokens)),
     };
+    let optimize = config.runtime.io.batch_optimization.unwrap_or(true);
 
     let limits = Limits {
         max_tokens: Some(max_length),
@@ -186,7 +194,7 @@ pub(crate) async fn load(
     let fingerprint = fingerprint(&prepared, &tokenizer, limits, max_length, dim, &prompts);
     let similarity = prepared.files.similarity.unwrap_or_default();
     let mut effective = EffectiveConfig::default();
-    effective.note_runtime(&config, &*engine, chosen.why);
+    effective::note_runtime(&mut effective, &config, &engines);
     hub.note(&mut effective, &config);
     effective.note_own(
         "model.onnx_file",
@@ -221,6 +229,7 @@ pub(crate) async fn load(
     );
     prompts.note(&mut effective, &config.text);
     let why = |asked: Option<usize>, limited: bool| match asked {
+        _ if deterministic && limited => "session.deterministic_compute: every text runs alone",
         _ if limited => "the most that the model or the engine takes",
         Some(_) => "the configuration",
         None => "the default",
@@ -242,6 +251,20 @@ pub(crate) async fn load(
         why(tokens, budget.tokens != asked_tokens),
     );
 
+    effective.note_own(
+        "io.batch_optimization",
+        config.runtime.io.batch_optimization.as_ref(),
+        optimize,
+        "the default",
+    );
+    let memory = Allowance::new(&config.runtime.memory, engine, &mut effective);
+    effective.note_own(
+        "memory.mmap",
+        config.runtime.memory.mmap.as_ref(),
+        config.runtime.memory.mmap.unwrap_or(true),
+        "the default, for large files that the source has on disk",
+    );
+
     Ok(Model {
         name,
         dim,
@@ -254,10 +277,29 @@ pub(crate) async fn load(
         lowercase: prepared.files.lowercase,
         normalized: prepared.head.normalize,
         budget,
+        optimize,
+        memory,
         feed,
         tokenizer,
-        engine,
+        recorder: Recorder::default(),
+        engines,
     })
+}
+
+/// Refuses a limit that the weights alone are past.
+fn memory_for_weights(bundle: &ModelBundle, config: &EmbeddingConfig) -> Result<()> {
+    let Some(limit) = config.runtime.memory.memory_limit else {
+        return Ok(());
+    };
+    let weights = bundle.weights.weights().iter();
+    let bytes: u64 = weights.map(|weight| weight.byte_len() as u64).sum();
+    if bytes > limit {
+        return Err(Error::Config(vec![format!(
+            "memory.memory_limit is {limit} bytes, and the weights of {} alone take {bytes}",
+            bundle.origin
+        )]));
+    }
+    Ok(())
 }
 
 /// Turns a model id into a folder; everything else is what it is.
@@ -280,6 +322,7 @@ pub(crate) fn prepare(
 ) -> Result<Prepared> {
     let options = BundleOptions {
         onnx_file: config.model.onnx_file.clone(),
+        read_into_memory: config.runtime.memory.mmap == Some(false),
     };
     let mut bundle = match source {
         ModelSource::Folder(path) => ModelBundle::from_folder(path, &options)?,

@@ -1,6 +1,6 @@
 //! A loaded model: from texts to vectors.
 
-mod choose;
+mod allowance;
 mod feed;
 mod head;
 mod load;
@@ -15,9 +15,11 @@ use std::sync::Arc;
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
 use isovec_engine::cancel::{Cancel, CancelGuard};
-use isovec_engine::engine::{Engine, RunOutput};
+use isovec_engine::engine::{Batch, Engine, RunOutput};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
+use smallvec::SmallVec;
+use web_time::Instant;
 
 pub use load::{LoadOptions, OnProgress, Progress};
 pub(crate) use load::{load, prepare, resolve};
@@ -29,8 +31,11 @@ use crate::backend;
 use crate::effective::EffectiveConfig;
 use crate::embeddings::{Embeddings, Parts};
 use crate::error::Result;
+use crate::fallback::Engines;
 use crate::plan::{Budget, Plan};
 use crate::similarity::Similarity;
+use crate::stats::{Recorder, Stats};
+use allowance::Allowance;
 use feed::Feed;
 use rows::Rows;
 
@@ -67,7 +72,7 @@ impl EmbedOptions {
 /// Everything that turns texts into vectors, shared by all handles.
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(crate) engine: Arc<dyn Engine>,
+    pub(crate) engines: Engines,
     pub(crate) name: String,
     pub(crate) dim: usize,
     pub(crate) max_length: usize,
@@ -80,12 +85,27 @@ pub(crate) struct Model {
     lowercase: bool,
     pub(crate) normalized: bool,
     budget: Budget,
+    /// Whether texts are sorted by length.
+    optimize: bool,
+    memory: Allowance,
     pub(crate) feed: Feed,
+    pub(crate) recorder: Recorder,
 }
 
 impl Model {
     /// Embeds, waiting without blocking. The future may be dropped at any time.
     pub(crate) async fn embed(
+        self: Arc<Self>,
+        texts: Vec<String>,
+        options: EmbedOptions,
+    ) -> Result<Embeddings> {
+        let started = Instant::now();
+        let result = Arc::clone(&self).embed_all(texts, options).await;
+        self.recorder.call(started.elapsed(), &result);
+        result
+    }
+
+    async fn embed_all(
         self: Arc<Self>,
         texts: Vec<String>,
         options: EmbedOptions,
@@ -102,13 +122,22 @@ impl Model {
             }
             let (model, prefix) = (Arc::clone(&self), prefix.clone());
             let encode = move |texts: &[String]| model.encode(texts, &prefix);
+            let since = Instant::now();
             let encodings =
                 backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
+            self.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
             self.run(start, &encodings, &cancel.0, &mut rows).await?;
             start += encodings.len();
         }
         self.finish(rows, prompt)
+    }
+
+    /// What was done so far.
+    pub(crate) fn stats(&self) -> Stats {
+        let mut engine = self.engines.current().stats();
+        engine.provider.fallbacks = self.engines.events();
+        self.recorder.read(engine)
     }
 
     /// Tokens that `embed` would see if there were no limit.
@@ -119,30 +148,37 @@ impl Model {
             .count_tokens(&prepare_text(&prefix, text, self.lowercase))?)
     }
 
-    async fn run(
+    /// Runs a window's batches, as many at a time as the engine works on.
+    pub(crate) async fn run(
         &self,
         start: usize,
         encodings: &[Encoding],
         cancel: &Cancel,
         rows: &mut Rows,
     ) -> Result<()> {
-        let plan = self.plan(encodings);
+        let allowed = self.allowed_bytes();
+        let plan = self.plan(encodings, allowed);
         // One more than the engine works on, so that it never waits for us to ask.
-        let at_once = self.engine.capabilities().concurrent_runs.saturating_add(1);
+        let at_once = self
+            .engines
+            .current()
+            .capabilities()
+            .concurrent_runs
+            .saturating_add(1);
         let mut next = 0;
         let mut runs = FuturesUnordered::new();
         loop {
             while runs.len() < at_once
                 && let Some(places) = plan.batch(next)
             {
-                runs.push(self.run_batch(encodings, places, cancel));
+                runs.push(self.run_batch(encodings, places, allowed, cancel));
                 next += 1;
             }
             let Some(done) = runs.next().await else {
                 return Ok(());
             };
             let (places, output) = done?;
-            rows.place(start, places, output)?;
+            rows.place(start, places, &output)?;
         }
     }
 
@@ -150,24 +186,72 @@ impl Model {
         &self,
         encodings: &[Encoding],
         places: &'p [usize],
+        allowed: Option<u64>,
         cancel: &Cancel,
     ) -> Result<(&'p [usize], RunOutput)> {
-        let batch = self.feed.batch(&*self.engine, encodings, places)?;
-        Ok((places, self.engine.run(batch, cancel).await?))
+        let started = Instant::now();
+        let engine = self.engines.current();
+        let batch = self.batch(engine, encodings, places, allowed, Batch::default())?;
+        let sizes = Sizes::of(&batch);
+        let output = match engine.run(batch, cancel).await {
+            Ok(output) => output,
+            Err(error) => {
+                let next = self.engines.after_loss(engine, error, cancel).await?;
+                let batch = self.batch(next, encodings, places, None, Batch::default())?;
+                next.run(batch, cancel).await?
+            }
+        };
+        self.recorder
+            .ran(started.elapsed(), sizes.real, sizes.computed);
+        Ok((places, output))
     }
 
-    pub(crate) fn plan(&self, encodings: &[Encoding]) -> Plan {
+    /// The batch of the texts at `places`, unless it would not fit into memory.
+    pub(crate) fn batch(
+        &self,
+        engine: &Arc<dyn Engine>,
+        encodings: &[Encoding],
+        places: &[usize],
+        allowed: Option<u64>,
+        spare: Batch,
+    ) -> Result<Batch> {
+        if allowed.is_some() {
+            let (rows, length) = self.feed.extents(encodings, places);
+            Allowance::check(engine.predicted_bytes(rows, length), allowed)?;
+        }
+        self.feed.batch(&**engine, encodings, places, spare)
+    }
+
+    /// Bytes that one batch may take now; `None`: nobody knows.
+    pub(crate) fn allowed_bytes(&self) -> Option<u64> {
+        self.memory.bytes()
+    }
+
+    pub(crate) fn plan(&self, encodings: &[Encoding], allowed: Option<u64>) -> Plan {
         let lengths: Vec<usize> = encodings
             .iter()
             .map(|encoding| self.feed.padded(encoding.ids.len()))
             .collect();
-        Plan::new(&lengths, self.budget)
+        let engine = self.engines.current();
+        let fits =
+            |rows, length| Allowance::check(engine.predicted_bytes(rows, length), allowed).is_ok();
+        if self.optimize {
+            Plan::new(&lengths, self.budget, fits)
+        } else {
+            Plan::in_order(&lengths, self.budget.rows, fits)
+        }
     }
 
-    pub(crate) fn encode(&self, texts: &[String], prefix: &str) -> Result<Vec<Encoding>> {
+    pub(crate) fn encode<T: AsRef<str>>(&self, texts: &[T], prefix: &str) -> Result<Vec<Encoding>> {
+        // Most models want texts as they are; then nothing is copied.
+        if prefix.is_empty() && !self.lowercase {
+            let texts: SmallVec<[&str; 64]> =
+                texts.iter().map(|text| strip(text.as_ref())).collect();
+            return Ok(self.tokenizer.encode(&texts, &self.limits)?);
+        }
         let texts: Vec<String> = texts
             .iter()
-            .map(|text| prepare_text(prefix, text, self.lowercase))
+            .map(|text| prepare_text(prefix, text.as_ref(), self.lowercase))
             .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         Ok(self.tokenizer.encode(&texts, &self.limits)?)
@@ -201,12 +285,31 @@ impl Model {
 /// both ends (as Python's `str.strip` sees it), lower case where the model asks for it.
 fn prepare_text(prefix: &str, text: &str, lowercase: bool) -> String {
     let whole = format!("{prefix}{text}");
-    let white = |c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c);
-    let stripped = whole.trim_matches(white);
+    let stripped = strip(&whole);
     if lowercase {
         stripped.to_lowercase()
     } else {
         stripped.to_owned()
+    }
+}
+
+fn strip(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
+}
+
+/// How many positions a batch computes, and how many of them are tokens.
+pub(crate) struct Sizes {
+    pub(crate) real: usize,
+    pub(crate) computed: usize,
+}
+
+impl Sizes {
+    pub(crate) fn of(batch: &Batch) -> Self {
+        let first = batch.inputs.first();
+        Self {
+            real: batch.row_lengths.iter().sum(),
+            computed: first.map_or(0, |input| input.tensor.len()),
+        }
     }
 }
 

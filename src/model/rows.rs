@@ -70,10 +70,10 @@ impl Rows {
         &mut self,
         start: usize,
         places: &[usize],
-        mut output: RunOutput,
+        output: &RunOutput,
     ) -> Result<()> {
         let tensor = output
-            .take(head::OUTPUT)
+            .output(head::OUTPUT)
             .ok_or_else(|| Error::InvalidOutput {
                 wanted: format!("an output {}", head::OUTPUT),
                 got: format!("{} others", output.outputs.len()),

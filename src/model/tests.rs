@@ -5,9 +5,11 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 use bytes::Bytes;
+use isovec_engine::config::MemoryConfig;
 use isovec_engine::description::{Dim, ModelDescription, ValueDescription};
 use isovec_engine::engine::{Batch, Capabilities, ProviderInfo, RunOutput};
 use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::stats::EngineStats;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::{EngineError, head};
 use proptest::prelude::*;
@@ -28,7 +30,10 @@ struct Counting {
     provider: ProviderInfo,
     description: ModelDescription,
     capabilities: Capabilities,
+    effective: EffectiveConfig,
     shapes: Mutex<Vec<Vec<usize>>>,
+    /// Bytes that a position is foretold to take.
+    bytes_per_position: Option<u64>,
     /// Runs never end by themselves.
     stuck: bool,
 }
@@ -53,6 +58,8 @@ impl Counting {
                 ..ModelDescription::default()
             },
             capabilities,
+            effective: EffectiveConfig::default(),
+            bytes_per_position: None,
             shapes: Mutex::default(),
             stuck: false,
         }
@@ -91,6 +98,18 @@ impl Engine for Counting {
 
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn effective(&self) -> &EffectiveConfig {
+        &self.effective
+    }
+
+    fn stats(&self) -> EngineStats {
+        EngineStats::default()
+    }
+
+    fn predicted_bytes(&self, rows: usize, row_length: usize) -> Option<u64> {
+        Some(self.bytes_per_position? * (rows * row_length) as u64)
     }
 
     fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
@@ -160,16 +179,25 @@ fn tokenizer() -> Tokenizer {
 }
 
 fn model(engine: Counting) -> (Arc<Model>, Arc<Counting>) {
+    model_within(engine, &MemoryConfig::default())
+}
+
+fn model_within(engine: Counting, memory: &MemoryConfig) -> (Arc<Model>, Arc<Counting>) {
     let engine = Arc::new(engine);
+    let shared = Arc::clone(&engine) as Arc<dyn Engine>;
+    let mut effective = EffectiveConfig::default();
     let model = Model {
+        memory: Allowance::new(memory, &shared, &mut effective),
+        optimize: true,
+        recorder: Recorder::default(),
         feed: Feed::new("test", engine.description(), PAD, 0).unwrap(),
-        engine: Arc::clone(&engine) as Arc<dyn Engine>,
+        engines: Engines::only(shared),
         name: "test".into(),
         dim: 3,
         max_length: 8,
         fingerprint: Fingerprint::default(),
         similarity: Similarity::Cosine,
-        effective: EffectiveConfig::default(),
+        effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
         tokenizer: tokenizer(),
         limits: Limits::tokens(8),
@@ -324,18 +352,63 @@ fn an_engine_that_breaks_its_promise_is_caught() {
             NamedTensor::new("token_type_ids", mask),
         ],
         row_lengths: vec![1],
+        outputs: Vec::new(),
     };
     let output = engine.run_blocking(batch, &Cancel::new()).unwrap();
     assert_eq!(
-        rows.place(0, &[0], output).unwrap_err().kind(),
+        rows.place(0, &[0], &output).unwrap_err().kind(),
         "InvalidOutput"
     );
     assert_eq!(
-        rows.place(0, &[0], RunOutput::default())
+        rows.place(0, &[0], &RunOutput::default())
             .unwrap_err()
             .kind(),
         "InvalidOutput"
     );
+}
+
+#[test]
+fn batches_are_split_to_fit_into_memory_and_a_text_that_cannot_fit_is_refused() {
+    let within = |limit: u64| {
+        let mut engine = Counting::free();
+        engine.bytes_per_position = Some(10);
+        let mut memory = MemoryConfig::default();
+        memory.memory_limit = Some(limit);
+        model_within(engine, &memory)
+    };
+    // Two runs at the same time share the limit: 50 bytes each, five positions.
+    let (model, engine) = within(100);
+    let texts: Vec<String> = (0..6).map(|_| text(&[1, 2])).collect();
+    assert_eq!(embed(&model, &texts).unwrap().len(), 6);
+    let shapes = engine.shapes.lock().unwrap().clone();
+    assert!(
+        shapes
+            .iter()
+            .all(|shape| shape.iter().product::<usize>() <= 5),
+        "{shapes:?}"
+    );
+
+    let (model, engine) = within(100);
+    let error = embed(&model, &[text(&[1]), text(&[1; 8])]).unwrap_err();
+    assert_eq!(error.kind(), "InputTooLarge");
+    assert!(error.to_string().contains("80 bytes"), "{error}");
+    assert!(
+        engine.shapes.lock().unwrap().is_empty(),
+        "it ran before it was refused"
+    );
+    assert_eq!(model.stats().calls.failed, 2);
+}
+
+#[test]
+fn calls_texts_and_padding_are_counted() {
+    let (model, _) = model(Counting::free());
+    embed(&model, &[text(&[1]), text(&[1, 2, 3]), text(&[4; 20])]).unwrap();
+    let stats = model.stats();
+    // `embed` calls twice.
+    assert_eq!((stats.calls.embedded, stats.calls.texts), (2, 6));
+    assert_eq!((stats.calls.truncated, stats.calls.batches), (2, 4));
+    assert_eq!((stats.tokens.real, stats.tokens.padding), (24, 4));
+    assert_eq!(stats.stages.embed.count, 2);
 }
 
 #[test]

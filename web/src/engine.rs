@@ -4,20 +4,28 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use futures_channel::oneshot;
+use isovec_engine::buffers::BufferPool;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
+use isovec_engine::counters::{Counters, Ended};
 use isovec_engine::description::{self, ModelDescription};
+use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{
     Batch, Capabilities, Engine, EngineFactory, Probe, ProviderInfo, RunOutput,
 };
 use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::stats::EngineStats;
+use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::{EngineError, Result};
+use web_time::Instant;
 
 use crate::executor::{Executor, Job, Pacer, Worker};
 use crate::run::{Plan, Run};
+use crate::settings::{self, Settings};
 use crate::{ENGINE, guard, model, pool, provider, rows, shapes};
 
 /// Makes portable engines.
@@ -45,6 +53,10 @@ impl EngineFactory for Portable {
         }
     }
 
+    fn check(&self, config: &EngineConfig) -> Result<()> {
+        settings::check(config)
+    }
+
     fn load<'a>(
         &'a self,
         bundle: &'a ModelBundle,
@@ -58,8 +70,9 @@ impl EngineFactory for Portable {
                 .intra_op_threads(config.session.intra_op_threads);
             // A bundle is small beside its weights, which are shared and not copied by this.
             let (bundle, own_worker) = (bundle.clone(), Arc::clone(&worker));
+            let settings = Settings::new(config, threads);
             let engine: Arc<dyn Engine> = submit(&worker, cancel, move |cancel| async move {
-                PortableEngine::load(&bundle, threads, own_worker, &cancel).await
+                PortableEngine::load(&bundle, settings, own_worker, &cancel).await
             })
             .await
             .map(Arc::new)?;
@@ -76,6 +89,9 @@ struct PortableEngine {
     description: ModelDescription,
     capabilities: Capabilities,
     provider: ProviderInfo,
+    effective: EffectiveConfig,
+    counters: Arc<Counters>,
+    buffers: BufferPool,
     poison: Arc<Poison>,
     /// Rows may be run a few at a time.
     splits: bool,
@@ -84,10 +100,11 @@ struct PortableEngine {
 impl PortableEngine {
     async fn load(
         bundle: &ModelBundle,
-        threads: usize,
+        settings: Settings,
         worker: Arc<dyn Worker>,
         cancel: &Cancel,
     ) -> Result<Self> {
+        let threads = settings.threads;
         let mut pacer = Pacer::new(&worker);
         let description = description::describe(bundle);
         let model = model::load(bundle, cancel, &mut pacer).await?;
@@ -98,13 +115,18 @@ impl PortableEngine {
         let mut capabilities = Capabilities::default();
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
+        // No operator's sum depends on what runs beside it, and rows alone have no others.
+        capabilities.deterministic = settings.deterministic;
         tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
         Ok(Self {
             plan: Arc::new(plan),
             worker,
             description,
             capabilities,
+            counters: Arc::default(),
+            buffers: BufferPool::new(settings.pool),
             provider: provider::info(),
+            effective: settings.effective,
             poison: Arc::default(),
             splits,
         })
@@ -131,9 +153,33 @@ impl Engine for PortableEngine {
         &self.capabilities
     }
 
+    fn effective(&self) -> &EffectiveConfig {
+        &self.effective
+    }
+
+    fn stats(&self) -> EngineStats {
+        let mut stats = EngineStats::default();
+        self.counters.read(&mut stats);
+        stats.sessions.count = 1;
+        stats.memory_pool = self.buffers.stats();
+        stats.io_binding.fallback = Some("tract owns its tensors".into());
+        stats.provider.engine.clone_from(&self.provider.engine);
+        stats.provider.selected.clone_from(&self.provider.provider);
+        stats
+    }
+
+    fn alloc(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        let started = Instant::now();
+        let (tensor, reused) = self.buffers.take(dtype, shape)?;
+        self.counters.buffer(started.elapsed(), reused);
+        Ok(tensor)
+    }
+
     fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
         Box::pin(async move {
             self.admit(&batch)?;
+            let counters = Arc::clone(&self.counters);
+            let asked = Instant::now();
             let job = Paced {
                 plan: Arc::clone(&self.plan),
                 worker: Arc::clone(&self.worker),
@@ -141,7 +187,12 @@ impl Engine for PortableEngine {
                 splits: self.splits,
             };
             submit(&self.worker, cancel, move |cancel| async move {
-                job.run(batch, &cancel).await
+                counters.waited(asked.elapsed());
+                let started = Instant::now();
+                let sizes = Sizes::of(&batch);
+                let result = job.run(batch, &cancel).await;
+                sizes.count(&counters, started.elapsed(), &result);
+                result
             })
             .await
         })
@@ -150,9 +201,40 @@ impl Engine for PortableEngine {
     fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
         cancel.check()?;
         self.admit(&batch)?;
+        self.counters.waited(Duration::ZERO);
+        let started = Instant::now();
+        let sizes = Sizes::of(&batch);
+        let result = self.run_here(batch, cancel);
+        sizes.count(&self.counters, started.elapsed(), &result);
+        result
+    }
+}
+
+impl PortableEngine {
+    fn run_here(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
         let mut run: Run = self.poison.guard(|| self.plan.start(batch))?;
         while self.poison.guard(|| run.step(cancel))? {}
         run.finish()
+    }
+}
+
+/// The bytes of a batch's inputs, which are copied to the runtime.
+struct Sizes(Vec<usize>);
+
+impl Sizes {
+    fn of(batch: &Batch) -> Self {
+        let bytes = batch.inputs.iter().map(|input| input.tensor.byte_len());
+        Self(bytes.collect())
+    }
+
+    fn count(&self, counters: &Counters, took: Duration, result: &Result<RunOutput>) {
+        counters.ran(took, Ended::of(result));
+        for &bytes in &self.0 {
+            counters.input(bytes);
+        }
+        for output in result.iter().flat_map(|result| &result.outputs) {
+            counters.output(output.tensor.byte_len());
+        }
     }
 }
 
@@ -183,7 +265,7 @@ impl Paced {
             groups.push(self.run_group(group, cancel, &mut pacer).await?);
             from = to;
         }
-        rows::join(groups, batch.inputs)
+        rows::join(groups, batch)
     }
 
     async fn run_group(

@@ -14,6 +14,7 @@ mod pool;
 mod provider;
 mod rows;
 mod run;
+mod settings;
 mod shapes;
 mod tensors;
 

@@ -55,6 +55,7 @@ pub(crate) fn take(batch: &Batch, rows: Range<usize>) -> Result<Batch> {
     Ok(Batch {
         inputs: inputs.collect::<Result<_>>()?,
         row_lengths: batch.row_lengths.get(rows).unwrap_or_default().to_vec(),
+        outputs: Vec::new(),
     })
 }
 
@@ -62,7 +63,7 @@ pub(crate) fn take(batch: &Batch, rows: Range<usize>) -> Result<Batch> {
 ///
 /// # Errors
 /// [`isovec_engine::EngineError::InputTooLarge`] when the whole does not fit into memory.
-pub(crate) fn join(groups: Vec<RunOutput>, inputs: Vec<NamedTensor>) -> Result<RunOutput> {
+pub(crate) fn join(groups: Vec<RunOutput>, batch: Batch) -> Result<RunOutput> {
     let count = groups.first().map_or(0, |first| first.outputs.len());
     let mut outputs = Vec::with_capacity(count);
     for at in 0..count {
@@ -85,7 +86,11 @@ pub(crate) fn join(groups: Vec<RunOutput>, inputs: Vec<NamedTensor>) -> Result<R
         }
         outputs.push(NamedTensor::new(parts[0].name.clone(), whole));
     }
-    Ok(RunOutput { outputs, inputs })
+    Ok(RunOutput {
+        outputs,
+        inputs: batch.inputs,
+        row_lengths: batch.row_lengths,
+    })
 }
 
 fn ragged(name: &str) -> isovec_engine::EngineError {
@@ -116,6 +121,7 @@ mod tests {
         let batch = Batch {
             inputs: vec![NamedTensor::new("x", whole)],
             row_lengths: vec![1, 2, 3, 3],
+            outputs: Vec::new(),
         };
         let parts: Vec<Batch> = [0..1, 1..3, 3..4]
             .into_iter()
@@ -127,10 +133,10 @@ mod tests {
             .into_iter()
             .map(|part| RunOutput {
                 outputs: part.inputs,
-                inputs: Vec::new(),
+                ..RunOutput::default()
             })
             .collect();
-        let joined = join(groups, batch.inputs).unwrap();
+        let joined = join(groups, batch).unwrap();
         assert_eq!(joined.outputs[0].tensor.shape(), [4, 3]);
         assert_eq!(joined.outputs[0].tensor.as_slice::<f32>().unwrap(), values);
         assert_eq!(joined.inputs.len(), 1);
@@ -143,11 +149,11 @@ mod tests {
                 "y",
                 Tensor::zeros(DType::F32, shape).unwrap(),
             )],
-            inputs: Vec::new(),
+            ..RunOutput::default()
         };
         for shapes in [[[1, 3], [1, 2]], [[1, 2], [1, 3]]] {
             let groups = shapes.iter().map(|shape| group(shape)).collect();
-            assert!(join(groups, Vec::new()).is_err());
+            assert!(join(groups, Batch::default()).is_err());
         }
     }
 

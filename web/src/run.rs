@@ -251,6 +251,7 @@ impl Run {
         Ok(RunOutput {
             outputs,
             inputs: self.batch.inputs,
+            row_lengths: self.batch.row_lengths,
         })
     }
 }

@@ -22,6 +22,8 @@ const MAX_ENTRIES: usize = 10_000;
 pub(super) struct Files {
     /// What messages call the bundle.
     pub(super) origin: String,
+    /// Whether large files are mapped.
+    maps: bool,
     place: Place,
 }
 
@@ -58,6 +60,7 @@ impl Files {
         list(&root, "", &mut listed)?;
         Ok(Self {
             origin: root.display().to_string(),
+            maps: true,
             place: Place::Folder {
                 within: within(&root)?,
                 root,
@@ -77,14 +80,22 @@ impl Files {
         };
         Self {
             origin,
+            maps: true,
             place: Place::Named(files),
         }
     }
 
     /// Files in memory.
+    /// The same, its files mapped or read.
+    pub(super) fn mapped(mut self, maps: bool) -> Self {
+        self.maps = maps;
+        self
+    }
+
     pub(super) fn bytes(origin: &str, files: BTreeMap<String, Bytes>) -> Self {
         Self {
             origin: origin.to_owned(),
+            maps: true,
             place: Place::Bytes(files),
         }
     }
@@ -128,11 +139,12 @@ impl Files {
                 // Deeper than the list reaches, when somebody names such a file.
                 let path = inside(name).map(|name| root.join(name));
                 let path = path.filter(|path| path.is_file());
-                path.map(|path| read(&path)).transpose()
+                path.map(|path| read(&path, self.maps)).transpose()
             }
-            Place::Folder { listed: files, .. } | Place::Named(files) => {
-                files.get(name).map(|path| read(path)).transpose()
-            }
+            Place::Folder { listed: files, .. } | Place::Named(files) => files
+                .get(name)
+                .map(|path| read(path, self.maps))
+                .transpose(),
             Place::Bytes(files) => Ok(files.get(name).cloned()),
         }
     }
@@ -151,7 +163,7 @@ impl Files {
         if !within.iter().any(|folder| path.starts_with(folder)) {
             return Ok(External::Outside);
         }
-        read(&path).map(External::Found)
+        read(&path, self.maps).map(External::Found)
     }
 }
 
@@ -245,13 +257,13 @@ fn list(folder: &Path, prefix: &str, into: &mut BTreeMap<String, PathBuf>) -> Re
 }
 
 /// A file's contents, mapped where it is large and the file system can.
-fn read(path: &Path) -> Result<Bytes> {
+fn read(path: &Path, maps: bool) -> Result<Bytes> {
     let failed = |error| EngineError::io(path, error);
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() {
         return Err(failed(io::Error::other("it is not a regular file")));
     }
-    if metadata.len() >= MAP_MIN_BYTES {
+    if maps && metadata.len() >= MAP_MIN_BYTES {
         let file = File::open(path).map_err(failed)?;
         if let Ok(bytes) = map(&file) {
             return Ok(bytes);

@@ -48,7 +48,7 @@ impl ModelBundle {
     /// ONNX file; [`EngineError::InvalidModel`], [`EngineError::OutsideBundle`] and
     /// [`EngineError::Io`] for files that are damaged, reach out of the bundle, or cannot be read.
     pub fn from_folder(path: impl AsRef<Path>, options: &BundleOptions) -> Result<Self> {
-        load(&Files::folder(path.as_ref())?, options)
+        load(Files::folder(path.as_ref())?, options)
     }
 
     /// Loads a model from files wherever they are, by the names that they have in the bundle:
@@ -57,7 +57,7 @@ impl ModelBundle {
     /// # Errors
     /// As [`from_folder`](Self::from_folder).
     pub fn from_files(files: BTreeMap<String, PathBuf>, options: &BundleOptions) -> Result<Self> {
-        load(&Files::named(files), options)
+        load(Files::named(files), options)
     }
 
     /// Loads a model from bytes by the names that the files have in the bundle. `origin` is what
@@ -70,11 +70,12 @@ impl ModelBundle {
         files: BTreeMap<String, Bytes>,
         options: &BundleOptions,
     ) -> Result<Self> {
-        load(&Files::bytes(origin, files), options)
+        load(Files::bytes(origin, files), options)
     }
 }
 
-fn load(files: &Files, options: &BundleOptions) -> Result<ModelBundle> {
+fn load(files: Files, options: &BundleOptions) -> Result<ModelBundle> {
+    let files = &files.mapped(!options.read_into_memory);
     if let Some(name) = &options.onnx_file {
         return load_onnx(files, name);
     }

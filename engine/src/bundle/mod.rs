@@ -21,6 +21,9 @@ pub struct BundleOptions {
     /// The ONNX file to use, by its path inside the bundle (`onnx/model_quantized.onnx`). `None`:
     /// a checkpoint that can be converted, else `model.onnx`, else `onnx/model.onnx`.
     pub onnx_file: Option<String>,
+    /// Read large files into memory instead of mapping them: for file systems whose files change
+    /// or go away while a model is in use.
+    pub read_into_memory: bool,
 }
 
 /// A model apart from any runtime. Made by [`from_folder`](Self::from_folder),

@@ -8,9 +8,16 @@ mod skim;
 mod tensor;
 mod write;
 
+use prost::Message;
+
 pub use builder::GraphBuilder;
 pub use read::read_model;
 pub use write::{export, write_model};
+
+/// A hash of a graph as it is: its operators, their attributes, the names and shapes of its values.
+pub fn graph_identity(graph: &proto::ModelProto) -> String {
+    blake3::hash(&graph.encode_to_vec()).to_hex().to_string()
+}
 
 /// The `metadata_props` key under which a written model carries the hash of its original weights.
 pub const IDENTITY_KEY: &str = "isovec.weights_identity";

@@ -188,6 +188,7 @@ fn the_graph_in_the_root_comes_before_the_one_in_the_onnx_folder_and_a_named_one
     );
     let other = BundleOptions {
         onnx_file: Some("onnx/other.onnx".into()),
+        ..BundleOptions::default()
     };
     assert_eq!(
         producer(&other, &["model.onnx", "onnx/other.onnx"]).unwrap(),
@@ -365,6 +366,7 @@ fn a_named_graph_may_lie_deeper_than_the_list_reaches() {
     let load = |name: &str| {
         let options = BundleOptions {
             onnx_file: Some(name.into()),
+            ..BundleOptions::default()
         };
         ModelBundle::from_folder(folder.path().join("a"), &options)
     };

@@ -4,28 +4,39 @@ use std::sync::Arc;
 use std::thread;
 
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::EngineConfig;
+use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::description::describe;
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::error::EngineError;
 
 use super::models::*;
 use super::{available, poll};
-use crate::engine::{OrtEngine, c_names};
+use crate::engine::{OrtEngine, Parts, c_names};
 use crate::graph;
 use crate::runtime::runtime;
-use crate::sys::{Session, SessionOptions};
+use crate::settings::Settings;
+use crate::sys::Session;
 
 /// An engine for [`looping`] whose inside the test can look at.
 fn engine() -> Arc<OrtEngine> {
     let bundle = looping();
     let runtime = runtime(&EngineConfig::default()).unwrap();
-    let options = SessionOptions::new(1).unwrap();
+    let mut config = EngineConfig::default();
+    config.session.pool_size = Some(1);
+    let settings = Settings::new(&config, &describe(&bundle), ExecutionProvider::Cpu);
+    let options = settings.options().unwrap();
     let graph = graph::serialise(&bundle).unwrap();
     let description = describe(&bundle);
     let inputs = c_names(description.inputs.iter().map(|input| &input.name), "test").unwrap();
     let session = Session::new(&runtime.env, &graph, &options, &inputs, Vec::new()).unwrap();
-    Arc::new(OrtEngine::new(runtime, description, vec![session], 1, "test").unwrap())
+    let parts = Parts {
+        runtime,
+        description,
+        settings,
+        session,
+        origin: "test".into(),
+    };
+    Arc::new(OrtEngine::new(parts, &Cancel::new()).unwrap())
 }
 
 fn until(condition: impl Fn() -> bool) {

@@ -46,7 +46,7 @@ fn a_model_gives_the_right_answer_both_ways_and_the_inputs_back() {
             output.take("y").unwrap().as_slice::<f32>().unwrap(),
             affine_output(&x)
         );
-        assert_eq!(output.inputs[0].name, "x");
+        assert_eq!(&*output.inputs[0].name, "x");
         assert_eq!(output.inputs[0].tensor.as_slice::<f32>().unwrap(), x);
     }
 }
@@ -170,6 +170,7 @@ fn inputs_that_do_not_fit_are_named() {
         let again = Batch {
             inputs: batch.inputs.clone(),
             row_lengths: Vec::new(),
+            outputs: Vec::new(),
         };
         for error in [
             engine.run_blocking(batch, &cancel).unwrap_err(),

@@ -101,7 +101,7 @@ pub async fn blocking_gives_the_same(executor: Arc<dyn Executor>) {
     let waited = embed(&*engine, &rows).await;
     let output = engine.run_blocking(batch(&rows), &Cancel::new()).unwrap();
     assert_eq!(output.inputs.len(), 2);
-    assert_eq!(output.inputs[0].name, "ids");
+    assert_eq!(&*output.inputs[0].name, "ids");
     assert_eq!(vectors(output), waited);
 }
 
@@ -324,6 +324,7 @@ pub async fn wrong_inputs_are_refused(executor: Arc<dyn Executor>) {
         let batch = || Batch {
             inputs: inputs.clone(),
             row_lengths: Vec::new(),
+            outputs: Vec::new(),
         };
         for refused in [
             engine.run(batch(), &Cancel::new()).await.unwrap_err(),
@@ -489,6 +490,7 @@ pub async fn a_weight_with_several_readers(executor: Arc<dyn Executor>) {
     let batch = Batch {
         inputs: vec![NamedTensor::new("ids", ids)],
         row_lengths: Vec::new(),
+        outputs: Vec::new(),
     };
     let got = vectors(engine.run(batch, &Cancel::new()).await.unwrap());
     for (row, got) in [3, 150].into_iter().zip(got.chunks(columns)) {

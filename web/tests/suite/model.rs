@@ -176,6 +176,7 @@ pub fn batch(rows: &[Vec<i64>]) -> Batch {
             NamedTensor::new("mask", Tensor::from_slice(&shape, &mask).unwrap()),
         ],
         row_lengths: rows.iter().map(Vec::len).collect(),
+        outputs: Vec::new(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! Which engine runs the model.
+//! Which engine runs the model on the processor.
 
 use std::sync::Arc;
 
@@ -7,6 +7,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineChoice, EngineConfig};
 use isovec_engine::engine::{Engine, Probe};
+use isovec_engine::stats::Fallback;
 
 use crate::backend;
 
@@ -15,6 +16,8 @@ use crate::backend;
 pub(crate) struct Chosen {
     pub(crate) engine: Arc<dyn Engine>,
     pub(crate) why: String,
+    /// The engine that was to be used and could not.
+    pub(crate) fallback: Option<Fallback>,
 }
 
 /// Loads the model into the engine that the configuration asks for.
@@ -29,7 +32,11 @@ pub(crate) async fn choose(
 ) -> Result<Chosen, EngineError> {
     let portable = async |why: String| {
         let engine = backend::portable().load(bundle, config, cancel).await?;
-        Ok(Chosen { engine, why })
+        Ok(Chosen {
+            engine,
+            why,
+            fallback: None,
+        })
     };
     let onnxruntime = backend::onnxruntime();
     match config.engine {
@@ -44,6 +51,7 @@ pub(crate) async fn choose(
             Ok(Chosen {
                 engine,
                 why: "it was asked for".into(),
+                fallback: None,
             })
         }
         _ => {
@@ -57,31 +65,42 @@ pub(crate) async fn choose(
             if !named && let Probe::Unavailable { reason, hint } = factory.probe(config) {
                 if std::env::var_os("ORT_DYLIB_PATH").is_some() {
                     tracing::warn!(%reason, %hint, "ONNX Runtime cannot be used; the portable engine takes its place");
-                } else {
-                    tracing::debug!(%reason, "the portable engine computes");
+                    let mut chosen =
+                        portable(format!("ONNX Runtime cannot be used: {reason}")).await?;
+                    chosen.fallback = Some(Fallback::new("onnxruntime", "portable", reason));
+                    return Ok(chosen);
                 }
+                tracing::debug!(%reason, "the portable engine computes");
                 return portable(format!("ONNX Runtime cannot be used: {reason}")).await;
             }
             match factory.load(bundle, config, cancel).await {
                 Ok(engine) => Ok(Chosen {
                     engine,
                     why: "its library was named".into(),
+                    fallback: None,
                 }),
-                Err(error) if named || !replaceable(&error) => Err(error),
+                Err(error) if named || config.providers.strict() || !replaceable(&error) => {
+                    Err(error)
+                }
                 Err(error) => {
                     tracing::warn!(%error, "ONNX Runtime cannot run this model; the portable engine takes its place");
-                    portable(format!("ONNX Runtime failed: {error}")).await
+                    let mut chosen = portable(format!("ONNX Runtime failed: {error}")).await?;
+                    chosen.fallback =
+                        Some(Fallback::new("onnxruntime", "portable", error.to_string()));
+                    Ok(chosen)
                 }
             }
         }
     }
 }
 
-/// Whether another engine may fare better.
-fn replaceable(error: &EngineError) -> bool {
+/// Whether another engine or provider may fare better.
+pub(super) fn replaceable(error: &EngineError) -> bool {
     matches!(
         error,
         EngineError::EngineUnavailable { .. }
+            | EngineError::ProviderUnavailable { .. }
+            | EngineError::DeviceLost { .. }
             | EngineError::UnsupportedOperator { .. }
             | EngineError::UnsupportedModel { .. }
             | EngineError::Runtime { .. }

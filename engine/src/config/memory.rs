@@ -1,0 +1,84 @@
+//! What memory an engine may take and keep.
+
+use serde::{Deserialize, Serialize};
+
+use super::Faults;
+
+/// What memory an engine may take and keep. `None` in a field means the default that is named
+/// there. Sizes are in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct MemoryConfig {
+    /// Keep buffers for inputs and outputs and use them again. `None`: true.
+    pub memory_pool: Option<bool>,
+    /// Buffers that the pool keeps. `None`: 32.
+    pub max_pool_size: Option<usize>,
+    /// Bytes that the pool keeps. `None`: 256 MiB.
+    pub max_pool_memory: Option<u64>,
+    /// Look at how much memory the machine or its control group has left, and let go of the
+    /// pool's buffers when it is little. `None`: true.
+    pub memory_pressure_detection: Option<bool>,
+    /// The part of the memory in use from which it counts as little: 0 to 1. `None`: 0.8.
+    pub memory_pressure_threshold: Option<f64>,
+    /// Foretell what a batch takes, and split or refuse one that would not fit. `None`: true.
+    pub memory_prediction: Option<bool>,
+    /// The most that one model may take: its weights, and what its batches need beside them.
+    /// `None`: what the machine has free, up to the pressure threshold.
+    pub memory_limit: Option<u64>,
+    /// Map the model's file into memory instead of reading it, so that its pages are shared and
+    /// can be dropped. `None`: true.
+    pub mmap: Option<bool>,
+}
+
+impl MemoryConfig {
+    /// Whether buffers are kept.
+    pub fn pools(&self) -> bool {
+        self.memory_pool.unwrap_or(true)
+    }
+
+    pub(super) fn check(&self, faults: &mut Faults) {
+        let zero = [
+            ("memory.max_pool_size", self.max_pool_size.map(|n| n as u64)),
+            ("memory.max_pool_memory", self.max_pool_memory),
+            ("memory.memory_limit", self.memory_limit),
+        ];
+        for (knob, value) in zero {
+            if value == Some(0) {
+                faults.push(format!("{knob} is 0; leave it out for the default"));
+            }
+            if value.is_some() && !self.pools() && knob != "memory.memory_limit" {
+                faults.push(format!("{knob} is set, but memory.memory_pool is off"));
+            }
+        }
+        if let Some(threshold) = self.memory_pressure_threshold {
+            if !(threshold > 0.0 && threshold <= 1.0) {
+                faults.push(format!(
+                    "memory.memory_pressure_threshold is {threshold}; it is a part of the whole, \
+                     over 0 and at most 1"
+                ));
+            }
+            if self.memory_pressure_detection == Some(false) {
+                faults.push(
+                    "memory.memory_pressure_threshold is set, but \
+                     memory.memory_pressure_detection is off"
+                        .into(),
+                );
+            }
+        }
+        if let Some(limit) = self.memory_limit {
+            if self.memory_prediction == Some(false) {
+                faults.push(
+                    "memory.memory_limit is set, but memory.memory_prediction is off, without \
+                     which it cannot be kept"
+                        .into(),
+                );
+            }
+            if let Some(pool) = self.max_pool_memory.filter(|&pool| pool > limit) {
+                faults.push(format!(
+                    "memory.max_pool_memory is {pool}, more than memory.memory_limit, {limit}"
+                ));
+            }
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The part of the configuration that engines read. The SDK flattens it into its own.
+
+mod io;
+mod memory;
+mod providers;
+mod session;
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+pub use io::IoConfig;
+pub use memory::MemoryConfig;
+pub use providers::{
+    CudaOptions, ExecutionProvider, ProvidersConfig, TensorRtOptions, UnknownProvider,
+};
+pub use session::SessionConfig;
+
+/// What is wrong with a configuration, in words.
+type Faults = Vec<String>;
+
+/// Which engine to use.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum EngineChoice {
+    /// ONNX Runtime where its library was named (see [`EngineConfig::onnxruntime_library`]),
+    /// else the portable engine.
+    #[default]
+    Auto,
+    /// ONNX Runtime, or an error.
+    OnnxRuntime,
+    /// The portable engine: tract, with no shared library; the one that browsers run.
+    Portable,
+}
+
+/// What an engine is told when it loads a model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct EngineConfig {
+    /// Which engine.
+    pub engine: EngineChoice,
+    /// Path of the ONNX Runtime library. `None`: the `ORT_DYLIB_PATH` variable, then the
+    /// set-up's cache. A library that merely lies around on the system is never used.
+    pub onnxruntime_library: Option<PathBuf>,
+    /// How a session computes.
+    pub session: SessionConfig,
+    /// What it may compute on.
+    pub providers: ProvidersConfig,
+    /// How tensors reach it and come back.
+    pub io: IoConfig,
+    /// What memory it may take and keep.
+    pub memory: MemoryConfig,
+}
+
+impl EngineConfig {
+    /// The faults of this configuration, in words; empty when it can work.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        self.session.check(&mut faults);
+        self.providers.check(&mut faults);
+        self.io.check(&mut faults, self.memory.pools());
+        self.memory.check(&mut faults);
+        if self.engine == EngineChoice::Portable {
+            if self.onnxruntime_library.is_some() {
+                faults.push(
+                    "onnxruntime_library is set, but engine is `portable`, which does not use it"
+                        .into(),
+                );
+            }
+            for provider in self.providers.chain() {
+                if provider.needs_onnxruntime() {
+                    faults.push(format!(
+                        "providers.execution_providers names {provider}, which only ONNX Runtime \
+                         has, but engine is `portable`"
+                    ));
+                }
+            }
+        }
+        if self.engine == EngineChoice::OnnxRuntime
+            && self.providers.chain().contains(&ExecutionProvider::WebGpu)
+        {
+            faults.push(
+                "providers.execution_providers names webgpu, which is isovec's own, but engine is \
+                 `onnxruntime`, whose path is called ort-webgpu"
+                    .into(),
+            );
+        }
+        faults
+    }
+}
+
+/// A number of things that is neither none nor absurd.
+fn count(faults: &mut Faults, knob: &str, asked: Option<usize>, most: usize) {
+    match asked {
+        Some(0) => faults.push(format!("{knob} is 0; leave it out for the default")),
+        Some(asked) if asked > most => faults.push(format!(
+            "{knob} is {asked}; more than {most} is surely a mistake"
+        )),
+        _ => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(json: &str) -> Vec<String> {
+        serde_json::from_str::<EngineConfig>(json).unwrap().faults()
+    }
+
+    #[test]
+    fn every_contradiction_is_a_fault_of_its_own() {
+        for json in [
+            r#"{"session": {"pool_size": 0}}"#,
+            r#"{"session": {"intra_op_threads": 5000}}"#,
+            r#"{"session": {"graph_optimization_level": 4}}"#,
+            r#"{"session": {"parallel_execution": true, "inter_op_threads": 1}}"#,
+            r#"{"session": {"inter_op_threads": 2}}"#,
+            r#"{"session": {"deterministic_compute": true, "intra_op_threads": 2}}"#,
+            r#"{"session": {"deterministic_compute": true, "parallel_execution": true}}"#,
+            r#"{"session": {"profiling": ""}}"#,
+            r#"{"providers": {"execution_providers": ["cuda", "cuda"]}}"#,
+            r#"{"providers": {"execution_providers": ["cpu", "cuda"]}}"#,
+            r#"{"providers": {"cuda": {"device_id": 1}}}"#,
+            r#"{"providers": {"options": {"openvino": {"device_type": "CPU"}}}}"#,
+            r#"{"engine": "portable", "providers": {"execution_providers": ["cuda"]}}"#,
+            r#"{"engine": "onnxruntime", "providers": {"execution_providers": ["webgpu"]}}"#,
+            r#"{"engine": "portable", "onnxruntime_library": "x.so"}"#,
+            r#"{"memory": {"memory_pool": false}, "io": {"pre_allocated_input_buffers": 2}}"#,
+            r#"{"memory": {"memory_pool": false, "max_pool_size": 2}}"#,
+            r#"{"memory": {"max_pool_memory": 0}}"#,
+            r#"{"memory": {"memory_pressure_threshold": 1.5}}"#,
+            r#"{"memory": {"memory_pressure_threshold": 0.5, "memory_pressure_detection": false}}"#,
+            r#"{"memory": {"memory_limit": 1000000, "memory_prediction": false}}"#,
+            r#"{"memory": {"memory_limit": 1000000, "max_pool_memory": 2000000}}"#,
+        ] {
+            assert_eq!(faults(json).len(), 1, "{json}: {:?}", faults(json));
+        }
+        assert_eq!(faults("{}"), Vec::<String>::new());
+    }
+}

@@ -1,0 +1,106 @@
+//! How a session computes.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Faults, count};
+
+/// More threads than this are surely a mistake.
+const MOST_THREADS: usize = 1024;
+
+/// How a session computes. `None` in a field means the default that is named there.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct SessionConfig {
+    /// Runs that may be under way at the same time, each in a session of its own; the sessions
+    /// share the weights. `None`: as many as fit the cores at `intra_op_threads` each, at least 1.
+    pub pool_size: Option<usize>,
+    /// Threads that work on one operator. `None`: the physical cores, at most 4.
+    pub intra_op_threads: Option<usize>,
+    /// Operators that run at the same time, with `parallel_execution`. `None`: 1.
+    pub inter_op_threads: Option<usize>,
+    /// Run operators that do not need each other at the same time. `None`: false, because an
+    /// encoder's operators nearly all wait for the one before.
+    pub parallel_execution: Option<bool>,
+    /// 0: the graph as it is; 1: constants folded and dead operators dropped; 2: operators fused;
+    /// 3: data laid out for this machine as well. `None`: 3.
+    pub graph_optimization_level: Option<u8>,
+    /// Plan where every intermediate tensor lies, once per input shape. `None`: true where shapes
+    /// are fixed. ONNX Runtime keeps a plan for every shape that it has seen, so with shapes that
+    /// vary it is off, whatever was asked for.
+    pub memory_pattern: Option<bool>,
+    /// Keep memory for intermediate tensors between runs. `None`: true.
+    pub cpu_arena: Option<bool>,
+    /// A text's vector is bit-identical whatever else is asked for at the same time: every text
+    /// runs alone, unpadded, on one thread. `None`: false.
+    pub deterministic_compute: Option<bool>,
+    /// Write the engine's own profile to a file whose name begins like this. `None`: no profile.
+    pub profiling: Option<PathBuf>,
+    /// Keep the optimised graph in this folder, so that the next start need not optimise again.
+    /// `None`: it is not kept.
+    pub optimized_model_cache: Option<PathBuf>,
+}
+
+impl SessionConfig {
+    pub(super) fn check(&self, faults: &mut Faults) {
+        count(faults, "session.pool_size", self.pool_size, MOST_THREADS);
+        count(
+            faults,
+            "session.intra_op_threads",
+            self.intra_op_threads,
+            MOST_THREADS,
+        );
+        count(
+            faults,
+            "session.inter_op_threads",
+            self.inter_op_threads,
+            MOST_THREADS,
+        );
+        if let Some(level) = self.graph_optimization_level.filter(|&level| level > 3) {
+            faults.push(format!(
+                "session.graph_optimization_level is {level}; the levels are 0 to 3"
+            ));
+        }
+        let parallel = self.parallel_execution == Some(true);
+        match self.inter_op_threads {
+            Some(1) if parallel => faults.push(
+                "session.parallel_execution is on, but session.inter_op_threads is 1, which leaves \
+                 nothing to run in parallel"
+                    .into(),
+            ),
+            Some(threads @ 2..) if !parallel => faults.push(format!(
+                "session.inter_op_threads is {threads}, but session.parallel_execution is off, \
+                 which leaves them without work"
+            )),
+            _ => {}
+        }
+        if self.deterministic_compute == Some(true) {
+            if let Some(threads @ 2..) = self.intra_op_threads {
+                faults.push(format!(
+                    "session.deterministic_compute runs on one thread, but \
+                     session.intra_op_threads is {threads}"
+                ));
+            }
+            if parallel {
+                faults.push(
+                    "session.deterministic_compute and session.parallel_execution exclude each \
+                     other"
+                        .into(),
+                );
+            }
+        }
+        for (knob, path) in [
+            ("session.profiling", &self.profiling),
+            ("session.optimized_model_cache", &self.optimized_model_cache),
+        ] {
+            if path
+                .as_ref()
+                .is_some_and(|path| path.as_os_str().is_empty())
+            {
+                faults.push(format!("{knob} is empty; leave it out for the default"));
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! What engines count while they run: additions to atomic numbers, and two latencies.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use crate::error::EngineError;
+use crate::stats::{EngineStats, LatencyRecorder};
+
+/// How a run ended, for the books.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ended {
+    /// With its outputs.
+    Well,
+    /// With an error.
+    Failed,
+    /// Because its caller gave up.
+    Cancelled,
+}
+
+impl Ended {
+    /// How this result came to be.
+    pub fn of<T>(result: &Result<T, EngineError>) -> Self {
+        match result {
+            Ok(_) => Self::Well,
+            Err(EngineError::Cancelled) => Self::Cancelled,
+            Err(_) => Self::Failed,
+        }
+    }
+}
+
+/// The counters that every engine has. Counting costs some nanoseconds a run.
+#[derive(Debug, Default)]
+pub struct Counters {
+    wait: LatencyRecorder,
+    run: LatencyRecorder,
+    runs: AtomicU64,
+    failed: AtomicU64,
+    inputs: AtomicU64,
+    inputs_copied: AtomicU64,
+    outputs: AtomicU64,
+    outputs_copied: AtomicU64,
+    copied_bytes: AtomicU64,
+    buffers: AtomicU64,
+    buffers_reused: AtomicU64,
+    allocation_nanos: AtomicU64,
+}
+
+impl Counters {
+    /// A caller waited so long for its turn.
+    pub fn waited(&self, time: Duration) {
+        self.wait.record(time);
+    }
+
+    /// A run took so long. Cancelled ones are not counted.
+    pub fn ran(&self, took: Duration, ended: Ended) {
+        if ended == Ended::Cancelled {
+            return;
+        }
+        self.run.record(took);
+        self.runs.fetch_add(1, Relaxed);
+        self.failed
+            .fetch_add(u64::from(ended == Ended::Failed), Relaxed);
+    }
+
+    /// An input went in, for which so many bytes were copied.
+    pub fn input(&self, copied: usize) {
+        self.inputs.fetch_add(1, Relaxed);
+        self.inputs_copied.fetch_add(u64::from(copied > 0), Relaxed);
+        self.copied_bytes.fetch_add(copied as u64, Relaxed);
+    }
+
+    /// An output came back, for which so many bytes were copied.
+    pub fn output(&self, copied: usize) {
+        self.outputs.fetch_add(1, Relaxed);
+        self.outputs_copied
+            .fetch_add(u64::from(copied > 0), Relaxed);
+        self.copied_bytes.fetch_add(copied as u64, Relaxed);
+    }
+
+    /// Getting a buffer took so long.
+    pub fn buffer(&self, took: Duration, reused: bool) {
+        self.buffers.fetch_add(1, Relaxed);
+        self.buffers_reused.fetch_add(u64::from(reused), Relaxed);
+        let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.allocation_nanos.fetch_add(nanos, Relaxed);
+    }
+
+    /// Writes everything into the statistics.
+    pub fn read(&self, stats: &mut EngineStats) {
+        stats.sessions.wait = self.wait.read();
+        stats.sessions.run = self.run.read();
+        let io = &mut stats.io_binding;
+        io.inputs = self.inputs.load(Relaxed);
+        io.inputs_in_place = io.inputs.saturating_sub(self.inputs_copied.load(Relaxed));
+        io.outputs = self.outputs.load(Relaxed);
+        io.outputs_in_place = io.outputs.saturating_sub(self.outputs_copied.load(Relaxed));
+        io.copied_bytes = self.copied_bytes.load(Relaxed);
+        io.buffers = self.buffers.load(Relaxed);
+        io.buffers_reused = self.buffers_reused.load(Relaxed);
+        if io.buffers > 0 {
+            let nanos = self.allocation_nanos.load(Relaxed) as f64;
+            io.average_allocation_seconds = nanos / io.buffers as f64 / 1e9;
+        }
+        stats.provider.runs = self.runs.load(Relaxed);
+        stats.provider.failed = self.failed.load(Relaxed);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_what_is_read() {
+        let counters = Counters::default();
+        counters.waited(Duration::ZERO);
+        counters.ran(Duration::from_millis(2), Ended::Well);
+        counters.ran(Duration::from_millis(4), Ended::Failed);
+        counters.ran(Duration::from_secs(9), Ended::Cancelled);
+        counters.input(0);
+        counters.input(128);
+        counters.output(0);
+        counters.buffer(Duration::from_nanos(100), true);
+        counters.buffer(Duration::from_nanos(300), false);
+        let mut stats = EngineStats::default();
+        counters.read(&mut stats);
+        assert_eq!(
+            (stats.sessions.wait.count, stats.sessions.run.count),
+            (1, 2)
+        );
+        assert_eq!(stats.provider.success_rate(), 0.5);
+        assert_eq!(stats.io_binding.copied_bytes, 128);
+        assert!((stats.io_binding.zero_copy_ratio() - 2.0 / 3.0).abs() < 1e-12);
+        assert_eq!(stats.io_binding.buffer_reuse_ratio(), 0.5);
+        assert!((stats.io_binding.average_allocation_seconds - 2e-7).abs() < 1e-15);
+    }
+
+    #[test]
+    fn a_result_tells_how_it_ended() {
+        assert_eq!(Ended::of(&Ok(1)), Ended::Well);
+        assert_eq!(
+            Ended::of::<()>(&Err(EngineError::Cancelled)),
+            Ended::Cancelled
+        );
+        let failed = Err(EngineError::invalid_model("m", "d"));
+        assert_eq!(Ended::of::<()>(&failed), Ended::Failed);
+    }
+}

@@ -1,0 +1,147 @@
+//! What the configuration came to: per knob what was asked, what is used, and why.
+
+use std::fmt;
+
+use serde::Serialize;
+
+/// Every knob of the configuration as it is in effect. Engines note their own, the SDK adds its
+/// own; on every target the type is the same.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[serde(transparent)]
+pub struct EffectiveConfig {
+    knobs: Vec<Knob>,
+}
+
+/// One knob.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Knob {
+    /// Its path in the configuration: `text.max_length`.
+    pub name: &'static str,
+    /// What the configuration asked for, if it did.
+    pub asked: Option<String>,
+    /// What is in effect.
+    pub used: String,
+    /// Where that comes from, or why it is not what was asked for.
+    pub why: String,
+    /// Whether what was asked for is in effect; true where nothing was asked.
+    pub honoured: bool,
+}
+
+impl EffectiveConfig {
+    /// All knobs.
+    pub fn knobs(&self) -> &[Knob] {
+        &self.knobs
+    }
+
+    /// The knob of that name.
+    pub fn get(&self, name: &str) -> Option<&Knob> {
+        self.knobs.iter().find(|knob| knob.name == name)
+    }
+
+    /// The knobs that were asked for and are not in effect.
+    pub fn not_honoured(&self) -> impl Iterator<Item = &Knob> {
+        self.knobs.iter().filter(|knob| !knob.honoured)
+    }
+
+    /// Notes a knob; it is honoured if what is used is what was asked for.
+    pub fn note(
+        &mut self,
+        name: &'static str,
+        asked: Option<impl fmt::Display>,
+        used: impl fmt::Display,
+        why: impl Into<String>,
+    ) {
+        let (asked, used) = (asked.map(|asked| asked.to_string()), used.to_string());
+        let honoured = asked.as_ref().is_none_or(|asked| *asked == used);
+        self.knobs.push(Knob {
+            name,
+            asked,
+            used,
+            why: why.into(),
+            honoured,
+        });
+    }
+
+    /// Adds what an engine has noted.
+    pub fn extend(&mut self, other: &Self) {
+        self.knobs.extend(other.knobs.iter().cloned());
+    }
+
+    /// Notes a knob that cannot be honoured, whatever was asked for.
+    pub fn note_unused(
+        &mut self,
+        name: &'static str,
+        asked: Option<impl fmt::Display>,
+        why: impl Into<String>,
+    ) {
+        self.note(name, asked, "none", why);
+    }
+
+    /// Notes a knob that is its own explanation: the configuration, or else `default`.
+    pub fn note_own<T: fmt::Display>(
+        &mut self,
+        name: &'static str,
+        asked: Option<&T>,
+        used: impl fmt::Display,
+        default: &str,
+    ) {
+        let why = if asked.is_some() {
+            "the configuration"
+        } else {
+            default
+        };
+        self.note(name, asked, used, why);
+    }
+}
+
+impl<'a> IntoIterator for &'a EffectiveConfig {
+    type Item = &'a Knob;
+    type IntoIter = std::slice::Iter<'a, Knob>;
+
+    fn into_iter(self) -> Self::IntoIter {
+        self.knobs.iter()
+    }
+}
+
+/// One knob a line: `text.max_length = 256 (sentence_bert_config.json)`.
+impl fmt::Display for EffectiveConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for knob in &self.knobs {
+            write!(f, "{} = {} ({}", knob.name, knob.used, knob.why)?;
+            match &knob.asked {
+                Some(asked) if !knob.honoured => writeln!(f, "; asked for {asked})")?,
+                _ => writeln!(f, ")")?,
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_honoured_stands_out() {
+        let mut effective = EffectiveConfig::default();
+        effective.note("a", Some(4), 4, "the configuration");
+        effective.note("b", Some(4), 1, "browsers have one thread");
+        effective.note("c", None::<usize>, 7, "the default");
+        assert_eq!(
+            effective
+                .not_honoured()
+                .map(|knob| knob.name)
+                .collect::<Vec<_>>(),
+            ["b"]
+        );
+        assert_eq!(
+            effective.to_string(),
+            "a = 4 (the configuration)\nb = 1 (browsers have one thread; asked for 4)\nc = 7 (the default)\n"
+        );
+        assert_eq!(
+            serde_json::to_value(&effective).unwrap()[1]["honoured"],
+            false
+        );
+    }
+}

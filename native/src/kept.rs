@@ -1,0 +1,102 @@
+//! The optimised graph on disk, so that the next start need not optimise again.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::onnx::graph_identity;
+
+/// A place for one optimised graph: its name holds everything that it depends on.
+#[derive(Debug)]
+pub(crate) struct Kept {
+    path: PathBuf,
+    partial: PathBuf,
+}
+
+impl Kept {
+    pub(crate) fn new(
+        folder: &Path,
+        bundle: &ModelBundle,
+        library: &str,
+        optimization: &str,
+    ) -> Self {
+        let weights: String = bundle.identity.0.chars().take(16).collect();
+        let graph: String = graph_identity(&bundle.graph).chars().take(16).collect();
+        let name = format!(
+            "{weights}-{graph}-onnxruntime{library}-{optimization}-{}.onnx",
+            machine()
+        );
+        Self {
+            path: folder.join(&name),
+            partial: folder.join(format!("{name}.{}.partial", std::process::id())),
+        }
+    }
+
+    /// The graph that was kept, if it was and is whole.
+    pub(crate) fn read(&self, bundle: &ModelBundle) -> Option<ModelBundle> {
+        if !self.path.is_file() {
+            return None;
+        }
+        let name = self.path.file_name()?.to_str()?.to_owned();
+        let options = BundleOptions {
+            onnx_file: Some(name.clone()),
+            ..BundleOptions::default()
+        };
+        let files = [(name, self.path.clone())].into();
+        match ModelBundle::from_files(files, &options) {
+            // Inputs and outputs must still be the model's: whatever else it is, it is not it.
+            Ok(kept) if same_values(&kept, bundle) => Some(kept),
+            Ok(_) => {
+                tracing::warn!(target: "isovec", "{} is of another model; optimising again", self.path.display());
+                None
+            }
+            Err(error) => {
+                tracing::warn!(target: "isovec", "{error}; optimising again");
+                None
+            }
+        }
+    }
+
+    /// Where the graph is written first.
+    pub(crate) fn partial(&self) -> &Path {
+        &self.partial
+    }
+
+    /// Gives what was written its name. A failure costs the next start its time, nothing else.
+    pub(crate) fn complete(&self) {
+        if let Err(error) = fs::rename(&self.partial, &self.path) {
+            tracing::warn!(target: "isovec", "{} was not kept: {error}", self.path.display());
+            let _ = fs::remove_file(&self.partial);
+        }
+    }
+}
+
+fn same_values(kept: &ModelBundle, bundle: &ModelBundle) -> bool {
+    let names = |bundle: &ModelBundle| {
+        let graph = bundle.graph.graph.as_ref()?;
+        let values = graph.input.iter().chain(&graph.output);
+        Some(values.map(|value| value.name.clone()).collect::<Vec<_>>())
+    };
+    names(kept) == names(bundle)
+}
+
+/// What the layout of an optimised graph depends on: the architecture and its widest vectors.
+fn machine() -> String {
+    let vectors = {
+        #[cfg(target_arch = "x86_64")]
+        {
+            if std::arch::is_x86_feature_detected!("avx512f") {
+                "avx512"
+            } else if std::arch::is_x86_feature_detected!("avx2") {
+                "avx2"
+            } else {
+                "sse"
+            }
+        }
+        #[cfg(not(target_arch = "x86_64"))]
+        {
+            "base"
+        }
+    };
+    format!("{}-{vectors}", std::env::consts::ARCH)
+}

@@ -1,0 +1,159 @@
+//! Execution providers: which a library has, and adding one to a session's options.
+
+use std::collections::BTreeMap;
+use std::ffi::{CStr, CString, c_char};
+use std::ptr;
+
+use isovec_engine::config::ExecutionProvider;
+
+use super::options::c_text;
+use super::{Result, SessionOptions, check, written};
+
+/// The names of the providers that the library was built with, as ONNX Runtime writes them.
+pub(crate) fn available_providers() -> Result<Vec<String>> {
+    let (mut names, mut count) = (ptr::null_mut(), 0);
+    // SAFETY: both are written on success.
+    check(unsafe { (ort::api().GetAvailableProviders)(&mut names, &mut count) })?;
+    let len = usize::try_from(count).unwrap_or(0);
+    let found = (0..len)
+        .map(|at| {
+            // SAFETY: the library wrote `count` texts that end in a zero byte.
+            let name = unsafe { CStr::from_ptr(*names.add(at)) };
+            name.to_string_lossy().into_owned()
+        })
+        .collect();
+    // SAFETY: got above, not used after.
+    check(unsafe { (ort::api().ReleaseAvailableProviders)(names, count) })?;
+    Ok(found)
+}
+
+/// Keys and values as the C interface takes them.
+struct Options {
+    keys: Vec<CString>,
+    values: Vec<CString>,
+}
+
+impl Options {
+    fn new(options: &BTreeMap<String, String>) -> Result<Self> {
+        Ok(Self {
+            keys: options
+                .keys()
+                .map(|key| c_text(key))
+                .collect::<Result<_>>()?,
+            values: options
+                .values()
+                .map(|value| c_text(value))
+                .collect::<Result<_>>()?,
+        })
+    }
+
+    fn pointers(texts: &[CString]) -> Vec<*const c_char> {
+        texts.iter().map(|text| text.as_ptr()).collect()
+    }
+}
+
+impl SessionOptions {
+    /// Adds a provider behind those that were added before. The processor needs no adding.
+    pub(crate) fn append(
+        &mut self,
+        provider: ExecutionProvider,
+        options: &BTreeMap<String, String>,
+    ) -> Result<()> {
+        let options = Options::new(options)?;
+        match provider {
+            ExecutionProvider::Cpu => Ok(()),
+            ExecutionProvider::Cuda => self.append_cuda(&options),
+            ExecutionProvider::TensorRt => self.append_tensorrt(&options),
+            ExecutionProvider::Rocm => self.append_named(c"MIGraphX", &options),
+            ExecutionProvider::DirectMl => self.append_named(c"DML", &options),
+            ExecutionProvider::CoreMl => self.append_named(c"CoreML", &options),
+            ExecutionProvider::OpenVino => self.append_named(c"OpenVINO", &options),
+            ExecutionProvider::OrtWebGpu => self.append_named(c"WebGPU", &options),
+            other => Err(ort::Error::new(format!(
+                "{other} is not one of ONNX Runtime's providers"
+            ))),
+        }
+    }
+
+    fn append_named(&mut self, name: &CStr, options: &Options) -> Result<()> {
+        let (keys, values) = (
+            Options::pointers(&options.keys),
+            Options::pointers(&options.values),
+        );
+        // SAFETY: the options are alive; both arrays have the length that is passed, and every
+        // text is copied.
+        check(unsafe {
+            (ort::api().SessionOptionsAppendExecutionProvider)(
+                self.options.as_ptr(),
+                name.as_ptr(),
+                keys.as_ptr(),
+                values.as_ptr(),
+                keys.len(),
+            )
+        })
+    }
+
+    fn append_cuda(&mut self, options: &Options) -> Result<()> {
+        let (keys, values) = (
+            Options::pointers(&options.keys),
+            Options::pointers(&options.values),
+        );
+        let mut made = ptr::null_mut();
+        // SAFETY: `made` is written on success.
+        check(unsafe { (ort::api().CreateCUDAProviderOptions)(&mut made) })?;
+        let made = written(made)?;
+        // SAFETY: `made` is alive; both arrays have the length that is passed; texts are copied.
+        let result = check(unsafe {
+            (ort::api().UpdateCUDAProviderOptions)(
+                made.as_ptr(),
+                keys.as_ptr(),
+                values.as_ptr(),
+                keys.len(),
+            )
+        })
+        .and_then(|()| {
+            // SAFETY: both are alive; the settings are copied.
+            check(unsafe {
+                (ort::api().SessionOptionsAppendExecutionProvider_CUDA_V2)(
+                    self.options.as_ptr(),
+                    made.as_ptr(),
+                )
+            })
+        });
+        // SAFETY: made above, not used after.
+        unsafe { (ort::api().ReleaseCUDAProviderOptions)(made.as_ptr()) };
+        result
+    }
+
+    fn append_tensorrt(&mut self, options: &Options) -> Result<()> {
+        let (keys, values) = (
+            Options::pointers(&options.keys),
+            Options::pointers(&options.values),
+        );
+        let mut made = ptr::null_mut();
+        // SAFETY: `made` is written on success.
+        check(unsafe { (ort::api().CreateTensorRTProviderOptions)(&mut made) })?;
+        let made = written(made)?;
+        // SAFETY: `made` is alive; both arrays have the length that is passed; texts are copied.
+        let result = check(unsafe {
+            (ort::api().UpdateTensorRTProviderOptions)(
+                made.as_ptr(),
+                keys.as_ptr(),
+                values.as_ptr(),
+                keys.len(),
+            )
+        })
+        .and_then(|()| {
+            // SAFETY: both are alive; the settings are copied.
+            check(unsafe {
+                (ort::api().SessionOptionsAppendExecutionProvider_TensorRT_V2)(
+                    self.options.as_ptr(),
+                    made.as_ptr(),
+                )
+            })
+        });
+        // SAFETY: made above, not used after.
+        unsafe { (ort::api().ReleaseTensorRTProviderOptions)(made.as_ptr()) };
+        result
+    }
+}

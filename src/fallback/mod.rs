@@ -1,0 +1,295 @@
+//! The chain of providers, resolved: the first that works computes, and every one before it that
+//! did not is on record. A device that is lost in the middle of work is replaced once.
+
+mod auto;
+mod choose;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use futures_util::lock;
+use isovec_engine::EngineError;
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::config::{EngineChoice, EngineConfig, ExecutionProvider};
+use isovec_engine::engine::{Engine, EngineFactory, Probe};
+use isovec_engine::stats::Fallback;
+
+use crate::backend;
+use choose::{Chosen, choose, replaceable};
+
+type Result<T> = std::result::Result<T, EngineError>;
+
+/// The engine that computes, and what takes its place if its device is lost.
+pub(crate) struct Engines {
+    first: Loaded,
+    spare: Option<Spare>,
+    /// Set once the first has lost its device.
+    second: OnceLock<Loaded>,
+    /// One caller loads the second, the others wait for it.
+    loading: lock::Mutex<()>,
+    events: Mutex<Vec<Fallback>>,
+}
+
+/// An engine and what it is.
+struct Loaded {
+    engine: Arc<dyn Engine>,
+    provider: ExecutionProvider,
+    why: String,
+}
+
+/// What it takes to load the model once more.
+struct Spare {
+    bundle: ModelBundle,
+    config: EngineConfig,
+    rest: Vec<ExecutionProvider>,
+}
+
+impl Engines {
+    /// Loads the model into the first engine of the chain that works.
+    pub(crate) async fn load(
+        bundle: &ModelBundle,
+        config: &EngineConfig,
+        cancel: &Cancel,
+    ) -> Result<Self> {
+        let mut config = config.clone();
+        let mut why = None;
+        if config.providers.provider_auto_selection == Some(true) {
+            let ranked = auto::rank(bundle, &config, cancel).await?;
+            config = ranked.config;
+            why = Some(ranked.why);
+        }
+        let chain = config.providers.chain().to_vec();
+        let mut events = Vec::new();
+        let (mut loaded, rest) = first(bundle, &config, &chain, cancel, &mut events).await?;
+        if let Some(why) = why {
+            loaded.why = why;
+        }
+        let can_be_lost = loaded.provider != ExecutionProvider::Cpu && !rest.is_empty();
+        let spare = (can_be_lost && !config.providers.strict()).then(|| Spare {
+            bundle: bundle.clone(),
+            config,
+            rest,
+        });
+        Ok(Self {
+            first: loaded,
+            spare,
+            second: OnceLock::new(),
+            loading: lock::Mutex::new(()),
+            events: Mutex::new(events),
+        })
+    }
+
+    /// An engine that nothing replaces.
+    #[cfg(test)]
+    pub(crate) fn only(engine: Arc<dyn Engine>) -> Self {
+        Self {
+            first: Loaded {
+                engine,
+                provider: ExecutionProvider::Cpu,
+                why: "of the tests".into(),
+            },
+            spare: None,
+            second: OnceLock::new(),
+            loading: lock::Mutex::new(()),
+            events: Mutex::default(),
+        }
+    }
+
+    /// The engine that computes now.
+    pub(crate) fn current(&self) -> &Arc<dyn Engine> {
+        &self.loaded().engine
+    }
+
+    /// What it computes on.
+    pub(crate) fn provider(&self) -> ExecutionProvider {
+        self.loaded().provider
+    }
+
+    /// Why it is this one.
+    pub(crate) fn why(&self) -> &str {
+        &self.loaded().why
+    }
+
+    /// Every time that something else was tried first, or lost.
+    pub(crate) fn events(&self) -> Vec<Fallback> {
+        self.events
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
+    }
+
+    /// The engine to run a batch again on, after `failed` has lost its device; any other error
+    /// comes back as it is.
+    pub(crate) async fn after_loss(
+        &self,
+        failed: &Arc<dyn Engine>,
+        error: EngineError,
+        cancel: &Cancel,
+    ) -> Result<&Arc<dyn Engine>> {
+        if !matches!(error, EngineError::DeviceLost { .. })
+            || !Arc::ptr_eq(failed, &self.first.engine)
+        {
+            return Err(error);
+        }
+        let Some(spare) = &self.spare else {
+            return Err(error);
+        };
+        let _one_at_a_time = self.loading.lock().await;
+        if self.second.get().is_none() {
+            let mut events = Vec::new();
+            let (mut loaded, _) = first(
+                &spare.bundle,
+                &spare.config,
+                &spare.rest,
+                cancel,
+                &mut events,
+            )
+            .await?;
+            let lost = Fallback::new(
+                self.first.provider.name(),
+                loaded.provider.name(),
+                error.to_string(),
+            );
+            tracing::warn!(target: "isovec", from = lost.from, to = lost.to, "{}", lost.cause);
+            loaded.why.clone_from(&lost.cause);
+            let mut record = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+            record.push(lost);
+            record.extend(events);
+            drop(record);
+            let _ = self.second.set(loaded);
+        }
+        Ok(self.current())
+    }
+
+    fn loaded(&self) -> &Loaded {
+        self.second.get().unwrap_or(&self.first)
+    }
+}
+
+impl fmt::Debug for Engines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engines")
+            .field("engine", self.current())
+            .field("provider", &self.provider())
+            .field("events", &self.events())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Refuses what no model could make work, before one is touched.
+pub(crate) fn check(config: &EngineConfig) -> Result<()> {
+    let chain = config.providers.chain();
+    for provider in chain {
+        // What a chain can go past is reported when the model is loaded.
+        if chain.len() > 1 && !config.providers.strict() && *provider != ExecutionProvider::Cpu {
+            continue;
+        }
+        match *provider {
+            ExecutionProvider::Cpu => check_cpu(config)?,
+            other => factory(other, config.engine)?.check(&only(config, other))?,
+        }
+    }
+    Ok(())
+}
+
+fn check_cpu(config: &EngineConfig) -> Result<()> {
+    let cpu = only(config, ExecutionProvider::Cpu);
+    match (config.engine, backend::onnxruntime()) {
+        (EngineChoice::Portable, _) | (EngineChoice::Auto, Err(_)) => {
+            backend::portable().check(&cpu)
+        }
+        (EngineChoice::Auto, Ok(onnxruntime))
+            if config.onnxruntime_library.is_none()
+                && matches!(onnxruntime.probe(&cpu), Probe::Unavailable { .. }) =>
+        {
+            backend::portable().check(&cpu)
+        }
+        (_, Ok(onnxruntime)) => onnxruntime.check(&cpu),
+        // Said when the model is loaded, with what to do.
+        (_, Err(_)) => Ok(()),
+    }
+}
+
+/// Loads the model into the first engine of a chain that works; what is behind it comes back.
+async fn first(
+    bundle: &ModelBundle,
+    config: &EngineConfig,
+    chain: &[ExecutionProvider],
+    cancel: &Cancel,
+    events: &mut Vec<Fallback>,
+) -> Result<(Loaded, Vec<ExecutionProvider>)> {
+    let mut missed: Vec<(ExecutionProvider, String)> = Vec::new();
+    for (at, &provider) in chain.iter().enumerate() {
+        let rest = &chain[at + 1..];
+        match load_one(bundle, config, provider, cancel).await {
+            Ok(chosen) => {
+                for (from, cause) in missed {
+                    let event = Fallback::new(from.name(), provider.name(), cause);
+                    tracing::warn!(target: "isovec", from = event.from, to = event.to, "{}", event.cause);
+                    events.push(event);
+                }
+                events.extend(chosen.fallback);
+                let loaded = Loaded {
+                    engine: chosen.engine,
+                    provider,
+                    why: chosen.why,
+                };
+                return Ok((loaded, rest.to_vec()));
+            }
+            Err(error) if rest.is_empty() || config.providers.strict() || !replaceable(&error) => {
+                return Err(error);
+            }
+            Err(error) => missed.push((provider, error.to_string())),
+        }
+    }
+    Err(EngineError::Config(vec![
+        "providers.execution_providers names nothing to compute on".into(),
+    ]))
+}
+
+async fn load_one(
+    bundle: &ModelBundle,
+    config: &EngineConfig,
+    provider: ExecutionProvider,
+    cancel: &Cancel,
+) -> Result<Chosen> {
+    let config = only(config, provider);
+    if provider == ExecutionProvider::Cpu {
+        return choose(bundle, &config, cancel).await;
+    }
+    let factory = factory(provider, config.engine)?;
+    factory.check(&config)?;
+    Ok(Chosen {
+        engine: factory.load(bundle, &config, cancel).await?,
+        why: format!("it has the provider {provider}"),
+        fallback: None,
+    })
+}
+
+/// The engine that has a provider other than the processor.
+fn factory(provider: ExecutionProvider, engine: EngineChoice) -> Result<Arc<dyn EngineFactory>> {
+    if !provider.needs_onnxruntime() {
+        return Ok(backend::portable());
+    }
+    let unavailable = |reason: String| EngineError::ProviderUnavailable {
+        provider: provider.name().into(),
+        reason,
+        hint: "Leave it out of providers.execution_providers".into(),
+    };
+    if engine == EngineChoice::Portable {
+        return Err(unavailable("the engine `portable` was asked for".into()));
+    }
+    let factory = backend::onnxruntime().map_err(|reason| unavailable(reason.to_owned()))?;
+    Ok(factory)
+}
+
+/// The configuration with one provider to try.
+fn only(config: &EngineConfig, provider: ExecutionProvider) -> EngineConfig {
+    let mut config = config.clone();
+    config.providers.execution_providers = vec![provider];
+    config
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,184 @@
+//! What an embedder did, counted: the same shape on both targets.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use isovec_engine::stats::{EngineStats, Latency, LatencyRecorder};
+use isovec_tokenize::Encoding;
+use serde::{Deserialize, Serialize};
+
+/// What an embedder did since its model was loaded. Counting costs the calls nothing that shows.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct Stats {
+    /// The engine's part: sessions, buffers, what went in and out, the provider.
+    #[serde(flatten)]
+    pub engine: EngineStats,
+    /// Calls and texts.
+    pub calls: CallStats,
+    /// Tokens, real ones and padding.
+    pub tokens: TokenStats,
+    /// Where the time goes, in seconds.
+    pub stages: StageStats,
+}
+
+/// Calls and texts.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct CallStats {
+    /// Calls that ended with vectors.
+    pub embedded: u64,
+    /// Calls that ended with an error.
+    pub failed: u64,
+    /// Calls whose caller gave up.
+    pub cancelled: u64,
+    /// Texts that were tokenised.
+    pub texts: u64,
+    /// Of these, texts of which the model saw only a part.
+    pub truncated: u64,
+    /// Batches that were run.
+    pub batches: u64,
+}
+
+/// Tokens, real ones and padding.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct TokenStats {
+    /// Tokens of the texts, special ones included.
+    pub real: u64,
+    /// Positions that were computed for nothing, because another text of the batch was longer.
+    pub padding: u64,
+}
+
+impl TokenStats {
+    /// The part of what was computed that was padding; 0 before the first batch.
+    pub fn padding_ratio(&self) -> f64 {
+        let all = self.real + self.padding;
+        if all == 0 {
+            return 0.0;
+        }
+        self.padding as f64 / all as f64
+    }
+}
+
+/// Where the time goes, in seconds. Waiting for a session and running stand in the engine's part.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct StageStats {
+    /// Tokenising, up to 4096 texts at a time.
+    pub tokenize: Latency,
+    /// A batch, from asking the engine to having its vectors.
+    pub batch: Latency,
+    /// A whole call.
+    pub embed: Latency,
+}
+
+/// Takes what is counted, from any thread.
+#[derive(Debug, Default)]
+pub(crate) struct Recorder {
+    embedded: AtomicU64,
+    failed: AtomicU64,
+    cancelled: AtomicU64,
+    texts: AtomicU64,
+    truncated: AtomicU64,
+    batches: AtomicU64,
+    real: AtomicU64,
+    padding: AtomicU64,
+    tokenize: LatencyRecorder,
+    batch: LatencyRecorder,
+    embed: LatencyRecorder,
+}
+
+impl Recorder {
+    pub(crate) fn call<T>(&self, took: Duration, result: &crate::Result<T>) {
+        let counter = match result {
+            Ok(_) => {
+                self.embed.record(took);
+                &self.embedded
+            }
+            Err(error) if error.is_cancelled() => &self.cancelled,
+            Err(_) => &self.failed,
+        };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    pub(crate) fn tokenized(&self, took: Duration, encodings: &[Encoding]) {
+        self.tokenize.record(took);
+        self.texts.fetch_add(encodings.len() as u64, Relaxed);
+        let truncated = encodings.iter().filter(|text| text.truncated).count();
+        self.truncated.fetch_add(truncated as u64, Relaxed);
+    }
+
+    /// A batch of `computed` positions, `real` of which were tokens.
+    pub(crate) fn ran(&self, took: Duration, real: usize, computed: usize) {
+        self.batch.record(took);
+        self.batches.fetch_add(1, Relaxed);
+        self.real.fetch_add(real as u64, Relaxed);
+        let padding = computed.saturating_sub(real);
+        self.padding.fetch_add(padding as u64, Relaxed);
+    }
+
+    pub(crate) fn read(&self, engine: EngineStats) -> Stats {
+        Stats {
+            engine,
+            calls: CallStats {
+                embedded: self.embedded.load(Relaxed),
+                failed: self.failed.load(Relaxed),
+                cancelled: self.cancelled.load(Relaxed),
+                texts: self.texts.load(Relaxed),
+                truncated: self.truncated.load(Relaxed),
+                batches: self.batches.load(Relaxed),
+            },
+            tokens: TokenStats {
+                real: self.real.load(Relaxed),
+                padding: self.padding.load(Relaxed),
+            },
+            stages: StageStats {
+                tokenize: self.tokenize.read(),
+                batch: self.batch.read(),
+                embed: self.embed.read(),
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_counted_is_what_is_read() {
+        let recorder = Recorder::default();
+        recorder.call(Duration::from_millis(3), &Ok(()));
+        let cancelled = isovec_engine::EngineError::Cancelled;
+        recorder.call::<()>(Duration::ZERO, &Err(cancelled.into()));
+        recorder.call::<()>(Duration::ZERO, &Err(crate::Error::NoTokens { text: 0 }));
+        recorder.ran(Duration::from_millis(1), 30, 40);
+        let stats = recorder.read(EngineStats::default());
+        let calls = stats.calls;
+        assert_eq!((calls.embedded, calls.cancelled, calls.failed), (1, 1, 1));
+        assert_eq!(stats.tokens.padding_ratio(), 0.25);
+        assert_eq!(stats.stages.embed.count, 1);
+        assert_eq!(TokenStats::default().padding_ratio(), 0.0);
+    }
+
+    #[test]
+    fn the_engines_part_stands_beside_the_others_in_json() {
+        let json = serde_json::to_value(Stats::default()).unwrap();
+        for group in [
+            "sessions",
+            "memory_pool",
+            "io_binding",
+            "provider",
+            "calls",
+            "tokens",
+            "stages",
+        ] {
+            assert!(json.get(group).is_some(), "{group}");
+        }
+    }
+}

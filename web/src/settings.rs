@@ -1,0 +1,188 @@
+//! What the configuration's knobs come to in this engine.
+
+use std::fmt::Display;
+
+use isovec_engine::buffers::PoolLimits;
+use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::effective::EffectiveConfig;
+use isovec_engine::{EngineError, Result};
+
+use crate::ENGINE;
+
+/// The knobs, decided.
+#[derive(Debug, Clone)]
+pub(crate) struct Settings {
+    pub(crate) threads: usize,
+    pub(crate) deterministic: bool,
+    pub(crate) pool: PoolLimits,
+    pub(crate) effective: EffectiveConfig,
+}
+
+impl Settings {
+    /// Decides every knob, and notes why. `threads` is what the executor makes of the thread
+    /// count that was asked for.
+    pub(crate) fn new(config: &EngineConfig, threads: usize) -> Self {
+        let mut effective = EffectiveConfig::default();
+        let session = &config.session;
+        let deterministic = session.deterministic_compute.unwrap_or(false);
+        let threads = if deterministic { 1 } else { threads };
+        let why = match session.intra_op_threads {
+            _ if deterministic => "session.deterministic_compute",
+            None => "the physical cores, at most 4; in a page without shared memory 1",
+            Some(asked) if asked == threads => "the configuration",
+            Some(_) => "all that this page can use: its memory is not shared with workers",
+        };
+        effective.note(
+            "session.intra_op_threads",
+            session.intra_op_threads,
+            threads,
+            why,
+        );
+
+        let one = "callers who wait compute on their own threads, others take turns on one";
+        effective.note("session.pool_size", session.pool_size, 1, one);
+        let order = "operators run one after another";
+        effective.note(
+            "session.inter_op_threads",
+            session.inter_op_threads,
+            1,
+            order,
+        );
+        effective.note(
+            "session.parallel_execution",
+            session.parallel_execution,
+            false,
+            order,
+        );
+        effective.note(
+            "session.graph_optimization_level",
+            session.graph_optimization_level,
+            3,
+            "the graph is always optimised as far as it goes",
+        );
+        let state = "every run has a state of its own, which goes with it";
+        effective.note(
+            "session.memory_pattern",
+            session.memory_pattern,
+            false,
+            state,
+        );
+        effective.note("session.cpu_arena", session.cpu_arena, false, state);
+        own(
+            &mut effective,
+            "session.deterministic_compute",
+            session.deterministic_compute,
+            deterministic,
+        );
+        let paths = [
+            (
+                "session.profiling",
+                &session.profiling,
+                "this engine writes no profile of its own",
+            ),
+            (
+                "session.optimized_model_cache",
+                &session.optimized_model_cache,
+                "this engine optimises while it loads and keeps nothing",
+            ),
+        ];
+        for (name, path, why) in paths {
+            effective.note_unused(name, path.as_ref().map(|path| path.display()), why);
+        }
+
+        let io = &config.io;
+        let copies = "tract owns its tensors: inputs are copied to it and outputs from it";
+        effective.note("io.io_binding", io.io_binding, false, copies);
+        effective.note("io.zero_copy", io.zero_copy, false, copies);
+        for (name, asked) in [
+            (
+                "io.pre_allocated_input_buffers",
+                io.pre_allocated_input_buffers,
+            ),
+            (
+                "io.pre_allocated_output_buffers",
+                io.pre_allocated_output_buffers,
+            ),
+        ] {
+            effective.note(name, asked, 0, "buffers are made as they are needed");
+        }
+        effective.note_unused(
+            "io.cuda_memory_streams",
+            io.cuda_memory_streams,
+            "the processor computes, which has no streams",
+        );
+
+        let pool = PoolLimits::of(&config.memory);
+        pool.note(&mut effective, &config.memory);
+        effective.note(
+            "memory.memory_prediction",
+            config.memory.memory_prediction,
+            false,
+            "this engine does not count what a run takes",
+        );
+        Self {
+            threads,
+            deterministic,
+            pool,
+            effective,
+        }
+    }
+}
+
+/// Refuses what no model could make work.
+pub(crate) fn check(config: &EngineConfig) -> Result<()> {
+    let wanted = config.providers.chain().first().copied();
+    match wanted {
+        None | Some(ExecutionProvider::Cpu) => Ok(()),
+        Some(ExecutionProvider::WebGpu) => Err(EngineError::ProviderUnavailable {
+            provider: "webgpu".into(),
+            reason: "this version of isovec computes on the processor only".into(),
+            hint: "Leave it out of providers.execution_providers".into(),
+        }),
+        Some(other) => Err(EngineError::ProviderUnavailable {
+            provider: other.name().into(),
+            reason: format!("the engine {ENGINE} does not have it"),
+            hint: "It belongs to the engine onnxruntime".into(),
+        }),
+    }
+}
+
+fn own<T: Display>(effective: &mut EffectiveConfig, name: &'static str, asked: Option<T>, used: T) {
+    effective.note_own(name, asked.as_ref(), used, "the default");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_cannot_be_honoured_is_said() {
+        let mut config = EngineConfig::default();
+        config.session.intra_op_threads = Some(4);
+        config.session.cpu_arena = Some(true);
+        config.io.zero_copy = Some(true);
+        config.session.profiling = Some("profile".into());
+        let effective = Settings::new(&config, 1).effective;
+        let names: Vec<_> = effective.not_honoured().map(|knob| knob.name).collect();
+        assert_eq!(
+            names,
+            [
+                "session.intra_op_threads",
+                "session.cpu_arena",
+                "session.profiling",
+                "io.zero_copy"
+            ]
+        );
+    }
+
+    #[test]
+    fn providers_of_other_engines_are_refused() {
+        let mut config = EngineConfig::default();
+        check(&config).unwrap();
+        for provider in [ExecutionProvider::Cuda, ExecutionProvider::WebGpu] {
+            config.providers.execution_providers = vec![provider];
+            let error = check(&config).unwrap_err();
+            assert_eq!(error.kind(), "ProviderUnavailable", "{error}");
+        }
+    }
+}
