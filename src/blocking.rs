@@ -148,7 +148,7 @@ impl Model {
             rows.note(start, &encodings)?;
             let allowed = self.allowed_bytes();
             let plan = self.plan(&encodings, allowed);
-            if plan.len() > 1 && self.engines.current().capabilities().concurrent_runs > 1 {
+            if plan.is_several() && self.engines.current().capabilities().concurrent_runs > 1 {
                 backend::wait(self.run(start, &encodings, &cancel.0, &mut rows))?;
                 continue;
             }

@@ -81,9 +81,9 @@ impl Plan {
         }
     }
 
-    /// How many batches there are.
-    pub(crate) fn len(&self) -> usize {
-        self.batches.len()
+    /// Whether there is more than one batch.
+    pub(crate) fn is_several(&self) -> bool {
+        self.batches.len() > 1
     }
 
     /// The places of the texts of a batch, longest text first; `None` past the last batch.
@@ -127,13 +127,14 @@ mod tests {
     #[test]
     fn a_batch_that_would_not_fit_is_made_smaller() {
         let plan = Plan::new(&[10; 20], BUDGET, |rows, length| rows * length <= 70);
-        let sizes: Vec<usize> = (0..plan.len())
-            .map(|at| plan.batch(at).unwrap().len())
+        let sizes: Vec<usize> = (0..)
+            .map_while(|at| plan.batch(at))
+            .map(<[usize]>::len)
             .collect();
         assert_eq!(sizes, [7, 7, 6]);
         // One row is left to whoever can refuse it.
         let plan = Plan::new(&[10, 10], BUDGET, |_, _| false);
-        assert_eq!(plan.len(), 2);
+        assert!(plan.is_several() && plan.batch(2).is_none());
     }
 
     #[test]
@@ -143,8 +144,8 @@ mod tests {
         assert_eq!(plan.batch(2), Some(&[4][..]));
         let plan = Plan::in_order(&[3, 9, 1], 3, |rows, length| rows * length <= 9);
         assert_eq!(
-            (plan.batch(0), plan.batch(1), plan.len()),
-            (Some(&[0][..]), Some(&[1][..]), 3)
+            (plan.batch(0), plan.batch(1), plan.batch(2)),
+            (Some(&[0][..]), Some(&[1][..]), Some(&[2][..]))
         );
     }
 

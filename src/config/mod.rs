@@ -1,10 +1,13 @@
 //! The one configuration: every knob, on both targets.
 
+mod builder;
+mod presets;
+
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use isovec_engine::config::{EngineChoice, EngineConfig};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::head::Pooling;
 use serde::{Deserialize, Serialize};
 
@@ -104,132 +107,6 @@ pub struct ModelConfig {
 }
 
 impl EmbeddingConfig {
-    /// Chooses the engine.
-    #[must_use]
-    pub fn with_engine(mut self, engine: EngineChoice) -> Self {
-        self.runtime.engine = engine;
-        self
-    }
-
-    /// Names ONNX Runtime's shared library.
-    #[must_use]
-    pub fn with_onnxruntime_library(mut self, path: impl Into<PathBuf>) -> Self {
-        self.runtime.onnxruntime_library = Some(path.into());
-        self
-    }
-
-    /// Sets the threads that work on one operator.
-    #[must_use]
-    pub fn with_intra_op_threads(mut self, threads: usize) -> Self {
-        self.runtime.session.intra_op_threads = Some(threads);
-        self
-    }
-
-    /// Sets how many tokens of a text the model sees.
-    #[must_use]
-    pub fn with_max_length(mut self, tokens: usize) -> Self {
-        self.text.max_length = Some(tokens);
-        self
-    }
-
-    /// Overrides the pooling.
-    #[must_use]
-    pub fn with_pooling(mut self, pooling: Pooling) -> Self {
-        self.text.pooling = Some(pooling);
-        self
-    }
-
-    /// Overrides whether vectors are scaled to unit length.
-    #[must_use]
-    pub fn with_normalize(mut self, normalize: bool) -> Self {
-        self.text.normalize = Some(normalize);
-        self
-    }
-
-    /// Keeps only the first components (matryoshka).
-    #[must_use]
-    pub fn with_dimension(mut self, dimension: usize) -> Self {
-        self.text.dimension = Some(dimension);
-        self
-    }
-
-    /// Adds or replaces a named prompt.
-    #[must_use]
-    pub fn with_prompt(mut self, name: impl Into<String>, prompt: impl Into<String>) -> Self {
-        self.text.prompts.insert(name.into(), prompt.into());
-        self
-    }
-
-    /// Sets the prompt of `embed_query`.
-    #[must_use]
-    pub fn with_query_prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.text.query_prompt = Some(prompt.into());
-        self
-    }
-
-    /// Sets the prompt of `embed_passage`.
-    #[must_use]
-    pub fn with_passage_prompt(mut self, prompt: impl Into<String>) -> Self {
-        self.text.passage_prompt = Some(prompt.into());
-        self
-    }
-
-    /// Sets the largest number of texts in a batch.
-    #[must_use]
-    pub fn with_max_batch_size(mut self, texts: usize) -> Self {
-        self.batching.max_batch_size = Some(texts);
-        self
-    }
-
-    /// Sets the largest number of tokens in a batch, padding included.
-    #[must_use]
-    pub fn with_max_batch_tokens(mut self, tokens: usize) -> Self {
-        self.batching.max_batch_tokens = Some(tokens);
-        self
-    }
-
-    /// Pins a branch, tag or commit of the model.
-    #[must_use]
-    pub fn with_revision(mut self, revision: impl Into<String>) -> Self {
-        self.hub.revision = Some(revision.into());
-        self
-    }
-
-    /// Sets the hub's address.
-    #[must_use]
-    pub fn with_endpoint(mut self, endpoint: impl Into<String>) -> Self {
-        self.hub.endpoint = Some(endpoint.into());
-        self
-    }
-
-    /// Sets the hub's access token.
-    #[must_use]
-    pub fn with_token(mut self, token: impl Into<String>) -> Self {
-        self.hub.token = Some(token.into());
-        self
-    }
-
-    /// Sets the folder of the hub's cache.
-    #[must_use]
-    pub fn with_cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
-        self.hub.cache_dir = Some(folder.into());
-        self
-    }
-
-    /// Sets whether the network is left alone.
-    #[must_use]
-    pub fn with_offline(mut self, offline: bool) -> Self {
-        self.hub.offline = Some(offline);
-        self
-    }
-
-    /// Chooses the ONNX file by its path inside the model.
-    #[must_use]
-    pub fn with_onnx_file(mut self, file: impl Into<String>) -> Self {
-        self.model.onnx_file = Some(file.into());
-        self
-    }
-
     /// Checks everything that can be checked without the model. Loading checks again, and what
     /// only the model can tell with it.
     ///
@@ -365,6 +242,8 @@ impl TryFrom<Unchecked> for EmbeddingConfig {
 
 #[cfg(test)]
 mod tests {
+    use isovec_engine::config::{EngineChoice, ExecutionProvider};
+
     use super::*;
 
     #[test]
@@ -390,6 +269,31 @@ mod tests {
             .with_intra_op_threads(2)
             .with_pooling(Pooling::Cls);
         assert_eq!(config, built);
+    }
+
+    #[test]
+    fn every_group_is_read_from_json() {
+        let json = r#"{"session": {"pool_size": 2, "graph_optimization_level": 2},
+            "providers": {"execution_providers": ["cuda", "cpu"], "cuda": {"memory_limit": 1000}},
+            "io": {"io_binding": false}, "memory": {"memory_pressure_threshold": 0.5}}"#;
+        let config: EmbeddingConfig = serde_json::from_str(json).unwrap();
+        let built = EmbeddingConfig::default()
+            .with_pool_size(2)
+            .with_graph_optimization_level(2)
+            .with_execution_providers([ExecutionProvider::Cuda, ExecutionProvider::Cpu])
+            .with_cuda_memory_limit(1000)
+            .with_io_binding(false)
+            .with_memory_pressure_threshold(0.5);
+        assert_eq!(config, built);
+    }
+
+    #[test]
+    fn an_unknown_provider_comes_with_a_suggestion() {
+        let json = r#"{"providers": {"execution_providers": ["CUDAExecutionProvider"]}}"#;
+        let error = serde_json::from_str::<EmbeddingConfig>(json)
+            .unwrap_err()
+            .to_string();
+        assert!(error.contains("did you mean \"cuda\""), "{error}");
     }
 
     #[test]

@@ -1,0 +1,384 @@
+//! One method for every knob; each takes the configuration and gives it back.
+
+use std::path::PathBuf;
+
+use isovec_engine::config::{EngineChoice, ExecutionProvider};
+use isovec_engine::head::Pooling;
+
+use super::EmbeddingConfig;
+
+/// The engine and its sessions.
+impl EmbeddingConfig {
+    /// Chooses the engine.
+    #[must_use]
+    pub fn with_engine(mut self, engine: EngineChoice) -> Self {
+        self.runtime.engine = engine;
+        self
+    }
+
+    /// Names ONNX Runtime's shared library.
+    #[must_use]
+    pub fn with_onnxruntime_library(mut self, path: impl Into<PathBuf>) -> Self {
+        self.runtime.onnxruntime_library = Some(path.into());
+        self
+    }
+
+    /// Sets the threads that work on one operator.
+    #[must_use]
+    pub fn with_intra_op_threads(mut self, threads: usize) -> Self {
+        self.runtime.session.intra_op_threads = Some(threads);
+        self
+    }
+
+    /// Sets how many runs may be under way at the same time.
+    #[must_use]
+    pub fn with_pool_size(mut self, runs: usize) -> Self {
+        self.runtime.session.pool_size = Some(runs);
+        self
+    }
+
+    /// Sets how many operators run at the same time, with parallel execution.
+    #[must_use]
+    pub fn with_inter_op_threads(mut self, threads: usize) -> Self {
+        self.runtime.session.inter_op_threads = Some(threads);
+        self
+    }
+
+    /// Sets whether operators that do not need each other run at the same time.
+    #[must_use]
+    pub fn with_parallel_execution(mut self, on: bool) -> Self {
+        self.runtime.session.parallel_execution = Some(on);
+        self
+    }
+
+    /// Sets how far the graph is optimised, 0 to 3.
+    #[must_use]
+    pub fn with_graph_optimization_level(mut self, level: u8) -> Self {
+        self.runtime.session.graph_optimization_level = Some(level);
+        self
+    }
+
+    /// Sets whether the place of every intermediate tensor is planned.
+    #[must_use]
+    pub fn with_memory_pattern(mut self, on: bool) -> Self {
+        self.runtime.session.memory_pattern = Some(on);
+        self
+    }
+
+    /// Sets whether memory for intermediate tensors is kept between runs.
+    #[must_use]
+    pub fn with_cpu_arena(mut self, on: bool) -> Self {
+        self.runtime.session.cpu_arena = Some(on);
+        self
+    }
+
+    /// Sets whether a text's vector is bit-identical whatever else is asked for.
+    #[must_use]
+    pub fn with_deterministic_compute(mut self, on: bool) -> Self {
+        self.runtime.session.deterministic_compute = Some(on);
+        self
+    }
+
+    /// Writes the engine's own profile to a file whose name begins like this.
+    #[must_use]
+    pub fn with_profiling(mut self, prefix: impl Into<PathBuf>) -> Self {
+        self.runtime.session.profiling = Some(prefix.into());
+        self
+    }
+
+    /// Keeps the optimised graph in this folder.
+    #[must_use]
+    pub fn with_optimized_model_cache(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.runtime.session.optimized_model_cache = Some(folder.into());
+        self
+    }
+}
+
+/// What to compute on.
+impl EmbeddingConfig {
+    /// Sets what to compute on, best first.
+    #[must_use]
+    pub fn with_execution_providers(
+        mut self,
+        providers: impl IntoIterator<Item = ExecutionProvider>,
+    ) -> Self {
+        self.runtime.providers.execution_providers = providers.into_iter().collect();
+        self
+    }
+
+    /// Puts the GPU in front of the processor, or takes it out: CUDA, then isovec's own WebGPU
+    /// path, then the processor.
+    #[must_use]
+    pub fn with_gpu_optimization(self, on: bool) -> Self {
+        let gpu: &[ExecutionProvider] = if on {
+            &[
+                ExecutionProvider::Cuda,
+                ExecutionProvider::WebGpu,
+                ExecutionProvider::Cpu,
+            ]
+        } else {
+            &[ExecutionProvider::Cpu]
+        };
+        self.with_execution_providers(gpu.iter().copied())
+    }
+
+    /// Sets whether what is there is measured and the fastest taken.
+    #[must_use]
+    pub fn with_provider_auto_selection(mut self, on: bool) -> Self {
+        self.runtime.providers.provider_auto_selection = Some(on);
+        self
+    }
+
+    /// Sets whether the hardware is looked for before a provider is tried.
+    #[must_use]
+    pub fn with_hardware_detection(mut self, on: bool) -> Self {
+        self.runtime.providers.hardware_detection = Some(on);
+        self
+    }
+
+    /// Sets whether a provider that does not work is an error.
+    #[must_use]
+    pub fn with_strict_providers(mut self, on: bool) -> Self {
+        self.runtime.providers.strict_providers = Some(on);
+        self
+    }
+
+    /// Sets which GPU CUDA uses.
+    #[must_use]
+    pub fn with_cuda_device_id(mut self, device: u32) -> Self {
+        self.runtime.providers.cuda.device_id = Some(device);
+        self
+    }
+
+    /// Sets the bytes that CUDA's arena may take on the device.
+    #[must_use]
+    pub fn with_cuda_memory_limit(mut self, bytes: u64) -> Self {
+        self.runtime.providers.cuda.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Sets an option of a provider by the runtime's own name.
+    #[must_use]
+    pub fn with_provider_option(
+        mut self,
+        provider: ExecutionProvider,
+        key: impl Into<String>,
+        value: impl Into<String>,
+    ) -> Self {
+        let options = self.runtime.providers.options.entry(provider).or_default();
+        options.insert(key.into(), value.into());
+        self
+    }
+}
+
+/// How tensors go in and out.
+impl EmbeddingConfig {
+    /// Sets whether the engine is told before a run where its outputs go.
+    #[must_use]
+    pub fn with_io_binding(mut self, on: bool) -> Self {
+        self.runtime.io.io_binding = Some(on);
+        self
+    }
+
+    /// Sets whether the engine reads inputs where they are.
+    #[must_use]
+    pub fn with_zero_copy(mut self, on: bool) -> Self {
+        self.runtime.io.zero_copy = Some(on);
+        self
+    }
+
+    /// Sets how many input buffers are made when the model is loaded.
+    #[must_use]
+    pub fn with_pre_allocated_input_buffers(mut self, buffers: usize) -> Self {
+        self.runtime.io.pre_allocated_input_buffers = Some(buffers);
+        self
+    }
+
+    /// Sets how many output buffers are made when the model is loaded.
+    #[must_use]
+    pub fn with_pre_allocated_output_buffers(mut self, buffers: usize) -> Self {
+        self.runtime.io.pre_allocated_output_buffers = Some(buffers);
+        self
+    }
+
+    /// Sets whether CUDA copies on a stream of its own.
+    #[must_use]
+    pub fn with_cuda_memory_streams(mut self, on: bool) -> Self {
+        self.runtime.io.cuda_memory_streams = Some(on);
+        self
+    }
+
+    /// Sets whether texts are sorted by length before they are batched.
+    #[must_use]
+    pub fn with_batch_optimization(mut self, on: bool) -> Self {
+        self.runtime.io.batch_optimization = Some(on);
+        self
+    }
+}
+
+/// Memory.
+impl EmbeddingConfig {
+    /// Sets whether buffers are kept and used again.
+    #[must_use]
+    pub fn with_memory_pool(mut self, on: bool) -> Self {
+        self.runtime.memory.memory_pool = Some(on);
+        self
+    }
+
+    /// Sets how many buffers the pool keeps.
+    #[must_use]
+    pub fn with_max_pool_size(mut self, buffers: usize) -> Self {
+        self.runtime.memory.max_pool_size = Some(buffers);
+        self
+    }
+
+    /// Sets how many bytes the pool keeps.
+    #[must_use]
+    pub fn with_max_pool_memory(mut self, bytes: u64) -> Self {
+        self.runtime.memory.max_pool_memory = Some(bytes);
+        self
+    }
+
+    /// Sets whether the pool lets go of its buffers when memory is short.
+    #[must_use]
+    pub fn with_memory_pressure_detection(mut self, on: bool) -> Self {
+        self.runtime.memory.memory_pressure_detection = Some(on);
+        self
+    }
+
+    /// Sets the part of the memory in use from which it counts as short, 0 to 1.
+    #[must_use]
+    pub fn with_memory_pressure_threshold(mut self, part: f64) -> Self {
+        self.runtime.memory.memory_pressure_threshold = Some(part);
+        self
+    }
+
+    /// Sets whether a batch that would not fit is split or refused.
+    #[must_use]
+    pub fn with_memory_prediction(mut self, on: bool) -> Self {
+        self.runtime.memory.memory_prediction = Some(on);
+        self
+    }
+
+    /// Sets the most bytes that the model and its batches may take.
+    #[must_use]
+    pub fn with_memory_limit(mut self, bytes: u64) -> Self {
+        self.runtime.memory.memory_limit = Some(bytes);
+        self
+    }
+
+    /// Sets whether the model's file is mapped instead of read.
+    #[must_use]
+    pub fn with_mmap(mut self, on: bool) -> Self {
+        self.runtime.memory.mmap = Some(on);
+        self
+    }
+}
+
+/// Texts, batches and models.
+impl EmbeddingConfig {
+    /// Sets how many tokens of a text the model sees.
+    #[must_use]
+    pub fn with_max_length(mut self, tokens: usize) -> Self {
+        self.text.max_length = Some(tokens);
+        self
+    }
+
+    /// Overrides the pooling.
+    #[must_use]
+    pub fn with_pooling(mut self, pooling: Pooling) -> Self {
+        self.text.pooling = Some(pooling);
+        self
+    }
+
+    /// Overrides whether vectors are scaled to unit length.
+    #[must_use]
+    pub fn with_normalize(mut self, normalize: bool) -> Self {
+        self.text.normalize = Some(normalize);
+        self
+    }
+
+    /// Keeps only the first components (matryoshka).
+    #[must_use]
+    pub fn with_dimension(mut self, dimension: usize) -> Self {
+        self.text.dimension = Some(dimension);
+        self
+    }
+
+    /// Adds or replaces a named prompt.
+    #[must_use]
+    pub fn with_prompt(mut self, name: impl Into<String>, prompt: impl Into<String>) -> Self {
+        self.text.prompts.insert(name.into(), prompt.into());
+        self
+    }
+
+    /// Sets the prompt of `embed_query`.
+    #[must_use]
+    pub fn with_query_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.text.query_prompt = Some(prompt.into());
+        self
+    }
+
+    /// Sets the prompt of `embed_passage`.
+    #[must_use]
+    pub fn with_passage_prompt(mut self, prompt: impl Into<String>) -> Self {
+        self.text.passage_prompt = Some(prompt.into());
+        self
+    }
+
+    /// Sets the largest number of texts in a batch.
+    #[must_use]
+    pub fn with_max_batch_size(mut self, texts: usize) -> Self {
+        self.batching.max_batch_size = Some(texts);
+        self
+    }
+
+    /// Sets the largest number of tokens in a batch, padding included.
+    #[must_use]
+    pub fn with_max_batch_tokens(mut self, tokens: usize) -> Self {
+        self.batching.max_batch_tokens = Some(tokens);
+        self
+    }
+
+    /// Pins a branch, tag or commit of the model.
+    #[must_use]
+    pub fn with_revision(mut self, revision: impl Into<String>) -> Self {
+        self.hub.revision = Some(revision.into());
+        self
+    }
+
+    /// Sets the hub's address.
+    #[must_use]
+    pub fn with_endpoint(mut self, endpoint: impl Into<String>) -> Self {
+        self.hub.endpoint = Some(endpoint.into());
+        self
+    }
+
+    /// Sets the hub's access token.
+    #[must_use]
+    pub fn with_token(mut self, token: impl Into<String>) -> Self {
+        self.hub.token = Some(token.into());
+        self
+    }
+
+    /// Sets the folder of the hub's cache.
+    #[must_use]
+    pub fn with_cache_dir(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.hub.cache_dir = Some(folder.into());
+        self
+    }
+
+    /// Sets whether the network is left alone.
+    #[must_use]
+    pub fn with_offline(mut self, offline: bool) -> Self {
+        self.hub.offline = Some(offline);
+        self
+    }
+
+    /// Chooses the ONNX file by its path inside the model.
+    #[must_use]
+    pub fn with_onnx_file(mut self, file: impl Into<String>) -> Self {
+        self.model.onnx_file = Some(file.into());
+        self
+    }
+}
