@@ -36,6 +36,9 @@ pub struct SessionStats {
     pub waiting: usize,
     /// The most that waited at the same time.
     pub peak_waiting: usize,
+    /// The most bytes that runs took beside the weights, all sessions together, where the engine
+    /// counts them; 0 elsewhere.
+    pub peak_run_bytes: u64,
     /// The wait for a session, in seconds; runs that found one idle count as 0.
     pub wait: Latency,
     /// The run itself, in seconds.

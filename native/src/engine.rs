@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     buffers: BufferPool,
     counts: Counts,
     prediction: Option<Prediction>,
+    /// Bytes in the session's arena before any run.
+    bytes_at_rest: u64,
     /// The message of a panic in a run: what it left behind is not to be trusted.
     poison: OnceLock<String>,
     queue: Mutex<Receiver<Job>>,
@@ -112,6 +114,12 @@ impl OrtEngine {
         provider::assigned(settings.provider, &placement)?;
         let counts = Counts::new(&slots, settings.io_binding, unbound, placement);
         let buffers = BufferPool::new(settings.pool);
+        let bytes_at_rest = session
+            .arena(&runtime.env)
+            .and_then(|arena| arena.bytes())
+            .ok()
+            .flatten()
+            .unwrap_or(0);
 
         let (jobs, queue) = channel();
         let mut shared = Shared {
@@ -137,6 +145,7 @@ impl OrtEngine {
             buffers,
             counts,
             prediction: None,
+            bytes_at_rest,
             poison: OnceLock::new(),
             queue: Mutex::new(queue),
         };
@@ -218,6 +227,7 @@ impl Engine for OrtEngine {
     fn stats(&self) -> EngineStats {
         let shared = &self.shared;
         let mut stats = shared.counts.read(&shared.slots);
+        stats.sessions.peak_run_bytes = shared.peak_run_bytes();
         stats.memory_pool = shared.buffers.stats();
         stats.provider.engine.clone_from(&shared.provider.engine);
         stats
@@ -324,18 +334,21 @@ impl Shared {
 
     /// Measures what two small runs take.
     fn calibrate(&self, cancel: &Cancel) -> Result<Option<Prediction>> {
-        let arena = self
-            .session
-            .arena(&self.runtime.env)
-            .map_err(|error| explain::run(&error))?;
-        let count = |bytes: crate::sys::Result<Option<u64>>| bytes.ok().flatten();
-        let Some(before) = count(arena.bytes()) else {
-            return Ok(None);
-        };
         predict::calibrate(&self.description, cancel, |batch| {
             drop(self.run(batch, cancel)?);
-            Ok(count(arena.peak_bytes()).map(|peak| peak.saturating_sub(before)))
+            Ok(Some(self.peak_run_bytes()).filter(|&bytes| bytes > 0))
         })
+    }
+
+    /// The most bytes that were in use in the session's arena, less those that were before any
+    /// run; 0 where the arena is off, whose allocator does not count.
+    fn peak_run_bytes(&self) -> u64 {
+        let peak = self
+            .session
+            .arena(&self.runtime.env)
+            .and_then(|arena| arena.peak_bytes());
+        let peak = peak.ok().flatten().unwrap_or(0);
+        peak.saturating_sub(self.bytes_at_rest)
     }
 
     /// The life of one of the engine's threads.

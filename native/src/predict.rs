@@ -9,9 +9,10 @@ use isovec_engine::description::ModelDescription;
 use isovec_engine::engine::Batch;
 use isovec_engine::error::Result;
 
-/// Row lengths of the two runs; short enough to cost some ten milliseconds.
+/// Row length of the first run; both are short enough to cost some ten milliseconds.
 const SHORT: usize = 16;
-const LONG: usize = 96;
+/// Of the second, the longest that the model has positions for.
+const LONG: [usize; 2] = [96, 48];
 
 /// What ONNX Runtime's arena adds to a request at most, by its rounding, with room to spare.
 const MARGIN: f64 = 1.15;
@@ -50,20 +51,23 @@ pub(crate) fn calibrate(
     cancel: &Cancel,
     mut run: impl FnMut(Batch) -> Result<Option<u64>>,
 ) -> Result<Option<Prediction>> {
-    let mut measured = [(0, 0); 2];
-    for (length, measured) in [SHORT, LONG].into_iter().zip(&mut measured) {
+    let mut measure = |length: usize| -> Result<Option<(usize, u64)>> {
         cancel.check()?;
         let Some(batch) = Batch::sample(description, 1, length)? else {
             return Ok(None);
         };
-        match run(batch) {
-            Ok(Some(bytes)) => *measured = (length, bytes),
-            // A model may refuse such a row (positions that it does not have): then nothing is
-            // foretold.
-            Ok(None) | Err(_) => return Ok(None),
+        // A model may refuse such a row; then nothing is foretold from it.
+        Ok(run(batch).ok().flatten().map(|bytes| (length, bytes)))
+    };
+    let Some(short) = measure(SHORT)? else {
+        return Ok(None);
+    };
+    for length in LONG {
+        if let Some(long) = measure(length)? {
+            return Ok(Some(Prediction::fit(short, long)));
         }
     }
-    Ok(Some(Prediction::fit(measured[0], measured[1])))
+    Ok(None)
 }
 
 #[cfg(test)]

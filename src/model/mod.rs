@@ -76,7 +76,7 @@ pub(crate) struct Model {
     pub(crate) name: String,
     pub(crate) dim: usize,
     pub(crate) max_length: usize,
-    pub(crate) fingerprint: Fingerprint,
+    pub(crate) fingerprint: Arc<Fingerprint>,
     pub(crate) similarity: Similarity,
     pub(crate) effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
@@ -84,7 +84,7 @@ pub(crate) struct Model {
     limits: Limits,
     lowercase: bool,
     pub(crate) normalized: bool,
-    budget: Budget,
+    pub(crate) budget: Budget,
     /// Whether texts are sorted by length.
     optimize: bool,
     memory: Allowance,
@@ -159,12 +159,12 @@ impl Model {
         let allowed = self.allowed_bytes();
         let plan = self.plan(encodings, allowed);
         // One more than the engine works on, so that it never waits for us to ask.
-        let at_once = self
-            .engines
-            .current()
-            .capabilities()
-            .concurrent_runs
-            .saturating_add(1);
+        let capabilities = self.engines.current().capabilities();
+        let at_once = if plan.is_several() {
+            capabilities.concurrent_runs.saturating_add(1)
+        } else {
+            1
+        };
         let mut next = 0;
         let mut runs = FuturesUnordered::new();
         loop {
@@ -272,7 +272,7 @@ impl Model {
                 token_counts,
                 truncated,
                 labels: None,
-                fingerprint: self.fingerprint.clone(),
+                fingerprint: Arc::clone(&self.fingerprint),
                 similarity: self.similarity,
                 prompt,
                 model: self.name.clone(),

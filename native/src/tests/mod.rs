@@ -6,6 +6,7 @@ mod cancelling;
 mod library;
 mod loading;
 mod models;
+mod predicting;
 mod running;
 
 use std::future::Future;
