@@ -138,7 +138,10 @@ impl Model {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
-        let mut spare = Batch::default();
+        let mut spare = Batch {
+            row_lengths: Vec::with_capacity(self.budget.rows.min(texts.len())),
+            ..Batch::default()
+        };
         for (index, window) in texts.chunks(WINDOW).enumerate() {
             let start = index * WINDOW;
             let encode = |texts: &[T]| self.encode(texts, &prefix);

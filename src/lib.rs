@@ -15,7 +15,14 @@
 //!
 //! - [`Embedder`]: loads a model and embeds, async; [`blocking::Embedder`] is the same for callers
 //!   who wait.
-//! - [`EmbeddingConfig`]: every knob; [`Embedder::effective_config`] says what came of it.
+//! - [`EmbeddingConfig`]: every knob, and presets to begin with
+//!   ([`high_throughput`](EmbeddingConfig::high_throughput),
+//!   [`low_latency`](EmbeddingConfig::low_latency), [`gpu`](EmbeddingConfig::gpu),
+//!   [`cpu`](EmbeddingConfig::cpu), [`memory_constrained`](EmbeddingConfig::memory_constrained),
+//!   [`debug`](EmbeddingConfig::debug)); [`Embedder::effective_config`] says what came of each
+//!   knob, and why.
+//! - [`Stats`], from [`Embedder::stats`]: what was done since the model was loaded, counted: who
+//!   computes and what was passed over, waiting, buffers, copies, padding, the time of every stage.
 //! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.

@@ -38,8 +38,9 @@ impl Plan {
         fits: impl Fn(usize, usize) -> bool,
     ) -> Self {
         let mut order: Vec<usize> = (0..lengths.len()).collect();
-        order.sort_by_key(|&text| std::cmp::Reverse(lengths[text]));
-        let mut batches = Vec::new();
+        // By place too, which makes it stable without the memory that a stable sort takes.
+        order.sort_unstable_by_key(|&text| (std::cmp::Reverse(lengths[text]), text));
+        let mut batches = Vec::with_capacity(order.len());
         let mut start = 0;
         while start < order.len() {
             let longest = lengths[order[start]].max(1);
@@ -59,7 +60,7 @@ impl Plan {
         rows: usize,
         fits: impl Fn(usize, usize) -> bool,
     ) -> Self {
-        let mut batches = Vec::new();
+        let mut batches = Vec::with_capacity(lengths.len());
         let mut start = 0;
         while start < lengths.len() {
             let mut longest = lengths[start].max(1);

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::config::Preset;
+
 /// Text embeddings: the same vectors here, on the server and in the browser.
 #[derive(Debug, Parser)]
 #[command(
@@ -44,9 +46,17 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "FOLDER|ID", env = "ISOVEC_MODEL")]
     pub(crate) model: Option<String>,
 
-    /// The engine to run it.
-    #[arg(long, value_enum, default_value_t = EngineArg::Auto)]
-    pub(crate) engine: EngineArg,
+    /// A configuration to begin with; --config and the options override it.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) preset: Option<Preset>,
+
+    /// A file of knobs, TOML or JSON by its ending; the options override it.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// The engine to run it [default: auto].
+    #[arg(long, value_enum)]
+    pub(crate) engine: Option<EngineArg>,
 
     /// Threads that work on one operator [default: physical cores, at most 4].
     #[arg(long, value_name = "N")]
@@ -113,6 +123,11 @@ pub(crate) struct Embed {
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Print what was counted (sessions, buffers, provider, padding, times) as JSON on standard
+    /// error; with --json, inside it.
+    #[arg(long)]
+    pub(crate) stats: bool,
+
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 }
@@ -155,6 +170,11 @@ pub(crate) struct SimilarityArgs {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Print what was counted (sessions, buffers, provider, padding, times) as JSON on standard
+    /// error; with --json, inside it.
+    #[arg(long)]
+    pub(crate) stats: bool,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 }
@@ -180,6 +200,11 @@ pub(crate) struct Search {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+
+    /// Print what was counted (sessions, buffers, provider, padding, times) as JSON on standard
+    /// error; with --json, inside it.
+    #[arg(long)]
+    pub(crate) stats: bool,
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,

@@ -7,7 +7,7 @@ use isovec::{Cancel, EmbeddingConfig, EngineChoice, LoadOptions, ModelSource, Pr
 
 use crate::args::{EngineArg, ModelArgs};
 use crate::error::{CliError, Result};
-use crate::progress;
+use crate::{config, progress};
 
 impl ModelArgs {
     /// The model named, or the default one: where set-up put it, else the hub's.
@@ -23,13 +23,16 @@ impl ModelArgs {
         }
     }
 
-    /// The configuration that the options ask for.
-    pub(crate) fn config(&self) -> EmbeddingConfig {
-        let mut config = EmbeddingConfig::default().with_engine(match self.engine {
-            EngineArg::Auto => EngineChoice::Auto,
-            EngineArg::Onnxruntime => EngineChoice::OnnxRuntime,
-            EngineArg::Portable => EngineChoice::Portable,
-        });
+    /// The configuration that the preset, the file and the options ask for, in this order.
+    pub(crate) fn embedding_config(&self) -> Result<EmbeddingConfig> {
+        let mut config = config::read(self.preset, self.config.as_deref())?;
+        if let Some(engine) = self.engine {
+            config = config.with_engine(match engine {
+                EngineArg::Auto => EngineChoice::Auto,
+                EngineArg::Onnxruntime => EngineChoice::OnnxRuntime,
+                EngineArg::Portable => EngineChoice::Portable,
+            });
+        }
         if let Some(threads) = self.threads {
             config = config.with_intra_op_threads(threads);
         }
@@ -46,13 +49,24 @@ impl ModelArgs {
         if self.offline {
             config = config.with_offline(true);
         }
-        config
+        config.build().map_err(|error| self.failed(error))
     }
 
     /// Loads the model, showing a download's progress on a terminal.
     pub(crate) fn load(&self, cancel: &Cancel) -> Result<Embedder> {
-        Embedder::load_with(self.source(), self.config(), load_options(cancel))
-            .map_err(CliError::Model)
+        let config = self.embedding_config()?;
+        Embedder::load_with(self.source(), config, load_options(cancel))
+            .map_err(|error| self.failed(error))
+    }
+
+    /// Tells a configuration that cannot work from a model that cannot be loaded.
+    pub(crate) fn failed(&self, error: isovec::Error) -> CliError {
+        match &self.config {
+            _ if error.is_cancelled() => CliError::Interrupted("no model was loaded".into()),
+            _ if error.kind() != "Config" => CliError::Model(error),
+            Some(path) => CliError::Usage(format!("{}: {error}", path.display())),
+            None => CliError::Usage(error.to_string()),
+        }
     }
 }
 

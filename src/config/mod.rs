@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-use isovec_engine::config::EngineConfig;
+use isovec_engine::config::{EngineConfig, suggest};
 use isovec_engine::head::Pooling;
 use serde::{Deserialize, Serialize};
 
@@ -192,6 +192,20 @@ impl fmt::Debug for HubConfig {
     }
 }
 
+/// What may stand at the top of a configuration.
+const TOP: [&str; 10] = [
+    "engine",
+    "onnxruntime_library",
+    "session",
+    "providers",
+    "io",
+    "memory",
+    "text",
+    "batching",
+    "hub",
+    "model",
+];
+
 /// The same shape with a place for keys that nobody knows: serde's own check does not work
 /// beside a flattened group.
 #[derive(Deserialize)]
@@ -234,7 +248,10 @@ impl TryFrom<Unchecked> for EmbeddingConfig {
         Err(Error::Config(
             unknown
                 .into_keys()
-                .map(|key| format!("there is no knob `{key}`"))
+                .map(|key| {
+                    let hint = suggest(&key, TOP.into_iter());
+                    format!("there is no knob or group {key:?}; {hint}")
+                })
                 .collect(),
         ))
     }
@@ -309,6 +326,19 @@ mod tests {
                 "{json}"
             );
         }
+    }
+
+    #[test]
+    fn an_unknown_key_comes_with_the_one_that_was_meant() {
+        let error = serde_json::from_str::<EmbeddingConfig>(r#"{"sesion": {}}"#).unwrap_err();
+        assert!(
+            error.to_string().contains("did you mean \"session\""),
+            "{error}"
+        );
+        let all = serde_json::to_value(EmbeddingConfig::default()).unwrap();
+        let keys: Vec<_> = all.as_object().unwrap().keys().collect();
+        assert!(keys.iter().all(|key| TOP.contains(&key.as_str())));
+        assert_eq!(keys.len(), TOP.len(), "{keys:?}");
     }
 
     #[test]

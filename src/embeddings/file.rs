@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::path::Path;
+use std::sync::Arc;
 
 use isovec_engine::fingerprint::Fingerprint;
 use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
@@ -34,7 +35,8 @@ const TENSORS: [&str; 5] = [
 struct Metadata {
     format_version: u32,
     model: String,
-    fingerprint: Fingerprint,
+    #[serde(with = "super::shared")]
+    fingerprint: Arc<Fingerprint>,
     similarity: Similarity,
     prompt: Option<String>,
 }
@@ -164,7 +166,7 @@ impl Embeddings {
         let metadata = Metadata {
             format_version: FORMAT_VERSION,
             model: self.model.clone(),
-            fingerprint: self.fingerprint.clone(),
+            fingerprint: Arc::clone(&self.fingerprint),
             similarity: self.similarity,
             prompt: self.prompt.clone(),
         };

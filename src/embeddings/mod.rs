@@ -2,6 +2,8 @@
 
 mod file;
 
+use std::sync::Arc;
+
 use isovec_engine::fingerprint::{Fingerprint, Precision};
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +25,9 @@ pub struct Embeddings {
     token_counts: Vec<u32>,
     truncated: Vec<bool>,
     labels: Option<Vec<String>>,
-    fingerprint: Fingerprint,
+    /// The model's own, which all its sets share.
+    #[serde(with = "shared")]
+    fingerprint: Arc<Fingerprint>,
     similarity: Similarity,
     prompt: Option<String>,
     model: String,
@@ -40,13 +44,34 @@ pub(crate) struct Parts {
     pub(crate) truncated: Vec<bool>,
     #[serde(default)]
     pub(crate) labels: Option<Vec<String>>,
-    pub(crate) fingerprint: Fingerprint,
+    #[serde(with = "shared")]
+    pub(crate) fingerprint: Arc<Fingerprint>,
     #[serde(default)]
     pub(crate) similarity: Similarity,
     #[serde(default)]
     pub(crate) prompt: Option<String>,
     #[serde(default)]
     pub(crate) model: String,
+}
+
+/// A shared value, written and read as the value.
+mod shared {
+    use std::sync::Arc;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<T: Serialize, S: Serializer>(
+        value: &Arc<T>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        T::serialize(value, serializer)
+    }
+
+    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Arc<T>, D::Error> {
+        T::deserialize(deserializer).map(Arc::new)
+    }
 }
 
 /// Two sets that may be compared though they were computed in different numeric classes: their
@@ -74,7 +99,7 @@ impl Embeddings {
                 token_counts: Vec::new(),
                 truncated: Vec::new(),
                 labels: None,
-                fingerprint,
+                fingerprint: Arc::new(fingerprint),
                 similarity: Similarity::default(),
                 prompt: None,
                 model: String::new(),

@@ -60,7 +60,7 @@ impl Allowance {
             Limit::None => effective.note_unused(
                 "memory.memory_limit",
                 asked,
-                "this engine does not foretell what a batch takes",
+                "memory.memory_prediction is not in effect, and nothing else could keep it",
             ),
         }
         Self {

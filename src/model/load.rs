@@ -269,7 +269,7 @@ pub(crate) async fn load(
         name,
         dim,
         max_length,
-        fingerprint,
+        fingerprint: Arc::new(fingerprint),
         similarity,
         effective,
         prompts,

@@ -195,7 +195,7 @@ fn model_within(engine: Counting, memory: &MemoryConfig) -> (Arc<Model>, Arc<Cou
         name: "test".into(),
         dim: 3,
         max_length: 8,
-        fingerprint: Fingerprint::default(),
+        fingerprint: Arc::default(),
         similarity: Similarity::Cosine,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),

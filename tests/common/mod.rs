@@ -61,12 +61,17 @@ pub(crate) fn data(name: &str) -> PathBuf {
 /// all-MiniLM-L6-v2 where `cargo xtask setup` put it, or where `ISOVEC_TEST_MODEL` says.
 /// `None`, aloud, where it is not; `ISOVEC_REQUIRE_MODELS=1` makes that a failure.
 pub(crate) fn minilm() -> Option<ModelSource> {
+    minilm_folder().map(ModelSource::from)
+}
+
+/// The folder that it is in.
+pub(crate) fn minilm_folder() -> Option<PathBuf> {
     let folder = std::env::var_os("ISOVEC_TEST_MODEL").map_or_else(
         || isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2")),
         |folder| Some(PathBuf::from(folder)),
     );
     match folder.filter(|folder| folder.join("model.safetensors").is_file()) {
-        Some(folder) => Some(ModelSource::from(folder)),
+        Some(folder) => Some(folder),
         None => {
             assert!(
                 !required("ISOVEC_REQUIRE_MODELS"),
@@ -76,6 +81,31 @@ pub(crate) fn minilm() -> Option<ModelSource> {
             None
         }
     }
+}
+
+/// Texts of mixed lengths, the same every time: most of them up to 12 words, every sixteenth up
+/// to 100, in no order.
+pub(crate) fn mixed_texts(count: usize) -> Vec<String> {
+    const WORDS: [&str; 16] = [
+        "the", "cat", "sat", "on", "a", "mat", "and", "stocks", "fell", "while", "rain", "came",
+        "over", "old", "hills", "again",
+    ];
+    let mut state = 7u64;
+    let mut below = |limit: usize| {
+        // Knuth's linear congruential generator, whose high bits are the good ones.
+        state = state
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        (state >> 33) as usize % limit
+    };
+    (0..count)
+        .map(|_| {
+            let longest = if below(16) == 0 { 100 } else { 12 };
+            let words = 1 + below(longest);
+            let words: Vec<&str> = (0..words).map(|_| WORDS[below(WORDS.len())]).collect();
+            words.join(" ")
+        })
+        .collect()
 }
 
 fn required(variable: &str) -> bool {

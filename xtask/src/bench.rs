@@ -53,8 +53,10 @@ impl Bench {
 
     fn run(&self, workspace: &Workspace, args: &[String]) -> Result<()> {
         let run = match self {
-            Self::Cargo { package, name } => {
-                cargo(workspace)?.args(["bench", "--package", package, "--bench", name, "--"])
+            Self::Cargo { name, .. } => {
+                // By the workspace and not by the package: a package alone has other features of the
+                // same dependencies, and all of them would be built once more.
+                cargo(workspace)?.args(["bench", "--workspace", "--bench", name, "--"])
             }
             Self::Peer {
                 program, script, ..

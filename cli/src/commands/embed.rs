@@ -1,6 +1,5 @@
 //! `isovec embed`.
 
-use std::io::Write;
 use std::time::Instant;
 
 use isovec::{EmbedOptions, Prompt};
@@ -10,7 +9,7 @@ use crate::args::{Embed, RoleArg};
 use crate::error::{CliError, Result};
 use crate::input::{self, Row, Rows};
 use crate::output::{self, Target};
-use crate::{interrupt, progress};
+use crate::{commands, interrupt, progress};
 
 /// Texts that are embedded and written together: enough for the planner to sort by length, few
 /// enough that memory stays flat and Ctrl-C loses little.
@@ -25,6 +24,8 @@ struct Summary {
     seconds: f64,
     provider: String,
     fingerprint: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<isovec::Stats>,
 }
 
 pub(crate) fn run(args: &Embed) -> Result<()> {
@@ -87,8 +88,13 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     };
     bar.finish_and_clear();
     let finished = sink.finish();
-    result?;
-    finished?;
+    if let Err(error) = result.and(finished) {
+        // What was counted may tell why.
+        if args.stats {
+            commands::print_stats(&embedder)?;
+        }
+        return Err(error);
+    }
     if args.json {
         let summary = Summary {
             texts,
@@ -97,10 +103,11 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
             seconds: started.elapsed().as_secs_f64(),
             provider: embedder.provider().to_string(),
             fingerprint: embedder.fingerprint().id(),
+            stats: args.stats.then(|| embedder.stats()),
         };
-        let line = serde_json::to_string(&summary)
-            .map_err(|error| CliError::io("standard error")(error.into()))?;
-        writeln!(std::io::stderr(), "{line}").map_err(CliError::io("standard error"))?;
+        commands::print_line(&summary)?;
+    } else if args.stats {
+        commands::print_stats(&embedder)?;
     }
     Ok(())
 }

@@ -4,18 +4,18 @@ use isovec::ExportOptions;
 use serde_json::json;
 
 use crate::args::Export;
-use crate::error::{CliError, Result};
+use crate::error::Result;
 use crate::model::load_options;
 use crate::{commands, interrupt};
 
 pub(crate) fn run(args: &Export) -> Result<()> {
+    let config = args.model.embedding_config()?;
     let cancel = interrupt::on_ctrl_c()?;
     let options = ExportOptions::default()
         .with_head(!args.no_head)
         .with_load(load_options(&cancel));
-    let written =
-        isovec::blocking::export(args.model.source(), &args.out, args.model.config(), options)
-            .map_err(CliError::Model)?;
+    let written = isovec::blocking::export(args.model.source(), &args.out, config, options)
+        .map_err(|error| args.model.failed(error))?;
     if args.json {
         return commands::print_json(&json!({
             "files": written.files,

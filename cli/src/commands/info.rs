@@ -26,6 +26,7 @@ pub(crate) fn run(args: &Info) -> Result<()> {
             "capabilities": embedder.capabilities(),
             "hardware": hardware(),
             "effective_config": embedder.effective_config(),
+            "stats": embedder.stats(),
         }));
     }
     commands::print(&page(&embedder))
@@ -67,6 +68,17 @@ fn page(embedder: &Embedder) -> String {
         let _ = writeln!(page, "             {key}: {value}");
     }
     let _ = writeln!(page, "provider     {}", embedder.provider());
+    let stats = embedder.stats().engine;
+    for (provider, nodes) in &stats.provider.nodes {
+        let _ = writeln!(page, "             {provider} runs {nodes} nodes");
+    }
+    for event in &stats.provider.fallbacks {
+        let _ = writeln!(
+            page,
+            "             {} gave way to {}: {}",
+            event.from, event.to, event.cause
+        );
+    }
     let hardware = hardware();
     let _ = writeln!(
         page,
@@ -75,15 +87,27 @@ fn page(embedder: &Embedder) -> String {
         hardware["arch"].as_str().unwrap_or_default(),
         hardware["threads"]
     );
-    let _ = writeln!(page, "config");
+    let pool = &stats.memory_pool;
+    let _ = writeln!(
+        page,
+        "at start     {} runs at a time; {} buffers of {} bytes in all wait",
+        stats.sessions.count, pool.current_buffers, pool.current_memory_bytes
+    );
+    let bound = match &stats.io_binding.fallback {
+        Some(why) => format!("not bound: {why}"),
+        None if stats.io_binding.bound => "bound".into(),
+        None => "not bound".into(),
+    };
+    let _ = writeln!(page, "             outputs are {bound}");
+    let _ = writeln!(page, "config       knob = used, asked (why)");
     for knob in embedder.effective_config().knobs() {
-        let asked = knob.asked.as_ref().filter(|_| !knob.honoured);
-        let asked = asked
-            .map(|asked| format!(", asked {asked}"))
-            .unwrap_or_default();
+        let asked = match &knob.asked {
+            Some(asked) => format!("asked {asked}"),
+            None => "not asked".into(),
+        };
         let _ = writeln!(
             page,
-            "  {:<28} {}{asked}  ({})",
+            "  {} = {}, {asked} ({})",
             knob.name, knob.used, knob.why
         );
     }

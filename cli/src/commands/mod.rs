@@ -8,7 +8,9 @@ pub(crate) mod similarity;
 
 use std::io::Write;
 
+use isovec::blocking::Embedder;
 use serde::Serialize;
+use serde_json::json;
 
 use crate::error::{CliError, Result};
 
@@ -20,6 +22,21 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
         out.write_all(b"\n")
     };
     write(&mut out).map_err(CliError::io("standard output"))
+}
+
+/// Prints what was counted on standard error, in one line, so that scripts find it among others.
+pub(crate) fn print_stats(embedder: &Embedder) -> Result<()> {
+    print_line(&json!({ "stats": embedder.stats() }))
+}
+
+/// Prints a value as a line of JSON on standard error.
+pub(crate) fn print_line(value: &impl Serialize) -> Result<()> {
+    let mut err = std::io::stderr().lock();
+    let write = |err: &mut dyn Write| {
+        serde_json::to_writer(&mut *err, value)?;
+        err.write_all(b"\n")
+    };
+    write(&mut err).map_err(CliError::io("standard error"))
 }
 
 /// Prints text on standard output; unlike `println!`, a closed pipe is no panic.

@@ -27,6 +27,8 @@ struct Answer<'a> {
     passages: usize,
     provider: String,
     hits: Vec<Found<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stats: Option<isovec::Stats>,
 }
 
 pub(crate) fn run(args: &Search) -> Result<()> {
@@ -70,12 +72,16 @@ pub(crate) fn run(args: &Search) -> Result<()> {
         passages: passages.len(),
         provider: embedder.provider().to_string(),
         hits,
+        stats: (args.json && args.stats).then(|| embedder.stats()),
     };
     if args.json {
-        commands::print_json(&answer)
-    } else {
-        commands::print(&page(&answer))
+        return commands::print_json(&answer);
     }
+    commands::print(&page(&answer))?;
+    if args.stats {
+        commands::print_stats(&embedder)?;
+    }
+    Ok(())
 }
 
 /// The answer for people.

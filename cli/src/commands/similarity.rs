@@ -19,12 +19,20 @@ pub(crate) fn run(args: &SimilarityArgs) -> Result<()> {
         _ => return Ok(()),
     };
     if args.json {
-        return commands::print_json(&json!({
+        let mut answer = json!({
             "score": score,
             "similarity": embedder.similarity(),
             "truncated": pair.truncated(),
             "provider": embedder.provider(),
-        }));
+        });
+        if args.stats {
+            answer["stats"] = json!(embedder.stats());
+        }
+        return commands::print_json(&answer);
     }
-    commands::print(&format!("{score:.6}\n"))
+    commands::print(&format!("{score:.6}\n"))?;
+    if args.stats {
+        commands::print_stats(&embedder)?;
+    }
+    Ok(())
 }

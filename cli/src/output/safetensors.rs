@@ -1,6 +1,6 @@
 //! isovec's own index: what `Embeddings::load` and the npm package open.
 
-use std::io::Write;
+use std::io::{self, Write};
 
 use isovec::Embeddings;
 
@@ -45,8 +45,19 @@ impl<W: Write> Sink for Index<W> {
             gathered,
         } = *self;
         if let Some(gathered) = gathered {
-            gathered.with_labels(texts)?.write_to(&mut writer)?;
+            let written = gathered.with_labels(texts)?.write_to(&mut writer);
+            written.map_err(|error| named(error, &name))?;
         }
         writer.flush().map_err(CliError::io(name))
+    }
+}
+
+/// The SDK knows only that it writes somewhere; a closed pipe has to stay recognisable.
+fn named(error: isovec::Error, name: &str) -> CliError {
+    match error {
+        isovec::Error::Io { source, .. } => {
+            CliError::io(name)(io::Error::new(source.kind(), source.to_string()))
+        }
+        other => other.into(),
     }
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 pub use io::IoConfig;
 pub use memory::MemoryConfig;
 pub use providers::{
-    CudaOptions, ExecutionProvider, ProvidersConfig, TensorRtOptions, UnknownProvider,
+    CudaOptions, ExecutionProvider, ProvidersConfig, TensorRtOptions, UnknownProvider, suggest,
 };
 pub use session::SessionConfig;
 

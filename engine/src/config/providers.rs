@@ -169,8 +169,8 @@ impl TryFrom<String> for ExecutionProvider {
 #[error("there is no execution provider {0:?}; {hint}", hint = suggest(.0, NAMES.iter().map(|(_, name)| *name)))]
 pub struct UnknownProvider(String);
 
-/// A name that was probably meant, else all there are.
-fn suggest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
+/// A name that was probably meant, else all there are: the end of a message about an unknown one.
+pub fn suggest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
     let written = written.to_ascii_lowercase().replace(['_', ' '], "-");
     let likely = known
         .clone()

@@ -1,0 +1,80 @@
+//! `deterministic_compute`: a text's vector is the same to the last bit, whatever else is asked
+//! for with it, before it, or at the same time.
+#![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
+
+mod common;
+
+use std::thread;
+
+use common::{Which, engines, mixed_texts, tiny_model};
+use isovec::blocking::Embedder;
+use isovec::{EmbeddingConfig, ModelSource};
+
+const CALLERS: usize = 8;
+
+fn bits(vector: &[f32]) -> Vec<u32> {
+    vector.iter().map(|value| value.to_bits()).collect()
+}
+
+fn check(source: &ModelSource, which: Which, texts: usize) {
+    let config = which
+        .configure(EmbeddingConfig::default())
+        .with_deterministic_compute(true)
+        .with_pool_size(2);
+    let load = || Embedder::load(source.clone(), config.clone()).unwrap();
+    let embedder = load();
+    assert!(embedder.capabilities().deterministic, "{}", which.name());
+    let texts = mixed_texts(texts);
+    let alone: Vec<Vec<u32>> = texts
+        .iter()
+        .map(|text| bits(&embedder.embed_one(text).unwrap()))
+        .collect();
+    let same = |what: &str, places: &[usize], embedder: &Embedder| {
+        let together = embedder.embed(places.iter().map(|&place| &texts[place]));
+        for (&place, vector) in places.iter().zip(&together.unwrap()) {
+            assert!(
+                bits(vector) == alone[place],
+                "{}, {what}: text {place} has another vector",
+                which.name()
+            );
+        }
+    };
+    let order: Vec<usize> = (0..texts.len()).collect();
+    let backwards: Vec<usize> = order.iter().copied().rev().collect();
+    let some: Vec<usize> = order.iter().copied().step_by(3).collect();
+    same("all in one call", &order, &embedder);
+    same("again", &order, &embedder);
+    same("in another order", &backwards, &embedder);
+    same("with other texts", &some, &embedder);
+    same("the model loaded again", &order, &load());
+    thread::scope(|scope| {
+        for caller in 0..CALLERS {
+            let (same, embedder, order) = (&same, &embedder, &order);
+            scope.spawn(move || {
+                // Every caller with its own texts, in its own order.
+                let own: Vec<usize> = order.iter().copied().skip(caller).step_by(2).collect();
+                same("with other callers", &own, embedder);
+            });
+        }
+    });
+    let knob = embedder.effective_config();
+    let knob = knob.get("session.deterministic_compute").unwrap();
+    assert!(knob.honoured && knob.used == "true", "{knob:?}");
+}
+
+#[test]
+fn the_tiny_model_on_every_engine() {
+    for which in engines() {
+        check(&tiny_model(), which, 48);
+    }
+}
+
+#[test]
+fn minilm_on_onnx_runtime() {
+    let Some(model) = common::minilm() else {
+        return;
+    };
+    if engines().contains(&Which::OnnxRuntime) {
+        check(&model, Which::OnnxRuntime, 48);
+    }
+}
