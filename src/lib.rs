@@ -78,3 +78,9 @@ pub use isovec_engine::stats::{
     EngineStats, Fallback, IoStats, Latency, PoolStats, ProviderStats, SessionShare, SessionStats,
 };
 pub use isovec_tokenize::TokenizeError;
+
+/// Compiles the examples of the documents that users read.
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+#[doc = include_str!("../docs/configuration.md")]
+struct Documents;

@@ -119,6 +119,11 @@ impl RawEmbedder {
         self.0.max_length()
     }
 
+    /// What was done since the model was loaded, as JSON.
+    pub fn stats(&self) -> String {
+        serde_json::json!(self.0.stats()).to_string()
+    }
+
     /// Everything that is known of the model, as JSON: provider, fingerprint, effective
     /// configuration, similarity, description.
     pub fn about(&self) -> String {

@@ -106,6 +106,7 @@ test("files in memory, progress, and the parts of the interface", async () => {
       progress, empty: empty.length, truncated: long.truncated, labels: again.labels, hits,
       same: isovec.similarity(again.row(0), await own.embedOne("a")),
       provider: own.provider(), knobs: own.effectiveConfig().length, tokens: own.countTokens("a"),
+      stats: own.stats(),
       identity: Object.keys(own.fingerprint().identity).length,
     };
   }, files);
@@ -117,6 +118,9 @@ test("files in memory, progress, and the parts of the interface", async () => {
   assert.equal(seen.hits[0].length, 2);
   assert.ok(Math.abs(seen.same - 1) < 1e-6);
   assert.equal(seen.provider.engine, "portable");
+  assert.deepEqual([seen.stats.provider.engine, seen.stats.calls.truncated], ["portable", 1]);
+  assert.ok(seen.stats.calls.texts >= 4 && seen.stats.tokens.real > 0);
+  assert.equal(seen.stats.sessions.run.count, seen.stats.calls.batches);
   assert.ok(seen.knobs > 0 && seen.tokens >= 3 && seen.identity > 3);
 });
 

@@ -1,6 +1,7 @@
 import { RawCancel, RawEmbedder } from "../pkg/isovec_js.js";
 import { Embeddings, type Fingerprint } from "./embeddings.js";
 import { IsovecError } from "./error.js";
+import type { Stats } from "./stats.js";
 import { cancelled, gather, nameOf, type FetchOptions, type ModelSource } from "./source.js";
 import { guarded, guardedNow, ready } from "./wasm.js";
 
@@ -100,6 +101,11 @@ export class Embedder {
   /** Every knob: what was asked, what is in effect, and why. */
   effectiveConfig(): readonly Knob[] {
     return this.#about.effectiveConfig;
+  }
+
+  /** What was done since the model was loaded: sessions, buffers, tokens and padding, times. */
+  stats(): Stats {
+    return JSON.parse(guardedNow(() => this.#live().stats())) as Stats;
   }
 
   /** Frees the model's memory. Later calls throw `Disposed`. */

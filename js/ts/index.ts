@@ -11,4 +11,5 @@
 export { Embedder, type EmbedOptions, type Knob, type LoadOptions, type ProviderInfo } from "./embedder.js";
 export { Embeddings, similarity, type Fingerprint, type Hit } from "./embeddings.js";
 export { IsovecError } from "./error.js";
+export type { Fallback, Latency, Stats } from "./stats.js";
 export type { FetchOptions, ModelSource, Progress } from "./source.js";

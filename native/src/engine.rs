@@ -429,7 +429,7 @@ impl Shared {
     }
 
     fn run_in(&self, slot: &Slot, batch: &mut Batch) -> Result<Vec<NamedTensor>> {
-        let fail = |error: ort::Error| explain::run(&error);
+        let fail = |error: ort::Error| explain::run_on(self.settings.provider, &error);
         let mut outputs = std::mem::take(&mut batch.outputs);
         self.bind(batch, &mut outputs)?;
 

@@ -1,5 +1,6 @@
 //! ONNX Runtime's messages as isovec's errors.
 
+use isovec_engine::config::ExecutionProvider;
 use isovec_engine::error::EngineError;
 use ort::ErrorCode;
 
@@ -54,20 +55,47 @@ pub(crate) fn load(origin: &str, error: &ort::Error) -> EngineError {
     }
 }
 
-/// Why a run failed.
+/// Why a call that computes nothing failed.
 pub(crate) fn run(error: &ort::Error) -> EngineError {
-    let detail = text(error);
-    match error.code() {
-        ErrorCode::DeviceReset => EngineError::DeviceLost {
-            provider: "CPU".into(),
-            detail,
-        },
-        _ => EngineError::Runtime {
-            engine: NAME,
-            doing: "running the model",
-            detail,
-        },
+    EngineError::Runtime {
+        engine: NAME,
+        doing: "running the model",
+        detail: text(error),
     }
+}
+
+/// Why a run on a provider failed.
+pub(crate) fn run_on(provider: ExecutionProvider, error: &ort::Error) -> EngineError {
+    let detail = text(error);
+    if error.code() == ErrorCode::DeviceReset || is_loss(provider, &detail) {
+        return EngineError::DeviceLost {
+            provider: provider.name().into(),
+            detail,
+        };
+    }
+    run(error)
+}
+
+/// Whether a device's own failure is meant, after which it computes nothing any more. ONNX Runtime
+/// has no code for it: CUDA's failures come as text (`CUDA failure 719: unspecified launch
+/// failure`, `CUBLAS failure 13`), DirectX's as `DXGI_ERROR_DEVICE_REMOVED`. A device that has
+/// only run out of memory is not lost.
+fn is_loss(provider: ExecutionProvider, message: &str) -> bool {
+    if provider == ExecutionProvider::Cpu || message.contains("out of memory") {
+        return false;
+    }
+    [
+        "CUDA failure",
+        "CUDA error",
+        "CUDNN failure",
+        "CUBLAS failure",
+        "HIP failure",
+        "DXGI_ERROR_DEVICE",
+        "Device was lost",
+        "device is lost",
+    ]
+    .iter()
+    .any(|mark| message.contains(mark))
 }
 
 /// The operators that a message says are unknown. Its known forms:
@@ -98,6 +126,23 @@ fn unknown_operators(message: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_device_that_fails_is_lost_and_one_that_is_full_is_not() {
+        let on = |provider, message: &str| run_on(provider, &ort::Error::new(message)).kind();
+        let cuda = ExecutionProvider::Cuda;
+        assert_eq!(
+            on(cuda, "CUDA failure 719: unspecified launch failure"),
+            "DeviceLost"
+        );
+        assert_eq!(
+            on(cuda, "CUBLAS failure 13: execution failed"),
+            "DeviceLost"
+        );
+        assert_eq!(on(cuda, "CUDA failure 2: out of memory"), "Runtime");
+        assert_eq!(on(cuda, "Invalid feed input name: x"), "Runtime");
+        assert_eq!(on(ExecutionProvider::Cpu, "CUDA failure 719"), "Runtime");
+    }
 
     #[test]
     fn unknown_operators_are_read_from_every_form_of_the_message() {

@@ -1,13 +1,19 @@
 //! How much memory a batch may take.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use isovec_engine::EngineError;
-use isovec_engine::buffers::{DEFAULT_THRESHOLD, Gauge, system_memory};
+use isovec_engine::buffers::{DEFAULT_THRESHOLD, Gauge, Memory, system_memory};
 use isovec_engine::config::MemoryConfig;
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::Engine;
+use web_time::Instant;
+
+/// How often the machine's memory is looked at, at most. A look reads four files of the kernel's,
+/// which is some percent of a short call.
+const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What one model's batches may take, all that run at the same time together.
 pub(crate) struct Allowance {
@@ -21,8 +27,36 @@ enum Limit {
     None,
     /// So many bytes.
     Fixed(u64),
-    /// What the machine has free, up to this part of all.
-    Free(Arc<dyn Gauge>, f64),
+    /// What the machine has free, up to a part of all.
+    Free(Free),
+}
+
+struct Free {
+    gauge: Arc<dyn Gauge>,
+    threshold: f64,
+    /// The last look, and when it was.
+    seen: Mutex<Option<(Instant, Memory)>>,
+}
+
+impl Free {
+    fn bytes(&self) -> Option<u64> {
+        let memory = self.memory()?;
+        let kept = (memory.total as f64 * (1.0 - self.threshold)) as u64;
+        Some(memory.available.saturating_sub(kept))
+    }
+
+    fn memory(&self) -> Option<Memory> {
+        let now = Instant::now();
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        match *seen {
+            Some((at, memory)) if now.duration_since(at) < LOOK_EVERY => Some(memory),
+            _ => {
+                let memory = self.gauge.memory()?;
+                *seen = Some((now, memory));
+                Some(memory)
+            }
+        }
+    }
 }
 
 impl Allowance {
@@ -40,7 +74,11 @@ impl Allowance {
         let gauge = system_memory();
         let limit = match config.memory_limit {
             Some(limit) if foretells => Limit::Fixed(limit.saturating_sub(weights)),
-            None if foretells && gauge.memory().is_some() => Limit::Free(gauge, threshold),
+            None if foretells && gauge.memory().is_some() => Limit::Free(Free {
+                gauge,
+                threshold,
+                seen: Mutex::default(),
+            }),
             _ => Limit::None,
         };
         let asked = config.memory_limit;
@@ -74,11 +112,7 @@ impl Allowance {
         let all = match &self.limit {
             Limit::None => return None,
             Limit::Fixed(bytes) => *bytes,
-            Limit::Free(gauge, threshold) => {
-                let memory = gauge.memory()?;
-                let kept = (memory.total as f64 * (1.0 - threshold)) as u64;
-                memory.available.saturating_sub(kept)
-            }
+            Limit::Free(free) => free.bytes()?,
         };
         Some(all / self.sharers)
     }

@@ -102,7 +102,7 @@ fn sessions(count: usize) -> Result<(), AnyError> {
 /// The memory in use after more and more texts.
 fn many_texts() -> Result<(), AnyError> {
     let embedder = load(thread::available_parallelism()?.get())?;
-    let mut texts = Texts::new(8, 200);
+    let mut texts = Texts::new(4, 200);
     let (mut done, mut first) = (0, None);
     for milestone in MILESTONES {
         while done < milestone {
@@ -120,7 +120,7 @@ fn many_texts() -> Result<(), AnyError> {
     }
     let stats = embedder.stats();
     println!(
-        "{} tokens; texts of 1 to 8 words, one in 32 of 1 to 200; {TEXTS_A_CALL} a call",
+        "{} tokens; texts of 1 to 4 words, one in 32 of 1 to 200; {TEXTS_A_CALL} a call",
         stats.tokens.real
     );
     Ok(())

@@ -47,5 +47,16 @@ fn main() -> Result<(), AnyError> {
         ],
     );
     print!("{medians}");
+    let stats = embedder.stats();
+    let (run, stages) = (stats.engine.sessions.run, stats.stages);
+    for (stage, times) in [
+        ("tokenising", stages.tokenize),
+        ("session.run", run),
+        ("the batch, the run in it", stages.batch),
+        ("the call, all in it", stages.embed),
+    ] {
+        let mean = times.total / times.count.max(1) as f64 * 1e3;
+        println!("  isovec's {stage:<36} {mean:>9.3} ms on average");
+    }
     Ok(())
 }

@@ -5,6 +5,9 @@ use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
 use isovec_engine::config::ExecutionProvider;
+use ort::sys::{
+    OrtCUDAProviderOptionsV2, OrtSessionOptions, OrtStatusPtr, OrtTensorRTProviderOptionsV2,
+};
 
 use super::options::c_text;
 use super::{Result, SessionOptions, check, written};
@@ -62,8 +65,8 @@ impl SessionOptions {
         let options = Options::new(options)?;
         match provider {
             ExecutionProvider::Cpu => Ok(()),
-            ExecutionProvider::Cuda => self.append_cuda(&options),
-            ExecutionProvider::TensorRt => self.append_tensorrt(&options),
+            ExecutionProvider::Cuda => self.append_made(&options, cuda()),
+            ExecutionProvider::TensorRt => self.append_made(&options, tensorrt()),
             ExecutionProvider::Rocm => self.append_named(c"MIGraphX", &options),
             ExecutionProvider::DirectMl => self.append_named(c"DML", &options),
             ExecutionProvider::CoreMl => self.append_named(c"CoreML", &options),
@@ -93,67 +96,58 @@ impl SessionOptions {
         })
     }
 
-    fn append_cuda(&mut self, options: &Options) -> Result<()> {
+    /// Adds a provider whose options are an object of their own: made, filled, copied, released.
+    fn append_made<T>(&mut self, options: &Options, calls: Calls<T>) -> Result<()> {
         let (keys, values) = (
             Options::pointers(&options.keys),
             Options::pointers(&options.values),
         );
         let mut made = ptr::null_mut();
         // SAFETY: `made` is written on success.
-        check(unsafe { (ort::api().CreateCUDAProviderOptions)(&mut made) })?;
+        check(unsafe { (calls.create)(&mut made) })?;
         let made = written(made)?;
         // SAFETY: `made` is alive; both arrays have the length that is passed; texts are copied.
-        let result = check(unsafe {
-            (ort::api().UpdateCUDAProviderOptions)(
-                made.as_ptr(),
-                keys.as_ptr(),
-                values.as_ptr(),
-                keys.len(),
-            )
-        })
-        .and_then(|()| {
-            // SAFETY: both are alive; the settings are copied.
-            check(unsafe {
-                (ort::api().SessionOptionsAppendExecutionProvider_CUDA_V2)(
-                    self.options.as_ptr(),
-                    made.as_ptr(),
-                )
-            })
+        let filled = check(unsafe {
+            (calls.update)(made.as_ptr(), keys.as_ptr(), values.as_ptr(), keys.len())
         });
+        // SAFETY: both are alive; the settings are copied.
+        let result = filled
+            .and_then(|()| check(unsafe { (calls.append)(self.options.as_ptr(), made.as_ptr()) }));
         // SAFETY: made above, not used after.
-        unsafe { (ort::api().ReleaseCUDAProviderOptions)(made.as_ptr()) };
+        unsafe { (calls.release)(made.as_ptr()) };
         result
     }
+}
 
-    fn append_tensorrt(&mut self, options: &Options) -> Result<()> {
-        let (keys, values) = (
-            Options::pointers(&options.keys),
-            Options::pointers(&options.values),
-        );
-        let mut made = ptr::null_mut();
-        // SAFETY: `made` is written on success.
-        check(unsafe { (ort::api().CreateTensorRTProviderOptions)(&mut made) })?;
-        let made = written(made)?;
-        // SAFETY: `made` is alive; both arrays have the length that is passed; texts are copied.
-        let result = check(unsafe {
-            (ort::api().UpdateTensorRTProviderOptions)(
-                made.as_ptr(),
-                keys.as_ptr(),
-                values.as_ptr(),
-                keys.len(),
-            )
-        })
-        .and_then(|()| {
-            // SAFETY: both are alive; the settings are copied.
-            check(unsafe {
-                (ort::api().SessionOptionsAppendExecutionProvider_TensorRT_V2)(
-                    self.options.as_ptr(),
-                    made.as_ptr(),
-                )
-            })
-        });
-        // SAFETY: made above, not used after.
-        unsafe { (ort::api().ReleaseTensorRTProviderOptions)(made.as_ptr()) };
-        result
+/// What the C interface has for one provider's options.
+struct Calls<T> {
+    create: unsafe extern "system" fn(*mut *mut T) -> OrtStatusPtr,
+    update: unsafe extern "system" fn(
+        *mut T,
+        *const *const c_char,
+        *const *const c_char,
+        usize,
+    ) -> OrtStatusPtr,
+    append: unsafe extern "system" fn(*mut OrtSessionOptions, *const T) -> OrtStatusPtr,
+    release: unsafe extern "system" fn(*mut T),
+}
+
+fn cuda() -> Calls<OrtCUDAProviderOptionsV2> {
+    let api = ort::api();
+    Calls {
+        create: api.CreateCUDAProviderOptions,
+        update: api.UpdateCUDAProviderOptions,
+        append: api.SessionOptionsAppendExecutionProvider_CUDA_V2,
+        release: api.ReleaseCUDAProviderOptions,
+    }
+}
+
+fn tensorrt() -> Calls<OrtTensorRTProviderOptionsV2> {
+    let api = ort::api();
+    Calls {
+        create: api.CreateTensorRTProviderOptions,
+        update: api.UpdateTensorRTProviderOptions,
+        append: api.SessionOptionsAppendExecutionProvider_TensorRT_V2,
+        release: api.ReleaseTensorRTProviderOptions,
     }
 }

@@ -1,0 +1,67 @@
+/** Times of one stage, in seconds. */
+export interface Latency {
+  count: number;
+  total: number;
+  p50: number;
+  p90: number;
+  p99: number;
+  max: number;
+}
+
+/** A provider that was asked for and is not the one that computes. */
+export interface Fallback {
+  from: string;
+  to: string;
+  cause: string;
+}
+
+/** What an embedder did since its model was loaded: Rust's `Stats`, the same on the server. */
+export interface Stats {
+  sessions: {
+    count: number;
+    in_use: number;
+    peak_in_use: number;
+    waiting: number;
+    peak_waiting: number;
+    peak_run_bytes: number;
+    wait: Latency;
+    run: Latency;
+    per_session: { runs: number; failed: number; cancelled: number; busy_seconds: number }[];
+  };
+  memory_pool: {
+    enabled: boolean;
+    requests: number;
+    pool_hits: number;
+    total_allocations: number;
+    evictions: number;
+    pressure_cleanups: number;
+    current_buffers: number;
+    current_memory_bytes: number;
+    peak_memory_bytes: number;
+  };
+  io_binding: {
+    bound: boolean;
+    fallback: string | null;
+    inputs: number;
+    inputs_in_place: number;
+    outputs: number;
+    outputs_in_place: number;
+    copied_bytes: number;
+    to_device_bytes: number;
+    from_device_bytes: number;
+    buffers: number;
+    buffers_reused: number;
+    average_allocation_seconds: number;
+  };
+  provider: {
+    engine: string;
+    selected: string;
+    nodes: [string, number][];
+    fallbacks: Fallback[];
+    runs: number;
+    failed: number;
+  };
+  calls: { embedded: number; failed: number; cancelled: number; texts: number; truncated: number; batches: number };
+  tokens: { real: number; padding: number };
+  stages: { tokenize: Latency; batch: Latency; embed: Latency };
+}
