@@ -40,6 +40,8 @@ pub struct Counters {
     outputs: AtomicU64,
     outputs_copied: AtomicU64,
     copied_bytes: AtomicU64,
+    to_device_bytes: AtomicU64,
+    from_device_bytes: AtomicU64,
     buffers: AtomicU64,
     buffers_reused: AtomicU64,
     allocation_nanos: AtomicU64,
@@ -77,6 +79,13 @@ impl Counters {
         self.copied_bytes.fetch_add(copied as u64, Relaxed);
     }
 
+    /// A run sent so many bytes to a device and got so many back.
+    pub fn crossed(&self, to_device: usize, from_device: usize) {
+        self.to_device_bytes.fetch_add(to_device as u64, Relaxed);
+        self.from_device_bytes
+            .fetch_add(from_device as u64, Relaxed);
+    }
+
     /// Getting a buffer took so long.
     pub fn buffer(&self, took: Duration, reused: bool) {
         self.buffers.fetch_add(1, Relaxed);
@@ -95,6 +104,8 @@ impl Counters {
         io.outputs = self.outputs.load(Relaxed);
         io.outputs_in_place = io.outputs.saturating_sub(self.outputs_copied.load(Relaxed));
         io.copied_bytes = self.copied_bytes.load(Relaxed);
+        io.to_device_bytes = self.to_device_bytes.load(Relaxed);
+        io.from_device_bytes = self.from_device_bytes.load(Relaxed);
         io.buffers = self.buffers.load(Relaxed);
         io.buffers_reused = self.buffers_reused.load(Relaxed);
         if io.buffers > 0 {
@@ -120,6 +131,7 @@ mod tests {
         counters.input(0);
         counters.input(128);
         counters.output(0);
+        counters.crossed(64, 32);
         counters.buffer(Duration::from_nanos(100), true);
         counters.buffer(Duration::from_nanos(300), false);
         let mut stats = EngineStats::default();
@@ -130,6 +142,8 @@ mod tests {
         );
         assert_eq!(stats.provider.success_rate(), 0.5);
         assert_eq!(stats.io_binding.copied_bytes, 128);
+        assert_eq!(stats.io_binding.to_device_bytes, 64);
+        assert_eq!(stats.io_binding.from_device_bytes, 32);
         assert!((stats.io_binding.zero_copy_ratio() - 2.0 / 3.0).abs() < 1e-12);
         assert_eq!(stats.io_binding.buffer_reuse_ratio(), 0.5);
         assert!((stats.io_binding.average_allocation_seconds - 2e-7).abs() < 1e-15);

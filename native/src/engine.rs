@@ -11,6 +11,7 @@ use std::time::Instant;
 use futures_channel::oneshot;
 use isovec_engine::buffers::BufferPool;
 use isovec_engine::cancel::{Cancel, OnCancel};
+use isovec_engine::config::ExecutionProvider;
 use isovec_engine::counters::Ended;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::effective::EffectiveConfig;
@@ -101,8 +102,8 @@ impl OrtEngine {
         capabilities.concurrent_runs = settings.pool_size;
         capabilities.intra_op_threads = settings.intra_op_threads;
         capabilities.cancels_running = true;
-        capabilities.deterministic = settings.deterministic
-            && settings.provider == isovec_engine::config::ExecutionProvider::Cpu;
+        capabilities.deterministic =
+            settings.deterministic && settings.provider == ExecutionProvider::Cpu;
 
         let output_sizes = OutputSizes::new(&description);
         let unbound = output_sizes.unknown(&description);
@@ -489,6 +490,13 @@ impl Shared {
                 Some(slot) => slot.tensor = tensor,
                 None => outputs.push(NamedTensor::new(Arc::clone(&self.output_names[at]), tensor)),
             }
+        }
+        // The caller's tensors are in the host's memory: on a device each crosses once, no more.
+        if self.settings.provider != ExecutionProvider::Cpu {
+            let bytes = |tensors: &[NamedTensor]| -> usize {
+                tensors.iter().map(|named| named.tensor.byte_len()).sum()
+            };
+            self.counts.crossed(bytes(&batch.inputs), bytes(&outputs));
         }
         Ok(outputs)
     }
