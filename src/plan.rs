@@ -87,7 +87,7 @@ impl Plan {
         self.batches.len() > 1
     }
 
-    /// The places of the texts of a batch, longest text first; `None` past the last batch.
+    /// The places of the texts of a batch, in the order in which they run; `None` past the last.
     pub(crate) fn batch(&self, index: usize) -> Option<&[usize]> {
         self.order.get(self.batches.get(index)?.clone())
     }

@@ -43,7 +43,8 @@ pub struct SessionStats {
     pub wait: Latency,
     /// The run itself, in seconds.
     pub run: Latency,
-    /// Each session's share.
+    /// Each session's share; empty on the portable engine, which has no sessions and counts neither
+    /// who uses one nor who waits.
     pub per_session: Vec<SessionShare>,
 }
 
