@@ -214,12 +214,6 @@ impl BufferPool {
         self.0.short.load(Ordering::Relaxed)
     }
 
-    /// Lets every idle buffer go.
-    pub fn clear(&self) {
-        let idle = self.0.lock().clear();
-        drop(idle); // Freed where nobody waits for the lock.
-    }
-
     /// What it did so far.
     pub fn stats(&self) -> PoolStats {
         self.0.lock().stats.clone()
