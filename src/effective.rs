@@ -91,66 +91,44 @@ fn note_providers(effective: &mut EffectiveConfig, config: &EmbeddingConfig, eng
     }
     let cuda = &providers.cuda;
     let tensorrt = &providers.tensorrt;
+    let text = |number: Option<u64>| number.map(|number| number.to_string());
+    let flag = |on: Option<bool>| on.map(|on| on.to_string());
+    let folder = tensorrt.engine_cache.as_ref();
     let typed = [
         (
-            ExecutionProvider::Cuda,
-            [
-                (
-                    "providers.cuda.device_id",
-                    cuda.device_id.map(|n| n.to_string()),
-                    "0",
-                ),
-                (
-                    "providers.cuda.memory_limit",
-                    cuda.memory_limit.map(|n| n.to_string()),
-                    "none",
-                ),
-                (
-                    "providers.cuda.tf32",
-                    cuda.tf32.map(|on| on.to_string()),
-                    "false",
-                ),
-            ]
-            .to_vec(),
+            "providers.cuda.device_id",
+            text(cuda.device_id.map(u64::from)),
+            "0",
         ),
         (
-            ExecutionProvider::TensorRt,
-            [
-                (
-                    "providers.tensorrt.device_id",
-                    tensorrt.device_id.map(|n| n.to_string()),
-                    "0",
-                ),
-                (
-                    "providers.tensorrt.max_workspace_size",
-                    tensorrt.max_workspace_size.map(|n| n.to_string()),
-                    "TensorRT's own",
-                ),
-                (
-                    "providers.tensorrt.fp16",
-                    tensorrt.fp16.map(|on| on.to_string()),
-                    "false",
-                ),
-                (
-                    "providers.tensorrt.engine_cache",
-                    tensorrt
-                        .engine_cache
-                        .as_ref()
-                        .map(|path| path.display().to_string()),
-                    "none",
-                ),
-            ]
-            .to_vec(),
+            "providers.cuda.memory_limit",
+            text(cuda.memory_limit),
+            "none",
+        ),
+        ("providers.cuda.tf32", flag(cuda.tf32), "false"),
+        (
+            "providers.tensorrt.device_id",
+            text(tensorrt.device_id.map(u64::from)),
+            "0",
+        ),
+        (
+            "providers.tensorrt.max_workspace_size",
+            text(tensorrt.max_workspace_size),
+            "TensorRT's own",
+        ),
+        ("providers.tensorrt.fp16", flag(tensorrt.fp16), "false"),
+        (
+            "providers.tensorrt.engine_cache",
+            folder.map(|path| path.display().to_string()),
+            "none",
         ),
     ];
-    for (provider, knobs) in typed {
-        for (name, asked, default) in knobs {
-            if provider == chosen {
-                let used = asked.clone().unwrap_or_else(|| default.to_owned());
-                effective.note_own(name, asked.as_ref(), used, "the default");
-            } else {
-                effective.note_unused(name, asked, format!("{chosen} computes"));
-            }
+    for (name, asked, default) in typed {
+        if name.split('.').nth(1) == Some(chosen.name()) {
+            let used = asked.clone().unwrap_or_else(|| default.to_owned());
+            effective.note_own(name, asked.as_ref(), used, "the default");
+        } else {
+            effective.note_unused(name, asked, format!("{chosen} computes"));
         }
     }
     if !providers.options.is_empty() {
