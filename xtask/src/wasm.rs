@@ -5,7 +5,9 @@
 //! Everything that builds for wasm asks here which of them was taken.
 
 use std::ffi::OsString;
+use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
 
 use anyhow::{Context, Result, bail};
 
@@ -64,6 +66,21 @@ impl WasmToolchain {
         all
     }
 
+    /// Throws away what was compiled against another standard library. Cargo does not see that a
+    /// sysroot changed, and would fail with "can't find crate" on everything that it kept.
+    pub(crate) fn forget_stale(&self, workspace: &Workspace) -> Result<()> {
+        let mut run = Run::new(workspace, "rustc")?;
+        if let Some(name) = self.name {
+            run = run.env("RUSTUP_TOOLCHAIN", name);
+        }
+        let sysroot = run.args(["--print", "sysroot"]).read()?;
+        let library = Path::new(sysroot.trim())
+            .join("lib/rustlib")
+            .join(TARGET)
+            .join("lib");
+        keep_only_if_same(&workspace.target.join(TARGET), &inventory(&library)?)
+    }
+
     /// The route in words.
     pub(crate) fn describe(&self) -> String {
         match self.name {
@@ -77,10 +94,10 @@ impl WasmToolchain {
 /// was built by this very compiler, which a look at files cannot give.
 fn compiles(workspace: &Workspace, name: Option<&str>) -> Result<bool> {
     let folder = workspace.cache.join("probe");
-    std::fs::create_dir_all(&folder)
+    fs::create_dir_all(&folder)
         .with_context(|| format!("cannot make {}", folder.display()))?;
     let source = folder.join("probe.rs");
-    std::fs::write(
+    fs::write(
         &source,
         "pub fn probe(n: usize) -> String { \"a\".repeat(n) }\n",
     )
@@ -100,6 +117,52 @@ fn compiles(workspace: &Workspace, name: Option<&str>) -> Result<bool> {
         ])
         .args([folder.as_path(), source.as_path()])
         .succeeds())
+}
+
+/// The files of a folder with their sizes and the second of their last change, a line each: two
+/// builds of one standard library have the same names and sizes, and still do not fit each other.
+fn inventory(folder: &Path) -> Result<String> {
+    let unreadable = || format!("{} cannot be read", folder.display());
+    let mut lines = Vec::new();
+    for entry in fs::read_dir(folder).with_context(unreadable)? {
+        let entry = entry.with_context(unreadable)?;
+        let about = entry.metadata().with_context(unreadable)?;
+        let changed = about
+            .modified()
+            .with_context(unreadable)?
+            .duration_since(UNIX_EPOCH)
+            .unwrap_or_default();
+        lines.push(format!(
+            "{} {} {}\n",
+            entry.file_name().display(),
+            about.len(),
+            changed.as_secs()
+        ));
+    }
+    lines.sort();
+    Ok(lines.concat())
+}
+
+/// Empties a folder of build products unless they were made with the library of that inventory,
+/// and leaves the inventory in it.
+fn keep_only_if_same(products: &Path, inventory: &str) -> Result<()> {
+    let stamp = products.join("standard-library.txt");
+    if fs::read_to_string(&stamp).is_ok_and(|kept| kept == inventory) {
+        return Ok(());
+    }
+    remove_folder(products)?;
+    fs::create_dir_all(products).with_context(|| format!("cannot make {}", products.display()))?;
+    fs::write(&stamp, inventory).with_context(|| format!("cannot write {}", stamp.display()))
+}
+
+/// Removes a folder with all that is in it; one that is not there is as good.
+pub(crate) fn remove_folder(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Debian's compiler brings no linker for wasm: take the one of the toolchain in use.
@@ -145,6 +208,31 @@ mod tests {
             "rustc 1.95.0 (x 2026-04-14)\nbinary: rustc\nhost: x86_64-unknown-linux-gnu\n";
         assert_eq!(host(version), Some("x86_64-unknown-linux-gnu"));
         assert_eq!(host("rustc 1.95.0"), None);
+    }
+
+    #[test]
+    fn products_of_another_standard_library_are_thrown_away() {
+        let dir = tempfile::tempdir().unwrap();
+        let (library, products) = (dir.path().join("lib"), dir.path().join("products"));
+        fs::create_dir_all(&library).unwrap();
+        fs::write(library.join("libcore.rlib"), "one").unwrap();
+        let product = products.join("libisovec.rlib");
+
+        keep_only_if_same(&products, &inventory(&library).unwrap()).unwrap();
+        fs::write(&product, "built").unwrap();
+        keep_only_if_same(&products, &inventory(&library).unwrap()).unwrap();
+        assert!(product.exists(), "the same library keeps them");
+
+        let rebuilt = fs::File::options()
+            .append(true)
+            .open(library.join("libcore.rlib"))
+            .unwrap();
+        rebuilt.set_modified(UNIX_EPOCH).unwrap();
+        keep_only_if_same(&products, &inventory(&library).unwrap()).unwrap();
+        assert!(!product.exists(), "only the time of its build differs");
+        remove_folder(&products).unwrap();
+        remove_folder(&products).unwrap();
+        assert!(!products.exists());
     }
 
     #[test]

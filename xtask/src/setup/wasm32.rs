@@ -9,17 +9,25 @@ use anyhow::{Context, Result, bail};
 use super::{Step, apt};
 use crate::process::{Run, cargo};
 use crate::report;
-use crate::wasm::{DEBIAN_TOOLCHAIN, TARGET, WasmToolchain};
+use crate::wasm::{DEBIAN_TOOLCHAIN, TARGET, WasmToolchain, remove_folder};
 use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
     name: "wasm32",
     what: "the standard library for wasm32-unknown-unknown, to compile for browsers",
-    done: |workspace| Ok(WasmToolchain::find(workspace)?.map(|found| found.describe())),
+    done: ready,
     make,
     advice: "with rustup and a network: `rustup target add wasm32-unknown-unknown`",
     optional: false,
 };
+
+fn ready(workspace: &Workspace) -> Result<Option<String>> {
+    let Some(found) = WasmToolchain::find(workspace)? else {
+        return Ok(None);
+    };
+    found.forget_stale(workspace)?;
+    Ok(Some(found.describe()))
+}
 
 fn make(workspace: &Workspace) -> Result<String> {
     let rustup = Run::new(workspace, "rustup")?
@@ -32,8 +40,8 @@ fn make(workspace: &Workspace) -> Result<String> {
         ));
         from_debian(workspace)?;
     }
-    match WasmToolchain::find(workspace)? {
-        Some(found) => Ok(found.describe()),
+    match ready(workspace)? {
+        Some(route) => Ok(route),
         None => bail!("it was installed, and still nothing compiles for {TARGET}"),
     }
 }
@@ -50,7 +58,7 @@ fn from_debian(workspace: &Workspace) -> Result<()> {
         .logged(workspace, "rustup")?;
 
     let build = workspace.cache.join("wasm-std");
-    remove(&build)?;
+    remove_folder(&build)?;
     let library = build.join("library");
     copy_folder(&source()?, &library)?;
     // `force-unwind-tables=no`: wasm cannot unwind. `force-unstable-if-unmarked` and the metadata
@@ -81,10 +89,7 @@ fn from_debian(workspace: &Workspace) -> Result<()> {
         &build.join("target").join(TARGET).join("release/deps"),
         &installed,
     )?;
-    remove(&build)?;
-    // Cargo does not see that a sysroot changed: what was built against the old one would fail
-    // with "can't find crate".
-    remove(&workspace.target.join(TARGET))
+    remove_folder(&build)
 }
 
 /// Debian's `library` folder; its name holds the compiler's version.
@@ -142,15 +147,6 @@ fn install(workspace: &Workspace, built: &Path, installed: &Path) -> Result<()> 
     run(words)
 }
 
-fn remove(folder: &Path) -> Result<()> {
-    match fs::remove_dir_all(folder) {
-        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            Err(error).with_context(|| format!("cannot remove {}", folder.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
 fn copy_folder(from: &Path, to: &Path) -> Result<()> {
     fs::create_dir_all(to).with_context(|| format!("cannot make {}", to.display()))?;
     for entry in fs::read_dir(from).with_context(|| format!("{} cannot be read", from.display()))? {
@@ -172,15 +168,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn folders_are_copied_whole_and_removed_whole() {
+    fn folders_are_copied_whole() {
         let dir = tempfile::tempdir().unwrap();
         let (from, to) = (dir.path().join("from"), dir.path().join("to"));
         fs::create_dir_all(from.join("a/b")).unwrap();
         fs::write(from.join("a/b/c"), "text").unwrap();
         copy_folder(&from, &to).unwrap();
         assert_eq!(fs::read_to_string(to.join("a/b/c")).unwrap(), "text");
-        remove(&to).unwrap();
-        remove(&to).unwrap();
-        assert!(!to.exists());
     }
 }
