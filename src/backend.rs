@@ -9,7 +9,7 @@ use isovec_engine::engine::EngineFactory;
 cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
         mod web;
-        pub(crate) use web::{cache_dir, in_slices, offload, portable};
+        pub(crate) use web::{cache_dir, in_slices, offload, portable, spawn};
 
         /// What users see of it.
         pub(crate) mod target_api {
@@ -19,7 +19,7 @@ cfg_if! {
         mod native;
         #[path = "blocking.rs"]
         pub mod blocking;
-        pub(crate) use native::{cache_dir, in_slices, in_slices_blocking, offload, portable, wait};
+        pub(crate) use native::{cache_dir, in_slices, in_slices_blocking, offload, portable, spawn, wait};
 
         /// What users see of it.
         pub(crate) mod target_api {

@@ -13,19 +13,22 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use futures_util::{StreamExt, stream};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
 use isovec_tokenize::Encoding;
 use web_time::Instant;
 
 use crate::backend;
+use crate::batcher::{QueueCounts, Shutdown};
 use crate::config::EmbeddingConfig;
 use crate::embeddings::Embeddings;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW};
 use crate::source::ModelSource;
+use crate::stream::{Embedded, StreamOptions};
 
 /// A loaded model that turns texts into vectors while the caller waits. Clones are cheap and share
 /// the model, and so does the async handle that it converts into.
@@ -112,9 +115,99 @@ impl Embedder {
     ) -> Result<Embeddings> {
         self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Passage))
     }
+
+    /// Embeds any number of texts in flat memory: results in order, one a text; see
+    /// [`isovec::Embedder::embed_stream`](crate::Embedder::embed_stream).
+    pub fn embed_iter<I>(&self, texts: I) -> impl Iterator<Item = Result<Embedded>> + use<I>
+    where
+        I: IntoIterator,
+        I::Item: AsRef<str>,
+    {
+        let texts = texts.into_iter().map(Ok::<_, Error>);
+        self.try_embed_iter(texts, StreamOptions::default())
+    }
+
+    /// The same for texts that may fail to be read; see
+    /// [`isovec::Embedder::try_embed_stream`](crate::Embedder::try_embed_stream).
+    pub fn try_embed_iter<I, T, E>(
+        &self,
+        texts: I,
+        options: StreamOptions,
+    ) -> impl Iterator<Item = Result<Embedded, E>> + use<I, T, E>
+    where
+        I: IntoIterator<Item = Result<T, E>>,
+        T: AsRef<str>,
+        E: From<Error>,
+    {
+        let embedder = crate::Embedder::from(self.clone());
+        let mut results = Box::pin(embedder.try_embed_stream(stream::iter(texts), options));
+        std::iter::from_fn(move || backend::wait(results.next()))
+    }
 }
 
 describe_model!(Embedder);
+
+/// Joins the calls of many threads into batches; see
+/// [`isovec::DynamicBatcher`](crate::DynamicBatcher), into which it converts.
+#[derive(Debug, Clone)]
+pub struct DynamicBatcher(crate::DynamicBatcher);
+
+impl DynamicBatcher {
+    /// A batcher over a model, with the `batching` knobs of the model's configuration.
+    pub fn new(embedder: &Embedder) -> Self {
+        Self(crate::DynamicBatcher::new(&embedder.clone().into()))
+    }
+
+    /// Embeds texts together with those of other threads: `[n, dim]` in their order.
+    ///
+    /// # Errors
+    /// As [`isovec::DynamicBatcher::embed`](crate::DynamicBatcher::embed).
+    pub fn embed<T: AsRef<str>>(&self, texts: impl IntoIterator<Item = T>) -> Result<Embeddings> {
+        backend::wait(self.0.embed(texts))
+    }
+
+    /// Embeds texts with a prompt or a cancellation of the caller's.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_with<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+        options: EmbedOptions,
+    ) -> Result<Embeddings> {
+        backend::wait(self.0.embed_with(texts, options))
+    }
+
+    /// The vector of one text.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_one(&self, text: impl AsRef<str>) -> Result<Vec<f32>> {
+        backend::wait(self.0.embed_one(text))
+    }
+
+    /// What waits, and what was done so far.
+    pub fn counts(&self) -> QueueCounts {
+        self.0.counts()
+    }
+
+    /// Lets nobody in any more, and waits until nothing runs.
+    pub fn shutdown(&self, how: Shutdown) {
+        backend::wait(self.0.shutdown(how));
+    }
+}
+
+impl From<crate::DynamicBatcher> for DynamicBatcher {
+    fn from(batcher: crate::DynamicBatcher) -> Self {
+        Self(batcher)
+    }
+}
+
+impl From<DynamicBatcher> for crate::DynamicBatcher {
+    fn from(batcher: DynamicBatcher) -> Self {
+        batcher.0
+    }
+}
 
 impl Model {
     /// Embeds while the calling thread waits. One batch after another runs on that thread; where

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use isovec_engine::EngineError;
 use isovec_engine::fingerprint::Difference;
@@ -85,6 +86,25 @@ pub enum Error {
         got: String,
     },
 
+    /// A batcher's queue is full; nothing of the call was taken.
+    #[error(
+        "the queue is full: {waiting} of {limit} {unit} wait; try again in about {retry_after:?}, or raise batching.max_queue"
+    )]
+    Overloaded {
+        /// What waits.
+        waiting: usize,
+        /// What may wait.
+        limit: usize,
+        /// What is counted.
+        unit: &'static str,
+        /// When what waits now will have run, by the speed that was measured.
+        retry_after: Duration,
+    },
+
+    /// The batcher was shut down.
+    #[error("the batcher was shut down; make a new one")]
+    ShutDown,
+
     /// Work on one of isovec's own threads panicked; the caller is unharmed.
     #[error("isovec panicked while {doing}: {detail}; please report it")]
     Panicked {
@@ -125,8 +145,45 @@ impl Error {
             Self::NotFinite { .. } => "NotFinite",
             Self::NotNormalized { .. } => "NotNormalized",
             Self::InvalidOutput { .. } => "InvalidOutput",
+            Self::Overloaded { .. } => "Overloaded",
+            Self::ShutDown => "ShutDown",
             Self::Panicked { .. } => "Panicked",
             Self::Io { .. } => "Io",
+        }
+    }
+
+    /// Whether one text may be the cause, so that others can be embedded all the same.
+    pub(crate) fn is_one_texts(&self) -> bool {
+        match self {
+            Self::NoTokens { .. }
+            | Self::NotFinite { .. }
+            | Self::NotNormalized { .. }
+            | Self::Tokenize(_) => true,
+            Self::Engine(error) => matches!(
+                error,
+                EngineError::InvalidInput { .. }
+                    | EngineError::InputTooLarge { .. }
+                    | EngineError::NotFinite { .. }
+                    | EngineError::Runtime { .. }
+            ),
+            _ => false,
+        }
+    }
+
+    /// The same of a list that is part of a longer one, from place `offset` on.
+    pub(crate) fn moved_by(self, offset: usize) -> Self {
+        match self {
+            Self::NoTokens { text } => Self::NoTokens {
+                text: text + offset,
+            },
+            Self::NotFinite { text } => Self::NotFinite {
+                text: text + offset,
+            },
+            Self::NotNormalized { text, norm } => Self::NotNormalized {
+                text: text + offset,
+                norm,
+            },
+            other => other,
         }
     }
 

@@ -15,6 +15,8 @@
 //!
 //! - [`Embedder`]: loads a model and embeds, async; [`blocking::Embedder`] is the same for callers
 //!   who wait.
+//! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
+//! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
 //! - [`EmbeddingConfig`]: every knob, and presets to begin with
 //!   ([`high_throughput`](EmbeddingConfig::high_throughput),
 //!   [`low_latency`](EmbeddingConfig::low_latency), [`gpu`](EmbeddingConfig::gpu),
@@ -36,6 +38,7 @@
 mod describe;
 
 mod backend;
+mod batcher;
 mod config;
 mod effective;
 mod embedder;
@@ -50,8 +53,10 @@ mod sentence_transformers;
 pub mod similarity;
 mod source;
 mod stats;
+mod stream;
 
 pub use backend::target_api::*;
+pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig};
 pub use effective::{EffectiveConfig, Knob};
 pub use embedder::Embedder;
@@ -62,6 +67,7 @@ pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use stats::{CallStats, StageStats, Stats, TokenStats};
+pub use stream::{Embedded, OnStreamProgress, StreamOptions, StreamProgress};
 
 pub use isovec_engine::EngineError;
 pub use isovec_engine::cancel::Cancel;

@@ -14,6 +14,8 @@ pub(crate) struct Budget {
     pub(crate) rows: usize,
     /// Rows times positions. A single longer text is a batch of its own.
     pub(crate) tokens: usize,
+    /// Rows that a batch may have however many tokens they are.
+    pub(crate) least: usize,
 }
 
 /// The texts of a list, put into batches.
@@ -43,9 +45,7 @@ impl Plan {
         let mut batches = Vec::with_capacity(order.len());
         let mut start = 0;
         while start < order.len() {
-            let longest = lengths[order[start]].max(1);
-            let rows = (budget.tokens / longest).clamp(1, budget.rows.max(1));
-            let rows = fitting(rows, longest, &fits);
+            let rows = rows_within(budget, lengths[order[start]], &fits);
             let end = order.len().min(start + rows);
             batches.push(start..end);
             start = end;
@@ -93,6 +93,17 @@ impl Plan {
     }
 }
 
+/// Rows of such a length that a batch may have, at least one.
+pub(crate) fn rows_within(
+    budget: Budget,
+    longest: usize,
+    fits: impl Fn(usize, usize) -> bool,
+) -> usize {
+    let most = budget.rows.max(1);
+    let rows = (budget.tokens / longest.max(1)).clamp(budget.least.clamp(1, most), most);
+    fitting(rows, longest.max(1), fits)
+}
+
 /// The most rows that fit, at least one. What takes memory grows with the rows, so halving finds
 /// it in a few steps.
 fn fitting(rows: usize, length: usize, fits: impl Fn(usize, usize) -> bool) -> usize {
@@ -119,6 +130,7 @@ mod tests {
     const BUDGET: Budget = Budget {
         rows: 64,
         tokens: 256,
+        least: 1,
     };
 
     fn any(_: usize, _: usize) -> bool {
@@ -172,7 +184,7 @@ mod tests {
             rows in 1usize..70,
             tokens in 1usize..2000,
         ) {
-            let plan = Plan::new(&lengths, Budget { rows, tokens }, any);
+            let plan = Plan::new(&lengths, Budget { rows, tokens, least: 1 }, any);
             let mut seen = vec![0; lengths.len()];
             for batch in (0..).map_while(|index| plan.batch(index)) {
                 prop_assert!(!batch.is_empty() && batch.len() <= rows);

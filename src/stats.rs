@@ -71,6 +71,8 @@ impl TokenStats {
 pub struct StageStats {
     /// Tokenising, up to 4096 texts at a time.
     pub tokenize: Latency,
+    /// A caller's wait in a batcher's queue, until the first of its texts runs.
+    pub queue: Latency,
     /// A batch, from asking the engine to having its vectors.
     pub batch: Latency,
     /// A whole call.
@@ -89,6 +91,7 @@ pub(crate) struct Recorder {
     real: AtomicU64,
     padding: AtomicU64,
     tokenize: LatencyRecorder,
+    queue: LatencyRecorder,
     batch: LatencyRecorder,
     embed: LatencyRecorder,
 }
@@ -111,6 +114,10 @@ impl Recorder {
         self.texts.fetch_add(encodings.len() as u64, Relaxed);
         let truncated = encodings.iter().filter(|text| text.truncated).count();
         self.truncated.fetch_add(truncated as u64, Relaxed);
+    }
+
+    pub(crate) fn queued(&self, waited: Duration) {
+        self.queue.record(waited);
     }
 
     /// A batch of `computed` positions, `real` of which were tokens.
@@ -139,6 +146,7 @@ impl Recorder {
             },
             stages: StageStats {
                 tokenize: self.tokenize.read(),
+                queue: self.queue.read(),
                 batch: self.batch.read(),
                 embed: self.embed.read(),
             },

@@ -63,5 +63,5 @@ export interface Stats {
   };
   calls: { embedded: number; failed: number; cancelled: number; texts: number; truncated: number; batches: number };
   tokens: { real: number; padding: number };
-  stages: { tokenize: Latency; batch: Latency; embed: Latency };
+  stages: { tokenize: Latency; queue: Latency; batch: Latency; embed: Latency };
 }

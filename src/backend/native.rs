@@ -47,6 +47,18 @@ pub(crate) async fn offload<T: Send + 'static>(
     answered.await.unwrap_or_else(|_| Err(vanished(doing)))
 }
 
+/// Runs a future to its end, on a thread of its own.
+pub(crate) fn spawn(
+    name: &'static str,
+    future: impl Future<Output = ()> + Send + 'static,
+) -> Result<()> {
+    std::thread::Builder::new()
+        .name(name.into())
+        .spawn(move || pollster::block_on(future))
+        .map_err(|error| no_threads(&error))?;
+    Ok(())
+}
+
 /// Works through `items` on isovec's pool, slice by slice, until done or cancelled.
 pub(crate) async fn in_slices<T, R>(
     doing: &'static str,

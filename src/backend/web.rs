@@ -31,6 +31,12 @@ pub(crate) async fn offload<T>(_doing: &'static str, job: impl FnOnce() -> Resul
     job()
 }
 
+/// Runs a future to its end, between the other work of the event loop.
+pub(crate) fn spawn(_name: &'static str, future: impl Future<Output = ()> + 'static) -> Result<()> {
+    wasm_bindgen_futures::spawn_local(future);
+    Ok(())
+}
+
 /// Works through `items`, slice by slice, until done or cancelled.
 pub(crate) async fn in_slices<T, R>(
     _doing: &'static str,

@@ -1,6 +1,7 @@
 //! One method for every knob; each takes the configuration and gives it back.
 
 use std::path::PathBuf;
+use std::time::Duration;
 
 use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use isovec_engine::head::Pooling;
@@ -337,6 +338,62 @@ impl EmbeddingConfig {
     #[must_use]
     pub fn with_max_batch_tokens(mut self, tokens: usize) -> Self {
         self.batching.max_batch_tokens = Some(tokens);
+        self
+    }
+
+    /// Sets whether a batcher steers the size of its batches.
+    #[must_use]
+    pub fn with_dynamic_batching(mut self, on: bool) -> Self {
+        self.batching.dynamic_batching = Some(on);
+        self
+    }
+
+    /// Sets how many texts a steered batch may have however long they take.
+    #[must_use]
+    pub fn with_min_batch_size(mut self, texts: usize) -> Self {
+        self.batching.min_batch_size = Some(texts);
+        self
+    }
+
+    /// Sets for how many texts a batcher waits, up to the longest wait.
+    #[must_use]
+    pub fn with_preferred_batch_size(mut self, texts: usize) -> Self {
+        self.batching.preferred_batch_size = Some(texts);
+        self
+    }
+
+    /// Sets how long a text waits for companions, though the engine is idle.
+    #[must_use]
+    pub fn with_max_wait(mut self, wait: Duration) -> Self {
+        self.batching.max_wait = Some(wait);
+        self
+    }
+
+    /// Sets how long an answer of a batcher may take.
+    #[must_use]
+    pub fn with_target_latency(mut self, target: Duration) -> Self {
+        self.batching.target_latency = Some(target);
+        self
+    }
+
+    /// Steers a batcher towards texts a second instead of a latency.
+    #[must_use]
+    pub fn with_throughput_optimization(mut self, on: bool) -> Self {
+        self.batching.throughput_optimization = Some(on);
+        self
+    }
+
+    /// Sets how many texts may wait in a batcher.
+    #[must_use]
+    pub fn with_max_queue(mut self, texts: usize) -> Self {
+        self.batching.max_queue = Some(texts);
+        self
+    }
+
+    /// Sets how many tokens may wait in a batcher.
+    #[must_use]
+    pub fn with_max_queue_tokens(mut self, tokens: usize) -> Self {
+        self.batching.max_queue_tokens = Some(tokens);
         self
     }
 

@@ -6,6 +6,7 @@ mod presets;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use isovec_engine::config::{EngineConfig, suggest};
 use isovec_engine::head::Pooling;
@@ -75,6 +76,90 @@ pub struct BatchingConfig {
     /// because sorted small batches carry almost no padding and stay in the cache. A single
     /// longer text is a batch of its own.
     pub max_batch_tokens: Option<usize>,
+    /// Whether a [`DynamicBatcher`](crate::DynamicBatcher) steers the size of its batches by what
+    /// it measures. `None`: true.
+    pub dynamic_batching: Option<bool>,
+    /// Texts that a steered batch may have however long they take. `None`: 1.
+    pub min_batch_size: Option<usize>,
+    /// Texts for which a batcher waits, up to `max_wait`. `None`: `max_batch_size`.
+    pub preferred_batch_size: Option<usize>,
+    /// How long a text waits for companions, though the engine is idle (`"5ms"`). `None`: not at
+    /// all, or 5 ms where `preferred_batch_size` is set.
+    #[serde(with = "humantime_serde")]
+    pub max_wait: Option<Duration>,
+    /// How long an answer may take; steered batches are as large as that allows (`"100ms"`).
+    /// `None`: 100 ms.
+    #[serde(with = "humantime_serde")]
+    pub target_latency: Option<Duration>,
+    /// Whether steered batches are instead as large as brings more texts a second. `None`: false.
+    pub throughput_optimization: Option<bool>,
+    /// Texts that may wait in a batcher; more are refused. `None`: 8192.
+    pub max_queue: Option<usize>,
+    /// Tokens that may wait in a batcher; more are refused. `None`: 1,048,576.
+    pub max_queue_tokens: Option<usize>,
+}
+
+impl BatchingConfig {
+    /// The longest `max_wait`: a text that waits longer is lost rather than waiting.
+    const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+    fn contradictions(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        let max = self.max_batch_size.unwrap_or(32);
+        for (knob, value) in [
+            ("min_batch_size", self.min_batch_size),
+            ("preferred_batch_size", self.preferred_batch_size),
+        ] {
+            if let Some(value) = value
+                && value > max
+            {
+                faults.push(format!(
+                    "batching.{knob} is {value}, and batching.max_batch_size is {max}"
+                ));
+            }
+        }
+        if let Some(wait) = self.max_wait
+            && wait > Self::LONGEST_WAIT
+        {
+            faults.push(format!(
+                "batching.max_wait is {wait:?}; a text may wait for companions up to 60s"
+            ));
+        }
+        if let Some(target) = self.target_latency {
+            if target.is_zero() {
+                faults.push("batching.target_latency is 0; leave it out for the default".into());
+            } else if let Some(wait) = self.max_wait
+                && wait >= target
+            {
+                faults.push(format!(
+                    "batching.max_wait is {wait:?}, which alone takes batching.target_latency, {target:?}"
+                ));
+            }
+        }
+        if self.dynamic_batching == Some(false) {
+            for (knob, set) in [
+                ("min_batch_size", self.min_batch_size.is_some()),
+                ("target_latency", self.target_latency.is_some()),
+                (
+                    "throughput_optimization",
+                    self.throughput_optimization == Some(true),
+                ),
+            ] {
+                if set {
+                    faults.push(format!(
+                        "batching.{knob} is set, and batching.dynamic_batching, which reads it, is off"
+                    ));
+                }
+            }
+        }
+        if self.throughput_optimization == Some(true) && self.target_latency.is_some() {
+            faults.push(
+                "batching.throughput_optimization and batching.target_latency are two aims; keep one"
+                    .into(),
+            );
+        }
+        faults
+    }
 }
 
 /// Where model ids are resolved. `None` means the variable that Hugging Face's own tools read, or
@@ -128,12 +213,20 @@ impl EmbeddingConfig {
             ("text.dimension", self.text.dimension),
             ("batching.max_batch_size", self.batching.max_batch_size),
             ("batching.max_batch_tokens", self.batching.max_batch_tokens),
+            ("batching.min_batch_size", self.batching.min_batch_size),
+            (
+                "batching.preferred_batch_size",
+                self.batching.preferred_batch_size,
+            ),
+            ("batching.max_queue", self.batching.max_queue),
+            ("batching.max_queue_tokens", self.batching.max_queue_tokens),
         ];
         for (knob, value) in positive {
             if value == Some(0) {
                 faults.push(format!("{knob} is 0; leave it out for the default"));
             }
         }
+        faults.extend(self.batching.contradictions());
         let written = [
             ("hub.revision", self.hub.revision.as_deref()),
             ("hub.token", self.hub.token.as_deref()),

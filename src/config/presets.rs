@@ -15,6 +15,7 @@ impl EmbeddingConfig {
         Self::default()
             .with_intra_op_threads(1)
             .with_pool_size(thread::available_parallelism().map_or(1, usize::from))
+            .with_throughput_optimization(true)
     }
 
     /// For answering one query at a time: all the cores that an operator can use, and one run.

@@ -12,24 +12,22 @@ use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 
 use super::allowance::Allowance;
+use super::batching;
 use super::feed::Feed;
 use super::head::{Head, pooling_name, resolve_head};
 use super::origin::Origin;
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
-use crate::config::{BatchingConfig, EmbeddingConfig};
+use crate::config::EmbeddingConfig;
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
-use crate::plan::Budget;
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
 use crate::stats::Recorder;
 
 /// Where no file of the model says how long a text may be: what BERT was trained with.
 const DEFAULT_MAX_LENGTH: usize = 512;
-const DEFAULT_BATCH_SIZE: usize = 32;
-const DEFAULT_BATCH_TOKENS: usize = 256;
 
 /// How far loading has come.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -171,20 +169,6 @@ pub(crate) async fn load(
         .into());
     }
 
-    let capabilities = engine.capabilities();
-    let asked_tokens = config
-        .batching
-        .max_batch_tokens
-        .unwrap_or(DEFAULT_BATCH_TOKENS);
-    let asked_rows = config.batching.max_batch_size.unwrap_or(DEFAULT_BATCH_SIZE);
-    let deterministic = config.runtime.session.deterministic_compute == Some(true);
-    let rows = feed.rows.map_or(asked_rows, |rows| rows.min(asked_rows));
-    let budget = Budget {
-        rows: if deterministic { 1 } else { rows },
-        tokens: capabilities
-            .max_batch_tokens
-            .map_or(asked_tokens, |most| most.min(asked_tokens)),
-    };
     let optimize = config.runtime.io.batch_optimization.unwrap_or(true);
 
     let limits = Limits {
@@ -228,29 +212,8 @@ pub(crate) async fn load(
         "the model's own",
     );
     prompts.note(&mut effective, &config.text);
-    let why = |asked: Option<usize>, limited: bool| match asked {
-        _ if deterministic && limited => "session.deterministic_compute: every text runs alone",
-        _ if limited => "the most that the model or the engine takes",
-        Some(_) => "the configuration",
-        None => "the default",
-    };
-    let BatchingConfig {
-        max_batch_size: rows,
-        max_batch_tokens: tokens,
-    } = config.batching;
-    effective.note(
-        "batching.max_batch_size",
-        rows,
-        budget.rows,
-        why(rows, budget.rows != asked_rows),
-    );
-    effective.note(
-        "batching.max_batch_tokens",
-        tokens,
-        budget.tokens,
-        why(tokens, budget.tokens != asked_tokens),
-    );
-
+    let capabilities = engine.capabilities();
+    let (budget, batching) = batching::resolve(&config, capabilities, &feed, &mut effective);
     effective.note_own(
         "io.batch_optimization",
         config.runtime.io.batch_optimization.as_ref(),
@@ -277,6 +240,7 @@ pub(crate) async fn load(
         lowercase: prepared.files.lowercase,
         normalized: prepared.head.normalize,
         budget,
+        batching,
         optimize,
         memory,
         feed,

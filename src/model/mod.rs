@@ -1,6 +1,7 @@
 //! A loaded model: from texts to vectors.
 
 mod allowance;
+mod batching;
 mod feed;
 mod head;
 mod load;
@@ -21,6 +22,7 @@ use isovec_tokenize::{Encoding, Limits, Tokenizer};
 use smallvec::SmallVec;
 use web_time::Instant;
 
+pub(crate) use batching::Batching;
 pub use load::{LoadOptions, OnProgress, Progress};
 pub(crate) use load::{load, prepare, resolve};
 pub(crate) use origin::Fetched;
@@ -85,6 +87,8 @@ pub(crate) struct Model {
     lowercase: bool,
     pub(crate) normalized: bool,
     pub(crate) budget: Budget,
+    /// How the calls of many are put together.
+    pub(crate) batching: Batching,
     /// Whether texts are sorted by length.
     optimize: bool,
     memory: Allowance,
@@ -182,6 +186,18 @@ impl Model {
         }
     }
 
+    /// Runs these texts as one batch.
+    pub(crate) async fn run_texts(
+        &self,
+        encodings: &[Encoding],
+        cancel: &Cancel,
+    ) -> Result<RunOutput> {
+        let places: Vec<usize> = (0..encodings.len()).collect();
+        let allowed = self.allowed_bytes();
+        let ran = self.run_batch(encodings, &places, allowed, cancel).await?;
+        Ok(ran.1)
+    }
+
     async fn run_batch<'p>(
         &self,
         encodings: &[Encoding],
@@ -227,14 +243,18 @@ impl Model {
         self.memory.bytes()
     }
 
+    /// Whether a batch is foretold to fit into `allowed` bytes.
+    pub(crate) fn fits(&self, rows: usize, length: usize, allowed: Option<u64>) -> bool {
+        let predicted = self.engines.current().predicted_bytes(rows, length);
+        Allowance::check(predicted, allowed).is_ok()
+    }
+
     pub(crate) fn plan(&self, encodings: &[Encoding], allowed: Option<u64>) -> Plan {
         let lengths: Vec<usize> = encodings
             .iter()
             .map(|encoding| self.feed.padded(encoding.ids.len()))
             .collect();
-        let engine = self.engines.current();
-        let fits =
-            |rows, length| Allowance::check(engine.predicted_bytes(rows, length), allowed).is_ok();
+        let fits = |rows, length| self.fits(rows, length, allowed);
         if self.optimize {
             Plan::new(&lengths, self.budget, fits)
         } else {
@@ -333,5 +353,7 @@ impl Drop for OwnCancel {
     }
 }
 
+#[cfg(test)]
+pub(crate) mod counting;
 #[cfg(test)]
 mod tests;

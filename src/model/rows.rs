@@ -72,39 +72,53 @@ impl Rows {
         places: &[usize],
         output: &RunOutput,
     ) -> Result<()> {
-        let tensor = output
-            .output(head::OUTPUT)
-            .ok_or_else(|| Error::InvalidOutput {
-                wanted: format!("an output {}", head::OUTPUT),
-                got: format!("{} others", output.outputs.len()),
-            })?;
-        let fits =
-            matches!(*tensor.shape(), [rows, dim] if rows >= places.len() && dim == self.dim);
-        let vectors = match tensor.as_slice::<f32>() {
-            Ok(vectors) if fits => vectors,
-            _ => {
-                return Err(Error::InvalidOutput {
-                    wanted: format!("f32 [{}, {}]", places.len(), self.dim),
-                    got: format!("{} {:?}", tensor.dtype(), tensor.shape()),
-                });
-            }
-        };
+        let vectors = vectors(output, places.len(), self.dim)?;
         for (&place, vector) in places.iter().zip(vectors.chunks_exact(self.dim)) {
-            let text = start + place;
-            if !vector.iter().all(|value| value.is_finite()) {
-                return Err(Error::NotFinite { text });
-            }
-            if self.normalized {
-                let norm = norm(vector);
-                if (norm - 1.0).abs() > UNIT_TOLERANCE {
-                    return Err(Error::NotNormalized { text, norm });
-                }
-            }
-            let begin = text * self.dim;
-            if let Some(row) = self.values.get_mut(begin..begin + self.dim) {
-                row.copy_from_slice(vector);
-            }
+            self.put(start + place, vector)?;
         }
         Ok(())
+    }
+
+    /// Takes the vectors of the texts from `start` on, row after row.
+    pub(crate) fn place_values(&mut self, start: usize, values: &[f32]) -> Result<()> {
+        for (place, vector) in values.chunks_exact(self.dim).enumerate() {
+            self.put(start + place, vector)?;
+        }
+        Ok(())
+    }
+
+    fn put(&mut self, text: usize, vector: &[f32]) -> Result<()> {
+        if !vector.iter().all(|value| value.is_finite()) {
+            return Err(Error::NotFinite { text });
+        }
+        if self.normalized {
+            let norm = norm(vector);
+            if (norm - 1.0).abs() > UNIT_TOLERANCE {
+                return Err(Error::NotNormalized { text, norm });
+            }
+        }
+        let begin = text * self.dim;
+        if let Some(row) = self.values.get_mut(begin..begin + self.dim) {
+            row.copy_from_slice(vector);
+        }
+        Ok(())
+    }
+}
+
+/// The vectors in an engine's answer, `[rows or more, dim]`.
+pub(crate) fn vectors(output: &RunOutput, rows: usize, dim: usize) -> Result<&[f32]> {
+    let tensor = output
+        .output(head::OUTPUT)
+        .ok_or_else(|| Error::InvalidOutput {
+            wanted: format!("an output {}", head::OUTPUT),
+            got: format!("{} others", output.outputs.len()),
+        })?;
+    let fits = matches!(*tensor.shape(), [has, of] if has >= rows && of == dim);
+    match tensor.as_slice::<f32>() {
+        Ok(vectors) if fits => Ok(vectors),
+        _ => Err(Error::InvalidOutput {
+            wanted: format!("f32 [{rows}, {dim}]"),
+            got: format!("{} {:?}", tensor.dtype(), tensor.shape()),
+        }),
     }
 }

@@ -94,8 +94,7 @@ impl WasmToolchain {
 /// was built by this very compiler, which a look at files cannot give.
 fn compiles(workspace: &Workspace, name: Option<&str>) -> Result<bool> {
     let folder = workspace.cache.join("probe");
-    fs::create_dir_all(&folder)
-        .with_context(|| format!("cannot make {}", folder.display()))?;
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let source = folder.join("probe.rs");
     fs::write(
         &source,

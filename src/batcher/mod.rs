@@ -1,0 +1,257 @@
+//! Many callers, one engine: their texts run together.
+
+mod core;
+mod driver;
+mod queue;
+mod steering;
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+
+use futures_util::future::{Either, select};
+use isovec_engine::EngineError;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_tokenize::Encoding;
+use web_time::Instant;
+
+use self::core::{Admitted, Core};
+use crate::backend;
+use crate::embedder::{Embedder, owned};
+use crate::embeddings::Embeddings;
+use crate::error::{Error, Result};
+use crate::model::rows::Rows;
+use crate::model::{EmbedOptions, OwnCancel, Prompt};
+
+pub use self::core::QueueCounts;
+
+/// Texts of one call that are in the queue at the same time, at most, and the part of the queue
+/// that they may take: the rest of a large call waits outside, where it takes no place from others.
+const SHARE: usize = 512;
+const PART_OF_QUEUE: usize = 4;
+
+/// Joins the calls of many tasks into batches, so that a server with many short requests runs few
+/// large batches instead of many small ones. Clones share one queue; when the last is dropped and
+/// its calls are over, so is its driver.
+///
+/// - **At once, if nobody is there.** A call that finds the engine idle runs by itself, without a
+///   detour. While the engine works, calls gather, and the next batch takes what fits together:
+///   texts of like length, so that little is padded.
+/// - **Fair.** Whoever was given the fewest tokens is served next; a call with ten thousand texts
+///   takes turns with a call that has one.
+/// - **Bounded.** Past `batching.max_queue` texts or `batching.max_queue_tokens` tokens a call is
+///   refused at once with [`Error::Overloaded`], which says when to try again.
+/// - **Nobody is harmed by another.** Dropping a call's future gives up its place, and cancels its
+///   batch if nobody else is in it; a text that no run survives fails its own call alone.
+/// - **Steered.** With `batching.dynamic_batching` (the default) batches are made as large as
+///   `batching.target_latency` allows, by measured times, or, with
+///   `batching.throughput_optimization`, as large as still brings more texts a second.
+///
+/// The vectors are those of [`Embedder::embed`], within the bounds of the parity suite.
+///
+/// ```no_run
+/// # async fn example() -> isovec::Result<()> {
+/// use isovec::{DynamicBatcher, EmbeddingConfig, Embedder, Shutdown, models};
+///
+/// let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
+/// let batcher = DynamicBatcher::new(&embedder);
+/// // In as many tasks as there are requests:
+/// let vectors = batcher.embed(["a request's text"]).await?;
+/// // When the server stops:
+/// batcher.shutdown(Shutdown::Drain).await;
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct DynamicBatcher {
+    owner: Arc<Owner>,
+}
+
+/// How a batcher ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Shutdown {
+    /// Calls that were let in are answered; new ones are refused.
+    Drain,
+    /// Everybody is answered now, with [`Error::ShutDown`]; runs are cancelled.
+    Cancel,
+}
+
+/// Ends the driver when the last handle, and the last call, is gone.
+#[derive(Debug)]
+struct Owner(Arc<Core>);
+
+impl Drop for Owner {
+    fn drop(&mut self) {
+        drop(self.0.shut_down(true));
+    }
+}
+
+impl DynamicBatcher {
+    /// A batcher over a model, with the `batching` knobs of the model's configuration. Each has
+    /// its own queue.
+    pub fn new(embedder: &Embedder) -> Self {
+        let core = Core::new(Arc::clone(&embedder.model));
+        Self {
+            owner: Arc::new(Owner(Arc::new(core))),
+        }
+    }
+
+    /// Embeds texts together with those of other callers: `[n, dim]` in their order.
+    ///
+    /// # Errors
+    /// As [`Embedder::embed`], and [`Error::Overloaded`] and [`Error::ShutDown`].
+    pub fn embed<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(texts, EmbedOptions::default())
+    }
+
+    /// Embeds texts with a prompt or a cancellation of the caller's. Calls with different prompts
+    /// run together all the same.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_with<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+        options: EmbedOptions,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        let owner = Arc::clone(&self.owner);
+        let texts = owned(texts);
+        Box::pin(async move {
+            let started = Instant::now();
+            let result = owner.embed(texts, options).await;
+            owner.0.model.recorder.call(started.elapsed(), &result);
+            result
+        })
+    }
+
+    /// The vector of one text.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_one(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Vec<f32>>> {
+        let embedding = self.embed([text]);
+        Box::pin(async move { Ok(embedding.await?.into_vec()) })
+    }
+
+    /// Embeds a text to search with, under the model's query prompt: a set of one.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_query(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with([text], EmbedOptions::default().with_prompt(Prompt::Query))
+    }
+
+    /// Embeds texts to search in, under the model's passage prompt.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_passages<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Passage))
+    }
+
+    /// What waits, and what was done so far.
+    pub fn counts(&self) -> QueueCounts {
+        self.owner.0.counts()
+    }
+
+    /// Lets nobody in any more, and completes when nothing runs: after [`Shutdown::Drain`] when
+    /// every call that was let in is over (one whose future is neither polled nor dropped keeps
+    /// it waiting). May be called again, also to turn a drain into a cancel.
+    pub fn shutdown(&self, how: Shutdown) -> BoxFuture<'static, ()> {
+        let ended = self.owner.0.shut_down(how == Shutdown::Cancel);
+        Box::pin(async move {
+            // An error says that the batcher is gone, which is as good.
+            let _ = ended.await;
+        })
+    }
+}
+
+impl Owner {
+    async fn embed(&self, texts: Vec<String>, options: EmbedOptions) -> Result<Embeddings> {
+        let core = &self.0;
+        let model = &core.model;
+        let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
+        let part = model.batching.max_queue / PART_OF_QUEUE;
+        let share = part.clamp(1, SHARE);
+        core.check_room(texts.len().min(share))?;
+        let cancel = OwnCancel::linked(options.cancel.as_ref());
+        let mut rows = Rows::new(texts.len(), model.dim, model.normalized)?;
+        let mut texts = texts.into_iter();
+        let mut start = 0;
+        let mut call = None;
+        loop {
+            let window: Vec<String> = texts.by_ref().take(share).collect();
+            if window.is_empty() {
+                break;
+            }
+            let (encoder, prefix) = (Arc::clone(model), prefix.clone());
+            let encode = move |texts: &[String]| encoder.encode(texts, &prefix);
+            let since = Instant::now();
+            let encodings =
+                backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
+            model.recorder.tokenized(since.elapsed(), &encodings);
+            rows.note(start, &encodings)?;
+            let count = encodings.len();
+            let admitted = if call.is_some() {
+                self.admit_more(encodings).await?
+            } else {
+                call = Some(core.enter());
+                core.admit(encodings)?
+            };
+            match admitted {
+                Admitted::Direct(direct, encodings) => {
+                    model.run(start, &encodings, &cancel.0, &mut rows).await?;
+                    direct.ran();
+                }
+                Admitted::Queued(seat, answered) => {
+                    let values = cancellable(answered, &cancel.0).await?;
+                    drop(seat);
+                    rows.place_values(start, &values)?;
+                }
+            }
+            start += count;
+        }
+        model.finish(rows, prompt)
+    }
+
+    /// Waits for room, as a call may that was let in.
+    async fn admit_more(&self, encodings: Vec<Encoding>) -> Result<Admitted> {
+        let mut waiting = Some(encodings);
+        poll_fn(move |context| {
+            let Some(encodings) = waiting.take() else {
+                return Poll::Ready(Err(Error::ShutDown));
+            };
+            match self.0.admit_more(encodings, context.waker()) {
+                Err(error) => Poll::Ready(Err(error)),
+                Ok(Ok(admitted)) => Poll::Ready(Ok(admitted)),
+                Ok(Err(encodings)) => {
+                    waiting = Some(encodings);
+                    Poll::Pending
+                }
+            }
+        })
+        .await
+    }
+}
+
+/// Waits for the answer or the caller's own cancellation.
+async fn cancellable(
+    answered: futures_channel::oneshot::Receiver<self::core::Answer>,
+    cancel: &Cancel,
+) -> self::core::Answer {
+    match select(answered, cancel.cancelled()).await {
+        Either::Left((Ok(answer), _)) => answer,
+        Either::Left((Err(_), _)) => Err(Error::ShutDown),
+        Either::Right(((), _)) => Err(EngineError::Cancelled.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests;

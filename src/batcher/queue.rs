@@ -1,0 +1,324 @@
+//! Who is next: the texts of many callers, fair between them.
+//!
+//! Every caller's texts wait in a list of their own. Whoever was given the least so far, counted
+//! in tokens, is served first, and a newcomer counts as having been given what that one had: so a
+//! caller with ten thousand texts takes turns with one who has a single text (start-time fair
+//! queuing, Goyal, Vin and Cheng 1996, with batches in the place of packets). What is left of the
+//! batch is filled with texts of about the same length, because padding is computed for nothing.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::plan::{Budget, rows_within};
+
+/// A caller's place, in the order of arrival.
+pub(super) type Ticket = u64;
+
+/// Callers that are looked at to fill a batch, for each of its rows: more would find texts whose
+/// lengths fit better, and take time from all that wait.
+const CALLERS_A_ROW: usize = 4;
+
+/// A text on its way into a batch.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Picked<T> {
+    pub(super) ticket: Ticket,
+    /// Its place among the caller's texts.
+    pub(super) index: usize,
+    pub(super) item: T,
+}
+
+#[derive(Debug)]
+struct Waiting<T> {
+    /// Tokens that this caller was given.
+    served: u64,
+    /// Length, place and text, the longest last.
+    texts: Vec<(usize, usize, T)>,
+}
+
+impl<T> Waiting<T> {
+    fn longest(&self) -> usize {
+        self.texts.last().map_or(0, |text| text.0)
+    }
+
+    /// How many of the texts are no longer than `length`: they stand first.
+    fn up_to(&self, length: usize) -> usize {
+        self.texts.partition_point(|text| text.0 <= length)
+    }
+}
+
+/// Texts that wait to be run.
+#[derive(Debug)]
+pub(super) struct Queue<T> {
+    callers: BTreeMap<Ticket, Waiting<T>>,
+    /// The same callers, least served first.
+    order: BTreeSet<(u64, Ticket)>,
+    /// What a newcomer counts as having been given.
+    clock: u64,
+    texts: usize,
+    tokens: usize,
+}
+
+impl<T> Default for Queue<T> {
+    fn default() -> Self {
+        Self {
+            callers: BTreeMap::new(),
+            order: BTreeSet::new(),
+            clock: 0,
+            texts: 0,
+            tokens: 0,
+        }
+    }
+}
+
+impl<T> Queue<T> {
+    /// Texts that wait.
+    pub(super) fn texts(&self) -> usize {
+        self.texts
+    }
+
+    /// Their tokens, at least one a text.
+    pub(super) fn tokens(&self) -> usize {
+        self.tokens
+    }
+
+    /// Who has waited longest.
+    pub(super) fn oldest(&self) -> Option<Ticket> {
+        self.callers.keys().next().copied()
+    }
+
+    /// Takes a caller's texts with their lengths in tokens. A ticket is used once.
+    pub(super) fn push(&mut self, ticket: Ticket, texts: impl IntoIterator<Item = (usize, T)>) {
+        let mut texts: Vec<(usize, usize, T)> = texts
+            .into_iter()
+            .enumerate()
+            .map(|(index, (length, item))| (length.max(1), index, item))
+            .collect();
+        if texts.is_empty() {
+            return;
+        }
+        texts.sort_unstable_by_key(|&(length, index, _)| (length, Reverse(index)));
+        self.texts += texts.len();
+        self.tokens += texts.iter().map(|text| text.0).sum::<usize>();
+        let served = self.clock;
+        self.order.insert((served, ticket));
+        self.callers.insert(ticket, Waiting { served, texts });
+    }
+
+    /// Gives up a caller's place: the texts that still wait are gone.
+    pub(super) fn leave(&mut self, ticket: Ticket) {
+        if let Some(caller) = self.callers.remove(&ticket) {
+            self.order.remove(&(caller.served, ticket));
+            self.texts -= caller.texts.len();
+            self.tokens -= caller.texts.iter().map(|text| text.0).sum::<usize>();
+        }
+    }
+
+    /// The next batch: the longest text of whoever was given least, and others of about its
+    /// length within the budget. Empty when nobody waits. `fits` says whether so many rows of
+    /// such a length fit into memory; a single row is taken anyway, for its run to refuse.
+    pub(super) fn pick(
+        &mut self,
+        budget: Budget,
+        fits: impl Fn(usize, usize) -> bool,
+    ) -> Vec<Picked<T>> {
+        let Some(&(served, first)) = self.order.first() else {
+            return Vec::new();
+        };
+        self.clock = served;
+        let longest = self.callers.get(&first).map_or(0, Waiting::longest);
+        let rows = rows_within(budget, longest, fits);
+        let mut picked = Vec::with_capacity(rows.min(self.texts));
+        for ticket in self.nearest(longest, rows) {
+            picked.extend(self.take(ticket, longest));
+        }
+        picked
+    }
+
+    /// The owners of up to `rows` texts no longer than `longest` and nearest to it, a ticket for
+    /// each text; equal lengths go to whoever was given less.
+    fn nearest(&self, longest: usize, rows: usize) -> Vec<Ticket> {
+        let shortest = longest.saturating_sub(slack(longest));
+        let mut found: Vec<(Reverse<usize>, usize, Ticket)> = Vec::with_capacity(rows);
+        let callers = self.order.iter().take(rows * CALLERS_A_ROW);
+        for (rank, &(_, ticket)) in callers.enumerate() {
+            let Some(caller) = self.callers.get(&ticket) else {
+                continue;
+            };
+            let fitting = caller.texts[..caller.up_to(longest)].iter().rev();
+            let near = fitting.take_while(|text| text.0 >= shortest);
+            found.extend(near.take(rows).map(|text| (Reverse(text.0), rank, ticket)));
+            if found.len() >= rows * CALLERS_A_ROW {
+                break;
+            }
+        }
+        // The first caller's longest text is of the greatest length and the lowest rank, so it
+        // is never among those that are cut off.
+        found.sort_unstable();
+        found.truncate(rows);
+        found.into_iter().map(|(_, _, ticket)| ticket).collect()
+    }
+
+    /// Takes the longest text of a caller that is no longer than `longest`.
+    fn take(&mut self, ticket: Ticket, longest: usize) -> Option<Picked<T>> {
+        let caller = self.callers.get_mut(&ticket)?;
+        let at = caller.up_to(longest).checked_sub(1)?;
+        let (length, index, item) = caller.texts.remove(at);
+        self.texts -= 1;
+        self.tokens -= length;
+        self.order.remove(&(caller.served, ticket));
+        caller.served += length as u64;
+        if caller.texts.is_empty() {
+            self.callers.remove(&ticket);
+        } else {
+            self.order.insert((caller.served, ticket));
+        }
+        Some(Picked {
+            ticket,
+            index,
+            item,
+        })
+    }
+}
+
+/// How much shorter than the longest a text may be to be padded to it: a run of its own costs
+/// about as much as eight tokens do, and above that an eighth is a good trade.
+fn slack(longest: usize) -> usize {
+    8 + longest / 8
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const BUDGET: Budget = Budget {
+        rows: 4,
+        tokens: 64,
+        least: 1,
+    };
+
+    fn any(_: usize, _: usize) -> bool {
+        true
+    }
+
+    fn lengths(queue: &mut Queue<usize>) -> Vec<usize> {
+        let picked = queue.pick(BUDGET, any);
+        picked.into_iter().map(|text| text.item).collect()
+    }
+
+    fn pushed(callers: &[&[usize]]) -> Queue<usize> {
+        let mut queue = Queue::default();
+        for (ticket, texts) in callers.iter().enumerate() {
+            queue.push(ticket as u64, texts.iter().map(|&length| (length, length)));
+        }
+        queue
+    }
+
+    #[test]
+    fn texts_of_like_length_run_together() {
+        let mut queue = pushed(&[&[16], &[60], &[15], &[14, 15], &[13]]);
+        assert_eq!(lengths(&mut queue), [16, 15, 15, 14]);
+        assert_eq!(lengths(&mut queue), [60]);
+        assert_eq!(lengths(&mut queue), [13]);
+        assert!(lengths(&mut queue).is_empty());
+        assert_eq!((queue.texts(), queue.tokens()), (0, 0));
+    }
+
+    #[test]
+    fn a_caller_with_many_texts_takes_turns_with_one_who_has_few() {
+        let mut queue = pushed(&[&[16; 100]]);
+        lengths(&mut queue);
+        queue.push(7, [(60, 60)]);
+        queue.push(8, [(61, 61)]);
+        let turns: Vec<usize> = (0..4).map(|_| lengths(&mut queue)[0]).collect();
+        assert_eq!(turns, [60, 61, 16, 16]);
+    }
+
+    #[test]
+    fn what_does_not_fit_into_memory_is_not_put_together() {
+        let mut queue = pushed(&[&[10; 4]]);
+        let two = queue.pick(BUDGET, |rows, length| rows * length <= 20);
+        assert_eq!(two.len(), 2);
+        let one = queue.pick(BUDGET, |_, _| false);
+        assert_eq!(one.len(), 1, "left to its run to refuse");
+    }
+
+    #[test]
+    fn a_text_past_the_budget_runs_alone() {
+        let mut queue = pushed(&[&[500], &[499]]);
+        assert_eq!(lengths(&mut queue), [500]);
+        assert_eq!(lengths(&mut queue), [499]);
+    }
+
+    #[test]
+    fn a_text_without_tokens_takes_a_place_all_the_same() {
+        let mut queue = pushed(&[&[0]]);
+        assert_eq!((queue.texts(), queue.tokens()), (1, 1));
+        assert_eq!(lengths(&mut queue), [0]);
+    }
+
+    #[derive(Debug, Clone)]
+    enum Step {
+        Push(Vec<usize>),
+        Leave(usize),
+        Pick,
+    }
+
+    fn step() -> impl Strategy<Value = Step> {
+        prop_oneof![
+            prop::collection::vec(0usize..200, 1..12).prop_map(Step::Push),
+            (0usize..30).prop_map(Step::Leave),
+            Just(Step::Pick),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn every_text_that_stays_is_picked_once(
+            steps in prop::collection::vec(step(), 0..60),
+            rows in 1usize..9,
+            tokens in 1usize..300,
+            least in 1usize..3,
+        ) {
+            let budget = Budget { rows, tokens, least };
+            let mut queue = Queue::default();
+            let mut waiting: HashSet<(Ticket, usize)> = HashSet::new();
+            let mut tickets = 0;
+            let rest = std::iter::repeat_n(Step::Pick, 800);
+            for step in steps.into_iter().chain(rest) {
+                match step {
+                    Step::Push(texts) => {
+                        waiting.extend((0..texts.len()).map(|index| (tickets, index)));
+                        queue.push(tickets, texts.into_iter().map(|length| (length, length)));
+                        tickets += 1;
+                    }
+                    Step::Leave(ticket) => {
+                        waiting.retain(|&(owner, _)| owner != ticket as u64);
+                        queue.leave(ticket as u64);
+                    }
+                    Step::Pick => {
+                        let oldest = queue.order.first().copied();
+                        let picked = queue.pick(budget, any);
+                        prop_assert_eq!(picked.is_empty(), waiting.is_empty());
+                        prop_assert!(picked.len() <= rows);
+                        let longest = picked.iter().map(|text| text.item).max().unwrap_or(0);
+                        prop_assert!(picked.len() <= least || picked.len() * longest <= tokens);
+                        for text in &picked {
+                            prop_assert!(waiting.remove(&(text.ticket, text.index)));
+                        }
+                        let served = oldest.is_none_or(|(_, ticket)| {
+                            picked.iter().any(|text| text.ticket == ticket)
+                        });
+                        prop_assert!(served, "the least served caller is served");
+                    }
+                }
+                prop_assert_eq!(queue.texts(), waiting.len());
+            }
+            prop_assert!(waiting.is_empty());
+            prop_assert_eq!(queue.tokens(), 0);
+        }
+    }
+}

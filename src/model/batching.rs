@@ -1,0 +1,193 @@
+//! How texts are put together: the `batching` knobs against what the model and the engine take.
+
+use std::time::Duration;
+
+use isovec_engine::engine::Capabilities;
+
+use crate::config::EmbeddingConfig;
+use crate::effective::EffectiveConfig;
+use crate::plan::Budget;
+
+use super::feed::Feed;
+
+/// Rows of a batch.
+const BATCH_SIZE: usize = 32;
+/// Positions of a batch: what is fastest on CPUs.
+const BATCH_TOKENS: usize = 256;
+/// How long an answer may take.
+const TARGET_LATENCY: Duration = Duration::from_millis(100);
+/// How long a batch is waited for, where a preferred size is named.
+const WAIT_FOR_PREFERRED: Duration = Duration::from_millis(5);
+/// Texts that may wait.
+const QUEUE: usize = 8192;
+/// Tokens that may wait: 16 MiB of ids and types.
+const QUEUE_TOKENS: usize = 1 << 20;
+
+/// What a batcher reads.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Batching {
+    pub(crate) min_rows: usize,
+    /// Rows for which nobody waits any longer.
+    pub(crate) preferred_rows: usize,
+    pub(crate) max_wait: Duration,
+    pub(crate) max_queue: usize,
+    pub(crate) max_queue_tokens: usize,
+    /// `None`: batches are as large as the budget allows.
+    pub(crate) steering: Option<SteeringAim>,
+}
+
+/// What batches are steered by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct SteeringAim {
+    pub(crate) target_latency: Duration,
+    pub(crate) throughput: bool,
+}
+
+/// What the configuration comes to, noted knob by knob.
+pub(super) fn resolve(
+    config: &EmbeddingConfig,
+    capabilities: &Capabilities,
+    feed: &Feed,
+    effective: &mut EffectiveConfig,
+) -> (Budget, Batching) {
+    let asked = &config.batching;
+    let deterministic = config.runtime.session.deterministic_compute == Some(true);
+    let alone = "session.deterministic_compute: every text runs alone";
+
+    let rows = asked.max_batch_size.unwrap_or(BATCH_SIZE);
+    let taken = feed.rows.map_or(rows, |most| most.min(rows));
+    let taken = if deterministic { 1 } else { taken };
+    let tokens = asked.max_batch_tokens.unwrap_or(BATCH_TOKENS);
+    let most_tokens = capabilities
+        .max_batch_tokens
+        .map_or(tokens, |most| most.min(tokens));
+    let why = |asked: Option<usize>, limited: bool| match asked {
+        _ if deterministic && limited => alone,
+        _ if limited => "the most that the model or the engine takes",
+        Some(_) => "the configuration",
+        None => "the default",
+    };
+    let budget = Budget {
+        rows: taken,
+        tokens: most_tokens,
+        least: 1,
+    };
+    effective.note(
+        "batching.max_batch_size",
+        asked.max_batch_size,
+        taken,
+        why(asked.max_batch_size, taken != rows),
+    );
+    effective.note(
+        "batching.max_batch_tokens",
+        asked.max_batch_tokens,
+        most_tokens,
+        why(asked.max_batch_tokens, most_tokens != tokens),
+    );
+
+    let min = asked.min_batch_size.unwrap_or(1).min(taken);
+    effective.note(
+        "batching.min_batch_size",
+        asked.min_batch_size,
+        min,
+        why(
+            asked.min_batch_size,
+            asked.min_batch_size.is_some_and(|rows| rows != min),
+        ),
+    );
+    let preferred = asked.preferred_batch_size.unwrap_or(taken).min(taken);
+    effective.note(
+        "batching.preferred_batch_size",
+        asked.preferred_batch_size,
+        preferred,
+        match asked.preferred_batch_size {
+            None => "the default: batching.max_batch_size",
+            Some(rows) => why(Some(rows), rows != preferred),
+        },
+    );
+    let max_wait = asked.max_wait.unwrap_or(match asked.preferred_batch_size {
+        Some(_) => WAIT_FOR_PREFERRED,
+        None => Duration::ZERO,
+    });
+    note_duration(effective, "batching.max_wait", asked.max_wait, max_wait);
+    let max_queue = asked.max_queue.unwrap_or(QUEUE);
+    let max_queue_tokens = asked.max_queue_tokens.unwrap_or(QUEUE_TOKENS);
+    for (knob, asked, used) in [
+        ("batching.max_queue", asked.max_queue, max_queue),
+        (
+            "batching.max_queue_tokens",
+            asked.max_queue_tokens,
+            max_queue_tokens,
+        ),
+    ] {
+        effective.note_own(knob, asked.as_ref(), used, "the default");
+    }
+
+    let steered = asked.dynamic_batching.unwrap_or(true) && !deterministic;
+    let target_latency = asked.target_latency.unwrap_or(TARGET_LATENCY);
+    let throughput = asked.throughput_optimization.unwrap_or(false);
+    if steered || !deterministic {
+        effective.note_own(
+            "batching.dynamic_batching",
+            asked.dynamic_batching.as_ref(),
+            steered,
+            "the default",
+        );
+    } else {
+        effective.note(
+            "batching.dynamic_batching",
+            asked.dynamic_batching,
+            false,
+            alone,
+        );
+    }
+    let target = asked.target_latency.map(written);
+    if steered && !throughput {
+        note_duration(
+            effective,
+            "batching.target_latency",
+            asked.target_latency,
+            target_latency,
+        );
+    } else {
+        let why = if throughput {
+            "batching.throughput_optimization: batches are as large as pays"
+        } else {
+            "batches are not steered"
+        };
+        effective.note_unused("batching.target_latency", target, why);
+    }
+    effective.note_own(
+        "batching.throughput_optimization",
+        asked.throughput_optimization.as_ref(),
+        throughput && steered,
+        "the default",
+    );
+    let batching = Batching {
+        min_rows: min,
+        preferred_rows: preferred,
+        max_wait,
+        max_queue,
+        max_queue_tokens,
+        steering: steered.then_some(SteeringAim {
+            target_latency,
+            throughput,
+        }),
+    };
+    (budget, batching)
+}
+
+fn note_duration(
+    effective: &mut EffectiveConfig,
+    knob: &'static str,
+    asked: Option<Duration>,
+    used: Duration,
+) {
+    let asked = asked.map(written);
+    effective.note_own(knob, asked.as_ref(), written(used), "the default");
+}
+
+/// A duration as configuration files write it.
+fn written(duration: Duration) -> String {
+    humantime::format_duration(duration).to_string()
+}
