@@ -4,11 +4,12 @@ use std::any::Any;
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
+use futures_util::future::{Either, select};
 use isovec_engine::buffers::BufferPool;
 use isovec_engine::cancel::{Cancel, OnCancel};
 use isovec_engine::config::ExecutionProvider;
@@ -24,7 +25,7 @@ use smallvec::SmallVec;
 
 use crate::counts::Counts;
 use crate::outputs::OutputSizes;
-use crate::pool::Pool;
+use crate::pool::{Lease, Pool};
 use crate::predict::{self, Prediction};
 use crate::runtime::Runtime;
 use crate::settings::Settings;
@@ -69,6 +70,7 @@ pub(crate) struct Shared {
 /// A batch on its way to one of the engine's threads.
 #[derive(Debug)]
 struct Job {
+    asked: Instant,
     batch: Batch,
     cancel: Cancel,
     reply: oneshot::Sender<Result<RunOutput>>,
@@ -249,24 +251,41 @@ impl Engine for OrtEngine {
     fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
         Box::pin(async move {
             self.shared.admit(&batch, cancel)?;
-            // The run's own token: cancelled with the caller's, and when this future is dropped.
-            let own = CancelOnDrop(Cancel::new());
-            let forward = own.0.clone();
-            let _forward = cancel.on_cancel(move || forward.cancel());
-            let (reply, answer) = oneshot::channel();
-            let job = Job {
-                batch,
-                cancel: own.0.clone(),
-                reply,
-            };
-            self.jobs.send(job).map_err(|_| self.shared.gone())?;
-            answer.await.unwrap_or_else(|_| Err(self.shared.gone()))
+            self.run_queued(batch, cancel).await
         })
     }
 
     fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
         self.shared.admit(&batch, cancel)?;
-        self.shared.run(batch, cancel)
+        match self.shared.slots.try_take() {
+            Some(lease) => self.shared.run_in_slot(lease, batch, cancel),
+            // Others wait too: the engine's threads go from one batch to the next without a
+            // pause, where a caller would first have to be woken.
+            None => pollster::block_on(self.run_queued(batch, cancel)),
+        }
+    }
+}
+
+impl OrtEngine {
+    /// Has one of the engine's threads run a batch.
+    async fn run_queued(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        // The run's own token: cancelled with the caller's, and when this future is dropped.
+        let own = CancelOnDrop(Cancel::new());
+        let forward = own.0.clone();
+        let _forward = cancel.on_cancel(move || forward.cancel());
+        let (reply, answer) = oneshot::channel();
+        let job = Job {
+            asked: Instant::now(),
+            batch,
+            cancel: own.0.clone(),
+            reply,
+        };
+        self.jobs.send(job).map_err(|_| self.shared.gone())?;
+        // Who gives up does not wait for those before it, nor for its own run to stop.
+        match select(answer, cancel.cancelled()).await {
+            Either::Left((answer, _)) => answer.unwrap_or_else(|_| Err(self.shared.gone())),
+            Either::Right(((), _)) => Err(EngineError::Cancelled),
+        }
     }
 }
 
@@ -355,32 +374,69 @@ impl Shared {
     /// The life of one of the engine's threads.
     fn work(&self) {
         loop {
-            let job = self
+            let first = self
                 .queue
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .recv();
-            let Ok(Job {
-                batch,
-                cancel,
-                reply,
-            }) = job
-            else {
+            let Ok(first) = first else {
                 return;
             };
-            if cancel.is_cancelled() {
-                continue; // The caller is gone; nobody reads the reply.
+            let mut lease = match self.take_slot(&first.cancel) {
+                Ok(lease) => lease,
+                Err(error) => {
+                    let _ = first.reply.send(Err(error));
+                    continue;
+                }
+            };
+            // The slot is kept while somebody waits.
+            let mut next = Some(first);
+            while let Some(job) = next {
+                self.counts.waited(job.asked.elapsed());
+                let result = job
+                    .cancel
+                    .check()
+                    .and_then(|()| self.run_leased(&mut lease, job.batch, &job.cancel));
+                // A caller who is gone reads no reply.
+                let _ = job.reply.send(result);
+                next = self.next_job();
             }
-            let result = self.run(batch, &cancel);
-            let _ = reply.send(result);
+        }
+    }
+
+    /// The job that waits longest, if any does. Where another thread has the queue, it waits for
+    /// the next job itself, so there is none.
+    fn next_job(&self) -> Option<Job> {
+        match self.queue.try_lock() {
+            Ok(queue) => queue.try_recv().ok(),
+            Err(TryLockError::Poisoned(queue)) => queue.into_inner().try_recv().ok(),
+            Err(TryLockError::WouldBlock) => None,
         }
     }
 
     /// Waits for a slot and runs the batch in it, on this thread.
-    fn run(&self, mut batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
-        let asked = Instant::now();
+    fn run(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
         let mut lease = self.take_slot(cancel)?;
-        self.counts.waited(asked.elapsed());
+        self.run_leased(&mut lease, batch, cancel)
+    }
+
+    /// Runs the batch in a slot that was idle.
+    fn run_in_slot(
+        &self,
+        mut lease: Lease<'_, Slot>,
+        batch: Batch,
+        cancel: &Cancel,
+    ) -> Result<RunOutput> {
+        self.counts.waited(Duration::ZERO);
+        self.run_leased(&mut lease, batch, cancel)
+    }
+
+    fn run_leased(
+        &self,
+        lease: &mut Lease<'_, Slot>,
+        mut batch: Batch,
+        cancel: &Cancel,
+    ) -> Result<RunOutput> {
         let Some(slot) = lease.as_mut() else {
             return Err(self.gone());
         };
@@ -419,7 +475,7 @@ impl Shared {
         }
     }
 
-    fn take_slot(&self, cancel: &Cancel) -> Result<crate::pool::Lease<'_, Slot>> {
+    fn take_slot(&self, cancel: &Cancel) -> Result<Lease<'_, Slot>> {
         let check = || self.healthy().and_then(|()| cancel.check());
         check()?;
         if let Some(lease) = self.slots.try_take() {
