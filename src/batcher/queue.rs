@@ -260,6 +260,45 @@ mod tests {
         assert_eq!(lengths(&mut queue), [0]);
     }
 
+    /// The queue's own time for a text, in and out, with ten thousand callers in it.
+    #[test]
+    #[ignore = "a measurement; `cargo xtask bench scheduler` runs it"]
+    fn what_a_text_costs() {
+        const CALLERS: u64 = 10_000;
+        const TEXTS: u64 = 1_000_000;
+        let budget = Budget {
+            rows: 32,
+            tokens: 256,
+            least: 1,
+        };
+        for a_call in [1, 16] {
+            let mut queue = Queue::default();
+            let mut tickets = 0;
+            let mut push = |queue: &mut Queue<u64>| {
+                let lengths =
+                    (0..a_call).map(|text| (3 + (tickets * 7 + text) as usize % 60, text));
+                queue.push(tickets, lengths);
+                tickets += 1;
+            };
+            (0..CALLERS).for_each(|_| push(&mut queue));
+            let started = std::time::Instant::now();
+            let (mut picked, mut batches) = (0, 0);
+            while picked < TEXTS {
+                picked += queue.pick(budget, any).len() as u64;
+                batches += 1;
+                while (queue.texts() as u64) < CALLERS * a_call {
+                    push(&mut queue);
+                }
+            }
+            let each = started.elapsed().as_secs_f64() / picked as f64 * 1e6;
+            println!(
+                "{a_call} texts a call, {CALLERS} callers: {each:.2} µs a text, {:.1} texts a batch",
+                picked as f64 / f64::from(batches)
+            );
+            assert!(queue.texts() > 0);
+        }
+    }
+
     #[derive(Debug, Clone)]
     enum Step {
         Push(Vec<usize>),

@@ -14,6 +14,11 @@ use crate::{build, demo, report, setup};
 enum Bench {
     /// A `[[bench]]` target of a package.
     Cargo { package: String, name: String },
+    /// An ignored test that measures what is private to the SDK.
+    Inside {
+        name: &'static str,
+        test: &'static str,
+    },
     /// A script under `benches/peers`, for node or Python.
     Peer {
         name: String,
@@ -25,6 +30,15 @@ enum Bench {
     Page { name: String, folder: PathBuf },
 }
 
+/// Names, and the tests that they stand for.
+const INSIDE: [(&str, &str); 2] = [
+    (
+        "stream",
+        "stream::tests::ten_million_texts_take_no_more_memory_than_a_hundred_thousand",
+    ),
+    ("scheduler", "batcher::queue::tests::what_a_text_costs"),
+];
+
 /// The script of a folder that measures in a browser.
 const PAGE_SCRIPT: &str = "bench.mjs";
 
@@ -32,12 +46,14 @@ impl Bench {
     fn name(&self) -> &str {
         match self {
             Self::Cargo { name, .. } | Self::Peer { name, .. } | Self::Page { name, .. } => name,
+            Self::Inside { name, .. } => name,
         }
     }
 
     fn what(&self) -> String {
         match self {
             Self::Cargo { package, .. } => format!("a benchmark of {package}"),
+            Self::Inside { .. } => "a measurement inside the SDK".to_owned(),
             Self::Peer { .. } => "a peer, measured the same way".to_owned(),
             Self::Page { .. } => "the npm package and its peer, in one browser".to_owned(),
         }
@@ -48,6 +64,7 @@ impl Bench {
         match self {
             Self::Cargo { .. } | Self::Peer { .. } => setup::DEMO,
             Self::Page { .. } => setup::PAGE,
+            Self::Inside { .. } => &[],
         }
     }
 
@@ -58,6 +75,9 @@ impl Bench {
                 // same dependencies, and all of them would be built once more.
                 cargo(workspace)?.args(["bench", "--workspace", "--bench", name, "--"])
             }
+            Self::Inside { test, .. } => cargo(workspace)?
+                .args(["test", "--workspace", "--profile", "bench", "--lib", "--"])
+                .args(["--ignored", "--exact", "--nocapture", test]),
             Self::Peer {
                 program, script, ..
             } => Run::new(workspace, program)?.args([script]),
@@ -130,6 +150,7 @@ fn find(workspace: &Workspace) -> Result<Vec<Bench>> {
         .read()?;
     let metadata = serde_json::from_str(&text).context("cargo metadata wrote no JSON")?;
     let mut benches = cargo_benches(&metadata)?;
+    benches.extend(INSIDE.map(|(name, test)| Bench::Inside { name, test }));
     let folder = workspace.root.join("benches");
     benches.extend(pages(&folder)?);
     benches.extend(peers(&folder.join("peers"))?);

@@ -1,12 +1,14 @@
-//! The parity suite in headless Chromium: `cargo xtask test browser` serves the real model on
-//! loopback and runs this through wasm-pack.
+//! The SDK in headless Chromium: `cargo xtask test browser` serves the models on loopback and runs
+//! this through wasm-pack.
 #![cfg(target_arch = "wasm32")]
 
+mod joined;
+mod parity;
+
 use isovec::{Embedder, EmbeddingConfig, ModelSource};
-use isovec_parity::Reference;
 use wasm_bindgen::JsCast;
 use wasm_bindgen_futures::JsFuture;
-use wasm_bindgen_test::{console_log, wasm_bindgen_test, wasm_bindgen_test_configure};
+use wasm_bindgen_test::wasm_bindgen_test_configure;
 
 wasm_bindgen_test_configure!(run_in_browser);
 
@@ -46,26 +48,4 @@ async fn load(folder: &str, config: EmbeddingConfig) -> Embedder {
     Embedder::load(ModelSource::bytes(folder, files), config)
         .await
         .expect("the model loads")
-}
-
-async fn check(folder: &str, reference: Reference) {
-    let config = EmbeddingConfig::default()
-        .with_max_batch_size(32)
-        .with_max_batch_tokens(32 * 512);
-    let embedder = load(folder, config).await;
-    let report = isovec_parity::run(&embedder, &reference)
-        .await
-        .expect("the suite runs");
-    console_log!("{}: {report}", embedder.provider());
-    assert!(report.broken().is_empty(), "{}", report.broken().join("; "));
-}
-
-#[wasm_bindgen_test]
-async fn the_tiny_model() {
-    check("/tests/data/tiny-bert", Reference::tiny()).await;
-}
-
-#[wasm_bindgen_test]
-async fn minilm() {
-    check("/models/all-MiniLM-L6-v2", Reference::minilm()).await;
 }

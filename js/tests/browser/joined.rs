@@ -1,0 +1,94 @@
+//! Many calls and endless texts, on the one thread that a page has.
+
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{join, join_all};
+use futures_util::stream;
+use isovec::{DynamicBatcher, Embedder, EmbeddingConfig, Shutdown};
+use wasm_bindgen_test::wasm_bindgen_test;
+
+use crate::load;
+
+const TEXTS: [&str; 4] = [
+    "one",
+    "two words",
+    "three words here",
+    "and four words here",
+];
+
+async fn tiny(config: EmbeddingConfig) -> Embedder {
+    load("/tests/data/tiny-bert", config).await
+}
+
+fn near(one: &[f32], other: &[f32]) -> bool {
+    one.len() == other.len() && one.iter().zip(other).all(|(a, b)| (a - b).abs() <= 1e-6)
+}
+
+#[wasm_bindgen_test]
+async fn calls_join_and_each_gets_its_own_answer() {
+    let config = EmbeddingConfig::default()
+        .with_preferred_batch_size(TEXTS.len())
+        .with_max_wait(Duration::from_secs(30))
+        .with_dynamic_batching(false);
+    let embedder = tiny(config).await;
+    let alone = embedder.embed(TEXTS).await.expect("vectors");
+    let batcher = DynamicBatcher::new(&embedder);
+    let joined = join_all(TEXTS.map(|text| batcher.embed_one(text))).await;
+    for (one, other) in alone.iter().zip(joined) {
+        assert!(near(one, &other.expect("a vector")));
+    }
+    let counts = batcher.counts();
+    assert_eq!(
+        (counts.batched_texts, counts.direct, counts.texts),
+        (4, 0, 0)
+    );
+}
+
+#[wasm_bindgen_test]
+async fn a_wait_for_companions_ends() {
+    let config = EmbeddingConfig::default().with_max_wait(Duration::from_millis(5));
+    let batcher = DynamicBatcher::new(&tiny(config).await);
+    batcher.embed_one("alone").await.expect("a vector");
+    assert_eq!(batcher.counts().batches, 1);
+}
+
+#[wasm_bindgen_test]
+async fn a_full_queue_refuses_and_a_drain_answers() {
+    let config = EmbeddingConfig::default()
+        .with_max_wait(Duration::from_millis(20))
+        .with_max_queue(1);
+    let batcher = DynamicBatcher::new(&tiny(config).await);
+    let (first, second) = join(batcher.embed_one("first"), batcher.embed_one("second")).await;
+    first.expect("a vector");
+    assert_eq!(
+        second.expect_err("there is room for one").kind(),
+        "Overloaded"
+    );
+    let last = batcher.embed_one("last");
+    let (last, ()) = join(last, async {
+        // After the call was let in.
+        while batcher.counts().texts == 0 {
+            wasm_bindgen_futures::JsFuture::from(js_sys::Promise::resolve(&0.into()))
+                .await
+                .expect("a turn of the event loop");
+        }
+        batcher.shutdown(Shutdown::Drain).await;
+    })
+    .await;
+    last.expect("a vector");
+    let late = batcher.embed_one("late").await;
+    assert_eq!(late.expect_err("nobody is let in").kind(), "ShutDown");
+}
+
+#[wasm_bindgen_test]
+async fn a_stream_gives_what_a_list_gives() {
+    let embedder = tiny(EmbeddingConfig::default()).await;
+    let texts: Vec<String> = (0..40).map(|n| "word ".repeat(n % 7 + 1)).collect();
+    let list = embedder.embed(&texts).await.expect("vectors");
+    let streamed: Vec<_> = embedder.embed_stream(stream::iter(texts)).collect().await;
+    assert_eq!(streamed.len(), list.len());
+    for (one, other) in list.iter().zip(streamed) {
+        assert!(near(one, &other.expect("a vector").vector));
+    }
+}
