@@ -27,6 +27,24 @@ impl RawCancel {
     }
 }
 
+/// Grows wasm's memory in one step to about what loading takes, the files and the same weights in
+/// the kernels' own form. Step by step it takes some 10 ms each, and the page's garbage collector
+/// runs every time.
+fn grow_once(files: &Map) {
+    const BESIDE: usize = 16 << 20;
+    let contents = Array::from(&files.values());
+    let bytes = contents.iter().fold(0_usize, |sum, content| {
+        let size = content
+            .dyn_ref::<Uint8Array>()
+            .map_or(0, Uint8Array::length);
+        sum.saturating_add(size as usize)
+    });
+    let mut room = Vec::<u8>::new();
+    // Where there is not so much, loading says so itself.
+    let _ = room.try_reserve_exact(bytes.saturating_mul(2).saturating_add(BESIDE));
+    std::hint::black_box(&room);
+}
+
 /// A loaded model.
 #[wasm_bindgen]
 #[derive(Debug, Clone)]
@@ -54,6 +72,7 @@ impl RawEmbedder {
             )
         })?;
         let mut taken = Vec::new();
+        grow_once(&files);
         for key in Array::from(&files.keys()) {
             let (Some(name), Ok(content)) =
                 (key.as_string(), files.get(&key).dyn_into::<Uint8Array>())

@@ -33,27 +33,29 @@ fn dtype(datum_type: DatumType) -> Option<DType> {
 
 /// A tensor of the runtime's from raw little-endian bytes, whose length must match.
 pub(crate) fn from_bytes(
-    datum_type: DatumType,
+    dtype: DType,
     shape: &[usize],
     bytes: &[u8],
 ) -> Result<TractTensor, String> {
-    let mut tensor =
-        TractTensor::zero_dt(datum_type, shape).map_err(|error| format!("{error:#}"))?;
-    let target = tensor.as_bytes_mut();
-    if target.len() != bytes.len() {
+    let size = shape
+        .iter()
+        .try_fold(dtype.size(), |size, &extent| size.checked_mul(extent))
+        .unwrap_or(usize::MAX);
+    if size != bytes.len() {
         return Err(format!(
-            "{datum_type:?} {shape:?} takes {} bytes, not {}",
-            target.len(),
+            "{dtype} {shape:?} takes {size} bytes, not {}",
             bytes.len()
         ));
     }
-    target.copy_from_slice(bytes);
-    Ok(tensor)
+    // Filling a tensor with zeros first took 60 ms of a model's load in a browser.
+    // SAFETY: a `DType` is a plain number, for which every pattern of bits is a value.
+    let tensor = unsafe { TractTensor::from_raw_dt(datum_type(dtype), shape, bytes) };
+    tensor.map_err(|error| format!("{error:#}"))
 }
 
 /// An input for the runtime: a copy, small beside the work it causes.
 pub(crate) fn to_runtime(name: &str, tensor: &Tensor) -> Result<TractTensor> {
-    from_bytes(datum_type(tensor.dtype()), tensor.shape(), tensor.bytes()).map_err(|detail| {
+    from_bytes(tensor.dtype(), tensor.shape(), tensor.bytes()).map_err(|detail| {
         EngineError::InvalidInput {
             name: name.to_owned(),
             detail,

@@ -98,11 +98,9 @@ pub(super) async fn fold(
 async fn read_tensor(bundle: &ModelBundle, index: usize) -> Result<Tensor> {
     let info = &bundle.weights.weights()[index];
     let data = read(bundle, index).await?;
-    tensors::from_bytes(tensors::datum_type(info.dtype), &info.shape, &data).map_err(|detail| {
-        EngineError::Weight {
-            name: info.name.clone(),
-            detail,
-        }
+    tensors::from_bytes(info.dtype, &info.shape, &data).map_err(|detail| EngineError::Weight {
+        name: info.name.clone(),
+        detail,
     })
 }
 
