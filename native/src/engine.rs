@@ -280,7 +280,11 @@ impl OrtEngine {
             cancel: own.0.clone(),
             reply,
         };
-        self.jobs.send(job).map_err(|_| self.shared.gone())?;
+        self.shared.slots.line_up();
+        if self.jobs.send(job).is_err() {
+            self.shared.slots.step_up();
+            return Err(self.shared.gone());
+        }
         // Who gives up does not wait for those before it, nor for its own run to stop.
         match select(answer, cancel.cancelled()).await {
             Either::Left((answer, _)) => answer.unwrap_or_else(|_| Err(self.shared.gone())),
@@ -382,6 +386,8 @@ impl Shared {
             let Ok(first) = first else {
                 return;
             };
+            // From here on this thread waits in its place.
+            self.slots.step_up();
             let mut lease = match self.take_slot(&first.cancel) {
                 Ok(lease) => lease,
                 Err(error) => {
@@ -393,13 +399,16 @@ impl Shared {
             let mut next = Some(first);
             while let Some(job) = next {
                 self.counts.waited(job.asked.elapsed());
-                let result = job
-                    .cancel
-                    .check()
+                let result = self
+                    .healthy()
+                    .and_then(|()| job.cancel.check())
                     .and_then(|()| self.run_leased(&mut lease, job.batch, &job.cancel));
                 // A caller who is gone reads no reply.
                 let _ = job.reply.send(result);
                 next = self.next_job();
+                if next.is_some() {
+                    self.slots.step_up();
+                }
             }
         }
     }

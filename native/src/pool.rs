@@ -19,6 +19,8 @@ pub(crate) struct Pool<T> {
 struct State<T> {
     idle: Vec<T>,
     waiting: VecDeque<u64>,
+    /// Those who wait elsewhere, for one of these to take their turn.
+    lined_up: usize,
     next_ticket: u64,
     usage: Usage,
 }
@@ -44,12 +46,19 @@ impl Usage {
     }
 }
 
+impl<T> State<T> {
+    fn count_waiting(&mut self) {
+        self.usage.waits(self.waiting.len() + self.lined_up);
+    }
+}
+
 impl<T> Pool<T> {
     pub(crate) fn new(items: Vec<T>) -> Self {
         Self {
             state: Mutex::new(State {
                 idle: items,
                 waiting: VecDeque::new(),
+                lined_up: 0,
                 next_ticket: 0,
                 usage: Usage::default(),
             }),
@@ -72,6 +81,20 @@ impl<T> Pool<T> {
         })
     }
 
+    /// Counts somebody who waits elsewhere for an item.
+    pub(crate) fn line_up(&self) {
+        let mut state = self.lock();
+        state.lined_up += 1;
+        state.count_waiting();
+    }
+
+    /// Counts one of them out.
+    pub(crate) fn step_up(&self) {
+        let mut state = self.lock();
+        state.lined_up -= 1;
+        state.count_waiting();
+    }
+
     /// Who uses the items.
     pub(crate) fn usage(&self) -> Usage {
         self.lock().usage
@@ -84,12 +107,11 @@ impl<T> Pool<T> {
         let ticket = state.next_ticket;
         state.next_ticket += 1;
         state.waiting.push_back(ticket);
-        let waiting = state.waiting.len();
-        state.usage.waits(waiting);
+        state.count_waiting();
         loop {
             if let Err(error) = check() {
                 state.waiting.retain(|&waiting| waiting != ticket);
-                state.usage.waiting = state.waiting.len();
+                state.count_waiting();
                 drop(state);
                 // The next in line may have been waiting for this one to go.
                 self.changed.notify_all();
@@ -99,7 +121,7 @@ impl<T> Pool<T> {
                 && let Some(item) = state.idle.pop()
             {
                 state.waiting.pop_front();
-                state.usage.waiting = state.waiting.len();
+                state.count_waiting();
                 state.usage.took();
                 let more = !state.idle.is_empty() && !state.waiting.is_empty();
                 drop(state);

@@ -23,6 +23,12 @@ const WEIGHT: f64 = 0.1;
 /// The hint of a full queue before anything was measured.
 const UNKNOWN_WAIT: Duration = Duration::from_millis(50);
 
+/// How long a caller's own run keeps its place at the engine, whether the caller looks or not.
+const PATIENCE: Duration = Duration::from_millis(100);
+
+/// What is short: how many wait, how many may, and of what.
+type Short = (usize, usize, &'static str);
+
 /// The vectors of a caller's texts, row after row.
 pub(super) type Answer = Result<Vec<f32>>;
 
@@ -40,8 +46,8 @@ struct State {
     /// Everyone who was not answered yet, whether waiting or running.
     callers: HashMap<Ticket, Caller>,
     running: HashMap<u64, Running>,
-    /// Batches that callers run themselves.
-    direct: usize,
+    /// Batches that callers run themselves: since when, and what stops them.
+    direct: HashMap<u64, (Instant, Cancel)>,
     /// Calls that were let in and are not over.
     calls: usize,
     next: u64,
@@ -51,7 +57,7 @@ struct State {
     /// Tokens a second.
     speed: Option<f64>,
     /// Calls that were let in and wait for room for more of their texts.
-    waiting_for_room: Vec<Waker>,
+    waiting_for_room: HashMap<u64, Waker>,
     /// Those who wait for the end.
     ends: Vec<oneshot::Sender<()>>,
     counts: QueueCounts,
@@ -155,14 +161,14 @@ impl Core {
                 queue: Queue::default(),
                 callers: HashMap::new(),
                 running: HashMap::new(),
-                direct: 0,
+                direct: HashMap::new(),
                 calls: 0,
                 next: 0,
                 phase: Phase::Open,
                 driven: false,
                 steering,
                 speed: None,
-                waiting_for_room: Vec::new(),
+                waiting_for_room: HashMap::new(),
                 ends: Vec::new(),
                 counts: QueueCounts::default(),
             }),
@@ -198,19 +204,32 @@ impl Core {
         self.room(&mut state, texts, 0)
     }
 
+    /// What the queue is short of for these; `None` when they fit. More than the queue holds
+    /// waits alone rather than never.
+    fn short_of(&self, state: &State, texts: usize, tokens: usize) -> Option<Short> {
+        let settings = &self.model.batching;
+        let fits =
+            |waiting: usize, more: usize, most: usize| waiting == 0 || waiting + more <= most;
+        if !fits(state.queue.texts(), texts, settings.max_queue) {
+            Some((state.queue.texts(), settings.max_queue, "texts"))
+        } else if !fits(state.queue.tokens(), tokens, settings.max_queue_tokens) {
+            Some((state.queue.tokens(), settings.max_queue_tokens, "tokens"))
+        } else {
+            None
+        }
+    }
+
     fn room(&self, state: &mut State, texts: usize, tokens: usize) -> Result<()> {
         if state.phase != Phase::Open {
             return Err(Error::ShutDown);
         }
-        let settings = &self.model.batching;
-        // A request larger than the queue waits alone rather than never.
-        let fits =
-            |waiting: usize, more: usize, most: usize| waiting == 0 || waiting + more <= most;
-        let (waiting, limit, unit) = if !fits(state.queue.texts(), texts, settings.max_queue) {
-            (state.queue.texts(), settings.max_queue, "texts")
-        } else if !fits(state.queue.tokens(), tokens, settings.max_queue_tokens) {
-            (state.queue.tokens(), settings.max_queue_tokens, "tokens")
-        } else {
+        // Those who were let in and wait for room come first.
+        let awaited = (!state.waiting_for_room.is_empty()).then_some((
+            state.queue.texts(),
+            self.model.batching.max_queue,
+            "texts",
+        ));
+        let Some((waiting, limit, unit)) = awaited.or(self.short_of(state, texts, tokens)) else {
             return Ok(());
         };
         state.counts.overloaded += 1;
@@ -227,27 +246,36 @@ impl Core {
     }
 
     /// Counts a call in; the guard counts it out.
-    pub(super) fn enter(self: &Arc<Self>) -> Call {
-        self.lock().calls += 1;
-        Call(Arc::clone(self))
+    pub(super) fn enter(self: &Arc<Self>, cancel: &Cancel) -> Call {
+        let mut state = self.lock();
+        state.calls += 1;
+        let number = state.number();
+        Call {
+            core: Arc::clone(self),
+            number,
+            cancel: cancel.clone(),
+        }
     }
 
     /// Takes the first texts of a call, or refuses them.
-    pub(super) fn admit(self: &Arc<Self>, texts: Vec<Encoding>) -> Result<Admitted> {
-        let tokens = texts.iter().map(|text| text.ids.len()).sum();
+    pub(super) fn admit(self: &Arc<Self>, call: &Call, texts: Vec<Encoding>) -> Result<Admitted> {
         let mut state = self.lock();
         if self.may_run_itself(&state, &texts) {
-            state.direct += 1;
+            let since = Instant::now();
+            state
+                .direct
+                .insert(call.number, (since, call.cancel.clone()));
             state.counts.direct += 1;
             let direct = Direct {
                 core: Arc::clone(self),
-                since: Instant::now(),
-                positions: texts.iter().map(|text| text.ids.len()).max().unwrap_or(0) * texts.len(),
+                number: call.number,
+                since,
+                positions: texts.len() * self.longest(&texts),
                 done: false,
             };
             return Ok(Admitted::Direct(direct, texts));
         }
-        self.room(&mut state, texts.len(), tokens)?;
+        self.room(&mut state, texts.len(), tokens(&texts))?;
         self.queue(state, texts)
     }
 
@@ -255,31 +283,41 @@ impl Core {
     /// waker is told when there may be.
     pub(super) fn admit_more(
         self: &Arc<Self>,
+        call: &Call,
         texts: Vec<Encoding>,
         waker: &Waker,
     ) -> Result<Result<Admitted, Vec<Encoding>>> {
         let mut state = self.lock();
-        let settings = &self.model.batching;
-        let empty = state.queue.texts() == 0;
         if state.phase == Phase::Closed {
             return Err(Error::ShutDown);
         }
-        if !empty && state.queue.texts() + texts.len() > settings.max_queue {
-            state.waiting_for_room.push(waker.clone());
+        if self.short_of(&state, texts.len(), tokens(&texts)).is_some() {
+            state.waiting_for_room.insert(call.number, waker.clone());
             return Ok(Err(texts));
         }
+        state.waiting_for_room.remove(&call.number);
         self.queue(state, texts).map(Ok)
+    }
+
+    /// Whether nobody is answered any more.
+    pub(super) fn is_closed(&self) -> bool {
+        self.lock().phase == Phase::Closed
+    }
+
+    /// Positions of the longest text, as the engine computes them.
+    pub(super) fn longest(&self, texts: &[Encoding]) -> usize {
+        let longest = texts.iter().map(|text| text.ids.len()).max();
+        self.model.feed.padded(longest.unwrap_or(0))
     }
 
     fn may_run_itself(&self, state: &State, texts: &[Encoding]) -> bool {
         let budget = self.budget(state);
-        let longest = texts.iter().map(|text| text.ids.len()).max().unwrap_or(0);
         state.phase == Phase::Open
             && self.model.batching.max_wait.is_zero()
             && state.queue.texts() == 0
-            && state.running.len() + state.direct < self.slots()
+            && state.running.len() + state.direct.len() < self.slots()
             && (texts.len() == 1
-                || texts.len() <= budget.rows && texts.len() * longest <= budget.tokens)
+                || texts.len() <= budget.rows && texts.len() * self.longest(texts) <= budget.tokens)
     }
 
     fn queue(
@@ -291,8 +329,7 @@ impl Core {
             super::driver::start(Arc::clone(self))?;
             state.driven = true;
         }
-        let ticket = state.next;
-        state.next += 1;
+        let ticket = state.number();
         let (answer, answered) = oneshot::channel();
         state.callers.insert(
             ticket,
@@ -331,11 +368,14 @@ impl Core {
             return Due::Nothing;
         }
         let budget = self.budget(&state);
-        let busy = state.running.len() + state.direct;
         // One batch more than the engine works on waits there, if it would not grow any more.
         let full = state.queue.texts() >= budget.rows || state.queue.tokens() >= budget.tokens;
-        if busy >= slots + usize::from(full) {
+        let slots = slots + usize::from(full);
+        if state.running.len() >= slots {
             return Due::Nothing;
+        }
+        if let Some(wait) = state.until_free(slots) {
+            return Due::Wait(wait);
         }
         if let Some(more) = self.companions_may_come(&state, budget) {
             return Due::Wait(more);
@@ -351,9 +391,10 @@ impl Core {
                 self.model.recorder.queued(caller.since.elapsed());
             }
         }
-        let woken = std::mem::take(&mut state.waiting_for_room);
+        let mut later = Later::default();
+        state.make_room(&mut later);
         drop(state);
-        woken.into_iter().for_each(Waker::wake);
+        later.run();
         Due::Run(batch)
     }
 
@@ -392,20 +433,14 @@ impl Core {
     }
 
     /// A batch ran: hands its vectors, `[texts, dim]`, or its error to the callers.
-    pub(super) fn settle(
-        &self,
-        batch: &Batch,
-        positions: usize,
-        took: Duration,
-        ran: Result<&[f32]>,
-    ) {
+    pub(super) fn settle(&self, batch: &Batch, took: Duration, ran: Result<&[f32]>) {
         let dim = self.model.dim;
-        let mut unwanted = Vec::new();
+        let mut later = Later::default();
         let mut state = self.lock();
         state.end(batch);
         match ran {
             Ok(vectors) => {
-                state.measure(positions, took);
+                state.measure(batch.texts.len() * self.longest(&batch.texts), took);
                 for (&(ticket, index), vector) in batch.owners.iter().zip(vectors.chunks_exact(dim))
                 {
                     let Some(caller) = state.callers.get_mut(&ticket) else {
@@ -416,70 +451,57 @@ impl Core {
                     }
                     caller.left -= 1;
                     if caller.left == 0 {
-                        state.answer(ticket);
+                        state.answer(ticket, &mut later);
                     }
                 }
             }
             Err(error) => {
                 for &(ticket, _) in &batch.owners {
-                    unwanted.extend(state.fail(ticket, &error));
+                    state.fail(ticket, &error, &mut later);
                 }
             }
         }
-        state.end_if_empty();
+        state.make_room(&mut later);
+        state.end_if_empty(&mut later);
         drop(state);
-        for cancel in unwanted {
-            cancel.cancel();
-        }
+        later.run();
     }
 
     /// A caller gave up: its texts leave the queue, and a batch that nobody else wants is
     /// cancelled.
     fn leave(&self, ticket: Ticket) {
+        let mut later = Later::default();
         let mut state = self.lock();
         let Some(caller) = state.callers.remove(&ticket) else {
             return;
         };
         state.counts.left += 1;
         state.queue.leave(ticket);
-        let unwanted = state.unwant(&caller);
-        let woken = std::mem::take(&mut state.waiting_for_room);
-        state.end_if_empty();
+        state.unwant(&caller, &mut later);
+        state.make_room(&mut later);
+        state.end_if_empty(&mut later);
         drop(state);
-        // Outside the lock: who hears of it may call back.
-        for cancel in unwanted {
-            cancel.cancel();
-        }
-        woken.into_iter().for_each(Waker::wake);
+        later.run();
         self.driver.wake();
     }
 
     /// Lets nobody in any more; `cancel`: nor lets anybody finish.
     pub(super) fn shut_down(&self, cancel: bool) -> oneshot::Receiver<()> {
         let (end, ended) = oneshot::channel();
+        let mut later = Later::default();
         let mut state = self.lock();
-        if state.phase != Phase::Closed {
-            state.phase = if cancel {
-                Phase::Closed
-            } else {
-                Phase::Draining
-            };
-        }
-        let mut unwanted = Vec::new();
         if cancel {
-            let tickets: Vec<Ticket> = state.callers.keys().copied().collect();
-            for ticket in tickets {
-                unwanted.extend(state.fail(ticket, &Error::ShutDown));
-            }
+            state.phase = Phase::Closed;
+            state.fail_all(&Error::ShutDown, &mut later);
+            let direct = state.direct.values().map(|(_, cancel)| cancel.clone());
+            later.cancels.extend(direct);
+        } else if state.phase == Phase::Open {
+            state.phase = Phase::Draining;
         }
         state.ends.push(end);
-        state.end_if_empty();
-        let woken = std::mem::take(&mut state.waiting_for_room);
+        state.end_if_empty(&mut later);
         drop(state);
-        for cancel in unwanted {
-            cancel.cancel();
-        }
-        woken.into_iter().for_each(Waker::wake);
+        later.run();
         self.driver.wake();
         ended
     }
@@ -490,14 +512,14 @@ impl Core {
             doing: "batching",
             detail: "the batcher's driver ended before its callers were answered".into(),
         };
+        let mut later = Later::default();
         let mut state = self.lock();
         state.phase = Phase::Closed;
         state.running.clear();
-        let tickets: Vec<Ticket> = state.callers.keys().copied().collect();
-        for ticket in tickets {
-            state.fail(ticket, &gone);
-        }
-        state.end_if_empty();
+        state.fail_all(&gone, &mut later);
+        state.end_if_empty(&mut later);
+        drop(state);
+        later.run();
     }
 
     pub(super) fn counts(&self) -> QueueCounts {
@@ -524,8 +546,7 @@ impl State {
 
     /// Notes a batch as running. One that nobody wants any more is cancelled before it begins.
     fn register(&mut self, owners: Vec<(Ticket, usize)>, texts: Vec<Encoding>) -> Batch {
-        let id = self.next;
-        self.next += 1;
+        let id = self.number();
         let cancel = Cancel::new();
         let mut wanted = 0;
         for (ticket, _) in &owners {
@@ -569,53 +590,109 @@ impl State {
         }
     }
 
-    fn answer(&mut self, ticket: Ticket) {
+    fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// How long until a caller's own run no longer keeps its place; `None` when there is one free.
+    /// A caller is not obliged to poll, and the others do not wait for that.
+    fn until_free(&self, slots: usize) -> Option<Duration> {
+        let mut left: SmallVec<[Duration; 8]> = self
+            .direct
+            .values()
+            .filter_map(|(since, _)| PATIENCE.checked_sub(since.elapsed()))
+            .collect();
+        let needed = (self.running.len() + left.len()).checked_sub(slots)?;
+        left.sort_unstable();
+        left.get(needed).copied()
+    }
+
+    fn answer(&mut self, ticket: Ticket, later: &mut Later) {
         if let Some(caller) = self.callers.remove(&ticket) {
             if let Some(steering) = &mut self.steering {
                 steering.answered(caller.since.elapsed());
             }
-            // A caller who is gone wants no answer.
-            let _ = caller.answer.send(Ok(caller.values));
+            later.answers.push((caller.answer, Ok(caller.values)));
         }
     }
 
-    /// Answers a caller with an error; what else runs for it alone is to be cancelled.
-    fn fail(&mut self, ticket: Ticket, error: &Error) -> SmallVec<[Cancel; 2]> {
+    /// Answers a caller with an error; what else runs for it alone is cancelled.
+    fn fail(&mut self, ticket: Ticket, error: &Error, later: &mut Later) {
         self.queue.leave(ticket);
-        let Some(caller) = self.callers.remove(&ticket) else {
-            return SmallVec::new();
-        };
-        let unwanted = self.unwant(&caller);
-        let _ = caller.answer.send(Err(error.clone()));
-        unwanted
+        if let Some(caller) = self.callers.remove(&ticket) {
+            self.unwant(&caller, later);
+            later.answers.push((caller.answer, Err(error.clone())));
+        }
     }
 
-    /// Takes a caller out of the batches that run; those that nobody wants any more come back.
-    fn unwant(&mut self, caller: &Caller) -> SmallVec<[Cancel; 2]> {
-        let mut unwanted = SmallVec::new();
+    fn fail_all(&mut self, error: &Error, later: &mut Later) {
+        let tickets: Vec<Ticket> = self.callers.keys().copied().collect();
+        for ticket in tickets {
+            self.fail(ticket, error, later);
+        }
+        self.make_room(later);
+    }
+
+    /// Takes a caller out of the batches that run; those that nobody wants any more are cancelled.
+    fn unwant(&mut self, caller: &Caller, later: &mut Later) {
         for &(batch, texts) in &caller.running {
             if let Some(running) = self.running.get_mut(&batch) {
                 running.wanted = running.wanted.saturating_sub(texts);
                 if running.wanted == 0 {
-                    unwanted.push(running.cancel.clone());
+                    later.cancels.push(running.cancel.clone());
                 }
             }
         }
-        unwanted
     }
 
-    fn end_if_empty(&mut self) {
+    /// Places came free.
+    fn make_room(&mut self, later: &mut Later) {
+        later
+            .woken
+            .extend(self.waiting_for_room.drain().map(|(_, waker)| waker));
+    }
+
+    fn end_if_empty(&mut self, later: &mut Later) {
         let over = match self.phase {
             Phase::Open => return,
-            Phase::Draining => self.calls == 0,
-            Phase::Closed => self.running.is_empty() && self.direct == 0,
+            Phase::Draining => self.calls == 0 && self.running.is_empty(),
+            // Callers' own runs are cancelled, and end when their callers look.
+            Phase::Closed => self.running.is_empty(),
         };
         if over {
-            for end in self.ends.drain(..) {
-                let _ = end.send(());
-            }
+            later.ends.append(&mut self.ends);
         }
     }
+}
+
+/// What is done once the state is unlocked: whoever hears of it may call back.
+#[derive(Debug, Default)]
+struct Later {
+    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    cancels: Vec<Cancel>,
+    woken: Vec<Waker>,
+    ends: Vec<oneshot::Sender<()>>,
+}
+
+impl Later {
+    fn run(self) {
+        for (sender, answer) in self.answers {
+            // A caller who is gone wants no answer.
+            let _ = sender.send(answer);
+        }
+        for cancel in self.cancels {
+            cancel.cancel();
+        }
+        self.woken.into_iter().for_each(Waker::wake);
+        for end in self.ends {
+            let _ = end.send(());
+        }
+    }
+}
+
+fn tokens(texts: &[Encoding]) -> usize {
+    texts.iter().map(|text| text.ids.len()).sum()
 }
 
 /// A caller's texts in the queue and in batches; dropping it gives them up.
@@ -633,13 +710,21 @@ impl Drop for Seat {
 
 /// A call that was let in.
 #[derive(Debug)]
-pub(super) struct Call(Arc<Core>);
+pub(super) struct Call {
+    core: Arc<Core>,
+    number: u64,
+    cancel: Cancel,
+}
 
 impl Drop for Call {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut later = Later::default();
+        let mut state = self.core.lock();
         state.calls -= 1;
-        state.end_if_empty();
+        state.waiting_for_room.remove(&self.number);
+        state.end_if_empty(&mut later);
+        drop(state);
+        later.run();
     }
 }
 
@@ -647,6 +732,7 @@ impl Drop for Call {
 #[derive(Debug)]
 pub(super) struct Direct {
     core: Arc<Core>,
+    number: u64,
     since: Instant,
     positions: usize,
     done: bool,
@@ -662,19 +748,16 @@ impl Direct {
 impl Drop for Direct {
     fn drop(&mut self) {
         let mut state = self.core.lock();
-        state.direct -= 1;
-        if self.done {
-            let took = self.since.elapsed();
+        state.direct.remove(&self.number);
+        let took = self.since.elapsed();
+        // Longer, and who knows how much of it nobody looked.
+        if self.done && took < PATIENCE {
             state.measure(self.positions, took);
             if let Some(steering) = &mut state.steering {
                 steering.answered(took);
             }
         }
-        state.end_if_empty();
-        let waits = state.queue.texts() > 0 || state.phase != Phase::Open;
         drop(state);
-        if waits {
-            self.core.driver.wake();
-        }
+        self.core.driver.wake();
     }
 }

@@ -98,18 +98,16 @@ impl Driver<'_> {
             took,
         } = done;
         let rows = batch.texts.len();
-        let longest = batch.texts.iter().map(|text| text.ids.len()).max();
-        let positions = rows * longest.unwrap_or(0);
         match output {
             Err(error) if rows > 1 && error.is_one_texts() => {
                 for half in self.core.halves(batch) {
                     self.run(half);
                 }
             }
-            Err(error) => self.core.settle(&batch, positions, took, Err(error)),
+            Err(error) => self.core.settle(&batch, took, Err(error)),
             Ok(output) => {
                 let vectors = rows::vectors(&output, rows, self.core.model.dim);
-                self.core.settle(&batch, positions, took, vectors);
+                self.core.settle(&batch, took, vectors);
             }
         }
     }

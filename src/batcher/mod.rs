@@ -16,7 +16,7 @@ use isovec_engine::maybe_send::BoxFuture;
 use isovec_tokenize::Encoding;
 use web_time::Instant;
 
-use self::core::{Admitted, Core};
+use self::core::{Admitted, Call, Core};
 use crate::backend;
 use crate::embedder::{Embedder, owned};
 use crate::embeddings::Embeddings;
@@ -199,15 +199,14 @@ impl Owner {
             model.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
             let count = encodings.len();
-            let admitted = if call.is_some() {
-                self.admit_more(encodings).await?
-            } else {
-                call = Some(core.enter());
-                core.admit(encodings)?
+            let admitted = match &call {
+                Some(call) => self.admit_more(call, encodings, &cancel.0).await?,
+                None => core.admit(call.insert(core.enter(&cancel.0)), encodings)?,
             };
             match admitted {
                 Admitted::Direct(direct, encodings) => {
-                    model.run(start, &encodings, &cancel.0, &mut rows).await?;
+                    let ran = model.run(start, &encodings, &cancel.0, &mut rows).await;
+                    ran.map_err(|error| self.if_shut_down(error))?;
                     direct.ran();
                 }
                 Admitted::Queued(seat, answered) => {
@@ -221,14 +220,28 @@ impl Owner {
         model.finish(rows, prompt)
     }
 
+    /// A shutdown cancels what callers run themselves.
+    fn if_shut_down(&self, error: Error) -> Error {
+        if error.is_cancelled() && self.0.is_closed() {
+            Error::ShutDown
+        } else {
+            error
+        }
+    }
+
     /// Waits for room, as a call may that was let in.
-    async fn admit_more(&self, encodings: Vec<Encoding>) -> Result<Admitted> {
+    async fn admit_more(
+        &self,
+        call: &Call,
+        encodings: Vec<Encoding>,
+        cancel: &Cancel,
+    ) -> Result<Admitted> {
         let mut waiting = Some(encodings);
-        poll_fn(move |context| {
+        let room = poll_fn(move |context| {
             let Some(encodings) = waiting.take() else {
                 return Poll::Ready(Err(Error::ShutDown));
             };
-            match self.0.admit_more(encodings, context.waker()) {
+            match self.0.admit_more(call, encodings, context.waker()) {
                 Err(error) => Poll::Ready(Err(error)),
                 Ok(Ok(admitted)) => Poll::Ready(Ok(admitted)),
                 Ok(Err(encodings)) => {
@@ -236,8 +249,11 @@ impl Owner {
                     Poll::Pending
                 }
             }
-        })
-        .await
+        });
+        match select(room, cancel.cancelled()).await {
+            Either::Left((admitted, _)) => admitted,
+            Either::Right(((), _)) => Err(EngineError::Cancelled.into()),
+        }
     }
 }
 

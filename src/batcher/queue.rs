@@ -126,8 +126,8 @@ impl<T> Queue<T> {
         };
         self.clock = served;
         let longest = self.callers.get(&first).map_or(0, Waiting::longest);
-        let rows = rows_within(budget, longest, fits);
-        let mut picked = Vec::with_capacity(rows.min(self.texts));
+        let rows = rows_within(budget, longest, fits).min(self.texts);
+        let mut picked = Vec::with_capacity(rows);
         for ticket in self.nearest(longest, rows) {
             picked.extend(self.take(ticket, longest));
         }
@@ -139,7 +139,7 @@ impl<T> Queue<T> {
     fn nearest(&self, longest: usize, rows: usize) -> Vec<Ticket> {
         let shortest = longest.saturating_sub(slack(longest));
         let mut found: Vec<(Reverse<usize>, usize, Ticket)> = Vec::with_capacity(rows);
-        let callers = self.order.iter().take(rows * CALLERS_A_ROW);
+        let callers = self.order.iter().take(rows.saturating_mul(CALLERS_A_ROW));
         for (rank, &(_, ticket)) in callers.enumerate() {
             let Some(caller) = self.callers.get(&ticket) else {
                 continue;
@@ -147,7 +147,7 @@ impl<T> Queue<T> {
             let fitting = caller.texts[..caller.up_to(longest)].iter().rev();
             let near = fitting.take_while(|text| text.0 >= shortest);
             found.extend(near.take(rows).map(|text| (Reverse(text.0), rank, ticket)));
-            if found.len() >= rows * CALLERS_A_ROW {
+            if found.len() >= rows.saturating_mul(CALLERS_A_ROW) {
                 break;
             }
         }

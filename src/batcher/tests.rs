@@ -339,6 +339,59 @@ fn a_cancelling_shutdown_answers_everybody_now() {
 }
 
 #[test]
+fn a_run_that_its_caller_does_not_look_at_holds_nobody_up() {
+    let (batcher, _engine) = batcher(&config());
+    let mut unseen = batcher.embed([text(&[1])]);
+    // Until its run is under way, or over and not looked at.
+    patiently("its run", || {
+        batcher.counts().direct == 1 || (&mut unseen).now_or_never().is_some()
+    });
+    let vector = wait(batcher.embed_one(text(&[2]))).unwrap();
+    assert_eq!(vector, wanted(&[2]));
+    drop(unseen);
+}
+
+#[test]
+fn a_call_that_waits_for_room_can_be_cancelled_and_comes_before_newcomers() {
+    let (batcher, engine) = batcher(&config().with_max_queue(8));
+    let held = busy(&batcher, &engine);
+    let cancel = Cancel::new();
+    let options = EmbedOptions::default().with_cancel(cancel.clone());
+    // Shares of two: four calls fill the queue, one batch goes ahead.
+    let large: Vec<_> = (0..3)
+        .map(|_| call(&batcher, vec![text(&[5; 3]); 2]))
+        .collect();
+    patiently("six texts", || {
+        let counts = batcher.counts();
+        counts.texts + counts.batched_texts as usize == 6
+    });
+    let waiting = batcher.embed_with(vec![text(&[6; 3]); 40], options);
+    let waiting = thread::spawn(move || wait(waiting));
+    patiently("its share", || {
+        let counts = batcher.counts();
+        counts.texts + counts.batched_texts as usize == 8
+    });
+    cancel.cancel();
+    assert!(waiting.join().unwrap().unwrap_err().is_cancelled());
+    engine.let_go.cancel();
+    for call in large.into_iter().chain([held]) {
+        call.join().unwrap().unwrap();
+    }
+    wait(batcher.shutdown(Shutdown::Drain));
+}
+
+#[test]
+fn a_batch_without_limits_takes_no_memory_for_them() {
+    let limitless = EmbeddingConfig::default()
+        .with_max_batch_size(usize::MAX)
+        .with_max_batch_tokens(usize::MAX)
+        .with_max_wait(Duration::from_millis(1))
+        .with_dynamic_batching(false);
+    let (batcher, _engine) = batcher(&limitless);
+    assert_eq!(wait(batcher.embed_one(text(&[3]))).unwrap(), wanted(&[3]));
+}
+
+#[test]
 fn a_driver_that_dies_leaves_nobody_waiting() {
     let (batcher, engine) = batcher(&config());
     let held = busy(&batcher, &engine);

@@ -4,8 +4,9 @@ mod windows;
 
 use std::fmt;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
-use futures_util::{Stream, StreamExt, future, stream};
+use futures_util::{Stream, StreamExt, stream};
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 
 use crate::embedder::Embedder;
@@ -108,31 +109,38 @@ impl Embedder {
         let StreamOptions { embed, on_progress } = options;
         let model = Arc::clone(&self.model);
         let mut progress = StreamProgress::default();
-        Windows::new(texts)
-            .map(move |window| embed_window(Arc::clone(&model), window, embed.clone()))
-            .buffered(AT_ONCE)
-            .inspect(move |window: &Done<E>| {
-                if let Some(on_progress) = &on_progress {
-                    window.add_to(&mut progress);
-                    on_progress(progress);
-                }
-            })
-            .flat_map(|window| {
-                let Done { results, error } = window;
-                let results = results.into_iter().map(|result| Item {
-                    last: matches!(&result, Err(error) if !error.is_one_texts()),
-                    result: result.map_err(E::from),
-                });
-                let error = error.map(|error| Item {
-                    last: true,
-                    result: Err(error),
-                });
-                stream::iter(results.chain(error))
-            })
-            .scan(false, |ended, item| {
-                let over = std::mem::replace(ended, item.last);
-                future::ready((!over).then_some(item.result))
-            })
+        let mut items = Box::pin(
+            Windows::new(texts)
+                .map(move |window| embed_window(Arc::clone(&model), window, embed.clone()))
+                .buffered(AT_ONCE)
+                .inspect(move |window: &Done<E>| {
+                    if let Some(on_progress) = &on_progress {
+                        window.add_to(&mut progress);
+                        on_progress(progress);
+                    }
+                })
+                .flat_map(|window| {
+                    let Done { results, error } = window;
+                    let results = results.into_iter().map(|result| Item {
+                        last: matches!(&result, Err(error) if !error.is_one_texts()),
+                        result: result.map_err(E::from),
+                    });
+                    let error = error.map(|error| Item {
+                        last: true,
+                        result: Err(error),
+                    });
+                    stream::iter(results.chain(error))
+                }),
+        );
+        let mut ended = false;
+        stream::poll_fn(move |context| {
+            if ended {
+                return Poll::Ready(None);
+            }
+            let item = ready!(items.as_mut().poll_next(context));
+            ended = item.as_ref().is_none_or(|item| item.last);
+            Poll::Ready(item.map(|item| item.result))
+        })
     }
 }
 

@@ -144,6 +144,18 @@ fn a_cancellation_is_the_last_item() {
 }
 
 #[test]
+fn nothing_comes_after_the_last_item_though_the_source_is_open() {
+    let (embedder, _engine) = embedder();
+    let cancel = Cancel::new();
+    cancel.cancel();
+    let options = StreamOptions::default().with_embed(EmbedOptions::default().with_cancel(cancel));
+    let open = stream::iter([Ok::<_, Error>(text(&[1]))]).chain(stream::pending());
+    let mut results = Box::pin(embedder.try_embed_stream(open, options));
+    assert!(wait(results.next()).unwrap().unwrap_err().is_cancelled());
+    assert!(wait(results.next()).is_none());
+}
+
+#[test]
 fn progress_counts_texts_tokens_and_failures() {
     let (embedder, _engine) = embedder();
     let seen = Arc::new(std::sync::Mutex::new(Vec::new()));
