@@ -6,7 +6,7 @@ use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
 
 use crate::embeddings::RawEmbeddings;
 use crate::error::{to_js, with_kind};
-use crate::{panic, rehearsal};
+use crate::panic;
 
 /// What an `AbortSignal` is turned into.
 #[wasm_bindgen]
@@ -91,13 +91,6 @@ impl RawEmbedder {
             .await
             .map(Self)
             .map_err(|error| to_js(&error))
-    }
-
-    /// Loads and runs a small model that is of no use, so that the browser has the code ready when
-    /// the files of the one that is wanted are there. Ends when `cancel` does.
-    pub async fn rehearse(cancel: &RawCancel) {
-        panic::remember();
-        rehearsal::rehearse(cancel.0.clone()).await;
     }
 
     /// Embeds texts in their order. `role` is `default`, `query` or `passage`.

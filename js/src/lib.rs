@@ -5,7 +5,6 @@ mod embedder;
 mod embeddings;
 mod error;
 mod panic;
-mod rehearsal;
 
 pub use embedder::{RawCancel, RawEmbedder};
 pub use embeddings::RawEmbeddings;

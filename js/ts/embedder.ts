@@ -57,8 +57,7 @@ export class Embedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
     options.signal?.throwIfAborted();
-    const gathering = gather(source, options);
-    const [files] = await Promise.all([gathering, ready().then(() => rehearseUntil(gathering))]);
+    const [files] = await Promise.all([gather(source, options), ready()]);
     const config = JSON.stringify(options.config ?? {});
     return withSignal(options.signal, async (cancel) => new Embedder(await RawEmbedder.load(nameOf(source), files, config, cancel)));
   }
@@ -125,24 +124,6 @@ export class Embedder {
     const raw = this.#live();
     return withSignal(options.signal, async (cancel) => new Embeddings(await raw.embed([...texts], role, cancel)));
   }
-}
-
-let rehearsed = false;
-
-/** Has the browser compile the code while the network is waited for; once a page, and only while there is a wait. */
-async function rehearseUntil(arrival: Promise<unknown>): Promise<void> {
-  if (rehearsed) return;
-  const cancel = new RawCancel();
-  let arrived = false;
-  const stop = () => {
-    arrived = true;
-    cancel.cancel();
-  };
-  arrival.then(stop, stop);
-  await new Promise((turn) => setTimeout(turn)); // Files at hand have arrived by now.
-  if (arrived) return;
-  rehearsed = true;
-  await guarded(() => RawEmbedder.rehearse(cancel));
 }
 
 /**
