@@ -215,8 +215,6 @@ fn ten_million_texts_take_no_more_memory_than_a_hundred_thousand() {
     let late = peak_kib();
     println!("peak after 100,000 texts: {early} KiB; after {count}: {late} KiB");
     assert_eq!(count, 10_000_000);
-    assert!(
-        late as f64 <= early as f64 * 1.02,
-        "{early} KiB, then {late} KiB"
-    );
+    // A peak is the worst coincidence of two windows so far, and moves by a few hundred KiB.
+    assert!(late <= early + 512, "{early} KiB, then {late} KiB");
 }
