@@ -23,7 +23,7 @@ const WEIGHT: f64 = 0.1;
 /// The hint of a full queue before anything was measured.
 const UNKNOWN_WAIT: Duration = Duration::from_millis(50);
 
-/// How long a caller's own run keeps its place at the engine, whether the caller looks or not.
+/// What [`Core::patience`] is.
 const PATIENCE: Duration = Duration::from_millis(100);
 
 /// What is short: how many wait, how many may, and of what.
@@ -38,6 +38,8 @@ pub(super) struct Core {
     pub(super) model: Arc<Model>,
     state: Mutex<State>,
     pub(super) driver: AtomicWaker,
+    /// How long a caller's own run keeps its place at the engine, whether the caller looks or not.
+    pub(super) patience: Duration,
 }
 
 #[derive(Debug)]
@@ -173,6 +175,7 @@ impl Core {
                 counts: QueueCounts::default(),
             }),
             driver: AtomicWaker::new(),
+            patience: PATIENCE,
             model,
         }
     }
@@ -374,7 +377,7 @@ impl Core {
         if state.running.len() >= slots {
             return Due::Nothing;
         }
-        if let Some(wait) = state.until_free(slots) {
+        if let Some(wait) = state.until_free(slots, self.patience) {
             return Due::Wait(wait);
         }
         if let Some(more) = self.companions_may_come(&state, budget) {
@@ -597,11 +600,11 @@ impl State {
 
     /// How long until a caller's own run no longer keeps its place; `None` when there is one free.
     /// A caller is not obliged to poll, and the others do not wait for that.
-    fn until_free(&self, slots: usize) -> Option<Duration> {
+    fn until_free(&self, slots: usize, patience: Duration) -> Option<Duration> {
         let mut left: SmallVec<[Duration; 8]> = self
             .direct
             .values()
-            .filter_map(|(since, _)| PATIENCE.checked_sub(since.elapsed()))
+            .filter_map(|(since, _)| patience.checked_sub(since.elapsed()))
             .collect();
         let needed = (self.running.len() + left.len()).checked_sub(slots)?;
         left.sort_unstable();
@@ -751,7 +754,7 @@ impl Drop for Direct {
         state.direct.remove(&self.number);
         let took = self.since.elapsed();
         // Longer, and who knows how much of it nobody looked.
-        if self.done && took < PATIENCE {
+        if self.done && took < self.core.patience {
             state.measure(self.positions, took);
             if let Some(steering) = &mut state.steering {
                 steering.answered(took);
