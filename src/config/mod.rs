@@ -85,11 +85,11 @@ pub struct BatchingConfig {
     pub preferred_batch_size: Option<usize>,
     /// How long a text waits for companions, though the engine is idle (`"5ms"`). `None`: not at
     /// all, or 5 ms where `preferred_batch_size` is set.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "humantime_serde::option")]
     pub max_wait: Option<Duration>,
     /// How long an answer may take; steered batches are as large as that allows (`"100ms"`).
     /// `None`: 100 ms.
-    #[serde(with = "humantime_serde")]
+    #[serde(with = "humantime_serde::option")]
     pub target_latency: Option<Duration>,
     /// Whether steered batches are instead as large as brings more texts a second. `None`: false.
     pub throughput_optimization: Option<bool>,
@@ -452,6 +452,42 @@ mod tests {
         let Error::Config(faults) = &error else {
             panic!("{error}")
         };
+        assert_eq!(faults.len(), 9, "{faults:#?}");
+    }
+
+    #[test]
+    fn durations_are_written_with_their_unit() {
+        let json = r#"{"batching": {"target_latency": "50ms", "max_wait": "2ms"}}"#;
+        let config: EmbeddingConfig = serde_json::from_str(json).unwrap();
+        let built = EmbeddingConfig::default()
+            .with_target_latency(Duration::from_millis(50))
+            .with_max_wait(Duration::from_millis(2));
+        assert_eq!(config, built);
+        let written = serde_json::to_value(&config.batching).unwrap();
+        assert_eq!(written["target_latency"], "50ms");
+        assert!(
+            serde_json::from_str::<EmbeddingConfig>(r#"{"batching": {"max_wait": 5}}"#).is_err()
+        );
+    }
+
+    #[test]
+    fn batching_knobs_that_contradict_each_other_are_named() {
+        let hour = Duration::from_secs(3600);
+        let error = EmbeddingConfig::default()
+            .with_max_batch_size(4)
+            .with_min_batch_size(5)
+            .with_preferred_batch_size(6)
+            .with_max_queue(0)
+            .with_max_wait(hour)
+            .with_target_latency(hour)
+            .with_throughput_optimization(true)
+            .with_dynamic_batching(false)
+            .build()
+            .unwrap_err();
+        let Error::Config(faults) = &error else {
+            panic!("{error}")
+        };
+        // Two sizes, the queue, the wait twice, three knobs that nothing reads, and two aims.
         assert_eq!(faults.len(), 9, "{faults:#?}");
     }
 
