@@ -395,7 +395,7 @@ impl Shared {
                     continue;
                 }
             };
-            // The slot is kept while somebody waits.
+            // The slot is kept while somebody waits, and free before the last one is answered.
             let mut next = Some(first);
             while let Some(job) = next {
                 self.counts.waited(job.asked.elapsed());
@@ -403,12 +403,13 @@ impl Shared {
                     .healthy()
                     .and_then(|()| job.cancel.check())
                     .and_then(|()| self.run_leased(&mut lease, job.batch, &job.cancel));
+                next = self.next_job();
+                match next {
+                    Some(_) => self.slots.step_up(),
+                    None => lease.give_back(),
+                }
                 // A caller who is gone reads no reply.
                 let _ = job.reply.send(result);
-                next = self.next_job();
-                if next.is_some() {
-                    self.slots.step_up();
-                }
             }
         }
     }

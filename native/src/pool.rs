@@ -78,6 +78,7 @@ impl<T> Pool<T> {
         Some(Lease {
             pool: self,
             item: Some(item),
+            over: false,
         })
     }
 
@@ -131,6 +132,7 @@ impl<T> Pool<T> {
                 return Ok(Lease {
                     pool: self,
                     item: Some(item),
+                    over: false,
                 });
             }
             state = self
@@ -170,6 +172,7 @@ impl<T: Send> OnCancel for Pool<T> {
 pub(crate) struct Lease<'pool, T> {
     pool: &'pool Pool<T>,
     item: Option<T>,
+    over: bool,
 }
 
 impl<T> Deref for Lease<'_, T> {
@@ -186,8 +189,12 @@ impl<T> DerefMut for Lease<'_, T> {
     }
 }
 
-impl<T> Drop for Lease<'_, T> {
-    fn drop(&mut self) {
+impl<T> Lease<'_, T> {
+    /// Gives the item back before the lease is dropped, which then does nothing.
+    pub(crate) fn give_back(&mut self) {
+        if std::mem::replace(&mut self.over, true) {
+            return;
+        }
         let mut state = self.pool.lock();
         state.usage.in_use -= 1;
         if let Some(item) = self.item.take() {
@@ -195,6 +202,12 @@ impl<T> Drop for Lease<'_, T> {
         }
         drop(state);
         self.pool.changed.notify_all();
+    }
+}
+
+impl<T> Drop for Lease<'_, T> {
+    fn drop(&mut self) {
+        self.give_back();
     }
 }
 
