@@ -88,7 +88,7 @@ pub enum Error {
 
     /// A batcher's queue is full; nothing of the call was taken.
     #[error(
-        "the queue is full: {waiting} of {limit} {unit} wait; try again in about {retry_after:?}, or raise batching.max_queue"
+        "the queue is full: {waiting} of {limit} {unit} wait; try again in about {retry_after:?}, or raise the limit (batching.max_queue, batching.max_queue_tokens)"
     )]
     Overloaded {
         /// What waits.

@@ -100,12 +100,14 @@ pub struct BatchingConfig {
 }
 
 impl BatchingConfig {
+    /// Texts in a batch where the configuration does not say.
+    pub(crate) const MAX_BATCH_SIZE: usize = 32;
     /// The longest `max_wait`: a text that waits longer is lost rather than waiting.
     const LONGEST_WAIT: Duration = Duration::from_secs(60);
 
     fn contradictions(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let max = self.max_batch_size.unwrap_or(32);
+        let max = self.max_batch_size.unwrap_or(Self::MAX_BATCH_SIZE);
         for (knob, value) in [
             ("min_batch_size", self.min_batch_size),
             ("preferred_batch_size", self.preferred_batch_size),

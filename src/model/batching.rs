@@ -4,14 +4,12 @@ use std::time::Duration;
 
 use isovec_engine::engine::Capabilities;
 
-use crate::config::EmbeddingConfig;
+use crate::config::{BatchingConfig, EmbeddingConfig};
 use crate::effective::EffectiveConfig;
 use crate::plan::Budget;
 
 use super::feed::Feed;
 
-/// Rows of a batch.
-const BATCH_SIZE: usize = 32;
 /// Positions of a batch: what is fastest on CPUs.
 const BATCH_TOKENS: usize = 256;
 /// How long an answer may take.
@@ -54,7 +52,9 @@ pub(super) fn resolve(
     let deterministic = config.runtime.session.deterministic_compute == Some(true);
     let alone = "session.deterministic_compute: every text runs alone";
 
-    let rows = asked.max_batch_size.unwrap_or(BATCH_SIZE);
+    let rows = asked
+        .max_batch_size
+        .unwrap_or(BatchingConfig::MAX_BATCH_SIZE);
     let taken = feed.rows.map_or(rows, |most| most.min(rows));
     let taken = if deterministic { 1 } else { taken };
     let tokens = asked.max_batch_tokens.unwrap_or(BATCH_TOKENS);
@@ -126,7 +126,7 @@ pub(super) fn resolve(
     let steered = asked.dynamic_batching.unwrap_or(true) && !deterministic;
     let target_latency = asked.target_latency.unwrap_or(TARGET_LATENCY);
     let throughput = asked.throughput_optimization.unwrap_or(false);
-    if steered || !deterministic {
+    if !deterministic {
         effective.note_own(
             "batching.dynamic_batching",
             asked.dynamic_batching.as_ref(),

@@ -85,13 +85,13 @@ impl Files {
         }
     }
 
-    /// Files in memory.
     /// The same, its files mapped or read.
     pub(super) fn mapped(mut self, maps: bool) -> Self {
         self.maps = maps;
         self
     }
 
+    /// Files in memory.
     pub(super) fn bytes(origin: &str, files: BTreeMap<String, Bytes>) -> Self {
         Self {
             origin: origin.to_owned(),
