@@ -1,4 +1,4 @@
-//! What callers and the driver share: who waits, who runs, who is gone.
+//! What callers and the driver do to what they share.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,14 +12,14 @@ use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
 use web_time::Instant;
 
-use super::queue::{Picked, Queue, Ticket};
+use super::guards::{Call, Direct, Seat};
+use super::queue::{Queue, Ticket};
+use super::state::{Answer, Batch, Caller, Later, Phase, QueueCounts, State};
 use super::steering::Steering;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::plan::Budget;
 
-/// How much a new measurement of the speed counts against all before it.
-const WEIGHT: f64 = 0.1;
 /// The hint of a full queue before anything was measured.
 const UNKNOWN_WAIT: Duration = Duration::from_millis(50);
 
@@ -29,9 +29,6 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// What is short: how many wait, how many may, and of what.
 type Short = (usize, usize, &'static str);
 
-/// The vectors of a caller's texts, row after row.
-pub(super) type Answer = Result<Vec<f32>>;
-
 /// One embedder's batcher.
 #[derive(Debug)]
 pub(super) struct Core {
@@ -40,92 +37,6 @@ pub(super) struct Core {
     pub(super) driver: AtomicWaker,
     /// How long a caller's own run keeps its place at the engine, whether the caller looks or not.
     pub(super) patience: Duration,
-}
-
-#[derive(Debug)]
-struct State {
-    queue: Queue<Encoding>,
-    /// Everyone who was not answered yet, whether waiting or running.
-    callers: HashMap<Ticket, Caller>,
-    running: HashMap<u64, Running>,
-    /// Batches that callers run themselves: since when, and what stops them.
-    direct: HashMap<u64, (Instant, Cancel)>,
-    /// Calls that were let in and are not over.
-    calls: usize,
-    next: u64,
-    phase: Phase,
-    driven: bool,
-    steering: Option<Steering>,
-    /// Tokens a second.
-    speed: Option<f64>,
-    /// Calls that were let in and wait for room for more of their texts.
-    waiting_for_room: HashMap<u64, Waker>,
-    /// Those who wait for the end.
-    ends: Vec<oneshot::Sender<()>>,
-    counts: QueueCounts,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Phase {
-    Open,
-    /// Nobody comes in any more.
-    Draining,
-    /// Nobody is answered any more.
-    Closed,
-}
-
-#[derive(Debug)]
-struct Caller {
-    since: Instant,
-    picked: bool,
-    values: Vec<f32>,
-    /// Texts without a vector.
-    left: usize,
-    /// Batches that run texts of this caller, and how many.
-    running: SmallVec<[(u64, usize); 2]>,
-    answer: oneshot::Sender<Answer>,
-}
-
-#[derive(Debug)]
-struct Running {
-    cancel: Cancel,
-    /// Texts whose callers still wait.
-    wanted: usize,
-}
-
-/// What a batcher did so far, and what waits in it now.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(default)]
-#[non_exhaustive]
-pub struct QueueCounts {
-    /// Texts that wait now.
-    pub texts: usize,
-    /// Their tokens.
-    pub tokens: usize,
-    /// The most texts that ever waited.
-    pub peak_texts: usize,
-    /// Batches that were put together from the queue.
-    pub batches: u64,
-    /// Texts in them.
-    pub batched_texts: u64,
-    /// Calls that ran at once, because nobody else was there.
-    pub direct: u64,
-    /// Calls that were refused because the queue was full.
-    pub overloaded: u64,
-    /// Callers who gave up before they were answered.
-    pub left: u64,
-    /// Positions (rows times the longest row) that a batch may have now.
-    pub batch_tokens: usize,
-}
-
-/// A batch to run.
-#[derive(Debug)]
-pub(super) struct Batch {
-    pub(super) id: u64,
-    /// Whose texts, and which of theirs.
-    pub(super) owners: Vec<(Ticket, usize)>,
-    pub(super) texts: Vec<Encoding>,
-    pub(super) cancel: Cancel,
 }
 
 /// What the driver does next.
@@ -180,7 +91,7 @@ impl Core {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -472,7 +383,7 @@ impl Core {
 
     /// A caller gave up: its texts leave the queue, and a batch that nobody else wants is
     /// cancelled.
-    fn leave(&self, ticket: Ticket) {
+    pub(super) fn leave(&self, ticket: Ticket) {
         let mut later = Later::default();
         let mut state = self.lock();
         let Some(caller) = state.callers.remove(&ticket) else {
@@ -536,231 +447,6 @@ impl Core {
     }
 }
 
-impl State {
-    fn start(&mut self, picked: Vec<Picked<Encoding>>) -> Batch {
-        self.counts.batches += 1;
-        self.counts.batched_texts += picked.len() as u64;
-        let (owners, texts) = picked
-            .into_iter()
-            .map(|text| ((text.ticket, text.index), text.item))
-            .unzip();
-        self.register(owners, texts)
-    }
-
-    /// Notes a batch as running. One that nobody wants any more is cancelled before it begins.
-    fn register(&mut self, owners: Vec<(Ticket, usize)>, texts: Vec<Encoding>) -> Batch {
-        let id = self.number();
-        let cancel = Cancel::new();
-        let mut wanted = 0;
-        for (ticket, _) in &owners {
-            let Some(caller) = self.callers.get_mut(ticket) else {
-                continue;
-            };
-            wanted += 1;
-            match caller.running.iter_mut().find(|(batch, _)| *batch == id) {
-                Some((_, texts)) => *texts += 1,
-                None => caller.running.push((id, 1)),
-            }
-        }
-        if wanted == 0 {
-            cancel.cancel();
-        }
-        let own = cancel.clone();
-        self.running.insert(id, Running { cancel, wanted });
-        Batch {
-            id,
-            owners,
-            texts,
-            cancel: own,
-        }
-    }
-
-    fn end(&mut self, batch: &Batch) {
-        self.running.remove(&batch.id);
-        for (ticket, _) in &batch.owners {
-            if let Some(caller) = self.callers.get_mut(ticket) {
-                caller.running.retain(|(running, _)| *running != batch.id);
-            }
-        }
-    }
-
-    fn measure(&mut self, positions: usize, took: Duration) {
-        let speed = positions as f64 / took.as_secs_f64().max(1e-9);
-        let known = self.speed.get_or_insert(speed);
-        *known += (speed - *known) * WEIGHT;
-        if let Some(steering) = &mut self.steering {
-            steering.ran(positions, took);
-        }
-    }
-
-    fn number(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
-    /// How long until a caller's own run no longer keeps its place; `None` when there is one free.
-    /// A caller is not obliged to poll, and the others do not wait for that.
-    fn until_free(&self, slots: usize, patience: Duration) -> Option<Duration> {
-        let mut left: SmallVec<[Duration; 8]> = self
-            .direct
-            .values()
-            .filter_map(|(since, _)| patience.checked_sub(since.elapsed()))
-            .collect();
-        let needed = (self.running.len() + left.len()).checked_sub(slots)?;
-        left.sort_unstable();
-        left.get(needed).copied()
-    }
-
-    fn answer(&mut self, ticket: Ticket, later: &mut Later) {
-        if let Some(caller) = self.callers.remove(&ticket) {
-            if let Some(steering) = &mut self.steering {
-                steering.answered(caller.since.elapsed());
-            }
-            later.answers.push((caller.answer, Ok(caller.values)));
-        }
-    }
-
-    /// Answers a caller with an error; what else runs for it alone is cancelled.
-    fn fail(&mut self, ticket: Ticket, error: &Error, later: &mut Later) {
-        self.queue.leave(ticket);
-        if let Some(caller) = self.callers.remove(&ticket) {
-            self.unwant(&caller, later);
-            later.answers.push((caller.answer, Err(error.clone())));
-        }
-    }
-
-    fn fail_all(&mut self, error: &Error, later: &mut Later) {
-        let tickets: Vec<Ticket> = self.callers.keys().copied().collect();
-        for ticket in tickets {
-            self.fail(ticket, error, later);
-        }
-        self.make_room(later);
-    }
-
-    /// Takes a caller out of the batches that run; those that nobody wants any more are cancelled.
-    fn unwant(&mut self, caller: &Caller, later: &mut Later) {
-        for &(batch, texts) in &caller.running {
-            if let Some(running) = self.running.get_mut(&batch) {
-                running.wanted = running.wanted.saturating_sub(texts);
-                if running.wanted == 0 {
-                    later.cancels.push(running.cancel.clone());
-                }
-            }
-        }
-    }
-
-    /// Places came free.
-    fn make_room(&mut self, later: &mut Later) {
-        later
-            .woken
-            .extend(self.waiting_for_room.drain().map(|(_, waker)| waker));
-    }
-
-    fn end_if_empty(&mut self, later: &mut Later) {
-        let over = match self.phase {
-            Phase::Open => return,
-            Phase::Draining => self.calls == 0 && self.running.is_empty(),
-            // Callers' own runs are cancelled, and end when their callers look.
-            Phase::Closed => self.running.is_empty(),
-        };
-        if over {
-            later.ends.append(&mut self.ends);
-        }
-    }
-}
-
-/// What is done once the state is unlocked: whoever hears of it may call back.
-#[derive(Debug, Default)]
-struct Later {
-    answers: Vec<(oneshot::Sender<Answer>, Answer)>,
-    cancels: Vec<Cancel>,
-    woken: Vec<Waker>,
-    ends: Vec<oneshot::Sender<()>>,
-}
-
-impl Later {
-    fn run(self) {
-        for (sender, answer) in self.answers {
-            // A caller who is gone wants no answer.
-            let _ = sender.send(answer);
-        }
-        for cancel in self.cancels {
-            cancel.cancel();
-        }
-        self.woken.into_iter().for_each(Waker::wake);
-        for end in self.ends {
-            let _ = end.send(());
-        }
-    }
-}
-
 fn tokens(texts: &[Encoding]) -> usize {
     texts.iter().map(|text| text.ids.len()).sum()
-}
-
-/// A caller's texts in the queue and in batches; dropping it gives them up.
-#[derive(Debug)]
-pub(super) struct Seat {
-    core: Arc<Core>,
-    ticket: Ticket,
-}
-
-impl Drop for Seat {
-    fn drop(&mut self) {
-        self.core.leave(self.ticket);
-    }
-}
-
-/// A call that was let in.
-#[derive(Debug)]
-pub(super) struct Call {
-    core: Arc<Core>,
-    number: u64,
-    cancel: Cancel,
-}
-
-impl Drop for Call {
-    fn drop(&mut self) {
-        let mut later = Later::default();
-        let mut state = self.core.lock();
-        state.calls -= 1;
-        state.waiting_for_room.remove(&self.number);
-        state.end_if_empty(&mut later);
-        drop(state);
-        later.run();
-    }
-}
-
-/// A batch that its caller runs.
-#[derive(Debug)]
-pub(super) struct Direct {
-    core: Arc<Core>,
-    number: u64,
-    since: Instant,
-    positions: usize,
-    done: bool,
-}
-
-impl Direct {
-    /// It ran, and its time counts.
-    pub(super) fn ran(mut self) {
-        self.done = true;
-    }
-}
-
-impl Drop for Direct {
-    fn drop(&mut self) {
-        let mut state = self.core.lock();
-        state.direct.remove(&self.number);
-        let took = self.since.elapsed();
-        // Longer, and who knows how much of it nobody looked.
-        if self.done && took < self.core.patience {
-            state.measure(self.positions, took);
-            if let Some(steering) = &mut state.steering {
-                steering.answered(took);
-            }
-        }
-        drop(state);
-        self.core.driver.wake();
-    }
 }

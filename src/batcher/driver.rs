@@ -12,7 +12,8 @@ use isovec_engine::engine::RunOutput;
 use isovec_engine::maybe_send::BoxFuture;
 use web_time::{Duration, Instant};
 
-use super::core::{Batch, Core, Due};
+use super::core::{Core, Due};
+use super::state::Batch;
 use crate::backend;
 use crate::error::Result;
 use crate::model::rows;

@@ -2,7 +2,9 @@
 
 mod core;
 mod driver;
+mod guards;
 mod queue;
+mod state;
 mod steering;
 
 use std::future::poll_fn;
@@ -16,7 +18,9 @@ use isovec_engine::maybe_send::BoxFuture;
 use isovec_tokenize::Encoding;
 use web_time::Instant;
 
-use self::core::{Admitted, Call, Core};
+use self::core::{Admitted, Core};
+use self::guards::Call;
+use self::state::Answer;
 use crate::backend;
 use crate::embedder::{Embedder, owned};
 use crate::embeddings::Embeddings;
@@ -24,7 +28,7 @@ use crate::error::{Error, Result};
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, OwnCancel, Prompt};
 
-pub use self::core::QueueCounts;
+pub use self::state::QueueCounts;
 
 /// Texts of one call that are in the queue at the same time, at most, and the part of the queue
 /// that they may take: the rest of a large call waits outside, where it takes no place from others.
@@ -259,9 +263,9 @@ impl Owner {
 
 /// Waits for the answer or the caller's own cancellation.
 async fn cancellable(
-    answered: futures_channel::oneshot::Receiver<self::core::Answer>,
+    answered: futures_channel::oneshot::Receiver<Answer>,
     cancel: &Cancel,
-) -> self::core::Answer {
+) -> Answer {
     match select(answered, cancel.cancelled()).await {
         Either::Left((Ok(answer), _)) => answer,
         Either::Left((Err(_), _)) => Err(Error::ShutDown),

@@ -1,0 +1,265 @@
+//! Who waits, who runs, who is gone: what is kept under the batcher's one lock.
+
+use std::collections::HashMap;
+use std::task::Waker;
+use std::time::Duration;
+
+use futures_channel::oneshot;
+use isovec_engine::cancel::Cancel;
+use isovec_tokenize::Encoding;
+use smallvec::SmallVec;
+use web_time::Instant;
+
+use super::queue::{Picked, Queue, Ticket};
+use super::steering::Steering;
+use crate::error::{Error, Result};
+
+/// How much a new measurement of the speed counts against all before it.
+const WEIGHT: f64 = 0.1;
+
+/// The vectors of a caller's texts, row after row.
+pub(super) type Answer = Result<Vec<f32>>;
+
+#[derive(Debug)]
+pub(super) struct State {
+    pub(super) queue: Queue<Encoding>,
+    /// Everyone who was not answered yet, whether waiting or running.
+    pub(super) callers: HashMap<Ticket, Caller>,
+    pub(super) running: HashMap<u64, Running>,
+    /// Batches that callers run themselves: since when, and what stops them.
+    pub(super) direct: HashMap<u64, (Instant, Cancel)>,
+    /// Calls that were let in and are not over.
+    pub(super) calls: usize,
+    pub(super) next: u64,
+    pub(super) phase: Phase,
+    pub(super) driven: bool,
+    pub(super) steering: Option<Steering>,
+    /// Tokens a second.
+    pub(super) speed: Option<f64>,
+    /// Calls that were let in and wait for room for more of their texts.
+    pub(super) waiting_for_room: HashMap<u64, Waker>,
+    /// Those who wait for the end.
+    pub(super) ends: Vec<oneshot::Sender<()>>,
+    pub(super) counts: QueueCounts,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Phase {
+    Open,
+    /// Nobody comes in any more.
+    Draining,
+    /// Nobody is answered any more.
+    Closed,
+}
+
+#[derive(Debug)]
+pub(super) struct Caller {
+    pub(super) since: Instant,
+    pub(super) picked: bool,
+    pub(super) values: Vec<f32>,
+    /// Texts without a vector.
+    pub(super) left: usize,
+    /// Batches that run texts of this caller, and how many.
+    pub(super) running: SmallVec<[(u64, usize); 2]>,
+    pub(super) answer: oneshot::Sender<Answer>,
+}
+
+#[derive(Debug)]
+pub(super) struct Running {
+    pub(super) cancel: Cancel,
+    /// Texts whose callers still wait.
+    pub(super) wanted: usize,
+}
+
+/// What a batcher did so far, and what waits in it now.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct QueueCounts {
+    /// Texts that wait now.
+    pub texts: usize,
+    /// Their tokens.
+    pub tokens: usize,
+    /// The most texts that ever waited.
+    pub peak_texts: usize,
+    /// Batches that were put together from the queue.
+    pub batches: u64,
+    /// Texts in them.
+    pub batched_texts: u64,
+    /// Calls that ran at once, because nobody else was there.
+    pub direct: u64,
+    /// Calls that were refused because the queue was full.
+    pub overloaded: u64,
+    /// Callers who gave up before they were answered.
+    pub left: u64,
+    /// Positions (rows times the longest row) that a batch may have now.
+    pub batch_tokens: usize,
+}
+
+/// A batch to run.
+#[derive(Debug)]
+pub(super) struct Batch {
+    pub(super) id: u64,
+    /// Whose texts, and which of theirs.
+    pub(super) owners: Vec<(Ticket, usize)>,
+    pub(super) texts: Vec<Encoding>,
+    pub(super) cancel: Cancel,
+}
+
+impl State {
+    pub(super) fn start(&mut self, picked: Vec<Picked<Encoding>>) -> Batch {
+        self.counts.batches += 1;
+        self.counts.batched_texts += picked.len() as u64;
+        let (owners, texts) = picked
+            .into_iter()
+            .map(|text| ((text.ticket, text.index), text.item))
+            .unzip();
+        self.register(owners, texts)
+    }
+
+    /// Notes a batch as running. One that nobody wants any more is cancelled before it begins.
+    pub(super) fn register(&mut self, owners: Vec<(Ticket, usize)>, texts: Vec<Encoding>) -> Batch {
+        let id = self.number();
+        let cancel = Cancel::new();
+        let mut wanted = 0;
+        for (ticket, _) in &owners {
+            let Some(caller) = self.callers.get_mut(ticket) else {
+                continue;
+            };
+            wanted += 1;
+            match caller.running.iter_mut().find(|(batch, _)| *batch == id) {
+                Some((_, texts)) => *texts += 1,
+                None => caller.running.push((id, 1)),
+            }
+        }
+        if wanted == 0 {
+            cancel.cancel();
+        }
+        let own = cancel.clone();
+        self.running.insert(id, Running { cancel, wanted });
+        Batch {
+            id,
+            owners,
+            texts,
+            cancel: own,
+        }
+    }
+
+    pub(super) fn end(&mut self, batch: &Batch) {
+        self.running.remove(&batch.id);
+        for (ticket, _) in &batch.owners {
+            if let Some(caller) = self.callers.get_mut(ticket) {
+                caller.running.retain(|(running, _)| *running != batch.id);
+            }
+        }
+    }
+
+    pub(super) fn measure(&mut self, positions: usize, took: Duration) {
+        let speed = positions as f64 / took.as_secs_f64().max(1e-9);
+        let known = self.speed.get_or_insert(speed);
+        *known += (speed - *known) * WEIGHT;
+        if let Some(steering) = &mut self.steering {
+            steering.ran(positions, took);
+        }
+    }
+
+    pub(super) fn number(&mut self) -> u64 {
+        self.next += 1;
+        self.next
+    }
+
+    /// How long until a caller's own run no longer keeps its place; `None` when there is one free.
+    /// A caller is not obliged to poll, and the others do not wait for that.
+    pub(super) fn until_free(&self, slots: usize, patience: Duration) -> Option<Duration> {
+        let mut left: SmallVec<[Duration; 8]> = self
+            .direct
+            .values()
+            .filter_map(|(since, _)| patience.checked_sub(since.elapsed()))
+            .collect();
+        let needed = (self.running.len() + left.len()).checked_sub(slots)?;
+        left.sort_unstable();
+        left.get(needed).copied()
+    }
+
+    pub(super) fn answer(&mut self, ticket: Ticket, later: &mut Later) {
+        if let Some(caller) = self.callers.remove(&ticket) {
+            if let Some(steering) = &mut self.steering {
+                steering.answered(caller.since.elapsed());
+            }
+            later.answers.push((caller.answer, Ok(caller.values)));
+        }
+    }
+
+    /// Answers a caller with an error; what else runs for it alone is cancelled.
+    pub(super) fn fail(&mut self, ticket: Ticket, error: &Error, later: &mut Later) {
+        self.queue.leave(ticket);
+        if let Some(caller) = self.callers.remove(&ticket) {
+            self.unwant(&caller, later);
+            later.answers.push((caller.answer, Err(error.clone())));
+        }
+    }
+
+    pub(super) fn fail_all(&mut self, error: &Error, later: &mut Later) {
+        let tickets: Vec<Ticket> = self.callers.keys().copied().collect();
+        for ticket in tickets {
+            self.fail(ticket, error, later);
+        }
+        self.make_room(later);
+    }
+
+    /// Takes a caller out of the batches that run; those that nobody wants any more are cancelled.
+    pub(super) fn unwant(&mut self, caller: &Caller, later: &mut Later) {
+        for &(batch, texts) in &caller.running {
+            if let Some(running) = self.running.get_mut(&batch) {
+                running.wanted = running.wanted.saturating_sub(texts);
+                if running.wanted == 0 {
+                    later.cancels.push(running.cancel.clone());
+                }
+            }
+        }
+    }
+
+    /// Places came free.
+    pub(super) fn make_room(&mut self, later: &mut Later) {
+        later
+            .woken
+            .extend(self.waiting_for_room.drain().map(|(_, waker)| waker));
+    }
+
+    pub(super) fn end_if_empty(&mut self, later: &mut Later) {
+        let over = match self.phase {
+            Phase::Open => return,
+            Phase::Draining => self.calls == 0 && self.running.is_empty(),
+            // Callers' own runs are cancelled, and end when their callers look.
+            Phase::Closed => self.running.is_empty(),
+        };
+        if over {
+            later.ends.append(&mut self.ends);
+        }
+    }
+}
+
+/// What is done once the state is unlocked: whoever hears of it may call back.
+#[derive(Debug, Default)]
+pub(super) struct Later {
+    pub(super) answers: Vec<(oneshot::Sender<Answer>, Answer)>,
+    pub(super) cancels: Vec<Cancel>,
+    pub(super) woken: Vec<Waker>,
+    pub(super) ends: Vec<oneshot::Sender<()>>,
+}
+
+impl Later {
+    pub(super) fn run(self) {
+        for (sender, answer) in self.answers {
+            // A caller who is gone wants no answer.
+            let _ = sender.send(answer);
+        }
+        for cancel in self.cancels {
+            cancel.cancel();
+        }
+        self.woken.into_iter().for_each(Waker::wake);
+        for end in self.ends {
+            let _ = end.send(());
+        }
+    }
+}
