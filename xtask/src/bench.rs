@@ -13,7 +13,12 @@ use crate::{build, demo, report, setup};
 /// One benchmark.
 enum Bench {
     /// A `[[bench]]` target of a package.
-    Cargo { package: String, name: String },
+    Cargo {
+        package: String,
+        name: String,
+        /// Features of the package that the target wants.
+        features: Vec<String>,
+    },
     /// An ignored test that measures what is private to the SDK.
     Inside {
         name: &'static str,
@@ -39,6 +44,9 @@ const INSIDE: [(&str, &str); 2] = [
     ("scheduler", "batcher::queue::tests::what_a_text_costs"),
 ];
 
+/// Benchmarks that compare with programs which set-up brings for them.
+const PEERS: [&str; 2] = ["peers", "python"];
+
 /// The script of a folder that measures in a browser.
 const PAGE_SCRIPT: &str = "bench.mjs";
 
@@ -62,6 +70,7 @@ impl Bench {
     /// The set-up steps without which it cannot run.
     fn needs(&self) -> &'static [&'static str] {
         match self {
+            Self::Cargo { name, .. } if PEERS.contains(&name.as_str()) => setup::PEERS,
             Self::Cargo { .. } | Self::Peer { .. } => setup::DEMO,
             Self::Page { .. } => setup::PAGE,
             Self::Inside { .. } => &[],
@@ -70,10 +79,17 @@ impl Bench {
 
     fn run(&self, workspace: &Workspace, args: &[String]) -> Result<()> {
         let run = match self {
-            Self::Cargo { name, .. } => {
+            Self::Cargo {
+                package,
+                name,
+                features,
+            } => {
+                let features: Vec<_> = features.iter().map(|f| format!("{package}/{f}")).collect();
                 // By the workspace and not by the package: a package alone has other features of the
                 // same dependencies, and all of them would be built once more.
-                cargo(workspace)?.args(["bench", "--workspace", "--bench", name, "--"])
+                cargo(workspace)?
+                    .args(["bench", "--workspace", "--features", &features.join(",")])
+                    .args(["--bench", name, "--"])
             }
             Self::Inside { test, .. } => cargo(workspace)?
                 .args(["test", "--workspace", "--profile", "bench", "--lib", "--"])
@@ -170,9 +186,12 @@ fn cargo_benches(metadata: &Value) -> Result<Vec<Bench>> {
             if let (true, Some(package), Some(name)) =
                 (is_bench, package["name"].as_str(), target["name"].as_str())
             {
+                let features = target["required-features"].as_array();
+                let features = features.into_iter().flatten().filter_map(Value::as_str);
                 benches.push(Bench::Cargo {
                     package: package.to_owned(),
                     name: name.to_owned(),
+                    features: features.map(str::to_owned).collect(),
                 });
             }
         }

@@ -60,6 +60,25 @@ impl Workspace {
         self.cache.join("models").join(MODEL)
     }
 
+    /// The texts of the benchmarks, one a line.
+    pub(crate) fn corpus(&self) -> PathBuf {
+        self.cache.join("corpus.txt")
+    }
+
+    /// The Python environment with the programs that isovec is measured against.
+    pub(crate) fn peers(&self) -> PathBuf {
+        self.cache.join("peers")
+    }
+
+    /// That environment's interpreter.
+    pub(crate) fn peers_python(&self) -> PathBuf {
+        let place = match env::consts::OS {
+            "windows" => "Scripts/python.exe",
+            _ => "bin/python",
+        };
+        self.peers().join(place)
+    }
+
     /// ONNX Runtime's shared library, under the name that this platform gives it.
     pub(crate) fn onnxruntime(&self) -> PathBuf {
         self.cache
@@ -88,6 +107,10 @@ impl Workspace {
         // The tests take the pinned library; a library that the caller names himself wins.
         if env::var_os("ORT_DYLIB_PATH").is_none() && self.onnxruntime().is_file() {
             all.push(("ORT_DYLIB_PATH", self.onnxruntime().into_os_string()));
+        }
+        // The same for an interpreter with the benchmarks' peers.
+        if env::var_os("PYTHON").is_none() && self.peers_python().is_file() {
+            all.push(("PYTHON", self.peers_python().into_os_string()));
         }
         Ok(all)
     }

@@ -41,8 +41,8 @@ fn main() -> Result<(), AnyError> {
             .with_pool_size(cores),
     )?;
     let default = load(config)?;
-    let mutex = Raw::load(&model, 1)?;
-    let mutex_wide = Raw::load(&model, default.capabilities().intra_op_threads)?;
+    let mutex = Raw::load(&model, 1, 256)?;
+    let mutex_wide = Raw::load(&model, default.capabilities().intra_op_threads, 256)?;
     println!(
         "{}; {cores} cores; {} tokens; pooled: {cores} sessions of 1 thread; default: {} of {}",
         pooled.provider(),

@@ -19,7 +19,7 @@ fn main() -> Result<(), AnyError> {
     // First, so that the library is loaded by the time the raw session asks for it.
     let embedder = Embedder::load(model.as_path(), config)?;
     let tokens = embedder.count_tokens(TEXT)?;
-    let raw = Raw::load(&model, 1)?;
+    let raw = Raw::load(&model, 1, 256)?;
     let ours = embedder.embed_one(TEXT)?;
     let theirs = raw.embed(TEXT)?;
     let difference = ours

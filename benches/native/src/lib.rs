@@ -1,5 +1,6 @@
 //! What the benchmarks share: the model, the peer, texts, and measuring in turns.
 
+mod corpus;
 mod memory;
 mod raw;
 mod texts;
@@ -7,6 +8,7 @@ mod turns;
 
 use std::path::PathBuf;
 
+pub use corpus::{BANDS, Corpus};
 pub use memory::{Memory, memory};
 pub use raw::Raw;
 pub use texts::Texts;

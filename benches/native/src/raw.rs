@@ -18,12 +18,13 @@ pub struct Raw {
 }
 
 impl Raw {
-    /// Loads the graph that isovec exports for a model, its pooling head included. The library
+    /// Loads the graph that isovec exports for a model, its pooling head included. Texts are cut
+    /// at `max_tokens`; `threads` of 0 are as many as ONNX Runtime takes by itself. The library
     /// must be loaded: an embedder of isovec sees to that.
     ///
     /// # Errors
     /// Of the export, the tokenizer and ONNX Runtime.
-    pub fn load(model: &Path, threads: usize) -> Result<Self, AnyError> {
+    pub fn load(model: &Path, threads: usize, max_tokens: usize) -> Result<Self, AnyError> {
         let folder = tempfile::tempdir()?;
         isovec::blocking::export(
             model,
@@ -34,7 +35,7 @@ impl Raw {
         let mut tokenizer = tokenizers::Tokenizer::from_file(model.join("tokenizer.json"))?;
         tokenizer.with_padding(None);
         tokenizer.with_truncation(Some(tokenizers::TruncationParams {
-            max_length: 256,
+            max_length: max_tokens,
             ..Default::default()
         }))?;
         let session = Session::builder(environment()?)?

@@ -3,10 +3,12 @@
 
 mod apt;
 mod browser;
+mod corpus;
 mod gpu;
 mod model;
 mod node;
 mod onnxruntime;
+mod peers;
 mod tools;
 mod wasm32;
 mod wheel;
@@ -45,6 +47,8 @@ const STEPS: &[Step] = &[
     node::STEP,
     tools::STEPS[2],
     tools::STEPS[3],
+    corpus::STEP,
+    peers::STEP,
 ];
 
 /// What the demo needs, and nothing that only tests need.
@@ -53,6 +57,8 @@ pub(crate) const DEMO: &[&str] = &["onnxruntime", "model"];
 pub(crate) const NPM: &[&str] = &["wasm32", "wasm-bindgen", "npm"];
 /// What running the npm package in a browser needs, on the real model.
 pub(crate) const PAGE: &[&str] = &["model", "wasm32", "wasm-bindgen", "browser", "npm"];
+/// What comparing with other programs needs, natively.
+pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
 
 /// The names and what they do.
 pub(crate) fn list() {
@@ -148,7 +154,7 @@ mod tests {
                 step.name
             );
         }
-        for name in DEMO.iter().chain(NPM).chain(PAGE) {
+        for name in DEMO.iter().chain(NPM).chain(PAGE).chain(PEERS) {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }
     }

@@ -91,7 +91,7 @@ pub(super) fn discard(content: &Path) {
 }
 
 /// A Python that has pip.
-fn python(workspace: &Workspace) -> Result<PathBuf> {
+pub(super) fn python(workspace: &Workspace) -> Result<PathBuf> {
     for name in ["python3", "python"] {
         if let Some(path) = which(workspace, name)
             && Run::new(workspace, &path)?

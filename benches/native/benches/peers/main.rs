@@ -1,0 +1,33 @@
+//! The whole corpus through isovec and its peers, all-MiniLM-L6-v2, fp32, texts cut at 512 tokens.
+//! Every run is a process of its own, so that its peak memory is its own too; they take turns.
+//! Then isovec against one text at a time, band by band. Run it with `cargo xtask bench peers`;
+//! arguments choose parts: `runs`, `bands`.
+
+mod bands;
+mod contestants;
+mod runs;
+
+use isovec_bench::AnyError;
+
+/// What a process that this program has started is to do: one contestant's run.
+const PART: &str = "ISOVEC_BENCH_PART";
+/// Tokens that a model sees of a text: as many as all-MiniLM-L6-v2 has positions for.
+const MAX_TOKENS: usize = 512;
+
+fn main() -> Result<(), AnyError> {
+    if let Ok(contestant) = std::env::var(PART) {
+        return contestants::run(&contestant);
+    }
+    let chosen: Vec<String> = std::env::args().skip(1).collect();
+    let wanted = |part: &str| {
+        let mut parts = chosen.iter().filter(|name| !name.starts_with('-'));
+        parts.clone().next().is_none() || parts.any(|name| name == part)
+    };
+    if wanted("runs") {
+        runs::compare()?;
+    }
+    if wanted("bands") {
+        bands::compare()?;
+    }
+    Ok(())
+}
