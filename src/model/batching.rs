@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use isovec_engine::bundle::RowMixer;
 use isovec_engine::engine::Capabilities;
 
 use crate::config::{BatchingConfig, EmbeddingConfig};
@@ -41,31 +42,35 @@ pub(crate) struct SteeringAim {
     pub(crate) throughput: bool,
 }
 
-/// What the configuration comes to, noted knob by knob.
+/// What the configuration comes to, noted knob by knob. Texts of a model that mixes rows run alone:
+/// they would get other vectors in other company.
+///
+/// A model of a fixed number of rows gets the one text in all of them, and one of a fixed number of
+/// positions the same padding for a text every time: both are the text's own.
 pub(super) fn resolve(
     config: &EmbeddingConfig,
     capabilities: &Capabilities,
     feed: &Feed,
+    mixer: Option<&RowMixer>,
     effective: &mut EffectiveConfig,
 ) -> (Budget, Batching) {
     let asked = &config.batching;
-    let deterministic = config.runtime.session.deterministic_compute == Some(true);
-    let alone = "session.deterministic_compute: every text runs alone";
+    let alone = why_alone(config, mixer);
 
     let rows = asked
         .max_batch_size
         .unwrap_or(BatchingConfig::MAX_BATCH_SIZE);
     let taken = feed.rows.map_or(rows, |most| most.min(rows));
-    let taken = if deterministic { 1 } else { taken };
+    let taken = if alone.is_some() { 1 } else { taken };
     let tokens = asked.max_batch_tokens.unwrap_or(BATCH_TOKENS);
     let most_tokens = capabilities
         .max_batch_tokens
         .map_or(tokens, |most| most.min(tokens));
-    let why = |asked: Option<usize>, limited: bool| match asked {
-        _ if deterministic && limited => alone,
+    let why = |asked: Option<usize>, limited: bool| match (asked, &alone) {
+        (_, Some(alone)) if limited => alone,
         _ if limited => "the most that the model or the engine takes",
-        Some(_) => "the configuration",
-        None => "the default",
+        (Some(_), _) => "the configuration",
+        (None, _) => "the default",
     };
     let budget = Budget {
         rows: taken,
@@ -123,23 +128,22 @@ pub(super) fn resolve(
         effective.note_own(knob, asked.as_ref(), used, "the default");
     }
 
-    let steered = asked.dynamic_batching.unwrap_or(true) && !deterministic;
+    let steered = asked.dynamic_batching.unwrap_or(true) && alone.is_none();
     let target_latency = asked.target_latency.unwrap_or(TARGET_LATENCY);
     let throughput = asked.throughput_optimization.unwrap_or(false);
-    if !deterministic {
-        effective.note_own(
+    match &alone {
+        None => effective.note_own(
             "batching.dynamic_batching",
             asked.dynamic_batching.as_ref(),
             steered,
             "the default",
-        );
-    } else {
-        effective.note(
+        ),
+        Some(alone) => effective.note(
             "batching.dynamic_batching",
             asked.dynamic_batching,
             false,
             alone,
-        );
+        ),
     }
     let target = asked.target_latency.map(written);
     if steered && !throughput {
@@ -175,6 +179,19 @@ pub(super) fn resolve(
         }),
     };
     (budget, batching)
+}
+
+/// Why every text runs alone and unpadded, if it does.
+fn why_alone(config: &EmbeddingConfig, mixer: Option<&RowMixer>) -> Option<String> {
+    if config.runtime.session.deterministic_compute == Some(true) {
+        return Some("session.deterministic_compute: every text runs alone".into());
+    }
+    let mixer = mixer?;
+    let why = format!(
+        "{mixer} makes a text's vector depend on the texts beside it: every text runs alone"
+    );
+    tracing::warn!(target: "isovec", "{why}");
+    Some(why)
 }
 
 fn note_duration(

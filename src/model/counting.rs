@@ -241,7 +241,7 @@ pub(crate) fn with_config(
     let mut effective = EffectiveConfig::default();
     let feed = Feed::new("test", engine.description(), PAD, 0).unwrap();
     let (budget, batching) =
-        batching::resolve(config, engine.capabilities(), &feed, &mut effective);
+        batching::resolve(config, engine.capabilities(), &feed, None, &mut effective);
     let model = Model {
         memory: Allowance::new(memory, &shared, &mut effective),
         optimize: true,

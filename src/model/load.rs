@@ -213,7 +213,9 @@ pub(crate) async fn load(
     );
     prompts.note(&mut effective, &config.text);
     let capabilities = engine.capabilities();
-    let (budget, batching) = batching::resolve(&config, capabilities, &feed, &mut effective);
+    let mixer = bundle.row_mixer();
+    let (budget, batching) =
+        batching::resolve(&config, capabilities, &feed, mixer.as_ref(), &mut effective);
     effective.note_own(
         "io.batch_optimization",
         config.runtime.io.batch_optimization.as_ref(),

@@ -354,6 +354,8 @@ impl Drop for OwnCancel {
 }
 
 #[cfg(test)]
+mod alone;
+#[cfg(test)]
 pub(crate) mod counting;
 #[cfg(test)]
 mod tests;

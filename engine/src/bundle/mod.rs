@@ -3,6 +3,7 @@
 mod files;
 mod load;
 mod prune;
+mod rows;
 
 use std::collections::BTreeMap;
 
@@ -10,6 +11,8 @@ use bytes::Bytes;
 
 use crate::onnx::proto::ModelProto;
 use crate::weights::{Weights, WeightsIdentity};
+
+pub use rows::RowMixer;
 
 /// Initializers of at least this many bytes live in the [`WeightSource`](crate::weights::WeightSource);
 /// smaller ones (shapes, axes, epsilons) stay in the graph, where shape inference sees them.
