@@ -232,7 +232,7 @@ impl Model {
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
         let mut spare = Batch {
-            row_lengths: Vec::with_capacity(self.budget.rows.min(texts.len())),
+            row_lengths: Vec::with_capacity(self.budget().rows.min(texts.len())),
             ..Batch::default()
         };
         for (index, window) in texts.chunks(WINDOW).enumerate() {
@@ -244,6 +244,9 @@ impl Model {
             rows.note(start, &encodings)?;
             let allowed = self.allowed_bytes();
             let plan = self.plan(&encodings, allowed);
+            if plan.is_several() {
+                backend::wait(self.calibrate_if_due(&cancel.0))?;
+            }
             if plan.is_several() && self.engines.current().capabilities().concurrent_runs > 1 {
                 backend::wait(self.run(start, &encodings, &cancel.0, &mut rows))?;
                 continue;

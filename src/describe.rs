@@ -51,7 +51,7 @@ macro_rules! describe_model {
 
             /// Every knob: what was asked, what is in effect, and why.
             pub fn effective_config(&self) -> &crate::EffectiveConfig {
-                &self.model.effective
+                self.model.effective()
             }
 
             /// What was done since the model was loaded: sessions, buffers, provider, tokens and

@@ -49,6 +49,7 @@ mod fallback;
 mod model;
 pub mod models;
 mod plan;
+mod record;
 mod sentence_transformers;
 pub mod similarity;
 mod source;

@@ -5,7 +5,10 @@
 //! little is padded: on two CPU cores, 259 texts of 1 to 256 tokens took 15.5 s padded into one
 //! batch and 1.4 s in sorted batches of 256 tokens.
 
+use std::fmt;
 use std::ops::Range;
+
+use serde::{Deserialize, Serialize};
 
 /// What a batch may hold.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,9 +16,53 @@ pub(crate) struct Budget {
     /// Rows.
     pub(crate) rows: usize,
     /// Rows times positions. A single longer text is a batch of its own.
-    pub(crate) tokens: usize,
+    pub(crate) tokens: Tokens,
     /// Rows that a batch may have however many tokens they are.
     pub(crate) least: usize,
+}
+
+/// The longest row, in positions, of each band of lengths but the last, which has no end.
+pub(crate) const BANDS: [usize; 2] = [32, 128];
+
+/// Rows times positions that a batch may have, by the length of its longest row: what is fastest
+/// for short rows is not for long ones.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Tokens(pub(crate) [usize; BANDS.len() + 1]);
+
+impl Tokens {
+    /// The same for all lengths.
+    pub(crate) const fn same(tokens: usize) -> Self {
+        Self([tokens; BANDS.len() + 1])
+    }
+
+    /// For rows of this length.
+    pub(crate) fn at(self, length: usize) -> usize {
+        self.0[BANDS.partition_point(|&longest| longest < length)]
+    }
+
+    /// For the lengths that may have the most.
+    pub(crate) fn most(self) -> usize {
+        self.0.into_iter().max().unwrap_or(0)
+    }
+
+    /// No more than this for any length.
+    pub(crate) fn up_to(self, most: usize) -> Self {
+        Self(self.0.map(|tokens| tokens.min(most)))
+    }
+}
+
+impl fmt::Display for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self([short, middle, long]) = self;
+        if [middle, long] == [short; 2] {
+            return write!(f, "{short}");
+        }
+        let [shorter, longer] = BANDS;
+        write!(
+            f,
+            "{short} in texts of up to {shorter}, {middle} up to {longer}, {long} beyond"
+        )
+    }
 }
 
 /// The texts of a list, put into batches.
@@ -100,7 +147,8 @@ pub(crate) fn rows_within(
     fits: impl Fn(usize, usize) -> bool,
 ) -> usize {
     let most = budget.rows.max(1);
-    let rows = (budget.tokens / longest.max(1)).clamp(budget.least.clamp(1, most), most);
+    let rows =
+        (budget.tokens.at(longest) / longest.max(1)).clamp(budget.least.clamp(1, most), most);
     fitting(rows, longest.max(1), fits)
 }
 
@@ -129,7 +177,7 @@ mod tests {
 
     const BUDGET: Budget = Budget {
         rows: 64,
-        tokens: 256,
+        tokens: Tokens::same(256),
         least: 1,
     };
 
@@ -177,6 +225,27 @@ mod tests {
         assert_eq!(plan.batch(2), None);
     }
 
+    #[test]
+    fn short_and_long_rows_have_budgets_of_their_own() {
+        let tokens = Tokens([64, 256, 128]);
+        assert_eq!(
+            [32, 33, 128, 129].map(|length| tokens.at(length)),
+            [64, 256, 256, 128]
+        );
+        assert_eq!(
+            (tokens.most(), tokens.up_to(100)),
+            (256, Tokens([64, 100, 100]))
+        );
+        let budget = Budget { tokens, ..BUDGET };
+        let rows = [16, 64, 129, 130].map(|length| rows_within(budget, length, any));
+        assert_eq!(rows, [4, 4, 1, 1]);
+        assert_eq!(Tokens::same(256).to_string(), "256");
+        assert_eq!(
+            tokens.to_string(),
+            "64 in texts of up to 32, 256 up to 128, 128 beyond"
+        );
+    }
+
     proptest! {
         #[test]
         fn every_text_runs_once_within_the_budget(
@@ -184,7 +253,7 @@ mod tests {
             rows in 1usize..70,
             tokens in 1usize..2000,
         ) {
-            let plan = Plan::new(&lengths, Budget { rows, tokens, least: 1 }, any);
+            let plan = Plan::new(&lengths, Budget { rows, tokens: Tokens::same(tokens), least: 1 }, any);
             let mut seen = vec![0; lengths.len()];
             for batch in (0..).map_while(|index| plan.batch(index)) {
                 prop_assert!(!batch.is_empty() && batch.len() <= rows);

@@ -129,6 +129,11 @@ impl Recorder {
         self.padding.fetch_add(padding as u64, Relaxed);
     }
 
+    /// What all batches took together, waiting for the engine included.
+    pub(crate) fn batch_seconds(&self) -> f64 {
+        self.batch.read().total
+    }
+
     pub(crate) fn read(&self, engine: EngineStats) -> Stats {
         Stats {
             engine,

@@ -63,6 +63,15 @@ impl EffectiveConfig {
         });
     }
 
+    /// Changes what is in effect of a knob that was noted, where nothing was asked for.
+    pub fn amend(&mut self, name: &str, used: impl fmt::Display, why: impl Into<String>) {
+        let knob = self.knobs.iter_mut().find(|knob| knob.name == name);
+        if let Some(knob) = knob.filter(|knob| knob.asked.is_none()) {
+            knob.used = used.to_string();
+            knob.why = why.into();
+        }
+    }
+
     /// Adds what an engine has noted.
     pub fn extend(&mut self, other: &Self) {
         self.knobs.extend(other.knobs.iter().cloned());

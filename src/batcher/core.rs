@@ -62,13 +62,10 @@ pub(super) enum Admitted {
 impl Core {
     pub(super) fn new(model: Arc<Model>) -> Self {
         let settings = &model.batching;
-        let steering = settings.steering.map(|steering| {
-            Steering::new(
-                model.budget.tokens,
-                steering.target_latency,
-                steering.throughput,
-            )
-        });
+        let most = model.budget().tokens.most();
+        let steering = settings
+            .steering
+            .map(|steering| Steering::new(most, steering.target_latency, steering.throughput));
         Self {
             state: Mutex::new(State {
                 queue: Queue::default(),
@@ -101,12 +98,12 @@ impl Core {
     }
 
     fn budget(&self, state: &State) -> Budget {
-        let budget = self.model.budget;
+        let budget = self.model.budget();
         let Some(steering) = &state.steering else {
             return budget;
         };
         Budget {
-            tokens: steering.positions(),
+            tokens: budget.tokens.up_to(steering.positions()),
             least: self.model.batching.min_rows,
             ..budget
         }
@@ -230,8 +227,12 @@ impl Core {
             && self.model.batching.max_wait.is_zero()
             && state.queue.texts() == 0
             && state.running.len() + state.direct.len() < self.slots()
-            && (texts.len() == 1
-                || texts.len() <= budget.rows && texts.len() * self.longest(texts) <= budget.tokens)
+            && (texts.len() == 1 || self.fits_one_batch(texts, budget))
+    }
+
+    fn fits_one_batch(&self, texts: &[Encoding], budget: Budget) -> bool {
+        let longest = self.longest(texts);
+        texts.len() <= budget.rows && texts.len() * longest <= budget.tokens.at(longest)
     }
 
     fn queue(
@@ -283,7 +284,8 @@ impl Core {
         }
         let budget = self.budget(&state);
         // One batch more than the engine works on waits there, if it would not grow any more.
-        let full = state.queue.texts() >= budget.rows || state.queue.tokens() >= budget.tokens;
+        let full =
+            state.queue.texts() >= budget.rows || state.queue.tokens() >= budget.tokens.most();
         let slots = slots + usize::from(full);
         if state.running.len() >= slots {
             return Due::Nothing;
@@ -318,7 +320,7 @@ impl Core {
         if settings.max_wait.is_zero()
             || state.phase != Phase::Open
             || state.queue.texts() >= settings.preferred_rows
-            || state.queue.tokens() >= budget.tokens
+            || state.queue.tokens() >= budget.tokens.most()
         {
             return None;
         }
@@ -441,7 +443,7 @@ impl Core {
         QueueCounts {
             texts: state.queue.texts(),
             tokens: state.queue.tokens(),
-            batch_tokens: self.budget(&state).tokens,
+            batch_tokens: self.budget(&state).tokens.most(),
             ..state.counts
         }
     }

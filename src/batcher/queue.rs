@@ -193,10 +193,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::plan::Tokens;
 
     const BUDGET: Budget = Budget {
         rows: 4,
-        tokens: 64,
+        tokens: Tokens::same(64),
         least: 1,
     };
 
@@ -268,7 +269,7 @@ mod tests {
         const TEXTS: u64 = 1_000_000;
         let budget = Budget {
             rows: 32,
-            tokens: 256,
+            tokens: Tokens::same(256),
             least: 1,
         };
         for a_call in [1, 16] {
@@ -322,7 +323,7 @@ mod tests {
             tokens in 1usize..300,
             least in 1usize..3,
         ) {
-            let budget = Budget { rows, tokens, least };
+            let budget = Budget { rows, tokens: Tokens::same(tokens), least };
             let mut queue = Queue::default();
             let mut waiting: HashSet<(Ticket, usize)> = HashSet::new();
             let mut tickets = 0;

@@ -1,19 +1,17 @@
 //! What is there, tried in a short measured run, fastest first.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineChoice, EngineConfig, ExecutionProvider};
 use isovec_engine::engine::{Batch, Engine, Probe};
-use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
 use super::{Result, load_one};
 use crate::backend;
+use crate::record::{self, Record};
 
 /// What is run: a batch as the planner makes them on a processor.
 const ROWS: usize = 4;
@@ -50,9 +48,12 @@ pub(super) async fn rank(
     cancel: &Cancel,
 ) -> Result<Ranked> {
     let candidates = candidates(config);
-    let path = record_path(bundle);
-    let machine = measured_on(config, &candidates);
-    let remembered = path.as_ref().and_then(|path| read(path, &machine));
+    let record = Record::of(
+        "providers",
+        &bundle.identity,
+        measured_on(config, &candidates),
+    );
+    let remembered: Option<BTreeMap<String, f64>> = record.as_ref().and_then(Record::read);
     let known = remembered.is_some();
     let times = match remembered {
         Some(times) => times,
@@ -70,16 +71,12 @@ pub(super) async fn rank(
                     }
                 }
             }
-            let record = Record {
-                measured_on: machine,
-                seconds: times,
-            };
-            if let Some(path) = &path
-                && !record.seconds.is_empty()
+            if let Some(record) = &record
+                && !times.is_empty()
             {
-                write(path, &record);
+                record.write(&times);
             }
-            record.seconds
+            times
         }
     };
     let time = |candidate: &Candidate| times.get(&candidate.name()).copied();
@@ -192,20 +189,6 @@ async fn measure(
     Ok(best)
 }
 
-/// What was measured, and on what: anything else has to be measured again.
-#[derive(Debug, PartialEq, Serialize, Deserialize)]
-struct Record {
-    measured_on: String,
-    seconds: BTreeMap<String, f64>,
-}
-
-/// Where the times of this model are remembered; nowhere in browsers.
-fn record_path(bundle: &ModelBundle) -> Option<PathBuf> {
-    let weights: String = bundle.identity.0.chars().take(32).collect();
-    let folder = backend::cache_dir()?.join("providers");
-    Some(folder.join(format!("{weights}.json")))
-}
-
 /// The machine, the candidates and what their speed depends on.
 fn measured_on(config: &EngineConfig, candidates: &[Candidate]) -> String {
     let version = match backend::onnxruntime().map(|factory| factory.probe(config)) {
@@ -217,53 +200,10 @@ fn measured_on(config: &EngineConfig, candidates: &[Candidate]) -> String {
         .map(|candidate| candidate.name())
         .collect();
     format!(
-        "{} {}, {} cores, onnxruntime {version}, {}, {:?}, {:?}",
-        std::env::consts::OS,
-        std::env::consts::ARCH,
-        std::thread::available_parallelism().map_or(1, usize::from),
+        "{}, onnxruntime {version}, {}, {:?}, {:?}",
+        record::machine(),
         names.join(" "),
         config.session,
         config.providers,
     )
-}
-
-fn read(path: &Path, measured_on: &str) -> Option<BTreeMap<String, f64>> {
-    let text = fs::read(path).ok()?;
-    let record: Record = serde_json::from_slice(&text).ok()?;
-    (record.measured_on == measured_on).then_some(record.seconds)
-}
-
-/// Whole or not at all; a failure costs the next start its time, nothing else.
-fn write(path: &Path, record: &Record) {
-    let partial = path.with_extension(format!("{}.partial", std::process::id()));
-    let written = path
-        .parent()
-        .map_or(Ok(()), fs::create_dir_all)
-        .and_then(|()| fs::write(&partial, serde_json::to_vec_pretty(record)?))
-        .and_then(|()| fs::rename(&partial, path));
-    if let Err(error) = written {
-        tracing::debug!(target: "isovec", "{}: {error}", path.display());
-        let _ = fs::remove_file(&partial);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_was_measured_elsewhere_is_measured_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("providers").join("abc.json");
-        assert_eq!(read(&path, "here"), None);
-        let record = Record {
-            measured_on: "here".into(),
-            seconds: [("portable/cpu".to_owned(), 0.25)].into(),
-        };
-        write(&path, &record);
-        assert_eq!(read(&path, "here"), Some(record.seconds));
-        assert_eq!(read(&path, "there"), None);
-        fs::write(&path, "{").unwrap();
-        assert_eq!(read(&path, "here"), None);
-    }
 }

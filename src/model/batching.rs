@@ -3,16 +3,21 @@
 use std::time::Duration;
 
 use isovec_engine::bundle::RowMixer;
-use isovec_engine::engine::Capabilities;
+use isovec_engine::engine::{Engine, ProviderInfo};
+use isovec_engine::weights::WeightsIdentity;
 
 use crate::config::{BatchingConfig, EmbeddingConfig};
 use crate::effective::EffectiveConfig;
-use crate::plan::Budget;
+use crate::plan::{Budget, Tokens};
+use crate::record::{self, Record};
 
 use super::feed::Feed;
 
-/// Positions of a batch: what is fastest on CPUs.
+/// Positions of a batch: what is fastest on most processors.
 const BATCH_TOKENS: usize = 256;
+/// The same for GPUs, which want to be filled, and the rows to do it.
+const GPU_BATCH_TOKENS: usize = 8192;
+const GPU_BATCH_SIZE: usize = 128;
 /// How long an answer may take.
 const TARGET_LATENCY: Duration = Duration::from_millis(100);
 /// How long a batch is waited for, where a preferred size is named.
@@ -35,6 +40,14 @@ pub(crate) struct Batching {
     pub(crate) steering: Option<SteeringAim>,
 }
 
+/// What the configuration comes to.
+pub(super) struct Resolved {
+    pub(super) budget: Budget,
+    pub(super) batching: Batching,
+    /// Whether measuring could find a better size.
+    pub(super) measurable: bool,
+}
+
 /// What batches are steered by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct SteeringAim {
@@ -49,20 +62,25 @@ pub(crate) struct SteeringAim {
 /// positions the same padding for a text every time: both are the text's own.
 pub(super) fn resolve(
     config: &EmbeddingConfig,
-    capabilities: &Capabilities,
+    engine: &dyn Engine,
     feed: &Feed,
     mixer: Option<&RowMixer>,
+    measured: Option<Tokens>,
     effective: &mut EffectiveConfig,
-) -> (Budget, Batching) {
+) -> Resolved {
     let asked = &config.batching;
+    let capabilities = engine.capabilities();
     let alone = why_alone(config, mixer);
 
-    let rows = asked
-        .max_batch_size
-        .unwrap_or(BatchingConfig::MAX_BATCH_SIZE);
+    let (rows, tokens) = if on_a_gpu(engine.provider()) {
+        (GPU_BATCH_SIZE, GPU_BATCH_TOKENS)
+    } else {
+        (BatchingConfig::MAX_BATCH_SIZE, BATCH_TOKENS)
+    };
+    let rows = asked.max_batch_size.unwrap_or(rows);
     let taken = feed.rows.map_or(rows, |most| most.min(rows));
     let taken = if alone.is_some() { 1 } else { taken };
-    let tokens = asked.max_batch_tokens.unwrap_or(BATCH_TOKENS);
+    let tokens = asked.max_batch_tokens.unwrap_or(tokens);
     let most_tokens = capabilities
         .max_batch_tokens
         .map_or(tokens, |most| most.min(tokens));
@@ -72,9 +90,18 @@ pub(super) fn resolve(
         (Some(_), _) => "the configuration",
         (None, _) => "the default",
     };
+    // Otherwise the sizes are somebody's decision, or have no part in the speed.
+    let measurable = asked.max_batch_tokens.is_none()
+        && taken > 1
+        && config.runtime.io.batch_optimization != Some(false)
+        && !capabilities.ragged
+        && feed.positions.is_none();
+    let measured = measured.filter(|_| measurable);
     let budget = Budget {
         rows: taken,
-        tokens: most_tokens,
+        tokens: measured.map_or(Tokens::same(most_tokens), |tokens| {
+            tokens.up_to(capabilities.max_batch_tokens.unwrap_or(usize::MAX))
+        }),
         least: 1,
     };
     effective.note(
@@ -86,8 +113,11 @@ pub(super) fn resolve(
     effective.note(
         "batching.max_batch_tokens",
         asked.max_batch_tokens,
-        most_tokens,
-        why(asked.max_batch_tokens, most_tokens != tokens),
+        budget.tokens,
+        match measured {
+            Some(_) => "measured at an earlier start",
+            None => why(asked.max_batch_tokens, most_tokens != tokens),
+        },
     );
 
     let min = asked.min_batch_size.unwrap_or(1).min(taken);
@@ -178,7 +208,38 @@ pub(super) fn resolve(
             throughput,
         }),
     };
-    (budget, batching)
+    Resolved {
+        budget,
+        batching,
+        measurable,
+    }
+}
+
+/// Where it is kept how large batches of this model are fastest, on this engine as it is set up.
+pub(super) fn record(
+    weights: &WeightsIdentity,
+    engine: &dyn Engine,
+    config: &EmbeddingConfig,
+) -> Option<Record> {
+    let capabilities = engine.capabilities();
+    let measured_on = format!(
+        "{}, {}, {} runs of {} threads, {:?} rows, {:?}, {:?}",
+        record::machine(),
+        engine.provider(),
+        capabilities.concurrent_runs,
+        capabilities.intra_op_threads,
+        config.batching.max_batch_size,
+        config.runtime.session,
+        config.runtime.providers,
+    );
+    Record::of("batches", weights, measured_on)
+}
+
+/// As `ProviderInfo` names them.
+const GPUS: [&str; 6] = ["CUDA", "Tensorrt", "MIGraphX", "Dml", "CoreML", "WebGpu"];
+
+fn on_a_gpu(provider: &ProviderInfo) -> bool {
+    GPUS.contains(&provider.provider.as_str())
 }
 
 /// Why every text runs alone and unpadded, if it does.

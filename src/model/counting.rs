@@ -240,14 +240,13 @@ pub(crate) fn with_config(
     let shared = Arc::clone(&engine) as Arc<dyn Engine>;
     let mut effective = EffectiveConfig::default();
     let feed = Feed::new("test", engine.description(), PAD, 0).unwrap();
-    let (budget, batching) =
-        batching::resolve(config, engine.capabilities(), &feed, None, &mut effective);
+    let resolved = batching::resolve(config, &*engine, &feed, None, None, &mut effective);
     let model = Model {
         memory: Allowance::new(memory, &shared, &mut effective),
         optimize: true,
         recorder: Recorder::default(),
         feed,
-        batching,
+        batching: resolved.batching,
         engines: Engines::only(shared),
         name: "test".into(),
         dim: 3,
@@ -260,7 +259,8 @@ pub(crate) fn with_config(
         limits: Limits::tokens(8),
         lowercase: false,
         normalized: true,
-        budget,
+        budget: resolved.budget,
+        calibration: Calibration::default(),
     };
     (Arc::new(model), engine)
 }

@@ -13,6 +13,7 @@ use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 
 use super::allowance::Allowance;
 use super::batching;
+use super::calibration::Calibration;
 use super::feed::Feed;
 use super::head::{Head, pooling_name, resolve_head};
 use super::origin::Origin;
@@ -22,6 +23,7 @@ use crate::config::EmbeddingConfig;
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
+use crate::record::Record;
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
 use crate::stats::Recorder;
@@ -212,10 +214,16 @@ pub(crate) async fn load(
         "the model's own",
     );
     prompts.note(&mut effective, &config.text);
-    let capabilities = engine.capabilities();
     let mixer = bundle.row_mixer();
-    let (budget, batching) =
-        batching::resolve(&config, capabilities, &feed, mixer.as_ref(), &mut effective);
+    let record = batching::record(&bundle.identity, &**engine, &config);
+    let resolved = batching::resolve(
+        &config,
+        &**engine,
+        &feed,
+        mixer.as_ref(),
+        record.as_ref().and_then(Record::read),
+        &mut effective,
+    );
     effective.note_own(
         "io.batch_optimization",
         config.runtime.io.batch_optimization.as_ref(),
@@ -241,8 +249,9 @@ pub(crate) async fn load(
         limits,
         lowercase: prepared.files.lowercase,
         normalized: prepared.head.normalize,
-        budget,
-        batching,
+        budget: resolved.budget,
+        batching: resolved.batching,
+        calibration: Calibration::new(resolved.measurable, record),
         optimize,
         memory,
         feed,

@@ -2,6 +2,7 @@
 
 mod allowance;
 mod batching;
+mod calibration;
 mod feed;
 mod head;
 mod load;
@@ -38,6 +39,7 @@ use crate::plan::{Budget, Plan};
 use crate::similarity::Similarity;
 use crate::stats::{Recorder, Stats};
 use allowance::Allowance;
+use calibration::Calibration;
 use feed::Feed;
 use rows::Rows;
 
@@ -80,13 +82,15 @@ pub(crate) struct Model {
     pub(crate) max_length: usize,
     pub(crate) fingerprint: Arc<Fingerprint>,
     pub(crate) similarity: Similarity,
-    pub(crate) effective: EffectiveConfig,
+    effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
     tokenizer: Tokenizer,
     limits: Limits,
     lowercase: bool,
     pub(crate) normalized: bool,
-    pub(crate) budget: Budget,
+    /// As configured; [`Self::budget`] has what was measured since.
+    budget: Budget,
+    calibration: Calibration,
     /// How the calls of many are put together.
     pub(crate) batching: Batching,
     /// Whether texts are sorted by length.
@@ -131,6 +135,7 @@ impl Model {
                 backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
             self.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
+            self.calibrate_if_due(&cancel.0).await?;
             self.run(start, &encodings, &cancel.0, &mut rows).await?;
             start += encodings.len();
         }
@@ -255,10 +260,11 @@ impl Model {
             .map(|encoding| self.feed.padded(encoding.ids.len()))
             .collect();
         let fits = |rows, length| self.fits(rows, length, allowed);
+        let budget = self.budget();
         if self.optimize {
-            Plan::new(&lengths, self.budget, fits)
+            Plan::new(&lengths, budget, fits)
         } else {
-            Plan::in_order(&lengths, self.budget.rows, fits)
+            Plan::in_order(&lengths, budget.rows, fits)
         }
     }
 

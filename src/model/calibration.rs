@@ -1,0 +1,305 @@
+//! How large batches are fastest, measured on the engine that runs them.
+//!
+//! On processors small batches win, because they stay in the cache and carry no padding; a GPU
+//! wants to be filled. Nobody knows where the one begins and the other ends but the machine. So
+//! after half a minute of work in large calls a few runs are measured, once; the answer is kept on
+//! disk for the next start.
+
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::{Batch, ProviderInfo};
+use isovec_tokenize::Encoding;
+use web_time::Instant;
+
+use super::Model;
+use crate::effective::EffectiveConfig;
+use crate::error::Result;
+use crate::plan::{BANDS, Budget, Tokens};
+use crate::record::Record;
+
+/// Work that the engine has to have done before anything is measured.
+const AFTER: Duration = Duration::from_secs(30);
+/// The part of it that measuring may take.
+const PART: f64 = 0.05;
+/// A row length out of each band.
+const LENGTHS: [usize; BANDS.len() + 1] = [16, 64, 256];
+/// Times that a size is measured; the fastest counts.
+const PASSES: usize = 2;
+/// By how much faster a larger batch has to be: it takes more memory, and longer to cancel.
+const WORTH_MORE: f64 = 1.02;
+
+/// What is found out about the batches of a model.
+#[derive(Debug, Default)]
+pub(crate) struct Calibration {
+    measurable: bool,
+    record: Option<Record>,
+    begun: AtomicBool,
+    found: OnceLock<Found>,
+}
+
+#[derive(Debug)]
+struct Found {
+    tokens: Tokens,
+    /// On what: a provider that took a lost one's place is another matter.
+    provider: ProviderInfo,
+    effective: EffectiveConfig,
+}
+
+impl Calibration {
+    /// Measures where that can change anything, and keeps it in the record.
+    pub(super) fn new(measurable: bool, record: Option<Record>) -> Self {
+        Self {
+            measurable,
+            record,
+            ..Self::default()
+        }
+    }
+}
+
+impl Model {
+    /// What a batch may hold now.
+    pub(crate) fn budget(&self) -> Budget {
+        match self.calibration.found.get() {
+            Some(found) if found.provider == *self.engines.current().provider() => Budget {
+                tokens: found.tokens,
+                ..self.budget
+            },
+            _ => self.budget,
+        }
+    }
+
+    /// What each knob comes to now.
+    pub(crate) fn effective(&self) -> &EffectiveConfig {
+        let found = self.calibration.found.get();
+        found.map_or(&self.effective, |found| &found.effective)
+    }
+
+    /// Measures, if enough was run and nobody has.
+    ///
+    /// # Errors
+    /// A cancellation. That nothing could be measured is no error: things stay as they are.
+    pub(crate) async fn calibrate_if_due(&self, cancel: &Cancel) -> Result<()> {
+        let calibration = &self.calibration;
+        if !calibration.measurable || calibration.begun.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let worked = self.recorder.batch_seconds();
+        if worked < AFTER.as_secs_f64() || calibration.begun.swap(true, Ordering::Relaxed) {
+            return Ok(());
+        }
+        match self.measure(worked * PART, cancel).await {
+            Ok(tokens) => {
+                self.calibrated(tokens);
+                Ok(())
+            }
+            Err(error) if error.is_cancelled() => {
+                calibration.begun.store(false, Ordering::Relaxed);
+                Err(error)
+            }
+            Err(error) => {
+                tracing::debug!(target: "isovec", "batches could not be measured: {error}");
+                Ok(())
+            }
+        }
+    }
+
+    fn calibrated(&self, tokens: Tokens) {
+        let mut effective = self.effective.clone();
+        effective.amend(
+            "batching.max_batch_tokens",
+            tokens,
+            "measured while running",
+        );
+        if let Some(record) = &self.calibration.record {
+            record.write(tokens);
+        }
+        // Set once: whoever measures has claimed it.
+        let _ = self.calibration.found.set(Found {
+            tokens,
+            provider: self.engines.current().provider().clone(),
+            effective,
+        });
+    }
+
+    async fn measure(&self, seconds: f64, cancel: &Cancel) -> Result<Tokens> {
+        let until = Instant::now() + Duration::from_secs_f64(seconds);
+        let allowed = self.allowed_bytes();
+        let mut tokens = self.budget.tokens;
+        for (length, tokens) in LENGTHS.into_iter().zip(&mut tokens.0) {
+            if length > self.max_length {
+                break;
+            }
+            let from = (*tokens / length).max(1);
+            let fits = |rows: usize| rows <= self.budget.rows && self.fits(rows, length, allowed);
+            let rate = |rows: usize| self.rate(rows, length, cancel);
+            if let Some(rows) = best(from, fits, rate, || Instant::now() >= until).await? {
+                *tokens = rows * length;
+            }
+        }
+        Ok(tokens)
+    }
+
+    /// Rows times positions a second, with as many runs at a time as the engine works on.
+    async fn rate(&self, rows: usize, length: usize, cancel: &Cancel) -> Result<f64> {
+        let engine = self.engines.current();
+        let at_once = engine.capabilities().concurrent_runs.max(1);
+        // What the tokens are makes no difference; the first of the vocabulary is always there.
+        let mut text = Encoding::default();
+        text.ids = vec![0; length];
+        text.type_ids = vec![0; length];
+        let texts = vec![text; rows];
+        let places: Vec<usize> = (0..rows).collect();
+        let mut runs = Vec::with_capacity(at_once);
+        for _ in 0..at_once {
+            let batch = self
+                .feed
+                .batch(&**engine, &texts, &places, Batch::default())?;
+            runs.push(engine.run(batch, cancel));
+        }
+        let started = Instant::now();
+        try_join_all(runs).await?;
+        let seconds = started.elapsed().as_secs_f64().max(1e-9);
+        Ok((at_once * rows * length) as f64 / seconds)
+    }
+}
+
+/// The fewest rows that are about as fast as any, out of those around `from` that fit, and twice
+/// as many for as long as that pays. `None` when the time was over before all had their turn.
+async fn best<R>(
+    from: usize,
+    fits: impl Fn(usize) -> bool,
+    rate: impl Fn(usize) -> R,
+    over: impl Fn() -> bool,
+) -> Result<Option<usize>>
+where
+    R: Future<Output = Result<f64>>,
+{
+    let mut rates: Vec<(usize, f64)> = [from / 4, from / 2, from, from.saturating_mul(2)]
+        .into_iter()
+        .filter(|&rows| rows > 0 && fits(rows))
+        .map(|rows| (rows, 0.0))
+        .collect();
+    // In turns, so that a slow moment hits them all.
+    for _ in 0..PASSES {
+        for (rows, fastest) in &mut rates {
+            if over() {
+                return Ok(None);
+            }
+            *fastest = rate(*rows).await?.max(*fastest);
+        }
+    }
+    while let [.., (_, before), (rows, last)] = rates[..]
+        && last > before * WORTH_MORE
+        && fits(rows.saturating_mul(2))
+        && !over()
+    {
+        let mut fastest = 0.0f64;
+        for _ in 0..PASSES {
+            fastest = fastest.max(rate(rows * 2).await?);
+        }
+        rates.push((rows * 2, fastest));
+    }
+    let fastest = rates.iter().fold(0.0f64, |best, rate| best.max(rate.1));
+    let enough = rates.iter().find(|rate| rate.1 * WORTH_MORE >= fastest);
+    Ok(enough.map(|rate| rate.0))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use isovec_engine::config::MemoryConfig;
+
+    use super::*;
+    use crate::EmbeddingConfig;
+    use crate::backend::wait;
+    use crate::model::counting::{Counting, with_config};
+
+    /// What is best, where a run takes `fixed` and `each` for every row, and beyond `cache` rows
+    /// four times that.
+    fn found(from: usize, fixed: f64, each: f64, cache: usize, most: usize) -> Option<usize> {
+        let rate = |rows: usize| async move {
+            let slow = if rows > cache { 4.0 } else { 1.0 };
+            Ok(rows as f64 / (fixed + each * slow * rows as f64))
+        };
+        wait(best(from, |rows| rows <= most, rate, || false)).unwrap()
+    }
+
+    #[test]
+    fn small_batches_where_more_rows_bring_nothing() {
+        assert_eq!(found(16, 0.0, 1.0, 1000, 32), Some(4));
+        assert_eq!(found(1, 0.0, 1.0, 1000, 32), Some(1));
+    }
+
+    #[test]
+    fn as_large_as_the_cache() {
+        assert_eq!(found(16, 10.0, 1.0, 8, 64), Some(8));
+        assert_eq!(found(16, 10.0, 1.0, 32, 64), Some(32));
+    }
+
+    #[test]
+    fn a_device_is_filled_as_far_as_rows_go() {
+        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 128), Some(128));
+        // Only what fits is ever run.
+        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 5), Some(4));
+        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 0), None);
+    }
+
+    #[test]
+    fn nothing_is_changed_when_the_time_is_over() {
+        let left = Cell::new(3);
+        let over = || left.replace(left.get() - 1) == 0;
+        let rate = |_| async { Ok(1.0) };
+        assert_eq!(wait(best(8, |_| true, rate, over)).unwrap(), None);
+    }
+
+    /// A model whose batches nobody has set, with texts as long as are measured.
+    fn model(config: &EmbeddingConfig, measurable: bool) -> Model {
+        let (model, _) = with_config(Counting::free(), &MemoryConfig::default(), config);
+        let mut model = std::sync::Arc::into_inner(model).unwrap();
+        model.max_length = 512;
+        model.calibration = Calibration::new(measurable, None);
+        model
+    }
+
+    #[test]
+    fn what_was_measured_is_what_batches_hold_and_is_said() {
+        let model = model(&EmbeddingConfig::default().with_max_batch_size(8), true);
+        let before = model.budget();
+        let tokens = wait(model.measure(10.0, &Cancel::new())).unwrap();
+        assert_ne!(tokens, before.tokens, "8 rows of 16 are less than 256");
+        model.calibrated(tokens);
+        assert_eq!((model.budget().tokens, model.budget().rows), (tokens, 8));
+        let knob = model.effective().get("batching.max_batch_tokens").unwrap();
+        assert_eq!(knob.used, tokens.to_string());
+        assert_eq!(knob.why, "measured while running");
+    }
+
+    #[test]
+    fn little_work_a_set_size_and_a_cancellation_measure_nothing() {
+        let cancel = Cancel::new();
+        let model = model(&EmbeddingConfig::default(), true);
+        wait(model.calibrate_if_due(&cancel)).unwrap();
+        assert!(!model.calibration.begun.load(Ordering::Relaxed));
+        model.recorder.ran(AFTER, 1, 1);
+        cancel.cancel();
+        assert!(
+            wait(model.calibrate_if_due(&cancel))
+                .unwrap_err()
+                .is_cancelled()
+        );
+        assert!(model.calibration.found.get().is_none());
+        // Whoever comes next does it.
+        wait(model.calibrate_if_due(&Cancel::new())).unwrap();
+        assert!(model.calibration.found.get().is_some());
+
+        let set = self::model(&EmbeddingConfig::default(), false);
+        set.recorder.ran(AFTER, 1, 1);
+        wait(set.calibrate_if_due(&Cancel::new())).unwrap();
+        assert!(set.calibration.found.get().is_none());
+    }
+}
