@@ -347,8 +347,8 @@ impl Embeddings {
         Ok(())
     }
 
-    /// Adds one vector of a stream after these. An empty set of the stream's model and prompt to
-    /// begin with is what embedding an empty list gives.
+    /// Adds one vector of a stream after these; [`Embedder::empty_set`](crate::Embedder::empty_set)
+    /// is what to begin with.
     ///
     /// # Errors
     /// [`Error::InvalidEmbeddings`] when the dimension is another, a value is not finite, or this

@@ -57,49 +57,50 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         _ => None,
     };
     let resumed_after = keeper.as_ref().map_or(0, Keeper::rows);
-    let options = EmbedOptions::default().with_prompt(match args.role {
+    let prompt = match args.role {
         RoleArg::Default => Prompt::Default,
         RoleArg::Query => Prompt::Query,
         RoleArg::Passage => Prompt::Passage,
-    });
+    };
     let target = Target {
         out,
         format,
-        empty: embedder.embed_with([""; 0], options.clone())?,
+        empty: embedder.empty_set(&prompt)?,
         keeper: keeper.as_ref(),
     };
     let mut sink = target.open()?;
+    let options = EmbedOptions::default()
+        .with_prompt(prompt)
+        .with_cancel(cancel);
 
     let started = Instant::now();
     let bar = progress::texts(input::count(args));
     bar.set_position(resumed_after);
     bar.reset_eta();
     let mut counts = Counts::default();
-    let result = embedding::embed(&embedder, rows, options.with_cancel(cancel)).try_for_each(
-        |done| -> Result<()> {
-            let Done {
-                row,
-                embedded,
-                ends_window,
-            } = done?;
+    let result = embedding::embed(&embedder, rows, options).try_for_each(|done| -> Result<()> {
+        let Done {
+            row,
+            embedded,
+            ends_window,
+        } = done?;
+        if let Some(keeper) = &mut keeper {
+            keeper.row(&row);
+        }
+        let (tokens, truncated) = (embedded.tokens, embedded.truncated);
+        sink.write(row, embedded)?;
+        counts.texts += 1;
+        counts.tokens += u64::from(tokens);
+        counts.truncated += u64::from(truncated);
+        if ends_window {
+            sink.flush()?;
+            bar.set_position(resumed_after + counts.texts);
             if let Some(keeper) = &mut keeper {
-                keeper.row(&row);
+                keeper.window(resumed_after + counts.texts)?;
             }
-            let (tokens, truncated) = (embedded.tokens, embedded.truncated);
-            sink.write(row, embedded)?;
-            counts.texts += 1;
-            counts.tokens += u64::from(tokens);
-            counts.truncated += u64::from(truncated);
-            if ends_window {
-                sink.flush()?;
-                bar.set_position(resumed_after + counts.texts);
-                if let Some(keeper) = &mut keeper {
-                    keeper.window(resumed_after + counts.texts)?;
-                }
-            }
-            Ok(())
-        },
-    );
+        }
+        Ok(())
+    });
     bar.finish_and_clear();
     // The sink is finished whatever happens, so that what was written can be read.
     let finished = sink.finish();

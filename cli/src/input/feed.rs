@@ -18,7 +18,7 @@ use crate::error::{CliError, Result};
 /// that writes without a pause fills whole windows, so that the same input makes the same batches.
 const PATIENCE: Duration = Duration::from_millis(200);
 /// Rows that are read ahead of a pipe.
-const AHEAD: usize = 64;
+const AHEAD: usize = 256;
 
 /// Rows on their way to the model.
 pub(crate) type Feed = Pin<Box<dyn Stream<Item = Result<Row>>>>;

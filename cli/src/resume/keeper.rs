@@ -19,8 +19,8 @@ const TIME: Duration = Duration::from_secs(5);
 
 /// A growing output and the record of what is safe in it.
 ///
-/// The record always stands at the end of a window of the stream: going on there makes the same
-/// batches as a run that was never interrupted, and so the same vectors.
+/// The record stands at the end of a window of the stream: where the window was full, going on
+/// there makes the same batches as a run that was never interrupted, and so the same bits.
 pub(crate) struct Keeper {
     output: File,
     name: String,
