@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures_util::Stream;
 use futures_util::stream::{self, StreamExt};
 use futures_util::task::AtomicWaker;
-use isovec::{Cancel, EngineError};
+use isovec::Cancel;
 
 use super::{Input, Row, Rows};
 use crate::error::{CliError, Result};
@@ -26,7 +26,7 @@ pub(crate) type Feed = Pin<Box<dyn Stream<Item = Result<Row>>>>;
 /// The rows in order. A cancellation is an error in place of the next row, also while nothing
 /// comes through a pipe.
 pub(crate) fn feed(input: Input, cancel: &Cancel) -> Result<Feed> {
-    let cancelled = || Err(CliError::Sdk(EngineError::Cancelled.into()));
+    let cancelled = || Err(CliError::Interrupted("nothing was written".into()));
     let cancel = cancel.clone();
     if !input.waits {
         let rows = input.rows.map(move |row| match cancel.is_cancelled() {
