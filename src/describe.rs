@@ -14,6 +14,15 @@ macro_rules! describe_model {
                 self.model.count_tokens(text.as_ref())
             }
 
+            /// A set without vectors, for [`Embeddings::push`](crate::Embeddings::push): a stream's
+            /// vectors under this prompt become what `embed_with` would have given.
+            ///
+            /// # Errors
+            /// [`Error::Config`](crate::Error::Config) when the model has no prompt of that name.
+            pub fn empty_set(&self, prompt: &crate::Prompt) -> crate::Result<crate::Embeddings> {
+                self.model.empty_set(prompt)
+            }
+
             /// Components of a vector.
             pub fn dimension(&self) -> usize {
                 self.model.dim

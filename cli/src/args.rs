@@ -26,6 +26,14 @@ pub(crate) struct Args {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Turn texts into vectors: one row out for each row in, in order, empty ones included.
+    ///
+    /// Rows are read, embedded and written as a stream, in flat memory. A row that cannot be read or
+    /// embedded ends the run with its number; the rows before it are written.
+    ///
+    /// While a .jsonl or .npy file is written, FILE.progress beside it says how far it is. It goes
+    /// when the file is complete; after Ctrl-C, a crash or a full disk it stays, and the same command
+    /// with --resume goes on from there: no row is lost or written twice. Without --resume the file
+    /// is written anew.
     Embed(Embed),
     /// How alike two texts are.
     Similarity(SimilarityArgs),
@@ -114,6 +122,11 @@ pub(crate) struct Embed {
     /// Where they are written [default: standard output].
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+
+    /// Go on where an interrupted run into --out stopped: same input, model and options. For .jsonl
+    /// and .npy files.
+    #[arg(long)]
+    pub(crate) resume: bool,
 
     /// The role of the texts, which chooses the model's prompt.
     #[arg(long, value_enum, default_value_t = RoleArg::Default)]

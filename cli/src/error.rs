@@ -2,6 +2,8 @@
 
 use std::io;
 
+use crate::input::Row;
+
 /// Shorthand used throughout the program.
 pub(crate) type Result<T, E = CliError> = std::result::Result<T, E>;
 
@@ -29,6 +31,14 @@ pub(crate) enum CliError {
         detail: String,
     },
 
+    /// A row that was read, but has no vector.
+    #[error("{name}, row {row}: {error}")]
+    Text {
+        name: String,
+        row: usize,
+        error: Box<isovec::Error>,
+    },
+
     /// Options that do not go together.
     #[error("{0}")]
     Usage(String),
@@ -44,6 +54,10 @@ pub(crate) enum CliError {
     /// Ctrl-C.
     #[error("interrupted; {0}")]
     Interrupted(String),
+
+    /// The same, or another error, in a run that can be gone on with.
+    #[error("{error}; the same command with --resume goes on after {rows} rows")]
+    Resumable { error: Box<CliError>, rows: u64 },
 }
 
 impl CliError {
@@ -52,13 +66,39 @@ impl CliError {
         move |source| Self::Io { name, source }
     }
 
+    /// The SDK's error about the text of a row.
+    pub(crate) fn text(row: &Row, error: isovec::Error) -> Self {
+        use isovec::Error::{NoTokens, NotFinite, NotNormalized};
+        // The SDK counts the texts that it was given; users count the rows of their file.
+        let text = row.number;
+        Self::Text {
+            name: row.origin.to_string(),
+            row: row.number,
+            error: Box::new(match error {
+                NoTokens { .. } => NoTokens { text },
+                NotFinite { .. } => NotFinite { text },
+                NotNormalized { norm, .. } => NotNormalized { text, norm },
+                other => other,
+            }),
+        }
+    }
+
+    /// Whether Ctrl-C is the cause.
+    pub(crate) fn is_interrupt(&self) -> bool {
+        match self {
+            Self::Interrupted(_) => true,
+            Self::Sdk(error) => error.is_cancelled(),
+            _ => false,
+        }
+    }
+
     /// 1: failed, 2: wrong usage (as clap's own), 3: no model, 130: interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
             Self::Model(_) => 3,
-            Self::Interrupted(_) => 130,
-            Self::Sdk(error) if error.is_cancelled() => 130,
+            Self::Resumable { error, .. } => error.exit_code(),
+            _ if self.is_interrupt() => 130,
             _ if self.is_silent() => 0,
             _ => 1,
         }

@@ -3,12 +3,14 @@
 mod args;
 mod commands;
 mod config;
+mod embedding;
 mod error;
 mod input;
 mod interrupt;
 mod model;
 mod output;
 mod progress;
+mod resume;
 
 use std::process::ExitCode;
 

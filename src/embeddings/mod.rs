@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::similarity::{Hit, Similarity, top_k};
+use crate::stream::Embedded;
 
 /// Vectors `[n, dim]` in one contiguous, row-major block, in the order of their texts, with the
 /// fingerprint of what made them.
@@ -345,6 +346,38 @@ impl Embeddings {
         self.truncated.extend(other.truncated);
         Ok(())
     }
+
+    /// Adds one vector of a stream after these; [`Embedder::empty_set`](crate::Embedder::empty_set)
+    /// is what to begin with.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmbeddings`] when the dimension is another, a value is not finite, or this
+    /// set has labels.
+    pub fn push(&mut self, row: Embedded) -> Result<()> {
+        let fail = |detail: String| {
+            Err(Error::InvalidEmbeddings {
+                origin: "the added vector".into(),
+                detail,
+            })
+        };
+        if row.vector.len() != self.dim {
+            return fail(format!(
+                "it has {} components, not {}",
+                row.vector.len(),
+                self.dim
+            ));
+        }
+        if let Some(at) = row.vector.iter().position(|value| !value.is_finite()) {
+            return fail(format!("its value {at} is not finite"));
+        }
+        if self.labels.is_some() {
+            return fail("it has no label, and this set has labels".into());
+        }
+        self.values.extend(row.vector);
+        self.token_counts.push(row.tokens);
+        self.truncated.push(row.truncated);
+        Ok(())
+    }
 }
 
 impl TryFrom<Parts> for Embeddings {
@@ -471,6 +504,28 @@ pub(crate) mod tests {
                 .is_err()
         );
         assert_eq!(set.len(), 6);
+    }
+
+    #[test]
+    fn a_streams_vector_is_added_only_when_it_fits() {
+        let row = |vector: &[f32]| Embedded {
+            vector: vector.to_vec(),
+            tokens: 5,
+            truncated: true,
+        };
+        let mut set = sample();
+        set.push(row(&[0.0, 1.0])).unwrap();
+        assert_eq!(set.get(3), Some(&[0.0, 1.0][..]));
+        assert_eq!((set.token_counts()[3], set.truncated()[3]), (5, true));
+        for wrong in [&[1.0][..], &[0.0, f32::NAN]] {
+            assert_eq!(
+                set.push(row(wrong)).unwrap_err().kind(),
+                "InvalidEmbeddings"
+            );
+        }
+        let mut labelled = sample().with_labels(["a", "b", "c"]).unwrap();
+        assert!(labelled.push(row(&[0.0, 1.0])).is_err());
+        assert_eq!((set.len(), labelled.len()), (4, 3));
     }
 
     #[test]

@@ -157,6 +157,12 @@ impl Model {
             .count_tokens(&prepare_text(&prefix, text, self.lowercase))?)
     }
 
+    /// The set of no texts.
+    pub(crate) fn empty_set(&self, prompt: &Prompt) -> Result<Embeddings> {
+        let (_, prompt) = self.prompts.resolve(prompt)?;
+        self.finish(Rows::new(0, self.dim, self.normalized)?, prompt)
+    }
+
     /// Runs a window's batches, as many at a time as the engine works on.
     pub(crate) async fn run(
         &self,

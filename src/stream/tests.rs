@@ -42,6 +42,23 @@ fn results_come_in_order_however_many_there_are() {
 }
 
 #[test]
+fn what_a_stream_gives_makes_the_set_that_a_call_gives() {
+    let (embedder, _engine) = embedder();
+    let texts: Vec<String> = (0..20).map(|n| text(&vec![word(n); n % 9 + 1])).collect();
+    let whole = wait(embedder.embed(&texts)).unwrap();
+    let mut set = embedder.empty_set(&crate::Prompt::Default).unwrap();
+    assert!(set.is_empty());
+    for result in wait(
+        embedder
+            .embed_stream(stream::iter(texts))
+            .collect::<Vec<_>>(),
+    ) {
+        set.push(result.unwrap()).unwrap();
+    }
+    assert_eq!(set, whole);
+}
+
+#[test]
 fn texts_are_read_as_results_are_taken() {
     let (embedder, _engine) = embedder();
     let read = Arc::new(AtomicUsize::new(0));

@@ -6,14 +6,20 @@ use isovec::{EmbedOptions, Prompt};
 use serde::Serialize;
 
 use crate::args::{Embed, RoleArg};
+use crate::embedding::{self, Done};
 use crate::error::{CliError, Result};
-use crate::input::{self, Row, Rows};
+use crate::input::feed::feed;
 use crate::output::{self, Target};
-use crate::{commands, interrupt, progress};
+use crate::resume::{Keeper, Made};
+use crate::{commands, input, interrupt, progress, resume};
 
-/// Texts that are embedded and written together: enough for the planner to sort by length, few
-/// enough that memory stays flat and Ctrl-C loses little.
-const CHUNK: usize = 256;
+/// What was done in this run.
+#[derive(Default)]
+struct Counts {
+    texts: u64,
+    tokens: u64,
+    truncated: u64,
+}
 
 /// What `--json` prints.
 #[derive(Serialize)]
@@ -21,6 +27,9 @@ struct Summary {
     texts: u64,
     tokens: u64,
     truncated: u64,
+    /// Rows that earlier runs had written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    resumed_after: Option<u64>,
     seconds: f64,
     provider: String,
     fingerprint: String,
@@ -29,77 +38,88 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Embed) -> Result<()> {
-    let format = output::format(args.format, args.out.as_deref())?;
-    let mut rows = input::rows(args)?;
+    let out = args.out.as_deref();
+    let format = output::format(args.format, out)?;
+    let record_path = resume::record_path(out, format)?;
+    let before = match args.resume {
+        true => resume::look(out, record_path.as_deref())?,
+        false => None,
+    };
+    let input = input::open(args)?;
     let cancel = interrupt::on_ctrl_c()?;
     let embedder = args.model.load(&cancel)?;
+    let mut rows = feed(input, &cancel)?;
+    let mut keeper = match (out, record_path) {
+        (Some(out), Some(path)) => {
+            let made = Made::new(format, args.role, embedder.fingerprint());
+            Some(Keeper::open(out, path, made, before, &mut rows)?)
+        }
+        _ => None,
+    };
+    let resumed_after = keeper.as_ref().map_or(0, Keeper::rows);
+    let prompt = match args.role {
+        RoleArg::Default => Prompt::Default,
+        RoleArg::Query => Prompt::Query,
+        RoleArg::Passage => Prompt::Passage,
+    };
     let target = Target {
-        out: args.out.as_deref(),
+        out,
         format,
-        dim: embedder.dimension(),
-        fingerprint: embedder.fingerprint(),
+        empty: embedder.empty_set(&prompt)?,
+        keeper: keeper.as_ref(),
     };
     let mut sink = target.open()?;
     let options = EmbedOptions::default()
-        .with_cancel(cancel.clone())
-        .with_prompt(match args.role {
-            RoleArg::Default => Prompt::Default,
-            RoleArg::Query => Prompt::Query,
-            RoleArg::Passage => Prompt::Passage,
-        });
+        .with_prompt(prompt)
+        .with_cancel(cancel);
 
     let started = Instant::now();
     let bar = progress::texts(input::count(args));
-    let (mut texts, mut tokens, mut truncated) = (0, 0, 0);
-    // The sink is finished whatever happens, so that what was written can be read.
-    let result = loop {
-        let (chunk, read) = take(&mut rows);
-        if !chunk.is_empty() {
-            let embeddings =
-                embedder.embed_with(chunk.iter().map(|row| &row.text), options.clone());
-            let embeddings = match embeddings {
-                Ok(embeddings) => embeddings,
-                Err(error) if error.is_cancelled() => {
-                    break Err(CliError::Interrupted(format!("{texts} texts were written")));
-                }
-                Err(error) => break Err(error.into()),
-            };
-            texts += chunk.len() as u64;
-            tokens += embeddings
-                .token_counts()
-                .iter()
-                .map(|&count| u64::from(count))
-                .sum::<u64>();
-            truncated += embeddings
-                .truncated()
-                .iter()
-                .filter(|&&truncated| truncated)
-                .count() as u64;
-            if let Err(error) = sink.write(chunk, embeddings) {
-                break Err(error);
+    bar.set_position(resumed_after);
+    bar.reset_eta();
+    let mut counts = Counts::default();
+    let result = embedding::embed(&embedder, rows, options).try_for_each(|done| -> Result<()> {
+        let Done {
+            row,
+            embedded,
+            ends_window,
+        } = done?;
+        if let Some(keeper) = &mut keeper {
+            keeper.row(&row);
+        }
+        let (tokens, truncated) = (embedded.tokens, embedded.truncated);
+        sink.write(row, embedded)?;
+        counts.texts += 1;
+        counts.tokens += u64::from(tokens);
+        counts.truncated += u64::from(truncated);
+        if ends_window {
+            sink.flush()?;
+            bar.set_position(resumed_after + counts.texts);
+            if let Some(keeper) = &mut keeper {
+                keeper.window(resumed_after + counts.texts)?;
             }
-            bar.set_position(texts);
         }
-        match read {
-            Ok(true) => {}
-            Ok(false) => break Ok(()),
-            Err(error) => break Err(error),
-        }
-    };
+        Ok(())
+    });
     bar.finish_and_clear();
+    // The sink is finished whatever happens, so that what was written can be read.
     let finished = sink.finish();
     if let Err(error) = result.and(finished) {
         // What was counted may tell why.
         if args.stats {
             commands::print_stats(&embedder)?;
         }
-        return Err(error);
+        return Err(stopped(error, &counts, keeper));
+    }
+    if let Some(keeper) = keeper {
+        keeper.complete()?;
     }
     if args.json {
         let summary = Summary {
-            texts,
-            tokens,
-            truncated,
+            texts: counts.texts,
+            tokens: counts.tokens,
+            truncated: counts.truncated,
+            resumed_after: args.resume.then_some(resumed_after),
             seconds: started.elapsed().as_secs_f64(),
             provider: embedder.provider().to_string(),
             fingerprint: embedder.fingerprint().id(),
@@ -112,16 +132,17 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     Ok(())
 }
 
-/// The next chunk, and whether there may be more. A row that cannot be read ends the chunk, so
-/// that the rows before it are not lost.
-fn take(rows: &mut Rows) -> (Vec<Row>, Result<bool>) {
-    let mut chunk = Vec::with_capacity(CHUNK);
-    while chunk.len() < CHUNK {
-        match rows.next() {
-            Some(Ok(row)) => chunk.push(row),
-            Some(Err(error)) => return (chunk, Err(error)),
-            None => return (chunk, Ok(false)),
-        }
+/// Why the run ended early, and whether it can be gone on with.
+fn stopped(error: CliError, counts: &Counts, keeper: Option<Keeper>) -> CliError {
+    let error = match error.is_interrupt() {
+        true => CliError::Interrupted(format!("{} texts were written", counts.texts)),
+        false => error,
+    };
+    match keeper.map(Keeper::stop) {
+        Some(rows) if rows > 0 => CliError::Resumable {
+            error: Box::new(error),
+            rows,
+        },
+        _ => error,
     }
-    (chunk, Ok(true))
 }

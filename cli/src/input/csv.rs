@@ -1,44 +1,53 @@
 //! CSV with a header, the text in a named column.
 
 use std::io::Read;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::Row;
+use super::{Parsed, Row};
 use crate::error::{CliError, Result};
 
 /// One row a record.
 pub(super) fn read(
-    name: String,
+    origin: Arc<str>,
     reader: impl Read,
     field: String,
 ) -> impl Iterator<Item = Result<Row>> {
     let mut records = ::csv::Reader::from_reader(reader);
     let mut header: Option<(Vec<String>, usize)> = None;
-    let mut row = 0;
+    let mut number = 0;
     let mut failed = false;
     std::iter::from_fn(move || {
         if failed {
             return None;
         }
-        row += 1;
+        number += 1;
         let result = next(&mut records, &mut header, &field);
         failed = result.is_err();
-        result
-            .map_err(|detail| CliError::Row {
-                name: name.clone(),
-                row,
+        match result {
+            Ok(None) => None,
+            Ok(Some((text, fields))) => Some(Ok(Row {
+                text,
+                fields,
+                origin: Arc::clone(&origin),
+                number,
+            })),
+            Err(detail) => Some(Err(CliError::Row {
+                name: origin.to_string(),
+                row: number,
                 detail,
-            })
-            .transpose()
+            })),
+        }
     })
 }
 
+/// The next record.
 fn next<R: Read>(
     records: &mut ::csv::Reader<R>,
     header: &mut Option<(Vec<String>, usize)>,
     field: &str,
-) -> Result<Option<Row>, String> {
+) -> Result<Option<Parsed>, String> {
     if header.is_none() {
         let names: Vec<String> = records
             .headers()
@@ -68,7 +77,7 @@ fn next<R: Read>(
         .zip(&record)
         .map(|(name, value)| (name.clone(), Value::from(value)))
         .collect();
-    Ok(Some(Row { text, fields }))
+    Ok(Some((text, fields)))
 }
 
 #[cfg(test)]

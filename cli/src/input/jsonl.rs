@@ -1,36 +1,42 @@
 //! JSON objects, one a line, with the text in a named field.
 
 use std::io::BufRead;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use super::{Row, lines};
+use super::{Parsed, Row, lines};
 use crate::error::{CliError, Result};
 
 /// One row a line; blank lines are refused, since a row without an object has no place to go.
 pub(super) fn read(
-    name: String,
+    origin: Arc<str>,
     reader: impl BufRead,
     field: String,
 ) -> impl Iterator<Item = Result<Row>> {
-    lines::numbered(name.clone(), reader).map(move |line| {
-        let (row, line) = line?;
-        parse(&line, &field).map_err(|detail| CliError::Row {
-            name: name.clone(),
-            row,
-            detail,
-        })
+    lines::numbered(Arc::clone(&origin), reader).map(move |line| {
+        let (number, line) = line?;
+        match parse(&line, &field) {
+            Ok((text, fields)) => Ok(Row {
+                text,
+                fields,
+                origin: Arc::clone(&origin),
+                number,
+            }),
+            Err(detail) => Err(CliError::Row {
+                name: origin.to_string(),
+                row: number,
+                detail,
+            }),
+        }
     })
 }
 
-fn parse(line: &str, field: &str) -> Result<Row, String> {
+fn parse(line: &str, field: &str) -> Result<Parsed, String> {
     let fields: Map<String, Value> =
         serde_json::from_str(line).map_err(|error| format!("is not a JSON object: {error}"))?;
     match fields.get(field) {
-        Some(Value::String(text)) => Ok(Row {
-            text: text.clone(),
-            fields,
-        }),
+        Some(Value::String(text)) => Ok((text.clone(), fields)),
         Some(_) => Err(format!("the field {field:?} is not a string")),
         None => {
             let names: Vec<&String> = fields.keys().collect();

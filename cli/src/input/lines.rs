@@ -1,18 +1,28 @@
 //! One text a line; an empty line is an empty text.
 
 use std::io::BufRead;
+use std::sync::Arc;
+
+use serde_json::Map;
 
 use super::Row;
 use crate::error::{CliError, Result};
 
 /// Lines of UTF-8, without their ends (`\n` or `\r\n`).
-pub(super) fn read(name: String, reader: impl BufRead) -> impl Iterator<Item = Result<Row>> {
-    numbered(name, reader).map(|line| line.map(|(_, text)| Row::plain(text)))
+pub(super) fn read(origin: Arc<str>, reader: impl BufRead) -> impl Iterator<Item = Result<Row>> {
+    numbered(Arc::clone(&origin), reader).map(move |line| {
+        line.map(|(number, text)| Row {
+            text,
+            fields: Map::new(),
+            origin: Arc::clone(&origin),
+            number,
+        })
+    })
 }
 
 /// Lines with their numbers, from 1.
 pub(super) fn numbered(
-    name: String,
+    origin: Arc<str>,
     mut reader: impl BufRead,
 ) -> impl Iterator<Item = Result<(usize, String)>> {
     let mut row = 0;
@@ -22,17 +32,17 @@ pub(super) fn numbered(
             return None;
         }
         row += 1;
-        let line = next(&name, &mut reader, row);
+        let line = next(&origin, &mut reader, row);
         failed = line.is_err();
         line.map(|text| text.map(|text| (row, text))).transpose()
     })
 }
 
-fn next(name: &str, reader: &mut impl BufRead, row: usize) -> Result<Option<String>> {
+fn next(origin: &str, reader: &mut impl BufRead, row: usize) -> Result<Option<String>> {
     let mut bytes = Vec::new();
     if reader
         .read_until(b'\n', &mut bytes)
-        .map_err(CliError::io(name))?
+        .map_err(CliError::io(origin))?
         == 0
     {
         return Ok(None);
@@ -44,7 +54,7 @@ fn next(name: &str, reader: &mut impl BufRead, row: usize) -> Result<Option<Stri
         }
     }
     let invalid = |error: std::string::FromUtf8Error| CliError::Row {
-        name: name.to_owned(),
+        name: origin.to_owned(),
         row,
         detail: format!(
             "is not UTF-8 ({}); convert the file first",

@@ -1,6 +1,7 @@
 //! Rows of text from arguments, standard input and files, one at a time.
 
 mod csv;
+pub(crate) mod feed;
 mod jsonl;
 mod lines;
 pub(crate) mod passages;
@@ -8,46 +9,60 @@ pub(crate) mod passages;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
 use crate::args::{Embed, InputFormat};
 use crate::error::{CliError, Result};
 
-/// One row: its text, and what else the row held.
+/// One row: its text, what else it held, and where it stands.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Row {
     pub(crate) text: String,
     /// The fields of a JSON object or CSV record, `text` among them; empty for plain lines.
     pub(crate) fields: Map<String, Value>,
+    /// The file, or what else it came from.
+    pub(crate) origin: Arc<str>,
+    /// Its number there, from 1.
+    pub(crate) number: usize,
 }
 
-impl Row {
-    fn plain(text: String) -> Self {
-        Self {
-            text,
-            fields: Map::new(),
-        }
-    }
-}
+/// A row's text and all its fields.
+type Parsed = (String, Map<String, Value>);
 
 /// Rows in order, read as they are asked for.
-pub(crate) type Rows = Box<dyn Iterator<Item = Result<Row>>>;
+pub(crate) type Rows = Box<dyn Iterator<Item = Result<Row>> + Send>;
 
 /// All rows that the command line names: texts, then files.
-pub(crate) fn rows(args: &Embed) -> Result<Rows> {
+pub(crate) struct Input {
+    pub(crate) rows: Rows,
+    /// Whether the next row may have to be waited for: it comes through a pipe or from a terminal.
+    pub(crate) waits: bool,
+}
+
+/// Opens what the command line names.
+pub(crate) fn open(args: &Embed) -> Result<Input> {
     let mut all: Rows = Box::new(std::iter::empty());
-    for text in &args.texts {
+    let mut waits = false;
+    let origin: Arc<str> = "the command line".into();
+    for (number, text) in (1..).zip(&args.texts) {
         let next: Rows = if text == "-" {
+            waits = true;
             let format = args.input_format.unwrap_or(InputFormat::Lines);
             read(
-                "standard input",
+                "standard input".into(),
                 BufReader::new(std::io::stdin()),
                 format,
                 &args.field,
             )
         } else {
-            Box::new(std::iter::once(Ok(Row::plain(text.clone()))))
+            Box::new(std::iter::once(Ok(Row {
+                text: text.clone(),
+                fields: Map::new(),
+                origin: Arc::clone(&origin),
+                number,
+            })))
         };
         all = Box::new(all.chain(next));
     }
@@ -55,15 +70,20 @@ pub(crate) fn rows(args: &Embed) -> Result<Rows> {
         let name = path.display().to_string();
         // Opened now, so that a wrong name fails before the model is loaded.
         let file = File::open(path).map_err(CliError::io(&name))?;
+        waits |= !file
+            .metadata()
+            .map_err(CliError::io(&name))?
+            .file_type()
+            .is_file();
         let format = args.input_format.unwrap_or_else(|| by_ending(path));
         all = Box::new(all.chain(read(
-            &name,
+            name.into(),
             BufReader::with_capacity(1 << 16, file),
             format,
             &args.field,
         )));
     }
-    Ok(all)
+    Ok(Input { rows: all, waits })
 }
 
 /// How many rows there will be, where that is known without reading.
@@ -72,12 +92,16 @@ pub(crate) fn count(args: &Embed) -> Option<u64> {
     known.then_some(args.texts.len() as u64)
 }
 
-fn read(name: &str, reader: impl BufRead + 'static, format: InputFormat, field: &str) -> Rows {
-    let name = name.to_owned();
+fn read(
+    origin: Arc<str>,
+    reader: impl BufRead + Send + 'static,
+    format: InputFormat,
+    field: &str,
+) -> Rows {
     match format {
-        InputFormat::Lines => Box::new(lines::read(name, reader)),
-        InputFormat::Jsonl => Box::new(jsonl::read(name, reader, field.to_owned())),
-        InputFormat::Csv => Box::new(csv::read(name, reader, field.to_owned())),
+        InputFormat::Lines => Box::new(lines::read(origin, reader)),
+        InputFormat::Jsonl => Box::new(jsonl::read(origin, reader, field.to_owned())),
+        InputFormat::Csv => Box::new(csv::read(origin, reader, field.to_owned())),
     }
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_array::{ArrayRef, FixedSizeListArray, Float32Array, RecordBatch, StringArray};
 use arrow_ipc::writer::{FileWriter, StreamWriter};
 use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
-use isovec::Embeddings;
+use isovec::Embedded;
 use parquet::arrow::ArrowWriter;
 use parquet::basic::Compression;
 use parquet::errors::ParquetError;
@@ -17,17 +17,31 @@ use super::{Sink, Target};
 use crate::error::{CliError, Result};
 use crate::input::Row;
 
-/// A writer of record batches and what its messages call it.
+/// Rows of a record batch.
+const BATCH: usize = 1024;
+
+/// Gathers rows into record batches.
 pub(super) struct Columns<B> {
     backend: B,
     schema: SchemaRef,
+    /// What messages call the output.
     name: String,
+    dim: i32,
+    texts: Vec<String>,
+    /// The vectors, one after another.
+    values: Vec<f32>,
 }
 
 /// The part in which the formats differ.
 pub(super) trait Backend {
     const FORMAT: &'static str;
+    /// Whether it can be read before it is complete.
+    const LIVE: bool = false;
     fn write(&mut self, batch: &RecordBatch) -> Result<(), String>;
+    /// Hands over what is buffered, where that can be read.
+    fn flush(&mut self) -> Result<(), String> {
+        Ok(())
+    }
     fn finish(self) -> Result<(), String>;
 }
 
@@ -64,10 +78,10 @@ fn open<B: Backend>(
         format: B::FORMAT,
         detail,
     };
-    let dim = i32::try_from(target.dim)
-        .map_err(|_| detail(format!("{} components are too many", target.dim)))?;
-    let fingerprint =
-        serde_json::to_string(target.fingerprint).map_err(|error| detail(error.to_string()))?;
+    let dim = i32::try_from(target.empty.dim())
+        .map_err(|_| detail(format!("{} components are too many", target.empty.dim())))?;
+    let fingerprint = serde_json::to_string(target.empty.fingerprint())
+        .map_err(|error| detail(error.to_string()))?;
     let schema = Arc::new(Schema::new_with_metadata(
         vec![
             Field::new("text", DataType::Utf8, false),
@@ -80,6 +94,9 @@ fn open<B: Backend>(
         backend,
         schema,
         name,
+        dim,
+        texts: Vec::new(),
+        values: Vec::new(),
     })
 }
 
@@ -89,34 +106,56 @@ fn item() -> Arc<Field> {
 }
 
 impl<B: Backend> Columns<B> {
-    fn batch(&self, rows: Vec<Row>, embeddings: Embeddings) -> Result<RecordBatch, ArrowError> {
-        let dim = i32::try_from(embeddings.dim())
-            .map_err(|error| ArrowError::InvalidArgumentError(error.to_string()))?;
-        let texts: StringArray = rows.into_iter().map(|row| Some(row.text)).collect();
-        let values: ArrayRef = Arc::new(Float32Array::from(embeddings.into_vec()));
-        let vectors = FixedSizeListArray::try_new(item(), dim, values, None)?;
+    /// Writes what was gathered.
+    fn write_batch(&mut self) -> Result<()> {
+        if self.texts.is_empty() {
+            return Ok(());
+        }
+        let batch = self.batch().map_err(|error| error.to_string());
+        let written = batch.and_then(|batch| self.backend.write(&batch));
+        written.map_err(|detail| self.error(detail))
+    }
+
+    fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        let texts: StringArray = self.texts.drain(..).map(Some).collect();
+        let values: ArrayRef = Arc::new(Float32Array::from(std::mem::take(&mut self.values)));
+        let vectors = FixedSizeListArray::try_new(item(), self.dim, values, None)?;
         RecordBatch::try_new(
             Arc::clone(&self.schema),
             vec![Arc::new(texts), Arc::new(vectors)],
         )
     }
+
+    fn error(&self, detail: String) -> CliError {
+        CliError::Format {
+            name: self.name.clone(),
+            format: B::FORMAT,
+            detail,
+        }
+    }
 }
 
 impl<B: Backend> Sink for Columns<B> {
-    fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
-        let batch = self
-            .batch(rows, embeddings)
-            .map_err(|error| error.to_string());
-        batch
-            .and_then(|batch| self.backend.write(&batch))
-            .map_err(|detail| CliError::Format {
-                name: self.name.clone(),
-                format: B::FORMAT,
-                detail,
-            })
+    fn write(&mut self, row: Row, embedded: Embedded) -> Result<()> {
+        self.texts.push(row.text);
+        self.values.extend(embedded.vector);
+        if self.texts.len() < BATCH {
+            return Ok(());
+        }
+        self.write_batch()
     }
 
-    fn finish(self: Box<Self>) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
+        if !B::LIVE {
+            return Ok(());
+        }
+        self.write_batch()?;
+        let flushed = self.backend.flush();
+        flushed.map_err(|detail| self.error(detail))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.write_batch()?;
         let Self { backend, name, .. } = *self;
         backend.finish().map_err(|detail| CliError::Format {
             name,
@@ -150,8 +189,12 @@ impl Backend for FileWriter<Out> {
 
 impl Backend for StreamWriter<Out> {
     const FORMAT: &'static str = "arrow";
+    const LIVE: bool = true;
     fn write(&mut self, batch: &RecordBatch) -> Result<(), String> {
         Self::write(self, batch).map_err(|error| error.to_string())
+    }
+    fn flush(&mut self) -> Result<(), String> {
+        Self::flush(self).map_err(|error| error.to_string())
     }
     fn finish(mut self) -> Result<(), String> {
         Self::finish(&mut self)

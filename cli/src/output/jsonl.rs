@@ -2,7 +2,7 @@
 
 use std::io::Write;
 
-use isovec::Embeddings;
+use isovec::Embedded;
 use serde_json::Value;
 
 use super::Sink;
@@ -22,35 +22,32 @@ impl<W: Write> Jsonl<W> {
 }
 
 impl<W: Write> Sink for Jsonl<W> {
-    fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
-        for ((row, vector), &truncated) in rows
-            .into_iter()
-            .zip(embeddings.iter())
-            .zip(embeddings.truncated())
-        {
-            let mut object = row.fields;
-            if object.is_empty() {
-                object.insert("text".into(), Value::String(row.text));
-            }
-            if truncated {
-                object.insert("truncated".into(), Value::Bool(true));
-            }
-            // As f32, whose shortest decimal form reads back as the same f32.
-            let values = vector.iter().map(|&value| {
-                serde_json::from_str(&value.to_string()).unwrap_or(Value::from(value))
-            });
-            object.insert("embedding".into(), values.collect());
-            serde_json::to_writer(&mut self.writer, &object)
-                .map_err(|error| CliError::io(&self.name)(error.into()))?;
-            self.writer
-                .write_all(b"\n")
-                .map_err(CliError::io(&self.name))?;
+    fn write(&mut self, row: Row, embedded: Embedded) -> Result<()> {
+        let mut object = row.fields;
+        if object.is_empty() {
+            object.insert("text".into(), Value::String(row.text));
         }
-        // A reader in a pipe gets whole chunks, and Ctrl-C loses none of them.
+        if embedded.truncated {
+            object.insert("truncated".into(), Value::Bool(true));
+        }
+        // As f32, whose shortest decimal form reads back as the same f32.
+        let values = embedded
+            .vector
+            .iter()
+            .map(|&value| serde_json::from_str(&value.to_string()).unwrap_or(Value::from(value)));
+        object.insert("embedding".into(), values.collect());
+        serde_json::to_writer(&mut self.writer, &object)
+            .map_err(|error| CliError::io(&self.name)(error.into()))?;
+        self.writer
+            .write_all(b"\n")
+            .map_err(CliError::io(&self.name))
+    }
+
+    fn flush(&mut self) -> Result<()> {
         self.writer.flush().map_err(CliError::io(&self.name))
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.writer.flush().map_err(CliError::io(self.name))
+        self.flush()
     }
 }

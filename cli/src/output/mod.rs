@@ -9,16 +9,21 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use isovec::{Embeddings, Fingerprint};
+use isovec::{Embedded, Embeddings};
 
 use crate::args::OutputFormat;
 use crate::error::{CliError, Result};
 use crate::input::Row;
+use crate::resume::Keeper;
 
-/// Something that takes rows and their vectors, chunk after chunk.
+/// Something that takes rows and their vectors, one after another.
 pub(crate) trait Sink {
-    /// Takes a chunk: as many rows as vectors.
-    fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()>;
+    /// Takes the next row and its vector.
+    fn write(&mut self, row: Row, embedded: Embedded) -> Result<()>;
+
+    /// Hands over what is held back, so that a reader sees every row so far; only of a format that
+    /// can be read before it is complete.
+    fn flush(&mut self) -> Result<()>;
 
     /// Completes the file; without this call it may lack its end.
     fn finish(self: Box<Self>) -> Result<()>;
@@ -28,22 +33,30 @@ pub(crate) trait Sink {
 pub(crate) struct Target<'a> {
     pub(crate) out: Option<&'a Path>,
     pub(crate) format: OutputFormat,
-    pub(crate) dim: usize,
-    pub(crate) fingerprint: &'a Fingerprint,
+    /// A set without vectors, for what its vectors will share.
+    pub(crate) empty: Embeddings,
+    /// Who keeps `out`, and has opened it, if anybody does.
+    pub(crate) keeper: Option<&'a Keeper>,
 }
 
 impl Target<'_> {
     /// Opens the sink.
-    pub(crate) fn open(&self) -> Result<Box<dyn Sink>> {
+    pub(crate) fn open(self) -> Result<Box<dyn Sink>> {
         Ok(match self.format {
             OutputFormat::Jsonl => Box::new(jsonl::Jsonl::new(self.writer()?, self.name())),
-            OutputFormat::Npy => Box::new(npy::Npy::new(self.file()?, self.name(), self.dim)?),
-            OutputFormat::Parquet => Box::new(columns::parquet(self)?),
-            OutputFormat::Arrow if self.out.is_some() => Box::new(columns::arrow_file(self)?),
-            OutputFormat::Arrow => Box::new(columns::arrow_stream(self)?),
-            OutputFormat::Safetensors => {
-                Box::new(safetensors::Index::new(self.writer()?, self.name()))
+            OutputFormat::Npy => {
+                let rows = self.keeper.map_or(0, Keeper::rows);
+                let npy = npy::Npy::new(self.file()?, self.name(), self.empty.dim(), rows);
+                Box::new(npy?)
             }
+            OutputFormat::Parquet => Box::new(columns::parquet(&self)?),
+            OutputFormat::Arrow if self.out.is_some() => Box::new(columns::arrow_file(&self)?),
+            OutputFormat::Arrow => Box::new(columns::arrow_stream(&self)?),
+            OutputFormat::Safetensors => Box::new(safetensors::Index::new(
+                self.writer()?,
+                self.name(),
+                self.empty,
+            )),
         })
     }
 
@@ -55,6 +68,9 @@ impl Target<'_> {
     }
 
     fn file(&self) -> Result<File> {
+        if let Some(keeper) = self.keeper {
+            return keeper.output();
+        }
         let path = self.out.ok_or_else(|| {
             CliError::Usage("this format is completed at its beginning, which a pipe cannot do; name a file with --out".into())
         })?;

@@ -4,7 +4,7 @@
 use std::fs::File;
 use std::io::{BufWriter, Seek, SeekFrom, Write};
 
-use isovec::Embeddings;
+use isovec::Embedded;
 
 use super::Sink;
 use crate::error::{CliError, Result};
@@ -13,52 +13,61 @@ use crate::input::Row;
 /// The header is padded to this, which leaves room for any number of rows.
 const HEADER_BYTES: usize = 128;
 
-/// Writes rows as they come; the header's count is set at the end.
+/// Writes rows as they come, and sets the header's count when they are handed over.
 pub(super) struct Npy {
     file: BufWriter<File>,
     name: String,
     dim: usize,
-    rows: usize,
+    rows: u64,
 }
 
 impl Npy {
-    pub(super) fn new(file: File, name: String, dim: usize) -> Result<Self> {
+    /// Goes on after `rows` rows, which the file holds and is at the end of; after none, the file
+    /// is empty.
+    pub(super) fn new(file: File, name: String, dim: usize, rows: u64) -> Result<Self> {
         let mut npy = Self {
             file: BufWriter::with_capacity(1 << 16, file),
             name,
             dim,
-            rows: 0,
+            rows,
         };
-        npy.file
-            .write_all(&header(0, dim))
-            .map_err(CliError::io(&npy.name))?;
+        if rows == 0 {
+            npy.file
+                .write_all(&header(0, dim))
+                .map_err(CliError::io(&npy.name))?;
+        }
         Ok(npy)
     }
 }
 
 impl Sink for Npy {
-    fn write(&mut self, _rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
-        for value in embeddings.as_slice() {
+    fn write(&mut self, _row: Row, embedded: Embedded) -> Result<()> {
+        for value in embedded.vector {
             self.file
                 .write_all(&value.to_le_bytes())
                 .map_err(CliError::io(&self.name))?;
         }
-        self.rows += embeddings.len();
+        self.rows += 1;
         Ok(())
     }
 
-    fn finish(mut self: Box<Self>) -> Result<()> {
+    fn flush(&mut self) -> Result<()> {
         let header = header(self.rows, self.dim);
-        let close = |file: &mut BufWriter<File>| {
+        let flush = |file: &mut BufWriter<File>| {
             file.seek(SeekFrom::Start(0))?;
             file.write_all(&header)?;
+            file.seek(SeekFrom::End(0))?;
             file.flush()
         };
-        close(&mut self.file).map_err(CliError::io(self.name))
+        flush(&mut self.file).map_err(CliError::io(&self.name))
+    }
+
+    fn finish(mut self: Box<Self>) -> Result<()> {
+        self.flush()
     }
 }
 
-fn header(rows: usize, dim: usize) -> Vec<u8> {
+fn header(rows: u64, dim: usize) -> Vec<u8> {
     let mut header = b"\x93NUMPY\x01\x00".to_vec();
     header.extend(((HEADER_BYTES - 10) as u16).to_le_bytes());
     header.extend(
@@ -75,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_header_has_room_for_any_shape() {
-        for (rows, dim) in [(0, 1), (usize::MAX, usize::MAX)] {
+        for (rows, dim) in [(0, 1), (u64::MAX, usize::MAX)] {
             let header = header(rows, dim);
             assert_eq!(header.len(), HEADER_BYTES);
             assert!(header.ends_with(b"\n") && String::from_utf8_lossy(&header).contains("), }"));

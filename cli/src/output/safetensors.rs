@@ -2,7 +2,7 @@
 
 use std::io::{self, Write};
 
-use isovec::Embeddings;
+use isovec::{Embedded, Embeddings};
 
 use super::Sink;
 use crate::error::{CliError, Result};
@@ -13,27 +13,28 @@ pub(super) struct Index<W> {
     writer: W,
     name: String,
     texts: Vec<String>,
-    gathered: Option<Embeddings>,
+    gathered: Embeddings,
 }
 
 impl<W: Write> Index<W> {
-    pub(super) fn new(writer: W, name: String) -> Self {
+    /// Adds rows to a set that has none yet.
+    pub(super) fn new(writer: W, name: String, empty: Embeddings) -> Self {
         Self {
             writer,
             name,
             texts: Vec::new(),
-            gathered: None,
+            gathered: empty,
         }
     }
 }
 
 impl<W: Write> Sink for Index<W> {
-    fn write(&mut self, rows: Vec<Row>, embeddings: Embeddings) -> Result<()> {
-        self.texts.extend(rows.into_iter().map(|row| row.text));
-        match &mut self.gathered {
-            Some(gathered) => gathered.extend(embeddings)?,
-            None => self.gathered = Some(embeddings),
-        }
+    fn write(&mut self, row: Row, embedded: Embedded) -> Result<()> {
+        self.texts.push(row.text);
+        Ok(self.gathered.push(embedded)?)
+    }
+
+    fn flush(&mut self) -> Result<()> {
         Ok(())
     }
 
@@ -44,10 +45,8 @@ impl<W: Write> Sink for Index<W> {
             texts,
             gathered,
         } = *self;
-        if let Some(gathered) = gathered {
-            let written = gathered.with_labels(texts)?.write_to(&mut writer);
-            written.map_err(|error| named(error, &name))?;
-        }
+        let written = gathered.with_labels(texts)?.write_to(&mut writer);
+        written.map_err(|error| named(error, &name))?;
         writer.flush().map_err(CliError::io(name))
     }
 }

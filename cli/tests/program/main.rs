@@ -1,5 +1,8 @@
 //! The program as a user runs it, on the tiny seeded model and the engine that needs nothing.
 
+mod resume;
+mod streaming;
+
 use std::path::{Path, PathBuf};
 
 use assert_cmd::Command;
@@ -175,19 +178,6 @@ fn what_cannot_work_says_so_with_its_exit_code() {
         let message = String::from_utf8_lossy(&assert.get_output().stderr).into_owned();
         assert!(message.contains(word), "{args:?}: {message}");
     }
-}
-
-#[test]
-fn rows_before_a_broken_one_are_kept() {
-    let mut command = isovec(&["embed", "-", "--engine", "portable"]);
-    let assert = command
-        .write_stdin(&b"one\ntwo\n\xff\nfour\n"[..])
-        .assert()
-        .code(1);
-    let output = assert.get_output();
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    assert_eq!(text.lines().count(), 2, "{text}");
-    assert!(String::from_utf8_lossy(&output.stderr).contains("row 3"));
 }
 
 #[test]
