@@ -41,6 +41,8 @@ pub(crate) enum Command {
     Search(Search),
     /// Write a model as one ONNX file, pooling and normalisation inside.
     Export(Export),
+    /// Measure this machine with a model and texts of yours: batches, lengths, callers.
+    Bench(Bench),
     /// What would run: model, engine, provider, hardware, and every knob with its reason.
     Info(Info),
 }
@@ -97,8 +99,9 @@ pub(crate) enum EngineArg {
     Portable,
 }
 
+/// Where texts come from.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Embed {
+pub(crate) struct InputArgs {
     /// The texts; `-` reads standard input, one text a line.
     #[arg(value_name = "TEXT", required_unless_present = "files")]
     pub(crate) texts: Vec<String>,
@@ -114,6 +117,12 @@ pub(crate) struct Embed {
     /// The JSON field or CSV column that holds the text.
     #[arg(long, default_value = "text")]
     pub(crate) field: String,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Embed {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
 
     /// How vectors are written [default: by the ending of --out, else jsonl].
     #[arg(long, value_enum)]
@@ -247,6 +256,47 @@ pub(crate) struct Export {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Bench {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// Turns that everything takes; the middle one counts.
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
+    pub(crate) rounds: usize,
+
+    /// How long a turn may take, about; as many of the texts as fit into it are used.
+    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive)]
+    pub(crate) seconds: f64,
+
+    /// Callers that ask at the same time.
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    pub(crate) callers: usize,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("has to be at least 1".into()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+fn positive(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
+        Ok(_) => Err("has to be more than 0 and at most 3600".into()),
+        Err(error) => Err(format!("{error}")),
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -32,6 +32,7 @@ fn main() -> ExitCode {
         Command::Similarity(similarity) => commands::similarity::run(similarity),
         Command::Search(search) => commands::search::run(search),
         Command::Export(export) => commands::export::run(export),
+        Command::Bench(bench) => commands::bench::run(bench),
         Command::Info(info) => commands::info::run(info),
     };
     match result {

@@ -16,6 +16,13 @@ pub(crate) fn texts(total: Option<u64>) -> ProgressBar {
     bar
 }
 
+/// Says what is under way.
+pub(crate) fn steps() -> ProgressBar {
+    let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}"));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
 /// Counts bytes of a download.
 pub(crate) fn bytes() -> ProgressBar {
     ProgressBar::no_length().with_style(style("{bar:30} {bytes}/{total_bytes} {msg}"))

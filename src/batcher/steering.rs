@@ -18,6 +18,9 @@ const ANSWERS: u32 = 64;
 /// Late answers out of [`ANSWERS`] from which the aim is taken back: 3%, so that a steady state
 /// stays under 5%.
 const LATE: u32 = 2;
+/// How far the aim is taken back at most: when all answers are late, more comes than can be done,
+/// and batches that are smaller still would only make it less.
+const LEAST_PART: f64 = 0.5;
 /// Batches between two tries of another size, when throughput is the aim.
 const BATCHES_A_TRY: u32 = 16;
 /// By how much more a second a larger batch has to be worth it.
@@ -169,7 +172,7 @@ impl Latency {
         self.late += u32::from(late);
         if self.answers >= ANSWERS {
             let factor = if self.late > LATE { 0.8 } else { 1.05 };
-            self.part = (self.part * factor).clamp(0.1, 1.0);
+            self.part = (self.part * factor).clamp(LEAST_PART, 1.0);
             (self.answers, self.late) = (0, 0);
         }
     }
@@ -288,6 +291,27 @@ mod tests {
         }
         let after = steering.positions();
         assert!(after < before, "{after} of {before}");
+    }
+
+    #[test]
+    fn too_much_load_does_not_shrink_batches_to_nothing() {
+        let mut steering = Steering::new(4096, TARGET, false);
+        let sizes = run(&mut steering, 0.004, 0.0001, 200);
+        let before = sizes[199];
+        // The queue grows: every answer is late, whatever the batch.
+        for _ in 0..2000 {
+            steering.answered(TARGET * 5);
+            let positions = steering.positions();
+            steering.ran(
+                positions,
+                Duration::from_secs_f64(0.004 + 1e-4 * positions as f64),
+            );
+        }
+        let after = steering.positions();
+        assert!(
+            after < before && after * 5 > before * 2,
+            "{after} of {before}"
+        );
     }
 
     #[test]

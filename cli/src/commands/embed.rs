@@ -45,7 +45,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         true => resume::look(out, record_path.as_deref())?,
         false => None,
     };
-    let input = input::open(args)?;
+    let input = input::open(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
     let embedder = args.model.load(&cancel)?;
     let mut rows = feed(input, &cancel)?;
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         .with_cancel(cancel);
 
     let started = Instant::now();
-    let bar = progress::texts(input::count(args));
+    let bar = progress::texts(input::count(&args.input));
     bar.set_position(resumed_after);
     bar.reset_eta();
     let mut counts = Counts::default();

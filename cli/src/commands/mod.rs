@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod bench;
 pub(crate) mod embed;
 pub(crate) mod export;
 pub(crate) mod info;

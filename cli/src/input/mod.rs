@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::args::{Embed, InputFormat};
+use crate::args::{InputArgs, InputFormat};
 use crate::error::{CliError, Result};
 
 /// One row: its text, what else it held, and where it stands.
@@ -42,7 +42,7 @@ pub(crate) struct Input {
 }
 
 /// Opens what the command line names.
-pub(crate) fn open(args: &Embed) -> Result<Input> {
+pub(crate) fn open(args: &InputArgs) -> Result<Input> {
     let mut all: Rows = Box::new(std::iter::empty());
     let mut waits = false;
     let origin: Arc<str> = "the command line".into();
@@ -87,7 +87,7 @@ pub(crate) fn open(args: &Embed) -> Result<Input> {
 }
 
 /// How many rows there will be, where that is known without reading.
-pub(crate) fn count(args: &Embed) -> Option<u64> {
+pub(crate) fn count(args: &InputArgs) -> Option<u64> {
     let known = args.files.is_empty() && args.texts.iter().all(|text| text != "-");
     known.then_some(args.texts.len() as u64)
 }

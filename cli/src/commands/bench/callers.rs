@@ -1,0 +1,149 @@
+//! Many callers with a text each: joined by a `DynamicBatcher`, and each for itself.
+
+use std::sync::Barrier;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use isovec::blocking::{DynamicBatcher, Embedder};
+use isovec::{Cancel, EmbedOptions, Result as SdkResult};
+use serde::Serialize;
+
+use super::check;
+use super::turns::quantile;
+use crate::args::Bench;
+use crate::error::{CliError, Result};
+
+/// Calls of a single caller, each way.
+const SINGLE_CALLS: usize = 100;
+
+/// What came of them.
+#[derive(Debug, Serialize)]
+pub(super) struct Callers {
+    pub(super) callers: usize,
+    pub(super) alone: Served,
+    pub(super) joined: Served,
+    pub(super) texts_per_batch: f64,
+    pub(super) target_latency: Option<String>,
+    /// The part of the joined calls that took longer than the target.
+    pub(super) late: Option<f64>,
+    /// What the batcher adds to the median of a single caller's calls.
+    pub(super) added_milliseconds: f64,
+}
+
+/// How callers were served.
+#[derive(Debug, Clone, Copy, Default, Serialize)]
+pub(super) struct Served {
+    pub(super) texts_per_second: f64,
+    pub(super) p50_milliseconds: f64,
+    pub(super) p99_milliseconds: f64,
+}
+
+type Call<'a> = &'a (dyn Fn(&str) -> SdkResult<()> + Sync);
+
+/// Measures both, in turns.
+pub(super) fn compare(
+    args: &Bench,
+    embedder: &Embedder,
+    texts: &[String],
+    cancel: &Cancel,
+) -> Result<Callers> {
+    let options = EmbedOptions::default().with_cancel(cancel.clone());
+    let batcher = DynamicBatcher::new(embedder);
+    let alone = |text: &str| embedder.embed_with([text], options.clone()).map(drop);
+    let joined = |text: &str| batcher.embed_with([text], options.clone()).map(drop);
+    let ways: [Call<'_>; 2] = [&alone, &joined];
+
+    let mut seconds: [Vec<f64>; 2] = Default::default();
+    let mut rates: [Vec<f64>; 2] = Default::default();
+    for round in 0..=args.rounds {
+        for (call, (seconds, rates)) in ways.iter().zip(seconds.iter_mut().zip(&mut rates)) {
+            check(cancel)?;
+            let (took, elapsed) = turn(args, texts, *call)?;
+            // The first round warms up, and lets the batcher find its size.
+            if round > 0 {
+                rates.push(took.len() as f64 / elapsed);
+                seconds.extend(took);
+            }
+        }
+    }
+    let served = |way: usize| Served {
+        texts_per_second: quantile(&rates[way], 0.5),
+        p50_milliseconds: quantile(&seconds[way], 0.5) * 1e3,
+        p99_milliseconds: quantile(&seconds[way], 0.99) * 1e3,
+    };
+    let counts = batcher.counts();
+    let target = embedder.effective_config().get("batching.target_latency");
+    let target = target.map(|knob| knob.used.clone());
+    let late = target
+        .as_deref()
+        .and_then(|target| humantime::parse_duration(target).ok())
+        .map(|target| {
+            let late = seconds[1]
+                .iter()
+                .filter(|&&took| took > target.as_secs_f64());
+            late.count() as f64 / seconds[1].len().max(1) as f64
+        });
+    Ok(Callers {
+        callers: args.callers,
+        alone: served(0),
+        joined: served(1),
+        texts_per_batch: counts.batched_texts as f64 / counts.batches.max(1) as f64,
+        target_latency: target.filter(|_| late.is_some()),
+        late,
+        added_milliseconds: added(texts, ways, cancel)?,
+    })
+}
+
+/// Every caller asks again and again until the time is over: the seconds of the calls that ended,
+/// and of the whole.
+fn turn(args: &Bench, texts: &[String], call: Call<'_>) -> Result<(Vec<f64>, f64)> {
+    let start = Barrier::new(args.callers);
+    let next = AtomicUsize::new(0);
+    let time = Duration::from_secs_f64(args.seconds);
+    let caller = || {
+        let mut seconds = Vec::new();
+        start.wait();
+        let began = Instant::now();
+        while began.elapsed() < time {
+            let text = &texts[next.fetch_add(1, Ordering::Relaxed) % texts.len()];
+            let asked = Instant::now();
+            call(text)?;
+            seconds.push(asked.elapsed().as_secs_f64());
+        }
+        Ok(seconds)
+    };
+    let began = Instant::now();
+    let all = thread::scope(|scope| {
+        let callers: Vec<_> = (0..args.callers).map(|_| scope.spawn(caller)).collect();
+        callers
+            .into_iter()
+            .map(|caller| {
+                caller
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            })
+            .collect::<SdkResult<Vec<Vec<f64>>>>()
+    })
+    .map_err(CliError::Sdk)?;
+    Ok((all.concat(), began.elapsed().as_secs_f64()))
+}
+
+/// Milliseconds that the batcher adds to a single caller's median.
+fn added(texts: &[String], ways: [Call<'_>; 2], cancel: &Cancel) -> Result<f64> {
+    let mut seconds: [Vec<f64>; 2] = Default::default();
+    for text in texts.iter().cycle().take(SINGLE_CALLS) {
+        check(cancel)?;
+        for (call, seconds) in ways.iter().zip(&mut seconds) {
+            let asked = Instant::now();
+            call(text)?;
+            seconds.push(asked.elapsed().as_secs_f64());
+        }
+    }
+    let differences: Vec<f64> = seconds[1]
+        .iter()
+        .zip(&seconds[0])
+        .map(|(joined, alone)| joined - alone)
+        .collect();
+    Ok(quantile(&differences, 0.5) * 1e3)
+}
