@@ -55,6 +55,7 @@ pub mod similarity;
 mod source;
 mod stats;
 mod stream;
+mod sync;
 
 pub use backend::target_api::*;
 pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};

@@ -29,6 +29,7 @@ pub mod onnx;
 pub mod safetensors;
 mod sniff;
 pub mod stats;
+mod sync;
 pub mod tensor;
 pub mod weights;
 

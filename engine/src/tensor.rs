@@ -6,7 +6,7 @@ use bytemuck::{Pod, Zeroable};
 use half::f16;
 use smallvec::SmallVec;
 
-use crate::error::{EngineError, Result};
+use crate::{EngineError, Result};
 
 /// The element types that cross the contract.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]

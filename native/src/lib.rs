@@ -43,6 +43,7 @@ mod provider;
 mod runtime;
 mod settings;
 mod slot;
+mod sync;
 mod sys;
 #[cfg(test)]
 mod tests;

@@ -2,10 +2,12 @@
 
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use isovec_engine::cancel::OnCancel;
 use isovec_engine::error::Result;
+
+use crate::sync::{Condvar, Mutex, MutexGuard};
 
 /// Items that one caller at a time may use, handed out first come, first served. (A plain mutex
 /// lets whoever happens to run take it, and some callers then wait very long.)

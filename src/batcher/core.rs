@@ -1,16 +1,14 @@
 //! What callers and the driver do to what they share.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
 use futures_channel::oneshot;
-use futures_util::task::AtomicWaker;
 use isovec_engine::cancel::Cancel;
 use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
-use web_time::Instant;
 
 use super::guards::{Call, Direct, Seat};
 use super::queue::{Queue, Ticket};
@@ -19,6 +17,7 @@ use super::steering::Steering;
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::plan::Budget;
+use crate::sync::{AtomicWaker, Instant, Mutex, MutexGuard};
 
 /// The hint of a full queue before anything was measured.
 const UNKNOWN_WAIT: Duration = Duration::from_millis(50);

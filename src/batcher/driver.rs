@@ -3,20 +3,20 @@
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
-use futures_timer::Delay;
 use futures_util::StreamExt;
 use futures_util::future::poll_fn;
 use futures_util::stream::FuturesUnordered;
 use isovec_engine::engine::RunOutput;
 use isovec_engine::maybe_send::BoxFuture;
-use web_time::{Duration, Instant};
 
 use super::core::{Core, Due};
 use super::state::Batch;
 use crate::backend;
 use crate::error::Result;
 use crate::model::rows;
+use crate::sync::{Delay, Instant};
 
 /// Starts the one driver of a batcher.
 pub(super) fn start(core: Arc<Core>) -> Result<()> {

@@ -2,13 +2,12 @@
 
 use std::sync::Arc;
 
-use web_time::Instant;
-
 use isovec_engine::cancel::Cancel;
 
 use super::core::Core;
 use super::queue::Ticket;
 use super::state::Later;
+use crate::sync::Instant;
 
 /// A caller's texts in the queue and in batches; dropping it gives them up.
 #[derive(Debug)]

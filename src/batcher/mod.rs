@@ -16,7 +16,6 @@ use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_tokenize::Encoding;
-use web_time::Instant;
 
 use self::core::{Admitted, Core};
 use self::guards::Call;
@@ -27,6 +26,7 @@ use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, OwnCancel, Prompt};
+use crate::sync::Instant;
 
 pub use self::state::QueueCounts;
 
@@ -127,6 +127,7 @@ impl DynamicBatcher {
         Box::pin(async move {
             let started = Instant::now();
             let result = owner.embed(texts, options).await;
+            let result = result.map_err(|error| owner.if_shut_down(error));
             owner.0.model.recorder.call(started.elapsed(), &result);
             result
         })
@@ -209,8 +210,7 @@ impl Owner {
             };
             match admitted {
                 Admitted::Direct(direct, encodings) => {
-                    let ran = model.run(start, &encodings, &cancel.0, &mut rows).await;
-                    ran.map_err(|error| self.if_shut_down(error))?;
+                    model.run(start, &encodings, &cancel.0, &mut rows).await?;
                     direct.ran();
                 }
                 Admitted::Queued(seat, answered) => {
@@ -224,7 +224,8 @@ impl Owner {
         model.finish(rows, prompt)
     }
 
-    /// A shutdown cancels what callers run themselves.
+    /// A shutdown cancels what callers run themselves, which a call of several parts may find out
+    /// while it tokenises the next one.
     fn if_shut_down(&self, error: Error) -> Error {
         if error.is_cancelled() && self.0.is_closed() {
             Error::ShutDown

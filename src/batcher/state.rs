@@ -8,11 +8,11 @@ use futures_channel::oneshot;
 use isovec_engine::cancel::Cancel;
 use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
-use web_time::Instant;
 
 use super::queue::{Picked, Queue, Ticket};
 use super::steering::Steering;
 use crate::error::{Error, Result};
+use crate::sync::Instant;
 
 /// How much a new measurement of the speed counts against all before it.
 const WEIGHT: f64 = 0.1;

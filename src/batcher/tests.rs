@@ -1,5 +1,7 @@
 //! Many callers around an engine that only counts.
 
+mod crowds;
+
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;

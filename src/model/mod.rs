@@ -7,6 +7,7 @@ mod feed;
 mod head;
 mod load;
 mod origin;
+mod own_cancel;
 mod precision;
 mod prompts;
 pub(crate) mod rows;
@@ -16,7 +17,7 @@ use std::sync::Arc;
 
 use futures_util::StreamExt;
 use futures_util::stream::FuturesUnordered;
-use isovec_engine::cancel::{Cancel, CancelGuard};
+use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine, RunOutput};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
@@ -27,6 +28,7 @@ pub(crate) use batching::Batching;
 pub use load::{LoadOptions, OnProgress, Progress};
 pub(crate) use load::{load, prepare, resolve};
 pub(crate) use origin::Fetched;
+pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
 pub(crate) use prompts::Prompts;
 
@@ -342,26 +344,6 @@ impl Sizes {
             real: batch.row_lengths.iter().sum(),
             computed: first.map_or(0, |input| input.tensor.len()),
         }
-    }
-}
-
-/// A call's own token: cancelled with the caller's, and when the call is dropped.
-pub(crate) struct OwnCancel(pub(crate) Cancel, #[allow(dead_code)] Option<CancelGuard>);
-
-impl OwnCancel {
-    pub(crate) fn linked(caller: Option<&Cancel>) -> Self {
-        let own = Cancel::new();
-        let link = own.clone();
-        Self(
-            own,
-            caller.map(|caller| caller.on_cancel(move || link.cancel())),
-        )
-    }
-}
-
-impl Drop for OwnCancel {
-    fn drop(&mut self) {
-        self.0.cancel();
     }
 }
 

@@ -199,6 +199,60 @@ fn progress_counts_texts_tokens_and_failures() {
     );
 }
 
+#[test]
+fn a_panic_in_the_callback_reaches_who_polls_and_nobody_else() {
+    let (embedder, _engine) = embedder();
+    let texts = || stream::iter((0..2500).map(|n| Ok::<_, Error>(text(&[word(n)]))));
+    let options = StreamOptions::default().with_progress(|progress: StreamProgress| {
+        assert!(progress.texts < 2000, "as it was told to");
+    });
+    let mut panicking = Box::pin(embedder.try_embed_stream(texts(), options));
+    let mut other = Box::pin(embedder.try_embed_stream(texts(), StreamOptions::default()));
+    let first = wait(other.next()).unwrap().unwrap();
+    assert_eq!(first.vector, wanted(&[word(0)]));
+
+    let mut came = 0;
+    let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        while let Some(result) = wait(panicking.next()) {
+            result.unwrap();
+            came += 1;
+        }
+    }));
+    let message = caught.unwrap_err();
+    assert_eq!(message.downcast_ref(), Some(&"as it was told to"));
+    // The window before it was given out.
+    assert_eq!(came, windows::TEXTS);
+    drop(panicking);
+
+    let rest: Vec<Result<Embedded>> = wait(other.collect());
+    assert_eq!(rest.len(), 2499);
+    assert!(rest.iter().all(Result::is_ok));
+    wait(embedder.embed([text(&[1])])).unwrap();
+}
+
+#[test]
+fn a_text_that_no_memory_holds_fails_in_its_place() {
+    let mut engine = Counting::free();
+    engine.bytes_per_position = Some(10);
+    let mut memory = isovec_engine::config::MemoryConfig::default();
+    memory.memory_limit = Some(100);
+    let (model, _engine) = model_within(engine, &memory);
+    let embedder = Embedder { model };
+    let texts = (0..3000).map(|n| match n {
+        1500 => text(&[9; 8]),
+        n => text(&[word(n)]),
+    });
+    let results: Vec<_> = wait(embedder.embed_stream(stream::iter(texts)).collect());
+    assert_eq!(results.len(), 3000);
+    for (n, result) in results.iter().enumerate() {
+        match result {
+            Ok(embedded) => assert_eq!(embedded.vector, wanted(&[word(n)])),
+            Err(error) => assert_eq!((n, error.kind()), (1500, "InputTooLarge")),
+        }
+    }
+    assert!(results[1500].is_err());
+}
+
 /// Ten million texts through an engine that only counts: what the process holds after the first
 /// hundred thousand is what it holds in the end. Minutes; `cargo xtask bench stream` runs it.
 #[cfg(target_os = "linux")]

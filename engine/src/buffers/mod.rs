@@ -9,8 +9,8 @@ mod gauge;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use bytemuck::Zeroable;
@@ -21,9 +21,10 @@ pub use gauge::{Gauge, Memory, system_memory};
 
 use crate::config::MemoryConfig;
 use crate::effective::EffectiveConfig;
-use crate::error::{EngineError, Result};
 use crate::stats::PoolStats;
+use crate::sync::{AtomicBool, Mutex, MutexGuard};
 use crate::tensor::{DType, Home, LINE, Line, Tensor, byte_len};
+use crate::{EngineError, Result};
 
 /// Buffers that are kept, unless the configuration says otherwise.
 pub const DEFAULT_BUFFERS: usize = 32;

@@ -1,0 +1,38 @@
+//! The batcher, the buffer pool and the pool of slots, model-checked.
+//!
+//! This crate compiles their source files as they ship, with another [`sync`] beneath them: every
+//! lock, every wait and every wake-up is then a point at which the scheduler of
+//! [shuttle](https://docs.rs/shuttle) may let another thread go on. A test runs some thousand
+//! orders, and a deadlock (a wake-up that went missing) or a wrong answer in any of them fails it
+//! and prints what repeats it. What those files ask of the rest of the house is in the small
+//! modules here: an engine that adds up ids, texts that are lists of numbers, no clock.
+//!
+//! Nothing of this ships, and nothing that ships knows of it.
+// The files' own tests run where they belong.
+#![cfg(not(test))]
+#![allow(dead_code, unreachable_pub)] // What the files hold is used elsewhere too.
+
+// What the files find in their own crates.
+pub(crate) use isovec_engine::{EngineError, Result, config, effective, stats};
+
+#[path = "../../../src/batcher/mod.rs"]
+pub mod batcher;
+#[path = "../../../engine/src/buffers/mod.rs"]
+pub mod buffers;
+#[path = "../../../src/error.rs"]
+pub mod error;
+#[path = "../../../src/plan.rs"]
+mod plan;
+#[path = "../../../native/src/pool.rs"]
+mod pool;
+#[path = "../../../src/similarity.rs"]
+mod similarity;
+#[path = "../../../engine/src/tensor.rs"]
+pub mod tensor;
+
+mod backend;
+pub mod embedder;
+pub mod embeddings;
+pub mod model;
+pub mod slots;
+mod sync;

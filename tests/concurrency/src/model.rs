@@ -1,0 +1,280 @@
+//! A model whose texts are lists of numbers and whose vectors are their sum and their count.
+
+#[path = "../../../src/model/own_cancel.rs"]
+mod own_cancel;
+#[path = "../../../src/model/rows.rs"]
+pub(crate) mod rows;
+
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_channel::oneshot;
+use isovec_engine::EngineError;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::{Capabilities, RunOutput};
+use isovec_engine::head;
+use isovec_engine::tensor::{NamedTensor, Tensor};
+use isovec_tokenize::Encoding;
+
+pub(crate) use own_cancel::OwnCancel;
+
+use crate::embeddings::Embeddings;
+use crate::error::{Error, Result};
+use crate::plan::Budget;
+use rows::Rows;
+
+/// A batch with this number fails.
+pub const POISON: u32 = 900;
+/// A batch with this number ends when it is cancelled, and not before.
+pub const HELD: u32 = 901;
+/// Components of a vector.
+pub const DIM: usize = 2;
+
+/// A model around an engine that only counts.
+#[derive(Debug)]
+pub struct Model {
+    pub(crate) dim: usize,
+    pub(crate) normalized: bool,
+    pub(crate) budget: Budget,
+    pub(crate) batching: Batching,
+    pub(crate) prompts: Prompts,
+    pub(crate) recorder: Recorder,
+    pub(crate) feed: Feed,
+    pub(crate) engines: Engines,
+    running: Arc<AtomicUsize>,
+}
+
+/// What the batcher reads of its settings.
+#[derive(Debug)]
+pub(crate) struct Batching {
+    pub(crate) min_rows: usize,
+    pub(crate) preferred_rows: usize,
+    pub(crate) max_wait: Duration,
+    pub(crate) max_queue: usize,
+    pub(crate) max_queue_tokens: usize,
+    pub(crate) steering: Option<Aim>,
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Aim {
+    pub(crate) target_latency: Duration,
+    pub(crate) throughput: bool,
+}
+
+impl Model {
+    /// An engine of `slots` runs at a time behind a queue of `max_queue` texts.
+    pub fn new(slots: usize, max_queue: usize) -> Arc<Self> {
+        let mut capabilities = Capabilities::default();
+        capabilities.concurrent_runs = slots;
+        Arc::new(Self {
+            dim: DIM,
+            normalized: false,
+            budget: Budget {
+                rows: 2,
+                tokens: 6,
+                least: 1,
+            },
+            batching: Batching {
+                min_rows: 1,
+                preferred_rows: 2,
+                max_wait: Duration::ZERO,
+                max_queue,
+                max_queue_tokens: 1 << 20,
+                steering: None,
+            },
+            prompts: Prompts,
+            recorder: Recorder,
+            feed: Feed,
+            engines: Engines(Engine(capabilities)),
+            running: Arc::default(),
+        })
+    }
+
+    /// Runs that have not ended.
+    pub fn running(&self) -> usize {
+        self.running.load(SeqCst)
+    }
+
+    /// The vector of a text.
+    pub fn vector(text: &str) -> [f32; DIM] {
+        of(&numbers(text))
+    }
+
+    pub(crate) fn encode<T: AsRef<str>>(&self, texts: &[T], _: &str) -> Result<Vec<Encoding>> {
+        let encoding = |text: &T| {
+            let mut encoding = Encoding::default();
+            encoding.ids = numbers(text.as_ref());
+            encoding
+        };
+        Ok(texts.iter().map(encoding).collect())
+    }
+
+    pub(crate) fn allowed_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    pub(crate) fn fits(&self, _: usize, _: usize, _: Option<u64>) -> bool {
+        true
+    }
+
+    /// As the caller's own run.
+    pub(crate) async fn run(
+        &self,
+        start: usize,
+        encodings: &[Encoding],
+        cancel: &Cancel,
+        rows: &mut Rows,
+    ) -> Result<()> {
+        let output = self.run_texts(encodings, cancel).await?;
+        let places: Vec<usize> = (0..encodings.len()).collect();
+        rows.place(start, &places, &output)
+    }
+
+    /// A run on a thread of the engine's, which a cancellation ends.
+    pub(crate) async fn run_texts(&self, texts: &[Encoding], cancel: &Cancel) -> Result<RunOutput> {
+        cancel.check()?;
+        // As an engine's, this run ends when nobody waits for it.
+        let _running = Running::new(&self.running);
+        let (reply, answer) = oneshot::channel();
+        let reply = Arc::new(Mutex::new(Some(reply)));
+        let send = move |output: Result<RunOutput>| {
+            let reply = reply.lock().ok().and_then(|mut reply| reply.take());
+            // Nobody may be there any more.
+            let _ = reply.map(|reply| reply.send(output));
+        };
+        let stop = send.clone();
+        let _stopped = cancel.on_cancel(move || stop(Err(EngineError::Cancelled.into())));
+        let ids: Vec<Vec<u32>> = texts.iter().map(|text| text.ids.clone()).collect();
+        let has = |id: u32| ids.iter().flatten().any(|&of| of == id);
+        if has(POISON) {
+            shuttle::thread::spawn(move || send(Err(poisoned())));
+        } else if !has(HELD) {
+            shuttle::thread::spawn(move || send(output(&ids)));
+        }
+        answer
+            .await
+            .unwrap_or_else(|_| Err(EngineError::Cancelled.into()))
+    }
+
+    pub(crate) fn finish(&self, rows: Rows, _: Option<String>) -> Result<Embeddings> {
+        Ok(Embeddings(rows.values))
+    }
+}
+
+fn numbers(text: &str) -> Vec<u32> {
+    let words = text.split_whitespace();
+    words.filter_map(|word| word.parse().ok()).collect()
+}
+
+fn of(ids: &[u32]) -> [f32; DIM] {
+    [ids.iter().sum::<u32>() as f32, ids.len() as f32]
+}
+
+fn output(ids: &[Vec<u32>]) -> Result<RunOutput> {
+    let values: Vec<f32> = ids.iter().flat_map(|ids| of(ids)).collect();
+    let tensor = Tensor::from_slice(&[ids.len(), DIM], &values)?;
+    let mut output = RunOutput::default();
+    output.outputs.push(NamedTensor::new(head::OUTPUT, tensor));
+    Ok(output)
+}
+
+fn poisoned() -> Error {
+    let error = EngineError::Runtime {
+        engine: "counting",
+        doing: "running",
+        detail: "poisoned".into(),
+    };
+    error.into()
+}
+
+/// A run that has not ended.
+struct Running(Arc<AtomicUsize>);
+
+impl Running {
+    fn new(count: &Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, SeqCst);
+        Self(Arc::clone(count))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, SeqCst);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Engines(Engine);
+
+impl Engines {
+    pub(crate) fn current(&self) -> &Engine {
+        &self.0
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Engine(Capabilities);
+
+impl Engine {
+    pub(crate) fn capabilities(&self) -> &Capabilities {
+        &self.0
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Feed;
+
+impl Feed {
+    pub(crate) fn padded(&self, length: usize) -> usize {
+        length
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Prompts;
+
+impl Prompts {
+    pub(crate) fn resolve(&self, _: &Prompt) -> Result<(String, Option<String>)> {
+        Ok((String::new(), None))
+    }
+}
+
+/// What is put before a text: here nothing.
+#[derive(Debug, Clone, Default)]
+pub enum Prompt {
+    /// The only one that is asked for.
+    #[default]
+    Default,
+    /// For [`DynamicBatcher::embed_query`](crate::batcher::DynamicBatcher::embed_query).
+    Query,
+    /// For [`DynamicBatcher::embed_passages`](crate::batcher::DynamicBatcher::embed_passages).
+    Passage,
+}
+
+/// How texts are embedded.
+#[derive(Debug, Clone, Default)]
+pub struct EmbedOptions {
+    pub(crate) prompt: Prompt,
+    /// Stops the call when cancelled.
+    pub cancel: Option<Cancel>,
+}
+
+impl EmbedOptions {
+    pub(crate) fn with_prompt(mut self, prompt: Prompt) -> Self {
+        self.prompt = prompt;
+        self
+    }
+}
+
+/// Statistics, which nobody reads here.
+#[derive(Debug)]
+pub(crate) struct Recorder;
+
+impl Recorder {
+    pub(crate) fn call<T>(&self, _: Duration, _: &Result<T>) {}
+
+    pub(crate) fn tokenized(&self, _: Duration, _: &[Encoding]) {}
+
+    pub(crate) fn queued(&self, _: Duration) {}
+}
