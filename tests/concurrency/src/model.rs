@@ -21,7 +21,7 @@ pub(crate) use own_cancel::OwnCancel;
 
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
-use crate::plan::Budget;
+use crate::plan::{Budget, Tokens};
 use rows::Rows;
 
 /// A batch with this number fails.
@@ -36,7 +36,7 @@ pub const DIM: usize = 2;
 pub struct Model {
     pub(crate) dim: usize,
     pub(crate) normalized: bool,
-    pub(crate) budget: Budget,
+    budget: Budget,
     pub(crate) batching: Batching,
     pub(crate) prompts: Prompts,
     pub(crate) recorder: Recorder,
@@ -72,7 +72,7 @@ impl Model {
             normalized: false,
             budget: Budget {
                 rows: 2,
-                tokens: 6,
+                tokens: Tokens::same(6),
                 least: 1,
             },
             batching: Batching {
@@ -89,6 +89,10 @@ impl Model {
             engines: Engines(Engine(capabilities)),
             running: Arc::default(),
         })
+    }
+
+    pub(crate) fn budget(&self) -> Budget {
+        self.budget
     }
 
     /// Runs that have not ended.
