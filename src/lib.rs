@@ -57,7 +57,7 @@ mod stream;
 
 pub use backend::target_api::*;
 pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
-pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig};
+pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig, Truncation};
 pub use effective::{EffectiveConfig, Knob};
 pub use embedder::Embedder;
 pub use embeddings::{Embeddings, PrecisionDifference};
