@@ -33,8 +33,12 @@ fn main() -> isovec::Result<()> {
     let index = embedder.embed_chunks([DOCUMENT], options.clone())?;
     let query = embedder.embed_query("how do I install the command line program?")?;
     for hit in index.embeddings.search(&query, 2)?.iter().flatten() {
-        let range = index.places[hit.index].range.clone();
-        println!("\n{:.3}, bytes {range:?}:\n{}", hit.score, &DOCUMENT[range]);
+        let range = &index.places[hit.index].range;
+        println!(
+            "\n{:.3}, bytes {range:?}:\n{}",
+            hit.score,
+            &DOCUMENT[range.clone()]
+        );
     }
 
     // One vector a text compares whole documents.

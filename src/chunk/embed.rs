@@ -222,7 +222,7 @@ impl Chunker {
         // What no token stands for (zero bytes, say, for a model without special tokens) has no
         // vector, and does not keep the rest of the text from having one.
         let chunks = chunks.into_iter().filter(|chunk| chunk.tokens > 0);
-        let ranges: Vec<Range<usize>> = chunks.map(|chunk| chunk.range).collect();
+        let mut ranges: Vec<Range<usize>> = chunks.map(|chunk| chunk.range).collect();
         // Behind a prompt even the white space at the start may be tokens. A text that is seen
         // whole is embedded as `embed` would.
         let all = match ranges.as_slice() {
@@ -233,6 +233,10 @@ impl Chunker {
             }
             _ => false,
         };
-        Ok(if all { vec![0..text.len()] } else { ranges })
+        if all {
+            ranges.clear();
+            ranges.push(0..text.len());
+        }
+        Ok(ranges)
     }
 }

@@ -61,7 +61,8 @@ pub(super) fn blocks(text: &str) -> Vec<Boundary> {
         if let Some(outer) = open.last_mut() {
             *outer = Inside::Blocks;
         }
-        if !is_first && !(is_heading && after_heading) {
+        let goes_with_last = is_first || (is_heading && after_heading);
+        if !goes_with_last {
             blocks.push(Boundary {
                 at: range.start,
                 level,

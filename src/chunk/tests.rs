@@ -11,15 +11,18 @@ use crate::error::Error;
 use crate::model::Prompt;
 use crate::model::counting::*;
 
+/// How many tokens a text has.
+type Tokens = fn(&str) -> usize;
+
 /// Counts by a rule, and what it was asked to count.
 struct Rule {
-    tokens: fn(&str) -> usize,
+    tokens: Tokens,
     fixed: usize,
     bytes: Cell<usize>,
 }
 
 impl Rule {
-    fn new(tokens: fn(&str) -> usize, fixed: usize) -> Self {
+    fn new(tokens: Tokens, fixed: usize) -> Self {
         Self {
             tokens,
             fixed,
@@ -69,7 +72,7 @@ fn cleaning(text: &str) -> usize {
     words(&text.replace('\0', ""))
 }
 
-const RULES: [fn(&str) -> usize; 5] = [words, bytes, pieces, melting, cleaning];
+const RULES: [Tokens; 5] = [words, bytes, pieces, melting, cleaning];
 const BYS: [ChunkBy; 3] = [ChunkBy::Tokens, ChunkBy::Sentences, ChunkBy::Markdown];
 
 fn limits(by: ChunkBy, max: usize, fixed: usize, overlap: usize) -> Limits {
@@ -287,7 +290,7 @@ fn a_character_that_does_not_fit_is_named() {
 fn the_work_grows_with_the_length_whatever_the_text() {
     const MIB: usize = 1 << 20;
     let prose = "The cat sat on a mat, and stocks fell; it's 3.14. Rain came\nover old hills. ";
-    let cases: [(&str, String, fn(&str) -> usize); 8] = [
+    let cases: [(&str, String, Tokens); 8] = [
         ("prose", prose.repeat(3 * MIB / prose.len()), pieces),
         (
             "blocks",
