@@ -16,7 +16,7 @@ macro_rules! describe_model {
 
             /// Cuts a text into chunks that the model sees whole, with its default prompt: every
             /// character but white space is in one, or with an overlap in several. A text of white
-            /// space has none, and one that the model sees whole is one (unless it has more than
+            /// space has none, and one that fits is one chunk (unless it has more than
             /// 256 bytes for each token). Tokens are counted by the model's own tokenizer, in time
             /// that grows with the text's length, on the calling thread.
             ///

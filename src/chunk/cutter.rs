@@ -32,8 +32,8 @@ const ROUNDS: usize = 3;
 ///
 /// A chunk is found by adding up the tokens of its parts, in steps that come close to the limit
 /// quickly, and is then counted as a whole: what tokenizers make of a text is nearly, but not
-/// always, the sum of what they make of its parts. So every byte is tokenised about three times,
-/// however long the text is.
+/// always, the sum of what they make of its parts. So every byte is tokenised a few times, however
+/// long the text is.
 pub(super) struct Cutter<'t, C> {
     text: &'t str,
     counter: C,

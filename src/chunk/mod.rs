@@ -98,7 +98,7 @@ impl Embedder {
     /// order, texts are cut and chunks embedded in windows: what grows with the list is the result.
     ///
     /// # Errors
-    /// As [`chunk`](Self::chunk) and [`embed`](Self::embed), which name the text.
+    /// As [`chunk`](Self::chunk) and [`embed`](Self::embed).
     pub fn embed_chunks<T: AsRef<str>>(
         &self,
         texts: impl IntoIterator<Item = T>,
@@ -122,7 +122,7 @@ impl Embedder {
     }
 
     /// Embeds texts of any length: one vector a text, from those of its chunks, of unit length
-    /// where the model's are. A text that the model sees whole has the vector that
+    /// where the model's are. A text that is no more than a chunk has the vector that
     /// [`embed`](Self::embed) gives it, and no text is truncated.
     ///
     /// The fingerprint is the model's: these vectors are in the same space and may be searched
