@@ -21,6 +21,8 @@ use web_time::Instant;
 
 use crate::backend;
 use crate::batcher::{QueueCounts, Shutdown};
+#[cfg(feature = "chunking")]
+use crate::chunk::{ChunkOptions, Combine, EmbeddedChunks};
 use crate::config::EmbeddingConfig;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
@@ -114,6 +116,66 @@ impl Embedder {
         texts: impl IntoIterator<Item = T>,
     ) -> Result<Embeddings> {
         self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Passage))
+    }
+
+    /// Cuts texts into chunks and embeds those; see
+    /// [`isovec::Embedder::embed_chunks`](crate::Embedder::embed_chunks).
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "chunking")]
+    pub fn embed_chunks<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+        options: ChunkOptions,
+    ) -> Result<EmbeddedChunks> {
+        self.embed_chunks_with(texts, options, EmbedOptions::default())
+    }
+
+    /// The same with a prompt, which every chunk gets, or a cancellation of the caller's.
+    ///
+    /// # Errors
+    /// As [`embed_chunks`](Self::embed_chunks).
+    #[cfg(feature = "chunking")]
+    pub fn embed_chunks_with<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+        options: ChunkOptions,
+        embed: EmbedOptions,
+    ) -> Result<EmbeddedChunks> {
+        let embedder = crate::Embedder::from(self.clone());
+        backend::wait(embedder.embed_chunks_with(texts, options, embed))
+    }
+
+    /// Embeds texts of any length: one vector a text; see
+    /// [`isovec::Embedder::embed_long`](crate::Embedder::embed_long).
+    ///
+    /// # Errors
+    /// As there.
+    #[cfg(feature = "chunking")]
+    pub fn embed_long<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+        options: ChunkOptions,
+        combine: Combine,
+    ) -> Result<Embeddings> {
+        self.embed_long_with(texts, options, combine, EmbedOptions::default())
+    }
+
+    /// The same with a prompt, which every chunk gets, or a cancellation of the caller's.
+    ///
+    /// # Errors
+    /// As [`embed_long`](Self::embed_long).
+    #[cfg(feature = "chunking")]
+    pub fn embed_long_with<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+        options: ChunkOptions,
+        combine: Combine,
+        embed: EmbedOptions,
+    ) -> Result<Embeddings> {
+        let embedder = crate::Embedder::from(self.clone());
+        backend::wait(embedder.embed_long_with(texts, options, combine, embed))
     }
 
     /// Embeds any number of texts in flat memory: results in order, one a text; see

@@ -23,6 +23,40 @@ macro_rules! describe_model {
                 self.model.empty_set(prompt)
             }
 
+            /// Cuts a text into chunks that the model sees whole, with its default prompt: every
+            /// character but white space is in one, or with an overlap in several. A text of white
+            /// space has none, and one that fits is one chunk (unless it has more than
+            /// 256 bytes for each token). Tokens are counted by the model's own tokenizer, in time
+            /// that grows with the text's length, on the calling thread.
+            ///
+            /// # Errors
+            /// [`Error::Config`](crate::Error::Config) for options that contradict each other or
+            /// the model, and for a single character that takes more tokens than a chunk may have;
+            /// [`Error::Tokenize`](crate::Error::Tokenize) when the tokenizer cannot read it.
+            #[cfg(feature = "chunking")]
+            pub fn chunk(
+                &self,
+                text: impl AsRef<str>,
+                options: &crate::ChunkOptions,
+            ) -> crate::Result<Vec<crate::Chunk>> {
+                self.chunk_with(text, options, &crate::EmbedOptions::default())
+            }
+
+            /// The same for chunks that are to be embedded with a prompt of the caller's; stops
+            /// when it is cancelled.
+            ///
+            /// # Errors
+            /// As [`chunk`](Self::chunk), and `Config` for a prompt name that is not known.
+            #[cfg(feature = "chunking")]
+            pub fn chunk_with(
+                &self,
+                text: impl AsRef<str>,
+                options: &crate::ChunkOptions,
+                embed: &crate::EmbedOptions,
+            ) -> crate::Result<Vec<crate::Chunk>> {
+                crate::chunk::chunk(&self.model, text.as_ref(), options, embed)
+            }
+
             /// Components of a vector.
             pub fn dimension(&self) -> usize {
                 self.model.dim

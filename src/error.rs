@@ -75,6 +75,16 @@ pub enum Error {
         norm: f64,
     },
 
+    /// The vectors of a text's chunks cancel each other out, and what is left cannot be scaled to
+    /// unit length.
+    #[error(
+        "the vectors of the chunks of text {text} have a mean without a direction; combine them with Combine::Max, or embed the chunks one by one"
+    )]
+    NoDirection {
+        /// The text's place in the list.
+        text: usize,
+    },
+
     /// The engine's answer does not have the shape that was promised.
     #[error(
         "the engine returned {got} where {wanted} was promised; this is a fault of the engine or the model"
@@ -144,6 +154,7 @@ impl Error {
             Self::NoTokens { .. } => "NoTokens",
             Self::NotFinite { .. } => "NotFinite",
             Self::NotNormalized { .. } => "NotNormalized",
+            Self::NoDirection { .. } => "NoDirection",
             Self::InvalidOutput { .. } => "InvalidOutput",
             Self::Overloaded { .. } => "Overloaded",
             Self::ShutDown => "ShutDown",
@@ -158,6 +169,7 @@ impl Error {
             Self::NoTokens { .. }
             | Self::NotFinite { .. }
             | Self::NotNormalized { .. }
+            | Self::NoDirection { .. }
             | Self::Tokenize(_) => true,
             Self::Engine(error) => matches!(
                 error,
@@ -172,17 +184,19 @@ impl Error {
 
     /// The same of a list that is part of a longer one, from place `offset` on.
     pub(crate) fn moved_by(self, offset: usize) -> Self {
+        self.moved(|text| text + offset)
+    }
+
+    /// The same with the text's place in another list.
+    pub(crate) fn moved(self, place: impl FnOnce(usize) -> usize) -> Self {
         match self {
-            Self::NoTokens { text } => Self::NoTokens {
-                text: text + offset,
-            },
-            Self::NotFinite { text } => Self::NotFinite {
-                text: text + offset,
-            },
+            Self::NoTokens { text } => Self::NoTokens { text: place(text) },
+            Self::NotFinite { text } => Self::NotFinite { text: place(text) },
             Self::NotNormalized { text, norm } => Self::NotNormalized {
-                text: text + offset,
+                text: place(text),
                 norm,
             },
+            Self::NoDirection { text } => Self::NoDirection { text: place(text) },
             other => other,
         }
     }

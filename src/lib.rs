@@ -17,6 +17,7 @@
 //!   who wait.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
+//! - [`Embedder::embed_chunks`], [`Embedder::embed_long`]: texts that are longer than the model sees.
 //! - [`EmbeddingConfig`]: every knob, and presets to begin with
 //!   ([`high_throughput`](EmbeddingConfig::high_throughput),
 //!   [`low_latency`](EmbeddingConfig::low_latency), [`gpu`](EmbeddingConfig::gpu),
@@ -39,6 +40,8 @@ mod describe;
 
 mod backend;
 mod batcher;
+#[cfg(feature = "chunking")]
+mod chunk;
 mod config;
 mod effective;
 mod embedder;
@@ -59,7 +62,9 @@ mod sync;
 
 pub use backend::target_api::*;
 pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
-pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig};
+#[cfg(feature = "chunking")]
+pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
+pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig, Truncation};
 pub use effective::{EffectiveConfig, Knob};
 pub use embedder::Embedder;
 pub use embeddings::{Embeddings, PrecisionDifference};

@@ -6,7 +6,7 @@ use std::time::Duration;
 use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use isovec_engine::head::Pooling;
 
-use super::EmbeddingConfig;
+use super::{EmbeddingConfig, Truncation};
 
 /// The engine and its sessions.
 impl EmbeddingConfig {
@@ -282,6 +282,13 @@ impl EmbeddingConfig {
     #[must_use]
     pub fn with_max_length(mut self, tokens: usize) -> Self {
         self.text.max_length = Some(tokens);
+        self
+    }
+
+    /// Sets which part of a text that is too long the model sees.
+    #[must_use]
+    pub fn with_truncation(mut self, truncation: Truncation) -> Self {
+        self.text.truncation = Some(truncation);
         self
     }
 

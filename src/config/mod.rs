@@ -2,6 +2,7 @@
 
 mod builder;
 mod presets;
+mod truncation;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,6 +12,8 @@ use std::time::Duration;
 use isovec_engine::config::{EngineConfig, suggest};
 use isovec_engine::head::Pooling;
 use serde::{Deserialize, Serialize};
+
+pub use truncation::Truncation;
 
 use crate::error::{Error, Result};
 
@@ -50,6 +53,9 @@ pub struct TextConfig {
     /// Tokens of a text that the model sees, special ones included; the rest is cut off and
     /// reported. At most what the model's position table holds.
     pub max_length: Option<usize>,
+    /// Which part of a text that is too long the model sees. `None`: as the tokenizer's files say,
+    /// else the start.
+    pub truncation: Option<Truncation>,
     /// How positions become one vector.
     pub pooling: Option<Pooling>,
     /// Whether vectors are scaled to unit length.

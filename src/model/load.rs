@@ -19,7 +19,7 @@ use super::head::{Head, pooling_name, resolve_head};
 use super::origin::Origin;
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
-use crate::config::EmbeddingConfig;
+use crate::config::{EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
@@ -175,7 +175,10 @@ pub(crate) async fn load(
 
     let limits = Limits {
         max_tokens: Some(max_length),
-        truncation_side: tokenizer.truncation_side(),
+        truncation_side: match config.text.truncation {
+            Some(truncation) => truncation.side(),
+            None => tokenizer.truncation_side(),
+        },
     };
     let fingerprint = fingerprint(&prepared, &tokenizer, limits, max_length, dim, &prompts);
     let similarity = prepared.files.similarity.unwrap_or_default();
@@ -193,6 +196,12 @@ pub(crate) async fn load(
         config.text.max_length,
         max_length,
         why_length,
+    );
+    effective.note_own(
+        "text.truncation",
+        config.text.truncation.as_ref(),
+        Truncation::of(limits.truncation_side),
+        "the tokenizer's files, else the default",
     );
     let head = &prepared.head;
     effective.note(
@@ -347,9 +356,10 @@ fn fingerprint(
     dim: usize,
     prompts: &Prompts,
 ) -> Fingerprint {
-    let side = match limits.truncation_side {
-        TruncationSide::Start => "start",
-        _ => "end",
+    let cut = match limits.truncation_side {
+        TruncationSide::Start => "cut at the start",
+        TruncationSide::Middle => "cut in the middle, a quarter from the start",
+        _ => "cut at the end",
     };
     let text = if prepared.files.lowercase {
         "strip, lower-case"
@@ -361,10 +371,7 @@ fn fingerprint(
         ("weights", prepared.bundle.identity.0.clone()),
         ("tokenizer", tokenizer.identity()),
         ("text", text.to_owned()),
-        (
-            "truncation",
-            format!("{max_length} tokens, cut at the {side}"),
-        ),
+        ("truncation", format!("{max_length} tokens, {cut}")),
         ("pooling", head.pooling.clone()),
         ("normalize", head.normalize.to_string()),
         ("dimension", dim.to_string()),

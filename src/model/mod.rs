@@ -115,7 +115,8 @@ impl Model {
         result
     }
 
-    async fn embed_all(
+    /// The same, and counts as no call of its own.
+    pub(crate) async fn embed_all(
         self: Arc<Self>,
         texts: Vec<String>,
         options: EmbedOptions,
@@ -154,9 +155,22 @@ impl Model {
     /// Tokens that `embed` would see if there were no limit.
     pub(crate) fn count_tokens(&self, text: &str) -> Result<usize> {
         let (prefix, _) = self.prompts.resolve(&Prompt::Default)?;
-        Ok(self
-            .tokenizer
-            .count_tokens(&prepare_text(&prefix, text, self.lowercase))?)
+        self.count_with(&prefix, text)
+    }
+
+    /// The same behind another prompt.
+    pub(crate) fn count_with(&self, prefix: &str, text: &str) -> Result<usize> {
+        if prefix.is_empty() && !self.lowercase {
+            return Ok(self.tokenizer.count_tokens(strip(text))?);
+        }
+        let text = prepare_text(prefix, text, self.lowercase);
+        Ok(self.tokenizer.count_tokens(&text)?)
+    }
+
+    /// Special tokens that every text gets.
+    #[cfg(feature = "chunking")]
+    pub(crate) fn special_tokens(&self) -> usize {
+        self.tokenizer.special_tokens_count()
     }
 
     /// The set of no texts.
@@ -298,6 +312,17 @@ impl Model {
             truncated,
             ..
         } = rows;
+        self.set(values, token_counts, truncated, prompt)
+    }
+
+    /// Vectors of this model's, with what is known of their texts.
+    pub(crate) fn set(
+        &self,
+        values: Vec<f32>,
+        token_counts: Vec<u32>,
+        truncated: Vec<bool>,
+        prompt: Option<String>,
+    ) -> Result<Embeddings> {
         Embeddings::from_parts(
             "the model's output",
             Parts {

@@ -22,7 +22,7 @@ pub struct Encoding {
 pub struct Limits {
     /// At most this many tokens, special tokens included. `None`: as many as there are.
     pub max_tokens: Option<usize>,
-    /// Which end of a text is left out.
+    /// Which part of a text is left out.
     pub truncation_side: TruncationSide,
 }
 
@@ -45,7 +45,7 @@ impl Limits {
     }
 }
 
-/// Which end of a text that is too long is left out.
+/// Which part of a text that is too long is left out.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TruncationSide {
@@ -54,6 +54,23 @@ pub enum TruncationSide {
     End,
     /// The text's start.
     Start,
+    /// The text's middle: a quarter of the room is for its start, the rest for its end. Sun et al.,
+    /// "How to Fine-Tune BERT for Text Classification?" (2019), section 5.3.1, kept 128 and 382 of
+    /// 510 tokens so, and found both better than one end.
+    Middle,
+}
+
+impl TruncationSide {
+    /// How many of `kept` tokens are from the start of a text, and how many from its end.
+    fn ends(self, kept: usize) -> (usize, usize) {
+        let head = match self {
+            Self::End => kept,
+            Self::Start => 0,
+            // The nearest whole number to a quarter: 128 of 510.
+            Self::Middle => kept / 4 + usize::from(kept % 4 >= 2),
+        };
+        (head, kept - head)
+    }
 }
 
 /// Puts one text into its template, cut to the limit.
@@ -120,11 +137,9 @@ fn assemble(
     let mut ids = Vec::with_capacity(kept);
     let mut type_ids = Vec::with_capacity(kept);
     let mut fill = |(text, kept): (&[u32], usize), type_id| {
-        let part = match side {
-            TruncationSide::End => &text[..kept],
-            TruncationSide::Start => &text[text.len() - kept..],
-        };
-        ids.extend_from_slice(part);
+        let (head, tail) = side.ends(kept);
+        ids.extend_from_slice(&text[..head]);
+        ids.extend_from_slice(&text[text.len() - tail..]);
         type_ids.resize(ids.len(), type_id);
     };
     for item in row {
@@ -216,5 +231,44 @@ mod tests {
             prop_assert!(kept_a.abs_diff(n) <= 1 && kept_b.abs_diff(m) <= 1);
             prop_assert_eq!(kept_a + kept_b, n + m);
         }
+
+        #[test]
+        fn what_is_kept_is_one_end_or_both(
+            first in 0_u32..700, second in 0_u32..700, limit in 4_usize..600,
+            side in prop::sample::select(vec![
+                TruncationSide::End, TruncationSide::Start, TruncationSide::Middle,
+            ]),
+        ) {
+            let limits = Limits { max_tokens: Some(limit), truncation_side: side };
+            let a: Vec<u32> = (1000..1000 + first).collect();
+            let b: Vec<u32> = (5000..5000 + second).collect();
+            let alone = single(&template(), &a, limits).unwrap();
+            let both = pair(&template(), &a, &b, limits).unwrap();
+            let of = |encoding: &Encoding, from: u32| -> Vec<u32> {
+                let ids = encoding.ids.iter().copied();
+                ids.filter(|&id| (from..from + 1000).contains(&id)).collect()
+            };
+            prop_assert_eq!(alone.ids.len(), (a.len() + 2).min(limit));
+            prop_assert_eq!(alone.truncated, a.len() + 2 > limit);
+            for (text, kept) in
+                [(&a, of(&alone, 1000)), (&a, of(&both, 1000)), (&b, of(&both, 5000))]
+            {
+                let head = match side {
+                    TruncationSide::End => kept.len(),
+                    TruncationSide::Start => 0,
+                    TruncationSide::Middle => (kept.len() as f64 / 4.0).round() as usize,
+                };
+                let tail = kept.len() - head;
+                prop_assert_eq!(&kept[..head], &text[..head]);
+                prop_assert_eq!(&kept[head..], &text[text.len() - tail..]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_middle_is_cut_as_in_the_paper() {
+        assert_eq!(TruncationSide::Middle.ends(510), (128, 382));
+        assert_eq!(TruncationSide::Middle.ends(1), (0, 1));
+        assert_eq!(TruncationSide::Middle.ends(2), (1, 1));
     }
 }
