@@ -21,9 +21,9 @@ struct Pool {
 }
 
 impl Pool {
-    fn new() -> Arc<Self> {
+    fn new(slots: usize) -> Arc<Self> {
         Arc::new(Self {
-            slots: Slots::new(SLOTS),
+            slots: Slots::new(slots),
             inside: Default::default(),
         })
     }
@@ -56,7 +56,7 @@ fn join(threads: Vec<thread::JoinHandle<()>>) {
 #[test]
 fn whoever_waits_gets_a_slot_or_is_cancelled() {
     in_many_orders(|| {
-        let pool = Pool::new();
+        let pool = Pool::new(SLOTS);
         let mut threads = Vec::new();
         for caller in 0..4 {
             let (own, cancel) = (Arc::clone(&pool), Cancel::new());
@@ -83,9 +83,34 @@ fn whoever_waits_gets_a_slot_or_is_cancelled() {
 }
 
 #[test]
+fn whoever_gives_up_the_first_place_lets_the_next_one_in() {
+    in_many_orders(|| {
+        let pool = Pool::new(1);
+        let held = pool.slots.try_take();
+        let cancel = Cancel::new();
+        let waits = |cancel: Cancel| {
+            let own = Arc::clone(&pool);
+            thread::spawn(move || {
+                if let Ok(slot) = own.slots.take(&cancel) {
+                    own.run(&slot);
+                }
+            })
+        };
+        let threads = vec![
+            waits(cancel.clone()),
+            waits(Cancel::new()),
+            thread::spawn(move || cancel.cancel()),
+        ];
+        drop(held);
+        join(threads);
+        pool.nobody_is_there();
+    });
+}
+
+#[test]
 fn a_line_is_worked_off_by_threads_that_keep_their_slots() {
     in_many_orders(|| {
-        let pool = Pool::new();
+        let pool = Pool::new(SLOTS);
         let (send, receive) = shuttle::sync::mpsc::channel();
         let receive = Arc::new(shuttle::sync::Mutex::new(receive));
         let mut threads = Vec::new();
@@ -133,7 +158,7 @@ fn a_line_is_worked_off_by_threads_that_keep_their_slots() {
 #[test]
 fn a_slot_that_is_lost_leaves_the_others_in_use() {
     in_many_orders(|| {
-        let pool = Pool::new();
+        let pool = Pool::new(SLOTS);
         let threads = (0..3)
             .map(|caller| {
                 let own = Arc::clone(&pool);
