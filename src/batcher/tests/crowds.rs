@@ -107,15 +107,20 @@ fn a_text_past_every_limit_of_tokens_runs_alone() {
     assert_eq!(vector, wanted(&long));
     // Past the queue too, which takes it when nobody else is there.
     let held = busy(&batcher, &engine);
+    let ahead = call(&batcher, vec![text(&long)]);
+    // It is a full batch, and waits at the engine.
+    patiently("its turn", || batcher.counts().batches == 1);
     let waiting = call(&batcher, vec![text(&long)]);
     patiently("its place", || batcher.counts().tokens == 8);
     let error = wait(batcher.embed_one(text(&[1]))).unwrap_err();
     assert_eq!(error.kind(), "Overloaded");
     engine.let_go.cancel();
-    let vectors = waiting.join().unwrap().unwrap();
-    assert_eq!(vectors.get(0).unwrap(), wanted(&long));
+    for call in [ahead, waiting] {
+        let vectors = call.join().unwrap().unwrap();
+        assert_eq!(vectors.get(0).unwrap(), wanted(&long));
+    }
     held.join().unwrap().unwrap();
-    assert_eq!(shapes(&engine), [[1, 8], [1, 1], [1, 8]]);
+    assert_eq!(shapes(&engine), [[1, 8], [1, 1], [1, 8], [1, 8]]);
     nobody_is_left(&batcher);
 }
 
