@@ -1,8 +1,8 @@
-"""The Python contestants of `cargo xtask bench peers`, which starts one, waits for "ready", writes a
+"""The Python contestant of `cargo xtask bench peers`, which starts it, waits for "ready", writes a
 line, and reads what came of all texts: the seconds that they took and the peak of this process's
 memory in MiB. The vectors go to a file, as float32.
 
-Usage: _corpus.py CONTESTANT FOLDER TEXTS VECTORS. The folder has model.onnx (no pooling in it) and
+Usage: _corpus.py FOLDER TEXTS VECTORS. The folder has model.onnx (no pooling in it) and
 tokenizer files; the texts stand one a line."""
 
 import sys
@@ -11,36 +11,15 @@ from pathlib import Path
 
 import numpy as np
 import onnxruntime
+import tokenizers
 
 MAX_TOKENS = 512
-NAME = "local/all-MiniLM-L6-v2"
-
-
-def with_fastembed(folder):
-    """fastembed with its defaults."""
-    import fastembed
-    from fastembed import TextEmbedding
-    from fastembed.common.model_description import ModelSource, PoolingType
-
-    TextEmbedding.add_custom_model(
-        model=NAME,
-        pooling=PoolingType.MEAN,
-        normalization=True,
-        # Never asked, because the folder is given; it must only not be empty.
-        sources=ModelSource(hf=NAME),
-        dim=384,
-        model_file="model.onnx",
-    )
-    model = TextEmbedding(NAME, specific_model_path=folder)
-    return f"fastembed {fastembed.__version__}", lambda texts: np.array(list(model.embed(texts)))
 
 
 def as_sentence_transformers(folder):
     """What `SentenceTransformer.encode` does with its ONNX backend and its defaults (version 5):
     texts sorted by their characters, longest first; batches of 32, each padded to its longest;
     mean pooling and normalisation after the run."""
-    import tokenizers
-
     tokenizer = tokenizers.Tokenizer.from_file(f"{folder}/tokenizer.json")
     tokenizer.enable_truncation(MAX_TOKENS)
     tokenizer.enable_padding()
@@ -66,7 +45,7 @@ def as_sentence_transformers(folder):
             vectors[places] = means / np.linalg.norm(means, axis=1, keepdims=True)
         return vectors
 
-    return "sentence-transformers' batching", embed
+    return embed
 
 
 def peak():
@@ -77,12 +56,11 @@ def peak():
 
 
 def main():
-    contestant, folder, texts, vectors = sys.argv[1:]
-    make = {"fastembed": with_fastembed, "sentence-transformers": as_sentence_transformers}
-    name, embed = make[contestant](folder)
+    folder, texts, vectors = sys.argv[1:]
+    embed = as_sentence_transformers(folder)
     texts = Path(texts).read_text(encoding="utf-8").splitlines()
     embed(texts[:64])
-    print(f"ready Python {name}, onnxruntime {onnxruntime.__version__}", flush=True)
+    print(f"ready sentence-transformers' batching, Python onnxruntime {onnxruntime.__version__}", flush=True)
     sys.stdin.readline()
     started = time.perf_counter()
     result = embed(texts)

@@ -44,8 +44,8 @@ pub(crate) struct Batching {
 pub(super) struct Resolved {
     pub(super) budget: Budget,
     pub(super) batching: Batching,
-    /// Whether measuring could find a better size.
-    pub(super) measurable: bool,
+    /// Whether measuring could find a better size, and nobody has.
+    pub(super) to_measure: bool,
 }
 
 /// What batches are steered by.
@@ -211,7 +211,7 @@ pub(super) fn resolve(
     Resolved {
         budget,
         batching,
-        measurable,
+        to_measure: measurable && measured.is_none(),
     }
 }
 

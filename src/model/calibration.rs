@@ -35,7 +35,7 @@ const WORTH_MORE: f64 = 1.02;
 /// What is found out about the batches of a model.
 #[derive(Debug, Default)]
 pub(crate) struct Calibration {
-    measurable: bool,
+    to_measure: bool,
     record: Option<Record>,
     begun: AtomicBool,
     found: OnceLock<Found>,
@@ -50,10 +50,10 @@ struct Found {
 }
 
 impl Calibration {
-    /// Measures where that can change anything, and keeps it in the record.
-    pub(super) fn new(measurable: bool, record: Option<Record>) -> Self {
+    /// Measures where that can change anything and was not done, and keeps it in the record.
+    pub(super) fn new(to_measure: bool, record: Option<Record>) -> Self {
         Self {
-            measurable,
+            to_measure,
             record,
             ..Self::default()
         }
@@ -84,7 +84,7 @@ impl Model {
     /// A cancellation. That nothing could be measured is no error: things stay as they are.
     pub(crate) async fn calibrate_if_due(&self, cancel: &Cancel) -> Result<()> {
         let calibration = &self.calibration;
-        if !calibration.measurable || calibration.begun.load(Ordering::Relaxed) {
+        if !calibration.to_measure || calibration.begun.load(Ordering::Relaxed) {
             return Ok(());
         }
         let worked = self.recorder.batch_seconds();
@@ -258,11 +258,11 @@ mod tests {
     }
 
     /// A model whose batches nobody has set, with texts as long as are measured.
-    fn model(config: &EmbeddingConfig, measurable: bool) -> Model {
+    fn model(config: &EmbeddingConfig, to_measure: bool) -> Model {
         let (model, _) = with_config(Counting::free(), &MemoryConfig::default(), config);
         let mut model = std::sync::Arc::into_inner(model).unwrap();
         model.max_length = 512;
-        model.calibration = Calibration::new(measurable, None);
+        model.calibration = Calibration::new(to_measure, None);
         model
     }
 

@@ -260,7 +260,7 @@ pub(crate) async fn load(
         normalized: prepared.head.normalize,
         budget: resolved.budget,
         batching: resolved.batching,
-        calibration: Calibration::new(resolved.measurable, record),
+        calibration: Calibration::new(resolved.to_measure, record),
         optimize,
         memory,
         feed,

@@ -51,7 +51,7 @@ impl<T: Fn(StreamProgress) + MaybeSend + MaybeSync> OnStreamProgress for T {}
 pub struct StreamOptions {
     /// Prompt and cancellation.
     pub embed: EmbedOptions,
-    /// Told after every window of up to 1024 texts, on the thread that polls the stream.
+    /// Told after every window of up to 512 texts, on the thread that polls the stream.
     pub on_progress: Option<Arc<dyn OnStreamProgress>>,
 }
 

@@ -188,14 +188,14 @@ fn progress_counts_texts_tokens_and_failures() {
     );
     assert_eq!(results.len(), 1500);
     let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 2);
+    assert_eq!(seen.len(), 1500_usize.div_ceil(windows::TEXTS));
     assert_eq!(
-        seen[1],
-        StreamProgress {
+        seen.last(),
+        Some(&StreamProgress {
             texts: 1500,
             tokens: 2 * 1499,
             failed: 1
-        }
+        })
     );
 }
 
@@ -204,7 +204,7 @@ fn a_panic_in_the_callback_reaches_who_polls_and_nobody_else() {
     let (embedder, _engine) = embedder();
     let texts = || stream::iter((0..2500).map(|n| Ok::<_, Error>(text(&[word(n)]))));
     let options = StreamOptions::default().with_progress(|progress: StreamProgress| {
-        assert!(progress.texts < 2000, "as it was told to");
+        assert!(progress.texts <= windows::TEXTS as u64, "as it was told to");
     });
     let mut panicking = Box::pin(embedder.try_embed_stream(texts(), options));
     let mut other = Box::pin(embedder.try_embed_stream(texts(), StreamOptions::default()));

@@ -7,7 +7,7 @@ use futures_util::Stream;
 use pin_project_lite::pin_project;
 
 /// Texts that are tokenised and planned together.
-pub(super) const TEXTS: usize = 1024;
+pub(super) const TEXTS: usize = 512;
 /// Bytes of text, at most, except for a single longer text.
 const BYTES: usize = 1 << 20;
 

@@ -12,8 +12,8 @@ use crate::contestants::{self, MODEL, NAMES, TEXTS, VECTORS};
 use crate::{MAX_TOKENS, PART};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/_corpus.py");
-const PYTHON: [&str; 2] = ["sentence-transformers", "fastembed"];
-/// What each round runs. fastembed's batches of 256 take minutes: once is enough to see.
+const PYTHON: &str = "sentence-transformers";
+/// What each round runs. fastembed's batches of 256 take minutes and 21 GiB: once is enough to see.
 const ROUNDS: [&[&str]; 3] = [
     &[
         "isovec",
@@ -23,13 +23,7 @@ const ROUNDS: [&[&str]; 3] = [
         "fastembed-rs",
     ],
     &["sentence-transformers", "isovec-default", "raw", "isovec"],
-    &[
-        "isovec",
-        "raw",
-        "isovec-default",
-        "sentence-transformers",
-        "fastembed",
-    ],
+    &["isovec", "raw", "isovec-default", "sentence-transformers"],
 ];
 
 #[derive(Debug, Default)]
@@ -39,8 +33,11 @@ struct Line {
     difference: f64,
 }
 
-/// Runs everything and prints a line for each contestant.
-pub(crate) fn compare() -> Result<(), AnyError> {
+/// Runs everything, or isovec and those chosen, and prints a line for each contestant.
+pub(crate) fn compare(chosen: &[String]) -> Result<(), AnyError> {
+    let all: Vec<&str> = ROUNDS.concat();
+    let some = all.iter().any(|name| chosen.iter().any(|one| one == name));
+    let wanted = |name: &str| !some || name == "isovec" || chosen.iter().any(|one| one == name);
     let model = minilm()?;
     let folder = tempfile::tempdir()?;
     let corpus = {
@@ -58,7 +55,7 @@ pub(crate) fn compare() -> Result<(), AnyError> {
 
     let mut lines: BTreeMap<&str, Line> = BTreeMap::new();
     let mut ours: Vec<f32> = Vec::new();
-    for name in ROUNDS.iter().flat_map(|round| round.iter()) {
+    for name in all.into_iter().filter(|name| wanted(name)) {
         let (seconds, peak) = start(name, folder.path())?;
         let vectors = read(&folder.path().join("vectors"))?;
         if ours.is_empty() {
@@ -122,14 +119,10 @@ fn start(name: &str, folder: &Path) -> Result<(f64, f64), AnyError> {
             .env(VECTORS, vectors)
             .env(MODEL, folder);
         command
-    } else if PYTHON.contains(&name) {
+    } else if name == PYTHON {
         let program = std::env::var_os("PYTHON").unwrap_or_else(|| "python3".into());
         let mut command = Command::new(program);
-        command
-            .args([SCRIPT, name])
-            .arg(folder)
-            .arg(texts)
-            .arg(vectors);
+        command.arg(SCRIPT).arg(folder).arg(texts).arg(vectors);
         command
     } else {
         return Err(format!("there is no contestant {name}").into());
