@@ -25,10 +25,11 @@ const LONGEST: usize = 128;
 
 fn main() -> Result<(), AnyError> {
     let model = minilm()?;
-    let config = EmbeddingConfig::high_throughput()
+    let config = EmbeddingConfig::default()
         .with_engine(EngineChoice::OnnxRuntime)
+        .with_intra_op_threads(1)
+        .with_pool_size(thread::available_parallelism()?.get())
         .with_max_length(512)
-        .with_target_latency(TARGET)
         .with_max_batch_size(256);
     let base = Embedder::load(model.as_path(), config.clone())?;
     let corpus = Corpus::load(&base)?;
@@ -46,10 +47,11 @@ fn main() -> Result<(), AnyError> {
         base.provider()
     );
     for steered in [true, false] {
-        let config = config
-            .clone()
-            .with_dynamic_batching(steered)
-            .with_max_batch_tokens(4096);
+        let config = config.clone().with_max_batch_tokens(4096);
+        let config = match steered {
+            true => config.with_target_latency(TARGET),
+            false => config.with_dynamic_batching(false),
+        };
         let embedder = Embedder::load(model.as_path(), config)?;
         let batcher = DynamicBatcher::new(&embedder);
         batcher.embed(few)?;
