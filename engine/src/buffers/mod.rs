@@ -15,14 +15,13 @@ use std::time::Duration;
 
 use bytemuck::Zeroable;
 use smallvec::SmallVec;
-use web_time::Instant;
 
 pub use gauge::{Gauge, Memory, system_memory};
 
 use crate::config::MemoryConfig;
 use crate::effective::EffectiveConfig;
 use crate::stats::PoolStats;
-use crate::sync::{AtomicBool, Mutex, MutexGuard};
+use crate::sync::{AtomicBool, Instant, Mutex, MutexGuard};
 use crate::tensor::{DType, Home, LINE, Line, Tensor, byte_len};
 use crate::{EngineError, Result};
 
@@ -288,10 +287,11 @@ impl Home for Inner {
                 .entry(floor_class(idle.lines.len()))
                 .or_default()
                 .push(idle);
-            while state.stats.current_buffers > self.limits.buffers
-                || state.stats.current_memory_bytes > self.limits.bytes
+            while (state.stats.current_buffers > self.limits.buffers
+                || state.stats.current_memory_bytes > self.limits.bytes)
+                && let Some(oldest) = state.evict()
             {
-                evicted.extend(state.evict());
+                evicted.push(oldest);
             }
         }
     }

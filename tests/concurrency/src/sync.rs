@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use shuttle::rand::{Rng, thread_rng};
 pub(crate) use shuttle::sync::atomic::AtomicBool;
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
@@ -33,7 +34,8 @@ impl AtomicWaker {
     }
 }
 
-/// A clock that stands still: what is decided by measured times is the same in every run.
+/// A clock that stands still for the batcher, so that what it decides by measured times is the
+/// same in every run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Instant;
 
@@ -44,6 +46,15 @@ impl Instant {
 
     pub(crate) fn elapsed(self) -> Duration {
         Duration::ZERO
+    }
+
+    /// No time, or a long one: whatever is done at intervals is due at any look or is not.
+    pub(crate) fn duration_since(self, _: Self) -> Duration {
+        if thread_rng().gen_bool(0.5) {
+            Duration::from_secs(3600)
+        } else {
+            Duration::ZERO
+        }
     }
 }
 

@@ -1,5 +1,8 @@
 //! The pool of slots: a slot is one run's at a time, whoever waits gets one or is told to stop,
 //! and the counts return to nothing.
+//!
+//! What they find when it is broken on purpose: a slot that is given back, or a wait that is given
+//! up, without waking the others.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
 mod common;
