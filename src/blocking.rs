@@ -305,13 +305,13 @@ impl Model {
             self.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
             let allowed = self.allowed_bytes();
-            let plan = self.plan(&encodings, allowed);
-            if plan.is_several() {
-                backend::wait(self.calibrate_if_due(&cancel.0))?;
-            }
+            let mut plan = self.plan(&encodings, allowed);
             if plan.is_several() && self.engines.current().capabilities().concurrent_runs > 1 {
                 backend::wait(self.run(start, &encodings, &cancel.0, &mut rows))?;
                 continue;
+            }
+            if plan.is_several() && backend::wait(self.calibrate_if_due(&cancel.0))? {
+                plan = self.plan(&encodings, allowed);
             }
             for places in (0..).map_while(|index| plan.batch(index)) {
                 cancel.0.check()?;

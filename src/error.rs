@@ -75,10 +75,11 @@ pub enum Error {
         norm: f64,
     },
 
-    /// The vectors of a text's chunks cancel each other out, and what is left cannot be scaled to
+    /// The vectors of a text's chunks cancel each other out, or have nothing above zero to take the
+    /// maximum of, and what is left cannot be scaled to
     /// unit length.
     #[error(
-        "the vectors of the chunks of text {text} have a mean without a direction; combine them with Combine::Max, or embed the chunks one by one"
+        "the vectors of the chunks of text {text} come to nothing that has a direction; combine them otherwise, or embed the chunks one by one"
     )]
     NoDirection {
         /// The text's place in the list.

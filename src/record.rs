@@ -1,6 +1,7 @@
 //! What was measured at an earlier start, on disk; nowhere in browsers.
 
 use std::fs;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::PathBuf;
 
 use isovec_engine::weights::WeightsIdentity;
@@ -29,8 +30,11 @@ impl Record {
     pub(crate) fn of(kind: &str, weights: &WeightsIdentity, measured_on: String) -> Option<Self> {
         let name: String = weights.0.chars().take(32).collect();
         let folder = backend::cache_dir()?.join(kind);
+        // A file for each set-up: programs with different ones do not overwrite each other's.
+        let mut hasher = DefaultHasher::new();
+        measured_on.hash(&mut hasher);
         Some(Self {
-            path: folder.join(format!("{name}.json")),
+            path: folder.join(format!("{name}-{:016x}.json", hasher.finish())),
             measured_on,
         })
     }
@@ -64,10 +68,16 @@ impl Record {
     }
 }
 
-/// The machine, as far as speed depends on it.
+/// The machine and the program, as far as speed depends on them.
 pub(crate) fn machine() -> String {
     format!(
-        "{} {}, {} cores",
+        "isovec {}{} on {} {}, {} cores",
+        env!("CARGO_PKG_VERSION"),
+        if cfg!(debug_assertions) {
+            " (debug)"
+        } else {
+            ""
+        },
         std::env::consts::OS,
         std::env::consts::ARCH,
         std::thread::available_parallelism().map_or(1, usize::from),

@@ -36,7 +36,7 @@ def main():
     folder = Path(sys.argv[1])
     texts = set()
     for path in folder.rglob("*.py"):
-        if "tests" in path.parts:
+        if "tests" in path.relative_to(folder).parts:
             continue
         for docstring in docstrings(path.read_text(encoding="utf-8")):
             paragraphs = list(prose(docstring))

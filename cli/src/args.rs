@@ -272,7 +272,7 @@ pub(crate) struct Bench {
     pub(crate) seconds: f64,
 
     /// Callers that ask at the same time.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = at_least_one)]
+    #[arg(long, value_name = "N", default_value_t = 64, value_parser = callers)]
     pub(crate) callers: usize,
 
     /// Print JSON.
@@ -281,6 +281,14 @@ pub(crate) struct Bench {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+/// Each has a thread of its own.
+fn callers(text: &str) -> Result<usize, String> {
+    match at_least_one(text)? {
+        callers if callers <= 4096 => Ok(callers),
+        _ => Err("has to be at most 4096".into()),
+    }
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -139,12 +139,13 @@ impl Core {
             self.model.batching.max_queue,
             "texts",
         ));
-        let Some((waiting, limit, unit)) = awaited.or(self.short_of(state, texts, tokens)) else {
+        let Some((waiting, limit, unit)) = self.short_of(state, texts, tokens).or(awaited) else {
             return Ok(());
         };
         state.counts.overloaded += 1;
         let retry_after = state.speed.map_or(UNKNOWN_WAIT, |speed| {
-            let seconds = state.queue.tokens() as f64 / speed.max(1.0);
+            let speed = speed.max(1.0) * self.slots() as f64;
+            let seconds = state.queue.tokens() as f64 / speed;
             Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX)
         });
         Err(Error::Overloaded {
@@ -274,7 +275,11 @@ impl Core {
     /// Puts the next batch together, if one is due.
     pub(super) fn due(&self) -> Due {
         let slots = self.slots();
+        let most = self.model.budget().tokens.most();
         let mut state = self.lock();
+        if let Some(steering) = &mut state.steering {
+            steering.allow(most);
+        }
         if state.phase == Phase::Closed && state.running.is_empty() && state.callers.is_empty() {
             return Due::End;
         }

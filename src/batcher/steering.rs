@@ -59,6 +59,12 @@ impl Steering {
         }
     }
 
+    /// Batches may have so many positions from now on.
+    pub(super) fn allow(&mut self, most: usize) {
+        self.most = most.max(1) as f64;
+        self.positions = self.positions.min(self.most);
+    }
+
     /// Positions that the next batch may have.
     pub(super) fn positions(&self) -> usize {
         self.positions as usize

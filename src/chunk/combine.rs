@@ -6,8 +6,8 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Combine {
-    /// Their mean, each weighted by its tokens: a last chunk of ten words should not count for as
-    /// much as the full ones before it.
+    /// Their mean, each weighted by its tokens without special ones and the prompt's: a last chunk
+    /// of ten words should not count for as much as the full ones before it.
     #[default]
     Mean,
     /// The largest value of each component.
@@ -41,9 +41,10 @@ impl Combined {
         }
     }
 
-    /// Takes the vector of the next chunk.
-    pub(super) fn add(&mut self, vector: &[f32], tokens: u32, truncated: bool) {
-        let (first, weight) = (self.values.is_empty(), f64::from(tokens));
+    /// Takes the vector of the next chunk, `fixed` of whose tokens are special or the prompt's.
+    pub(super) fn add(&mut self, vector: &[f32], tokens: u32, fixed: u32, truncated: bool) {
+        let own = tokens.saturating_sub(fixed).max(1);
+        let (first, weight) = (self.values.is_empty(), f64::from(own));
         self.single = first.then(|| vector.to_vec());
         self.tokens = self.tokens.saturating_add(tokens);
         self.truncated |= truncated;

@@ -79,6 +79,9 @@ pub(crate) async fn embed_long(
         tokens: Vec::new(),
         truncated: Vec::new(),
     };
+    let (prefix, _) = model.prompts.resolve(&embed.prompt)?;
+    let fixed = model.count_with(&prefix, "")?;
+    let fixed = u32::try_from(fixed).unwrap_or(u32::MAX);
     let each = |place: ChunkPlace, vector: &[f32], tokens: u32, truncated: bool| {
         if rows
             .open
@@ -90,7 +93,7 @@ pub(crate) async fn embed_long(
         let (_, combined) = rows
             .open
             .get_or_insert_with(|| (place.text, Combined::new(combine)));
-        combined.add(vector, tokens, truncated);
+        combined.add(vector, tokens, fixed, truncated);
         Ok(())
     };
     let prompt = each_chunk(&model, texts, &options, embed, true, each).await;

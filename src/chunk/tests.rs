@@ -439,8 +439,8 @@ fn a_chunk_at_fault_names_its_text() {
 fn vectors_that_cancel_out_are_named() {
     let combined = |how| {
         let mut combined = combine::Combined::new(how);
-        combined.add(&[0.6, 0.8], 7, false);
-        combined.add(&[-0.6, -0.8], 7, false);
+        combined.add(&[0.6, 0.8], 7, 2, false);
+        combined.add(&[-0.6, -0.8], 7, 2, false);
         let mut rows = Vec::new();
         combined.finish(4, true, &mut rows).map(|()| rows)
     };

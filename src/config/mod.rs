@@ -113,7 +113,8 @@ impl BatchingConfig {
 
     fn contradictions(&self) -> Vec<String> {
         let mut faults = Vec::new();
-        let max = self.max_batch_size.unwrap_or(Self::MAX_BATCH_SIZE);
+        // The default depends on what computes; what is past it is cut to it, and said.
+        let max = self.max_batch_size.unwrap_or(usize::MAX);
         for (knob, value) in [
             ("min_batch_size", self.min_batch_size),
             ("preferred_batch_size", self.preferred_batch_size),

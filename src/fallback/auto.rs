@@ -59,20 +59,23 @@ pub(super) async fn rank(
         Some(times) => times,
         None => {
             let mut times = BTreeMap::new();
+            let mut whole = true;
             for candidate in &candidates {
                 match measure(bundle, config, *candidate, cancel).await {
                     Ok(Some(time)) => {
                         times.insert(candidate.name(), time.as_secs_f64());
                     }
-                    Ok(None) => {}
+                    Ok(None) => whole = false,
                     Err(error) if cancel.is_cancelled() => return Err(error),
                     Err(error) => {
-                        tracing::info!(target: "isovec", "{}: {error}", candidate.name());
+                        // Tried again at the next start: what is wrong may have been mended.
+                        whole = false;
+                        tracing::warn!(target: "isovec", "{}: {error}", candidate.name());
                     }
                 }
             }
             if let Some(record) = &record
-                && !times.is_empty()
+                && whole
             {
                 record.write(&times);
             }

@@ -219,11 +219,12 @@ pub(super) fn resolve(
 pub(super) fn record(
     weights: &WeightsIdentity,
     engine: &dyn Engine,
+    max_length: usize,
     config: &EmbeddingConfig,
 ) -> Option<Record> {
     let capabilities = engine.capabilities();
     let measured_on = format!(
-        "{}, {}, {} runs of {} threads, {:?} rows, {:?}, {:?}",
+        "{}, {}, {} runs of {} threads, {:?} rows of {max_length}, {:?}, {:?}, {:?}",
         record::machine(),
         engine.provider(),
         capabilities.concurrent_runs,
@@ -231,6 +232,7 @@ pub(super) fn record(
         config.batching.max_batch_size,
         config.runtime.session,
         config.runtime.providers,
+        config.runtime.memory.memory_limit,
     );
     Record::of("batches", weights, measured_on)
 }

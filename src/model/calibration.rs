@@ -37,6 +37,8 @@ const WORTH_MORE: f64 = 1.02;
 pub(crate) struct Calibration {
     to_measure: bool,
     record: Option<Record>,
+    /// What the sizes are for: a provider that took a lost one's place is another matter.
+    provider: Option<ProviderInfo>,
     begun: AtomicBool,
     found: OnceLock<Found>,
 }
@@ -44,17 +46,30 @@ pub(crate) struct Calibration {
 #[derive(Debug)]
 struct Found {
     tokens: Tokens,
-    /// On what: a provider that took a lost one's place is another matter.
-    provider: ProviderInfo,
     effective: EffectiveConfig,
+}
+
+/// Whoever measures; gone without having ended, somebody else may.
+struct Claim<'a> {
+    begun: &'a AtomicBool,
+    ended: bool,
+}
+
+impl Drop for Claim<'_> {
+    fn drop(&mut self) {
+        if !self.ended {
+            self.begun.store(false, Ordering::Relaxed);
+        }
+    }
 }
 
 impl Calibration {
     /// Measures where that can change anything and was not done, and keeps it in the record.
-    pub(super) fn new(to_measure: bool, record: Option<Record>) -> Self {
+    pub(super) fn new(to_measure: bool, record: Option<Record>, provider: ProviderInfo) -> Self {
         Self {
             to_measure,
             record,
+            provider: Some(provider),
             ..Self::default()
         }
     }
@@ -63,46 +78,61 @@ impl Calibration {
 impl Model {
     /// What a batch may hold now.
     pub(crate) fn budget(&self) -> Budget {
-        match self.calibration.found.get() {
-            Some(found) if found.provider == *self.engines.current().provider() => Budget {
-                tokens: found.tokens,
-                ..self.budget
-            },
-            _ => self.budget,
-        }
+        self.found().map_or(self.budget, |found| Budget {
+            tokens: found.tokens,
+            ..self.budget
+        })
     }
 
     /// What each knob comes to now.
     pub(crate) fn effective(&self) -> &EffectiveConfig {
-        let found = self.calibration.found.get();
-        found.map_or(&self.effective, |found| &found.effective)
+        self.found()
+            .map_or(&self.effective, |found| &found.effective)
     }
 
-    /// Measures, if enough was run and nobody has.
+    fn found(&self) -> Option<&Found> {
+        let found = self.calibration.found.get()?;
+        self.is_on_what_is_measured().then_some(found)
+    }
+
+    fn is_on_what_is_measured(&self) -> bool {
+        self.calibration.provider.as_ref() == Some(self.engines.current().provider())
+    }
+
+    /// Measures, if enough was run and nobody has; whether there is something new.
     ///
     /// # Errors
     /// A cancellation. That nothing could be measured is no error: things stay as they are.
-    pub(crate) async fn calibrate_if_due(&self, cancel: &Cancel) -> Result<()> {
+    pub(crate) async fn calibrate_if_due(&self, cancel: &Cancel) -> Result<bool> {
         let calibration = &self.calibration;
         if !calibration.to_measure || calibration.begun.load(Ordering::Relaxed) {
-            return Ok(());
+            return Ok(false);
         }
-        let worked = self.recorder.batch_seconds();
-        if worked < AFTER.as_secs_f64() || calibration.begun.swap(true, Ordering::Relaxed) {
-            return Ok(());
+        // Batches are under way side by side, one of them waiting: this is the least that it took.
+        let at_once = self.engines.current().capabilities().concurrent_runs;
+        let worked = self.recorder.batch_seconds() / (at_once.max(1) + 1) as f64;
+        if worked < AFTER.as_secs_f64()
+            || !self.is_on_what_is_measured()
+            || calibration.begun.swap(true, Ordering::Relaxed)
+        {
+            return Ok(false);
         }
-        match self.measure(worked * PART, cancel).await {
-            Ok(tokens) => {
+        let mut claim = Claim {
+            begun: &calibration.begun,
+            ended: false,
+        };
+        let measured = self.measure(worked * PART, cancel).await;
+        claim.ended = !matches!(&measured, Err(error) if error.is_cancelled());
+        match measured {
+            Ok(Some(tokens)) if self.is_on_what_is_measured() => {
                 self.calibrated(tokens);
-                Ok(())
+                Ok(true)
             }
-            Err(error) if error.is_cancelled() => {
-                calibration.begun.store(false, Ordering::Relaxed);
-                Err(error)
-            }
+            Ok(_) => Ok(false),
+            Err(error) if error.is_cancelled() => Err(error),
             Err(error) => {
                 tracing::debug!(target: "isovec", "batches could not be measured: {error}");
-                Ok(())
+                Ok(false)
             }
         }
     }
@@ -118,14 +148,11 @@ impl Model {
             record.write(tokens);
         }
         // Set once: whoever measures has claimed it.
-        let _ = self.calibration.found.set(Found {
-            tokens,
-            provider: self.engines.current().provider().clone(),
-            effective,
-        });
+        let _ = self.calibration.found.set(Found { tokens, effective });
     }
 
-    async fn measure(&self, seconds: f64, cancel: &Cancel) -> Result<Tokens> {
+    /// `None` when the time was over before everything was compared.
+    async fn measure(&self, seconds: f64, cancel: &Cancel) -> Result<Option<Tokens>> {
         let until = Instant::now() + Duration::from_secs_f64(seconds);
         let allowed = self.allowed_bytes();
         let mut tokens = self.budget.tokens;
@@ -136,11 +163,15 @@ impl Model {
             let from = (*tokens / length).max(1);
             let fits = |rows: usize| rows <= self.budget.rows && self.fits(rows, length, allowed);
             let rate = |rows: usize| self.rate(rows, length, cancel);
-            if let Some(rows) = best(from, fits, rate, || Instant::now() >= until).await? {
-                *tokens = rows * length;
+            match best(from, fits, rate, || Instant::now() >= until).await? {
+                Best::Rows(rows) => *tokens = rows * length,
+                // More might be faster still, in longer texts of the band.
+                Best::AsManyAsThereMayBe(rows) => *tokens = (rows * length).max(*tokens),
+                Best::NothingToCompare => {}
+                Best::Unknown => return Ok(None),
             }
         }
-        Ok(tokens)
+        Ok(Some(tokens))
     }
 
     /// Rows times positions a second, with as many runs at a time as the engine works on.
@@ -167,14 +198,26 @@ impl Model {
     }
 }
 
+/// How many rows are fastest.
+#[derive(Debug, PartialEq, Eq)]
+enum Best {
+    Rows(usize),
+    /// These, and no more fit.
+    AsManyAsThereMayBe(usize),
+    /// Only one number of rows fits, or none.
+    NothingToCompare,
+    /// The time was over before all had their turn.
+    Unknown,
+}
+
 /// The fewest rows that are about as fast as any, out of those around `from` that fit, and twice
-/// as many for as long as that pays. `None` when the time was over before all had their turn.
+/// as many for as long as that pays.
 async fn best<R>(
     from: usize,
     fits: impl Fn(usize) -> bool,
     rate: impl Fn(usize) -> R,
     over: impl Fn() -> bool,
-) -> Result<Option<usize>>
+) -> Result<Best>
 where
     R: Future<Output = Result<f64>>,
 {
@@ -183,11 +226,14 @@ where
         .filter(|&rows| rows > 0 && fits(rows))
         .map(|rows| (rows, 0.0))
         .collect();
+    if rates.len() < 2 {
+        return Ok(Best::NothingToCompare);
+    }
     // In turns, so that a slow moment hits them all.
     for _ in 0..PASSES {
         for (rows, fastest) in &mut rates {
             if over() {
-                return Ok(None);
+                return Ok(Best::Unknown);
             }
             *fastest = rate(*rows).await?.max(*fastest);
         }
@@ -205,13 +251,18 @@ where
     }
     let fastest = rates.iter().fold(0.0f64, |best, rate| best.max(rate.1));
     let enough = rates.iter().find(|rate| rate.1 * WORTH_MORE >= fastest);
-    Ok(enough.map(|rate| rate.0))
+    Ok(match enough {
+        Some(&(rows, _)) if fits(rows.saturating_mul(2)) => Best::Rows(rows),
+        Some(&(rows, _)) => Best::AsManyAsThereMayBe(rows),
+        None => Best::Unknown,
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use std::cell::Cell;
 
+    use futures_util::FutureExt;
     use isovec_engine::config::MemoryConfig;
 
     use super::*;
@@ -219,9 +270,11 @@ mod tests {
     use crate::backend::wait;
     use crate::model::counting::{Counting, with_config};
 
+    use Best::{AsManyAsThereMayBe, NothingToCompare, Rows, Unknown};
+
     /// What is best, where a run takes `fixed` and `each` for every row, and beyond `cache` rows
     /// four times that.
-    fn found(from: usize, fixed: f64, each: f64, cache: usize, most: usize) -> Option<usize> {
+    fn found(from: usize, fixed: f64, each: f64, cache: usize, most: usize) -> Best {
         let rate = |rows: usize| async move {
             let slow = if rows > cache { 4.0 } else { 1.0 };
             Ok(rows as f64 / (fixed + each * slow * rows as f64))
@@ -231,22 +284,23 @@ mod tests {
 
     #[test]
     fn small_batches_where_more_rows_bring_nothing() {
-        assert_eq!(found(16, 0.0, 1.0, 1000, 32), Some(4));
-        assert_eq!(found(1, 0.0, 1.0, 1000, 32), Some(1));
+        assert_eq!(found(16, 0.0, 1.0, 1000, 32), Rows(4));
+        assert_eq!(found(1, 0.0, 1.0, 1000, 32), Rows(1));
     }
 
     #[test]
     fn as_large_as_the_cache() {
-        assert_eq!(found(16, 10.0, 1.0, 8, 64), Some(8));
-        assert_eq!(found(16, 10.0, 1.0, 32, 64), Some(32));
+        assert_eq!(found(16, 10.0, 1.0, 8, 64), Rows(8));
+        assert_eq!(found(16, 10.0, 1.0, 32, 64), Rows(32));
     }
 
     #[test]
     fn a_device_is_filled_as_far_as_rows_go() {
-        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 128), Some(128));
+        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 128), AsManyAsThereMayBe(128));
         // Only what fits is ever run.
-        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 5), Some(4));
-        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 0), None);
+        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 5), AsManyAsThereMayBe(4));
+        assert_eq!(found(512, 1e6, 1.0, 1_000_000, 128), NothingToCompare);
+        assert_eq!(found(4, 1e6, 1.0, 1_000_000, 0), NothingToCompare);
     }
 
     #[test]
@@ -254,24 +308,35 @@ mod tests {
         let left = Cell::new(3);
         let over = || left.replace(left.get() - 1) == 0;
         let rate = |_| async { Ok(1.0) };
-        assert_eq!(wait(best(8, |_| true, rate, over)).unwrap(), None);
+        assert_eq!(wait(best(8, |_| true, rate, over)).unwrap(), Unknown);
+        let model = model(&EmbeddingConfig::default(), true);
+        assert_eq!(wait(model.measure(0.0, &Cancel::new())).unwrap(), None);
     }
 
     /// A model whose batches nobody has set, with texts as long as are measured.
     fn model(config: &EmbeddingConfig, to_measure: bool) -> Model {
-        let (model, _) = with_config(Counting::free(), &MemoryConfig::default(), config);
+        let (model, engine) = with_config(Counting::free(), &MemoryConfig::default(), config);
         let mut model = std::sync::Arc::into_inner(model).unwrap();
         model.max_length = 512;
-        model.calibration = Calibration::new(to_measure, None);
+        model.calibration = Calibration::new(to_measure, None, engine.provider.clone());
         model
+    }
+
+    /// As if so much had been run that measuring is due.
+    fn works(model: &Model) {
+        for _ in 0..3 {
+            model.recorder.ran(AFTER, 1, 1);
+        }
     }
 
     #[test]
     fn what_was_measured_is_what_batches_hold_and_is_said() {
         let model = model(&EmbeddingConfig::default().with_max_batch_size(8), true);
-        let before = model.budget();
-        let tokens = wait(model.measure(10.0, &Cancel::new())).unwrap();
-        assert_ne!(tokens, before.tokens, "8 rows of 16 are less than 256");
+        let tokens = wait(model.measure(10.0, &Cancel::new())).unwrap().unwrap();
+        for (tokens, length) in tokens.0.into_iter().zip(LENGTHS) {
+            assert!(tokens >= length && tokens % 16 == 0, "{tokens:?}");
+        }
+        let tokens = Tokens([64, 128, 512]);
         model.calibrated(tokens);
         assert_eq!((model.budget().tokens, model.budget().rows), (tokens, 8));
         let knob = model.effective().get("batching.max_batch_tokens").unwrap();
@@ -280,12 +345,25 @@ mod tests {
     }
 
     #[test]
+    fn what_was_measured_on_a_lost_device_is_not_used() {
+        let mut model = model(&EmbeddingConfig::default(), true);
+        let before = model.budget().tokens;
+        model.calibrated(Tokens([64, 128, 512]));
+        model.calibration.provider = Some(ProviderInfo::new("counting", "CUDA", "1"));
+        assert_eq!(model.budget().tokens, before);
+        let knob = model.effective().get("batching.max_batch_tokens").unwrap();
+        assert_eq!(knob.used, before.to_string());
+        works(&model);
+        assert!(!wait(model.calibrate_if_due(&Cancel::new())).unwrap());
+    }
+
+    #[test]
     fn little_work_a_set_size_and_a_cancellation_measure_nothing() {
         let cancel = Cancel::new();
         let model = model(&EmbeddingConfig::default(), true);
-        wait(model.calibrate_if_due(&cancel)).unwrap();
+        assert!(!wait(model.calibrate_if_due(&cancel)).unwrap());
         assert!(!model.calibration.begun.load(Ordering::Relaxed));
-        model.recorder.ran(AFTER, 1, 1);
+        works(&model);
         cancel.cancel();
         assert!(
             wait(model.calibrate_if_due(&cancel))
@@ -294,12 +372,26 @@ mod tests {
         );
         assert!(model.calibration.found.get().is_none());
         // Whoever comes next does it.
-        wait(model.calibrate_if_due(&Cancel::new())).unwrap();
-        assert!(model.calibration.found.get().is_some());
+        assert!(wait(model.calibrate_if_due(&Cancel::new())).unwrap());
+        assert!(!wait(model.calibrate_if_due(&Cancel::new())).unwrap());
 
         let set = self::model(&EmbeddingConfig::default(), false);
-        set.recorder.ran(AFTER, 1, 1);
-        wait(set.calibrate_if_due(&Cancel::new())).unwrap();
-        assert!(set.calibration.found.get().is_none());
+        works(&set);
+        assert!(!wait(set.calibrate_if_due(&Cancel::new())).unwrap());
+    }
+
+    #[test]
+    fn whoever_is_dropped_while_measuring_leaves_it_to_the_next() {
+        let mut engine = Counting::free();
+        engine.stuck = true;
+        let config = EmbeddingConfig::default();
+        let (model, engine) = with_config(engine, &MemoryConfig::default(), &config);
+        let mut model = std::sync::Arc::into_inner(model).unwrap();
+        model.max_length = 512;
+        model.calibration = Calibration::new(true, None, engine.provider.clone());
+        works(&model);
+        let cancel = Cancel::new();
+        assert!(model.calibrate_if_due(&cancel).now_or_never().is_none());
+        assert!(!model.calibration.begun.load(Ordering::Relaxed));
     }
 }

@@ -224,7 +224,7 @@ pub(crate) async fn load(
     );
     prompts.note(&mut effective, &config.text);
     let mixer = bundle.row_mixer();
-    let record = batching::record(&bundle.identity, &**engine, &config);
+    let record = batching::record(&bundle.identity, &**engine, max_length, &config);
     let resolved = batching::resolve(
         &config,
         &**engine,
@@ -260,7 +260,7 @@ pub(crate) async fn load(
         normalized: prepared.head.normalize,
         budget: resolved.budget,
         batching: resolved.batching,
-        calibration: Calibration::new(resolved.to_measure, record),
+        calibration: Calibration::new(resolved.to_measure, record, engine.provider().clone()),
         optimize,
         memory,
         feed,

@@ -138,7 +138,6 @@ impl Model {
                 backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
             self.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
-            self.calibrate_if_due(&cancel.0).await?;
             self.run(start, &encodings, &cancel.0, &mut rows).await?;
             start += encodings.len();
         }
@@ -188,7 +187,10 @@ impl Model {
         rows: &mut Rows,
     ) -> Result<()> {
         let allowed = self.allowed_bytes();
-        let plan = self.plan(encodings, allowed);
+        let mut plan = self.plan(encodings, allowed);
+        if plan.is_several() && self.calibrate_if_due(cancel).await? {
+            plan = self.plan(encodings, allowed);
+        }
         // One more than the engine works on, so that it never waits for us to ask.
         let capabilities = self.engines.current().capabilities();
         let at_once = if plan.is_several() {

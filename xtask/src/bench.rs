@@ -44,8 +44,8 @@ const INSIDE: [(&str, &str); 2] = [
     ("scheduler", "batcher::queue::tests::what_a_text_costs"),
 ];
 
-/// Benchmarks that compare with programs which set-up brings for them.
-const PEERS: [&str; 2] = ["peers", "python"];
+/// Benchmarks that need the corpus, or programs to compare with.
+const PEERS: [&str; 3] = ["adaptive", "peers", "python"];
 
 /// The script of a folder that measures in a browser.
 const PAGE_SCRIPT: &str = "bench.mjs";

@@ -9,8 +9,8 @@ use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, EngineChoice, ExportOptions};
-use isovec_bench::{AnyError, TEXT, median, minilm};
+use isovec::{EmbeddingConfig, EngineChoice};
+use isovec_bench::{AnyError, TEXT, export_unpooled, median, minilm};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/_fastembed.py");
 const ROUNDS: usize = 1000;
@@ -19,7 +19,7 @@ const WARM_UP: usize = 50;
 fn main() -> Result<(), AnyError> {
     let model = minilm()?;
     let folder = tempfile::tempdir()?;
-    prepare(&model, folder.path())?;
+    export_unpooled(&model, folder.path())?;
     let config = EmbeddingConfig::default().with_engine(EngineChoice::OnnxRuntime);
     // As many threads on either side; then what each of them takes by itself.
     for threads in [Some(1), None] {
@@ -59,28 +59,6 @@ fn main() -> Result<(), AnyError> {
             median(other) * 1e3
         );
     }
-    Ok(())
-}
-
-/// The model as fastembed wants it: no pooling in the graph, and a tokenizer that does not pad
-/// every text to 128 tokens, as the model's own file has it.
-fn prepare(model: &Path, folder: &Path) -> Result<(), AnyError> {
-    isovec::blocking::export(
-        model,
-        folder,
-        EmbeddingConfig::default(),
-        ExportOptions::default().with_head(false),
-    )?;
-    for file in [
-        "config.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-    ] {
-        std::fs::copy(model.join(file), folder.join(file))?;
-    }
-    let mut tokenizer = tokenizers::Tokenizer::from_file(model.join("tokenizer.json"))?;
-    tokenizer.with_padding(None);
-    tokenizer.save(folder.join("tokenizer.json"), false)?;
     Ok(())
 }
 

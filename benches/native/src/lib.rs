@@ -5,6 +5,7 @@ mod memory;
 mod raw;
 mod texts;
 mod turns;
+mod unpooled;
 
 use std::path::PathBuf;
 
@@ -13,6 +14,7 @@ pub use memory::{Memory, memory};
 pub use raw::Raw;
 pub use texts::Texts;
 pub use turns::{Contestant, Medians, median, take_turns};
+pub use unpooled::export_unpooled;
 
 /// Whatever goes wrong in a benchmark ends it.
 pub type AnyError = Box<dyn std::error::Error + Send + Sync>;

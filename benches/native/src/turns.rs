@@ -52,6 +52,20 @@ pub fn take_turns(rounds: usize, mut contestants: Vec<Contestant<'_>>) -> Median
     Medians(lines.collect())
 }
 
+impl Medians {
+    /// The median time of a contestant, in seconds; 0 where there is none.
+    pub fn seconds(&self, contestant: usize) -> f64 {
+        self.0
+            .get(contestant)
+            .map_or(0.0, |line| line.median.as_secs_f64())
+    }
+
+    /// The median of its times against the first one's in the same round; 0 where there is none.
+    pub fn ratio(&self, contestant: usize) -> f64 {
+        self.0.get(contestant).map_or(0.0, |line| line.ratio)
+    }
+}
+
 /// The middle value; 0 of none.
 pub fn median(values: impl IntoIterator<Item = f64>) -> f64 {
     let mut values: Vec<f64> = values.into_iter().collect();

@@ -1,5 +1,6 @@
 //! `isovec embed`.
 
+use std::path::Path;
 use std::time::Instant;
 
 use isovec::{EmbedOptions, Prompt};
@@ -45,6 +46,9 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         true => resume::look(out, record_path.as_deref())?,
         false => None,
     };
+    if let Some(out) = out {
+        not_an_input(args, out)?;
+    }
     let input = input::open(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
     let embedder = args.model.load(&cancel)?;
@@ -107,7 +111,8 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     if let Err(error) = result.and(finished) {
         // What was counted may tell why.
         if args.stats {
-            commands::print_stats(&embedder)?;
+            // Whatever standard error says to that, the run's own error is what matters.
+            commands::print_stats(&embedder).ok();
         }
         return Err(stopped(error, &counts, keeper));
     }
@@ -144,5 +149,21 @@ fn stopped(error: CliError, counts: &Counts, keeper: Option<Keeper>) -> CliError
             rows,
         },
         _ => error,
+    }
+}
+
+/// Opening the output would empty an input of that name before it is read.
+fn not_an_input(args: &Embed, out: &Path) -> Result<()> {
+    let whole = |path: &Path| std::fs::canonicalize(path).ok();
+    let Some(own) = whole(out) else {
+        return Ok(());
+    };
+    let mut files = args.input.files.iter();
+    match files.find(|file| whole(file).as_ref() == Some(&own)) {
+        Some(file) => Err(CliError::Usage(format!(
+            "{} is read and would be overwritten; name another file with --out",
+            file.display()
+        ))),
+        None => Ok(()),
     }
 }

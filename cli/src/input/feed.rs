@@ -4,7 +4,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, TryRecvError};
 use std::task::{Context, Poll};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures_util::Stream;
 use futures_util::stream::{self, StreamExt};
@@ -53,8 +53,10 @@ pub(crate) fn feed(input: Input, cancel: &Cancel) -> Result<Feed> {
 struct Pipe {
     rows: Receiver<Result<Row>>,
     waker: Arc<AtomicWaker>,
-    /// Nothing came when it was last waited for.
-    silent: bool,
+    /// How much longer these rows may be waited for.
+    patience: Duration,
+    /// Rows that came since the patience was whole.
+    came: usize,
 }
 
 impl Pipe {
@@ -77,28 +79,44 @@ impl Pipe {
         Ok(Self {
             rows: receiver,
             waker,
-            silent: false,
+            patience: PATIENCE,
+            came: 0,
         })
     }
 
     fn poll_next(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Row>>> {
-        // Waited for once: after that the windows under way must not be held up.
-        if !self.silent {
-            match self.rows.recv_timeout(PATIENCE) {
-                Ok(row) => return Poll::Ready(Some(row)),
+        // Waited for as long as that in all: a pipe in which a row comes now and then must not hold
+        // up the windows under way either.
+        if !self.patience.is_zero() {
+            let since = Instant::now();
+            match self.rows.recv_timeout(self.patience) {
+                Ok(row) => {
+                    self.patience = self.patience.saturating_sub(since.elapsed());
+                    return Poll::Ready(Some(self.took(row)));
+                }
                 Err(RecvTimeoutError::Disconnected) => return Poll::Ready(None),
-                Err(RecvTimeoutError::Timeout) => self.silent = true,
+                Err(RecvTimeoutError::Timeout) => self.patience = Duration::ZERO,
             }
         }
         // Registered before looking, so that a row that comes in between wakes.
         self.waker.register(context.waker());
         match self.rows.try_recv() {
-            Ok(row) => {
-                self.silent = false;
-                Poll::Ready(Some(row))
-            }
+            Ok(row) => Poll::Ready(Some(self.took(row))),
             Err(TryRecvError::Disconnected) => Poll::Ready(None),
-            Err(TryRecvError::Empty) => Poll::Pending,
+            Err(TryRecvError::Empty) => {
+                // What came so far goes ahead; the next rows are waited for anew.
+                self.came = AHEAD;
+                Poll::Pending
+            }
         }
+    }
+
+    fn took(&mut self, row: Result<Row>) -> Result<Row> {
+        self.came += 1;
+        if self.came >= AHEAD {
+            self.came = 0;
+            self.patience = PATIENCE;
+        }
+        row
     }
 }

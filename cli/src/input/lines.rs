@@ -8,6 +8,9 @@ use serde_json::Map;
 use super::Row;
 use crate::error::{CliError, Result};
 
+/// What some programs put before UTF-8; it is no part of the text.
+const BYTE_ORDER_MARK: &[u8] = "\u{feff}".as_bytes();
+
 /// Lines of UTF-8, without their ends (`\n` or `\r\n`).
 pub(super) fn read(origin: Arc<str>, reader: impl BufRead) -> impl Iterator<Item = Result<Row>> {
     numbered(Arc::clone(&origin), reader).map(move |line| {
@@ -61,6 +64,9 @@ fn next(origin: &str, reader: &mut impl BufRead, row: usize) -> Result<Option<St
             error.utf8_error()
         ),
     };
+    if row == 1 && bytes.starts_with(BYTE_ORDER_MARK) {
+        bytes.drain(..BYTE_ORDER_MARK.len());
+    }
     String::from_utf8(bytes).map(Some).map_err(invalid)
 }
 
@@ -82,6 +88,11 @@ mod tests {
             .collect();
         assert_eq!(rows, ["a", "", "", "b c", " last"]);
         assert!(texts(b"").is_empty());
+        let marked: Vec<String> = texts(b"\xef\xbb\xbfa\n\xef\xbb\xbfb")
+            .into_iter()
+            .map(Result::unwrap)
+            .collect();
+        assert_eq!(marked, ["a", "\u{feff}b"]);
     }
 
     #[test]

@@ -19,6 +19,10 @@ use crate::input::Row;
 
 /// Rows of a record batch.
 const BATCH: usize = 1024;
+/// Bytes of text that are enough for one, too: its offsets have 32 bits.
+const BATCH_BYTES: usize = 32 << 20;
+/// Bytes of a group of rows in a Parquet file.
+const GROUP_BYTES: usize = 64 << 20;
 
 /// Gathers rows into record batches.
 pub(super) struct Columns<B> {
@@ -28,6 +32,7 @@ pub(super) struct Columns<B> {
     name: String,
     dim: i32,
     texts: Vec<String>,
+    text_bytes: usize,
     /// The vectors, one after another.
     values: Vec<f32>,
 }
@@ -50,6 +55,8 @@ type Out = Box<dyn Write + Send>;
 pub(super) fn parquet(target: &Target<'_>) -> Result<Columns<ArrowWriter<Out>>> {
     let properties = WriterProperties::builder()
         .set_compression(Compression::SNAPPY)
+        // The writer holds a whole group; the default is a million rows.
+        .set_max_row_group_bytes(Some(GROUP_BYTES))
         .build();
     open(target, |out, schema| {
         ArrowWriter::try_new(out, schema, Some(properties)).map_err(|error| error.to_string())
@@ -96,6 +103,7 @@ fn open<B: Backend>(
         name,
         dim,
         texts: Vec::new(),
+        text_bytes: 0,
         values: Vec::new(),
     })
 }
@@ -117,6 +125,7 @@ impl<B: Backend> Columns<B> {
     }
 
     fn batch(&mut self) -> Result<RecordBatch, ArrowError> {
+        self.text_bytes = 0;
         let texts: StringArray = self.texts.drain(..).map(Some).collect();
         let values: ArrayRef = Arc::new(Float32Array::from(std::mem::take(&mut self.values)));
         let vectors = FixedSizeListArray::try_new(item(), self.dim, values, None)?;
@@ -137,9 +146,10 @@ impl<B: Backend> Columns<B> {
 
 impl<B: Backend> Sink for Columns<B> {
     fn write(&mut self, row: Row, embedded: Embedded) -> Result<()> {
+        self.text_bytes += row.text.len();
         self.texts.push(row.text);
         self.values.extend(embedded.vector);
-        if self.texts.len() < BATCH {
+        if self.texts.len() < BATCH && self.text_bytes < BATCH_BYTES {
             return Ok(());
         }
         self.write_batch()

@@ -27,6 +27,8 @@ impl<W: Write> Sink for Jsonl<W> {
         if object.is_empty() {
             object.insert("text".into(), Value::String(row.text));
         }
+        // The input may be an output of ours, with another model's mark.
+        object.remove("truncated");
         if embedded.truncated {
             object.insert("truncated".into(), Value::Bool(true));
         }

@@ -1,7 +1,7 @@
 //! Keeps an output and its record in step.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::{ErrorKind, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -30,6 +30,8 @@ pub(crate) struct Keeper {
     input: InputHash,
     written: u64,
     written_at: Instant,
+    /// Bytes did not reach the disk. Linux says so once: a second try would succeed without them.
+    broken: bool,
 }
 
 impl Keeper {
@@ -56,9 +58,23 @@ impl Keeper {
 
     fn begin(out: &Path, record_path: PathBuf, made: Made) -> Result<Self> {
         let record = Record::new(made);
-        // First, so that an output without a record is never a begun one.
-        record.write(&record_path)?;
-        let output = File::create(out).map_err(CliError::io(out.display().to_string()))?;
+        let io = || CliError::io(out.display().to_string());
+        // The record comes before what it is of, so that an output without one is never a begun one.
+        let output = match OpenOptions::new().write(true).open(out) {
+            Ok(output) => {
+                alone(&output, out)?;
+                record.write(&record_path)?;
+                output.set_len(0).map_err(io())?;
+                output
+            }
+            Err(error) if error.kind() == ErrorKind::NotFound => {
+                record.write(&record_path)?;
+                let output = File::create(out).map_err(io())?;
+                alone(&output, out)?;
+                output
+            }
+            Err(error) => return Err(io()(error)),
+        };
         Ok(Self::new(
             out,
             output,
@@ -96,6 +112,7 @@ impl Keeper {
             Ok((output, bytes))
         };
         let (mut output, bytes) = open().map_err(CliError::io(&name))?;
+        alone(&output, out)?;
         if bytes < record.bytes {
             return Err(CliError::Usage(format!(
                 "{name} has {bytes} bytes, but {} were written; put it back, or run without \
@@ -125,6 +142,7 @@ impl Keeper {
             record,
             input,
             written_at: Instant::now(),
+            broken: false,
         }
     }
 
@@ -157,7 +175,9 @@ impl Keeper {
 
     /// Brings the last window onto the disk, and then its record.
     fn keep(&mut self) -> Result<()> {
-        self.output.sync_all().map_err(CliError::io(&self.name))?;
+        let synced = self.output.sync_all();
+        self.broken |= synced.is_err();
+        synced.map_err(CliError::io(&self.name))?;
         self.record.write(&self.record_path)?;
         self.written = self.record.rows;
         self.written_at = Instant::now();
@@ -167,7 +187,9 @@ impl Keeper {
     /// The run ends early: the number of rows after which another can go on.
     pub(crate) fn stop(mut self) -> u64 {
         // Where this fails, on a full disk, the record before still stands.
-        self.keep().ok();
+        if !self.broken {
+            self.keep().ok();
+        }
         self.written
     }
 
@@ -176,5 +198,17 @@ impl Keeper {
         self.output.sync_all().map_err(CliError::io(&self.name))?;
         let name = self.record_path.display().to_string();
         fs::remove_file(&self.record_path).map_err(CliError::io(name))
+    }
+}
+
+/// Sees to it that no other run writes the output, for as long as the file is open.
+fn alone(output: &File, out: &Path) -> Result<()> {
+    match output.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(CliError::Usage(format!(
+            "{} is being written by another run; wait for it, or name another file",
+            out.display()
+        ))),
+        // Where there are no locks there is no harm in going on as without them.
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(()),
     }
 }

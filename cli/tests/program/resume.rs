@@ -425,3 +425,43 @@ fn what_cannot_be_cut_back_cannot_be_gone_on_with() {
 fn is_empty(folder: &Path) -> bool {
     fs::read_dir(folder).expect("a folder").next().is_none()
 }
+
+#[test]
+fn an_input_is_not_overwritten() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let input = folder.path().join("in.jsonl");
+    fs::write(&input, "{\"text\": \"a cat\"}\n").expect("written");
+    let (name, other) = (
+        input.display().to_string(),
+        folder.path().join("link.jsonl"),
+    );
+    let mut outs = vec![name.clone()];
+    #[cfg(unix)]
+    {
+        std::os::unix::fs::symlink(&input, &other).expect("a link");
+        outs.push(other.display().to_string());
+    }
+    for out in outs {
+        let args = ["embed", "-f", &name, "-o", &out, "--engine", "portable"];
+        let said = stderr(&mut isovec(&args), 2);
+        assert!(said.contains("would be overwritten"), "{said}");
+        let text = fs::read_to_string(&input).expect("still there");
+        assert_eq!(text, "{\"text\": \"a cat\"}\n");
+    }
+}
+
+#[test]
+fn an_output_has_one_writer() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("out.jsonl");
+    fs::write(&out, "before").expect("written");
+    let held = fs::OpenOptions::new().write(true).open(&out).expect("open");
+    held.try_lock().expect("nobody else has it");
+    let name = out.display().to_string();
+    let args = ["embed", "a cat", "-o", &name, "--engine", "portable"];
+    let said = stderr(&mut isovec(&args), 2);
+    assert!(said.contains("written by another run"), "{said}");
+    assert_eq!(fs::read(&out).expect("a file"), b"before");
+    drop(held);
+    isovec(&args).assert().success();
+}

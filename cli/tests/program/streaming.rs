@@ -169,3 +169,13 @@ fn a_text_that_fails_is_named_and_those_before_it_are_kept() {
     assert!(message.contains("standard input, row 3: "), "{message}");
     assert!(message.contains("not finite"), "{message}");
 }
+
+/// The command line's own limit is some two million bytes.
+#[test]
+fn many_texts_on_the_command_line_are_rows_like_others() {
+    let texts: Vec<String> = (0..20_000).map(|text| format!("t{text}")).collect();
+    let mut args = vec!["embed", "--engine", "portable"];
+    args.extend(texts.iter().map(String::as_str));
+    let out = stdout(&mut isovec(&args));
+    assert_eq!(out.lines().count(), texts.len());
+}

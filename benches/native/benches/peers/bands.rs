@@ -5,19 +5,20 @@ use std::hint::black_box;
 use isovec::EmbeddingConfig;
 use isovec_bench::{AnyError, BANDS, Corpus, Raw, minilm, take_turns};
 
-use crate::{MAX_TOKENS, contestants};
+use crate::{MAX_TOKENS, contestants, results};
 
 /// Texts of each band, so that a round takes seconds.
 const TEXTS: usize = 128;
 const ROUNDS: usize = 5;
 
-/// Prints a table for each band.
+/// Prints and writes a line for each band.
 pub(crate) fn compare() -> Result<(), AnyError> {
     let model = minilm()?;
     let embedder = contestants::embedder(&model, EmbeddingConfig::high_throughput())?;
     let raw = Raw::load(&model, 0, MAX_TOKENS)?;
     let corpus = Corpus::load(&embedder)?;
     let mut shortest = 3;
+    let mut table = "| tokens | isovec, ms a text | raw `ort`, one at a time, all threads | isovec is |\n|---|---|---|---|\n".to_owned();
     for (band, longest) in BANDS.iter().enumerate() {
         let mut texts = corpus.band(band);
         texts.truncate(TEXTS);
@@ -40,7 +41,14 @@ pub(crate) fn compare() -> Result<(), AnyError> {
             ],
         );
         print!("{medians}");
+        let each = |at: usize| medians.seconds(at) * 1e3 / texts.len() as f64;
+        table += &format!(
+            "| {shortest} to {longest} | {:.2} | {:.2} | {:.2}x |\n",
+            each(0),
+            each(1),
+            medians.ratio(1)
+        );
         shortest = longest + 1;
     }
-    Ok(())
+    results::write("peers by length", &table)
 }

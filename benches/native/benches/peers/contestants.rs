@@ -22,7 +22,9 @@ pub(crate) const MODEL: &str = "ISOVEC_BENCH_MODEL";
 /// Those of this program, by name.
 pub(crate) const NAMES: [&str; 4] = ["isovec", "isovec-default", "raw", "fastembed-rs"];
 
-type Embed = Box<dyn FnMut(&[String]) -> Result<Vec<Vec<f32>>, AnyError>>;
+/// The vectors, and the part of what was computed that was padding, where that is known.
+type Embedded = (Vec<Vec<f32>>, Option<f64>);
+type Embed = Box<dyn FnMut(&[String]) -> Result<Embedded, AnyError>>;
 
 /// Runs one of them.
 pub(crate) fn run(name: &str) -> Result<(), AnyError> {
@@ -33,7 +35,7 @@ pub(crate) fn run(name: &str) -> Result<(), AnyError> {
     println!("ready {what}");
     std::io::stdin().lock().read_line(&mut String::new())?;
     let started = Instant::now();
-    let vectors = embed(&texts)?;
+    let (vectors, padding) = embed(&texts)?;
     let seconds = started.elapsed().as_secs_f64();
     let peak = memory()?.peak;
     let mut file = std::io::BufWriter::new(std::fs::File::create(path(VECTORS)?)?);
@@ -41,7 +43,8 @@ pub(crate) fn run(name: &str) -> Result<(), AnyError> {
         file.write_all(&value.to_le_bytes())?;
     }
     file.flush()?;
-    println!("{seconds} {peak}");
+    let padding = padding.map_or_else(String::new, |part| part.to_string());
+    println!("{seconds} {peak} {padding}");
     Ok(())
 }
 
@@ -62,7 +65,8 @@ fn load(name: &str) -> Result<(String, Embed), AnyError> {
             (
                 "raw ort, one text at a time, no padding, all threads".to_owned(),
                 Box::new(move |texts: &[String]| {
-                    texts.iter().map(|text| raw.embed(text)).collect()
+                    let vectors = texts.iter().map(|text| raw.embed(text));
+                    Ok((vectors.collect::<Result<_, _>>()?, Some(0.0)))
                 }),
             )
         }
@@ -70,7 +74,7 @@ fn load(name: &str) -> Result<(String, Embed), AnyError> {
             let mut model = fastembed(&path(MODEL)?)?;
             (
                 "fastembed-rs 7.5.0 with its defaults".to_owned(),
-                Box::new(move |texts: &[String]| Ok(model.embed(texts, None)?)),
+                Box::new(move |texts: &[String]| Ok((model.embed(texts, None)?, None))),
             )
         }
         other => return Err(format!("there is no contestant {other}").into()),
@@ -94,14 +98,11 @@ fn isovec(model: &Path, config: EmbeddingConfig) -> Result<(String, Embed), AnyE
         embedder.capabilities().intra_op_threads
     );
     let embed = move |texts: &[String]| {
+        let before = embedder.stats().tokens;
         let vectors = embedder.embed(texts)?.into_vecs();
-        let tokens = embedder.stats().tokens;
-        eprintln!(
-            "  {} tokens, {:.2}% of what was computed was padding",
-            tokens.real,
-            tokens.padding_ratio() * 100.0
-        );
-        Ok(vectors)
+        let after = embedder.stats().tokens;
+        let (real, padding) = (after.real - before.real, after.padding - before.padding);
+        Ok((vectors, Some(padding as f64 / (real + padding) as f64)))
     };
     Ok((what, Box::new(embed)))
 }

@@ -5,11 +5,11 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use isovec::{EmbeddingConfig, ExportOptions};
-use isovec_bench::{AnyError, BANDS, Corpus, median, minilm};
+use isovec::EmbeddingConfig;
+use isovec_bench::{AnyError, BANDS, Corpus, export_unpooled, median, minilm};
 
 use crate::contestants::{self, MODEL, NAMES, TEXTS, VECTORS};
-use crate::{MAX_TOKENS, PART};
+use crate::{PART, results};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/_corpus.py");
 const PYTHON: &str = "sentence-transformers";
@@ -30,10 +30,21 @@ const ROUNDS: [&[&str]; 3] = [
 struct Line {
     seconds: Vec<f64>,
     peaks: Vec<f64>,
+    padding: Option<f64>,
     difference: f64,
 }
 
-/// Runs everything, or isovec and those chosen, and prints a line for each contestant.
+impl Line {
+    fn seconds(&self) -> f64 {
+        median(self.seconds.iter().copied())
+    }
+
+    fn peak(&self) -> f64 {
+        median(self.peaks.iter().copied())
+    }
+}
+
+/// Runs everything and writes a table, or isovec and those chosen, and only prints it.
 pub(crate) fn compare(chosen: &[String]) -> Result<(), AnyError> {
     let all: Vec<&str> = ROUNDS.concat();
     let some = all.iter().any(|name| chosen.iter().any(|one| one == name));
@@ -51,15 +62,26 @@ pub(crate) fn compare(chosen: &[String]) -> Result<(), AnyError> {
         corpus.histogram()
     );
     std::fs::write(folder.path().join("texts.txt"), corpus.texts.join("\n"))?;
-    export(&model, folder.path())?;
+    export_unpooled(&model, folder.path())?;
 
+    let mut whats = BTreeMap::new();
     let mut lines: BTreeMap<&str, Line> = BTreeMap::new();
     let mut ours: Vec<f32> = Vec::new();
     for name in all.into_iter().filter(|name| wanted(name)) {
-        let (seconds, peak) = start(name, folder.path())?;
+        let Ran {
+            what,
+            seconds,
+            peak,
+            padding,
+        } = start(name, folder.path())?;
+        println!("{what}: {seconds:.2} s, peak {peak:.0} MiB");
+        whats.insert(name, what);
         let vectors = read(&folder.path().join("vectors"))?;
         if ours.is_empty() {
             ours.clone_from(&vectors);
+        }
+        if vectors.len() != ours.len() || vectors.iter().any(|value| !value.is_finite()) {
+            return Err(format!("{name} did not give a vector for every text").into());
         }
         let pairs = ours.iter().zip(&vectors);
         let difference = pairs.map(|(a, b)| f64::from((a - b).abs()));
@@ -67,49 +89,55 @@ pub(crate) fn compare(chosen: &[String]) -> Result<(), AnyError> {
         line.difference = difference.fold(line.difference, f64::max);
         line.seconds.push(seconds);
         line.peaks.push(peak);
-        println!("  {name}: {seconds:.2} s, peak {peak:.0} MiB");
+        line.padding = padding;
     }
-    let of = |line: &Line| (median(line.seconds.clone()), median(line.peaks.clone()));
-    let (own, own_peak) = of(&lines["isovec"]);
-    println!("medians; how many times as long as isovec, whose memory is how many times theirs");
-    for (name, line) in &lines {
-        let (seconds, peak) = of(line);
-        println!(
-            "  {name:<22} {seconds:>7.2} s {:>7.0} texts/s {:>6.2}x; {peak:>6.0} MiB {:>5.2}x; largest difference {:.1e}",
-            corpus.texts.len() as f64 / seconds,
-            seconds / own,
-            own_peak / peak,
+    let table = table(&lines, &whats, corpus.texts.len());
+    println!("\n{table}");
+    if some {
+        return Ok(());
+    }
+    results::write("peers", &table)
+}
+
+/// A row for each contestant, the fastest first.
+fn table(lines: &BTreeMap<&str, Line>, whats: &BTreeMap<&str, String>, texts: usize) -> String {
+    let own = &lines["isovec"];
+    let mut rows: Vec<_> = lines.iter().collect();
+    rows.sort_by(|a, b| a.1.seconds().total_cmp(&b.1.seconds()));
+    let mut table = "| | seconds (each run) | texts/s | isovec is | peak memory | isovec takes | padding | largest difference |\n\
+        |---|---|---|---|---|---|---|---|\n"
+        .to_owned();
+    for (name, line) in rows {
+        let each: Vec<String> = line.seconds.iter().map(|run| format!("{run:.1}")).collect();
+        let padding = line
+            .padding
+            .map_or_else(String::new, |part| format!("{:.2}%", part * 100.0));
+        table += &format!(
+            "| {} | {:.1} ({}) | {:.0} | {:.2}x | {:.0} MiB | {:.2}x | {padding} | {:.1e} |\n",
+            whats.get(name).map_or(*name, String::as_str),
+            line.seconds(),
+            each.join(", "),
+            texts as f64 / line.seconds(),
+            line.seconds() / own.seconds(),
+            line.peak(),
+            own.peak() / line.peak(),
             line.difference
         );
     }
-    Ok(())
+    table
 }
 
-/// The model for those that pool and normalise by themselves; its tokenizer does not pad every
-/// text to 128 tokens, as the model's own file has it.
-fn export(model: &Path, folder: &Path) -> Result<(), AnyError> {
-    isovec::blocking::export(
-        model,
-        folder,
-        EmbeddingConfig::default().with_max_length(MAX_TOKENS),
-        ExportOptions::default().with_head(false),
-    )?;
-    for file in [
-        "config.json",
-        "tokenizer_config.json",
-        "special_tokens_map.json",
-    ] {
-        std::fs::copy(model.join(file), folder.join(file))?;
-    }
-    let mut tokenizer = tokenizers::Tokenizer::from_file(model.join("tokenizer.json"))?;
-    tokenizer.with_padding(None);
-    tokenizer.with_truncation(None)?;
-    tokenizer.save(folder.join("tokenizer.json"), false)?;
-    Ok(())
+/// What came of one run.
+struct Ran {
+    what: String,
+    seconds: f64,
+    /// MiB.
+    peak: f64,
+    padding: Option<f64>,
 }
 
-/// Seconds and peak MiB of one run.
-fn start(name: &str, folder: &Path) -> Result<(f64, f64), AnyError> {
+/// One run, in a process of its own.
+fn start(name: &str, folder: &Path) -> Result<Ran, AnyError> {
     let (texts, vectors) = (folder.join("texts.txt"), folder.join("vectors"));
     let mut command = if NAMES.contains(&name) {
         let mut command = Command::new(std::env::current_exe()?);
@@ -135,13 +163,20 @@ fn start(name: &str, folder: &Path) -> Result<(f64, f64), AnyError> {
     let mut output = BufReader::new(process.stdout.take().ok_or("it has no output")?).lines();
     let mut next = || output.next().ok_or_else(|| format!("{name} has ended"));
     let ready = next()??;
-    println!("{}", ready.trim_start_matches("ready "));
     writeln!(input)?;
     let line = next()??;
-    process.wait()?;
+    let status = process.wait()?;
+    if !status.success() {
+        return Err(format!("{name} ended with {status}").into());
+    }
     let mut numbers = line.split_whitespace().map(str::parse::<f64>);
     let mut number = || numbers.next().ok_or("a number is missing");
-    Ok((number()??, number()??))
+    Ok(Ran {
+        what: ready.trim_start_matches("ready ").to_owned(),
+        seconds: number()??,
+        peak: number()??,
+        padding: numbers.next().transpose()?,
+    })
 }
 
 fn read(path: &Path) -> Result<Vec<f32>, AnyError> {

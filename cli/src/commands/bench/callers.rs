@@ -108,8 +108,14 @@ fn turn(args: &Bench, texts: &[String], call: Call<'_>) -> Result<(Vec<f64>, f64
         while began.elapsed() < time {
             let text = &texts[next.fetch_add(1, Ordering::Relaxed) % texts.len()];
             let asked = Instant::now();
-            call(text)?;
-            seconds.push(asked.elapsed().as_secs_f64());
+            match call(text) {
+                Ok(()) => seconds.push(asked.elapsed().as_secs_f64()),
+                // What a caller does that was refused; it has no answer, and no time.
+                Err(isovec::Error::Overloaded { retry_after, .. }) => {
+                    thread::sleep(retry_after.min(Duration::from_millis(20)));
+                }
+                Err(error) => return Err(error),
+            }
         }
         Ok(seconds)
     };

@@ -103,7 +103,7 @@ impl fmt::Display for Report {
         }
         writeln!(
             f,
-            "{:.1} texts a batch; a single caller waits {:.3} ms longer",
+            "{:.1} texts a batch of those that waited; a single caller waits {:.3} ms longer",
             callers.texts_per_batch, callers.added_milliseconds
         )?;
         if let (Some(target), Some(late)) = (&callers.target_latency, callers.late) {
