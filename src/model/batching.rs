@@ -90,10 +90,11 @@ pub(super) fn resolve(
         (Some(_), _) => "the configuration",
         (None, _) => "the default",
     };
+    let in_order = config.runtime.io.batch_optimization == Some(false);
     // Otherwise the sizes are somebody's decision, or have no part in the speed.
     let measurable = asked.max_batch_tokens.is_none()
         && taken > 1
-        && config.runtime.io.batch_optimization != Some(false)
+        && !in_order
         && !capabilities.ragged
         && feed.positions.is_none();
     let measured = measured.filter(|_| measurable);
@@ -115,6 +116,7 @@ pub(super) fn resolve(
         asked.max_batch_tokens,
         budget.tokens,
         match measured {
+            _ if in_order => "only a DynamicBatcher reads it: io.batch_optimization is off",
             Some(_) => "measured at an earlier start",
             None => why(asked.max_batch_tokens, most_tokens != tokens),
         },
