@@ -100,9 +100,10 @@ fn isovec(model: &Path, config: EmbeddingConfig) -> Result<(String, Embed), AnyE
     let embed = move |texts: &[String]| {
         let before = embedder.stats().tokens;
         let vectors = embedder.embed(texts)?.into_vecs();
-        let after = embedder.stats().tokens;
-        let (real, padding) = (after.real - before.real, after.padding - before.padding);
-        Ok((vectors, Some(padding as f64 / (real + padding) as f64)))
+        let mut own = embedder.stats().tokens;
+        own.real -= before.real;
+        own.padding -= before.padding;
+        Ok((vectors, Some(own.padding_ratio())))
     };
     Ok((what, Box::new(embed)))
 }

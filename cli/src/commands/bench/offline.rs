@@ -69,23 +69,18 @@ pub(super) fn compare(
             .with_batch_optimization(false)
             .with_max_batch_size(IN_ORDER)
     })?;
-    let padded = |embedder: &Embedder| {
-        let before = embedder.stats().tokens;
-        embedder.embed_with(&chosen, options.clone())?;
-        let after = embedder.stats().tokens;
-        let padding = (after.padding - before.padding) as f64;
-        Ok::<f64, isovec::Error>(padding / (padding + (after.real - before.real) as f64).max(1.0))
-    };
-    let padding = [padded(embedder)?, 0.0, padded(&in_order)?];
-    let seconds = turns::take(
-        args.rounds,
-        cancel,
-        &mut [
-            whole(embedder, &chosen, &options),
-            one_by_one(embedder, &chosen, &options),
-            whole(&in_order, &chosen, &options),
-        ],
-    )?;
+    let mut contestants = [
+        whole(embedder, &chosen, &options),
+        one_by_one(embedder, &chosen, &options),
+        whole(&in_order, &chosen, &options),
+    ];
+    let mut padding = [0.0; 3];
+    let embedders = [embedder, embedder, &in_order];
+    for ((padding, contestant), embedder) in padding.iter_mut().zip(&mut contestants).zip(embedders)
+    {
+        *padding = padding_of(embedder, contestant)?;
+    }
+    let seconds = turns::take(args.rounds, cancel, &mut contestants)?;
     let names = [
         "isovec, in one call",
         "one text at a time",
@@ -108,6 +103,16 @@ pub(super) fn compare(
         ways: ways.collect(),
         bands: bands(args, embedder, &chosen, &lengths, cancel)?,
     })
+}
+
+/// The part of what a turn computes that is padding.
+fn padding_of(embedder: &Embedder, contestant: &mut Contestant<'_>) -> Result<f64> {
+    let before = embedder.stats().tokens;
+    contestant()?;
+    let mut own = embedder.stats().tokens;
+    own.real -= before.real;
+    own.padding -= before.padding;
+    Ok(own.padding_ratio())
 }
 
 fn bands(
