@@ -272,6 +272,24 @@ mod tests {
         assert_eq!(names, ["overhead"]);
     }
 
+    /// A test that is not there passes with nothing run.
+    #[test]
+    fn the_tests_that_measure_are_there() {
+        let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../src");
+        for (_, test) in INSIDE {
+            let (module, name) = test.split_once("::tests::").unwrap();
+            let path = source.join(module.replace("::", "/"));
+            let files = [path.join("tests.rs"), path.with_extension("rs")];
+            let texts = files
+                .iter()
+                .filter_map(|file| std::fs::read_to_string(file).ok());
+            let there = texts
+                .into_iter()
+                .any(|text| text.contains(&format!("fn {name}(")));
+            assert!(there, "{test}");
+        }
+    }
+
     #[test]
     fn peers_are_scripts_and_helpers_are_not() {
         let dir = tempfile::tempdir().unwrap();
