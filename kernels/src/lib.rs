@@ -1,0 +1,17 @@
+//! The arithmetic of isovec's portable engine.
+//!
+//! Plain functions over slices: no graph, no tensor type, no allocation that is not the caller's.
+//! Every kernel adds in one fixed order, whatever the width of the machine's registers and however
+//! the work is split, so that a result depends on its operands alone. What may differ between
+//! machines is one thing: whether a product and its sum are rounded once (fused) or twice. Where
+//! [`Arithmetic::Deterministic`] is asked for, it is always twice.
+
+/// How products are added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Arithmetic {
+    /// The machine's fastest way; products and sums may be fused.
+    #[default]
+    Fast,
+    /// The same bits on every machine: products are rounded before they are added.
+    Deterministic,
+}
