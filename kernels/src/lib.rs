@@ -6,6 +6,9 @@
 //! machines is one thing: whether a product and its sum are rounded once (fused) or twice. Where
 //! [`Arithmetic::Deterministic`] is asked for, it is always twice.
 
+pub mod gemm;
+pub mod parallel;
+
 /// How products are added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Arithmetic {
