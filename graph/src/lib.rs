@@ -15,7 +15,6 @@ mod constant;
 mod dim;
 mod error;
 mod eval;
-mod half;
 mod lower;
 mod node;
 mod recognise;

@@ -298,7 +298,7 @@ fn values(data_type: DataType, shape: Vec<usize>, bytes: &[u8]) -> Why<Constant>
         DataType::Float => all(bytes, |b| f64::from(f32::from_le_bytes(b))),
         DataType::Double => all(bytes, f64::from_le_bytes),
         DataType::Float16 => all(bytes, |b| {
-            f64::from(crate::half::f16(u16::from_le_bytes(b)))
+            half::f16::from_le_bytes(b).to_f64()
         }),
         DataType::Bfloat16 => all(bytes, |b| {
             f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))

@@ -1,0 +1,267 @@
+//! One head of one text.
+//!
+//! The queries of a block stand in the lanes of vector registers, so that everything from the
+//! scores to the sum of the exponentials is done for all of them at once and nothing is ever added
+//! across lanes. Sums run along the keys in order: how many lanes there are, which differs between
+//! machines, has no part in a result. Long sums are made of shorter ones, always cut at the same
+//! keys, which keeps rounding errors small.
+
+use std::ops::Range;
+
+use super::scratch::Scratch;
+use super::tile::tile;
+use crate::Arithmetic;
+use crate::columns::Columns;
+use crate::math::exp_of_negative;
+use crate::reduce::larger;
+
+/// Keys whose weighted values are added before they join the sum.
+const VALUES_CHUNK: usize = 256;
+/// Keys whose weights are added before they join the sum.
+const WEIGHTS_CHUNK: usize = 16;
+
+/// A head's columns and a text's tokens.
+pub(super) struct Head<'a> {
+    pub(super) queries: Columns<'a>,
+    pub(super) keys: Columns<'a>,
+    pub(super) values: Columns<'a>,
+    pub(super) tokens: Range<usize>,
+    pub(super) scale: f32,
+    /// For every offset within the text, the most negative first.
+    pub(super) bias: Option<&'a [f32]>,
+    pub(super) reach: Option<usize>,
+}
+
+impl Head<'_> {
+    /// Calls `write` with every query's number and the elements of its result.
+    pub(super) fn run(&self, arithmetic: Arithmetic, scratch: &mut Scratch, write: &mut Write<'_>) {
+        dispatch(self, arithmetic == Arithmetic::Fast, scratch, write);
+    }
+
+    /// `M` keys or columns of values at a time, against `N` queries.
+    #[inline(always)]
+    fn compute<const M: usize, const N: usize, const FUSED: bool>(
+        &self,
+        scratch: &mut Scratch,
+        write: &mut Write<'_>,
+    ) {
+        let count = self.tokens.len();
+        let size = self.queries.width();
+        let tiles = count.div_ceil(M);
+        let panels = size.div_ceil(M);
+        let bias_length = self.bias.map_or(0, |bias| bias.len() + N);
+        let [keys, values, queries, scores, out, row, bias] = scratch.parts([
+            tiles * size * M,
+            panels * count * M,
+            size * N,
+            tiles * M * N,
+            panels * M * N,
+            size,
+            bias_length,
+        ]);
+        self.pack_keys::<M>(keys);
+        self.pack_values::<M>(values);
+        if let Some(offsets) = self.bias {
+            // Backwards, so that neighbouring queries find their biases side by side; what is read
+            // for the lanes past the last query only has to be there.
+            let (backwards, rest) = bias.split_at_mut(offsets.len());
+            for (to, from) in backwards.iter_mut().zip(offsets.iter().rev()) {
+                *to = *from;
+            }
+            rest.fill(0.0);
+        }
+        for first in (0..count).step_by(N) {
+            let last = (first + N).min(count) - 1;
+            let reach = self.reach.unwrap_or(count);
+            let seen = first.saturating_sub(reach)..(last.saturating_add(reach) + 1).min(count);
+            self.pack_queries::<N>(first, queries);
+            for number in seen.start / M..seen.end.div_ceil(M) {
+                let sums =
+                    tile::<M, N, FUSED>(&keys[number * size * M..(number + 1) * size * M], queries);
+                let to = &mut scores[number * M * N..(number + 1) * M * N];
+                to.copy_from_slice(sums.as_flattened());
+            }
+            let (rows, _) = scores.as_chunks_mut::<N>();
+            if self.bias.is_some() {
+                for key in seen.clone() {
+                    let bias = &bias[count - 1 - key + first..][..N];
+                    for (score, bias) in rows[key].iter_mut().zip(bias) {
+                        *score += bias;
+                    }
+                }
+            }
+            if let Some(reach) = self.reach {
+                hide(rows, seen.clone(), first, reach);
+            }
+            let sum = weights(rows, seen.clone());
+            for panel in 0..panels {
+                let values = &values[panel * count * M..(panel + 1) * count * M];
+                let mut total = [[0.0; N]; M];
+                for part in parts(seen.clone(), VALUES_CHUNK) {
+                    let weights = rows[part.clone()].as_flattened();
+                    let sums = tile::<M, N, FUSED>(&values[part.start * M..part.end * M], weights);
+                    for (total, sums) in total.iter_mut().zip(&sums) {
+                        for (total, sum) in total.iter_mut().zip(sums) {
+                            *total += sum;
+                        }
+                    }
+                }
+                for (total, to) in total
+                    .iter_mut()
+                    .zip(out[panel * M * N..].chunks_exact_mut(N))
+                {
+                    for ((total, to), sum) in total.iter().zip(to).zip(&sum) {
+                        *to = total / sum;
+                    }
+                }
+            }
+            for lane in 0..=last - first {
+                for (to, from) in row.iter_mut().zip(out.chunks_exact(N)) {
+                    *to = from[lane];
+                }
+                write(first + lane, row);
+            }
+        }
+    }
+
+    /// `[tile][size][M]`, zeros after the last key.
+    #[inline(always)]
+    fn pack_keys<const M: usize>(&self, to: &mut [f32]) {
+        let size = self.keys.width();
+        for (number, to) in to.chunks_exact_mut(size * M).enumerate() {
+            let (to, _) = to.as_chunks_mut::<M>();
+            for slot in 0..M {
+                let token = self.tokens.start + number * M + slot;
+                if token < self.tokens.end {
+                    for (to, from) in to.iter_mut().zip(self.keys.row(token)) {
+                        to[slot] = *from;
+                    }
+                } else {
+                    for to in to.iter_mut() {
+                        to[slot] = 0.0;
+                    }
+                }
+            }
+        }
+    }
+
+    /// `[panel][key][M]`, zeros after the last column.
+    #[inline(always)]
+    fn pack_values<const M: usize>(&self, to: &mut [f32]) {
+        let count = self.tokens.len();
+        for (number, token) in self.tokens.clone().enumerate() {
+            for (panel, from) in self.values.row(token).chunks(M).enumerate() {
+                let to = &mut to[(panel * count + number) * M..][..M];
+                let (filled, rest) = to.split_at_mut(from.len());
+                filled.copy_from_slice(from);
+                rest.fill(0.0);
+            }
+        }
+    }
+
+    /// `[size][N]`, times the scale; zeros after the last query.
+    #[inline(always)]
+    fn pack_queries<const N: usize>(&self, first: usize, to: &mut [f32]) {
+        let (to, _) = to.as_chunks_mut::<N>();
+        for lane in 0..N {
+            let token = self.tokens.start + first + lane;
+            if token < self.tokens.end {
+                for (to, from) in to.iter_mut().zip(self.queries.row(token)) {
+                    to[lane] = *from * self.scale;
+                }
+            } else {
+                for to in to.iter_mut() {
+                    to[lane] = 0.0;
+                }
+            }
+        }
+    }
+}
+
+/// Minus infinity where a key is too far from the query.
+#[inline(always)]
+fn hide<const N: usize>(rows: &mut [[f32; N]], seen: Range<usize>, first: usize, reach: usize) {
+    for key in seen {
+        // Most keys are seen by every query of the block.
+        if key + reach < first + N - 1 || key > first.saturating_add(reach) {
+            for (lane, score) in rows[key].iter_mut().enumerate() {
+                if key.abs_diff(first + lane) > reach {
+                    *score = f32::NEG_INFINITY;
+                }
+            }
+        }
+    }
+}
+
+/// Replaces scores by their exponentials, the largest of a query's being 1, and adds them up.
+#[inline(always)]
+fn weights<const N: usize>(rows: &mut [[f32; N]], seen: Range<usize>) -> [f32; N] {
+    let mut max = [f32::NEG_INFINITY; N];
+    for row in &rows[seen.clone()] {
+        for (max, score) in max.iter_mut().zip(row) {
+            *max = larger(*max, *score);
+        }
+    }
+    let mut total = [0.0; N];
+    for part in parts(seen, WEIGHTS_CHUNK) {
+        let mut sum = [0.0; N];
+        for row in &mut rows[part] {
+            for ((score, max), sum) in row.iter_mut().zip(&max).zip(&mut sum) {
+                *score = exp_of_negative(*score - max);
+                *sum += *score;
+            }
+        }
+        for (total, sum) in total.iter_mut().zip(&sum) {
+            *total += sum;
+        }
+    }
+    total
+}
+
+/// A range of keys, cut at the multiples of `length`.
+#[inline(always)]
+fn parts(keys: Range<usize>, length: usize) -> impl Iterator<Item = Range<usize>> {
+    let numbers = keys.start / length..keys.end.div_ceil(length);
+    numbers
+        .map(move |number| (number * length).max(keys.start)..((number + 1) * length).min(keys.end))
+}
+
+/// Takes a query's number and the elements of its result.
+type Write<'w> = dyn FnMut(usize, &[f32]) + 'w;
+
+/// Runs the version for this machine.
+#[cfg(target_arch = "x86_64")]
+fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Write<'_>) {
+    use crate::simd::{Level, level};
+
+    #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
+    fn avx512<const FUSED: bool>(head: &Head<'_>, scratch: &mut Scratch, write: &mut Write<'_>) {
+        head.compute::<8, 16, FUSED>(scratch, write);
+    }
+    #[target_feature(enable = "avx2,fma")]
+    fn avx2<const FUSED: bool>(head: &Head<'_>, scratch: &mut Scratch, write: &mut Write<'_>) {
+        head.compute::<4, 16, FUSED>(scratch, write);
+    }
+    match (level(), fast) {
+        // SAFETY: the processor has these features, it was asked.
+        (Level::Avx512, true) => unsafe { avx512::<true>(head, scratch, write) },
+        // SAFETY: as above.
+        (Level::Avx512, false) => unsafe { avx512::<false>(head, scratch, write) },
+        // SAFETY: as above.
+        (Level::Avx2, true) => unsafe { avx2::<true>(head, scratch, write) },
+        // SAFETY: as above.
+        (Level::Avx2, false) => unsafe { avx2::<false>(head, scratch, write) },
+        (Level::Sse2, _) => head.compute::<4, 8, false>(scratch, write),
+    }
+}
+
+/// Runs the version for this target.
+#[cfg(not(target_arch = "x86_64"))]
+fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Write<'_>) {
+    const FUSED: bool = cfg!(target_feature = "relaxed-simd") || cfg!(target_arch = "aarch64");
+    if fast && FUSED {
+        head.compute::<4, 8, FUSED>(scratch, write);
+    } else {
+        head.compute::<4, 8, false>(scratch, write);
+    }
+}

@@ -1,0 +1,213 @@
+//! Attention within each text (<https://arxiv.org/abs/1706.03762>, section 3.2), without ever
+//! holding the scores of a whole head.
+
+mod head;
+mod scratch;
+mod tile;
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+pub use self::scratch::Scratch;
+use crate::Arithmetic;
+use crate::columns::Columns;
+use crate::error::KernelError;
+use crate::ragged;
+
+/// How queries meet keys.
+#[derive(Debug, Clone, Copy)]
+pub struct Attention<'a> {
+    /// The number of query heads.
+    pub heads: usize,
+    /// The number of key and value heads: `heads`, or a divisor of it where several query heads
+    /// share one (<https://arxiv.org/abs/2305.13245>).
+    pub kv_heads: usize,
+    /// The number of elements of a head.
+    pub head_size: usize,
+    /// What queries are multiplied by, mostly `1 / sqrt(head_size)`.
+    pub scale: f32,
+    /// What is added to the scores.
+    pub bias: Option<OffsetBias<'a>>,
+    /// Positions further apart than this do not see each other.
+    pub reach: Option<usize>,
+    /// How products are added.
+    pub arithmetic: Arithmetic,
+}
+
+/// A bias by head and by the offset between positions alone
+/// (<https://arxiv.org/abs/1910.10683>, section 2.1).
+#[derive(Debug, Clone, Copy)]
+pub struct OffsetBias<'a> {
+    /// `[heads, 2 * positions - 1]`: for every offset (key position minus query position), the
+    /// most negative first.
+    pub values: &'a [f32],
+    /// The number of positions of the longest text.
+    pub positions: usize,
+}
+
+/// The attention of one batch, shared by the threads that compute it.
+///
+/// There is a job for each head of each text. A thread takes one after another until none is left;
+/// what a job computes depends on its own text and head alone.
+#[derive(Debug)]
+pub struct AttentionRun<'a> {
+    attention: Attention<'a>,
+    queries: Columns<'a>,
+    keys: Columns<'a>,
+    values: Columns<'a>,
+    offsets: &'a [usize],
+    /// `[tokens, heads * head_size]`.
+    out: *mut f32,
+    borrowed: PhantomData<&'a mut [f32]>,
+    next: AtomicUsize,
+}
+
+// SAFETY: `out` is borrowed mutably for the run's lifetime and stands for a `&mut [f32]`, which
+// may be sent.
+unsafe impl Send for AttentionRun<'_> {}
+
+// SAFETY: a shared run writes to `out` only in `run_next`, in the elements of a job that nobody
+// else is given.
+unsafe impl Sync for AttentionRun<'_> {}
+
+impl<'a> AttentionRun<'a> {
+    /// Attention from `[tokens, heads * head_size]` queries to `[tokens, kv_heads * head_size]`
+    /// keys and values, into `out`, `[tokens, heads * head_size]`.
+    ///
+    /// `offsets` says where each text of the batch begins and, at the end, how many tokens there
+    /// are.
+    ///
+    /// # Errors
+    /// [`KernelError::TooLong`] when a text has more tokens than the bias has positions.
+    ///
+    /// # Panics
+    /// When the extents do not fit one another.
+    pub fn new(
+        attention: Attention<'a>,
+        queries: Columns<'a>,
+        keys: Columns<'a>,
+        values: Columns<'a>,
+        offsets: &'a [usize],
+        out: &'a mut [f32],
+    ) -> Result<Self, KernelError> {
+        let Attention {
+            heads,
+            kv_heads,
+            head_size,
+            ..
+        } = attention;
+        assert!(
+            kv_heads > 0 && heads.is_multiple_of(kv_heads) && head_size > 0,
+            "{heads} heads of {head_size} on {kv_heads} key and value heads"
+        );
+        assert!(
+            queries.width() == heads * head_size
+                && keys.width() == kv_heads * head_size
+                && values.width() == kv_heads * head_size,
+            "{heads} heads of {head_size} on {kv_heads}, queries of {}, keys of {}, values of {}",
+            queries.width(),
+            keys.width(),
+            values.width()
+        );
+        let tokens = offsets.last().copied().unwrap_or(0);
+        assert!(
+            offsets.is_sorted()
+                && queries.rows() >= tokens
+                && keys.rows() >= tokens
+                && values.rows() >= tokens
+                && out.len() == tokens * heads * head_size,
+            "{tokens} tokens, {} queries, {} keys, {} values to {} elements",
+            queries.rows(),
+            keys.rows(),
+            values.rows(),
+            out.len()
+        );
+        if let Some(bias) = attention.bias {
+            assert!(
+                bias.values.len() == heads * (2 * bias.positions).saturating_sub(1),
+                "{} biases of {heads} heads and {} positions",
+                bias.values.len(),
+                bias.positions
+            );
+            ragged::check_lengths(offsets, bias.positions)?;
+        }
+        Ok(Self {
+            attention,
+            queries,
+            keys,
+            values,
+            offsets,
+            out: out.as_mut_ptr(),
+            borrowed: PhantomData,
+            next: AtomicUsize::new(0),
+        })
+    }
+
+    /// The number of jobs.
+    pub fn jobs(&self) -> usize {
+        self.offsets.len().saturating_sub(1) * self.attention.heads
+    }
+
+    /// Takes a job that nobody has taken and runs it; `false` when there is none.
+    ///
+    /// The output is complete when every job that was taken has returned and none is left.
+    pub fn run_next(&self, scratch: &mut Scratch) -> bool {
+        // Only the number matters: what a job reads was there before the run was shared, and
+        // whoever waits for the threads sees what they wrote.
+        let job = self.next.fetch_add(1, Ordering::Relaxed);
+        if job >= self.jobs() {
+            // So that asking for ever does not begin again at 0.
+            self.next.store(self.jobs(), Ordering::Relaxed);
+            return false;
+        }
+        let (text, head) = (job / self.attention.heads, job % self.attention.heads);
+        let tokens = self.offsets[text]..self.offsets[text + 1];
+        if !tokens.is_empty() {
+            self.head(tokens, head, scratch);
+        }
+        true
+    }
+
+    /// Runs jobs until none is left.
+    pub fn run(&self, scratch: &mut Scratch) {
+        while self.run_next(scratch) {}
+    }
+
+    /// Runs a job that this call alone was given.
+    fn head(&self, tokens: Range<usize>, head: usize, scratch: &mut Scratch) {
+        let Attention {
+            heads,
+            kv_heads,
+            head_size,
+            scale,
+            bias,
+            reach,
+            arithmetic,
+        } = self.attention;
+        let kv_head = head / (heads / kv_heads);
+        let job = head::Head {
+            queries: self.queries.part(head * head_size, head_size),
+            keys: self.keys.part(kv_head * head_size, head_size),
+            values: self.values.part(kv_head * head_size, head_size),
+            tokens: tokens.clone(),
+            scale,
+            bias: bias.map(|bias| {
+                let offsets = 2 * bias.positions - 1;
+                let row = &bias.values[head * offsets..(head + 1) * offsets];
+                // The offsets that this text has.
+                &row[bias.positions - tokens.len()..bias.positions + tokens.len() - 1]
+            }),
+            reach,
+        };
+        job.run(arithmetic, scratch, &mut |query, values| {
+            let begin = ((tokens.start + query) * heads + head) * head_size;
+            // SAFETY: `new` saw that `out` has `heads * head_size` elements for every token up to
+            // the last offset, `query` is less than the text's tokens, and the head's part of a
+            // text's rows belongs to one job, which was given away once; `out` is not read or
+            // written by anybody else while the run lives.
+            let out = unsafe { std::slice::from_raw_parts_mut(self.out.add(begin), head_size) };
+            out.copy_from_slice(values);
+        });
+    }
+}
