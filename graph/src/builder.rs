@@ -355,6 +355,9 @@ impl Builder {
     /// `softmax(scores) · value`, seen as `[.., heads, n, size]`.
     pub(crate) fn attention(&mut self, scores: &Scores, value: &Data) -> Why<Data> {
         let (value, heads, value_size) = self.heads(value, false)?;
+        if value_size != scores.size {
+            return Err(format!("heads of {value_size} and of {}", scores.size));
+        }
         if heads != scores.heads {
             return Err(format!(
                 "{} heads of scores and {heads} of values",
@@ -372,7 +375,6 @@ impl Builder {
             value,
             heads,
             size: scores.size,
-            value_size,
             scale: scale as f32,
             bias,
             reach,
@@ -441,7 +443,7 @@ impl Builder {
             Some(Axis::Columns { extent, stride }) => (extent, stride),
             Some(_) => return Err(wrong()),
         };
-        if step != 1 {
+        if step != 1 || (heads > 1 && stride != size) {
             let data = self.in_order(data);
             return self.heads(&data, turned);
         }

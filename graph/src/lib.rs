@@ -15,9 +15,16 @@ mod constant;
 mod dim;
 mod error;
 mod eval;
+mod fuse;
+mod load;
 mod lower;
 mod node;
+mod program;
 mod recognise;
+mod run;
 mod value;
 
 pub use error::Unlowered;
+pub use lower::knows;
+pub use program::{CompileError, Pause, Program};
+pub use run::{Run, Stepped};

@@ -1,6 +1,7 @@
 //! The operators of a program. All of them give a matrix of f32: a row for each token of all the
 //! texts of a batch, one text after another, or a row for each text.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::value::{HeadColumns, Weight};
@@ -68,10 +69,9 @@ pub(crate) enum Op {
     Position,
     /// How many tokens the text has.
     Length,
-    /// `table[ids[row]]`; `rows` of them.
+    /// `table[ids[row]]`.
     Gather {
         table: Table,
-        rows: usize,
         ids: NodeId,
     },
     /// `activation(x · matrix + bias) + residual`.
@@ -177,7 +177,6 @@ pub(crate) struct Attention {
     pub(crate) value: HeadColumns,
     pub(crate) heads: usize,
     pub(crate) size: usize,
-    pub(crate) value_size: usize,
     pub(crate) scale: f32,
     /// `[heads, 2 · positions - 1]`, by key minus query.
     pub(crate) bias: Option<Floats>,
@@ -306,36 +305,59 @@ impl Binary {
 impl Op {
     /// The nodes that it reads.
     pub(crate) fn inputs(&self) -> Vec<NodeId> {
-        let of = |operands: &[&Operand]| {
-            let nodes = operands.iter().filter_map(|operand| match operand.source {
-                Source::Node(node) => Some(node),
-                Source::Constant(_) => None,
-            });
-            nodes.collect()
+        let mut inputs = Vec::new();
+        // One list of them, for reading and for renaming.
+        self.clone().visit(&mut |node| inputs.push(*node));
+        inputs
+    }
+
+    /// Its inputs by their new names; those without one keep theirs.
+    pub(crate) fn rename(&mut self, names: &HashMap<NodeId, NodeId>) {
+        self.visit(&mut |node| {
+            if let Some(&new) = names.get(node) {
+                *node = new;
+            }
+        });
+    }
+
+    fn visit(&mut self, f: &mut dyn FnMut(&mut NodeId)) {
+        let mut all = |operands: [Option<&mut Operand>; 3]| {
+            for operand in operands.into_iter().flatten() {
+                if let Source::Node(node) = &mut operand.source {
+                    f(node);
+                }
+            }
         };
         match self {
-            Self::Input(_) | Self::Position | Self::Length => Vec::new(),
-            Self::Gather { ids, .. } => vec![*ids],
-            Self::Linear(linear) => [linear.x].into_iter().chain(linear.residual).collect(),
-            Self::Norm(norm) => [norm.x].into_iter().chain(norm.residual).collect(),
+            Self::Input(_) | Self::Position | Self::Length => {}
+            Self::Zip { a, b, .. } => all([Some(a), Some(b), None]),
+            Self::Select { c, a, b, .. } => all([Some(c), Some(a), Some(b)]),
+            Self::Copy { a, .. } => all([Some(a), None, None]),
+            Self::Gather { ids, .. } => f(ids),
+            Self::Linear(linear) => {
+                f(&mut linear.x);
+                linear.residual.iter_mut().for_each(f);
+            }
+            Self::Norm(norm) => {
+                f(&mut norm.x);
+                norm.residual.iter_mut().for_each(f);
+            }
             Self::Attention(attention) => {
-                vec![
-                    attention.query.node,
-                    attention.key.node,
-                    attention.value.node,
-                ]
+                f(&mut attention.query.node);
+                f(&mut attention.key.node);
+                f(&mut attention.value.node);
             }
             Self::Map { x, .. }
             | Self::Reduce { x, .. }
             | Self::Softmax { x, .. }
             | Self::Pool { x, .. }
             | Self::Take { x, .. }
-            | Self::CumSum { x, .. } => vec![*x],
-            Self::Zip { a, b, .. } => of(&[a, b]),
-            Self::Select { c, a, b, .. } => of(&[c, a, b]),
-            Self::Copy { a, .. } => of(&[a]),
-            Self::Concat { parts, .. } => parts.iter().map(|(node, _)| *node).collect(),
-            Self::WeightedSum { x, weights } => vec![*x, *weights],
+            | Self::CumSum { x, .. } => f(x),
+            Self::Concat { parts, .. } => parts.iter_mut().for_each(|(node, _)| f(node)),
+            Self::WeightedSum { x, weights } => {
+                f(x);
+                f(weights);
+            }
         }
     }
 

@@ -23,10 +23,10 @@ use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::{EngineError, Result};
 use web_time::Instant;
 
+use crate::compiled::Compiled;
 use crate::executor::{Executor, Job, Pacer, Worker};
-use crate::run::{Plan, Run};
 use crate::settings::{self, Settings};
-use crate::{ENGINE, guard, model, pool, provider, rows, shapes};
+use crate::{ENGINE, guard, model, provider, rows, shapes};
 
 /// Makes portable engines.
 #[derive(Debug)]
@@ -84,7 +84,7 @@ impl EngineFactory for Portable {
 /// A model, loaded.
 #[derive(Debug)]
 struct PortableEngine {
-    plan: Arc<Plan>,
+    model: Arc<dyn Compiled>,
     worker: Arc<dyn Worker>,
     description: ModelDescription,
     capabilities: Capabilities,
@@ -93,8 +93,6 @@ struct PortableEngine {
     counters: Arc<Counters>,
     buffers: BufferPool,
     poison: Arc<Poison>,
-    /// Rows may be run a few at a time.
-    splits: bool,
 }
 
 impl PortableEngine {
@@ -107,28 +105,24 @@ impl PortableEngine {
         let threads = settings.threads;
         let mut pacer = Pacer::new(&worker);
         let description = description::describe(bundle);
-        let model = model::load(bundle, cancel, &mut pacer).await?;
-        let inputs = description.inputs.iter().map(|v| v.name.clone()).collect();
-        let outputs = description.outputs.iter().map(|v| v.name.clone()).collect();
-        let plan = Plan::new(model, inputs, outputs, pool::pool(threads)?)?;
-        let splits = rows::independent(&description);
+        let model = model::load(bundle, &description, &settings, cancel, &mut pacer).await?;
         let mut capabilities = Capabilities::default();
+        capabilities.ragged = model.ragged();
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
         // No operator's sum depends on what runs beside it, and rows alone have no others.
         capabilities.deterministic = settings.deterministic;
         tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
         Ok(Self {
-            plan: Arc::new(plan),
+            provider: provider::info(model.version()),
+            model,
             worker,
             description,
             capabilities,
             counters: Arc::default(),
             buffers: BufferPool::new(settings.pool),
-            provider: provider::info(),
             effective: settings.effective,
             poison: Arc::default(),
-            splits,
         })
     }
 
@@ -162,7 +156,7 @@ impl Engine for PortableEngine {
         self.counters.read(&mut stats);
         stats.sessions.count = 1;
         stats.memory_pool = self.buffers.stats();
-        stats.io_binding.fallback = Some("tract owns its tensors".into());
+        stats.io_binding.fallback = Some("the processor computes where the tensors are".into());
         stats.provider.engine.clone_from(&self.provider.engine);
         stats.provider.selected.clone_from(&self.provider.provider);
         stats
@@ -181,10 +175,9 @@ impl Engine for PortableEngine {
             let counters = Arc::clone(&self.counters);
             let asked = Instant::now();
             let job = Paced {
-                plan: Arc::clone(&self.plan),
+                model: Arc::clone(&self.model),
                 worker: Arc::clone(&self.worker),
                 poison: Arc::clone(&self.poison),
-                splits: self.splits,
             };
             submit(&self.worker, cancel, move |cancel| async move {
                 counters.waited(asked.elapsed());
@@ -212,8 +205,9 @@ impl Engine for PortableEngine {
 
 impl PortableEngine {
     fn run_here(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
-        let mut run: Run = self.poison.guard(|| self.plan.start(batch))?;
-        while self.poison.guard(|| run.step(cancel))? {}
+        let model = Arc::clone(&self.model);
+        let mut run = self.poison.guard(|| model.start(batch))?;
+        while self.poison.guard(|| run.step(cancel, false))? {}
         run.finish()
     }
 }
@@ -240,10 +234,9 @@ impl Sizes {
 
 /// What a run needs of its engine while it goes on.
 struct Paced {
-    plan: Arc<Plan>,
+    model: Arc<dyn Compiled>,
     worker: Arc<dyn Worker>,
     poison: Arc<Poison>,
-    splits: bool,
 }
 
 impl Paced {
@@ -252,8 +245,8 @@ impl Paced {
         let mut pacer = Pacer::new(&self.worker);
         let rows = batch.rows();
         let together = match self.worker.time_slice() {
-            Some(_) if self.splits => rows::per_group(self.plan.row_cost(&batch)),
-            _ => rows,
+            Some(_) => self.model.rows_together(&batch),
+            None => rows,
         };
         if together >= rows {
             return self.run_group(batch, cancel, &mut pacer).await;
@@ -274,8 +267,10 @@ impl Paced {
         cancel: &Cancel,
         pacer: &mut Pacer,
     ) -> Result<RunOutput> {
-        let mut run = self.poison.guard(|| self.plan.start(batch))?;
-        while self.poison.guard(|| run.step(cancel))? {
+        let sliced = self.worker.time_slice().is_some();
+        let model = Arc::clone(&self.model);
+        let mut run = self.poison.guard(|| model.start(batch))?;
+        while self.poison.guard(|| run.step(cancel, sliced))? {
             pacer.step().await;
         }
         run.finish()

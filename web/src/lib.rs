@@ -1,22 +1,26 @@
-//! The portable engine: [tract](https://github.com/sonos/tract) with SIMD.
+//! The portable engine: our own kernels with SIMD.
 //!
 //! It runs in the browser and, the same code, natively, where it needs no shared library. What
 //! differs between the two is who drives the work, and that is handed in: see [`executor`].
 //!
-//! Batches are computed padded, every row as long as the longest.
+//! Transformer encoders become programs (`isovec-graph`) in which nothing is computed for padding.
+//! What is no such encoder runs on [tract](https://github.com/sonos/tract), where the feature
+//! `tract` is on.
 
+mod compiled;
 mod engine;
 pub mod executor;
 mod guard;
 mod model;
-mod ops;
-mod pool;
+mod program;
 mod provider;
 mod rows;
-mod run;
 mod settings;
 mod shapes;
-mod tensors;
+mod threads;
+#[cfg(feature = "tract")]
+mod tract;
+mod validate;
 
 pub use engine::Portable;
 

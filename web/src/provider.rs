@@ -4,11 +4,8 @@ use isovec_engine::engine::ProviderInfo;
 
 use crate::ENGINE;
 
-/// The version of tract that the workspace pins.
-const TRACT: &str = "tract 0.23.9";
-
 /// What the compiled code computes on. The browser's instruction sets are fixed when the module
-/// is compiled; natively, tract chooses its kernels by what the processor can do.
+/// is compiled; natively, kernels are chosen by what the processor can do.
 const fn provider() -> &'static str {
     if cfg!(not(target_family = "wasm")) {
         "CPU"
@@ -21,9 +18,9 @@ const fn provider() -> &'static str {
     }
 }
 
-/// The version of the runtime underneath.
+/// The version of our own kernels.
 pub(crate) fn version() -> String {
-    TRACT.to_owned()
+    concat!("isovec ", env!("CARGO_PKG_VERSION")).to_owned()
 }
 
 /// What [`crate::Portable`] computes on, best first.
@@ -31,7 +28,7 @@ pub(crate) fn providers() -> Vec<String> {
     vec![provider().to_owned()]
 }
 
-/// Who truly computes.
-pub(crate) fn info() -> ProviderInfo {
-    ProviderInfo::new(ENGINE, provider(), version())
+/// Who truly computes; `version` is that of the code underneath.
+pub(crate) fn info(version: String) -> ProviderInfo {
+    ProviderInfo::new(ENGINE, provider(), version)
 }

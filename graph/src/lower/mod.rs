@@ -82,8 +82,32 @@ pub(crate) fn lower(
     })
 }
 
+/// Whether an operator is known, whatever may be said of the ways to use it.
+pub fn knows(node: &NodeProto) -> bool {
+    let bare = NodeProto {
+        op_type: node.op_type.clone(),
+        domain: node.domain.clone(),
+        ..NodeProto::default()
+    };
+    let call = Call {
+        node: &bare,
+        inputs: Vec::new(),
+        opset: 17,
+    };
+    // A node without inputs is one that every family refuses, unless it does not know the name.
+    !matches!(Lowerer::default().operator(&full_name(node), &call), Ok(None))
+}
+
+/// An operator's name, with its domain where that is not the default.
+fn full_name(node: &NodeProto) -> String {
+    match isovec_engine::onnx::default_domain(&node.domain) {
+        "" => node.op_type.clone(),
+        other => format!("{other}::{}", node.op_type),
+    }
+}
+
 /// The state of reading.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Lowerer {
     builder: Builder,
     values: HashMap<String, Value>,
@@ -158,11 +182,7 @@ impl Lowerer {
     }
 
     fn node(&mut self, node: &NodeProto) -> Result<(), Unlowered> {
-        let domain = isovec_engine::onnx::default_domain(&node.domain);
-        let operator = match domain {
-            "" => node.op_type.clone(),
-            other => format!("{other}::{}", node.op_type),
-        };
+        let operator = full_name(node);
         let name = [&node.name].into_iter().chain(&node.output);
         let name = name.into_iter().find(|name| !name.is_empty());
         let name = name.cloned().unwrap_or_default();

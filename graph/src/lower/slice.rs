@@ -187,7 +187,7 @@ impl Lowerer {
         };
         let node = self
             .builder
-            .push(Op::Gather { table, rows, ids }, Rows::Tokens, width);
+            .push(Op::Gather { table, ids }, Rows::Tokens, width);
         let shape = Data {
             node,
             kind: value.kind(),

@@ -130,7 +130,6 @@ impl Lowerer {
         }
         let op = Op::Gather {
             table: source,
-            rows,
             ids: node,
         };
         let node = self.builder.push(op, per, width);

@@ -300,24 +300,24 @@ pub async fn wrong_inputs_are_refused(executor: Arc<dyn Executor>) {
     let tensor = |name: &str, shape: &[usize]| {
         NamedTensor::new(name, Tensor::zeros(DType::I64, shape).unwrap())
     };
-    let floats = NamedTensor::new("mask", Tensor::zeros(DType::F32, &[1, 4]).unwrap());
+    let floats = NamedTensor::new("attention_mask", Tensor::zeros(DType::F32, &[1, 4]).unwrap());
     for (inputs, words) in [
-        (vec![tensor("ids", &[1, 4])], "mask: is missing"),
-        (vec![tensor("ids", &[1, 4]), floats], "mask: is f32"),
+        (vec![tensor("ids", &[1, 4])], "attention_mask: is missing"),
+        (vec![tensor("ids", &[1, 4]), floats], "attention_mask: is f32"),
         (
-            vec![tensor("ids", &[1, 4]), tensor("mask", &[4])],
-            "mask: has shape",
+            vec![tensor("ids", &[1, 4]), tensor("attention_mask", &[4])],
+            "attention_mask: has shape",
         ),
         (
-            vec![tensor("ids", &[1, 4]), tensor("mask", &[1, 5])],
+            vec![tensor("ids", &[1, 4]), tensor("attention_mask", &[1, 5])],
             "sequence",
         ),
         (
-            vec![tensor("ids", &[2, 4]), tensor("mask", &[1, 4])],
-            "mask: has Some(1) rows",
+            vec![tensor("ids", &[2, 4]), tensor("attention_mask", &[1, 4])],
+            "attention_mask: has Some(1) rows",
         ),
         (
-            vec![tensor("ids", &[1, 0]), tensor("mask", &[1, 0])],
+            vec![tensor("ids", &[1, 0]), tensor("attention_mask", &[1, 0])],
             "empty",
         ),
     ] {

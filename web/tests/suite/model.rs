@@ -101,9 +101,9 @@ pub fn model(weights: Arc<dyn WeightSource>) -> ModelBundle {
     let mut graph = GraphProto::default();
     let mut g = GraphBuilder::new(&mut graph, "t.");
     g.input("ids", DType::I64, &symbolic(&["batch", "sequence"]));
-    g.input("mask", DType::I64, &symbolic(&["batch", "sequence"]));
+    g.input("attention_mask", DType::I64, &symbolic(&["batch", "sequence"]));
     let x = g.node("Gather", &["table", "ids"], vec![int("axis", 0)]);
-    let mask = g.node("Cast", &["mask"], vec![int("to", 1)]);
+    let mask = g.node("Cast", &["attention_mask"], vec![int("to", 1)]);
 
     // One attention head: scores, masked, softmax, values.
     let q = g.node("MatMul", &[&x, "query"], vec![]);
@@ -173,7 +173,7 @@ pub fn batch(rows: &[Vec<i64>]) -> Batch {
     Batch {
         inputs: vec![
             NamedTensor::new("ids", Tensor::from_slice(&shape, &ids).unwrap()),
-            NamedTensor::new("mask", Tensor::from_slice(&shape, &mask).unwrap()),
+            NamedTensor::new("attention_mask", Tensor::from_slice(&shape, &mask).unwrap()),
         ],
         row_lengths: rows.iter().map(Vec::len).collect(),
         outputs: Vec::new(),

@@ -1,37 +1,72 @@
+//! Models that no program can say, on [tract](https://github.com/sonos/tract).
+//!
 //! From a bundle to something that runs: parse the small graph, let tract optimise it while the
 //! large weights are only promised, then read the weights one at a time into their final form.
+//! Batches are computed padded, every row as long as the longest.
 
 mod fold;
 mod parse;
-mod validate;
+mod pool;
+mod run;
+mod tensors;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::{EngineError, Result};
+use std::sync::Arc;
+
+use isovec_engine::description::{ModelDescription, ValueDescription};
 use tract_onnx::prelude::{InferenceModelExt, TractError, TypedModel};
 
 use crate::executor::Pacer;
-use crate::{guard, ops};
+use crate::compiled::Compiled;
+use crate::guard;
+use run::Plan;
 
 /// Weights of at least this many bytes are read after optimisation, straight into the form that
 /// the kernels want. Smaller ones (biases, norms) are constants from the start, so that the
 /// optimiser can fuse them.
 const DEFERRED_MIN_BYTES: usize = 64 << 10;
 
-/// Turns a bundle into an optimised model.
+/// The version that the workspace pins.
+const VERSION: &str = "tract 0.23.9";
+
+/// Whether tract's table has an operator of that name.
+pub(crate) fn knows(operator: &str) -> bool {
+    thread_local! {
+        static TABLE: tract_onnx::Onnx = tract_onnx::onnx();
+    }
+    TABLE.with(|table| table.op_register.0.contains_key(operator))
+}
+
+/// Loads a model.
 ///
 /// # Errors
-/// [`EngineError::InvalidModel`] for a graph that is broken, [`EngineError::UnsupportedOperator`]
-/// for one that tract does not know, [`EngineError::Weight`] for a weight that is not what it
-/// was announced as, and [`EngineError::Cancelled`].
-pub(crate) async fn load(
+/// [`EngineError::InvalidModel`] for a graph that is broken or has what tract cannot do,
+/// [`EngineError::Weight`] for a weight that is not what it was announced as, and
+/// [`EngineError::Cancelled`].
+pub(crate) async fn compile(
+    bundle: &ModelBundle,
+    description: &ModelDescription,
+    threads: usize,
+    cancel: &Cancel,
+    pacer: &mut Pacer,
+) -> Result<Arc<dyn Compiled>> {
+    let model = load(bundle, cancel, pacer).await?;
+    let names = |values: &[ValueDescription]| values.iter().map(|v| v.name.clone()).collect();
+    let (inputs, outputs) = (names(&description.inputs), names(&description.outputs));
+    let pool = pool::pool(threads)?;
+    let splits = crate::rows::independent(description);
+    Ok(Arc::new(Plan::new(model, inputs, outputs, pool, splits)?))
+}
+
+/// Turns a bundle into an optimised model.
+async fn load(
     bundle: &ModelBundle,
     cancel: &Cancel,
     pacer: &mut Pacer,
 ) -> Result<TypedModel> {
     let origin = bundle.origin.as_str();
-    validate::validate(bundle)?;
-    cancel.check()?;
     let parse::Parsed { model, deferred } = parse::parse(bundle).await?;
     pacer.pause().await;
     cancel.check()?;
@@ -39,10 +74,7 @@ pub(crate) async fn load(
     let mut model = phase(origin, "its types and shapes", || model.into_typed())?;
     pacer.pause().await;
     cancel.check()?;
-    phase(origin, "its simplified form", || {
-        model.declutter()?;
-        ops::substitute(&mut model)
-    })?;
+    phase(origin, "its simplified form", || model.declutter())?;
     pacer.pause().await;
     cancel.check()?;
     phase(origin, "its kernels", || model.optimize())?;

@@ -23,7 +23,7 @@ use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPa
 
 use super::phase;
 use crate::executor::Pacer;
-use crate::tensors;
+use super::tensors;
 
 /// What a node of the optimised model depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,9 @@ use tract_onnx::tract_core::ops::Cost;
 use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::ops::source::TypedSource;
 
-use crate::{ENGINE, guard, tensors};
+use super::tensors;
+use crate::compiled::{Compiled, Running};
+use crate::{ENGINE, guard, rows};
 
 /// A model ready to run. Runs share nothing that changes: each has a state of its own.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(crate) struct Plan {
     outputs: Vec<String>,
     /// What the operators with the most arithmetic take, in multiply-adds, by the batch's extents.
     costs: Vec<TDim>,
+    /// Rows may be run a few at a time.
+    splits: bool,
 }
 
 /// One operator, and the values that nothing needs after it.
@@ -43,6 +47,7 @@ impl Plan {
         inputs: Vec<String>,
         outputs: Vec<String>,
         pool: OpPool,
+        splits: bool,
     ) -> Result<Self> {
         let plan = guard::runtime("ordering the operators", || {
             TypedSimplePlan::new(model).map_err(|error| failed("ordering the operators", &error))
@@ -56,11 +61,12 @@ impl Plan {
             pool,
             inputs,
             outputs,
+            splits,
         })
     }
 
     /// Multiply-adds of the heaviest operator over one row as long as the batch's.
-    pub(crate) fn row_cost(&self, batch: &Batch) -> u64 {
+    fn row_cost(&self, batch: &Batch) -> u64 {
         let mut extents = SymbolValues::default();
         for (index, name) in self.inputs.iter().enumerate() {
             let (Ok(fact), Some(tensor)) = (self.plan.model().input_fact(index), batch.input(name))
@@ -77,12 +83,31 @@ impl Plan {
         let costs = costs.filter_map(|cost| u64::try_from(cost.eval(&extents).to_i64().ok()?).ok());
         costs.max().unwrap_or(0)
     }
+}
 
+impl Compiled for Plan {
+    fn version(&self) -> String {
+        super::VERSION.to_owned()
+    }
+
+    fn rows_together(&self, batch: &Batch) -> usize {
+        match self.splits {
+            true => rows::per_group(self.row_cost(batch)),
+            false => usize::MAX,
+        }
+    }
+
+    fn start(self: Arc<Self>, batch: Batch) -> Result<Box<dyn Running>> {
+        self.begin(batch).map(|run| Box::new(run) as _)
+    }
+}
+
+impl Plan {
     /// Starts a run.
     ///
     /// # Errors
     /// [`EngineError::InvalidInput`] when the batch does not fit the model.
-    pub(crate) fn start(self: &Arc<Self>, batch: Batch) -> Result<Run> {
+    fn begin(self: &Arc<Self>, batch: Batch) -> Result<Run> {
         let mut inputs: TVec<TValue> = tvec!();
         for name in &self.inputs {
             let tensor = batch.input(name).ok_or_else(|| EngineError::InvalidInput {
@@ -159,20 +184,15 @@ fn steps(plan: &TypedSimplePlan) -> Vec<Step> {
 }
 
 /// A run under way.
-pub(crate) struct Run {
+struct Run {
     plan: Arc<Plan>,
     state: TypedSimpleState,
     next: usize,
     batch: Batch,
 }
 
-impl Run {
-    /// Runs the next operator; `false` when there is none.
-    ///
-    /// # Errors
-    /// [`EngineError::Cancelled`], [`EngineError::InvalidInput`] for an index that points outside
-    /// its table, [`EngineError::Runtime`].
-    pub(crate) fn step(&mut self, cancel: &Cancel) -> Result<bool> {
+impl Running for Run {
+    fn step(&mut self, cancel: &Cancel, _sliced: bool) -> Result<bool> {
         cancel.check()?;
         let plan = Arc::clone(&self.plan);
         let Some(step) = plan.steps.get(self.next) else {
@@ -183,6 +203,32 @@ impl Run {
         Ok(true)
     }
 
+    fn finish(mut self: Box<Self>) -> Result<RunOutput> {
+        let values = self
+            .state
+            .outputs()
+            .map_err(|error| failed("reading the outputs", &error))?;
+        let outputs = self
+            .plan
+            .outputs
+            .iter()
+            .zip(&values)
+            .map(|(name, value)| {
+                Ok(NamedTensor::new(
+                    name.clone(),
+                    tensors::from_runtime(name, value)?,
+                ))
+            })
+            .collect::<Result<_>>()?;
+        Ok(RunOutput {
+            outputs,
+            inputs: self.batch.inputs,
+            row_lengths: self.batch.row_lengths,
+        })
+    }
+}
+
+impl Run {
     fn compute(&mut self, step: &Step) -> Result<()> {
         let node = &self.plan.plan.model().nodes[step.node];
         let inputs = self
@@ -225,34 +271,6 @@ impl Run {
                 }
             }
         }
-    }
-
-    /// The outputs of a run that is over.
-    ///
-    /// # Errors
-    /// [`EngineError::Runtime`] when an output is not a tensor that the contract carries.
-    pub(crate) fn finish(mut self) -> Result<RunOutput> {
-        let values = self
-            .state
-            .outputs()
-            .map_err(|error| failed("reading the outputs", &error))?;
-        let outputs = self
-            .plan
-            .outputs
-            .iter()
-            .zip(&values)
-            .map(|(name, value)| {
-                Ok(NamedTensor::new(
-                    name.clone(),
-                    tensors::from_runtime(name, value)?,
-                ))
-            })
-            .collect::<Result<_>>()?;
-        Ok(RunOutput {
-            outputs,
-            inputs: self.batch.inputs,
-            row_lengths: self.batch.row_lengths,
-        })
     }
 }
 

@@ -1,4 +1,4 @@
-//! What must hold of a graph before it is handed to the parser, which takes it for granted.
+//! What must hold of a graph before it is compiled.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -8,8 +8,8 @@ use isovec_engine::{EngineError, Result};
 
 use crate::ENGINE;
 
-/// The operator sets that tract's table of operators speaks for; it looks operators up by name
-/// alone, so a foreign operator that shares a name would be taken for the standard one.
+/// The operator sets that tables of operators speak for; some look operators up by name alone, so
+/// a foreign operator that shares a name would be taken for the standard one.
 const DOMAINS: [&str; 4] = ["", "ai.onnx", "ai.onnx.ml", "com.microsoft"];
 
 /// Checks that every operator is known and every value is made exactly once before it is asked
@@ -17,16 +17,15 @@ const DOMAINS: [&str; 4] = ["", "ai.onnx", "ai.onnx.ml", "com.microsoft"];
 ///
 /// # Errors
 /// [`EngineError::UnsupportedOperator`], [`EngineError::InvalidModel`].
-pub(crate) fn validate(bundle: &ModelBundle) -> Result<()> {
+pub(crate) fn validate(bundle: &ModelBundle, known: &dyn Fn(&NodeProto) -> bool) -> Result<()> {
     let invalid = |detail: String| EngineError::invalid_model(&bundle.origin, detail);
     let graph = bundle
         .graph
         .graph
         .as_ref()
         .ok_or_else(|| invalid("it holds no graph".into()))?;
-    let known = tract_onnx::onnx().op_register.0;
     let mut unknown = BTreeSet::new();
-    unknown_operators(graph, &|name| known.contains_key(name), &mut unknown);
+    unknown_operators(graph, known, &mut unknown);
     if !unknown.is_empty() {
         return Err(EngineError::UnsupportedOperator {
             engine: ENGINE,
@@ -48,13 +47,13 @@ fn subgraphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
 
 fn unknown_operators(
     graph: &GraphProto,
-    known: &dyn Fn(&str) -> bool,
+    known: &dyn Fn(&NodeProto) -> bool,
     unknown: &mut BTreeSet<String>,
 ) {
     for node in &graph.node {
         if !DOMAINS.contains(&node.domain.as_str()) {
             unknown.insert(format!("{}::{}", node.domain, node.op_type));
-        } else if !known(&node.op_type) {
+        } else if !known(node) {
             unknown.insert(node.op_type.clone());
         }
         for inner in subgraphs(node) {

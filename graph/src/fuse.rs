@@ -1,0 +1,160 @@
+//! Operators that follow a product or stand before a normalisation, done while it is written; and
+//! what nothing reads, taken out.
+
+use std::collections::HashMap;
+
+use crate::lower::Lowered;
+use crate::node::{Binary, Node, NodeId, Op, Operand, Source, Unary};
+
+/// Fuses what can be fused, and takes out what does not lead to an output.
+pub(crate) fn fuse(lowered: &mut Lowered) {
+    sweep(lowered);
+    activations(lowered);
+    sweep(lowered);
+    residuals(lowered);
+    sweep(lowered);
+    sums_before_norms(lowered);
+    sweep(lowered);
+}
+
+/// How often each node is read; outputs count as readers.
+fn readers(lowered: &Lowered) -> Vec<usize> {
+    let mut readers = vec![0; lowered.builder.nodes.len()];
+    for node in &lowered.builder.nodes {
+        for input in node.op.inputs() {
+            readers[input.0] += 1;
+        }
+    }
+    for output in &lowered.outputs {
+        readers[output.node.0] += 1;
+    }
+    readers
+}
+
+/// Activations into the products before them.
+fn activations(lowered: &mut Lowered) {
+    let readers = readers(lowered);
+    for at in 0..lowered.builder.nodes.len() {
+        let Op::Map { x, f } = lowered.builder.nodes[at].op else {
+            continue;
+        };
+        let Op::Linear(linear) = &lowered.builder.nodes[x.0].op else {
+            continue;
+        };
+        if readers[x.0] == 1 && linear.activation.is_none() && linear.residual.is_none() && cheap(f) {
+            let mut linear = linear.clone();
+            linear.activation = Some(f);
+            lowered.builder.nodes[at].op = Op::Linear(linear);
+        }
+    }
+}
+
+/// What the epilogue of a product can apply to a stretch of a row.
+fn cheap(f: Unary) -> bool {
+    use crate::run::activation;
+    activation(f).is_some()
+}
+
+/// Sums with a product into that product. It takes the sum's place, since what is added may be
+/// computed after it.
+fn residuals(lowered: &mut Lowered) {
+    let readers = readers(lowered);
+    for at in 0..lowered.builder.nodes.len() {
+        let Node { op, rows, width } = &lowered.builder.nodes[at];
+        let Some((a, b)) = plain_sum(op) else {
+            continue;
+        };
+        let fits = |node: NodeId| {
+            let node = &lowered.builder.nodes[node.0];
+            node.rows == *rows && node.width == *width
+        };
+        if !fits(a) || !fits(b) || a == b {
+            continue;
+        }
+        let product = [(b, a), (a, b)].into_iter().find_map(|(product, other)| {
+            match &lowered.builder.nodes[product.0].op {
+                Op::Linear(linear) if readers[product.0] == 1 && linear.residual.is_none() => {
+                    Some((linear.clone(), other))
+                }
+                _ => None,
+            }
+        });
+        if let Some((mut linear, other)) = product {
+            linear.residual = Some(other);
+            lowered.builder.nodes[at].op = Op::Linear(linear);
+        }
+    }
+}
+
+/// Sums that only a normalisation reads into that normalisation.
+fn sums_before_norms(lowered: &mut Lowered) {
+    let readers = readers(lowered);
+    for at in 0..lowered.builder.nodes.len() {
+        let Op::Norm(norm) = &lowered.builder.nodes[at].op else {
+            continue;
+        };
+        let sum = &lowered.builder.nodes[norm.x.0];
+        let Some((a, b)) = plain_sum(&sum.op) else {
+            continue;
+        };
+        let fits = |node: NodeId| {
+            let node = &lowered.builder.nodes[node.0];
+            node.rows == sum.rows && node.width == sum.width
+        };
+        if readers[norm.x.0] == 1 && norm.residual.is_none() && a != b && fits(a) && fits(b) {
+            let mut norm = norm.clone();
+            (norm.x, norm.residual) = (a, Some(b));
+            lowered.builder.nodes[at].op = Op::Norm(norm);
+        }
+    }
+}
+
+/// The operands of a sum of two whole matrices.
+fn plain_sum(op: &Op) -> Option<(NodeId, NodeId)> {
+    let Op::Zip {
+        f: Binary::Add,
+        a,
+        b,
+        extents,
+    } = op
+    else {
+        return None;
+    };
+    let own = crate::constant::strides(extents);
+    let whole = |operand: &Operand| match operand.source {
+        Source::Node(node) if operand.offset == 0 && operand.strides == own => Some(node),
+        _ => None,
+    };
+    Some((whole(a)?, whole(b)?))
+}
+
+/// Takes out what no output needs.
+fn sweep(lowered: &mut Lowered) {
+    let nodes = &lowered.builder.nodes;
+    let mut needed = vec![false; nodes.len()];
+    for output in &lowered.outputs {
+        needed[output.node.0] = true;
+    }
+    for at in (0..nodes.len()).rev() {
+        if needed[at] {
+            for input in nodes[at].op.inputs() {
+                needed[input.0] = true;
+            }
+        }
+    }
+    let mut moved: HashMap<NodeId, NodeId> = HashMap::new();
+    let mut kept = Vec::new();
+    for (at, mut node) in std::mem::take(&mut lowered.builder.nodes).into_iter().enumerate() {
+        if needed[at] {
+            node.op.rename(&moved);
+            moved.insert(NodeId(at), NodeId(kept.len()));
+            kept.push(node);
+        }
+    }
+    lowered.builder.nodes = kept;
+    for output in &mut lowered.outputs {
+        if let Some(&new) = moved.get(&output.node) {
+            output.node = new;
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! The texts of a batch, one after another without padding.
+
+use isovec_engine::engine::Batch;
+use isovec_engine::head::MASK;
+use isovec_engine::tensor::{DType, Tensor};
+use isovec_engine::{EngineError, Result};
+
+use crate::node::{Op, Rows};
+use crate::program::Step;
+
+/// Whole numbers up to this are exact in f32.
+const LARGEST: i64 = 1 << 24;
+
+/// Where each text is.
+#[derive(Debug)]
+pub(crate) struct Texts {
+    /// Where each text begins among the tokens, and where the last one ends.
+    offsets: Vec<usize>,
+    /// The text of each token.
+    of_token: Vec<usize>,
+}
+
+impl Texts {
+    pub(super) fn of(batch: &Batch) -> Result<Self> {
+        let invalid = |detail: String| EngineError::InvalidInput {
+            name: MASK.into(),
+            detail,
+        };
+        let rows = batch.rows();
+        let first = batch.inputs.first();
+        let length = first.and_then(|input| input.tensor.shape().get(1)).copied();
+        let length = length.unwrap_or(0);
+        let mut offsets = vec![0];
+        for row in 0..rows {
+            let own = match batch.input(MASK) {
+                Some(mask) => {
+                    let mask = whole_numbers(mask, row).ok_or_else(|| {
+                        invalid(format!("{mask:?} is no [batch, sequence] of whole numbers"))
+                    })?;
+                    let own = mask.iter().take_while(|&&real| real == 1).count();
+                    if mask[own..].iter().any(|&real| real != 0) {
+                        return Err(invalid(format!(
+                            "row {row} is not ones followed by zeros: tokens in the middle of a \
+                             text cannot be hidden, nor stand after padding"
+                        )));
+                    }
+                    own
+                }
+                None => batch.row_lengths.get(row).copied().unwrap_or(length),
+            };
+            if own == 0 || own > length {
+                return Err(invalid(format!("row {row} has {own} tokens of {length}")));
+            }
+            offsets.push(offsets[row] + own);
+        }
+        let of_token = offsets.windows(2).enumerate();
+        let of_token = of_token.flat_map(|(text, ends)| vec![text; ends[1] - ends[0]]);
+        Ok(Self {
+            of_token: of_token.collect(),
+            offsets,
+        })
+    }
+
+    pub(super) fn count(&self) -> usize {
+        self.offsets.len() - 1
+    }
+
+    pub(super) fn tokens(&self) -> usize {
+        self.of_token.len()
+    }
+
+    pub(super) fn longest(&self) -> Option<usize> {
+        self.offsets.windows(2).map(|ends| ends[1] - ends[0]).max()
+    }
+
+    pub(super) fn offsets(&self) -> &[usize] {
+        &self.offsets
+    }
+
+    /// The row of a value that belongs to row `row` of a result.
+    pub(super) fn row(&self, of: Rows, result: Rows, row: usize) -> usize {
+        match (of, result) {
+            (Rows::Texts, Rows::Tokens) => self.of_token[row],
+            _ => row,
+        }
+    }
+
+    /// Where a stretch of `most` rows from `from` ends: at the end of a text, for operators that
+    /// look at all tokens of one.
+    pub(super) fn until(&self, step: &Step, from: usize, most: usize) -> usize {
+        let end = from.saturating_add(most);
+        let whole_texts = matches!(step.node.op, Op::Attention(_) | Op::CumSum { .. });
+        if !whole_texts || step.node.rows == Rows::Texts {
+            return end;
+        }
+        let next = self.offsets.iter().copied().find(|&offset| offset >= end);
+        next.unwrap_or_else(|| self.tokens())
+    }
+
+    /// An input's numbers, a row for each token.
+    pub(super) fn input(&self, batch: &Batch, name: &str) -> Result<Vec<f32>> {
+        let invalid = |detail: String| EngineError::InvalidInput {
+            name: name.to_owned(),
+            detail,
+        };
+        let tensor = batch
+            .input(name)
+            .ok_or_else(|| invalid("is missing from the batch".into()))?;
+        let mut values = Vec::with_capacity(self.tokens());
+        for (row, ends) in self.offsets.windows(2).enumerate() {
+            let numbers = whole_numbers(tensor, row).filter(|row| row.len() >= ends[1] - ends[0]);
+            let numbers = numbers
+                .ok_or_else(|| invalid(format!("{tensor:?} is no [batch, sequence] of ids")))?;
+            for &number in &numbers[..ends[1] - ends[0]] {
+                if !(-LARGEST..=LARGEST).contains(&number) {
+                    return Err(invalid(format!("holds {number}, which is no id")));
+                }
+                values.push(number as f32);
+            }
+        }
+        Ok(values)
+    }
+
+    pub(super) fn positions(&self) -> Vec<f32> {
+        let texts = self.offsets.windows(2);
+        texts
+            .flat_map(|ends| (0..ends[1] - ends[0]).map(|place| place as f32))
+            .collect()
+    }
+
+    pub(super) fn lengths(&self) -> Vec<f32> {
+        let texts = self.offsets.windows(2);
+        texts.map(|ends| (ends[1] - ends[0]) as f32).collect()
+    }
+}
+
+/// A row of a tensor `[rows, length]`.
+fn whole_numbers(tensor: &Tensor, row: usize) -> Option<Vec<i64>> {
+    let [rows, length] = *tensor.shape() else {
+        return None;
+    };
+    let range = row * length..(row + 1) * length;
+    if row >= rows {
+        return None;
+    }
+    match tensor.dtype() {
+        DType::I64 => Some(tensor.as_slice::<i64>().ok()?[range].to_vec()),
+        DType::I32 => {
+            let row = &tensor.as_slice::<i32>().ok()?[range];
+            Some(row.iter().map(|&number| i64::from(number)).collect())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,251 @@
+//! One run of a program over the texts of a batch.
+
+mod batch;
+mod compute;
+mod map;
+mod zip;
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use isovec_engine::engine::Batch;
+use isovec_engine::{EngineError, Result};
+use isovec_kernels::parallel::Pool;
+
+pub(crate) use batch::Texts;
+pub(crate) use map::activation;
+
+use crate::node::{Node, NodeId, Op, Rows};
+use crate::program::{Program, Step};
+
+/// A run: the texts' tokens one after another, and what has been computed of them.
+#[derive(Debug)]
+pub struct Run {
+    program: Arc<Program>,
+    texts: Texts,
+    /// By node, while something still reads it.
+    values: Vec<Option<Vec<f32>>>,
+    /// Memory of what nothing reads any more.
+    spare: Vec<Vec<f32>>,
+    /// The step under way, the rows of it that are done, and their place.
+    at: usize,
+    done: usize,
+    out: Vec<f32>,
+    scratch: Vec<isovec_kernels::Scratch>,
+}
+
+/// What one step was.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Stepped {
+    /// The operator.
+    pub operator: &'static str,
+    /// Columns of its input, where that says more of it: `k` of a product, or the size of a head.
+    pub inner: usize,
+    /// Columns of its result.
+    pub width: usize,
+    /// Rows that were computed.
+    pub rows: usize,
+    /// Multiplications with additions.
+    pub multiply_adds: u64,
+    /// Bytes of the result.
+    pub bytes: u64,
+}
+
+impl Run {
+    /// A run of a batch: tensors `[rows, length]` of whole numbers by the graph's names. Each row
+    /// is as long as its mask says, or else `row_lengths`.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidInput`] for a row without tokens, a mask with a hole, an id that is
+    /// none, and a row that is longer than the model's tables.
+    pub fn new(program: Arc<Program>, batch: &Batch) -> Result<Self> {
+        let texts = Texts::of(batch)?;
+        if let Some(most) = program.positions
+            && let Some(longest) = texts.longest().filter(|&longest| longest > most)
+        {
+            return Err(EngineError::InvalidInput {
+                name: "batch".into(),
+                detail: format!("has a row of {longest} tokens, the model's tables end at {most}"),
+            });
+        }
+        let mut values: Vec<Option<Vec<f32>>> = program.steps.iter().map(|_| None).collect();
+        for (step, value) in program.steps.iter().zip(&mut values) {
+            *value = match &step.node.op {
+                Op::Input(name) => Some(texts.input(batch, name)?),
+                Op::Position => Some(texts.positions()),
+                Op::Length => Some(texts.lengths()),
+                _ => None,
+            };
+        }
+        Ok(Self {
+            texts,
+            values,
+            spare: Vec::new(),
+            at: 0,
+            done: 0,
+            out: Vec::new(),
+            scratch: Vec::new(),
+            program,
+        })
+    }
+
+    /// Computes the next rows of the next operator, about `budget` multiply-adds of it (`None`:
+    /// all of it); `None` when there is nothing left to do.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidInput`] for an id that is not in its table.
+    pub fn step(&mut self, budget: Option<u64>, pool: &dyn Pool) -> Result<Option<Stepped>> {
+        let program = Arc::clone(&self.program);
+        // What the caller gave is there already.
+        while self.values.get(self.at).is_some_and(Option::is_some) {
+            self.finish_step(&program);
+        }
+        let Some(step) = program.steps.get(self.at) else {
+            return Ok(None);
+        };
+        let rows = self.rows(&step.node);
+        if self.done == 0 {
+            self.out = self.place(step, rows);
+        }
+        let each = cost(step, &program, self.texts.longest().unwrap_or(1)).max(1);
+        let most = budget.map_or(rows, |budget| (budget / each).max(1) as usize);
+        let range = self.done..rows.min(self.texts.until(step, self.done, most));
+        let report = Stepped {
+            operator: step.node.op.name(),
+            inner: inner(step, &program),
+            width: step.node.width,
+            rows: range.len(),
+            multiply_adds: each * range.len() as u64,
+            bytes: (range.len() * step.node.width * size_of::<f32>()) as u64,
+        };
+        self.compute(&program, step, range.clone(), pool)?;
+        self.done = range.end;
+        if self.done == rows {
+            self.values[self.at] = Some(std::mem::take(&mut self.out));
+            self.finish_step(&program);
+        }
+        Ok(Some(report))
+    }
+
+    /// The outputs, in the graph's order: name, extents of a row, and the rows.
+    pub fn finish(mut self) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+        let outputs = self.program.outputs.iter();
+        let outputs = outputs.map(|output| {
+            let values = self.values[output.node.0].take().unwrap_or_default();
+            (output.name.clone(), output.extents.clone(), values)
+        });
+        outputs.collect()
+    }
+
+    /// Texts of the batch.
+    pub fn texts(&self) -> usize {
+        self.texts.count()
+    }
+
+    fn finish_step(&mut self, program: &Program) {
+        for &NodeId(dead) in &program.steps[self.at].dead {
+            self.spare.extend(self.values[dead].take());
+        }
+        self.at += 1;
+        self.done = 0;
+    }
+
+    fn rows(&self, node: &Node) -> usize {
+        match node.rows {
+            Rows::Tokens => self.texts.tokens(),
+            Rows::Texts => self.texts.count(),
+        }
+    }
+
+    /// Memory for a result: its operand's, where that is computed in place, else one that is
+    /// free, else new. Results are written whole, so it may hold anything.
+    fn place(&mut self, step: &Step, rows: usize) -> Vec<f32> {
+        let len = rows * step.node.width;
+        if let Some(NodeId(x)) = in_place(&step.node.op).filter(|x| step.dead.contains(x))
+            && let Some(values) = self.values[x].take_if(|values| values.len() == len)
+        {
+            return values;
+        }
+        // The smallest that is large enough, else the largest.
+        let best = (0..self.spare.len()).min_by_key(|&at| {
+            let capacity = self.spare[at].capacity();
+            (capacity < len, capacity.abs_diff(len))
+        });
+        let mut values = best.map_or_else(Vec::new, |at| self.spare.swap_remove(at));
+        values.resize(len, 0.0);
+        if let Some(NodeId(x)) = in_place(&step.node.op)
+            && let Some(x) = &self.values[x]
+        {
+            values.copy_from_slice(x);
+        }
+        values
+    }
+}
+
+/// The operand that an operator changes in place.
+fn in_place(op: &Op) -> Option<NodeId> {
+    match op {
+        Op::Map { x, .. } | Op::Softmax { x, .. } => Some(*x),
+        Op::Norm(norm) => Some(norm.x),
+        _ => None,
+    }
+}
+
+/// Multiply-adds of a row of a step's result, or what takes about as long.
+pub(crate) fn cost(step: &Step, program: &Program, longest: usize) -> u64 {
+    let width = step.node.width as u64;
+    match &step.node.op {
+        Op::Linear(_) => width * inner(step, program) as u64,
+        Op::Attention(attention) => {
+            let seen = attention.reach.map_or(longest, |reach| longest.min(2 * reach + 1));
+            2 * width * seen as u64
+        }
+        Op::Pool { .. } | Op::WeightedSum { .. } => width * longest as u64,
+        Op::Map { .. } | Op::Norm(_) | Op::Softmax { .. } => 8 * width,
+        _ => 2 * width,
+    }
+}
+
+fn inner(step: &Step, program: &Program) -> usize {
+    match (&step.node.op, step.weight) {
+        (Op::Linear(_), Some(place)) => program.weights.matrices[place].k(),
+        (Op::Attention(attention), _) => attention.size,
+        _ => 0,
+    }
+}
+
+/// Splits the rows of a result between threads.
+fn over_rows(
+    pool: &dyn Pool,
+    range: Range<usize>,
+    width: usize,
+    out: &mut [f32],
+    f: &(dyn Fn(Range<usize>, &mut [f32]) -> Result<()> + Sync),
+) -> Result<()> {
+    /// Values that are worth another thread's attention.
+    const WORTH: usize = 1 << 14;
+    let jobs = pool.threads().min(out.len() / WORTH).max(1);
+    if jobs == 1 || width == 0 {
+        return f(range, out);
+    }
+    let each = range.len().div_ceil(jobs).max(1);
+    let parts: Vec<_> = out
+        .chunks_mut(each * width)
+        .enumerate()
+        .map(|(number, part)| {
+            let from = range.start + number * each;
+            std::sync::Mutex::new(Some((from..from + part.len() / width, part, Ok(()))))
+        })
+        .collect();
+    pool.run(parts.len(), &|number| {
+        let mut part = parts[number].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if let Some((rows, out, result)) = part.as_mut() {
+            *result = f(rows.clone(), out);
+        }
+    });
+    for part in parts {
+        let part = part.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        part.map_or(Ok(()), |(_, _, result)| result)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,91 @@
+//! From a bundle to something that runs.
+
+use std::sync::Arc;
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::description::ModelDescription;
+use isovec_engine::onnx::proto::NodeProto;
+use isovec_engine::{EngineError, Result};
+use isovec_graph::{CompileError, Unlowered};
+use isovec_kernels::Arithmetic;
+
+use crate::compiled::Compiled;
+use crate::executor::Pacer;
+use crate::settings::Settings;
+use crate::{program, validate};
+
+/// Compiles a bundle for our own kernels, or, where it has what they cannot do and tract is
+/// compiled in, for tract.
+///
+/// # Errors
+/// [`EngineError::InvalidModel`] for a graph that is broken, [`EngineError::UnsupportedOperator`]
+/// for one with operators that are not known, [`EngineError::UnsupportedModel`] for one that uses
+/// them in a way that is not, [`EngineError::Weight`] for a weight that is not what it was
+/// announced as, and [`EngineError::Cancelled`].
+pub(crate) async fn load(
+    bundle: &ModelBundle,
+    description: &ModelDescription,
+    settings: &Settings,
+    cancel: &Cancel,
+    pacer: &mut Pacer,
+) -> Result<Arc<dyn Compiled>> {
+    validate::validate(bundle, &known)?;
+    cancel.check()?;
+    let arithmetic = match settings.deterministic {
+        true => Arithmetic::Deterministic,
+        false => Arithmetic::Fast,
+    };
+    match program::compile(bundle, arithmetic, settings.threads, cancel, pacer).await {
+        Ok(program) => Ok(program),
+        Err(CompileError::Engine(error)) => Err(error),
+        Err(CompileError::Unlowered(why)) => {
+            otherwise(bundle, description, settings, cancel, pacer, why).await
+        }
+        Err(other) => Err(EngineError::invalid_model(&bundle.origin, other.to_string())),
+    }
+}
+
+#[cfg(feature = "tract")]
+fn known(node: &NodeProto) -> bool {
+    isovec_graph::knows(node) || crate::tract::knows(&node.op_type)
+}
+
+#[cfg(not(feature = "tract"))]
+fn known(node: &NodeProto) -> bool {
+    isovec_graph::knows(node)
+}
+
+/// A model that has no program.
+#[cfg(feature = "tract")]
+async fn otherwise(
+    bundle: &ModelBundle,
+    description: &ModelDescription,
+    settings: &Settings,
+    cancel: &Cancel,
+    pacer: &mut Pacer,
+    why: Unlowered,
+) -> Result<Arc<dyn Compiled>> {
+    tracing::info!(
+        origin = %bundle.origin,
+        %why,
+        "the model is not one of those that isovec's own kernels run; tract runs it, padded and slower"
+    );
+    crate::tract::compile(bundle, description, settings.threads, cancel, pacer).await
+}
+
+#[cfg(not(feature = "tract"))]
+async fn otherwise(
+    bundle: &ModelBundle,
+    _description: &ModelDescription,
+    _settings: &Settings,
+    _cancel: &Cancel,
+    _pacer: &mut Pacer,
+    why: Unlowered,
+) -> Result<Arc<dyn Compiled>> {
+    Err(EngineError::UnsupportedModel {
+        origin: bundle.origin.clone(),
+        reason: why.to_string(),
+        hint: "This build runs transformer encoders; the native engines run other models too".into(),
+    })
+}

@@ -1,0 +1,107 @@
+//! Models as programs of our own kernels.
+
+use std::sync::Arc;
+
+use isovec_engine::Result;
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::{Batch, RunOutput};
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_engine::tensor::{NamedTensor, Tensor};
+use isovec_graph::{CompileError, Pause, Program};
+use isovec_kernels::Arithmetic;
+
+use crate::compiled::{Compiled, Running};
+use crate::executor::Pacer;
+use crate::threads::Threads;
+
+/// Multiply-adds between two looks at the clock where others wait for the thread: 2 to 4 ms at
+/// the 8 to 20 billion a second that one thread of wasm SIMD reaches.
+const SLICE: u64 = 40_000_000;
+
+/// A program, and the threads that run it.
+#[derive(Debug)]
+struct Loaded {
+    program: Arc<Program>,
+    threads: Threads,
+}
+
+/// Compiles a bundle's graph.
+///
+/// # Errors
+/// As [`Program::compile`].
+pub(crate) async fn compile(
+    bundle: &ModelBundle,
+    arithmetic: Arithmetic,
+    threads: usize,
+    cancel: &Cancel,
+    pacer: &mut Pacer,
+) -> Result<Arc<dyn Compiled>, CompileError> {
+    let program = Program::compile(bundle, arithmetic, cancel, pacer).await?;
+    Ok(Arc::new(Loaded {
+        program: Arc::new(program),
+        threads: Threads::new(threads)?,
+    }))
+}
+
+impl Pause for Pacer {
+    fn pause(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(self.step())
+    }
+}
+
+impl Compiled for Loaded {
+    fn version(&self) -> String {
+        crate::provider::version()
+    }
+
+    fn ragged(&self) -> bool {
+        true
+    }
+
+    fn start(self: Arc<Self>, batch: Batch) -> Result<Box<dyn Running>> {
+        Ok(Box::new(Run {
+            run: isovec_graph::Run::new(Arc::clone(&self.program), &batch)?,
+            loaded: self,
+            batch,
+        }))
+    }
+}
+
+struct Run {
+    loaded: Arc<Loaded>,
+    run: isovec_graph::Run,
+    batch: Batch,
+}
+
+impl Running for Run {
+    fn step(&mut self, cancel: &Cancel, sliced: bool) -> Result<bool> {
+        cancel.check()?;
+        let budget = sliced.then_some(SLICE);
+        let stepped = self.run.step(budget, &self.loaded.threads)?;
+        Ok(stepped.is_some())
+    }
+
+    fn finish(self: Box<Self>) -> Result<RunOutput> {
+        let Self { run, mut batch, .. } = *self;
+        let texts = run.texts();
+        let mut outputs = Vec::new();
+        for (name, extents, values) in run.finish() {
+            let shape: Vec<usize> = [texts].into_iter().chain(extents).collect();
+            let given = batch.outputs.iter().position(|output| *output.name == *name);
+            let given = given.map(|at| batch.outputs.swap_remove(at));
+            outputs.push(match given {
+                Some(mut output) if output.tensor.shape() == shape => {
+                    output.tensor.as_mut_slice::<f32>()?.copy_from_slice(&values);
+                    output
+                }
+                _ => NamedTensor::new(name, Tensor::from_slice(&shape, &values)?),
+            });
+        }
+        Ok(RunOutput {
+            outputs,
+            inputs: batch.inputs,
+            row_lengths: batch.row_lengths,
+        })
+    }
+}

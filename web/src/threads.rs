@@ -1,0 +1,81 @@
+//! The threads that share the work of one operator.
+
+use isovec_engine::Result;
+use isovec_kernels::parallel::Pool;
+
+/// A pool of threads, or none at all for one. Results do not depend on the number: work is split
+/// between rows and columns, never inside a sum.
+#[derive(Debug)]
+pub(crate) struct Threads {
+    #[cfg(feature = "threads")]
+    pool: Option<rayon::ThreadPool>,
+}
+
+#[cfg(feature = "threads")]
+impl Threads {
+    /// A pool in which `threads` compute, the caller's included.
+    pub(crate) fn new(threads: usize) -> Result<Self> {
+        let start = || {
+            rayon::ThreadPoolBuilder::new()
+                .num_threads(threads - 1)
+                .thread_name(|number| format!("isovec-portable-{number}"))
+                .build()
+        };
+        let pool = (threads > 1).then(start).transpose();
+        let pool = pool.map_err(|error| isovec_engine::EngineError::Runtime {
+            engine: crate::ENGINE,
+            doing: "starting its threads",
+            detail: error.to_string(),
+        })?;
+        Ok(Self { pool })
+    }
+}
+
+#[cfg(feature = "threads")]
+impl Pool for Threads {
+    fn threads(&self) -> usize {
+        self.pool.as_ref().map_or(1, |pool| pool.current_num_threads() + 1)
+    }
+
+    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+        let Some(pool) = self.pool.as_ref().filter(|_| jobs > 1) else {
+            return (0..jobs).for_each(job);
+        };
+        // The caller takes its share instead of waiting.
+        let next = std::sync::atomic::AtomicUsize::new(0);
+        let take = || {
+            loop {
+                let number = next.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+                if number >= jobs {
+                    break;
+                }
+                job(number);
+            }
+        };
+        pool.in_place_scope(|scope| {
+            for _ in 1..jobs.min(self.threads()) {
+                scope.spawn(|_| take());
+            }
+            take();
+        });
+    }
+}
+
+#[cfg(not(feature = "threads"))]
+impl Threads {
+    /// Without the feature `threads` there is one, whatever was asked for.
+    pub(crate) fn new(_threads: usize) -> Result<Self> {
+        Ok(Self {})
+    }
+}
+
+#[cfg(not(feature = "threads"))]
+impl Pool for Threads {
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+        (0..jobs).for_each(job);
+    }
+}
