@@ -84,12 +84,10 @@ impl Kernel {
             Arithmetic::Deterministic => [&neon::DETERMINISTIC],
         });
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        match arithmetic {
-            Arithmetic::Fast => all.extend([&wasm::FAST, &wasm::FAST_TALL]),
-            Arithmetic::Deterministic => {
-                all.extend([&wasm::DETERMINISTIC, &wasm::DETERMINISTIC_TALL]);
-            }
-        }
+        all.extend(match arithmetic {
+            Arithmetic::Fast => &wasm::FAST,
+            Arithmetic::Deterministic => &wasm::DETERMINISTIC,
+        });
         all.extend([scalar(arithmetic)]);
         all
     }
@@ -262,38 +260,60 @@ mod wasm {
     use super::super::simd::Wasm;
     use super::*;
 
-    /// 16 registers, of which V8 keeps one: 3 × 12 are 9 sums, 3 of B and 3 splats, which all fit
-    /// in whatever order the compilers put the loads. With 32 registers the same holds for 6 × 12.
-    macro_rules! wasm {
-        ($fused:expr) => {
-            strips!(Wasm, $fused, 3, []; 1: 2, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1)
-        };
-    }
-    static FUSED: [Strip; 6] = wasm!(true);
-    static SPLIT: [Strip; 6] = wasm!(false);
+    // V8 keeps one of x86-64's 16 registers, and loads come in whatever order LLVM puts them, so
+    // that a tile is fast where its sums, its columns of B, a splat for each row and, unfused, a
+    // product all fit at once: 3 × 12 are 9 + 3 + 3, 4 × 8 unfused are 8 + 2 + 4 + 1. The tall
+    // tiles fit 32 registers in the same way, and have enough sums for ARM's four units.
+    #[cfg(target_feature = "relaxed-simd")]
+    static FUSED: [Strip; 6] = strips!(Wasm, true, 3, []; 1: 2, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1);
+    static SPLIT: [Strip; 8] =
+        strips!(Wasm, false, 2, []; 1: 2, 2: 2, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1);
 
-    pub(super) static FAST: Kernel = Kernel {
-        name: "wasm 3x12",
-        arithmetic: Arithmetic::Fast,
-        panel: 3 * Wasm::LANES,
-        strips: FUSED.split_at(3).0,
-    };
-    pub(super) static FAST_TALL: Kernel = Kernel {
-        name: "wasm 6x12",
-        arithmetic: Arithmetic::Fast,
-        panel: 3 * Wasm::LANES,
-        strips: &FUSED,
-    };
-    pub(super) static DETERMINISTIC: Kernel = Kernel {
-        name: "wasm 3x12",
-        arithmetic: Arithmetic::Deterministic,
-        panel: 3 * Wasm::LANES,
-        strips: SPLIT.split_at(3).0,
-    };
-    pub(super) static DETERMINISTIC_TALL: Kernel = Kernel {
-        name: "wasm 6x12",
-        arithmetic: Arithmetic::Deterministic,
-        panel: 3 * Wasm::LANES,
-        strips: &SPLIT,
-    };
+    static SPLIT_SMALL: &[Strip] = SPLIT.split_at(4).0;
+
+    pub(super) static DETERMINISTIC: [Kernel; 2] = [
+        Kernel {
+            name: "wasm 4x8",
+            arithmetic: Arithmetic::Deterministic,
+            panel: 2 * Wasm::LANES,
+            strips: SPLIT_SMALL,
+        },
+        Kernel {
+            name: "wasm 8x8",
+            arithmetic: Arithmetic::Deterministic,
+            panel: 2 * Wasm::LANES,
+            strips: &SPLIT,
+        },
+    ];
+
+    #[cfg(target_feature = "relaxed-simd")]
+    pub(super) static FAST: [Kernel; 2] = [
+        Kernel {
+            name: "wasm 3x12",
+            arithmetic: Arithmetic::Fast,
+            panel: 3 * Wasm::LANES,
+            strips: FUSED.split_at(3).0,
+        },
+        Kernel {
+            name: "wasm 6x12",
+            arithmetic: Arithmetic::Fast,
+            panel: 3 * Wasm::LANES,
+            strips: &FUSED,
+        },
+    ];
+    #[cfg(not(target_feature = "relaxed-simd"))]
+    pub(super) static FAST: [Kernel; 2] = [
+        Kernel {
+            name: "wasm 4x8",
+            arithmetic: Arithmetic::Fast,
+            panel: 2 * Wasm::LANES,
+            strips: SPLIT_SMALL,
+        },
+        Kernel {
+            name: "wasm 8x8",
+            arithmetic: Arithmetic::Fast,
+            panel: 2 * Wasm::LANES,
+            strips: &SPLIT,
+        },
+    ];
 }
