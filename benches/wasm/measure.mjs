@@ -33,24 +33,22 @@ const median = (values) => [...values].sort((a, b) => a - b)[values.length >> 1]
 export async function measure(bytes, report) {
   const { instance } = await WebAssembly.instantiate(bytes, {});
   const wasm = instance.exports;
-  for (const deterministic of [0, 1]) {
-    const ceiling = {
-      times: 1,
-      run: (times) => wasm.run_ceiling(1 - deterministic, times * 100_000),
-    };
+  for (const [kind, label] of ['', 'deterministic ', 'int8 '].entries()) {
+    const fused = kind !== 1;
+    const ceiling = { times: 1, run: (times) => wasm.run_ceiling(fused, times * 100_000) };
     // The engine compiles the hot functions anew while they run.
     for (let warm = 0; warm < 5; warm += 1) timed(ceiling);
     report({
-      name: deterministic ? 'ceiling, multiply then add' : 'ceiling, fused',
+      name: `ceiling, f32${fused ? '' : ' multiplied, then added'}`,
       gflops: Math.max(...Array.from({ length: 7 }, () => timed(ceiling))),
     });
-    for (let kernel = 0; kernel < wasm.kernels(deterministic); kernel += 1) {
-      let name = deterministic ? 'deterministic ' : '';
-      for (let at = 0, letter; (letter = wasm.kernel_name(deterministic, kernel, at)); at += 1) {
+    for (let kernel = 0; kernel < wasm.kernels(kind); kernel += 1) {
+      let name = label;
+      for (let at = 0, letter; (letter = wasm.kernel_name(kind, kernel, at)); at += 1) {
         name += String.fromCharCode(letter);
       }
       for (const [m, k, n] of SHAPES) {
-        if (!wasm.prepare(deterministic, kernel, m, k, n)) {
+        if (!wasm.prepare(kind, kernel, m, k, n)) {
           throw new Error(`the operands of ${m}x${k}x${n} cannot be made`);
         }
         const product = {

@@ -8,9 +8,9 @@ mod measure;
 use std::time::Instant;
 
 use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::Kernel;
+use isovec_kernels::gemm::{Int8Kernel, Kernel};
 use measure::ceiling;
-use measure::product::Product;
+use measure::product::{Product, Way};
 
 /// MiniLM's: attention's projections and the two layers after it, for a short text, a long one
 /// and a batch.
@@ -63,16 +63,21 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         });
         println!("ceiling, {name}: {speed:.1} GFLOP/s");
     }
+    let mut ways = Vec::new();
     for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
-        for kernel in Kernel::available(arithmetic) {
-            println!("{} {arithmetic:?}", kernel.name());
-            for &(m, k, n) in shapes {
-                let mut product = Product::new(kernel, m, k, n)?;
-                let mut result = Ok(());
-                let speed = best((2 * m * k * n) as f64, || result = product.run());
-                result?;
-                println!("  {m}x{k}x{n}: {speed:.1} GFLOP/s");
-            }
+        let kernels = Kernel::available(arithmetic).into_iter();
+        ways.extend(kernels.map(|kernel| (format!("f32 {arithmetic:?}"), Way::F32(kernel))));
+    }
+    let kernels = Int8Kernel::available().into_iter();
+    ways.extend(kernels.map(|kernel| ("int8".to_owned(), Way::Int8(kernel))));
+    for (kind, way) in ways {
+        println!("{kind}, {}", way.name());
+        for &(m, k, n) in shapes {
+            let mut product = Product::new(way, m, k, n)?;
+            let mut result = Ok(());
+            let speed = best((2 * m * k * n) as f64, || result = product.run());
+            result?;
+            println!("  {m}x{k}x{n}: {speed:.1} GFLOP/s");
         }
     }
     Ok(())

@@ -1,32 +1,59 @@
 //! Products of the shapes that models have.
 
-use isovec_kernels::gemm::{Epilogue, Kernel, Mismatch, Packed, Rows, gemm};
+use isovec_kernels::gemm::{
+    Activations, Epilogue, Int8Kernel, Int8Weights, Kernel, Mismatch, Packed, Rows, gemm, gemm_int8,
+};
 use isovec_kernels::parallel::OneThread;
 
-/// The f32 product of a shape, with its operands.
+/// How a product is computed.
+#[derive(Clone, Copy)]
+pub(crate) enum Way {
+    F32(&'static Kernel),
+    /// Rows are quantised each time, as a model would.
+    Int8(&'static Int8Kernel),
+}
+
+impl Way {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::F32(kernel) => kernel.name(),
+            Self::Int8(kernel) => kernel.name(),
+        }
+    }
+}
+
+enum Weights {
+    F32(&'static Kernel, Packed),
+    Int8(&'static Int8Kernel, Int8Weights),
+}
+
+/// The product of a shape, with its operands.
 pub(crate) struct Product {
-    kernel: &'static Kernel,
     m: usize,
+    k: usize,
+    n: usize,
     a: Vec<f32>,
-    b: Packed,
+    quantised: Activations,
+    b: Weights,
     c: Vec<f32>,
 }
 
 impl Product {
     /// Operands of small values.
-    pub(crate) fn new(
-        kernel: &'static Kernel,
-        m: usize,
-        k: usize,
-        n: usize,
-    ) -> Result<Self, Mismatch> {
+    pub(crate) fn new(way: Way, m: usize, k: usize, n: usize) -> Result<Self, Mismatch> {
         let values = |len: usize| (0..len).map(|at| (at % 17) as f32 / 16.0 - 0.5);
         let b: Vec<f32> = values(k * n).collect();
+        let b = match way {
+            Way::F32(kernel) => Weights::F32(kernel, Packed::new(kernel, (k, n), &b, n, 1)?),
+            Way::Int8(kernel) => Weights::Int8(kernel, Int8Weights::new(kernel, (k, n), &b, n, 1)?),
+        };
         Ok(Self {
-            kernel,
             m,
+            k,
+            n,
             a: values(m * k).collect(),
-            b: Packed::new(kernel, (k, n), &b, n, 1)?,
+            quantised: Activations::default(),
+            b,
             c: vec![0.0; m * n],
         })
     }
@@ -35,18 +62,25 @@ impl Product {
     pub(crate) fn run(&mut self) -> Result<(), Mismatch> {
         let a = Rows {
             values: &self.a,
-            stride: self.b.k(),
+            stride: self.k,
         };
-        let n = self.b.n();
-        gemm(
-            self.kernel,
-            self.m,
-            a,
-            &self.b,
-            &Epilogue::default(),
-            &mut self.c,
-            n,
-            &OneThread,
-        )
+        let none = Epilogue::default();
+        match &self.b {
+            Weights::F32(kernel, b) => {
+                gemm(kernel, self.m, a, b, &none, &mut self.c, self.n, &OneThread)
+            }
+            Weights::Int8(kernel, b) => {
+                self.quantised.quantise(self.m, self.k, a, &OneThread)?;
+                gemm_int8(
+                    kernel,
+                    &self.quantised,
+                    b,
+                    &none,
+                    &mut self.c,
+                    self.n,
+                    &OneThread,
+                )
+            }
+        }
     }
 }
