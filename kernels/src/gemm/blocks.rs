@@ -12,13 +12,13 @@ use crate::parallel::Pool;
 /// Steps of k at a time: with 12 columns, 24 KB of B in the first cache.
 const STEPS: usize = 512;
 /// Bytes of A at a time: what the second cache keeps while B passes by.
-const A_BYTES: usize = 512 * 1024;
+pub(super) const A_BYTES: usize = 512 * 1024;
 /// Rows at a time at least, so that a panel of B is worth its way into the first cache.
-const MIN_ROWS: usize = 48;
+pub(super) const MIN_ROWS: usize = 48;
 /// Columns between two passes of the epilogue.
-const COLUMNS: usize = 96;
-/// Additions and multiplications that are worth another thread's attention.
-const MIN_WORK: usize = 1 << 18;
+pub(super) const COLUMNS: usize = 96;
+/// Products that are worth another thread's attention.
+const MIN_WORK: usize = 1 << 17;
 /// Rows below which splitting by columns wastes less.
 const MIN_SPLIT_ROWS: usize = 24;
 
@@ -62,11 +62,11 @@ pub fn gemm(
         a,
         b,
         epilogue,
-        c: Output(c.as_mut_ptr()),
+        c: Shared(c.as_mut_ptr()),
         c_stride,
     };
     let panels = n.div_ceil(kernel.panel());
-    let (row_parts, panel_parts) = split(m, panels, 2 * m * n * k.max(1), pool.threads());
+    let (row_parts, panel_parts) = split(m, panels, products(m, k, n), pool.threads());
     let job = |number: usize| {
         let rows = part(m, row_parts, number / panel_parts);
         let panels = part(panels, panel_parts, number % panel_parts);
@@ -80,8 +80,13 @@ pub fn gemm(
     Ok(())
 }
 
-/// In how many parts rows and panels are cut, for so much work.
-fn split(m: usize, panels: usize, work: usize, threads: usize) -> (usize, usize) {
+/// The products of numbers of a product of matrices, which are more than 32 bits can count.
+pub(super) fn products(m: usize, k: usize, n: usize) -> usize {
+    m.saturating_mul(n).saturating_mul(k)
+}
+
+/// In how many parts rows and panels are cut, for so many products.
+pub(super) fn split(m: usize, panels: usize, work: usize, threads: usize) -> (usize, usize) {
     // Twice as many parts as threads: they do not all start at once.
     let parts = match threads {
         0 | 1 => 1,
@@ -92,14 +97,14 @@ fn split(m: usize, panels: usize, work: usize, threads: usize) -> (usize, usize)
 }
 
 /// The `number`th of `parts` nearly equal parts of `0..len`.
-fn part(len: usize, parts: usize, number: usize) -> Range<usize> {
+pub(super) fn part(len: usize, parts: usize, number: usize) -> Range<usize> {
     let (each, more) = (len / parts, len % parts);
     let start = number * each + number.min(more);
     start..start + each + usize::from(number < more)
 }
 
 /// Nearly equal parts of a range, none longer than `most`.
-fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
+pub(super) fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
     let count = range.len().div_ceil(most).max(1);
     (0..count).map(move |number| {
         let part = part(range.len(), count, number);
@@ -107,11 +112,23 @@ fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>>
     })
 }
 
-/// C's first value, for all threads.
-struct Output(*mut f32);
+/// The first of many values that several threads write, each its own.
+pub(super) struct Shared<T>(pub(super) *mut T);
 
-// SAFETY: threads write disjoint rows and columns.
-unsafe impl Sync for Output {}
+// SAFETY: whoever gets a pointer from it answers for writing where nobody else does.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// The value at `at`.
+    ///
+    /// # Safety
+    ///
+    /// There is such a value.
+    pub(super) unsafe fn at(&self, at: usize) -> *mut T {
+        // SAFETY: the caller's promise.
+        unsafe { self.0.add(at) }
+    }
+}
 
 /// Operands that were checked.
 struct Product<'a> {
@@ -119,7 +136,7 @@ struct Product<'a> {
     a: Rows<'a>,
     b: &'a Packed,
     epilogue: &'a Epilogue<'a>,
-    c: Output,
+    c: Shared<f32>,
     c_stride: usize,
 }
 
@@ -197,7 +214,7 @@ impl Product<'_> {
         // SAFETY: rows of A and C are within their values, by the checks of `gemm`; nobody else
         // uses these values of C.
         unsafe {
-            let c = self.c.0.add(rows.start * self.c_stride + column);
+            let c = self.c.at(rows.start * self.c_stride + column);
             let mut on = Operands {
                 k: steps.len(),
                 a: self
@@ -254,10 +271,7 @@ impl Product<'_> {
         for row in rows {
             // SAFETY: the segment is within C, by the checks of `gemm`; nobody else uses it.
             let segment = unsafe {
-                std::slice::from_raw_parts_mut(
-                    self.c.0.add(row * self.c_stride + start),
-                    end - start,
-                )
+                std::slice::from_raw_parts_mut(self.c.at(row * self.c_stride + start), end - start)
             };
             self.epilogue.apply(row, start, segment);
         }

@@ -7,7 +7,7 @@ use super::simd::Scalar;
     target_arch = "wasm32"
 ))]
 use super::simd::Simd;
-use super::tile::{Operands, Tile, compute};
+use super::tile::{Operands, compute};
 use crate::Arithmetic;
 
 /// The most rows of a tile, of any kernel.
@@ -15,16 +15,20 @@ pub(super) const MAX_ROWS: usize = 12;
 /// The most columns of a panel, of any kernel.
 pub(super) const MAX_PANEL: usize = 32;
 
-/// The tiles for one count of rows.
-pub(super) struct Strip {
+/// Computes `rows` × (`panels` · panel width) values of C; what it asks of its caller stands at the
+/// `compute` that it is made of.
+pub(super) type Tile<O> = unsafe fn(&O);
+
+/// The tiles for one count of rows, by what they work on.
+pub(super) struct Strip<O> {
     /// One panel at a time.
-    pub(super) single: Tile,
+    pub(super) single: Tile<O>,
     /// Several panels at a time, and how many: with few rows, one panel has too few sums to hide
     /// how long an addition takes.
-    pub(super) several: Option<(Tile, usize)>,
+    pub(super) several: Option<(Tile<O>, usize)>,
 }
 
-impl Strip {
+impl<O> Strip<O> {
     /// The most panels at a time.
     pub(super) fn panels(&self) -> usize {
         self.several.map_or(1, |(_, panels)| panels)
@@ -41,7 +45,7 @@ pub struct Kernel {
     arithmetic: Arithmetic,
     panel: usize,
     /// By rows, from one.
-    strips: &'static [Strip],
+    strips: &'static [Strip<Operands>],
 }
 
 impl Kernel {
@@ -84,12 +88,10 @@ impl Kernel {
             Arithmetic::Deterministic => [&neon::DETERMINISTIC],
         });
         #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-        match arithmetic {
-            Arithmetic::Fast => all.extend([&wasm::FAST, &wasm::FAST_TALL]),
-            Arithmetic::Deterministic => {
-                all.extend([&wasm::DETERMINISTIC, &wasm::DETERMINISTIC_TALL]);
-            }
-        }
+        all.extend(match arithmetic {
+            Arithmetic::Fast => &wasm::FAST,
+            Arithmetic::Deterministic => &wasm::DETERMINISTIC,
+        });
         all.extend([scalar(arithmetic)]);
         all
     }
@@ -118,7 +120,7 @@ impl Kernel {
     }
 
     /// The tiles for a count of rows, from 1 to [`Kernel::rows`].
-    pub(super) fn strip(&self, rows: usize) -> &Strip {
+    pub(super) fn strip(&self, rows: usize) -> &Strip<Operands> {
         &self.strips[rows - 1]
     }
 }
@@ -133,30 +135,16 @@ impl std::fmt::Debug for Kernel {
     }
 }
 
-/// A tile compiled for an instruction set: `tile!(S, FUSED, rows, panels, registers a panel)`,
-/// after which stand the features that the function is compiled for.
-macro_rules! tile {
-    ($simd:ty, $fused:expr, $r:expr, $p:expr, $v:expr, [$($feature:literal)?]) => {{
-        /// # Safety
-        ///
-        /// As for [`Tile`].
-        $(#[target_feature(enable = $feature)])?
-        unsafe fn tile(on: &Operands) {
-            // SAFETY: the caller's promise.
-            unsafe { compute::<$simd, $fused, $r, $p, $v>(on) }
-        }
-        tile as Tile
-    }};
-}
-
-/// The tiles of all counts of rows: `strips!(S, FUSED, registers a panel, features; rows: panels…)`,
-/// where `panels` is how many are taken at once where there are enough.
+/// The tiles of all counts of rows, compiled for an instruction set:
+/// `strips!([parameters of compute], registers a panel, [features]; rows: panels…)`, where `panels`
+/// is how many are taken at once where there are enough. `compute` and `Operands` are those in
+/// scope.
 macro_rules! strips {
-    ($simd:ty, $fused:expr, $v:expr, $features:tt; $($r:literal: $p:literal),+) => {
-        [$(Strip {
-            single: tile!($simd, $fused, $r, 1, $v, $features),
+    ($with:tt, $v:expr, $features:tt; $($r:literal: $p:literal),+) => {
+        [$($crate::gemm::kernel::Strip {
+            single: $crate::gemm::kernel::tile!($with, $r, 1, $v, $features),
             several: if $p > 1 {
-                Some((tile!($simd, $fused, $r, $p, $v, $features), $p))
+                Some(($crate::gemm::kernel::tile!($with, $r, $p, $v, $features), $p))
             } else {
                 None
             },
@@ -164,9 +152,26 @@ macro_rules! strips {
     };
 }
 
+/// One tile: `tile!([parameters], rows, panels, registers a panel, [features])`.
+macro_rules! tile {
+    ([$($with:tt)+], $r:expr, $p:expr, $v:expr, [$($feature:literal)?]) => {{
+        /// # Safety
+        ///
+        /// As for `compute`.
+        $(#[target_feature(enable = $feature)])?
+        unsafe fn tile(on: &Operands) {
+            // SAFETY: the caller's promise.
+            unsafe { compute::<$($with)+, $r, $p, $v>(on) }
+        }
+        tile as $crate::gemm::kernel::Tile<Operands>
+    }};
+}
+
+pub(super) use {strips, tile};
+
 /// The scalar kernel in an arithmetic; nothing is ever fused there.
 fn scalar(arithmetic: Arithmetic) -> &'static Kernel {
-    static STRIPS: [Strip; 3] = strips!(Scalar, false, 8, []; 1: 1, 2: 1, 3: 1);
+    static STRIPS: [Strip<Operands>; 3] = strips!([Scalar, false], 8, []; 1: 1, 2: 1, 3: 1);
     static FAST: Kernel = Kernel {
         name: "scalar 3x8",
         arithmetic: Arithmetic::Fast,
@@ -194,14 +199,14 @@ mod x86 {
     /// read in place.
     macro_rules! avx512 {
         ($fused:expr) => {
-            strips!(Avx512, $fused, 2, ["avx512f"];
+            strips!([Avx512, $fused], 2, ["avx512f"];
                 1: 4, 2: 4, 3: 2, 4: 2, 5: 2, 6: 2, 7: 1, 8: 1)
         };
     }
     /// 16 registers: 6 × 16 are 12 sums, 2 of B and a splat.
     macro_rules! avx2 {
         ($fused:expr) => {
-            strips!(Avx2, $fused, 2, ["avx2,fma"]; 1: 4, 2: 2, 3: 1, 4: 1, 5: 1, 6: 1)
+            strips!([Avx2, $fused], 2, ["avx2,fma"]; 1: 4, 2: 2, 3: 1, 4: 1, 5: 1, 6: 1)
         };
     }
 
@@ -239,7 +244,7 @@ mod neon {
     /// 32 registers: 8 × 12 are 24 sums, 3 of B and splats.
     macro_rules! neon {
         ($fused:expr) => {
-            strips!(Neon, $fused, 3, []; 1: 2, 2: 2, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1)
+            strips!([Neon, $fused], 3, []; 1: 2, 2: 2, 3: 2, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1)
         };
     }
 
@@ -262,38 +267,61 @@ mod wasm {
     use super::super::simd::Wasm;
     use super::*;
 
-    /// 16 registers, of which V8 keeps one: 3 × 12 are 9 sums, 3 of B and 3 splats, which all fit
-    /// in whatever order the compilers put the loads. With 32 registers the same holds for 6 × 12.
-    macro_rules! wasm {
-        ($fused:expr) => {
-            strips!(Wasm, $fused, 3, []; 1: 2, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1)
-        };
-    }
-    static FUSED: [Strip; 6] = wasm!(true);
-    static SPLIT: [Strip; 6] = wasm!(false);
+    // V8 keeps one of x86-64's 16 registers, and loads come in whatever order LLVM puts them, so
+    // that a tile is fast where its sums, its columns of B, a splat for each row and, unfused, a
+    // product all fit at once: 3 × 12 are 9 + 3 + 3, 4 × 8 unfused are 8 + 2 + 4 + 1. The tall
+    // tiles fit 32 registers in the same way, and have enough sums for ARM's four units.
+    #[cfg(target_feature = "relaxed-simd")]
+    static FUSED: [Strip<Operands>; 6] =
+        strips!([Wasm, true], 3, []; 1: 2, 2: 1, 3: 1, 4: 1, 5: 1, 6: 1);
+    static SPLIT: [Strip<Operands>; 8] =
+        strips!([Wasm, false], 2, []; 1: 2, 2: 2, 3: 1, 4: 1, 5: 1, 6: 1, 7: 1, 8: 1);
 
-    pub(super) static FAST: Kernel = Kernel {
-        name: "wasm 3x12",
-        arithmetic: Arithmetic::Fast,
-        panel: 3 * Wasm::LANES,
-        strips: FUSED.split_at(3).0,
-    };
-    pub(super) static FAST_TALL: Kernel = Kernel {
-        name: "wasm 6x12",
-        arithmetic: Arithmetic::Fast,
-        panel: 3 * Wasm::LANES,
-        strips: &FUSED,
-    };
-    pub(super) static DETERMINISTIC: Kernel = Kernel {
-        name: "wasm 3x12",
-        arithmetic: Arithmetic::Deterministic,
-        panel: 3 * Wasm::LANES,
-        strips: SPLIT.split_at(3).0,
-    };
-    pub(super) static DETERMINISTIC_TALL: Kernel = Kernel {
-        name: "wasm 6x12",
-        arithmetic: Arithmetic::Deterministic,
-        panel: 3 * Wasm::LANES,
-        strips: &SPLIT,
-    };
+    static SPLIT_SMALL: &[Strip<Operands>] = SPLIT.split_at(4).0;
+
+    pub(super) static DETERMINISTIC: [Kernel; 2] = [
+        Kernel {
+            name: "wasm 4x8",
+            arithmetic: Arithmetic::Deterministic,
+            panel: 2 * Wasm::LANES,
+            strips: SPLIT_SMALL,
+        },
+        Kernel {
+            name: "wasm 8x8",
+            arithmetic: Arithmetic::Deterministic,
+            panel: 2 * Wasm::LANES,
+            strips: &SPLIT,
+        },
+    ];
+
+    #[cfg(target_feature = "relaxed-simd")]
+    pub(super) static FAST: [Kernel; 2] = [
+        Kernel {
+            name: "wasm 3x12",
+            arithmetic: Arithmetic::Fast,
+            panel: 3 * Wasm::LANES,
+            strips: FUSED.split_at(3).0,
+        },
+        Kernel {
+            name: "wasm 6x12",
+            arithmetic: Arithmetic::Fast,
+            panel: 3 * Wasm::LANES,
+            strips: &FUSED,
+        },
+    ];
+    #[cfg(not(target_feature = "relaxed-simd"))]
+    pub(super) static FAST: [Kernel; 2] = [
+        Kernel {
+            name: "wasm 4x8",
+            arithmetic: Arithmetic::Fast,
+            panel: 2 * Wasm::LANES,
+            strips: SPLIT_SMALL,
+        },
+        Kernel {
+            name: "wasm 8x8",
+            arithmetic: Arithmetic::Fast,
+            panel: 2 * Wasm::LANES,
+            strips: &SPLIT,
+        },
+    ];
 }

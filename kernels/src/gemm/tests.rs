@@ -11,7 +11,7 @@ use crate::Arithmetic;
 use crate::parallel::{OneThread, Pool};
 
 /// Real threads, as many as asked for.
-struct Threads(usize);
+pub(super) struct Threads(pub(super) usize);
 
 impl Pool for Threads {
     fn threads(&self) -> usize {
@@ -42,7 +42,7 @@ fn kernels() -> Vec<&'static Kernel> {
 }
 
 /// Values in -1..1 from a linear congruential generator (Knuth's MMIX constants).
-fn values(len: usize, seed: u64) -> Vec<f32> {
+pub(super) fn values(len: usize, seed: u64) -> Vec<f32> {
     let mut state = seed;
     (0..len)
         .map(|_| {
@@ -140,13 +140,13 @@ impl Case {
     }
 }
 
-fn halve(values: &mut [f32]) {
+pub(super) fn halve(values: &mut [f32]) {
     for value in values {
         *value *= 0.5;
     }
 }
 
-fn bits(values: &[f32]) -> Vec<u32> {
+pub(super) fn bits(values: &[f32]) -> Vec<u32> {
     values.iter().map(|value| value.to_bits()).collect()
 }
 

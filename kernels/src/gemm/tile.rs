@@ -2,17 +2,7 @@
 
 use super::simd::Simd;
 
-/// Computes `rows` × (`panels` · panel width) values of C.
-///
-/// # Safety
-///
-/// With R rows, P panels of W columns each: the processor has the tile's instructions; `a` is valid
-/// for reads of R rows of `k` values, `a_stride` apart; `b` for P panels of `k * W` values,
-/// `panel_stride` apart; `c` for reads and writes of R rows of `P * W` values, `c_stride` apart,
-/// which nobody else touches meanwhile.
-pub(super) type Tile = unsafe fn(&Operands);
-
-/// What a [`Tile`] works on; strides in values.
+/// What a tile works on; strides in values.
 pub(super) struct Operands {
     /// Steps of the sum.
     pub(super) k: usize,
@@ -42,7 +32,10 @@ const UNROLL: usize = 4;
 ///
 /// # Safety
 ///
-/// As for [`Tile`]; to be inlined into a function compiled for the instructions of `S`.
+/// To be inlined into a function compiled for the instructions of `S`, which the processor has;
+/// with W = V · LANES columns a panel, `a` is valid for reads of R rows of `k` values, `b` for P
+/// panels of `k * W` values, `c` for reads and writes of R rows of `P * W` values which nobody else
+/// touches meanwhile.
 #[inline(always)]
 pub(super) unsafe fn compute<
     S: Simd,

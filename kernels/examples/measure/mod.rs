@@ -1,0 +1,4 @@
+//! What both measuring programs time.
+
+pub(crate) mod ceiling;
+pub(crate) mod product;

@@ -1,0 +1,191 @@
+//! The loops around the tiles of whole numbers. A sum goes over all of k at once: a panel of bytes
+//! fits the first cache for every k that models have.
+
+use std::ops::Range;
+
+use super::super::blocks::{A_BYTES, COLUMNS, MIN_ROWS, Shared, part, parts, products, split};
+use super::super::epilogue::Epilogue;
+use super::super::error::{Mismatch, check_rows};
+use super::super::kernel::{MAX_PANEL, MAX_ROWS};
+use super::activations::Activations;
+use super::kernel::Int8Kernel;
+use super::tile::Operands;
+use super::weights::Int8Weights;
+use crate::parallel::Pool;
+
+/// Computes `C[m, n] = epilogue(A[m, k] · B[k, n])`, on the pool's threads where that is worth it;
+/// m are the rows of A.
+///
+/// Row `i` of C starts at `c[i * c_stride]`; what lies between the rows is left alone.
+///
+/// # Errors
+///
+/// If the operands do not fit each other, or B was packed for another width of panel. C is then as
+/// it was.
+pub fn gemm_int8(
+    kernel: &Int8Kernel,
+    a: &Activations,
+    b: &Int8Weights,
+    epilogue: &Epilogue<'_>,
+    c: &mut [f32],
+    c_stride: usize,
+    pool: &dyn Pool,
+) -> Result<(), Mismatch> {
+    let (m, k, n) = (a.rows(), b.k(), b.n());
+    if b.panel() != kernel.panel() {
+        return Err(Mismatch::new(format!(
+            "B is packed in panels of {} columns, and {} takes {}: pack it for that kernel",
+            b.panel(),
+            kernel.name(),
+            kernel.panel()
+        )));
+    }
+    if a.k() != k {
+        return Err(Mismatch::new(format!(
+            "A has rows of {} values, and B has {k} rows",
+            a.k()
+        )));
+    }
+    check_rows("C", c.len(), m, n, c_stride)?;
+    epilogue.check(m, n)?;
+    if m == 0 || n == 0 {
+        return Ok(());
+    }
+
+    let product = Product {
+        kernel,
+        a,
+        b,
+        epilogue,
+        c: Shared(c.as_mut_ptr()),
+        c_stride,
+    };
+    let panels = n.div_ceil(kernel.panel());
+    let (row_parts, panel_parts) = split(m, panels, products(m, k, n), pool.threads());
+    let job = |number: usize| {
+        let rows = part(m, row_parts, number / panel_parts);
+        let panels = part(panels, panel_parts, number % panel_parts);
+        // SAFETY: the operands were checked above, and parts do not overlap.
+        unsafe { product.compute(rows, panels) }
+    };
+    match row_parts * panel_parts {
+        1 => job(0),
+        jobs => pool.run(jobs, &job),
+    }
+    Ok(())
+}
+
+/// Operands that were checked.
+struct Product<'a> {
+    kernel: &'a Int8Kernel,
+    a: &'a Activations,
+    b: &'a Int8Weights,
+    epilogue: &'a Epilogue<'a>,
+    c: Shared<f32>,
+    c_stride: usize,
+}
+
+impl Product<'_> {
+    /// Computes some rows of some panels.
+    ///
+    /// # Safety
+    ///
+    /// The operands fit each other, and nobody else uses those rows and columns of C.
+    unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
+        let most_rows = (A_BYTES / (size_of::<i16>() * self.b.k().max(1))).max(MIN_ROWS);
+        for rows in parts(rows, most_rows) {
+            for panels in parts(panels.clone(), COLUMNS / self.kernel.panel()) {
+                // SAFETY: the caller's promise.
+                unsafe { self.block(rows.clone(), panels) };
+            }
+        }
+    }
+
+    /// Computes and finishes a block.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Product::compute`].
+    unsafe fn block(&self, rows: Range<usize>, panels: Range<usize>) {
+        let width = self.kernel.panel();
+        let strips = || parts(rows.clone(), self.kernel.rows());
+        // The panels that the tallest strip takes at once stay in the first cache for all strips.
+        let tallest = strips().map(|rows| rows.len()).max().unwrap_or(1);
+        let together = self.kernel.strip(tallest).panels();
+        let mut first = panels.start;
+        while first < panels.end {
+            let group = first..panels.end.min(first + together);
+            for rows in strips() {
+                let mut panel = group.start;
+                while panel < group.end {
+                    let full = group.end.min(self.b.n() / width).saturating_sub(panel);
+                    // SAFETY: the caller's promise.
+                    panel += unsafe { self.tile(rows.clone(), panel, full) };
+                }
+            }
+            first = group.end;
+        }
+        if self.epilogue.is_empty() {
+            return;
+        }
+        let (start, end) = (panels.start * width, self.b.n().min(panels.end * width));
+        for row in rows {
+            // SAFETY: the segment is within C, by the checks of `gemm_int8`; nobody else uses it.
+            let segment = unsafe {
+                std::slice::from_raw_parts_mut(self.c.at(row * self.c_stride + start), end - start)
+            };
+            self.epilogue.apply(row, start, segment);
+        }
+    }
+
+    /// Computes a tile at `panel`, which may span as many panels as are `full`; tells how many it
+    /// did. None being full, `panel` is the last one, of fewer columns.
+    ///
+    /// # Safety
+    ///
+    /// As for [`Product::compute`]; there are no more rows than the kernel has.
+    unsafe fn tile(&self, rows: Range<usize>, panel: usize, full: usize) -> usize {
+        let width = self.kernel.panel();
+        let (a, a_stride) = self.a.values();
+        let panel_stride = a_stride * width;
+        let column = panel * width;
+        let b = &self.b.values()[panel * panel_stride..];
+        // SAFETY: rows of C are within its values, by the checks of `gemm_int8`; nobody else uses
+        // these values of C. Sums cannot overflow, by how rows were quantised.
+        unsafe {
+            let c = self.c.at(rows.start * self.c_stride + column);
+            let mut on = Operands {
+                pairs: a_stride / 2,
+                a: a[rows.start * a_stride..].as_ptr(),
+                a_stride,
+                b: b.as_ptr(),
+                panel_stride,
+                row_scales: self.a.scales()[rows.clone()].as_ptr(),
+                column_scales: self.b.scales()[column..].as_ptr(),
+                c,
+                c_stride: self.c_stride,
+            };
+            let strip = self.kernel.strip(rows.len());
+            match strip.several {
+                Some((tile, panels)) if panels <= full => {
+                    tile(&on);
+                    return panels;
+                }
+                _ if full > 0 => (strip.single)(&on),
+                _ => {
+                    // The tile writes whole panels: it gets a place for them.
+                    let columns = self.b.n() - column;
+                    let mut edge = [0.0_f32; MAX_ROWS * MAX_PANEL];
+                    (on.c, on.c_stride) = (edge.as_mut_ptr(), width);
+                    (strip.single)(&on);
+                    for (row, edge) in edge.chunks_exact(width).take(rows.len()).enumerate() {
+                        let c = c.add(row * self.c_stride);
+                        std::slice::from_raw_parts_mut(c, columns)
+                            .copy_from_slice(&edge[..columns]);
+                    }
+                }
+            }
+        }
+        1
+    }
+}

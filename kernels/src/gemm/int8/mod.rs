@@ -1,0 +1,25 @@
+//! Matrix products with weights of 8 bits: `C = activation((A · B) + bias) + residual`, in whole
+//! numbers up to the scales.
+//!
+//! Weights are signed bytes with a scale for each column. Activations are quantised row by row when
+//! they are used, not to 8 bits but to as many as cannot overflow a sum of 32 bits: 16-bit factors
+//! cost the same, as processors multiply pairs of 16 bits anyway, and the error of activations,
+//! which is the larger one of the two with 8 bits, disappears beside that of the weights.
+//!
+//! Sums are exact, so that every machine, tile and thread gives the same bits, without an
+//! [`Arithmetic`](crate::Arithmetic) to choose.
+
+mod activations;
+mod blocks;
+mod kernel;
+mod quantise;
+mod simd;
+#[cfg(test)]
+mod tests;
+mod tile;
+mod weights;
+
+pub use activations::Activations;
+pub use blocks::gemm_int8;
+pub use kernel::Int8Kernel;
+pub use weights::Int8Weights;

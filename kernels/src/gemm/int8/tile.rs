@@ -1,0 +1,117 @@
+//! The innermost loop in whole numbers.
+
+use super::simd::Int8Simd;
+
+/// What a tile works on; strides in values.
+pub(in crate::gemm) struct Operands {
+    /// Pairs of steps of the sum.
+    pub(in crate::gemm) pairs: usize,
+    /// The first row of A.
+    pub(in crate::gemm) a: *const i16,
+    /// From one row of A to the next.
+    pub(in crate::gemm) a_stride: usize,
+    /// The first panel of B.
+    pub(in crate::gemm) b: *const i8,
+    /// From one panel of B to the next.
+    pub(in crate::gemm) panel_stride: usize,
+    /// The scale of the first row.
+    pub(in crate::gemm) row_scales: *const f32,
+    /// The scale of the first column.
+    pub(in crate::gemm) column_scales: *const f32,
+    /// The first row of C.
+    pub(in crate::gemm) c: *mut f32,
+    /// From one row of C to the next.
+    pub(in crate::gemm) c_stride: usize,
+}
+
+/// Pairs of steps before the pointers move on; there is a look at the loop's end after each, for
+/// the same reason as in the tile of f32.
+const UNROLL: usize = 4;
+
+/// A tile of R rows and P panels, each of V registers:
+/// `C = f32(sum of A · B) * (row scale * column scale)`.
+///
+/// # Safety
+///
+/// To be inlined into a function compiled for the instructions of `S`, which the processor has;
+/// with W = V · LANES columns a panel, `a` is valid for reads of R rows of `2 * pairs` values, `b`
+/// for P panels of `2 * pairs * W` values, the scales for R and `P * W`, `c` for writes of R rows
+/// of `P * W` values which nobody else touches meanwhile. No sum overflows.
+#[inline(always)]
+pub(in crate::gemm) unsafe fn compute<
+    S: Int8Simd,
+    const R: usize,
+    const P: usize,
+    const V: usize,
+>(
+    on: &Operands,
+) {
+    let width = V * S::LANES;
+    // SAFETY: all pointers stay within what the caller promises.
+    unsafe {
+        let mut sums = [[[S::zero(); V]; P]; R];
+        let mut a: [*const i16; R] = std::array::from_fn(|r| on.a.add(r * on.a_stride));
+        let mut b: [*const i8; P] = std::array::from_fn(|p| on.b.add(p * on.panel_stride));
+        let mut left = on.pairs;
+        'steps: while left > 0 {
+            for u in 0..UNROLL {
+                step::<S, R, P, V>(&mut sums, &a, &b, u);
+                left -= 1;
+                if left == 0 {
+                    break 'steps;
+                }
+            }
+            for row in &mut a {
+                *row = row.add(2 * UNROLL);
+            }
+            for panel in &mut b {
+                *panel = panel.add(2 * UNROLL * width);
+            }
+        }
+
+        for (r, row) in sums.iter().enumerate() {
+            for (v, sum) in row.as_flattened().iter().enumerate() {
+                S::store_scaled(
+                    on.c.add(r * on.c_stride + v * S::LANES),
+                    *sum,
+                    on.row_scales.add(r),
+                    on.column_scales.add(v * S::LANES),
+                );
+            }
+        }
+    }
+}
+
+/// A pair of steps of k, `u` pairs after where the pointers are.
+///
+/// # Safety
+///
+/// As for [`compute`].
+#[inline(always)]
+unsafe fn step<S: Int8Simd, const R: usize, const P: usize, const V: usize>(
+    sums: &mut [[[S::Sum; V]; P]; R],
+    a: &[*const i16; R],
+    b: &[*const i8; P],
+    u: usize,
+) {
+    let width = V * S::LANES;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut columns = [[S::no_weights(); V]; P];
+        for (columns, panel) in columns.iter_mut().zip(b) {
+            for (v, column) in columns.iter_mut().enumerate() {
+                *column = S::load(panel.add(2 * (u * width + v * S::LANES)));
+            }
+        }
+        for (sums, row) in sums.iter_mut().zip(a) {
+            let left = S::splat(row.add(2 * u));
+            for (sum, column) in sums
+                .as_flattened_mut()
+                .iter_mut()
+                .zip(columns.as_flattened())
+            {
+                *sum = S::add_dot(*sum, left, *column);
+            }
+        }
+    }
+}

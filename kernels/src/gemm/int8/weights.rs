@@ -1,0 +1,177 @@
+//! B as signed bytes, in the order in which tiles read it.
+//!
+//! Panels as for f32 (see `pack.rs`), but two steps of k at a time: the two values of each column
+//! lie side by side, as processors multiply pairs. An odd last step has a partner of zeros.
+
+use super::super::error::Mismatch;
+use super::kernel::Int8Kernel;
+use super::quantise::{Scale, limit, magnitude};
+
+/// A matrix `[k, n]` of signed bytes with a scale for each column, packed: a byte a value.
+#[derive(Clone)]
+pub struct Int8Weights {
+    k: usize,
+    n: usize,
+    panel: usize,
+    values: Vec<i8>,
+    /// By column, filled up with zeros to a whole panel.
+    scales: Vec<f32>,
+}
+
+impl Int8Weights {
+    /// All zeros, to be filled column by column.
+    ///
+    /// # Errors
+    ///
+    /// If `k` is so large that sums of 32 bits overflow with activations of 8 bits, or the matrix
+    /// larger than memory.
+    pub fn zeros(kernel: &Int8Kernel, (k, n): (usize, usize)) -> Result<Self, Mismatch> {
+        if limit(k) < 127 {
+            return Err(Mismatch::new(format!(
+                "sums over {k} values may overflow 32 bits: keep this matrix in f32"
+            )));
+        }
+        let panel = kernel.panel();
+        let columns = n.div_ceil(panel).checked_mul(panel);
+        let len = columns
+            .and_then(|columns| columns.checked_mul(k.next_multiple_of(2)))
+            .filter(|len| *len <= isize::MAX as usize);
+        let (Some(columns), Some(len)) = (columns, len) else {
+            return Err(Mismatch::new(format!(
+                "a matrix [{k}, {n}] is larger than memory"
+            )));
+        };
+        Ok(Self {
+            k,
+            n,
+            panel,
+            values: vec![0; len],
+            scales: vec![0.0; columns],
+        })
+    }
+
+    /// Quantises a matrix in memory: the value of row `i` and column `j` is
+    /// `values[i * row_stride + j * column_stride]`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Int8Weights::zeros`], or if the matrix does not lie within `values`.
+    pub fn new(
+        kernel: &Int8Kernel,
+        (k, n): (usize, usize),
+        values: &[f32],
+        row_stride: usize,
+        column_stride: usize,
+    ) -> Result<Self, Mismatch> {
+        let mut weights = Self::zeros(kernel, (k, n))?;
+        let mut column = Vec::with_capacity(k);
+        for j in 0..n {
+            column.clear();
+            column.extend((0..k).map_while(|i| {
+                let at = i.checked_mul(row_stride)?;
+                values.get(at.checked_add(j.checked_mul(column_stride)?)?)
+            }));
+            if column.len() < k {
+                return Err(Mismatch::new(format!(
+                    "a matrix [{k}, {n}] with strides {row_stride} and {column_stride} does not \
+                     fit into {} values",
+                    values.len()
+                )));
+            }
+            weights.set_column(j, &column)?;
+        }
+        Ok(weights)
+    }
+
+    /// Quantises a column: a row of a linear layer's weights as they are stored.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such column, or it has another length.
+    pub fn set_column(&mut self, column: usize, values: &[f32]) -> Result<(), Mismatch> {
+        let scale = Scale::new(magnitude(values.iter().copied()), 127);
+        let numbers = values.iter().map(|value| scale.quantise(*value) as i8);
+        self.place(column, numbers, scale.scale)
+    }
+
+    /// Takes a column that is quantised already: its values are `scale * number`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Int8Weights::set_column`].
+    pub fn set_quantised(
+        &mut self,
+        column: usize,
+        numbers: &[i8],
+        scale: f32,
+    ) -> Result<(), Mismatch> {
+        self.place(column, numbers.iter().copied(), scale)
+    }
+
+    fn place(
+        &mut self,
+        column: usize,
+        numbers: impl ExactSizeIterator<Item = i8>,
+        scale: f32,
+    ) -> Result<(), Mismatch> {
+        if column >= self.n || numbers.len() != self.k {
+            return Err(Mismatch::new(format!(
+                "column {column} of {} values does not fit a matrix [{}, {}]",
+                numbers.len(),
+                self.k,
+                self.n
+            )));
+        }
+        let rows = self.k.next_multiple_of(2);
+        let start = column / self.panel * self.panel * rows + 2 * (column % self.panel);
+        for (row, number) in numbers.enumerate() {
+            self.values[start + row / 2 * 2 * self.panel + row % 2] = number;
+        }
+        self.scales[column] = scale;
+        Ok(())
+    }
+
+    /// Its rows: the steps of the sums.
+    #[must_use]
+    pub fn k(&self) -> usize {
+        self.k
+    }
+
+    /// Its columns.
+    #[must_use]
+    pub fn n(&self) -> usize {
+        self.n
+    }
+
+    /// Columns of a panel: that of the kernels that can use it.
+    #[must_use]
+    pub fn panel(&self) -> usize {
+        self.panel
+    }
+
+    /// Bytes in memory.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.values.len() + size_of_val(self.scales.as_slice())
+    }
+
+    /// The panels, one after the other.
+    pub(super) fn values(&self) -> &[i8] {
+        &self.values
+    }
+
+    /// The scales by column.
+    pub(super) fn scales(&self) -> &[f32] {
+        &self.scales
+    }
+}
+
+impl std::fmt::Debug for Int8Weights {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Int8Weights")
+            .field("k", &self.k)
+            .field("n", &self.n)
+            .field("panel", &self.panel)
+            .finish_non_exhaustive()
+    }
+}
