@@ -279,11 +279,21 @@ fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Writ
 /// Runs the version for this target.
 #[cfg(not(target_arch = "x86_64"))]
 fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Write<'_>) {
+    /// By itself, since the browser's compiler runs out of registers in a function of both.
+    #[inline(never)]
+    fn version<T: Tile<4, 8>>(
+        head: &Head<'_>,
+        tile: T,
+        scratch: &mut Scratch,
+        write: &mut Write<'_>,
+    ) {
+        head.compute(tile, scratch, write);
+    }
     if fast {
         #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
-        return head.compute::<4, 8>(super::tile::Relaxed, scratch, write);
+        return version(head, super::tile::Relaxed, scratch, write);
         #[cfg(target_arch = "aarch64")]
-        return head.compute::<4, 8>(super::tile::Fused, scratch, write);
+        return version(head, super::tile::Fused, scratch, write);
     }
-    head.compute::<4, 8>(Portable, scratch, write);
+    version(head, Portable, scratch, write);
 }
