@@ -4,11 +4,11 @@
 //! lanes are added by a fixed tree.
 
 /// The number of lanes.
-pub(crate) const LANES: usize = 16;
+pub const LANES: usize = 16;
 
 /// The sum of `term` of every element.
 #[inline(always)]
-pub(crate) fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
+pub fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     let mut lanes = [0.0; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
@@ -24,7 +24,7 @@ pub(crate) fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
 
 /// The largest element. Which of several NaN and numbers comes out is left open.
 #[inline(always)]
-pub(crate) fn max(x: &[f32]) -> f32 {
+pub fn max(x: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
@@ -40,7 +40,7 @@ pub(crate) fn max(x: &[f32]) -> f32 {
 
 /// The larger of two numbers, as one instruction of every target.
 #[inline(always)]
-pub(crate) fn larger(a: f32, b: f32) -> f32 {
+pub fn larger(a: f32, b: f32) -> f32 {
     if a > b { a } else { b }
 }
 

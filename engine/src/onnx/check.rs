@@ -152,7 +152,7 @@ impl<'m> Scope<'m> {
 }
 
 /// The default operator set has two spellings.
-pub(crate) fn default_domain(domain: &str) -> &str {
+pub fn default_domain(domain: &str) -> &str {
     if domain == "ai.onnx" { "" } else { domain }
 }
 

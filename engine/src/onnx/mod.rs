@@ -11,7 +11,7 @@ mod write;
 use prost::Message;
 
 pub use builder::GraphBuilder;
-pub(crate) use check::default_domain;
+pub use check::default_domain;
 pub use read::read_model;
 pub use write::{export, write_model};
 

@@ -1,0 +1,597 @@
+//! Operators that look at one element of each input at a time.
+
+use super::call::Call;
+use super::{Lowerer, kind_to};
+use crate::builder::Part;
+use crate::constant::{Constant, Kind};
+use crate::dim::Dim;
+use crate::error::Why;
+use crate::node::{Binary, Unary};
+use crate::value::{Axis, Data, Offsets, Scores, Value};
+
+impl Lowerer {
+    pub(super) fn elementwise(
+        &mut self,
+        operator: &str,
+        call: &Call<'_>,
+    ) -> Why<Option<Vec<Value>>> {
+        if let Some(f) = unary(operator, call) {
+            return self.map(f, call.input(0)?).map(one);
+        }
+        if let Some(f) = binary(operator) {
+            let mut value = call.input(0)?.clone();
+            for at in 1..call.inputs.len() {
+                value = self.zip(f, &value, call.input(at)?)?;
+            }
+            return Ok(one(value));
+        }
+        Ok(match operator {
+            "Identity" | "Dropout" => one(call.input(0)?.clone()),
+            "Cast" => {
+                let to = kind_to(call.int("to").ok_or("it does not say to what")?)?;
+                one(self.cast(call.input(0)?, to)?)
+            }
+            "CastLike" => one(self.cast(call.input(0)?, call.input(1)?.kind())?),
+            "Clip" => one(self.clip(call)?),
+            "Where" => one(self.pick(call)?),
+            "com.microsoft::BiasGelu" | "com.microsoft::FastGelu" => {
+                let mut x = call.input(0)?.clone();
+                if let Some(bias) = call.optional(1) {
+                    x = self.zip(Binary::Add, &x, bias)?;
+                }
+                let f = match operator {
+                    "com.microsoft::BiasGelu" => Unary::Gelu,
+                    _ => Unary::GeluTanh,
+                };
+                one(self.map(f, &x)?)
+            }
+            _ => return Ok(None),
+        })
+    }
+
+    pub(super) fn map(&mut self, f: Unary, value: &Value) -> Why<Value> {
+        let kind = match f {
+            Unary::Not | Unary::IsNan => Kind::Flag,
+            _ => value.kind(),
+        };
+        let number = |x: f64| crate::eval::unary(f, x);
+        Ok(match value {
+            Value::Constant(constant) => Value::constant(constant.map(kind, number)),
+            Value::Uniform { value, shape, .. } => Value::Uniform {
+                kind,
+                value: kind.round(number(*value)),
+                shape: shape.clone(),
+            },
+            Value::Offsets(offsets) => Value::Offsets(offsets.map(kind, number)),
+            Value::Data(data) => Value::Data(self.builder.map(data, f, kind)),
+            Value::Dims { .. } => {
+                let data = self.computed(value)?;
+                Value::Data(self.builder.map(&data, f, kind))
+            }
+            // NaN scores do not come from finite weights; exporters guard against rows that are
+            // masked throughout, and there are none.
+            Value::Probabilities(scores) if f == Unary::IsNan => Value::Uniform {
+                kind: Kind::Flag,
+                value: 0.0,
+                shape: scores.shape(),
+            },
+            other => return Err(format!("it is not computed on {}", other.what())),
+        })
+    }
+
+    /// `f(a, b)`, broadcast.
+    pub(super) fn zip(&mut self, f: Binary, a: &Value, b: &Value) -> Why<Value> {
+        let f = match f {
+            Binary::Div if a.kind() != Kind::Float => Binary::DivWhole,
+            f => f,
+        };
+        let kind = if f.compares() { Kind::Flag } else { a.kind() };
+        let g = |a: f64, b: f64| f.apply(a, b);
+        Ok(match (a, b) {
+            (Value::Constant(a), Value::Constant(b)) => Value::constant(a.zip(b, kind, g)?),
+            (Value::Scores(scores), other) => self.scores(f, scores, other, false)?,
+            (other, Value::Scores(scores)) => self.scores(f, scores, other, true)?,
+            (Value::Dims { .. }, _) | (_, Value::Dims { .. }) => match dims(f, a, b) {
+                Some(value) => value,
+                None => {
+                    let (a, b) = (self.known_or_computed(a)?, self.known_or_computed(b)?);
+                    return self.zip(f, &a, &b);
+                }
+            },
+            (Value::Data(a), Value::Data(b)) => match self.pairs(f, a, b)? {
+                Some(offsets) => Value::Offsets(offsets),
+                None => Value::Data(self.builder.zip(f, a, b, kind)?),
+            },
+            (Value::Offsets(a), Value::Offsets(b)) => Value::Offsets(both(f, a, b, kind)?),
+            (Value::Offsets(offsets), other) if other.uniform().is_some() => {
+                let number = other.uniform().unwrap_or_default();
+                fits(&offsets.shape(), &other.shape())?;
+                Value::Offsets(offsets.map(kind, |x| g(x, number)))
+            }
+            (other, Value::Offsets(offsets)) if other.uniform().is_some() => {
+                let number = other.uniform().unwrap_or_default();
+                fits(&offsets.shape(), &other.shape())?;
+                Value::Offsets(offsets.map(kind, |x| g(number, x)))
+            }
+            (Value::Data(data), other) => self.with_known(f, data, other, false, kind)?,
+            (other, Value::Data(data)) => self.with_known(f, data, other, true, kind)?,
+            (a, b) => match (a.uniform(), b.uniform()) {
+                (Some(x), Some(y)) => Value::Uniform {
+                    kind,
+                    value: kind.round(g(x, y)),
+                    shape: broadcast(&a.shape(), &b.shape())?,
+                },
+                _ => return Err("these two do not go together".into()),
+            },
+        })
+    }
+
+    /// Computed, with a constant or the same number everywhere.
+    fn with_known(
+        &mut self,
+        f: Binary,
+        data: &Data,
+        known: &Value,
+        swapped: bool,
+        kind: Kind,
+    ) -> Why<Value> {
+        let constant = match known {
+            Value::Constant(constant) => Constant::clone(constant),
+            other => {
+                let number = other.uniform().ok_or("these two do not go together")?;
+                // A mask of more axes than the value that it is for would repeat that value.
+                fits(&data.shape(), &other.shape())?;
+                Constant::scalar(other.kind(), number)
+            }
+        };
+        let data = self
+            .builder
+            .zip_constant(f, data, &constant, swapped, kind)?;
+        Ok(Value::Data(data))
+    }
+
+    fn scores(&mut self, f: Binary, scores: &Scores, other: &Value, swapped: bool) -> Why<Value> {
+        let mut scores = scores.clone();
+        match (f, other.uniform(), other) {
+            (Binary::Mul, Some(number), _) => scores.scale_by(number),
+            (Binary::Div, Some(number), _) if !swapped => scores.scale_by(1.0 / number),
+            // The same for all keys of a query: the softmax takes it away again.
+            (Binary::Add, Some(number), _) if number.is_finite() => {
+                fits(&scores.shape(), &other.shape())?;
+            }
+            (Binary::Add, _, Value::Offsets(bias)) => {
+                fits(&scores.shape(), &bias.shape())?;
+                scores.bias = Some(match scores.bias.take() {
+                    None => bias.clone(),
+                    Some(other) => both(Binary::Add, &other, bias, Kind::Float)?,
+                });
+            }
+            _ => return Err("it changes attention scores in a way that is not known".into()),
+        }
+        Ok(Value::Scores(scores))
+    }
+
+    /// A value for each pair of tokens, if `a` and `b` count along different axes.
+    fn pairs(&mut self, f: Binary, a: &Data, b: &Data) -> Why<Option<Offsets>> {
+        let from_end = |data: &Data| data.token_axis().map(|axis| data.axes.len() - axis);
+        let (Some(at), Some(bt)) = (from_end(a), from_end(b)) else {
+            return Ok(None);
+        };
+        if at == bt {
+            return Ok(None);
+        }
+        let (Some(x), Some(y)) = (self.builder.counts_from(a), self.builder.counts_from(b)) else {
+            return Err("values for pairs of tokens that depend on more than their offset".into());
+        };
+        if !f.compares() && f != Binary::Sub || (at, bt) != (2, 1) && (at, bt) != (1, 2) {
+            return Err("values for pairs of tokens that depend on more than their offset".into());
+        }
+        let positions = self.builder.positions.unwrap_or(self.positions);
+        self.builder.limit_positions(positions);
+        // `key - query` runs from `1 - positions` to `positions - 1`.
+        let sign = if at == 2 { -1.0 } else { 1.0 };
+        let offsets = (0..2 * positions - 1).map(|at| at as f64 + 1.0 - positions as f64);
+        let kind = if f.compares() { Kind::Flag } else { a.kind };
+        let values = offsets.map(|offset| kind.round(f.apply(sign * offset + x - y, 0.0)));
+        let rank = a.axes.len().max(b.axes.len());
+        Ok(Some(Offsets {
+            kind,
+            lead: vec![1; rank - 2],
+            values: values.collect(),
+            positions,
+        }))
+    }
+
+    fn cast(&mut self, value: &Value, to: Kind) -> Why<Value> {
+        let from = value.kind();
+        let number = |x: f64| match to {
+            Kind::Whole => x.trunc(),
+            _ => x,
+        };
+        Ok(match value {
+            _ if from == to => value.clone(),
+            Value::Constant(constant) => Value::constant(constant.map(to, number)),
+            Value::Uniform { value, shape, .. } => Value::Uniform {
+                kind: to,
+                value: to.round(number(*value)),
+                shape: shape.clone(),
+            },
+            Value::Offsets(offsets) => Value::Offsets(offsets.map(to, number)),
+            Value::Weight(weight) => {
+                let mut weight = weight.clone();
+                weight.kind = to;
+                Value::Weight(weight)
+            }
+            Value::Dims { .. } => {
+                let data = self.computed(value)?;
+                return self.cast(&Value::Data(data), to);
+            }
+            Value::Data(data) => match (from, to) {
+                (Kind::Float, Kind::Whole) => {
+                    return Err("floats that are cut to whole numbers".into());
+                }
+                (_, Kind::Flag) => {
+                    let zero = Constant::scalar(from, 0.0);
+                    let equal = self
+                        .builder
+                        .zip_constant(Binary::Equal, data, &zero, false, to)?;
+                    Value::Data(self.builder.map(&equal, Unary::Not, to))
+                }
+                _ => {
+                    let mut data = data.clone();
+                    data.kind = to;
+                    Value::Data(data)
+                }
+            },
+            other => other.clone(),
+        })
+    }
+
+    fn clip(&mut self, call: &Call<'_>) -> Why<Value> {
+        let bound = |at: usize, name: &str, none: f32| -> Why<f32> {
+            match call.optional(at) {
+                None => Ok(call.float(name).unwrap_or(none)),
+                Some(value) => value
+                    .uniform()
+                    .map(|number| number as f32)
+                    .ok_or_else(|| format!("its bound is {}", value.what())),
+            }
+        };
+        let f = Unary::Clamp {
+            least: bound(1, "min", f32::NEG_INFINITY)?,
+            most: bound(2, "max", f32::INFINITY)?,
+        };
+        self.map(f, call.input(0)?)
+    }
+
+    fn pick(&mut self, call: &Call<'_>) -> Why<Value> {
+        let (condition, a, b) = (call.input(0)?, call.input(1)?, call.input(2)?);
+        if let Some(truth) = condition.uniform() {
+            let taken = if truth != 0.0 { a } else { b };
+            let shape = broadcast(&condition.shape(), &broadcast(&a.shape(), &b.shape())?)?;
+            return self.expand(taken, &shape);
+        }
+        if let Value::Offsets(condition) = condition {
+            return self.pick_by_offset(condition, a, b);
+        }
+        let parts = [condition, a, b].map(|value| match value {
+            Value::Data(data) => Some(Ok(data.clone())),
+            Value::Constant(constant) => Some(Err(Constant::clone(constant))),
+            other => {
+                let number = other.uniform()?;
+                Some(Err(Constant::scalar(other.kind(), number)))
+            }
+        });
+        let kind = a.kind();
+        let [Some(c), Some(x), Some(y)] = &parts else {
+            return Err("it picks between values of other kinds".into());
+        };
+        let data = self.builder.select([c, x, y].map(Part::of), kind)?;
+        Ok(Value::Data(data))
+    }
+
+    fn pick_by_offset(&mut self, condition: &Offsets, a: &Value, b: &Value) -> Why<Value> {
+        // One side's number where the condition holds, and nothing added elsewhere.
+        let weight = |here: &Value, there: f64, truth: bool| -> Why<Offsets> {
+            let number = here
+                .uniform()
+                .ok_or("it picks between values of other kinds")?;
+            let values = condition.values.iter();
+            let values = values.map(|&c| if (c != 0.0) == truth { number } else { there });
+            Ok(Offsets {
+                kind: Kind::Float,
+                values: values.collect(),
+                ..condition.clone()
+            })
+        };
+        match (a, b) {
+            (Value::Scores(scores), other) | (other, Value::Scores(scores)) => {
+                let hidden = matches!(b, Value::Scores(_));
+                let number = other.uniform().unwrap_or_default();
+                if number > -1e4 {
+                    return Err("scores are replaced by a number that does not hide them".into());
+                }
+                let mut scores = scores.clone();
+                let bias = weight(other, 0.0, hidden)?;
+                scores.bias = Some(match scores.bias.take() {
+                    None => bias,
+                    Some(known) => both(Binary::Add, &known, &bias, Kind::Float)?,
+                });
+                Ok(Value::Scores(scores))
+            }
+            _ => {
+                let kind = a.kind();
+                let a = self.as_offsets(a, condition)?;
+                let b = self.as_offsets(b, condition)?;
+                let first = both(Binary::Mul, condition, &a, kind)?;
+                let picked: Vec<f64> = first
+                    .values
+                    .iter()
+                    .enumerate()
+                    .map(|(at, _)| {
+                        let of = |offsets: &Offsets| offsets.values[at % offsets.values.len()];
+                        if of(condition) != 0.0 { of(&a) } else { of(&b) }
+                    })
+                    .collect();
+                Ok(Value::Offsets(Offsets {
+                    values: picked,
+                    ..first
+                }))
+            }
+        }
+    }
+
+    /// The same number for each offset, or what it is.
+    fn as_offsets(&self, value: &Value, like: &Offsets) -> Why<Offsets> {
+        match (value, value.uniform()) {
+            (Value::Offsets(offsets), _) => Ok(offsets.clone()),
+            (_, Some(number)) => Ok(like.map(value.kind(), |_| number)),
+            _ => Err("it picks between values of other kinds".into()),
+        }
+    }
+
+    /// Extents as numbers that are computed.
+    pub(super) fn computed(&mut self, value: &Value) -> Why<Data> {
+        match value {
+            Value::Data(data) => Ok(data.clone()),
+            Value::Dims { dims, scalar } if dims.len() == 1 => {
+                let Dim { fixed, tokens } = dims[0];
+                let length = self.builder.length();
+                let lead: &[Axis] = if *scalar { &[] } else { &[Axis::Unit] };
+                let data = Data::whole(length, Kind::Whole, lead, &[]);
+                let f = Unary::Affine {
+                    factor: tokens as f32,
+                    shift: fixed as f32,
+                };
+                Ok(self.builder.map(&data, f, Kind::Whole))
+            }
+            other => Err(format!("{} cannot be computed with", other.what())),
+        }
+    }
+
+    fn known_or_computed(&mut self, value: &Value) -> Why<Value> {
+        match value {
+            Value::Dims { dims, scalar } => match dims.iter().map(|dim| dim.known()).collect() {
+                Some(known) => {
+                    let known: Vec<i64> = known;
+                    let values = known.iter().map(|&number| number as f64).collect();
+                    let shape = if *scalar { vec![] } else { vec![dims.len()] };
+                    Ok(Value::constant(Constant::new(Kind::Whole, shape, values)))
+                }
+                None => self.computed(value).map(Value::Data),
+            },
+            other => Ok(other.clone()),
+        }
+    }
+
+    /// `value` repeated to `shape`.
+    pub(super) fn expand(&mut self, value: &Value, shape: &[Dim]) -> Why<Value> {
+        let shape = broadcast(&value.shape(), shape)?;
+        if value.shape() == shape {
+            return Ok(value.clone());
+        }
+        if let Some(number) = value.uniform() {
+            return Ok(Value::Uniform {
+                kind: value.kind(),
+                value: number,
+                shape,
+            });
+        }
+        let known: Option<Vec<usize>> = shape
+            .iter()
+            .map(|dim| dim.known().map(|known| known as usize))
+            .collect();
+        match (value, known) {
+            (Value::Constant(constant), Some(known)) => {
+                Ok(Value::constant(constant.expand(&known)))
+            }
+            (Value::Offsets(offsets), _) => {
+                let lead = &shape[..shape.len().saturating_sub(2)];
+                if lead.iter().any(|&dim| dim != Dim::ONE) || offsets.lead.iter().any(|&e| e != 1) {
+                    return Err("values for pairs of tokens are repeated".into());
+                }
+                Ok(Value::Offsets(Offsets {
+                    lead: vec![1; lead.len()],
+                    ..offsets.clone()
+                }))
+            }
+            (Value::Scores(_), _) => Err("scores are repeated".into()),
+            (Value::Data(data), _) => {
+                let lead = shape.len() - data.axes.len();
+                let axes = shape.iter().enumerate().map(|(at, dim)| {
+                    let own = at
+                        .checked_sub(lead)
+                        .map_or(Axis::Unit, |own| data.axes[own]);
+                    match (own, dim.known()) {
+                        (Axis::Unit, Some(1)) => Ok(Axis::Unit),
+                        (Axis::Unit, Some(extent)) => Ok(Axis::Columns {
+                            extent: extent as usize,
+                            stride: 0,
+                        }),
+                        (Axis::Unit, None) => Err("a row is repeated for each token".to_owned()),
+                        (other, _) => Ok(other),
+                    }
+                });
+                Ok(Value::Data(Data {
+                    axes: axes.collect::<Why<_>>()?,
+                    ..data.clone()
+                }))
+            }
+            (other, _) => Err(format!("{} is repeated", other.what())),
+        }
+    }
+}
+
+/// Sums and products of extents, where they are extents again.
+fn dims(f: Binary, a: &Value, b: &Value) -> Option<Value> {
+    let (x, y) = (a.as_dims()?, b.as_dims()?);
+    let scalar = a.shape().is_empty() && b.shape().is_empty();
+    let length = x.len().max(y.len());
+    if ![1, length].contains(&x.len()) || ![1, length].contains(&y.len()) {
+        return None;
+    }
+    let at = |dims: &[Dim], at: usize| if dims.len() == 1 { dims[0] } else { dims[at] };
+    let flag = |truth: bool| Dim::new(i64::from(truth));
+    let each = (0..length).map(|place| {
+        let (x, y) = (at(&x, place), at(&y, place));
+        match f {
+            Binary::Add => x.plus(y),
+            Binary::Sub => x.minus(y),
+            Binary::Mul => x.times(y),
+            Binary::DivWhole => x.divided_by(y),
+            // Of a text's length and -1 or 0, which exporters ask before they reshape.
+            Binary::Equal if x == y => Some(flag(true)),
+            Binary::Equal => match (x.known(), y.known()) {
+                (Some(_), Some(_)) => Some(flag(false)),
+                (Some(known), None) | (None, Some(known)) => (known <= 0).then(|| flag(false)),
+                _ => None,
+            },
+            _ => match (x.known(), y.known()) {
+                (Some(x), Some(y)) => Some(Dim::new(f.apply(x as f64, y as f64) as i64)),
+                _ => None,
+            },
+        }
+    });
+    let dims: Vec<Dim> = each.collect::<Option<_>>()?;
+    if f.compares() {
+        let values = dims.iter().map(|dim| dim.fixed as f64).collect();
+        let shape = if scalar { vec![] } else { vec![length] };
+        return Some(Value::constant(Constant::new(Kind::Flag, shape, values)));
+    }
+    Some(Value::Dims { dims, scalar })
+}
+
+/// Two values for each offset, their axes before the tokens broadcast.
+fn both(f: Binary, a: &Offsets, b: &Offsets, kind: Kind) -> Why<Offsets> {
+    if a.positions != b.positions {
+        return Err(format!(
+            "tables for {} and {} tokens",
+            a.positions, b.positions
+        ));
+    }
+    let span = a.span();
+    let shaped = |offsets: &Offsets| {
+        let mut shape = offsets.lead.clone();
+        shape.push(span);
+        Constant::new(offsets.kind, shape, offsets.values.clone())
+    };
+    let both = shaped(a).zip(&shaped(b), kind, |x, y| f.apply(x, y))?;
+    let mut lead = both.shape;
+    lead.pop();
+    Ok(Offsets {
+        kind,
+        lead,
+        values: both.values,
+        positions: a.positions,
+    })
+}
+
+impl Scores {
+    fn scale_by(&mut self, factor: f64) {
+        self.scale *= factor;
+        if let Some(bias) = &mut self.bias {
+            *bias = bias.map(Kind::Float, |value| value * factor);
+        }
+    }
+}
+
+/// Whether `small` broadcasts to `shape` without changing it.
+fn fits(shape: &[Dim], small: &[Dim]) -> Why<()> {
+    match broadcast(shape, small)? == shape {
+        true => Ok(()),
+        false => Err(format!("{small:?} repeats {shape:?}")),
+    }
+}
+
+/// The shape that two shapes broadcast to.
+pub(super) fn broadcast(a: &[Dim], b: &[Dim]) -> Why<Vec<Dim>> {
+    let rank = a.len().max(b.len());
+    let at = |shape: &[Dim], axis: usize| {
+        (axis + shape.len())
+            .checked_sub(rank)
+            .map_or(Dim::ONE, |own| shape[own])
+    };
+    (0..rank)
+        .map(|axis| match (at(a, axis), at(b, axis)) {
+            (x, y) if x == y || y == Dim::ONE => Ok(x),
+            (Dim::ONE, y) => Ok(y),
+            _ => Err(format!("{a:?} and {b:?} do not broadcast")),
+        })
+        .collect()
+}
+
+pub(super) fn one(value: Value) -> Option<Vec<Value>> {
+    Some(vec![value])
+}
+
+fn unary(operator: &str, call: &Call<'_>) -> Option<Unary> {
+    Some(match operator {
+        "Abs" => Unary::Abs,
+        "Ceil" => Unary::Ceil,
+        "Cos" => Unary::Cos,
+        "Erf" => Unary::Erf,
+        "Exp" => Unary::Exp,
+        "Floor" => Unary::Floor,
+        "Gelu" | "com.microsoft::Gelu" => match call.text("approximate") {
+            Some("tanh") => Unary::GeluTanh,
+            _ => Unary::Gelu,
+        },
+        "com.microsoft::QuickGelu" => Unary::Swish(call.float("alpha").unwrap_or(1.702)),
+        "IsNaN" => Unary::IsNan,
+        "Log" => Unary::Log,
+        "Neg" => Unary::Affine {
+            factor: -1.0,
+            shift: 0.0,
+        },
+        "Not" => Unary::Not,
+        "Reciprocal" => Unary::Reciprocal,
+        "Relu" => Unary::Relu,
+        "Sigmoid" => Unary::Sigmoid,
+        "Sign" => Unary::Sign,
+        "Sin" => Unary::Sin,
+        "Sqrt" => Unary::Sqrt,
+        "Tanh" => Unary::Tanh,
+        _ => return None,
+    })
+}
+
+fn binary(operator: &str) -> Option<Binary> {
+    Some(match operator {
+        "Add" | "Sum" => Binary::Add,
+        "And" => Binary::And,
+        "Div" => Binary::Div,
+        "Equal" => Binary::Equal,
+        "Greater" => Binary::Greater,
+        "GreaterOrEqual" => Binary::GreaterOrEqual,
+        "Less" => Binary::Less,
+        "LessOrEqual" => Binary::LessOrEqual,
+        "Max" => Binary::Max,
+        "Min" => Binary::Min,
+        "Mod" => Binary::Modulo,
+        "Mul" => Binary::Mul,
+        "Or" => Binary::Or,
+        "Pow" => Binary::Power,
+        "Sub" => Binary::Sub,
+        _ => return None,
+    })
+}

@@ -1,0 +1,304 @@
+//! Operators that take many elements to one, and those that need all of a row.
+
+use super::Lowerer;
+use super::call::{Call, axis};
+use super::elementwise::one;
+use crate::builder::floats;
+use crate::constant::{Constant, Kind};
+use crate::dim::Dim;
+use crate::error::Why;
+use crate::node::{Binary, Norm, NormKind, Op, Reduction, Rows, Unary};
+use crate::value::{Axis, Data, Value};
+
+impl Lowerer {
+    pub(super) fn reductions(
+        &mut self,
+        operator: &str,
+        call: &Call<'_>,
+    ) -> Why<Option<Vec<Value>>> {
+        let f = match operator {
+            "ReduceSum" => Some(Reduction::Sum),
+            "ReduceMean" => Some(Reduction::Mean),
+            "ReduceMax" => Some(Reduction::Max),
+            "ReduceMin" => Some(Reduction::Min),
+            "ReduceL2" => Some(Reduction::L2),
+            "ReduceSumSquare" => Some(Reduction::SumOfSquares),
+            _ => None,
+        };
+        if let Some(f) = f {
+            let axes = match call.whole_numbers(1)? {
+                Some(axes) => Some(axes),
+                None => call.ints("axes").map(<[i64]>::to_vec),
+            };
+            let keep = call.int("keepdims").unwrap_or(1) != 0;
+            return self
+                .reduce(f, call.input(0)?, axes.as_deref(), keep)
+                .map(one);
+        }
+        Ok(match operator {
+            "Softmax" => one(self.softmax(call)?),
+            "LayerNormalization" => one(self.layer_norm(call, NormKind::Layer)?),
+            "RMSNormalization" | "SimplifiedLayerNormalization" => {
+                one(self.layer_norm(call, NormKind::RootMeanSquare)?)
+            }
+            "com.microsoft::SkipLayerNormalization" => {
+                let mut sum = self.zip(Binary::Add, call.input(0)?, call.input(1)?)?;
+                if let Some(bias) = call.optional(4) {
+                    sum = self.zip(Binary::Add, &sum, bias)?;
+                }
+                let norm = self.normed(call, &sum, NormKind::Layer, 2)?;
+                Some(vec![norm, sum.clone(), sum.clone(), sum])
+            }
+            "LpNormalization" => one(self.lp_norm(call)?),
+            "CumSum" => one(self.cumulated(call)?),
+            _ => return Ok(None),
+        })
+    }
+
+    pub(super) fn reduce(
+        &mut self,
+        f: Reduction,
+        value: &Value,
+        axes: Option<&[i64]>,
+        keep: bool,
+    ) -> Why<Value> {
+        let shape = value.shape();
+        let rank = shape.len();
+        let axes: Vec<usize> = match axes {
+            Some([]) | None => (0..rank).collect(),
+            Some(axes) => axes.iter().map(|&at| axis(at, rank)).collect::<Why<_>>()?,
+        };
+        let target: Vec<Dim> = (0..rank)
+            .filter(|at| keep || !axes.contains(at))
+            .map(|at| {
+                if axes.contains(&at) {
+                    Dim::ONE
+                } else {
+                    shape[at]
+                }
+            })
+            .collect();
+        match value {
+            Value::Uniform { kind, value, .. } => {
+                let many = axes
+                    .iter()
+                    .try_fold(Dim::ONE, |many, &at| many.times(shape[at]));
+                let many = many.ok_or("a square of the number of tokens")?;
+                self.reduce_uniform(f, *kind, *value, many, &target)
+            }
+            Value::Constant(constant) if axes.len() == rank && f == Reduction::Sum => {
+                let sum = constant.kind.round(constant.values.iter().sum());
+                let sum = Value::constant(Constant::scalar(constant.kind, sum));
+                self.reshape(&sum, &target)
+            }
+            Value::Data(data) => {
+                let reduced = self.reduce_data(f, data, &axes)?;
+                self.reshape(&Value::Data(reduced), &target)
+            }
+            other => Err(format!("{} are summed up", other.what())),
+        }
+    }
+
+    fn reduce_uniform(
+        &mut self,
+        f: Reduction,
+        kind: Kind,
+        value: f64,
+        many: Dim,
+        target: &[Dim],
+    ) -> Why<Value> {
+        let factor = match f {
+            Reduction::Mean | Reduction::Max | Reduction::Min => {
+                return Ok(Value::Uniform {
+                    kind,
+                    value,
+                    shape: target.to_vec(),
+                });
+            }
+            Reduction::Sum => value,
+            Reduction::SumOfSquares => value * value,
+            Reduction::L2 => return Err("the norm of a mask".into()),
+        };
+        if target.iter().any(|&dim| dim != Dim::ONE) {
+            return Err("the sum of a mask over some of its axes".into());
+        }
+        let count = self.computed(&Value::Dims {
+            dims: vec![many],
+            scalar: true,
+        })?;
+        let factor = Value::constant(Constant::scalar(kind, factor));
+        let sum = Data { kind, ..count };
+        let sum = self.zip(Binary::Mul, &Value::Data(sum), &factor)?;
+        self.reshape(&sum, target)
+    }
+
+    /// With the reduced axes as axes of 1.
+    fn reduce_data(&mut self, f: Reduction, data: &Data, axes: &[usize]) -> Why<Data> {
+        let mut rest = data.axes.clone();
+        for &at in axes {
+            rest[at] = Axis::Unit;
+        }
+        let over_tokens = axes.iter().any(|&at| data.axes[at] == Axis::Tokens);
+        let columns: Vec<usize> = (0..data.axes.len())
+            .filter(|&at| matches!(data.axes[at], Axis::Columns { .. }))
+            .collect();
+        let over: Vec<usize> = columns
+            .iter()
+            .copied()
+            .filter(|at| axes.contains(at))
+            .collect();
+        match (over_tokens, over.is_empty()) {
+            (false, true) if matches!(f, Reduction::L2) => {
+                Ok(self.builder.map(data, Unary::Abs, data.kind))
+            }
+            (false, true) if matches!(f, Reduction::SumOfSquares) => {
+                Ok(self.builder.map(data, Unary::Square, data.kind))
+            }
+            (false, true) => Ok(data.clone()),
+            (true, true) => Ok(self.builder.pool(data, f, rest)),
+            (false, false) => {
+                if columns[columns.len() - over.len()..] != over {
+                    return Err("it sums over columns that are not the last".into());
+                }
+                let size = over
+                    .iter()
+                    .map(|&at| data.axes[at].dim().known().unwrap_or(1) as usize)
+                    .product();
+                Ok(self.builder.reduce(data, f, size, rest))
+            }
+            (true, false) => Err("it sums over tokens and columns".into()),
+        }
+    }
+
+    fn softmax(&mut self, call: &Call<'_>) -> Why<Value> {
+        let value = call.input(0)?;
+        let rank = value.shape().len();
+        let default = if call.opset < 13 { 1 } else { -1 };
+        let at = axis(call.int("axis").unwrap_or(default), rank)?;
+        if at + 1 != rank {
+            return Err("a softmax along an axis that is not the last".into());
+        }
+        match value {
+            Value::Scores(scores) => Ok(Value::Probabilities(scores.clone())),
+            Value::Data(data) => match data.axes[at] {
+                Axis::Columns { extent, .. } => Ok(Value::Data(self.builder.softmax(data, extent))),
+                _ => Err("a softmax over tokens".into()),
+            },
+            other => Err(format!("the softmax of {}", other.what())),
+        }
+    }
+
+    fn layer_norm(&mut self, call: &Call<'_>, kind: NormKind) -> Why<Value> {
+        let value = call.input(0)?;
+        let rank = value.shape().len();
+        let at = axis(call.int("axis").unwrap_or(-1), rank)?;
+        if at + 1 != rank {
+            return Err("a normalisation over several axes".into());
+        }
+        self.normed(call, value, kind, 1)
+    }
+
+    /// With gamma at input `at`, and beta after it.
+    fn normed(&mut self, call: &Call<'_>, value: &Value, kind: NormKind, at: usize) -> Why<Value> {
+        let Value::Data(data) = value else {
+            return Err(format!("the normalisation of {}", value.what()));
+        };
+        let Some(Axis::Columns { extent: size, .. }) = data.axes.last().copied() else {
+            return Err("a normalisation over an axis that is no column".into());
+        };
+        let parameter = |at: usize| -> Why<Option<_>> {
+            let Some(value) = call.optional(at) else {
+                return Ok(None);
+            };
+            match value {
+                Value::Constant(constant) if constant.values.len() == size => {
+                    Ok(Some(floats(constant)))
+                }
+                Value::Constant(constant) if constant.values.len() == 1 => {
+                    let number = constant.values[0] as f32;
+                    Ok(Some(vec![number; size].into()))
+                }
+                other => Err(format!("its parameter is {}", other.what())),
+            }
+        };
+        let (gamma, beta) = (parameter(at)?, parameter(at + 1)?);
+        let epsilon = call.float("epsilon").unwrap_or(1e-5);
+        let data = self.builder.norm(data, |x| Norm {
+            x,
+            residual: None,
+            kind,
+            size,
+            epsilon,
+            gamma,
+            beta,
+        });
+        Ok(Value::Data(data))
+    }
+
+    fn lp_norm(&mut self, call: &Call<'_>) -> Why<Value> {
+        let value = call.input(0)?.clone();
+        if call.int("p").unwrap_or(2) != 2 {
+            return Err("a norm that is not the Euclidean one".into());
+        }
+        let at = [call.int("axis").unwrap_or(-1)];
+        let norm = self.reduce(Reduction::L2, &value, Some(&at), true)?;
+        self.zip(Binary::Div, &value, &norm)
+    }
+
+    fn cumulated(&mut self, call: &Call<'_>) -> Why<Value> {
+        let value = call.input(0)?;
+        let at = call.constant(1)?.uniform().ok_or("its axis is not known")?;
+        let shape = value.shape();
+        let at = axis(at as i64, shape.len())?;
+        let reverse = call.int("reverse").unwrap_or(0) != 0;
+        let exclusive = call.int("exclusive").unwrap_or(0) != 0;
+        let data = match value {
+            Value::Data(data) => data.clone(),
+            // Of a mask: a count of the tokens.
+            Value::Uniform { kind, value, .. }
+                if shape.iter().filter(|&&dim| dim != Dim::ONE).count() == 1 =>
+            {
+                let axes = shape.iter().map(|&dim| match dim {
+                    Dim::TOKENS => Ok(Axis::Tokens),
+                    Dim::ONE => Ok(Axis::Unit),
+                    _ => Err("the running sum of a mask along something else".to_owned()),
+                });
+                let axes: Vec<Axis> = axes.collect::<Why<_>>()?;
+                let position = self.builder.position();
+                let data = Data {
+                    node: position,
+                    kind: *kind,
+                    offset: 0,
+                    axes,
+                };
+                if !reverse && !exclusive {
+                    let f = Unary::Affine {
+                        factor: *value as f32,
+                        shift: *value as f32,
+                    };
+                    return Ok(Value::Data(self.builder.map(&data, f, *kind)));
+                }
+                let f = Unary::Affine {
+                    factor: 0.0,
+                    shift: *value as f32,
+                };
+                self.builder.map(&data, f, *kind)
+            }
+            other => return Err(format!("the running sum of {}", other.what())),
+        };
+        if data.axes.get(at) != Some(&Axis::Tokens) {
+            return Err("a running sum along an axis that is not the tokens'".into());
+        }
+        let x = self.builder.matrix(&data);
+        let width = self.builder.node(x).width;
+        let op = Op::CumSum {
+            x,
+            reverse,
+            exclusive,
+        };
+        let node = self.builder.push(op, Rows::Tokens, width);
+        Ok(Value::Data(crate::builder::Builder::like(
+            node, data.kind, &data,
+        )))
+    }
+}

@@ -1,0 +1,221 @@
+//! Operators that look something up, and weights that are stored in few bits.
+
+use std::sync::Arc;
+
+use super::Lowerer;
+use super::call::{Call, axis};
+use super::elementwise::one;
+use super::slice::index;
+use crate::builder::floats;
+use crate::constant::{Constant, Kind};
+use crate::error::Why;
+use crate::node::{Op, Rows, Table};
+use crate::value::{Axis, Data, Offsets, Value, Weight};
+
+impl Lowerer {
+    pub(super) fn tables(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
+        Ok(match operator {
+            "Gather" => one(self.gather(call)?),
+            "DequantizeLinear" => one(self.dequantise(call)?),
+            _ => return Ok(None),
+        })
+    }
+
+    fn gather(&mut self, call: &Call<'_>) -> Why<Value> {
+        let (table, ids) = (call.input(0)?, call.input(1)?);
+        let shape = table.shape();
+        let at = axis(call.int("axis").unwrap_or(0), shape.len())?;
+        match ids {
+            Value::Constant(ids) => self.gather_known(table, at, ids),
+            Value::Dims { dims, scalar: true } if dims.len() == 1 => match dims[0].known() {
+                Some(known) => self.entry(table, at, known),
+                // The last of a text's tokens, by its length less one.
+                None => {
+                    let back = dims[0].minus(shape[at]).and_then(crate::dim::Dim::known);
+                    let back = back
+                        .filter(|&back| back < 0)
+                        .ok_or("an entry beyond the text")?;
+                    self.entry(table, at, back)
+                }
+            },
+            // The same row for every token.
+            Value::Uniform {
+                value, shape: ids, ..
+            } => {
+                let row = self.entry(table, at, *value as i64)?;
+                let ones = vec![crate::dim::Dim::ONE; ids.len()];
+                let mut target = shape[..at].to_vec();
+                target.extend(ones);
+                target.extend_from_slice(&shape[at + 1..]);
+                self.reshape(&row, &target)
+            }
+            Value::Offsets(ids) => by_offset(table, at, ids),
+            Value::Data(ids) => self.lookup(table, at, ids),
+            other => Err(format!("it looks up by {}", other.what())),
+        }
+    }
+
+    fn gather_known(&mut self, table: &Value, at: usize, ids: &Constant) -> Why<Value> {
+        if let (Some(known), 0) = (index(ids), ids.shape.len()) {
+            return self.entry(table, at, known);
+        }
+        if let Some(dims) = table.as_dims().filter(|_| ids.shape.len() == 1) {
+            let taken = ids.values.iter().map(|&id| {
+                let id = if id < 0.0 { id + dims.len() as f64 } else { id };
+                dims.get(id as usize).copied()
+            });
+            let dims = taken
+                .collect::<Option<_>>()
+                .ok_or("an entry that is not there")?;
+            return Ok(Value::Dims {
+                dims,
+                scalar: false,
+            });
+        }
+        if let Value::Constant(table) = table {
+            let extent = table.shape[at];
+            let wrapped: Option<Vec<usize>> = ids
+                .values
+                .iter()
+                .map(|&id| {
+                    let id = if id < 0.0 { id + extent as f64 } else { id };
+                    (id >= 0.0 && id < extent as f64).then_some(id as usize)
+                })
+                .collect();
+            let wrapped = wrapped.ok_or("an entry that is not there")?;
+            let shape = [&table.shape[..at], &ids.shape, &table.shape[at + 1..]].concat();
+            let (rank, strides) = (ids.shape.len(), crate::constant::strides(&ids.shape));
+            let taken = table.pick(shape, |index| {
+                let place = index[at..at + rank].iter().zip(&strides);
+                let id = wrapped[place.map(|(i, s)| i * s).sum::<usize>()];
+                [&index[..at], &[id], &index[at + rank..]].concat()
+            });
+            return Ok(Value::constant(taken));
+        }
+        // One entry, its axis kept.
+        if let Some(known) = index(ids) {
+            let entry = self.entry(table, at, known)?;
+            let mut shape = entry.shape();
+            for place in 0..ids.shape.len() {
+                shape.insert(at + place, crate::dim::Dim::ONE);
+            }
+            return self.reshape(&entry, &shape);
+        }
+        Err(format!("some entries of {}", table.what()))
+    }
+
+    /// A row of a table for each token.
+    fn lookup(&mut self, table: &Value, at: usize, ids: &Data) -> Why<Value> {
+        if at != 0 || ids.width() != 1 {
+            return Err("it looks up along an axis that is not the first".into());
+        }
+        let shape = table.shape();
+        let extents: Option<Vec<usize>> = shape
+            .iter()
+            .map(|dim| dim.known().map(|known| known as usize))
+            .collect();
+        let extents = extents.ok_or("it looks up in a text")?;
+        let (rows, width) = (extents[0], extents[1..].iter().product());
+        let source = match table {
+            Value::Constant(constant) => Table::Constant(floats(constant)),
+            Value::Weight(weight) if !weight.transposed => Table::Weight(weight.clone()),
+            other => return Err(format!("it looks up in {}", other.what())),
+        };
+        let node = self.builder.matrix(ids);
+        let per = self.builder.node(node).rows;
+        if self.builder.counts_from(ids).is_some() {
+            // Positions: the table is as long as a text may be.
+            let start = self.builder.counts_from(ids).unwrap_or_default() as usize;
+            self.builder.limit_positions(rows.saturating_sub(start));
+        }
+        let op = Op::Gather {
+            table: source,
+            rows,
+            ids: node,
+        };
+        let node = self.builder.push(op, per, width);
+        debug_assert!(per == Rows::Tokens || !ids.axes.contains(&Axis::Tokens));
+        let data = Data::whole(node, table.kind(), &ids.axes, &extents[1..]);
+        Ok(Value::Data(data))
+    }
+
+    fn dequantise(&mut self, call: &Call<'_>) -> Why<Value> {
+        let (x, scale) = (call.input(0)?, call.constant(1)?);
+        let zero = match call.optional(2) {
+            Some(zero) => Some(zero.uniform().ok_or("zero points differ")?),
+            None => None,
+        };
+        if scale.shape.len() > 1 {
+            return Err("scales for blocks of a weight".into());
+        }
+        let rank = x.shape().len();
+        let at = match scale.values.len() {
+            1 => 0,
+            _ => axis(call.int("axis").unwrap_or(1), rank)?,
+        };
+        match x {
+            Value::Constant(x) => {
+                let zero = Constant::scalar(Kind::Whole, zero.unwrap_or(0.0));
+                let mut shape = vec![1; rank];
+                if scale.values.len() > 1 {
+                    shape[at] = scale.values.len();
+                }
+                let scale = scale.reshaped(shape)?;
+                let whole = x.zip(&zero, Kind::Whole, |x, zero| x - zero)?;
+                Ok(Value::constant(whole.zip(
+                    &scale,
+                    Kind::Float,
+                    |x, s| x * s,
+                )?))
+            }
+            Value::Weight(weight) if weight.scale.is_none() && zero.unwrap_or(0.0) == 0.0 => {
+                let stored = match weight.transposed {
+                    true if scale.values.len() > 1 => 1 - at,
+                    _ => at,
+                };
+                Ok(Value::Weight(Weight {
+                    scale: Some((Arc::new(scale.clone()), stored)),
+                    kind: Kind::Float,
+                    ..weight.clone()
+                }))
+            }
+            Value::Weight(_) => Err("a weight with a zero point".into()),
+            other => Err(format!("{} in few bits", other.what())),
+        }
+    }
+}
+
+/// A table's entry for the offset of each pair of tokens.
+fn by_offset(table: &Value, at: usize, ids: &Offsets) -> Why<Value> {
+    let Value::Constant(table) = table else {
+        return Err(format!("it looks up in {} by offsets", table.what()));
+    };
+    if table.shape.len() != 2 || ids.lead.iter().any(|&extent| extent != 1) {
+        return Err("a table of more axes, looked up by offsets".into());
+    }
+    let (heads, rows) = (table.shape[1 - at], table.shape[at]);
+    let place = |head: usize, row: usize| match at {
+        0 => row * heads + head,
+        _ => head * rows + row,
+    };
+    let mut values = Vec::with_capacity(heads * ids.values.len());
+    for head in 0..heads {
+        for &id in &ids.values {
+            let id = if id < 0.0 { id + rows as f64 } else { id };
+            // Offsets that no text within the table's reach has: any entry does.
+            let row = (id.max(0.0) as usize).min(rows - 1);
+            values.push(table.values[place(head, row)]);
+        }
+    }
+    if at == 0 && heads != 1 {
+        return Err("heads after the pairs of tokens".into());
+    }
+    let mut lead = vec![heads];
+    lead.extend(&ids.lead);
+    Ok(Value::Offsets(Offsets {
+        kind: table.kind,
+        lead,
+        values,
+        positions: ids.positions,
+    }))
+}

@@ -1,0 +1,22 @@
+//! Matrix products: `C = activation(A · B + bias) + residual`.
+//!
+//! Every value of C is one sum, added over k from 0.0 upwards in order, whatever the tile, the
+//! block or the thread: its bits depend on its row of A, its column of B and on whether the machine
+//! fuses products with sums, which [`Arithmetic::Deterministic`](crate::Arithmetic) forbids.
+
+mod blocks;
+mod buffer;
+mod epilogue;
+mod error;
+mod kernel;
+mod pack;
+mod simd;
+#[cfg(test)]
+mod tests;
+mod tile;
+
+pub use blocks::gemm;
+pub use epilogue::{Epilogue, Rows};
+pub use error::Mismatch;
+pub use kernel::Kernel;
+pub use pack::{Order, Packed, Packer, Stored};

@@ -1,0 +1,45 @@
+//! The registers of each machine, behind one trait.
+
+mod scalar;
+
+#[cfg(target_arch = "aarch64")]
+mod neon;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+mod wasm;
+#[cfg(target_arch = "x86_64")]
+mod x86;
+
+#[cfg(target_arch = "aarch64")]
+pub(super) use neon::Neon;
+pub(super) use scalar::Scalar;
+#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+pub(super) use wasm::Wasm;
+#[cfg(target_arch = "x86_64")]
+pub(super) use x86::{Avx2, Avx512};
+
+/// A register of f32 lanes.
+///
+/// Every method must be inlined into a function that is compiled for the machine's instructions,
+/// as the methods themselves cannot carry that attribute.
+///
+/// # Safety
+///
+/// For all methods: the processor has the instructions of the implementation; a pointer to read or
+/// write is valid for one value (`splat`) or for `LANES` values (`load`, `store`), aligned as f32.
+pub(super) trait Simd {
+    /// The register.
+    type V: Copy;
+    /// f32 values in a register.
+    const LANES: usize;
+
+    /// All lanes 0.
+    unsafe fn zero() -> Self::V;
+    /// One value in all lanes.
+    unsafe fn splat(from: *const f32) -> Self::V;
+    /// `LANES` values.
+    unsafe fn load(from: *const f32) -> Self::V;
+    /// Writes `LANES` values.
+    unsafe fn store(to: *mut f32, value: Self::V);
+    /// `sum + a * b`, rounded once if `FUSED` and the machine can, else twice.
+    unsafe fn add_product<const FUSED: bool>(sum: Self::V, a: Self::V, b: Self::V) -> Self::V;
+}

@@ -1,0 +1,131 @@
+//! The innermost loop: a block of C that stays in registers while k goes by.
+
+use super::simd::Simd;
+
+/// Computes `rows` × (`panels` · panel width) values of C.
+///
+/// # Safety
+///
+/// With R rows, P panels of W columns each: the processor has the tile's instructions; `a` is valid
+/// for reads of R rows of `k` values, `a_stride` apart; `b` for P panels of `k * W` values,
+/// `panel_stride` apart; `c` for reads and writes of R rows of `P * W` values, `c_stride` apart,
+/// which nobody else touches meanwhile.
+pub(super) type Tile = unsafe fn(&Operands);
+
+/// What a [`Tile`] works on; strides in values.
+pub(super) struct Operands {
+    /// Steps of the sum.
+    pub(super) k: usize,
+    /// The first row of A.
+    pub(super) a: *const f32,
+    /// From one row of A to the next.
+    pub(super) a_stride: usize,
+    /// The first panel of B.
+    pub(super) b: *const f32,
+    /// From one panel of B to the next.
+    pub(super) panel_stride: usize,
+    /// The first row of C.
+    pub(super) c: *mut f32,
+    /// From one row of C to the next.
+    pub(super) c_stride: usize,
+    /// Whether the sums go on from what is in C, or start at 0.
+    pub(super) resume: bool,
+}
+
+/// Steps of k before the pointers move on. There is a look at the loop's end after every one of
+/// them: without, LLVM orders several steps by their sums instead of by their loads, and on wasm
+/// the engine has to keep all that was loaded meanwhile on its stack (half the speed, measured).
+const UNROLL: usize = 4;
+
+/// A tile of R rows and P panels, each of V registers; every value of C has one accumulator, to
+/// which the products are added in the order of k.
+///
+/// # Safety
+///
+/// As for [`Tile`]; to be inlined into a function compiled for the instructions of `S`.
+#[inline(always)]
+pub(super) unsafe fn compute<
+    S: Simd,
+    const FUSED: bool,
+    const R: usize,
+    const P: usize,
+    const V: usize,
+>(
+    on: &Operands,
+) {
+    let width = V * S::LANES;
+    // SAFETY: all pointers stay within what the caller promises.
+    unsafe {
+        let mut sums = [[[S::zero(); V]; P]; R];
+        if on.resume {
+            for (r, row) in sums.iter_mut().enumerate() {
+                for (p, panel) in row.iter_mut().enumerate() {
+                    for (v, sum) in panel.iter_mut().enumerate() {
+                        *sum = S::load(on.c.add(r * on.c_stride + p * width + v * S::LANES));
+                    }
+                }
+            }
+        }
+
+        let mut a: [*const f32; R] = std::array::from_fn(|r| on.a.add(r * on.a_stride));
+        let mut b: [*const f32; P] = std::array::from_fn(|p| on.b.add(p * on.panel_stride));
+        let mut left = on.k;
+        'steps: while left > 0 {
+            for u in 0..UNROLL {
+                step::<S, FUSED, R, P, V>(&mut sums, &a, &b, u);
+                left -= 1;
+                if left == 0 {
+                    break 'steps;
+                }
+            }
+            for row in &mut a {
+                *row = row.add(UNROLL);
+            }
+            for panel in &mut b {
+                *panel = panel.add(UNROLL * width);
+            }
+        }
+
+        for (r, row) in sums.iter().enumerate() {
+            for (p, panel) in row.iter().enumerate() {
+                for (v, sum) in panel.iter().enumerate() {
+                    S::store(on.c.add(r * on.c_stride + p * width + v * S::LANES), *sum);
+                }
+            }
+        }
+    }
+}
+
+/// One step of k, `u` steps after where the pointers are.
+///
+/// # Safety
+///
+/// As for [`compute`].
+#[inline(always)]
+unsafe fn step<S: Simd, const FUSED: bool, const R: usize, const P: usize, const V: usize>(
+    sums: &mut [[[S::V; V]; P]; R],
+    a: &[*const f32; R],
+    b: &[*const f32; P],
+    u: usize,
+) {
+    let width = V * S::LANES;
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut columns = [[S::zero(); V]; P];
+        for (columns, panel) in columns.iter_mut().zip(b) {
+            for (v, column) in columns.iter_mut().enumerate() {
+                *column = S::load(panel.add(u * width + v * S::LANES));
+            }
+        }
+        for (sums, row) in sums.iter_mut().zip(a) {
+            let left = S::splat(row.add(u));
+            for (sum, column) in sums
+                .as_flattened_mut()
+                .iter_mut()
+                .zip(columns.as_flattened())
+            {
+                *sum = S::add_product::<FUSED>(*sum, left, *column);
+            }
+        }
+    }
+}

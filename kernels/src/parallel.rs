@@ -1,0 +1,27 @@
+//! Work on several threads, whoever's threads they are.
+
+/// Threads that run the parts of a piece of work.
+pub trait Pool: Sync {
+    /// How many parts can be under way at once, the caller's included; at least 1.
+    fn threads(&self) -> usize;
+
+    /// Calls `job` with every number below `jobs`, each once, in any order and on any threads, and
+    /// returns when all have returned.
+    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync));
+}
+
+/// The caller's thread alone.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct OneThread;
+
+impl Pool for OneThread {
+    fn threads(&self) -> usize {
+        1
+    }
+
+    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+        for number in 0..jobs {
+            job(number);
+        }
+    }
+}
