@@ -178,18 +178,17 @@ fn wide_rows_far_from_zero_keep_their_accuracy() {
 fn nan_stays_and_stays_in_its_row() {
     let gamma = [1.0; 20];
     let norm = Norm::new(NormKind::Layer, &gamma, None, EPSILON);
-    let functions: [&dyn Fn(&mut [f32]); 3] =
-        [&|x| norm.apply(x), &|x| l2_normalize(x, 20, 1e-12), &|x| {
-            softmax(x, 20)
-        }];
-    for function in functions {
+    let spoilt = |function: &dyn Fn(&mut [f32])| {
         let mut x = values(3, 60);
         x[25] = f32::NAN;
         function(&mut x);
         for (index, x) in x.iter().enumerate() {
             assert_eq!(x.is_nan(), (20..40).contains(&index), "element {index}");
         }
-    }
+    };
+    spoilt(&|x| norm.apply(x));
+    spoilt(&|x| l2_normalize(x, 20, 1e-12));
+    spoilt(&|x| softmax(x, 20));
 }
 
 #[test]

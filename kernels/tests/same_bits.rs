@@ -70,7 +70,7 @@ fn layer(mut state: u64) -> u64 {
         },
     ];
     let mut hidden = vec![0.0; tokens * HIDDEN];
-    embed(&lookups, &offsets, 0..tokens, Some(&norm), &mut hidden).unwrap();
+    embed(&lookups, &offsets, 0..tokens, Some(&norm), &mut hidden).expect("ids are in the table");
     state = hash(state, &hidden);
 
     let mut fused = values(3, tokens * 3 * HIDDEN);
@@ -83,7 +83,7 @@ fn layer(mut state: u64) -> u64 {
     };
     Rotary::new(&cosine, &sine, 12)
         .turn(&mut fused, columns, &offsets, 0..tokens)
-        .unwrap();
+        .expect("the table is long enough");
     let biases = values(6, 3 * 599);
     for (bias, reach) in [(false, None), (true, None), (false, Some(50))] {
         let attention = Attention {
@@ -101,7 +101,7 @@ fn layer(mut state: u64) -> u64 {
         let part = |number: usize| Columns::new(&fused, 3 * HIDDEN, number * HIDDEN, HIDDEN);
         let mut out = vec![0.0; tokens * HIDDEN];
         AttentionRun::new(attention, part(0), part(1), part(2), &offsets, &mut out)
-            .unwrap()
+            .expect("the bias is long enough")
             .run(&mut Scratch::default());
         state = hash(state, &out);
         norm.add_apply(&mut hidden, &out);
