@@ -19,12 +19,10 @@ fn reduce(x: f32) -> (f32, f32) {
     let shifted = x * std::f32::consts::LOG2_E + ROUND;
     let n = shifted - ROUND;
     let r = (x - n * LN2_HIGH) - n * LN2_LOW;
-    let p = 0.001_381_446_7;
-    let p = p * r + 0.008_368_781;
-    let p = p * r + 0.041_668_393;
-    let p = p * r + 0.166_665_2;
-    let p = p * r + 0.499_999_94;
-    (shifted, p * (r * r) + r + 1.0)
+    let r2 = r * r;
+    let low = 0.166_665_2 * r + 0.499_999_94;
+    let high = (0.001_381_446_7 * r2 + 0.008_368_781 * r) + 0.041_668_393;
+    (shifted, (high * r2 + low) * r2 + r + 1.0)
 }
 
 /// `2^n` for the `n` of [`reduce`], at least -127 (which gives 0) and at most 127.
@@ -149,14 +147,12 @@ pub(crate) fn gelu(x: f32) -> f32 {
     const END: f32 = 32.49;
     let t = x * x;
     let t = if t > END { END } else { t };
-    let p = -2.779_586_3e-11;
-    let p = p * t + 5.271_010_3e-9;
-    let p = p * t - 3.044_956_1e-7;
-    let p = p * t + 8.350_822e-6;
-    let p = p * t - 0.000_112_801_376;
-    let p = p * t - 5.974_764_3e-5;
-    let p = p * t + 0.072_660_46;
-    let p = p * t + 1.595_771_7;
+    let t2 = t * t;
+    let p01 = 0.072_660_46 * t + 1.595_771_7;
+    let p23 = -0.000_112_801_376 * t - 5.974_764_3e-5;
+    let p45 = -3.044_956_1e-7 * t + 8.350_822e-6;
+    let p67 = -2.779_586_3e-11 * t + 5.271_010_3e-9;
+    let p = (p67 * t2 + p45) * (t2 * t2) + (p23 * t2 + p01);
     times_sigmoid(x, x * p)
 }
 

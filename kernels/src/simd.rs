@@ -7,7 +7,7 @@
 
 /// What the processor has.
 #[cfg(target_arch = "x86_64")]
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Level {
     /// What every x86-64 has.
     Sse2,
@@ -22,7 +22,7 @@ pub(crate) enum Level {
 #[inline]
 pub(crate) fn level() -> Level {
     let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
-    if avx2
+    let level = if avx2
         && is_x86_feature_detected!("avx512f")
         && is_x86_feature_detected!("avx512vl")
         && is_x86_feature_detected!("avx512bw")
@@ -33,7 +33,10 @@ pub(crate) fn level() -> Level {
         Level::Avx2
     } else {
         Level::Sse2
-    }
+    };
+    #[cfg(test)]
+    let level = level.min(tests::LIMIT.get());
+    level
 }
 
 /// Defines a function whose body is compiled for every level of the target.
@@ -69,3 +72,80 @@ macro_rules! multiversion {
     };
 }
 pub(crate) use multiversion;
+
+#[cfg(all(test, target_arch = "x86_64"))]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+    use crate::{
+        Activation, Arithmetic, Attention, AttentionRun, Columns, Norm, NormKind, Scratch,
+        l2_normalize, softmax,
+    };
+
+    thread_local! {
+        /// The highest level that this thread's tests use.
+        pub(super) static LIMIT: Cell<Level> = const { Cell::new(Level::Avx512) };
+    }
+
+    /// Odd extents, so that every loop has a rest.
+    const WIDTH: usize = 117;
+    const ROWS: usize = 21;
+
+    fn everything(arithmetic: Arithmetic) -> Vec<f32> {
+        let mut x: Vec<f32> = (0..ROWS * WIDTH)
+            .map(|n| ((n * 7919 % 1000) as f32 - 500.0) / 100.0)
+            .collect();
+        let gamma = x[..WIDTH].to_vec();
+        let norm = Norm::new(NormKind::Layer, &gamma, Some(&gamma), 1e-5);
+        let attention = Attention {
+            heads: 3,
+            kv_heads: 3,
+            head_size: 13,
+            scale: 0.3,
+            bias: None,
+            reach: Some(9),
+            arithmetic,
+        };
+        let part = |number: usize| Columns::new(&x, WIDTH, number * 39, 39);
+        let mut out = vec![0.0; ROWS * 39];
+        AttentionRun::new(
+            attention,
+            part(0),
+            part(1),
+            part(2),
+            &[0, 4, ROWS],
+            &mut out,
+        )
+        .expect("there is no bias")
+        .run(&mut Scratch::default());
+        for activation in [Activation::Gelu, Activation::Silu, Activation::Tanh] {
+            activation.apply(&mut x);
+            norm.apply(&mut x);
+            out.extend(&x);
+        }
+        softmax(&mut x, WIDTH);
+        l2_normalize(&mut x, WIDTH, 1e-12);
+        out.extend(x);
+        out
+    }
+
+    fn bits(level: Level, arithmetic: Arithmetic) -> Vec<u32> {
+        LIMIT.set(level);
+        everything(arithmetic).iter().map(|x| x.to_bits()).collect()
+    }
+
+    #[test]
+    fn every_level_gives_the_same_bits() {
+        let lowest = bits(Level::Sse2, Arithmetic::Deterministic);
+        for level in [Level::Avx2, Level::Avx512] {
+            assert_eq!(bits(level, Arithmetic::Deterministic), lowest, "{level:?}");
+        }
+    }
+
+    #[test]
+    fn levels_that_fuse_give_the_same_bits() {
+        let fused = bits(Level::Avx2, Arithmetic::Fast);
+        assert_eq!(bits(Level::Avx512, Arithmetic::Fast), fused);
+    }
+}

@@ -9,7 +9,7 @@
 use std::ops::Range;
 
 use super::scratch::Scratch;
-use super::tile::tile;
+use super::tile::{Portable, Tile};
 use crate::Arithmetic;
 use crate::columns::Columns;
 use crate::math::exp_of_negative;
@@ -40,8 +40,9 @@ impl Head<'_> {
 
     /// `M` keys or columns of values at a time, against `N` queries.
     #[inline(always)]
-    fn compute<const M: usize, const N: usize, const FUSED: bool>(
+    fn compute<const M: usize, const N: usize>(
         &self,
+        tile: impl Tile<M, N>,
         scratch: &mut Scratch,
         write: &mut Write<'_>,
     ) {
@@ -76,8 +77,8 @@ impl Head<'_> {
             let seen = first.saturating_sub(reach)..(last.saturating_add(reach) + 1).min(count);
             self.pack_queries::<N>(first, queries);
             for number in seen.start / M..seen.end.div_ceil(M) {
-                let sums =
-                    tile::<M, N, FUSED>(&keys[number * size * M..(number + 1) * size * M], queries);
+                let keys = &keys[number * size * M..(number + 1) * size * M];
+                let sums = tile.multiply(keys, queries);
                 let to = &mut scores[number * M * N..(number + 1) * M * N];
                 to.copy_from_slice(sums.as_flattened());
             }
@@ -99,7 +100,7 @@ impl Head<'_> {
                 let mut total = [[0.0; N]; M];
                 for part in parts(seen.clone(), VALUES_CHUNK) {
                     let weights = rows[part.clone()].as_flattened();
-                    let sums = tile::<M, N, FUSED>(&values[part.start * M..part.end * M], weights);
+                    let sums = tile.multiply(&values[part.start * M..part.end * M], weights);
                     for (total, sums) in total.iter_mut().zip(&sums) {
                         for (total, sum) in total.iter_mut().zip(sums) {
                             *total += sum;
@@ -232,36 +233,67 @@ type Write<'w> = dyn FnMut(usize, &[f32]) + 'w;
 /// Runs the version for this machine.
 #[cfg(target_arch = "x86_64")]
 fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Write<'_>) {
-    use crate::simd::{Level, level};
+    use super::tile::x86::{Avx2, Avx512};
 
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    fn avx512<const FUSED: bool>(head: &Head<'_>, scratch: &mut Scratch, write: &mut Write<'_>) {
-        head.compute::<8, 16, FUSED>(scratch, write);
+    fn avx512<T: Tile<8, 16>>(
+        head: &Head<'_>,
+        tile: T,
+        scratch: &mut Scratch,
+        write: &mut Write<'_>,
+    ) {
+        head.compute(tile, scratch, write);
     }
     #[target_feature(enable = "avx2,fma")]
-    fn avx2<const FUSED: bool>(head: &Head<'_>, scratch: &mut Scratch, write: &mut Write<'_>) {
-        head.compute::<4, 16, FUSED>(scratch, write);
+    fn avx2<T: Tile<4, 16>>(
+        head: &Head<'_>,
+        tile: T,
+        scratch: &mut Scratch,
+        write: &mut Write<'_>,
+    ) {
+        head.compute(tile, scratch, write);
     }
-    match (level(), fast) {
-        // SAFETY: the processor has these features, it was asked.
-        (Level::Avx512, true) => unsafe { avx512::<true>(head, scratch, write) },
-        // SAFETY: as above.
-        (Level::Avx512, false) => unsafe { avx512::<false>(head, scratch, write) },
-        // SAFETY: as above.
-        (Level::Avx2, true) => unsafe { avx2::<true>(head, scratch, write) },
-        // SAFETY: as above.
-        (Level::Avx2, false) => unsafe { avx2::<false>(head, scratch, write) },
-        (Level::Sse2, _) => head.compute::<4, 8, false>(scratch, write),
+    // In every case there is such a tile only where the processor has the features.
+    if fast {
+        if let Some(tile) = Avx512::<true>::new() {
+            // SAFETY: as said above.
+            return unsafe { avx512(head, tile, scratch, write) };
+        }
+        if let Some(tile) = Avx2::<true>::new() {
+            // SAFETY: as said above.
+            return unsafe { avx2(head, tile, scratch, write) };
+        }
+    } else {
+        if let Some(tile) = Avx512::<false>::new() {
+            // SAFETY: as said above.
+            return unsafe { avx512(head, tile, scratch, write) };
+        }
+        if let Some(tile) = Avx2::<false>::new() {
+            // SAFETY: as said above.
+            return unsafe { avx2(head, tile, scratch, write) };
+        }
     }
+    head.compute::<4, 8>(Portable, scratch, write);
 }
 
 /// Runs the version for this target.
 #[cfg(not(target_arch = "x86_64"))]
 fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Write<'_>) {
-    const FUSED: bool = cfg!(target_feature = "relaxed-simd") || cfg!(target_arch = "aarch64");
-    if fast && FUSED {
-        head.compute::<4, 8, FUSED>(scratch, write);
-    } else {
-        head.compute::<4, 8, false>(scratch, write);
+    /// By itself, since the browser's compiler runs out of registers in a function of both.
+    #[inline(never)]
+    fn version<T: Tile<4, 8>>(
+        head: &Head<'_>,
+        tile: T,
+        scratch: &mut Scratch,
+        write: &mut Write<'_>,
+    ) {
+        head.compute(tile, scratch, write);
     }
+    if fast {
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        return version(head, super::tile::Relaxed, scratch, write);
+        #[cfg(target_arch = "aarch64")]
+        return version(head, super::tile::Fused, scratch, write);
+    }
+    version(head, Portable, scratch, write);
 }
