@@ -299,7 +299,7 @@ proptest! {
 
 #[test]
 fn long_texts_are_summed_in_chunks() {
-    for reach in [None, Some(300)] {
+    for reach in [None, Some(300), Some(usize::MAX)] {
         let case = Case { reach, ..long() };
         assert_close(&case.run(Arithmetic::Fast), &case.exact(), 2e-6);
         assert_eq!(

@@ -49,60 +49,68 @@ fn activations(mut state: u64) -> u64 {
     state
 }
 
-/// A layer of a small encoder without its matrices.
-fn layer(mut state: u64) -> u64 {
-    const HIDDEN: usize = 3 * 24;
-    let offsets = offsets(&[1, 37, 0, 300]);
-    let tokens = 338;
-    let table = values(1, 50 * HIDDEN);
-    let ids: Vec<i64> = (0..tokens as i64).map(|n| n * 7 % 50).collect();
-    let gamma = values(2, HIDDEN);
-    let norm = Norm::new(NormKind::Layer, &gamma, Some(&table[..HIDDEN]), 1e-12);
-    let table = Table::new(TableValues::F32(&table), HIDDEN);
-    let lookups = [
-        Lookup {
-            table,
-            index: Index::Ids(&ids),
-        },
-        Lookup {
-            table,
-            index: Index::Row(3),
-        },
-    ];
-    let mut hidden = vec![0.0; tokens * HIDDEN];
-    embed(&lookups, &offsets, 0..tokens, Some(&norm), &mut hidden).expect("ids are in the table");
-    state = hash(state, &hidden);
+const HEADS: usize = 3;
+const SIZE: usize = 24;
+const HIDDEN: usize = HEADS * SIZE;
+const LENGTHS: [usize; 4] = [1, 37, 0, 300];
+const TOKENS: usize = 338;
 
-    let mut fused = values(3, tokens * 3 * HIDDEN);
-    let (cosine, sine) = (values(4, 300 * 12), values(5, 300 * 12));
+/// `[tokens, queries + keys + values]`, queries and keys turned.
+fn fused() -> Vec<f32> {
+    let mut fused = values(3, TOKENS * 3 * HIDDEN);
+    let (cosine, sine) = (values(4, 300 * SIZE / 2), values(5, 300 * SIZE / 2));
     let columns = HeadColumns {
         stride: 3 * HIDDEN,
         first: 0,
-        heads: 6,
-        head_size: 24,
+        heads: 2 * HEADS,
+        head_size: SIZE,
     };
-    Rotary::new(&cosine, &sine, 12)
-        .turn(&mut fused, columns, &offsets, 0..tokens)
+    Rotary::new(&cosine, &sine, SIZE / 2)
+        .turn(&mut fused, columns, &offsets(&LENGTHS), 0..TOKENS)
         .expect("the table is long enough");
-    let biases = values(6, 3 * 599);
+    fused
+}
+
+fn attend(arithmetic: Arithmetic, fused: &[f32], bias: bool, reach: Option<usize>) -> Vec<f32> {
+    let biases = values(6, HEADS * 599);
+    let attention = Attention {
+        heads: HEADS,
+        kv_heads: HEADS,
+        head_size: SIZE,
+        scale: 0.2,
+        bias: bias.then_some(OffsetBias {
+            values: &biases,
+            positions: 300,
+        }),
+        reach,
+        arithmetic,
+    };
+    let part = |number: usize| Columns::new(fused, 3 * HIDDEN, number * HIDDEN, HIDDEN);
+    let offsets = offsets(&LENGTHS);
+    let mut out = vec![0.0; TOKENS * HIDDEN];
+    AttentionRun::new(attention, part(0), part(1), part(2), &offsets, &mut out)
+        .expect("the bias is long enough")
+        .run(&mut Scratch::default());
+    out
+}
+
+/// A layer of a small encoder without its matrices.
+fn layer(mut state: u64) -> u64 {
+    let offsets = offsets(&LENGTHS);
+    let table = values(1, 50 * HIDDEN);
+    let ids: Vec<i64> = (0..TOKENS as i64).map(|n| n * 7 % 50).collect();
+    let gamma = values(2, HIDDEN);
+    let norm = Norm::new(NormKind::Layer, &gamma, Some(&table[..HIDDEN]), 1e-12);
+    let table = Table::new(TableValues::F32(&table), HIDDEN);
+    let indices = [Index::Ids(&ids), Index::Row(3)];
+    let lookups = indices.map(|index| Lookup { table, index });
+    let mut hidden = vec![0.0; TOKENS * HIDDEN];
+    embed(&lookups, &offsets, 0..TOKENS, Some(&norm), &mut hidden).expect("ids are in the table");
+    state = hash(state, &hidden);
+
+    let fused = fused();
     for (bias, reach) in [(false, None), (true, None), (false, Some(50))] {
-        let attention = Attention {
-            heads: 3,
-            kv_heads: 3,
-            head_size: 24,
-            scale: 0.2,
-            bias: bias.then_some(OffsetBias {
-                values: &biases,
-                positions: 300,
-            }),
-            reach,
-            arithmetic: Arithmetic::Deterministic,
-        };
-        let part = |number: usize| Columns::new(&fused, 3 * HIDDEN, number * HIDDEN, HIDDEN);
-        let mut out = vec![0.0; tokens * HIDDEN];
-        AttentionRun::new(attention, part(0), part(1), part(2), &offsets, &mut out)
-            .expect("the bias is long enough")
-            .run(&mut Scratch::default());
+        let out = attend(Arithmetic::Deterministic, &fused, bias, reach);
         state = hash(state, &out);
         norm.add_apply(&mut hidden, &out);
     }
@@ -129,4 +137,18 @@ fn layer(mut state: u64) -> u64 {
 fn the_hash_of_everything_is_known() {
     let hash = layer(activations(0xcbf2_9ce4_8422_2325));
     assert_eq!(hash, 0x47fb_8270_5ced_b3ce, "{hash:#018x}");
+}
+
+#[cfg_attr(not(target_arch = "wasm32"), test)]
+#[cfg_attr(target_arch = "wasm32", wasm_bindgen_test::wasm_bindgen_test)]
+fn fused_products_differ_by_their_rounding_alone() {
+    let fused = fused();
+    let fast = attend(Arithmetic::Fast, &fused, true, None);
+    let deterministic = attend(Arithmetic::Deterministic, &fused, true, None);
+    for (fast, deterministic) in fast.iter().zip(&deterministic) {
+        assert!(
+            (fast - deterministic).abs() < 1e-6,
+            "{fast} and {deterministic}"
+        );
+    }
 }
