@@ -41,7 +41,11 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (cancel, mut never) = (Cancel::new(), Never);
     let compiled = Program::compile(&bundle, arithmetic, &cancel, &mut never);
     let program = Arc::new(pollster::block_on(compiled)?);
-    println!("compiled in {:?}: {}", started.elapsed(), program.operators().join(" "));
+    println!(
+        "compiled in {:?}: {}",
+        started.elapsed(),
+        program.operators().join(" ")
+    );
 
     let description = isovec_engine::description::describe(&bundle);
     let mut batch = Batch::default();
@@ -55,7 +59,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             .collect();
         let tensor = Tensor::from_slice(&[texts, tokens], &values)?;
         assert_eq!(input.dtype, Some(DType::I64));
-        batch.inputs.push(NamedTensor::new(input.name.as_str(), tensor));
+        batch
+            .inputs
+            .push(NamedTensor::new(input.name.as_str(), tensor));
     }
     let mut best: BTreeMap<(&str, usize, usize), (usize, u64, Duration)> = BTreeMap::new();
     let mut least = Duration::MAX;
@@ -84,7 +90,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     rows.sort_by_key(|(_, (_, _, took))| std::cmp::Reverse(*took));
     for ((operator, inner, width), (count, multiply_adds, took)) in rows {
         let rate = 2.0 * multiply_adds as f64 / took.as_secs_f64() / 1e9;
-        println!("{operator:10} {inner:5} x {width:5} {count:3} times {took:>12.1?} {rate:8.1} GFLOP/s");
+        println!(
+            "{operator:10} {inner:5} x {width:5} {count:3} times {took:>12.1?} {rate:8.1} GFLOP/s"
+        );
     }
     Ok(())
 }

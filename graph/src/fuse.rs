@@ -41,7 +41,8 @@ fn activations(lowered: &mut Lowered) {
         let Op::Linear(linear) = &lowered.builder.nodes[x.0].op else {
             continue;
         };
-        if readers[x.0] == 1 && linear.activation.is_none() && linear.residual.is_none() && cheap(f) {
+        if readers[x.0] == 1 && linear.activation.is_none() && linear.residual.is_none() && cheap(f)
+        {
             let mut linear = linear.clone();
             linear.activation = Some(f);
             lowered.builder.nodes[at].op = Op::Linear(linear);
@@ -144,7 +145,10 @@ fn sweep(lowered: &mut Lowered) {
     }
     let mut moved: HashMap<NodeId, NodeId> = HashMap::new();
     let mut kept = Vec::new();
-    for (at, mut node) in std::mem::take(&mut lowered.builder.nodes).into_iter().enumerate() {
+    for (at, mut node) in std::mem::take(&mut lowered.builder.nodes)
+        .into_iter()
+        .enumerate()
+    {
         if needed[at] {
             node.op.rename(&moved);
             moved.insert(NodeId(at), NodeId(kept.len()));

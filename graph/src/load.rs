@@ -96,9 +96,17 @@ fn wrong(info: &WeightInfo, detail: String) -> EngineError {
 }
 
 /// Packs a stored matrix for a kernel.
-pub(crate) fn pack(kernel: &Kernel, info: &WeightInfo, weight: &Weight, bytes: &[u8]) -> Result<Packed> {
+pub(crate) fn pack(
+    kernel: &Kernel,
+    info: &WeightInfo,
+    weight: &Weight,
+    bytes: &[u8],
+) -> Result<Packed> {
     let [k, n] = weight.shape[..] else {
-        return Err(wrong(info, format!("a matrix is wanted, not {:?}", weight.shape)));
+        return Err(wrong(
+            info,
+            format!("a matrix is wanted, not {:?}", weight.shape),
+        ));
     };
     let (rows, columns) = if weight.transposed { (n, k) } else { (k, n) };
     let row_bytes = columns * info.dtype.size();
@@ -106,7 +114,11 @@ pub(crate) fn pack(kernel: &Kernel, info: &WeightInfo, weight: &Weight, bytes: &
     let bytes = bytes
         .get(from..from + rows * row_bytes)
         .ok_or_else(|| wrong(info, "it is shorter than its shape".into()))?;
-    let order = if weight.transposed { Order::Columns } else { Order::Rows };
+    let order = if weight.transposed {
+        Order::Columns
+    } else {
+        Order::Rows
+    };
     let mismatch = |error: isovec_kernels::gemm::Mismatch| wrong(info, error.to_string());
     let stored = match (info.dtype, &weight.scale) {
         (DType::F32, None) => Some(Stored::F32),
@@ -215,8 +227,13 @@ impl Wanted {
     /// The place's weights of a source's entry.
     pub(crate) fn of(&self, index: usize) -> bool {
         let is = |weight: &Weight| weight.index == index;
-        self.matrices.iter().any(|m| matches!(m, node::Matrix::Weight(w) if is(w)))
-            || self.tables.iter().any(|t| matches!(t, node::Table::Weight(w) if is(w)))
+        self.matrices
+            .iter()
+            .any(|m| matches!(m, node::Matrix::Weight(w) if is(w)))
+            || self
+                .tables
+                .iter()
+                .any(|t| matches!(t, node::Table::Weight(w) if is(w)))
     }
 }
 

@@ -226,11 +226,12 @@ async fn read_weights(
 /// The longest text that the model's configuration speaks of.
 fn longest(bundle: &ModelBundle) -> usize {
     let description = isovec_engine::description::describe(bundle);
-    let fixed = description.inputs.iter().find_map(|input| {
-        match input.dims.as_deref() {
+    let fixed = description
+        .inputs
+        .iter()
+        .find_map(|input| match input.dims.as_deref() {
             Some([_, Dim::Fixed(length)]) => Some(*length),
             _ => None,
-        }
-    });
+        });
     fixed.unwrap_or(DEFAULT_POSITIONS)
 }

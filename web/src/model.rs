@@ -42,7 +42,10 @@ pub(crate) async fn load(
         Err(CompileError::Unlowered(why)) => {
             otherwise(bundle, description, settings, cancel, pacer, why).await
         }
-        Err(other) => Err(EngineError::invalid_model(&bundle.origin, other.to_string())),
+        Err(other) => Err(EngineError::invalid_model(
+            &bundle.origin,
+            other.to_string(),
+        )),
     }
 }
 
@@ -86,6 +89,7 @@ async fn otherwise(
     Err(EngineError::UnsupportedModel {
         origin: bundle.origin.clone(),
         reason: why.to_string(),
-        hint: "This build runs transformer encoders; the native engines run other models too".into(),
+        hint: "This build runs transformer encoders; the native engines run other models too"
+            .into(),
     })
 }

@@ -88,11 +88,17 @@ impl Running for Run {
         let mut outputs = Vec::new();
         for (name, extents, values) in run.finish() {
             let shape: Vec<usize> = [texts].into_iter().chain(extents).collect();
-            let given = batch.outputs.iter().position(|output| *output.name == *name);
+            let given = batch
+                .outputs
+                .iter()
+                .position(|output| *output.name == *name);
             let given = given.map(|at| batch.outputs.swap_remove(at));
             outputs.push(match given {
                 Some(mut output) if output.tensor.shape() == shape => {
-                    output.tensor.as_mut_slice::<f32>()?.copy_from_slice(&values);
+                    output
+                        .tensor
+                        .as_mut_slice::<f32>()?
+                        .copy_from_slice(&values);
                     output
                 }
                 _ => NamedTensor::new(name, Tensor::from_slice(&shape, &values)?),

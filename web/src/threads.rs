@@ -34,7 +34,9 @@ impl Threads {
 #[cfg(feature = "threads")]
 impl Pool for Threads {
     fn threads(&self) -> usize {
-        self.pool.as_ref().map_or(1, |pool| pool.current_num_threads() + 1)
+        self.pool
+            .as_ref()
+            .map_or(1, |pool| pool.current_num_threads() + 1)
     }
 
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {

@@ -33,7 +33,8 @@ tests! {
     cancelled_from_the_start(executor());
     cancel_stops_between_operators();
     pauses_in_time();
-    heavy_batches_are_run_in_groups();
+    heavy_batches_are_run_in_pieces();
+    masks_with_holes_are_refused(executor());
     dropping_the_future_cancels();
     dropping_the_future_leaves_a_working_engine(executor());
     weights_are_read_one_at_a_time(executor());

@@ -95,7 +95,10 @@ pub fn knows(node: &NodeProto) -> bool {
         opset: 17,
     };
     // A node without inputs is one that every family refuses, unless it does not know the name.
-    !matches!(Lowerer::default().operator(&full_name(node), &call), Ok(None))
+    !matches!(
+        Lowerer::default().operator(&full_name(node), &call),
+        Ok(None)
+    )
 }
 
 /// An operator's name, with its domain where that is not the default.
@@ -317,9 +320,7 @@ fn values(data_type: DataType, shape: Vec<usize>, bytes: &[u8]) -> Why<Constant>
     let values = match data_type {
         DataType::Float => all(bytes, |b| f64::from(f32::from_le_bytes(b))),
         DataType::Double => all(bytes, f64::from_le_bytes),
-        DataType::Float16 => all(bytes, |b| {
-            half::f16::from_le_bytes(b).to_f64()
-        }),
+        DataType::Float16 => all(bytes, |b| half::f16::from_le_bytes(b).to_f64()),
         DataType::Bfloat16 => all(bytes, |b| {
             f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
         }),

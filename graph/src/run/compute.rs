@@ -13,8 +13,7 @@ use isovec_kernels::{
 use super::zip::{Walk, copy, select, zip};
 use super::{Run, activation, map, over_rows};
 use crate::node::{
-    Attention, Linear, NodeId, Norm, NormKind, Op, Operand, Reduction, Rows, Source,
-    Which,
+    Attention, Linear, NodeId, Norm, NormKind, Op, Operand, Reduction, Rows, Source, Which,
 };
 use crate::program::{Program, Step};
 use crate::value::HeadColumns;
@@ -96,11 +95,19 @@ impl Run {
         let all = self.texts.offsets();
         let first = all.partition_point(|&offset| offset < range.start);
         let last = all.partition_point(|&offset| offset < range.end);
-        let offsets: Vec<usize> = all[first..=last].iter().map(|&at| at - range.start).collect();
+        let offsets: Vec<usize> = all[first..=last]
+            .iter()
+            .map(|&at| at - range.start)
+            .collect();
         let columns = |columns: HeadColumns| {
             let stride = self.width(columns.node);
             let values = &self.value(columns.node)[range.start * stride..range.end * stride];
-            Columns::new(values, stride, columns.offset, attention.heads * attention.size)
+            Columns::new(
+                values,
+                stride,
+                columns.offset,
+                attention.heads * attention.size,
+            )
         };
         let heads = Heads {
             heads: attention.heads,
@@ -130,7 +137,9 @@ impl Run {
         scratch.resize_with(scratch.len().max(threads), Scratch::default);
         let scratch: Vec<_> = scratch.iter_mut().map(std::sync::Mutex::new).collect();
         pool.run(threads, &|number| {
-            let mut scratch = scratch[number].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+            let mut scratch = scratch[number]
+                .lock()
+                .unwrap_or_else(std::sync::PoisonError::into_inner);
             run.run(&mut scratch);
         });
         Ok(())
@@ -322,7 +331,9 @@ fn reduced(f: Reduction, group: &[f32]) -> f32 {
         Reduction::Sum => reduce::sum(group, |x| x),
         Reduction::Mean => reduce::sum(group, |x| x) / group.len() as f32,
         Reduction::Max => reduce::max(group),
-        Reduction::Min => -group.iter().fold(f32::NEG_INFINITY, |most, &x| reduce::larger(most, -x)),
+        Reduction::Min => -group
+            .iter()
+            .fold(f32::NEG_INFINITY, |most, &x| reduce::larger(most, -x)),
         Reduction::L2 => reduce::sum(group, |x| x * x).sqrt(),
         Reduction::SumOfSquares => reduce::sum(group, |x| x * x),
     }
@@ -333,13 +344,14 @@ fn pool_tokens(f: Reduction, tokens: &[f32], out: &mut [f32]) {
     let width = out.len();
     let mut rows = tokens.chunks_exact(width);
     let count = rows.len() as f32;
-    let fold = |out: &mut [f32], rows: std::slice::ChunksExact<'_, f32>, f: &dyn Fn(f32, f32) -> f32| {
-        for row in rows {
-            for (out, x) in out.iter_mut().zip(row) {
-                *out = f(*out, *x);
+    let fold =
+        |out: &mut [f32], rows: std::slice::ChunksExact<'_, f32>, f: &dyn Fn(f32, f32) -> f32| {
+            for row in rows {
+                for (out, x) in out.iter_mut().zip(row) {
+                    *out = f(*out, *x);
+                }
             }
-        }
-    };
+        };
     match f {
         Reduction::Max | Reduction::Min => {
             out.copy_from_slice(rows.next().unwrap_or(&[]));

@@ -38,7 +38,13 @@ pub(super) fn apply(f: Unary, x: &mut [f32]) {
         Unary::Power(exponent) => each(x, |x| libm::powf(x, exponent)),
         Unary::Swish(slope) => each(x, |x| x / (1.0 + libm::expf(-slope * x))),
         Unary::Reciprocal => each(x, |x| 1.0 / x),
-        Unary::Sign => each(x, |x| if x == 0.0 || x.is_nan() { x } else { x.signum() }),
+        Unary::Sign => each(x, |x| {
+            if x == 0.0 || x.is_nan() {
+                x
+            } else {
+                x.signum()
+            }
+        }),
         Unary::Sin => each(x, libm::sinf),
         Unary::Sqrt => each(x, f32::sqrt),
         Unary::Square => each(x, |x| x * x),

@@ -197,7 +197,9 @@ pub(crate) fn cost(step: &Step, program: &Program, longest: usize) -> u64 {
     match &step.node.op {
         Op::Linear(_) => width * inner(step, program) as u64,
         Op::Attention(attention) => {
-            let seen = attention.reach.map_or(longest, |reach| longest.min(2 * reach + 1));
+            let seen = attention
+                .reach
+                .map_or(longest, |reach| longest.min(2 * reach + 1));
             2 * width * seen as u64
         }
         Op::Pool { .. } | Op::WeightedSum { .. } => width * longest as u64,
@@ -238,13 +240,17 @@ fn over_rows(
         })
         .collect();
     pool.run(parts.len(), &|number| {
-        let mut part = parts[number].lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut part = parts[number]
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         if let Some((rows, out, result)) = part.as_mut() {
             *result = f(rows.clone(), out);
         }
     });
     for part in parts {
-        let part = part.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let part = part
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
         part.map_or(Ok(()), |(_, _, result)| result)?;
     }
     Ok(())

@@ -30,7 +30,10 @@ fn runs<const N: usize>(extents: &[usize], walks: [Walk<'_>; N], mut run: impl F
 /// number.
 fn inner<const N: usize>(extents: &[usize], walks: [Walk<'_>; N]) -> (usize, [usize; N]) {
     let length = extents.last().copied().unwrap_or(1);
-    (length, walks.map(|walk| walk.strides.last().copied().unwrap_or(0)))
+    (
+        length,
+        walks.map(|walk| walk.strides.last().copied().unwrap_or(0)),
+    )
 }
 
 /// `out = f(a, b)` for one row.
@@ -50,24 +53,30 @@ pub(super) fn zip(f: Binary, extents: &[usize], a: Walk<'_>, b: Walk<'_>, out: &
         Binary::Less => each(extents, a, b, out, |a, b| flag(a < b)),
         Binary::LessOrEqual => each(extents, a, b, out, |a, b| flag(a <= b)),
         // A NaN on either side stays one.
-        Binary::Max => each(extents, a, b, out, |a, b| {
-            if a.is_nan() || a > b { a } else { b }
-        }),
-        Binary::Min => each(extents, a, b, out, |a, b| {
-            if a.is_nan() || a < b { a } else { b }
-        }),
+        Binary::Max => each(
+            extents,
+            a,
+            b,
+            out,
+            |a, b| {
+                if a.is_nan() || a > b { a } else { b }
+            },
+        ),
+        Binary::Min => each(
+            extents,
+            a,
+            b,
+            out,
+            |a, b| {
+                if a.is_nan() || a < b { a } else { b }
+            },
+        ),
         Binary::Modulo => each(extents, a, b, out, |a, b| a.rem_euclid(b)),
         Binary::Power => each(extents, a, b, out, libm::powf),
     }
 }
 
-fn each(
-    extents: &[usize],
-    a: Walk<'_>,
-    b: Walk<'_>,
-    out: &mut [f32],
-    f: impl Fn(f32, f32) -> f32,
-) {
+fn each(extents: &[usize], a: Walk<'_>, b: Walk<'_>, out: &mut [f32], f: impl Fn(f32, f32) -> f32) {
     let (length, steps) = inner(extents, [a, b]);
     let mut out = out.chunks_exact_mut(length);
     runs(extents, [a, b], |[at, bt]| {
@@ -105,10 +114,13 @@ pub(super) fn select(extents: &[usize], [c, a, b]: [Walk<'_>; 3], out: &mut [f32
     runs(extents, [c, a, b], |starts| {
         let Some(out) = out.next() else { return };
         for (place, out) in out.iter_mut().enumerate() {
-            let value = |walk: Walk<'_>, which: usize| {
-                walk.values[starts[which] + place * steps[which]]
+            let value =
+                |walk: Walk<'_>, which: usize| walk.values[starts[which] + place * steps[which]];
+            *out = if value(c, 0) != 0.0 {
+                value(a, 1)
+            } else {
+                value(b, 2)
             };
-            *out = if value(c, 0) != 0.0 { value(a, 1) } else { value(b, 2) };
         }
     });
 }

@@ -22,8 +22,8 @@ use tract_onnx::tract_core::ops::matmul::optimized::OptMatMul;
 use tract_onnx::tract_core::ops::matmul::pack::{DynPackedExoticFact, OptMatMulPack};
 
 use super::phase;
-use crate::executor::Pacer;
 use super::tensors;
+use crate::executor::Pacer;
 
 /// What a node of the optimised model depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use isovec_engine::description::{ModelDescription, ValueDescription};
 use tract_onnx::prelude::{InferenceModelExt, TractError, TypedModel};
 
-use crate::executor::Pacer;
 use crate::compiled::Compiled;
+use crate::executor::Pacer;
 use crate::guard;
 use run::Plan;
 
@@ -61,11 +61,7 @@ pub(crate) async fn compile(
 }
 
 /// Turns a bundle into an optimised model.
-async fn load(
-    bundle: &ModelBundle,
-    cancel: &Cancel,
-    pacer: &mut Pacer,
-) -> Result<TypedModel> {
+async fn load(bundle: &ModelBundle, cancel: &Cancel, pacer: &mut Pacer) -> Result<TypedModel> {
     let origin = bundle.origin.as_str();
     let parse::Parsed { model, deferred } = parse::parse(bundle).await?;
     pacer.pause().await;
@@ -102,4 +98,19 @@ fn phase<T>(
         origin,
         format!("tract cannot find {finding}: {detail}"),
     ))
+}
+
+#[cfg(test)]
+mod tests {
+    /// The version that is reported is the one that the workspace builds with.
+    #[test]
+    fn the_version_is_the_locked_one() {
+        let lock = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../Cargo.lock");
+        let lock = std::fs::read_to_string(lock).unwrap();
+        let (_, after) = lock
+            .split_once("name = \"tract-core\"\nversion = \"")
+            .unwrap();
+        let locked = after.split('"').next().unwrap();
+        assert_eq!(super::VERSION, format!("tract {locked}"));
+    }
 }

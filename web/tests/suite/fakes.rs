@@ -13,7 +13,7 @@ use isovec_engine::weights::{BytesWeights, WeightInfo, WeightSource};
 use isovec_web::executor::{Executor, Job, Worker};
 
 /// The slice that the fake worker gives, in ticks of a millisecond.
-pub const SLICE: u64 = 5;
+pub const SLICE: u64 = 2;
 
 type OnPause = Box<dyn Fn(usize) + Send + Sync>;
 

@@ -96,14 +96,25 @@ pub fn symbolic(names: &[&str]) -> Vec<Dim> {
         .collect()
 }
 
+/// The name of the mask by which rows without padding are known.
+pub const MASK: &str = "attention_mask";
+
+/// The name of a mask like any other input: what reads it, no program can say, and tract runs it.
+pub const OTHER_MASK: &str = "mask";
+
 /// The model, with its weights from `weights`.
 pub fn model(weights: Arc<dyn WeightSource>) -> ModelBundle {
+    model_with_mask(weights, MASK)
+}
+
+/// The model, its mask under a name.
+pub fn model_with_mask(weights: Arc<dyn WeightSource>, mask: &str) -> ModelBundle {
     let mut graph = GraphProto::default();
     let mut g = GraphBuilder::new(&mut graph, "t.");
     g.input("ids", DType::I64, &symbolic(&["batch", "sequence"]));
-    g.input("attention_mask", DType::I64, &symbolic(&["batch", "sequence"]));
+    g.input(mask, DType::I64, &symbolic(&["batch", "sequence"]));
     let x = g.node("Gather", &["table", "ids"], vec![int("axis", 0)]);
-    let mask = g.node("Cast", &["attention_mask"], vec![int("to", 1)]);
+    let mask = g.node("Cast", &[mask], vec![int("to", 1)]);
 
     // One attention head: scores, masked, softmax, values.
     let q = g.node("MatMul", &[&x, "query"], vec![]);
@@ -158,6 +169,11 @@ pub fn model(weights: Arc<dyn WeightSource>) -> ModelBundle {
 
 /// Rows of ids, padded on the right to the longest.
 pub fn batch(rows: &[Vec<i64>]) -> Batch {
+    batch_with_mask(rows, MASK)
+}
+
+/// The same for a model whose mask has a name of its own.
+pub fn batch_with_mask(rows: &[Vec<i64>], name: &str) -> Batch {
     let longest = rows.iter().map(Vec::len).max().unwrap_or(0);
     let mut ids = Vec::new();
     let mut mask = Vec::new();
@@ -173,7 +189,7 @@ pub fn batch(rows: &[Vec<i64>]) -> Batch {
     Batch {
         inputs: vec![
             NamedTensor::new("ids", Tensor::from_slice(&shape, &ids).unwrap()),
-            NamedTensor::new("attention_mask", Tensor::from_slice(&shape, &mask).unwrap()),
+            NamedTensor::new(name, Tensor::from_slice(&shape, &mask).unwrap()),
         ],
         row_lengths: rows.iter().map(Vec::len).collect(),
         outputs: Vec::new(),
