@@ -105,12 +105,12 @@ impl Lowerer {
             (Value::Offsets(a), Value::Offsets(b)) => Value::Offsets(both(f, a, b, kind)?),
             (Value::Offsets(offsets), other) if other.uniform().is_some() => {
                 let number = other.uniform().unwrap_or_default();
-                fits(&offsets.shape(), &other.shape())?;
+                let offsets = beside(offsets, &other.shape())?;
                 Value::Offsets(offsets.map(kind, |x| g(x, number)))
             }
             (other, Value::Offsets(offsets)) if other.uniform().is_some() => {
                 let number = other.uniform().unwrap_or_default();
-                fits(&offsets.shape(), &other.shape())?;
+                let offsets = beside(offsets, &other.shape())?;
                 Value::Offsets(offsets.map(kind, |x| g(number, x)))
             }
             (Value::Data(data), other) => self.with_known(f, data, other, false, kind)?,
@@ -513,6 +513,22 @@ impl Scores {
             *bias = bias.map(Kind::Float, |value| value * factor);
         }
     }
+}
+
+/// Values for pairs of tokens with as many axes as a mask beside them has, which may not repeat
+/// them.
+fn beside(offsets: &Offsets, mask: &[Dim]) -> Why<Offsets> {
+    let shape = broadcast(&offsets.shape(), mask)?;
+    let lead = &shape[..shape.len() - 2];
+    let new = lead.len() - offsets.lead.len();
+    let same = shape[new..] == offsets.shape();
+    if !same || lead[..new].iter().any(|&dim| dim != Dim::ONE) {
+        return Err("values for pairs of tokens are repeated".into());
+    }
+    Ok(Offsets {
+        lead: [vec![1; new], offsets.lead.clone()].concat(),
+        ..offsets.clone()
+    })
 }
 
 /// Whether `small` broadcasts to `shape` without changing it.
