@@ -148,17 +148,18 @@ impl Product<'_> {
     /// The operands fit each other, and nobody else uses those rows and columns of C.
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let k = self.b.k();
-        let most_rows = (A_BYTES / (size_of::<f32>() * k.max(1))).max(MIN_ROWS);
+        let most_rows = (A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS))).max(MIN_ROWS);
         let group = COLUMNS / self.kernel.panel();
         for rows in parts(rows, most_rows) {
-            for panels in parts(panels.clone(), group) {
-                for steps in parts(0..k, STEPS) {
+            for steps in parts(0..k, STEPS) {
+                for panels in parts(panels.clone(), group) {
                     // SAFETY: the caller's promise.
-                    unsafe { self.block(rows.clone(), panels.clone(), steps) };
-                }
-                if !self.epilogue.is_empty() {
-                    // SAFETY: the caller's promise.
-                    unsafe { self.finish(rows.clone(), panels) };
+                    unsafe {
+                        self.block(rows.clone(), panels.clone(), steps.clone());
+                        if steps.end == k && !self.epilogue.is_empty() {
+                            self.finish(rows.clone(), panels);
+                        }
+                    }
                 }
             }
         }
