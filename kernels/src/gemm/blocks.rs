@@ -16,7 +16,7 @@ pub(super) const A_BYTES: usize = 512 * 1024;
 /// Rows at a time at least, so that a panel of B is worth its way into the first cache.
 pub(super) const MIN_ROWS: usize = 48;
 /// Columns between two passes of the epilogue.
-pub(super) const COLUMNS: usize = 96;
+pub(super) const COLUMNS: usize = 128;
 /// Products that are worth another thread's attention.
 const MIN_WORK: usize = 1 << 17;
 /// Rows below which splitting by columns wastes less.
@@ -112,6 +112,14 @@ pub(super) fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Ra
     })
 }
 
+/// A range in groups of `each`, of which the last may be smaller.
+pub(super) fn groups(range: Range<usize>, each: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range
+        .step_by(each)
+        .map(move |start| start..end.min(start + each))
+}
+
 /// The first of many values that several threads write, each its own.
 pub(super) struct Shared<T>(pub(super) *mut T);
 
@@ -152,7 +160,7 @@ impl Product<'_> {
         let group = COLUMNS / self.kernel.panel();
         for rows in parts(rows, most_rows) {
             for steps in parts(0..k, STEPS) {
-                for panels in parts(panels.clone(), group) {
+                for panels in groups(panels.clone(), group) {
                     // SAFETY: the caller's promise.
                     unsafe {
                         self.block(rows.clone(), panels.clone(), steps.clone());

@@ -3,7 +3,9 @@
 
 use std::ops::Range;
 
-use super::super::blocks::{A_BYTES, COLUMNS, MIN_ROWS, Shared, part, parts, products, split};
+use super::super::blocks::{
+    A_BYTES, COLUMNS, MIN_ROWS, Shared, groups, part, parts, products, split,
+};
 use super::super::epilogue::Epilogue;
 use super::super::error::{Mismatch, check_rows};
 use super::super::kernel::{MAX_PANEL, MAX_ROWS};
@@ -94,7 +96,7 @@ impl Product<'_> {
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let most_rows = (A_BYTES / (size_of::<i16>() * self.b.k().max(1))).max(MIN_ROWS);
         for rows in parts(rows, most_rows) {
-            for panels in parts(panels.clone(), COLUMNS / self.kernel.panel()) {
+            for panels in groups(panels.clone(), COLUMNS / self.kernel.panel()) {
                 // SAFETY: the caller's promise.
                 unsafe { self.block(rows.clone(), panels) };
             }
