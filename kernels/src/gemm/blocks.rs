@@ -13,8 +13,6 @@ use crate::parallel::Pool;
 const STEPS: usize = 512;
 /// Bytes of A at a time: what the second cache keeps while B passes by.
 pub(super) const A_BYTES: usize = 512 * 1024;
-/// Rows at a time at least, so that a panel of B is worth its way into the first cache.
-pub(super) const MIN_ROWS: usize = 48;
 /// Columns between two passes of the epilogue.
 pub(super) const COLUMNS: usize = 128;
 /// Products that are worth another thread's attention.
@@ -156,7 +154,7 @@ impl Product<'_> {
     /// The operands fit each other, and nobody else uses those rows and columns of C.
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let k = self.b.k();
-        let most_rows = (A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS))).max(MIN_ROWS);
+        let most_rows = A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS));
         let group = COLUMNS / self.kernel.panel();
         for rows in parts(rows, most_rows) {
             for steps in parts(0..k, STEPS) {

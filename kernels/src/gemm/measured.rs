@@ -24,8 +24,8 @@ const STEPS: usize = 256;
 
 impl Kernel {
     /// Of the kernels that use the same packed matrices as [`Kernel::select`]'s, the one that is
-    /// the fastest here, by a clock in seconds. Takes some 50 ms where there is a choice (in wasm) and no
-    /// time elsewhere.
+    /// the fastest here, by a clock in seconds. Takes some 50 ms where there is a choice (in wasm)
+    /// and no time elsewhere.
     pub fn measured(arithmetic: Arithmetic, now: &mut dyn FnMut() -> f64) -> &'static Self {
         let first = Self::select(arithmetic);
         let mut same = Self::available(arithmetic);
