@@ -93,7 +93,7 @@ async function inBrowser(program) {
     if (child.exitCode === null && child.kill()) await ended;
     server.close();
     server.closeAllConnections();
-    rmSync(profile, { recursive: true, force: true, maxRetries: 5 });
+    rmSync(profile, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
   }
 }
 

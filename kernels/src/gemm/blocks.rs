@@ -13,10 +13,8 @@ use crate::parallel::Pool;
 const STEPS: usize = 512;
 /// Bytes of A at a time: what the second cache keeps while B passes by.
 pub(super) const A_BYTES: usize = 512 * 1024;
-/// Rows at a time at least, so that a panel of B is worth its way into the first cache.
-pub(super) const MIN_ROWS: usize = 48;
 /// Columns between two passes of the epilogue.
-pub(super) const COLUMNS: usize = 96;
+pub(super) const COLUMNS: usize = 128;
 /// Products that are worth another thread's attention.
 const MIN_WORK: usize = 1 << 17;
 /// Rows below which splitting by columns wastes less.
@@ -112,6 +110,14 @@ pub(super) fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Ra
     })
 }
 
+/// A range in groups of `each`, of which the last may be smaller.
+pub(super) fn groups(range: Range<usize>, each: usize) -> impl Iterator<Item = Range<usize>> {
+    let end = range.end;
+    range
+        .step_by(each)
+        .map(move |start| start..end.min(start + each))
+}
+
 /// The first of many values that several threads write, each its own.
 pub(super) struct Shared<T>(pub(super) *mut T);
 
@@ -148,17 +154,18 @@ impl Product<'_> {
     /// The operands fit each other, and nobody else uses those rows and columns of C.
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let k = self.b.k();
-        let most_rows = (A_BYTES / (size_of::<f32>() * k.max(1))).max(MIN_ROWS);
+        let most_rows = A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS));
         let group = COLUMNS / self.kernel.panel();
         for rows in parts(rows, most_rows) {
-            for panels in parts(panels.clone(), group) {
-                for steps in parts(0..k, STEPS) {
+            for steps in parts(0..k, STEPS) {
+                for panels in groups(panels.clone(), group) {
                     // SAFETY: the caller's promise.
-                    unsafe { self.block(rows.clone(), panels.clone(), steps) };
-                }
-                if !self.epilogue.is_empty() {
-                    // SAFETY: the caller's promise.
-                    unsafe { self.finish(rows.clone(), panels) };
+                    unsafe {
+                        self.block(rows.clone(), panels.clone(), steps.clone());
+                        if steps.end == k && !self.epilogue.is_empty() {
+                            self.finish(rows.clone(), panels);
+                        }
+                    }
                 }
             }
         }

@@ -1,12 +1,6 @@
 //! Which tiles a machine has, and which of them are used.
 
-use super::simd::Scalar;
-#[cfg(any(
-    target_arch = "x86_64",
-    target_arch = "aarch64",
-    target_arch = "wasm32"
-))]
-use super::simd::Simd;
+use super::simd::{Scalar, Simd};
 use super::tile::{Operands, compute};
 use crate::Arithmetic;
 
@@ -51,8 +45,8 @@ pub struct Kernel {
 impl Kernel {
     /// The kernel for this machine.
     ///
-    /// In the browser the processor is not known: this is the kernel for 16 vector registers, which
-    /// is also good with 32; [`Kernel::available`] has the other.
+    /// A wasm module does not know its processor and gets the kernel for 16 vector registers;
+    /// [`Kernel::measured`] finds out whether that for 32 is faster.
     #[must_use]
     pub fn select(arithmetic: Arithmetic) -> &'static Self {
         Self::available(arithmetic)
@@ -61,7 +55,8 @@ impl Kernel {
             .unwrap_or(scalar(arithmetic))
     }
 
-    /// Every kernel that this machine can run, the one expected to be fastest first.
+    /// Every kernel that this machine can run, the one expected to be fastest first, the scalar one
+    /// last.
     #[must_use]
     pub fn available(arithmetic: Arithmetic) -> Vec<&'static Self> {
         let mut all = Vec::new();
@@ -175,13 +170,13 @@ fn scalar(arithmetic: Arithmetic) -> &'static Kernel {
     static FAST: Kernel = Kernel {
         name: "scalar 3x8",
         arithmetic: Arithmetic::Fast,
-        panel: 8,
+        panel: 8 * Scalar::LANES,
         strips: &STRIPS,
     };
     static DETERMINISTIC: Kernel = Kernel {
         name: "scalar 3x8",
         arithmetic: Arithmetic::Deterministic,
-        panel: 8,
+        panel: 8 * Scalar::LANES,
         strips: &STRIPS,
     };
     match arithmetic {

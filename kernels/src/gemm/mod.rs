@@ -10,9 +10,11 @@ mod epilogue;
 mod error;
 mod int8;
 mod kernel;
+mod measured;
 mod pack;
 mod simd;
 #[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
 mod tests;
 mod tile;
 

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::super::blocks::{A_BYTES, COLUMNS, MIN_ROWS, Shared, part, parts, products, split};
+use super::super::blocks::{A_BYTES, COLUMNS, Shared, groups, part, parts, products, split};
 use super::super::epilogue::Epilogue;
 use super::super::error::{Mismatch, check_rows};
 use super::super::kernel::{MAX_PANEL, MAX_ROWS};
@@ -12,6 +12,9 @@ use super::kernel::Int8Kernel;
 use super::tile::Operands;
 use super::weights::Int8Weights;
 use crate::parallel::Pool;
+
+/// Rows at a time at least, so that a panel of B is worth its way into the first cache.
+const MIN_ROWS: usize = 48;
 
 /// Computes `C[m, n] = epilogue(A[m, k] · B[k, n])`, on the pool's threads where that is worth it;
 /// m are the rows of A.
@@ -94,7 +97,7 @@ impl Product<'_> {
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let most_rows = (A_BYTES / (size_of::<i16>() * self.b.k().max(1))).max(MIN_ROWS);
         for rows in parts(rows, most_rows) {
-            for panels in parts(panels.clone(), COLUMNS / self.kernel.panel()) {
+            for panels in groups(panels.clone(), COLUMNS / self.kernel.panel()) {
                 // SAFETY: the caller's promise.
                 unsafe { self.block(rows.clone(), panels) };
             }

@@ -1,7 +1,7 @@
 //! Which tiles a machine has for whole numbers.
 
 use super::super::kernel::{Strip, strips};
-use super::simd::Scalar;
+use super::simd::{Int8Simd, Scalar};
 use super::tile::{Operands, compute};
 
 /// A way to compute products with weights of 8 bits. All give the same bits; a matrix is packed for
@@ -14,13 +14,14 @@ pub struct Int8Kernel {
 }
 
 impl Int8Kernel {
-    /// The kernel for this machine.
+    /// The kernel for this machine; see [`Kernel::select`](crate::gemm::Kernel::select) for wasm.
     #[must_use]
     pub fn select() -> &'static Self {
         Self::available().first().copied().unwrap_or(&SCALAR)
     }
 
-    /// Every kernel that this machine can run, the one expected to be fastest first.
+    /// Every kernel that this machine can run, the one expected to be fastest first, the scalar one
+    /// last.
     #[must_use]
     pub fn available() -> Vec<&'static Self> {
         let mut all = Vec::new();
@@ -77,13 +78,13 @@ impl std::fmt::Debug for Int8Kernel {
 
 static SCALAR: Int8Kernel = Int8Kernel {
     name: "scalar 2x4",
-    panel: 4,
+    panel: 4 * Scalar::LANES,
     strips: &strips!([Scalar], 4, []; 1: 1, 2: 1),
 };
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
-    use super::super::simd::{Avx2, Avx512, Int8Simd};
+    use super::super::simd::{Avx2, Avx512};
     use super::*;
 
     pub(super) static AVX512: Int8Kernel = Int8Kernel {
@@ -101,7 +102,7 @@ mod x86 {
 
 #[cfg(target_arch = "aarch64")]
 mod neon {
-    use super::super::simd::{Int8Simd, Neon};
+    use super::super::simd::Neon;
     use super::*;
 
     /// A sum takes two of the 32 registers: 6 × 8 are 24, 2 of B and a splat for each row or two.
@@ -114,7 +115,7 @@ mod neon {
 
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
 mod wasm {
-    use super::super::simd::{Int8Simd, Wasm};
+    use super::super::simd::Wasm;
     use super::*;
 
     static STRIPS: [Strip<Operands>; 8] =

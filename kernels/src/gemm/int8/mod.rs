@@ -15,6 +15,7 @@ mod kernel;
 mod quantise;
 mod simd;
 #[cfg(test)]
+#[cfg(not(target_arch = "wasm32"))]
 mod tests;
 mod tile;
 mod weights;
