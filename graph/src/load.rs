@@ -8,7 +8,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
 use isovec_engine::{EngineError, Result};
-use isovec_kernels::gemm::{Kernel, Order, Packed, Packer, Stored};
+use isovec_kernels::gemm::{Int8Kernel, Int8Weights, Kernel, Order, Packed, Packer, Stored};
 use isovec_kernels::{Table, TableValues};
 
 use crate::constant::Constant;
@@ -29,10 +29,42 @@ pub(crate) enum Rows {
     I8 { values: Vec<i8>, scales: Vec<f32> },
 }
 
+/// A product's weight in the form in which its kernel reads it.
+#[derive(Debug)]
+pub(crate) enum Matrix {
+    F32(Packed),
+    /// Whole numbers with a scale for each column, as they are stored.
+    Int8(Int8Weights),
+}
+
+impl Matrix {
+    /// Steps of a sum.
+    pub(crate) fn k(&self) -> usize {
+        match self {
+            Self::F32(packed) => packed.k(),
+            Self::Int8(weights) => weights.k(),
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::F32(packed) => packed.bytes(),
+            Self::Int8(weights) => weights.bytes(),
+        }
+    }
+}
+
+/// Which kernels a program runs on.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kernels {
+    pub(crate) f32: &'static Kernel,
+    pub(crate) int8: &'static Int8Kernel,
+}
+
 /// What the operators of a program read beside what they are given.
 #[derive(Debug, Default)]
 pub(crate) struct Weights {
-    pub(crate) matrices: Vec<Packed>,
+    pub(crate) matrices: Vec<Matrix>,
     pub(crate) tables: Vec<Rows>,
 }
 
@@ -55,7 +87,7 @@ impl Weights {
             Rows::F16(values) => size_of_val(&values[..]),
             Rows::I8 { values, scales } => values.len() + size_of_val(&scales[..]),
         });
-        self.matrices.iter().map(Packed::bytes).chain(tables).sum()
+        self.matrices.iter().map(Matrix::bytes).chain(tables).sum()
     }
 }
 
@@ -95,13 +127,14 @@ fn wrong(info: &WeightInfo, detail: String) -> EngineError {
     }
 }
 
-/// Packs a stored matrix for a kernel.
+/// Packs a stored matrix for a kernel: whole numbers with a scale for each column stay what they
+/// are, everything else becomes f32.
 pub(crate) fn pack(
-    kernel: &Kernel,
+    kernels: Kernels,
     info: &WeightInfo,
     weight: &Weight,
     bytes: &[u8],
-) -> Result<Packed> {
+) -> Result<Matrix> {
     let [k, n] = weight.shape[..] else {
         return Err(wrong(
             info,
@@ -114,24 +147,46 @@ pub(crate) fn pack(
     let bytes = bytes
         .get(from..from + rows * row_bytes)
         .ok_or_else(|| wrong(info, "it is shorter than its shape".into()))?;
-    let order = if weight.transposed {
-        Order::Columns
-    } else {
-        Order::Rows
-    };
     let mismatch = |error: isovec_kernels::gemm::Mismatch| wrong(info, error.to_string());
+    if info.dtype == DType::I8
+        && weight.scale.is_some()
+        // Refused where sums may overflow: such a matrix is multiplied as f32.
+        && let Ok(mut packed) = Int8Weights::zeros(kernels.int8, (k, n))
+    {
+        let mut numbers = Vec::with_capacity(k);
+        for column in 0..n {
+            let number = |step: usize| match weight.transposed {
+                true => bytes[column * k + step] as i8,
+                false => bytes[step * n + column] as i8,
+            };
+            numbers.clear();
+            numbers.extend((0..k).map(number));
+            let scale = match weight.transposed {
+                true => scale_of(weight, column + weight.first_row, 0),
+                false => scale_of(weight, 0, column),
+            };
+            packed
+                .set_quantised(column, &numbers, scale)
+                .map_err(mismatch)?;
+        }
+        return Ok(Matrix::Int8(packed));
+    }
+    let order = match weight.transposed {
+        true => Order::Columns,
+        false => Order::Rows,
+    };
     let stored = match (info.dtype, &weight.scale) {
         (DType::F32, None) => Some(Stored::F32),
         (DType::F16, None) => Some(Stored::F16),
         _ => None,
     };
-    if let Some(stored) = stored {
-        let mut packer = Packer::new(kernel, (k, n), order, stored).map_err(mismatch)?;
+    let mut packer =
+        Packer::new(kernels.f32, (k, n), order, stored.unwrap_or(Stored::F32)).map_err(mismatch)?;
+    if stored.is_some() {
         packer.push(bytes).map_err(mismatch)?;
-        return packer.finish().map_err(mismatch);
+        return packer.finish().map(Matrix::F32).map_err(mismatch);
     }
-    let mut packer = Packer::new(kernel, (k, n), order, Stored::F32).map_err(mismatch)?;
-    let mut row = Vec::with_capacity(columns * 4);
+    let mut row = Vec::with_capacity(columns * size_of::<f32>());
     for (number, bytes) in bytes.chunks_exact(row_bytes.max(1)).enumerate() {
         row.clear();
         for (column, &byte) in bytes.iter().enumerate() {
@@ -140,7 +195,7 @@ pub(crate) fn pack(
         }
         packer.push(&row).map_err(mismatch)?;
     }
-    packer.finish().map_err(mismatch)
+    packer.finish().map(Matrix::F32).map_err(mismatch)
 }
 
 /// A stored byte as a number.
@@ -198,12 +253,15 @@ pub(crate) fn table(info: &WeightInfo, weight: &Weight, bytes: &[u8]) -> Result<
 }
 
 /// A product's constant matrix, packed.
-pub(crate) fn pack_constant(kernel: &Kernel, values: &[f32], rows: usize) -> Result<Packed> {
+pub(crate) fn pack_constant(kernels: Kernels, values: &[f32], rows: usize) -> Result<Matrix> {
     let columns = values.len().checked_div(rows).unwrap_or(0);
-    Packed::new(kernel, (rows, columns), values, columns, 1).map_err(|error| EngineError::Weight {
-        name: "a matrix of the graph".into(),
-        detail: error.to_string(),
-    })
+    let packed = Packed::new(kernels.f32, (rows, columns), values, columns, 1);
+    packed
+        .map(Matrix::F32)
+        .map_err(|error| EngineError::Weight {
+            name: "a matrix of the graph".into(),
+            detail: error.to_string(),
+        })
 }
 
 /// Which weights a program reads, the place of each among its matrices or tables.

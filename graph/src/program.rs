@@ -8,11 +8,11 @@ use isovec_engine::description::Dim;
 use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::Kernel;
+use isovec_kernels::gemm::{Int8Kernel, Kernel};
 
 use crate::error::Unlowered;
 use crate::fuse::fuse;
-use crate::load::{self, Wanted, Weights};
+use crate::load::{self, Kernels, Wanted, Weights};
 use crate::lower::{Lowered, Output, lower};
 use crate::node::{self, Node, NodeId, Op};
 
@@ -26,7 +26,7 @@ pub struct Program {
     pub(crate) steps: Vec<Step>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) weights: Weights,
-    pub(crate) kernel: &'static Kernel,
+    pub(crate) kernels: Kernels,
     pub(crate) arithmetic: Arithmetic,
     /// The longest text.
     pub(crate) positions: Option<usize>,
@@ -78,7 +78,10 @@ impl Program {
         fuse(&mut lowered);
         pause.pause().await;
         cancel.check()?;
-        let kernel = Kernel::select(arithmetic);
+        let kernels = Kernels {
+            f32: Kernel::select(arithmetic),
+            int8: Int8Kernel::select(),
+        };
         let mut wanted = Wanted::default();
         let places: Vec<Option<usize>> = lowered
             .builder
@@ -90,15 +93,15 @@ impl Program {
                 _ => None,
             })
             .collect();
-        let weights = read_weights(bundle, kernel, &wanted, cancel, pause).await?;
-        Ok(Self::new(lowered, places, weights, kernel, arithmetic))
+        let weights = read_weights(bundle, kernels, &wanted, cancel, pause).await?;
+        Ok(Self::new(lowered, places, weights, kernels, arithmetic))
     }
 
     fn new(
         lowered: Lowered,
         places: Vec<Option<usize>>,
         weights: Weights,
-        kernel: &'static Kernel,
+        kernels: Kernels,
         arithmetic: Arithmetic,
     ) -> Self {
         let Lowered { builder, outputs } = lowered;
@@ -126,7 +129,7 @@ impl Program {
             steps: steps.collect(),
             outputs,
             weights,
-            kernel,
+            kernels,
             arithmetic,
             positions: builder.positions,
         }
@@ -171,7 +174,7 @@ fn forget_weights(op: &mut Op) {
 
 async fn read_weights(
     bundle: &ModelBundle,
-    kernel: &'static Kernel,
+    kernels: Kernels,
     wanted: &Wanted,
     cancel: &Cancel,
     pause: &mut dyn Pause,
@@ -180,7 +183,7 @@ async fn read_weights(
     let mut tables: Vec<_> = wanted.tables.iter().map(|_| None).collect();
     for (place, matrix) in wanted.matrices.iter().enumerate() {
         if let node::Matrix::Constant { values, rows } = matrix {
-            matrices[place] = Some(load::pack_constant(kernel, values, *rows)?);
+            matrices[place] = Some(load::pack_constant(kernels, values, *rows)?);
         }
     }
     for (place, table) in wanted.tables.iter().enumerate() {
@@ -198,7 +201,7 @@ async fn read_weights(
             if let node::Matrix::Weight(weight) = matrix
                 && weight.index == index
             {
-                matrices[place] = Some(load::pack(kernel, info, weight, &bytes)?);
+                matrices[place] = Some(load::pack(kernels, info, weight, &bytes)?);
             }
         }
         for (place, table) in wanted.tables.iter().enumerate() {

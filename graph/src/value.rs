@@ -28,6 +28,8 @@ pub(crate) enum Value {
     },
     /// Depends on the offset between two tokens alone.
     Offsets(Offsets),
+    /// Numbers that nothing may depend on: indices into what is the same everywhere.
+    Unknown { kind: Kind, shape: Vec<Dim> },
     /// Computed at run time.
     Data(Data),
     /// Products of queries and keys, before the softmax.
@@ -47,6 +49,8 @@ pub(crate) struct Weight {
     pub(crate) first_row: usize,
     /// Whether its two axes are swapped.
     pub(crate) transposed: bool,
+    /// Whether it is stored as whole numbers, whatever it was cast to.
+    pub(crate) whole: bool,
     /// Whole numbers that stand for floats: a scale, one for all or one for each entry of an axis
     /// (of the stored tensor).
     pub(crate) scale: Option<(Arc<Constant>, usize)>,
@@ -221,7 +225,7 @@ impl Value {
             Self::Weight(weight) => fixed(&weight.shape),
             Self::Dims { scalar: true, .. } => Vec::new(),
             Self::Dims { dims, .. } => fixed(&[dims.len()]),
-            Self::Uniform { shape, .. } => shape.clone(),
+            Self::Uniform { shape, .. } | Self::Unknown { shape, .. } => shape.clone(),
             Self::Offsets(offsets) => offsets.shape(),
             Self::Data(data) => data.shape(),
             Self::Scores(scores) | Self::Probabilities(scores) => scores.shape(),
@@ -233,7 +237,7 @@ impl Value {
             Self::Constant(constant) => constant.kind,
             Self::Weight(weight) => weight.kind,
             Self::Dims { .. } => Kind::Whole,
-            Self::Uniform { kind, .. } => *kind,
+            Self::Uniform { kind, .. } | Self::Unknown { kind, .. } => *kind,
             Self::Offsets(offsets) => offsets.kind,
             Self::Data(data) => data.kind,
             Self::Scores(_) | Self::Probabilities(_) => Kind::Float,
@@ -247,6 +251,7 @@ impl Value {
             Self::Weight(_) => "a weight",
             Self::Dims { .. } => "extents",
             Self::Uniform { .. } => "a mask",
+            Self::Unknown { .. } => "indices for masks",
             Self::Offsets(_) => "values for pairs of tokens",
             Self::Data(_) => "hidden states",
             Self::Scores(_) => "attention scores",

@@ -7,7 +7,7 @@ use crate::constant::{Constant, Kind};
 use crate::dim::Dim;
 use crate::error::Why;
 use crate::node::{Binary, Unary};
-use crate::value::{Axis, Data, Offsets, Scores, Value};
+use crate::value::{Axis, Data, Offsets, Scores, Value, Weight};
 
 impl Lowerer {
     pub(super) fn elementwise(
@@ -89,6 +89,13 @@ impl Lowerer {
         let g = |a: f64, b: f64| f.apply(a, b);
         Ok(match (a, b) {
             (Value::Constant(a), Value::Constant(b)) => Value::constant(a.zip(b, kind, g)?),
+            // Whole numbers that were cast and are scaled: a weight stored in few bits.
+            (Value::Weight(weight), Value::Constant(scale))
+            | (Value::Constant(scale), Value::Weight(weight))
+                if f == Binary::Mul =>
+            {
+                Value::Weight(scaled(weight, scale)?)
+            }
             (Value::Scores(scores), other) => self.scores(f, scores, other, false)?,
             (other, Value::Scores(scores)) => self.scores(f, scores, other, true)?,
             (Value::Dims { .. }, _) | (_, Value::Dims { .. }) => match dims(f, a, b) {
@@ -135,6 +142,13 @@ impl Lowerer {
         swapped: bool,
         kind: Kind,
     ) -> Why<Value> {
+        if let Some(truth) = self.certainly(f, data, known, swapped) {
+            return Ok(Value::Uniform {
+                kind,
+                value: f64::from(u8::from(truth)),
+                shape: broadcast(&data.shape(), &known.shape())?,
+            });
+        }
         let constant = match known {
             Value::Constant(constant) => Constant::clone(constant),
             other => {
@@ -148,6 +162,19 @@ impl Lowerer {
             .builder
             .zip_constant(f, data, &constant, swapped, kind)?;
         Ok(Value::Data(data))
+    }
+
+    /// What a comparison gives for every token, where that is sure: positions are not negative.
+    fn certainly(&self, f: Binary, data: &Data, known: &Value, swapped: bool) -> Option<bool> {
+        let (start, number) = (self.builder.counts_from(data)?, known.uniform()?);
+        match (f, swapped) {
+            (Binary::GreaterOrEqual, false) | (Binary::LessOrEqual, true) if start >= number => {
+                Some(true)
+            }
+            (Binary::Greater, false) | (Binary::Less, true) if start > number => Some(true),
+            (Binary::Less, false) | (Binary::Greater, true) if start >= number => Some(false),
+            _ => None,
+        }
     }
 
     fn scores(&mut self, f: Binary, scores: &Scores, other: &Value, swapped: bool) -> Why<Value> {
@@ -513,6 +540,26 @@ impl Scores {
             *bias = bias.map(Kind::Float, |value| value * factor);
         }
     }
+}
+
+/// A weight of whole numbers, cast to floats, times a scale.
+fn scaled(weight: &Weight, scale: &Constant) -> Why<Weight> {
+    let rank = weight.shape.len();
+    let lead = rank.checked_sub(scale.shape.len());
+    let lead =
+        lead.filter(|_| weight.whole && weight.kind == Kind::Float && weight.scale.is_none());
+    let lead = lead.ok_or("a large weight is computed with")?;
+    let mut along = (0..scale.shape.len()).filter(|&at| scale.shape[at] != 1);
+    let (first, second) = (along.next(), along.next());
+    let axis = first.unwrap_or_default() + lead;
+    if second.is_some() || first.is_some_and(|at| scale.shape[at] != weight.shape[axis]) {
+        return Err("a weight in few bits with a scale along several axes".into());
+    }
+    let stored = if weight.transposed { 1 - axis } else { axis };
+    Ok(Weight {
+        scale: Some((std::sync::Arc::new(scale.clone()), stored)),
+        ..weight.clone()
+    })
 }
 
 /// Values for pairs of tokens with as many axes as a mask beside them has, which may not repeat

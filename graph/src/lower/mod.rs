@@ -130,6 +130,7 @@ impl Lowerer {
                     first_row: 0,
                     transposed: false,
                     scale: None,
+                    whole: kind_of(DataType::from(info.dtype)) != Kind::Float,
                     kind: kind_of(DataType::from(info.dtype)),
                 }),
             };

@@ -116,6 +116,10 @@ impl Lowerer {
                 value: *value,
                 shape: target.to_vec(),
             },
+            Value::Unknown { kind, .. } => Value::Unknown {
+                kind: *kind,
+                shape: target.to_vec(),
+            },
             Value::Offsets(offsets) => {
                 let (lead, pair) = target.split_at(target.len().saturating_sub(2));
                 let lead: Option<Vec<usize>> = lead
@@ -235,8 +239,10 @@ impl Lowerer {
                 _ => None,
             })
             .collect();
-        let parts = parts.ok_or("it puts values of different kinds together")?;
-        self.concat_data(&parts, at).map(Value::Data)
+        match parts {
+            Some(parts) => self.concat_data(&parts, at).map(Value::Data),
+            None => indices(&values, at),
+        }
     }
 
     /// Columns one after another along one axis.
@@ -293,6 +299,27 @@ impl Lowerer {
         };
         Ok(Builder::like(node, first.kind, &shape))
     }
+}
+
+/// Whole numbers of different kinds together, as exporters gather the places of a mask's elements:
+/// only their shape is known from here on.
+fn indices(values: &[&Value], at: usize) -> Why<Value> {
+    let mut shape = values[0].shape();
+    shape[at] = Dim::new(0);
+    for value in values {
+        let mut own = value.shape();
+        if value.kind() != Kind::Whole || own.len() != shape.len() {
+            return Err("it puts values of different kinds together".into());
+        }
+        let together = shape[at].plus(own[at]);
+        (own[at], shape[at]) = (Dim::ONE, Dim::ONE);
+        shape = super::elementwise::broadcast(&shape, &own)?;
+        shape[at] = together.ok_or("it is too long")?;
+    }
+    Ok(Value::Unknown {
+        kind: Kind::Whole,
+        shape,
+    })
 }
 
 fn concat_constants(parts: &[&Constant], at: usize) -> Why<Constant> {

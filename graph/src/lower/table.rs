@@ -16,6 +16,7 @@ impl Lowerer {
     pub(super) fn tables(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
         Ok(match operator {
             "Gather" => one(self.gather(call)?),
+            "GatherND" | "GatherElements" => one(gather_places(operator, call)?),
             "DequantizeLinear" => one(self.dequantise(call)?),
             _ => return Ok(None),
         })
@@ -182,6 +183,27 @@ impl Lowerer {
             other => Err(format!("{} in few bits", other.what())),
         }
     }
+}
+
+/// Elements by their places, of what is the same everywhere.
+fn gather_places(operator: &str, call: &Call<'_>) -> Why<Value> {
+    let (value, places) = (call.input(0)?, call.input(1)?);
+    let number = value
+        .uniform()
+        .ok_or("places in what differs from place to place")?;
+    let mut shape = places.shape();
+    if operator == "GatherND" {
+        let depth = shape.pop().and_then(crate::dim::Dim::known).unwrap_or(0);
+        let batch = call.int("batch_dims").unwrap_or(0);
+        let rest = value.shape();
+        let rest = rest.get((depth + batch) as usize..);
+        shape.extend(rest.ok_or("places of more axes than there are")?);
+    }
+    Ok(Value::Uniform {
+        kind: value.kind(),
+        value: number,
+        shape,
+    })
 }
 
 /// A table's entry for the offset of each pair of tokens.

@@ -3,15 +3,17 @@
 use std::ops::Range;
 
 use isovec_engine::{EngineError, Result};
-use isovec_kernels::gemm::{Epilogue, Rows as Strided, gemm};
+use isovec_kernels::gemm::{Epilogue, Rows as Strided, gemm, gemm_int8};
 use isovec_kernels::parallel::Pool;
 use isovec_kernels::{
     Attention as Heads, AttentionRun, Columns, Index, Lookup, Norm as Normal, NormKind as Normed,
     OffsetBias, Scratch, embed, reduce, softmax,
 };
 
+use super::quantised::Quantised;
 use super::zip::{Walk, copy, select, zip};
 use super::{Run, activation, map, over_rows};
+use crate::load::Matrix;
 use crate::node::{
     Attention, Linear, NodeId, Norm, NormKind, Op, Operand, Reduction, Rows, Source, Which,
 };
@@ -32,7 +34,12 @@ impl Run {
         let width = step.node.width;
         let part = &mut out[range.start * width..range.end * width];
         let result = match &step.node.op {
-            Op::Linear(linear) => self.linear(program, step, linear, range, part, pool),
+            Op::Linear(linear) => {
+                let mut quantised = std::mem::take(&mut self.quantised);
+                let result = self.linear(program, step, linear, range, part, pool, &mut quantised);
+                self.quantised = quantised;
+                result
+            }
             Op::Attention(attention) => {
                 self.attention(program, attention, range, part, pool, &mut scratch)
             }
@@ -54,6 +61,10 @@ impl Run {
         self.program.steps[node].node.width
     }
 
+    #[allow(
+        clippy::too_many_arguments,
+        reason = "what a step has, and what it keeps"
+    )]
     fn linear(
         &self,
         program: &Program,
@@ -62,6 +73,7 @@ impl Run {
         range: Range<usize>,
         out: &mut [f32],
         pool: &dyn Pool,
+        quantised: &mut Quantised,
     ) -> Result<()> {
         let matrix = &program.weights.matrices[step.weight.unwrap_or_default()];
         let rows = |node: NodeId| {
@@ -76,10 +88,20 @@ impl Run {
             activation: linear.activation.and_then(activation),
             residual: linear.residual.map(rows),
         };
-        let (x, width) = (rows(linear.x), step.node.width);
-        let kernel = program.kernel;
-        gemm(kernel, range.len(), x, matrix, &epilogue, out, width, pool)
-            .map_err(|mismatch| broken(mismatch.to_string()))
+        let (x, width, m) = (rows(linear.x), step.node.width, range.len());
+        match matrix {
+            Matrix::F32(matrix) => {
+                let kernel = program.kernels.f32;
+                gemm(kernel, m, x, matrix, &epilogue, out, width, pool)
+            }
+            Matrix::Int8(matrix) => quantised
+                .take(linear.x, range, matrix.k(), x, pool)
+                .and_then(|x| {
+                    let kernel = program.kernels.int8;
+                    gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
+                }),
+        }
+        .map_err(|mismatch| broken(mismatch.to_string()))
     }
 
     fn attention(

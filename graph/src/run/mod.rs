@@ -3,6 +3,7 @@
 mod batch;
 mod compute;
 mod map;
+mod quantised;
 mod zip;
 
 use std::ops::Range;
@@ -32,6 +33,7 @@ pub struct Run {
     done: usize,
     out: Vec<f32>,
     scratch: Vec<isovec_kernels::Scratch>,
+    quantised: quantised::Quantised,
 }
 
 /// What one step was.
@@ -85,6 +87,7 @@ impl Run {
             done: 0,
             out: Vec::new(),
             scratch: Vec::new(),
+            quantised: quantised::Quantised::default(),
             program,
         })
     }

@@ -1,0 +1,36 @@
+//! The rows of a product's operand in few bits, kept for the next product of the same rows: queries,
+//! keys and values are made of the same hidden states.
+
+use std::ops::Range;
+
+use isovec_kernels::gemm::{Activations, Mismatch, Rows};
+use isovec_kernels::parallel::Pool;
+
+use crate::node::NodeId;
+
+/// What was quantised last.
+#[derive(Debug, Default)]
+pub(super) struct Quantised {
+    of: Option<(NodeId, Range<usize>)>,
+    rows: Activations,
+}
+
+impl Quantised {
+    /// Rows `range` of a node, `x`, of `k` values each.
+    pub(super) fn take(
+        &mut self,
+        node: NodeId,
+        range: Range<usize>,
+        k: usize,
+        x: Rows<'_>,
+        pool: &dyn Pool,
+    ) -> Result<&Activations, Mismatch> {
+        let asked = Some((node, range.clone()));
+        if self.of != asked {
+            self.of = None;
+            self.rows.quantise(range.len(), k, x, pool)?;
+            self.of = asked;
+        }
+        Ok(&self.rows)
+    }
+}
