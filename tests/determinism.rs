@@ -9,6 +9,7 @@ use std::thread;
 use common::{Which, engines, mixed_texts, tiny_model};
 use isovec::blocking::Embedder;
 use isovec::{EmbeddingConfig, ModelSource};
+use isovec_parity::Reference;
 
 const CALLERS: usize = 8;
 
@@ -76,5 +77,36 @@ fn minilm_on_onnx_runtime() {
     };
     if engines().contains(&Which::OnnxRuntime) {
         check(&model, Which::OnnxRuntime, 48);
+    }
+}
+
+/// The portable engine, in any batch and on any number of threads, gives the bits that it gives
+/// everywhere: the browser's tests hold it to the same numbers.
+fn same_bits(source: &ModelSource, reference: &Reference, bits: u64) {
+    for (threads, texts) in [(1, 1), (1, 32), (2, 32), (3, 7)] {
+        let config = isovec_parity::bits::config()
+            .with_intra_op_threads(threads)
+            .with_max_batch_size(texts)
+            .with_max_batch_tokens(1 << 14);
+        let hash = pollster::block_on(async {
+            let embedder = isovec::Embedder::load(source.clone(), config).await.unwrap();
+            isovec_parity::bits::hash(&embedder, reference).await.unwrap()
+        });
+        assert_eq!(
+            hash, bits,
+            "{threads} threads, {texts} texts: 0x{hash:x} is not 0x{bits:x}"
+        );
+    }
+}
+
+#[test]
+fn the_tiny_model_has_the_same_bits_everywhere() {
+    same_bits(&tiny_model(), &Reference::tiny(), isovec_parity::bits::TINY);
+}
+
+#[test]
+fn minilm_has_the_same_bits_everywhere() {
+    if let Some(model) = common::minilm() {
+        same_bits(&model, &Reference::minilm(), isovec_parity::bits::MINILM);
     }
 }

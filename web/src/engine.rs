@@ -110,8 +110,8 @@ impl PortableEngine {
         capabilities.ragged = model.ragged();
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
-        // No operator's sum depends on what runs beside it, and rows alone have no others.
-        capabilities.deterministic = settings.deterministic;
+        // No operator's sum depends on what runs beside it, and rows without padding have no others.
+        capabilities.deterministic = settings.deterministic || model.ragged();
         tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
         Ok(Self {
             provider: provider::info(model.version()),

@@ -25,9 +25,7 @@ impl Settings {
         let mut effective = EffectiveConfig::default();
         let session = &config.session;
         let deterministic = session.deterministic_compute.unwrap_or(false);
-        let threads = if deterministic { 1 } else { threads };
         let why = match session.intra_op_threads {
-            _ if deterministic => "session.deterministic_compute",
             None => "the physical cores, at most 4; in a page without shared memory 1",
             Some(asked) if asked == threads => "the configuration",
             Some(_) => "all that this page can use: its memory is not shared with workers",
@@ -91,7 +89,7 @@ impl Settings {
         }
 
         let io = &config.io;
-        let copies = "tract owns its tensors: inputs are copied to it and outputs from it";
+        let copies = "padding is left out while inputs are copied; the processor has no other memory";
         effective.note("io.io_binding", io.io_binding, false, copies);
         effective.note("io.zero_copy", io.zero_copy, false, copies);
         for (name, asked) in [

@@ -4,6 +4,7 @@
 //! the browser's test runner for the wasm build (`js/tests/`). `tests/mutants.rs` proves
 //! that the bounds are tight enough to see a wrong formula.
 
+pub mod bits;
 pub mod deviation;
 pub mod reference;
 pub mod suite;

@@ -1,0 +1,31 @@
+//! The same bits: what `deterministic_compute` promises of the portable engine, on every machine, in
+//! every browser, in any batch and on any number of threads.
+
+use isovec::{Embedder, EmbeddingConfig, EngineChoice};
+
+use crate::reference::Reference;
+
+/// Of the tiny model's reference texts.
+pub const TINY: u64 = 0;
+/// Of all-MiniLM-L6-v2's.
+pub const MINILM: u64 = 0;
+
+/// A configuration with the promise.
+pub fn config() -> EmbeddingConfig {
+    EmbeddingConfig::default()
+        .with_engine(EngineChoice::Portable)
+        .with_deterministic_compute(true)
+}
+
+/// FNV-1a over the bits of the reference texts' vectors, all asked for in one call
+/// (<http://www.isthe.com/chongo/tech/comp/fnv/>).
+///
+/// # Errors
+/// What the embedder could not do.
+pub async fn hash(embedder: &Embedder, reference: &Reference) -> Result<u64, isovec::Error> {
+    let vectors = embedder.embed(&reference.texts).await?;
+    let bytes = vectors.as_slice().iter().flat_map(|value| value.to_bits().to_le_bytes());
+    Ok(bytes.fold(0xcbf2_9ce4_8422_2325, |state, byte| {
+        (state ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    }))
+}
