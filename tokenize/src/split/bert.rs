@@ -1,13 +1,13 @@
 //! BERT's basic tokenising: cleaning, CJK spacing, accents, case, then words and punctuation.
 //!
 //! Does what `tokenizers`' `BertNormalizer` and `BertPreTokenizer` do, with the same Unicode
-//! tables (`unicode_categories`, `unicode-normalization-alignments`), on two reused strings
-//! instead of strings with offsets. Characters of ASCII, which is most text, never reach a table.
+//! tables, on two reused strings instead of pieces whose places are kept. Characters of ASCII, which is most text, never reach a table.
 
 use serde::Deserialize;
 use serde_json::Value;
-use unicode_categories::UnicodeCategories;
-use unicode_normalization_alignments::UnicodeNormalization;
+
+use crate::unicode::normal::{Kind, decompose};
+use crate::unicode::{is_mark_nonspacing, is_other, is_punctuation};
 
 /// The normaliser's settings.
 #[derive(Debug, Clone, Copy)]
@@ -94,8 +94,8 @@ impl Bert {
             // Canonical decomposition reorders marks, but never across an ASCII character, so a
             // run between two of them can be decomposed alone.
             if self.strip_accents {
-                for (character, _) in run.nfd() {
-                    if !character.is_mark_nonspacing() {
+                for (character, _) in decompose(run, Kind::Canonical) {
+                    if !is_mark_nonspacing(character) {
                         self.lower(character, word, &mut each)?;
                     }
                 }
@@ -176,24 +176,16 @@ fn flush<E>(word: &mut String, each: &mut impl FnMut(&str) -> Result<(), E>) -> 
     result
 }
 
-fn is_dropped(character: char) -> bool {
+pub(crate) fn is_dropped(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' | ' '..='~' => false,
         '\u{fffd}' => true,
-        _ => character.is_other(),
-    }
-}
-
-fn is_punctuation(character: char) -> bool {
-    if character.is_ascii() {
-        character.is_ascii_punctuation()
-    } else {
-        character.is_punctuation()
+        _ => is_other(character),
     }
 }
 
 /// The blocks that BERT sets apart: CJK ideographs, and not Japanese or Korean syllables.
-fn is_cjk(character: char) -> bool {
+pub(crate) fn is_cjk(character: char) -> bool {
     matches!(
         u32::from(character),
         0x4E00..=0x9FFF
@@ -321,18 +313,6 @@ mod tests {
                 prop_assert_eq!(words(&bert, &text), original(&bert, &text));
                 prop_assert_eq!(words(&bert, &marks), original(&bert, &marks));
             }
-        }
-    }
-
-    #[test]
-    fn ascii_punctuation_is_part_of_the_table() {
-        // The original asks both; for ASCII the first answer covers the second.
-        for byte in 0..128_u8 {
-            let character = char::from(byte);
-            assert!(
-                character.is_ascii_punctuation() || !character.is_punctuation(),
-                "{character:?}"
-            );
         }
     }
 }
