@@ -34,10 +34,16 @@ impl Class {
 pub(crate) struct Set(Vec<(u32, u32)>);
 
 impl Set {
-    pub(crate) fn new(mut ranges: Vec<(u32, u32)>) -> Self {
-        ranges.sort_unstable();
+    pub(crate) fn new(ranges: Vec<(u32, u32)>) -> Self {
+        // As numbers: sorting them is compiled anyway.
+        let mut packed: Vec<u64> = ranges
+            .iter()
+            .map(|&(start, end)| u64::from(start) << 32 | u64::from(end))
+            .collect();
+        packed.sort_unstable();
         let mut joined: Vec<(u32, u32)> = Vec::with_capacity(ranges.len());
-        for (start, end) in ranges {
+        for range in packed {
+            let (start, end) = ((range >> 32) as u32, range as u32);
             match joined.last_mut() {
                 Some(last) if start <= last.1.saturating_add(1) => last.1 = last.1.max(end),
                 _ => joined.push((start, end)),

@@ -3,10 +3,10 @@
 //! Does what `tokenizers`' `BertNormalizer` and `BertPreTokenizer` do, with the same Unicode
 //! tables, on two reused strings instead of pieces whose places are kept. Characters of ASCII, which is most text, never reach a table.
 
-use serde::Deserialize;
 use serde_json::Value;
 
-use crate::unicode::normal::{Kind, decompose};
+use crate::split::settings::Settings;
+use crate::unicode::normal::{Classed, Kind, decompose_into};
 use crate::unicode::{is_mark_nonspacing, is_other, is_punctuation};
 
 /// The normaliser's settings.
@@ -23,6 +23,7 @@ pub(crate) struct Bert {
 pub(crate) struct BertScratch {
     clean: String,
     word: String,
+    decomposed: Vec<Classed>,
 }
 
 impl Bert {
@@ -31,32 +32,17 @@ impl Bert {
         normalizer: Option<&Value>,
         pre_tokenizer: Option<&Value>,
     ) -> Option<Self> {
-        #[derive(Deserialize)]
-        #[serde(tag = "type")]
-        enum Normalizer {
-            BertNormalizer {
-                clean_text: bool,
-                handle_chinese_chars: bool,
-                strip_accents: Option<bool>,
-                lowercase: bool,
-            },
+        let settings = Settings::new("normalizer", normalizer?);
+        let pre_tokenizer = Settings::new("pre_tokenizer", pre_tokenizer?);
+        if settings.kind() != "BertNormalizer" || pre_tokenizer.kind() != "BertPreTokenizer" {
+            return None;
         }
-        #[derive(Deserialize)]
-        #[serde(tag = "type")]
-        enum PreTokenizer {
-            BertPreTokenizer,
-        }
-        let Normalizer::BertNormalizer {
-            clean_text,
-            handle_chinese_chars,
-            strip_accents,
-            lowercase,
-        } = Normalizer::deserialize(normalizer?).ok()?;
-        let PreTokenizer::BertPreTokenizer = PreTokenizer::deserialize(pre_tokenizer?).ok()?;
+        let switch = |name: &str| settings.switch(name).ok();
+        let lowercase = switch("lowercase")??;
         Some(Self {
-            clean_text,
-            handle_chinese_chars,
-            strip_accents: strip_accents.unwrap_or(lowercase),
+            clean_text: switch("clean_text")??,
+            handle_chinese_chars: switch("handle_chinese_chars")??,
+            strip_accents: switch("strip_accents")?.unwrap_or(lowercase),
             lowercase,
         })
     }
@@ -68,7 +54,11 @@ impl Bert {
         scratch: &mut BertScratch,
         mut each: impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        let BertScratch { clean, word } = scratch;
+        let BertScratch {
+            clean,
+            word,
+            decomposed,
+        } = scratch;
         self.clean(text, clean);
         word.clear();
         let mut rest = clean.as_str();
@@ -94,7 +84,8 @@ impl Bert {
             // Canonical decomposition reorders marks, but never across an ASCII character, so a
             // run between two of them can be decomposed alone.
             if self.strip_accents {
-                for (character, _) in decompose(run, Kind::Canonical) {
+                decompose_into(run, Kind::Canonical, decomposed);
+                for &(_, character, _) in &*decomposed {
                     if !is_mark_nonspacing(character) {
                         self.lower(character, word, &mut each)?;
                     }

@@ -45,8 +45,8 @@ struct Decompositions {
     whole: Vec<Entry>,
     /// Canonical pairs.
     pairs: Vec<(char, (char, char))>,
-    /// The pairs again, by the pair.
-    composed: Vec<((char, char), char)>,
+    /// The pairs again, in order: both characters and the one that they make, 21 bits each.
+    composed: Vec<u64>,
 }
 
 impl Decompositions {
@@ -72,7 +72,10 @@ impl Decompositions {
                 _ => all.whole.push((character, text)),
             }
         }
-        all.composed = all.pairs.iter().map(|&(c, pair)| (pair, c)).collect();
+        let pairs = all.pairs.iter();
+        all.composed = pairs
+            .map(|&(whole, (first, second))| packed(first, second) | u64::from(whole))
+            .collect();
         all.composed.sort_unstable();
         all
     }
@@ -99,8 +102,19 @@ impl Decompositions {
     }
 
     fn compose(&self, first: char, second: char) -> Option<char> {
-        hangul::compose(first, second).or_else(|| find(&self.composed, &(first, second)))
+        let composed = hangul::compose(first, second);
+        composed.or_else(|| {
+            let pair = packed(first, second);
+            let after = self.composed.partition_point(|&entry| entry < pair);
+            let whole = self.composed.get(after)?.checked_sub(pair)?;
+            u32::try_from(whole).ok().and_then(char::from_u32)
+        })
     }
+}
+
+/// A pair, with room for the character that it makes.
+fn packed(first: char, second: char) -> u64 {
+    u64::from(first) << 42 | u64::from(second) << 21
 }
 
 fn find<K: Ord, V: Copy>(table: &[(K, V)], key: &K) -> Option<V> {
@@ -108,13 +122,15 @@ fn find<K: Ord, V: Copy>(table: &[(K, V)], key: &K) -> Option<V> {
     table.get(at).map(|&(_, value)| value)
 }
 
+/// A character with its combining class and its change.
+pub(crate) type Classed = (u8, char, i32);
+
 /// Decomposes a text and puts its marks in order: NFD and NFKD.
 pub(crate) fn decompose(text: &str, kind: Kind) -> Vec<Edit> {
-    let decomposed = with_classes(text, kind);
-    decomposed
-        .into_iter()
-        .map(|(_, character, change)| (character, change))
-        .collect()
+    let mut classed = Vec::with_capacity(text.len());
+    decompose_into(text, kind, &mut classed);
+    let edits = classed.into_iter();
+    edits.map(|(_, c, change)| (c, change)).collect()
 }
 
 /// Decomposes a text and composes it again as far as it goes: NFC and NFKC.
@@ -124,7 +140,9 @@ pub(crate) fn compose(text: &str, kind: Kind) -> Vec<Edit> {
     let mut starter: Option<Edit> = None;
     let mut marks = Vec::new();
     let mut last_class = None;
-    for (class, character, change) in with_classes(text, kind) {
+    let mut classed = Vec::with_capacity(text.len());
+    decompose_into(text, kind, &mut classed);
+    for (class, character, change) in classed {
         let Some((composed, before)) = starter else {
             match class {
                 0 => starter = Some((character, change)),
@@ -150,10 +168,10 @@ pub(crate) fn compose(text: &str, kind: Kind) -> Vec<Edit> {
     out
 }
 
-/// The full decomposition of a text in canonical order, with the classes.
-fn with_classes(text: &str, kind: Kind) -> Vec<(u8, char, i32)> {
+/// The same as [`decompose`], into memory that is there, with the classes.
+pub(crate) fn decompose_into(text: &str, kind: Kind, out: &mut Vec<Classed>) {
     let table = &*DECOMPOSITIONS;
-    let mut out = Vec::with_capacity(text.len());
+    out.clear();
     // Where the marks after the last starter begin.
     let mut marks = 0;
     for character in text.chars() {
@@ -165,7 +183,7 @@ fn with_classes(text: &str, kind: Kind) -> Vec<(u8, char, i32)> {
                 CLASSES.get(part)
             };
             if class == 0 {
-                sort(&mut out, marks);
+                sort(out, marks);
                 marks = out.len() + 1;
             }
             out.push((class, part, change));
@@ -177,14 +195,26 @@ fn with_classes(text: &str, kind: Kind) -> Vec<(u8, char, i32)> {
             table.of(character, kind, &mut push);
         }
     }
-    sort(&mut out, marks);
-    out
+    sort(out, marks);
 }
 
 /// Sorts what follows the last starter by class; equals stay in order.
-fn sort(out: &mut [(u8, char, i32)], marks: usize) {
-    if let Some(marks) = out.get_mut(marks..) {
-        marks.sort_by_key(|&(class, ..)| class);
+fn sort(out: &mut [Classed], marks: usize) {
+    let Some(marks) = out.get_mut(marks..) else {
+        return;
+    };
+    if marks.is_sorted_by_key(|&(class, ..)| class) {
+        return;
+    }
+    // As numbers, class and place: sorting them is compiled anyway.
+    let mut order: Vec<u64> = (0_u64..)
+        .zip(&*marks)
+        .map(|(place, &(class, ..))| u64::from(class) << 32 | place)
+        .collect();
+    order.sort_unstable();
+    let before = marks.to_vec();
+    for (mark, key) in marks.iter_mut().zip(order) {
+        *mark = before[key as u32 as usize];
     }
 }
 
