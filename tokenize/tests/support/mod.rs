@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 pub mod counting;
-#[cfg(not(target_arch = "wasm32"))]
 pub mod twins;
 pub mod xlmr;
 
