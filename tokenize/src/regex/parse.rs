@@ -321,10 +321,8 @@ impl Parser<'_> {
             return Ok(Node::Assert(assert));
         }
         match self.set()? {
-            // White space and digits have no case, and of the letters' and words' sets the
-            // original folds each range, which is only done here for single characters.
-            Escaped::Set(set) if self.flags.ignore_case => set.without_case().map(Node::One),
-            Escaped::Set(set) => Ok(Node::One(set)),
+            Escaped::Closed(set) => Ok(Node::One(set)),
+            Escaped::Set(set) => Ok(Node::One(self.cased(set)?)),
             Escaped::Character(literal) => Ok(Node::One(self.cased(Set::of(literal))?)),
         }
     }
@@ -350,12 +348,12 @@ impl Parser<'_> {
                 let ranges = vec![(0x30, 0x39), (0x41, 0x46), (0x61, 0x66)];
                 let set = Set::new(ranges);
                 let set = if letter == 'H' { set.negated() } else { set };
-                return Ok(Escaped::Set(set));
+                return Ok(Escaped::Closed(set));
             }
             _ => {
                 if let Some(set) = perl(letter.to_ascii_lowercase()) {
                     let negated = letter.is_ascii_uppercase();
-                    return Ok(Escaped::Set(if negated { set.negated() } else { set }));
+                    return Ok(Escaped::Closed(if negated { set.negated() } else { set }));
                 }
                 if letter.is_ascii_alphanumeric() {
                     return Err(self.unsupported(&format!("the escape \\{letter}")));
@@ -459,9 +457,10 @@ impl Parser<'_> {
             Some('[') => return self.class(),
             Some('\\') => match self.set_in_class()? {
                 Escaped::Character(literal) => literal,
-                Escaped::Set(_) if self.starts_range() => {
+                Escaped::Set(_) | Escaped::Closed(_) if self.starts_range() => {
                     return Err(self.invalid("a range that starts with a set"));
                 }
+                Escaped::Closed(set) => return Ok(set),
                 Escaped::Set(set) => return self.cased(set),
             },
             Some(literal) => literal,
@@ -473,7 +472,9 @@ impl Parser<'_> {
         let to = match self.next() {
             Some('\\') => match self.set_in_class()? {
                 Escaped::Character(literal) => literal,
-                Escaped::Set(_) => return Err(self.invalid("a range that ends in a set")),
+                Escaped::Set(_) | Escaped::Closed(_) => {
+                    return Err(self.invalid("a range that ends in a set"));
+                }
             },
             Some('[') | None => return Err(self.invalid("a range without an end")),
             Some(literal) => literal,
@@ -500,6 +501,8 @@ impl Parser<'_> {
 /// What an escape stands for.
 enum Escaped {
     Character(char),
+    /// A set that holds, of every letter, both cases or neither.
+    Closed(Set),
     Set(Set),
 }
 

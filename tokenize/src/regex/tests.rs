@@ -67,6 +67,7 @@ const PATTERNS: &[&str] = &[
     r"[a-zé--[b]&&[^c]]+",
     r"\x41|\u00e9|\x{1F600}|\U0001F600|\t|[\b]",
     "(?i)k|S+",
+    r"(?i)\w+x|[\da]|[^\sb]\S|\W",
     r"\d+|\D\W|\h+",
     "a{2}|a{,1}b|{a}|a{x",
     "(?P<name>a)(?<other>b)",
