@@ -52,13 +52,25 @@ impl EffectiveConfig {
         used: impl fmt::Display,
         why: impl Into<String>,
     ) {
+        let asked = asked.as_ref().map(|asked| asked as &dyn fmt::Display);
+        self.push(name, asked, &used, why.into());
+    }
+
+    /// The same for every type: compiled once, and not for each of thirty knobs.
+    fn push(
+        &mut self,
+        name: &'static str,
+        asked: Option<&dyn fmt::Display>,
+        used: &dyn fmt::Display,
+        why: String,
+    ) {
         let (asked, used) = (asked.map(|asked| asked.to_string()), used.to_string());
         let honoured = asked.as_ref().is_none_or(|asked| *asked == used);
         self.knobs.push(Knob {
             name,
             asked,
             used,
-            why: why.into(),
+            why,
             honoured,
         });
     }

@@ -1,6 +1,7 @@
 //! `tokenizer_config.json`: what the file beside the tokenizer adds to it.
 
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::encoding::TruncationSide;
 
@@ -36,16 +37,23 @@ impl TokenizerConfig {
 
 /// A special token, written as its text or as an object that holds it.
 #[derive(Debug, Clone, Deserialize)]
-#[serde(untagged)]
-pub(crate) enum SpecialToken {
-    Text(String),
-    Object { content: String },
-}
+#[serde(try_from = "Value")]
+pub(crate) struct SpecialToken(String);
 
 impl SpecialToken {
     pub(crate) fn content(&self) -> &str {
-        match self {
-            Self::Text(content) | Self::Object { content } => content,
+        &self.0
+    }
+}
+
+impl TryFrom<Value> for SpecialToken {
+    type Error = &'static str;
+
+    fn try_from(value: Value) -> Result<Self, Self::Error> {
+        let content = value.get("content").unwrap_or(&value);
+        match content.as_str() {
+            Some(content) => Ok(Self(content.to_owned())),
+            None => Err("a special token is neither a text nor an object with its content"),
         }
     }
 }

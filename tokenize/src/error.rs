@@ -88,3 +88,12 @@ impl TokenizeError {
         }
     }
 }
+
+/// Why a part of a tokenizer's file cannot be used, before its place is known.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It is broken or contradicts itself.
+    Invalid(String),
+    /// It is intact and uses something that is not implemented.
+    Unsupported(String),
+}

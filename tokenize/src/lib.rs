@@ -4,11 +4,14 @@
 //! - [`Encoding`], [`Limits`]: what comes out, and how long it may be.
 //! - [`TokenizeError`]: what was wrong, where, and what to do.
 //!
-//! The ids are those of Hugging Face [`tokenizers`](https://docs.rs/tokenizers), whose
-//! normalisers, pre-tokenisers and added-token matching do the work here too. Its models are
-//! replaced by exact twins that keep their vocabulary in a flat trie: a multilingual vocabulary
-//! of 250,000 pieces loads several times faster and in a small part of the memory, which decides
-//! whether such a model is usable in a browser tab. `benches/RESULTS.md` has the figures.
+//! The ids are those of Hugging Face [`tokenizers`](https://docs.rs/tokenizers) on every text;
+//! the tests hold every component to it. It is not inside: its models keep a multilingual
+//! vocabulary of 250,000 pieces in ten times the memory, which decides whether such a model is
+//! usable in a browser tab, and its regular expressions and Unicode tables would be half of what
+//! a page downloads besides the model. `benches/RESULTS.md` has the figures.
+//!
+//! What a file may ask for and is not implemented (a pattern with backreferences, say) is an error
+//! that names it.
 //!
 //! # Cargo features
 //! - `parallel`: encodes several texts at once on rayon's threads. Without it everything runs on
@@ -21,10 +24,12 @@ mod error;
 mod identity;
 mod legacy;
 mod model;
+mod regex;
 mod split;
 mod template;
 mod tokenizer;
 mod trie;
+mod unicode;
 
 pub use encoding::{Encoding, Limits, TruncationSide};
 pub use error::{Result, TokenizeError};

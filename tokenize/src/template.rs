@@ -9,6 +9,8 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::error::Fault;
+
 /// One place of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
@@ -35,15 +37,6 @@ impl Default for Template {
             pair: vec![Item::First { type_id: 0 }, Item::Second { type_id: 1 }],
         }
     }
-}
-
-/// Why a post-processor gives no template.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum TemplateError {
-    /// It contradicts itself.
-    Invalid(String),
-    /// It is of a kind that is not known.
-    Unsupported(String),
 }
 
 #[derive(Deserialize)]
@@ -79,7 +72,7 @@ struct Ends {
 
 impl Template {
     /// Reads the post-processor of a file.
-    pub(crate) fn read(post_processor: Option<&Value>) -> Result<Self, TemplateError> {
+    pub(crate) fn read(post_processor: Option<&Value>) -> Result<Self, Fault> {
         match post_processor {
             Some(value) => Ok(Self::of(value)?.unwrap_or_default()),
             None => Ok(Self::default()),
@@ -108,7 +101,7 @@ impl Template {
     }
 
     /// The template of one post-processor; `None` for one that only moves offsets.
-    fn of(value: &Value) -> Result<Option<Self>, TemplateError> {
+    fn of(value: &Value) -> Result<Option<Self>, Fault> {
         let kind = value
             .get("type")
             .and_then(Value::as_str)
@@ -133,14 +126,14 @@ impl Template {
                     .get("processors")
                     .and_then(Value::as_array)
                     .ok_or_else(|| {
-                        TemplateError::Invalid(
+                        Fault::Invalid(
                             "its post_processor is a Sequence without processors".to_owned(),
                         )
                     })?;
                 for processor in processors {
                     if let Some(template) = Self::of(processor)? {
                         if found.is_some() {
-                            return Err(TemplateError::Unsupported(
+                            return Err(Fault::Unsupported(
                                 "two post-processors that both add special tokens".to_owned(),
                             ));
                         }
@@ -149,13 +142,11 @@ impl Template {
                 }
                 Ok(found)
             }
-            other => Err(TemplateError::Unsupported(format!(
-                "the post_processor {other:?}"
-            ))),
+            other => Err(Fault::Unsupported(format!("the post_processor {other:?}"))),
         }
     }
 
-    fn from_pieces(template: &TemplateProcessing) -> Result<Self, TemplateError> {
+    fn from_pieces(template: &TemplateProcessing) -> Result<Self, Fault> {
         let row = |pieces: &[Piece], texts: usize| {
             let mut row = Vec::new();
             for piece in pieces {
@@ -166,7 +157,7 @@ impl Template {
                     }),
                     Piece::SpecialToken { id, type_id } => {
                         let token = template.special_tokens.get(id).ok_or_else(|| {
-                            TemplateError::Invalid(format!(
+                            Fault::Invalid(format!(
                                 "its template uses the special token {id:?} and does not define it"
                             ))
                         })?;
@@ -180,7 +171,7 @@ impl Template {
             let first = row.iter().filter(|i| matches!(i, Item::First { .. }));
             let second = row.iter().filter(|i| matches!(i, Item::Second { .. }));
             if first.count() != 1 || second.count() + 1 != texts {
-                return Err(TemplateError::Invalid(format!(
+                return Err(Fault::Invalid(format!(
                     "its template for {texts} text(s) does not hold each of them once"
                 )));
             }
@@ -222,8 +213,8 @@ fn specials(row: &[Item]) -> usize {
         .count()
 }
 
-fn invalid(error: serde_json::Error) -> TemplateError {
-    TemplateError::Invalid(format!("its post_processor: {error}"))
+fn invalid(error: serde_json::Error) -> Fault {
+    Fault::Invalid(format!("its post_processor: {error}"))
 }
 
 #[cfg(test)]
@@ -274,12 +265,12 @@ mod tests {
         ] {
             assert!(matches!(
                 Template::read(Some(&template(single))),
-                Err(TemplateError::Invalid(_))
+                Err(Fault::Invalid(_))
             ));
         }
         assert!(matches!(
             Template::read(Some(&json!({"type": "Novel"}))),
-            Err(TemplateError::Unsupported(_))
+            Err(Fault::Unsupported(_))
         ));
     }
 }

@@ -8,12 +8,12 @@ use serde::Deserialize;
 use crate::config::TokenizerConfig;
 use crate::definition::Definition;
 use crate::encoding::{self, Encoding, Limits, TruncationSide};
-use crate::error::{Result, TokenizeError};
+use crate::error::{Fault, Result, TokenizeError};
 use crate::identity::identity;
 use crate::legacy::{self, BertSettings};
 use crate::model::{Model, NoUnknown, Scratch};
-use crate::split::{Bert, BertScratch, Library, Needles, Part};
-use crate::template::{Template, TemplateError};
+use crate::split::{Bert, BertScratch, General, Needles, Part, Pieces};
+use crate::template::Template;
 
 /// The file of a Hugging Face fast tokenizer.
 pub const TOKENIZER_FILE: &str = "tokenizer.json";
@@ -37,7 +37,7 @@ pub struct Tokenizer {
     origin: String,
     identity: String,
     model: Model,
-    library: Library,
+    general: General,
     /// The short way, where the file asks for BERT's splitting and the text holds no added token.
     bert: Option<(Bert, Needles)>,
     template: Template,
@@ -65,6 +65,7 @@ impl std::fmt::Debug for Tokenizer {
 struct Workspace {
     model: Scratch,
     bert: BertScratch,
+    pieces: Pieces,
     ids: Vec<u32>,
 }
 
@@ -111,32 +112,32 @@ impl Tokenizer {
         file: &str,
     ) -> Result<Self> {
         let wrong = |detail: String| invalid(origin, file, detail);
+        let at_fault = |fault: Fault| match fault {
+            Fault::Invalid(detail) => wrong(detail),
+            Fault::Unsupported(feature) => TokenizeError::UnsupportedTokenizer {
+                origin: origin.to_owned(),
+                file: file.to_owned(),
+                feature,
+                hint: "Please report the model".to_owned(),
+            },
+        };
         let identity = identity(&definition);
-        let template =
-            Template::read(definition.post_processor.as_ref()).map_err(|error| match error {
-                TemplateError::Invalid(detail) => wrong(detail),
-                TemplateError::Unsupported(feature) => TokenizeError::UnsupportedTokenizer {
-                    origin: origin.to_owned(),
-                    file: file.to_owned(),
-                    feature,
-                    hint: "Please report the model".to_owned(),
-                },
-            })?;
+        let template = Template::read(definition.post_processor.as_ref()).map_err(at_fault)?;
         let bert = Bert::recognise(
             definition.normalizer.as_ref(),
             definition.pre_tokenizer.as_ref(),
         )
         .zip(Needles::new(&definition.added_tokens));
         let model = Model::build(definition.model).map_err(wrong)?;
-        let library = Library::build(
+        let general = General::build(
             &definition.added_tokens,
-            definition.normalizer,
-            definition.pre_tokenizer,
+            definition.normalizer.as_ref(),
+            definition.pre_tokenizer.as_ref(),
             &model,
         )
-        .map_err(wrong)?;
+        .map_err(at_fault)?;
 
-        let id_of = |token: &str| library.added_id(token).or_else(|| model.token_to_id(token));
+        let id_of = |token: &str| general.added_id(token).or_else(|| model.token_to_id(token));
         let (pad_id, pad_type_id) = match &definition.padding {
             Some(padding) => (padding.pad_id, padding.pad_type_id),
             None => {
@@ -149,7 +150,7 @@ impl Tokenizer {
                 (id, 0)
             }
         };
-        let max_id = library
+        let max_id = general
             .added()
             .map(|(_, id)| id)
             .chain(template.ids())
@@ -157,7 +158,7 @@ impl Tokenizer {
             .chain([pad_id])
             .max()
             .unwrap_or(0);
-        let beside = library
+        let beside = general
             .added()
             .filter(|(token, _)| model.token_to_id(token).is_none())
             .count();
@@ -166,7 +167,7 @@ impl Tokenizer {
             identity,
             vocab_size: model.size() + beside,
             model,
-            library,
+            general,
             bert,
             template,
             pad_id,
@@ -262,7 +263,7 @@ impl Tokenizer {
 
     /// The id of a token, if there is one.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.library
+        self.general
             .added_id(token)
             .or_else(|| self.model.token_to_id(token))
     }
@@ -311,14 +312,19 @@ impl Tokenizer {
         if u32::try_from(text.len()).is_err() {
             return Err(failed("a text may be 4 GiB long at most".to_owned()));
         }
-        let Workspace { model, bert, ids } = workspace;
+        let Workspace {
+            model,
+            bert,
+            pieces,
+            ids,
+        } = workspace;
         let result = match &self.bert {
             Some((splitter, needles)) if !needles.any_in(text) => {
                 splitter.split(text, bert, |word| self.model.tokenize(word, model, ids))
             }
             _ => self
-                .library
-                .split(text, |part| match part {
+                .general
+                .split(text, pieces, |part| match part {
                     Part::Text(piece) => self.model.tokenize(piece, model, ids),
                     Part::Token(id) => {
                         ids.push(id);

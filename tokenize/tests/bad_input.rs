@@ -79,8 +79,7 @@ fn broken_files_say_what_is_wrong() {
             with("/model", json!({"type": "Unigram", "vocab": {"a": 0}})),
             "map where a list",
         ),
-        (with("/normalizer", json!({"type": "Novel"})), "normalizer"),
-        (with("/normalizer", json!("Novel")), "normalizer"),
+        (with("/normalizer", json!({"type": "Strip"})), "strip_left"),
         (
             with(
                 "/normalizer",
@@ -104,7 +103,7 @@ fn broken_files_say_what_is_wrong() {
                 "/pre_tokenizer",
                 json!({"type": "FixedLength", "length": 0}),
             ),
-            "length 0",
+            "length",
         ),
         (with("/added_tokens", json!([{"content": "x"}])), "id"),
     ] {
@@ -116,11 +115,25 @@ fn broken_files_say_what_is_wrong() {
             "{message:?} does not say {words:?}"
         );
     }
-    let mut json = wordlevel();
-    json["post_processor"] = json!({"type": "Novel"});
-    let error = load(&json).unwrap_err();
-    assert_eq!(error.kind(), "UnsupportedTokenizer");
-    assert!(error.to_string().contains("Novel"), "{error}");
+}
+
+#[test]
+fn what_is_not_implemented_is_named() {
+    let split = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
+    for (part, value, words) in [
+        ("post_processor", json!({"type": "Novel"}), "Novel"),
+        ("normalizer", json!({"type": "Novel"}), "Novel"),
+        ("normalizer", json!("Novel"), "normalizer"),
+        ("pre_tokenizer", json!({"type": "Novel"}), "Novel"),
+        ("pre_tokenizer", split(r"(a)\1"), "\\1"),
+        ("pre_tokenizer", split(r"\p{Klingon}"), "Klingon"),
+    ] {
+        let mut json = wordlevel();
+        json[part] = value;
+        let error = load(&json).unwrap_err();
+        assert_eq!(error.kind(), "UnsupportedTokenizer", "{error}");
+        assert!(error.to_string().contains(words), "{error}");
+    }
 }
 
 #[test]

@@ -1,13 +1,13 @@
 //! BERT's basic tokenising: cleaning, CJK spacing, accents, case, then words and punctuation.
 //!
 //! Does what `tokenizers`' `BertNormalizer` and `BertPreTokenizer` do, with the same Unicode
-//! tables (`unicode_categories`, `unicode-normalization-alignments`), on two reused strings
-//! instead of strings with offsets. Characters of ASCII, which is most text, never reach a table.
+//! tables, on two reused strings instead of pieces whose places are kept. Characters of ASCII, which is most text, never reach a table.
 
-use serde::Deserialize;
 use serde_json::Value;
-use unicode_categories::UnicodeCategories;
-use unicode_normalization_alignments::UnicodeNormalization;
+
+use crate::split::settings::Settings;
+use crate::unicode::normal::{Classed, Kind, decompose_into};
+use crate::unicode::{is_mark_nonspacing, is_other, is_punctuation};
 
 /// The normaliser's settings.
 #[derive(Debug, Clone, Copy)]
@@ -23,6 +23,7 @@ pub(crate) struct Bert {
 pub(crate) struct BertScratch {
     clean: String,
     word: String,
+    decomposed: Vec<Classed>,
 }
 
 impl Bert {
@@ -31,32 +32,17 @@ impl Bert {
         normalizer: Option<&Value>,
         pre_tokenizer: Option<&Value>,
     ) -> Option<Self> {
-        #[derive(Deserialize)]
-        #[serde(tag = "type")]
-        enum Normalizer {
-            BertNormalizer {
-                clean_text: bool,
-                handle_chinese_chars: bool,
-                strip_accents: Option<bool>,
-                lowercase: bool,
-            },
+        let settings = Settings::new("normalizer", normalizer?);
+        let pre_tokenizer = Settings::new("pre_tokenizer", pre_tokenizer?);
+        if settings.kind() != "BertNormalizer" || pre_tokenizer.kind() != "BertPreTokenizer" {
+            return None;
         }
-        #[derive(Deserialize)]
-        #[serde(tag = "type")]
-        enum PreTokenizer {
-            BertPreTokenizer,
-        }
-        let Normalizer::BertNormalizer {
-            clean_text,
-            handle_chinese_chars,
-            strip_accents,
-            lowercase,
-        } = Normalizer::deserialize(normalizer?).ok()?;
-        let PreTokenizer::BertPreTokenizer = PreTokenizer::deserialize(pre_tokenizer?).ok()?;
+        let switch = |name: &str| settings.switch(name).ok();
+        let lowercase = switch("lowercase")??;
         Some(Self {
-            clean_text,
-            handle_chinese_chars,
-            strip_accents: strip_accents.unwrap_or(lowercase),
+            clean_text: switch("clean_text")??,
+            handle_chinese_chars: switch("handle_chinese_chars")??,
+            strip_accents: switch("strip_accents")?.unwrap_or(lowercase),
             lowercase,
         })
     }
@@ -68,7 +54,11 @@ impl Bert {
         scratch: &mut BertScratch,
         mut each: impl FnMut(&str) -> Result<(), E>,
     ) -> Result<(), E> {
-        let BertScratch { clean, word } = scratch;
+        let BertScratch {
+            clean,
+            word,
+            decomposed,
+        } = scratch;
         self.clean(text, clean);
         word.clear();
         let mut rest = clean.as_str();
@@ -94,8 +84,9 @@ impl Bert {
             // Canonical decomposition reorders marks, but never across an ASCII character, so a
             // run between two of them can be decomposed alone.
             if self.strip_accents {
-                for (character, _) in run.nfd() {
-                    if !character.is_mark_nonspacing() {
+                decompose_into(run, Kind::Canonical, decomposed);
+                for &(_, character, _) in &*decomposed {
+                    if !is_mark_nonspacing(character) {
                         self.lower(character, word, &mut each)?;
                     }
                 }
@@ -176,24 +167,16 @@ fn flush<E>(word: &mut String, each: &mut impl FnMut(&str) -> Result<(), E>) -> 
     result
 }
 
-fn is_dropped(character: char) -> bool {
+pub(crate) fn is_dropped(character: char) -> bool {
     match character {
         '\t' | '\n' | '\r' | ' '..='~' => false,
         '\u{fffd}' => true,
-        _ => character.is_other(),
-    }
-}
-
-fn is_punctuation(character: char) -> bool {
-    if character.is_ascii() {
-        character.is_ascii_punctuation()
-    } else {
-        character.is_punctuation()
+        _ => is_other(character),
     }
 }
 
 /// The blocks that BERT sets apart: CJK ideographs, and not Japanese or Korean syllables.
-fn is_cjk(character: char) -> bool {
+pub(crate) fn is_cjk(character: char) -> bool {
     matches!(
         u32::from(character),
         0x4E00..=0x9FFF
@@ -321,18 +304,6 @@ mod tests {
                 prop_assert_eq!(words(&bert, &text), original(&bert, &text));
                 prop_assert_eq!(words(&bert, &marks), original(&bert, &marks));
             }
-        }
-    }
-
-    #[test]
-    fn ascii_punctuation_is_part_of_the_table() {
-        // The original asks both; for ASCII the first answer covers the second.
-        for byte in 0..128_u8 {
-            let character = char::from(byte);
-            assert!(
-                character.is_ascii_punctuation() || !character.is_punctuation(),
-                "{character:?}"
-            );
         }
     }
 }

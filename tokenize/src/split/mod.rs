@@ -1,17 +1,25 @@
 //! From a text to the pieces that a model sees: added tokens found, text normalised, words split.
 //!
-//! The general way ([`library`]) is `tokenizers`' own components, every one that a file can name.
-//! They carry offsets for each byte through every step, which nobody here reads; for the one
-//! combination that most models use, BERT's, [`bert`] does the same work on plain strings.
+//! The general way ([`general`]) knows every component that a file can name: [`added`] tokens,
+//! [`normalizer`]s and [`pre_tokenizer`]s, which work on [`pieces`]. For the one combination that
+//! most models use, BERT's, [`bert`] does the same work on plain strings.
 
+mod added;
 mod bert;
+mod byte_level;
 mod charsmap;
-mod library;
+mod general;
+mod normalizer;
+mod pattern;
+mod pieces;
+mod pre_tokenizer;
+mod settings;
 
 use crate::definition::AddedTokenDefinition;
 
 pub(crate) use bert::{Bert, BertScratch};
-pub(crate) use library::Library;
+pub(crate) use general::General;
+pub(crate) use pieces::Pieces;
 
 /// What a text falls into.
 pub(crate) enum Part<'a> {

@@ -1,7 +1,9 @@
 //! What several tests and benches share.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
+#![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 pub mod counting;
+pub mod twins;
 pub mod xlmr;
 
 use std::collections::BTreeMap;

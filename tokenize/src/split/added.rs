@@ -1,0 +1,211 @@
+//! Added tokens: found in the text before, and after, it is normalised.
+//!
+//! A twin of `tokenizers`' `AddedVocabulary` (`tokenizer/added_vocabulary.rs`): of tokens that
+//! start at one place the longest counts, and which ids new tokens get follows it.
+
+use std::collections::{BTreeMap, HashMap};
+
+use crate::definition::AddedTokenDefinition;
+use crate::model::Model;
+use crate::split::normalizer::Normalizer;
+use crate::split::pieces::{Cuts, Piece, Pieces};
+use crate::trie::{Pieces as Strings, ROOT, Trie};
+use crate::unicode::is_word;
+
+/// The added tokens of one tokenizer.
+#[derive(Debug)]
+pub(crate) struct Added {
+    ids: HashMap<String, u32, ahash::RandomState>,
+    /// Those that are looked for in the text as it is.
+    raw: Finder,
+    /// Those that are looked for in normalised text.
+    normalized: Finder,
+}
+
+impl Added {
+    /// Gives every token its id.
+    ///
+    /// # Errors
+    /// Words saying which token cannot be found.
+    pub(crate) fn build(
+        tokens: &[AddedTokenDefinition],
+        normalizer: Option<&Normalizer>,
+        model: &Model,
+    ) -> Result<Self, String> {
+        // Fixed seeds: the browser needs no entropy for it.
+        let mut ids: HashMap<String, u32, _> =
+            HashMap::with_hasher(ahash::RandomState::with_seeds(1, 2, 3, 4));
+        let mut by_id: BTreeMap<u32, (&AddedTokenDefinition, String)> = BTreeMap::new();
+        let mut next = u32::try_from(model.size()).unwrap_or(u32::MAX);
+        for token in tokens.iter().filter(|token| !token.content.is_empty()) {
+            let known = ids.get(&token.content).copied();
+            let id = match known.or_else(|| model.token_to_id(&token.content)) {
+                Some(id) => id,
+                None => {
+                    next += 1;
+                    next - 1
+                }
+            };
+            let mut looked_for = token.content.clone();
+            if token.normalized
+                && let Some(normalizer) = normalizer
+            {
+                let mut piece = Piece::new(&token.content);
+                normalizer.normalize(&mut piece)?;
+                looked_for = piece.text().to_owned();
+            }
+            ids.insert(token.content.clone(), id);
+            by_id.insert(id, (token, looked_for));
+        }
+        let finder = |normalized: bool| {
+            let wanted = by_id
+                .iter()
+                .filter(|(_, (token, _))| token.normalized == normalized);
+            Finder::build(wanted.map(|(&id, (token, text))| (id, *token, text.as_str())))
+        };
+        Ok(Self {
+            raw: finder(false)?,
+            normalized: finder(true)?,
+            ids,
+        })
+    }
+
+    /// Cuts a text at its added tokens, and normalises what lies between them.
+    ///
+    /// # Errors
+    /// The normaliser's words.
+    pub(crate) fn split(
+        &self,
+        pieces: &mut Pieces,
+        normalizer: Option<&Normalizer>,
+    ) -> Result<(), String> {
+        pieces.cut(&mut |text, cuts| {
+            self.raw.cut(text, cuts);
+            Ok(())
+        })?;
+        pieces.step(
+            &mut |piece| match normalizer {
+                Some(normalizer) => normalizer.normalize(piece),
+                None => Ok(()),
+            },
+            &mut |text, cuts| {
+                self.normalized.cut(text, cuts);
+                Ok(())
+            },
+        )
+    }
+
+    /// The id of an added token.
+    pub(crate) fn id(&self, token: &str) -> Option<u32> {
+        self.ids.get(token).copied()
+    }
+
+    /// Every added token with its id.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, u32)> {
+        self.ids.iter().map(|(token, &id)| (token.as_str(), id))
+    }
+}
+
+/// Finds tokens in a text.
+#[derive(Debug)]
+struct Finder {
+    /// From what is looked for to a place in `tokens`.
+    trie: Option<Trie>,
+    tokens: Vec<Token>,
+}
+
+#[derive(Debug)]
+struct Token {
+    id: u32,
+    single_word: bool,
+    lstrip: bool,
+    rstrip: bool,
+}
+
+impl Finder {
+    fn build<'a>(
+        wanted: impl Iterator<Item = (u32, &'a AddedTokenDefinition, &'a str)>,
+    ) -> Result<Self, String> {
+        // A later text takes the place of an earlier one. Of tokens that are the same when they are
+        // normalised the one with the lowest id shall be found, so it comes last. (The original
+        // finds any of them, by the chance of its hashing.)
+        let mut wanted: Vec<_> = wanted.collect();
+        wanted.reverse();
+        let mut texts = Strings::default();
+        let mut tokens = Vec::new();
+        for (id, token, text) in wanted {
+            if text.is_empty() {
+                return Err(format!(
+                    "its added tokens: nothing is left of {:?} when it is normalised",
+                    token.content
+                ));
+            }
+            if !texts.push(text) {
+                return Err("its added tokens hold more than 4 GiB of text".to_owned());
+            }
+            tokens.push(Token {
+                id,
+                single_word: token.single_word,
+                lstrip: token.lstrip,
+                rstrip: token.rstrip,
+            });
+        }
+        let trie = (!tokens.is_empty()).then(|| Trie::build(&texts, |index| index as u32));
+        Ok(Self { trie, tokens })
+    }
+
+    /// Cuts a piece at its tokens.
+    fn cut(&self, text: &str, cuts: &mut Cuts) {
+        let mut end = 0;
+        let mut from = 0;
+        while let Some((token, found_start, found_end)) = self.find(text, from) {
+            from = found_end;
+            let (mut start, mut stop) = (found_start, found_end);
+            let (before, after) = (&text[..start], &text[stop..]);
+            if token.single_word
+                && (before.chars().next_back().is_some_and(is_word)
+                    || after.chars().next().is_some_and(is_word))
+            {
+                continue;
+            }
+            if token.lstrip {
+                // Spaces that the token before has taken are gone.
+                start = before.trim_end().len().max(end);
+            }
+            if token.rstrip {
+                stop += after.len() - after.trim_start().len();
+            }
+            if end < start {
+                cuts.keep(end..start);
+            }
+            cuts.token(start..stop, token.id);
+            end = stop;
+        }
+        if end != text.len() {
+            cuts.keep(end..text.len());
+        }
+    }
+
+    /// The first token from a place on, the longest of those that start there.
+    fn find(&self, text: &str, from: usize) -> Option<(&Token, usize, usize)> {
+        let trie = self.trie.as_ref()?;
+        let bytes = text.as_bytes();
+        for start in from..bytes.len() {
+            let mut node = ROOT;
+            let mut longest = None;
+            for (offset, &byte) in bytes[start..].iter().enumerate() {
+                let Some(child) = trie.child(node, byte) else {
+                    break;
+                };
+                node = child;
+                if let Some(index) = trie.value(node) {
+                    longest = Some((index, start + offset + 1));
+                }
+            }
+            if let Some((index, end)) = longest {
+                return Some((self.tokens.get(index as usize)?, start, end));
+            }
+        }
+        None
+    }
+}
