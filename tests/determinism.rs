@@ -89,8 +89,12 @@ fn same_bits(source: &ModelSource, reference: &Reference, bits: u64) {
             .with_max_batch_size(texts)
             .with_max_batch_tokens(1 << 14);
         let hash = pollster::block_on(async {
-            let embedder = isovec::Embedder::load(source.clone(), config).await.unwrap();
-            isovec_parity::bits::hash(&embedder, reference).await.unwrap()
+            let embedder = isovec::Embedder::load(source.clone(), config)
+                .await
+                .unwrap();
+            isovec_parity::bits::hash(&embedder, reference)
+                .await
+                .unwrap()
         });
         assert_eq!(
             hash, bits,

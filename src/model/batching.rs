@@ -70,7 +70,7 @@ pub(super) fn resolve(
 ) -> Resolved {
     let asked = &config.batching;
     let capabilities = engine.capabilities();
-    let alone = why_alone(config, mixer);
+    let alone = why_alone(config, mixer, capabilities.ragged);
 
     let (rows, tokens) = if on_a_gpu(engine.provider()) {
         (GPU_BATCH_SIZE, GPU_BATCH_TOKENS)
@@ -247,7 +247,12 @@ fn on_a_gpu(provider: &ProviderInfo) -> bool {
 }
 
 /// Why every text runs alone and unpadded, if it does.
-fn why_alone(config: &EmbeddingConfig, mixer: Option<&RowMixer>) -> Option<String> {
+///
+/// Rows that are computed at their own length have no neighbours to depend on.
+fn why_alone(config: &EmbeddingConfig, mixer: Option<&RowMixer>, ragged: bool) -> Option<String> {
+    if ragged {
+        return None;
+    }
     if config.runtime.session.deterministic_compute == Some(true) {
         return Some("session.deterministic_compute: every text runs alone".into());
     }

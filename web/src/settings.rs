@@ -89,7 +89,8 @@ impl Settings {
         }
 
         let io = &config.io;
-        let copies = "padding is left out while inputs are copied; the processor has no other memory";
+        let copies =
+            "padding is left out while inputs are copied; the processor has no other memory";
         effective.note("io.io_binding", io.io_binding, false, copies);
         effective.note("io.zero_copy", io.zero_copy, false, copies);
         for (name, asked) in [

@@ -27,3 +27,38 @@ async fn the_tiny_model() {
 async fn minilm() {
     check("/models/all-MiniLM-L6-v2", Reference::minilm()).await;
 }
+
+/// What the native tests are held to as well: the query in the tab and the index on the server
+/// are the same numbers.
+async fn same_bits(folder: &str, reference: Reference, bits: u64) {
+    for texts in [1, 32] {
+        let config = isovec_parity::bits::config()
+            .with_max_batch_size(texts)
+            .with_max_batch_tokens(1 << 14);
+        let embedder = load(folder, config).await;
+        let hash = isovec_parity::bits::hash(&embedder, &reference)
+            .await
+            .expect("vectors");
+        assert_eq!(hash, bits, "{texts} texts: 0x{hash:x} is not 0x{bits:x}");
+    }
+}
+
+#[wasm_bindgen_test]
+async fn the_tiny_model_has_the_same_bits_everywhere() {
+    same_bits(
+        "/tests/data/tiny-bert",
+        Reference::tiny(),
+        isovec_parity::bits::TINY,
+    )
+    .await;
+}
+
+#[wasm_bindgen_test]
+async fn minilm_has_the_same_bits_everywhere() {
+    same_bits(
+        "/models/all-MiniLM-L6-v2",
+        Reference::minilm(),
+        isovec_parity::bits::MINILM,
+    )
+    .await;
+}
