@@ -135,6 +135,8 @@ impl Load {
         cancel: &Cancel,
     ) -> Result<Arc<dyn Engine>> {
         let runtime = runtime(config)?;
+        // ONNX Runtime would dequantise small weights at every run.
+        let bundle = &bundle.widened();
         let description = describe(bundle);
         // One at a time: the chain is the SDK's affair.
         let provider = config.providers.chain()[0];

@@ -106,6 +106,8 @@ impl PortableEngine {
     ) -> Result<Self> {
         let threads = settings.threads;
         let mut pacer = Pacer::new(&worker);
+        // tract's kernels take f32 weights.
+        let bundle = &bundle.widened();
         let description = description::describe(bundle);
         let model = model::load(bundle, cancel, &mut pacer).await?;
         let inputs = description.inputs.iter().map(|v| v.name.clone()).collect();
