@@ -13,7 +13,7 @@ use isovec_engine::onnx;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
-use crate::model::{Keep, LoadOptions, Purpose, prepare, resolve};
+use crate::model::{LoadOptions, Purpose, prepare, resolve};
 use crate::source::ModelSource;
 
 /// What is exported, and how loading its source is watched.
@@ -110,7 +110,7 @@ pub fn export(
         let (source, _) = resolve(source, &config, &options.load).await?.split();
         let purpose = Purpose {
             head: options.head,
-            keep: Keep::No,
+            keep: None,
         };
         let prepared = backend::offload("reading the model", async move {
             cancel.check()?;

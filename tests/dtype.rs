@@ -101,3 +101,61 @@ fn cosine(a: &[f32], b: &[f64]) -> f64 {
     }
     product / (aa * bb).sqrt()
 }
+
+#[test]
+fn a_small_model_is_the_same_model_in_another_precision() {
+    let folder = tempfile::tempdir().unwrap();
+    for bounds in BOUNDS {
+        let places =
+            ["one", "two"].map(|name| folder.path().join(format!("{}-{name}", bounds.dtype)));
+        let written = places
+            .each_ref()
+            .map(|place| exported(&tiny_model(), place, bounds.dtype));
+        let files = places
+            .each_ref()
+            .map(|place| std::fs::read(place.join("model.onnx")).unwrap());
+        assert!(files[0] == files[1], "{}: two exports differ", bounds.dtype);
+        let total: u64 = written[0]
+            .files
+            .iter()
+            .map(|file| file.metadata().unwrap().len())
+            .sum();
+        assert_eq!(written[0].bytes, total);
+
+        for which in engines() {
+            let full = load(tiny_model(), which, EmbeddingConfig::default());
+            let small = load(&places[0], which, EmbeddingConfig::default());
+            assert_eq!(small.fingerprint().identity, full.fingerprint().identity);
+            assert_eq!(full.fingerprint().precision, Precision::F32);
+            assert_eq!(small.fingerprint().precision, bounds.precision);
+
+            // A query in small weights against an index in large ones: compared, and said.
+            let index = full.embed(["a cat", "the end of the world"]).unwrap();
+            let query = small.embed(["a cat"]).unwrap();
+            let difference = index
+                .check_compatible(query.fingerprint())
+                .unwrap()
+                .unwrap();
+            assert_eq!(
+                (difference.here, difference.there),
+                (Precision::F32, bounds.precision)
+            );
+            let nearest = index.search(&query, 1).unwrap();
+            assert_eq!(nearest[0][0].index, 0);
+        }
+    }
+}
+
+#[test]
+fn precision_that_is_gone_does_not_come_back_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    exported(&tiny_model(), folder.path(), Dtype::Int8);
+    let config = EmbeddingConfig::default().with_dtype(Dtype::F32);
+    let embedder = load(folder.path(), Which::Portable, config);
+    let knob = embedder.effective_config().get("model.dtype").unwrap();
+    assert_eq!(
+        (knob.used.as_str(), knob.honoured),
+        ("int8", false),
+        "{knob:?}"
+    );
+}

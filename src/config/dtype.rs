@@ -10,8 +10,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Dtype {
-    /// The smallest form that a hub has of the model and whose vectors are as good: 16-bit floats
-    /// where there are some. Nothing is made smaller at load.
+    /// The smallest form that was published and whose vectors are as good: `onnx/model_fp16.onnx`
+    /// where it is smaller than the checkpoint, else as without. It is a model of its own, whose
+    /// vectors do not compare with the checkpoint's. Published files with quantised activations are
+    /// passed over. Nothing is made smaller at load.
     Auto,
     /// As they are published.
     F32,

@@ -20,7 +20,7 @@ use super::origin::Origin;
 use super::small::{self, Keep, Stored};
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
-use crate::config::{EmbeddingConfig, Truncation};
+use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
@@ -107,12 +107,12 @@ pub(crate) struct Prepared {
 }
 
 /// What a bundle is prepared for.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Purpose {
     /// Whether the pooling head is put on.
     pub(crate) head: bool,
-    /// Whether weights that are made smaller are kept for the next time.
-    pub(crate) keep: Keep,
+    /// Where weights that are made smaller are kept for the next time.
+    pub(crate) keep: Option<Keep>,
 }
 
 impl Purpose {
@@ -120,10 +120,7 @@ impl Purpose {
     pub(crate) fn run(config: &EmbeddingConfig) -> Self {
         Self {
             head: true,
-            keep: match config.runtime.memory.mmap {
-                Some(false) => Keep::ReadIntoMemory,
-                _ => Keep::Mapped,
-            },
+            keep: Keep::in_cache(config),
         }
     }
 }
@@ -334,6 +331,7 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared> {
     let options = BundleOptions {
         onnx_file: config.model.onnx_file.clone(),
+        smallest: config.model.dtype == Some(Dtype::Auto),
         read_into_memory: config.runtime.memory.mmap == Some(false),
     };
     let bundle = match source {

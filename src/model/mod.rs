@@ -32,7 +32,6 @@ pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
 pub(crate) use prompts::Prompts;
-pub(crate) use small::Keep;
 
 use crate::backend;
 use crate::effective::EffectiveConfig;

@@ -2,7 +2,7 @@
 //! the next start reads the small form.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
@@ -12,12 +12,9 @@ use isovec_engine::{onnx, precision as weights};
 
 use super::precision;
 use crate::backend;
-use crate::config::Dtype;
+use crate::config::{Dtype, EmbeddingConfig};
 use crate::effective::EffectiveConfig;
 use crate::error::{Error, Result};
-
-/// The folder of kept models in isovec's own cache.
-const FOLDER: &str = "weights";
 
 /// Past this a model is two files, of which only one could take its name at a time.
 const MAX_KEPT_BYTES: u64 = 2_000_000_000;
@@ -36,19 +33,29 @@ impl Stored {
     }
 }
 
-/// Whether a small form is kept in isovec's cache folder, and how it is read from there.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Keep {
-    No,
-    Mapped,
-    ReadIntoMemory,
+/// Where small forms are kept, and how they are read from there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Keep {
+    folder: PathBuf,
+    read_into_memory: bool,
 }
 
-/// Stores a bundle's weights as small as was asked for, unless they are already.
+impl Keep {
+    /// In isovec's own cache; `None` where there is none, as in browsers.
+    pub(crate) fn in_cache(config: &EmbeddingConfig) -> Option<Self> {
+        Some(Self {
+            folder: backend::cache_dir()?.join("weights"),
+            read_into_memory: config.runtime.memory.mmap == Some(false),
+        })
+    }
+}
+
+/// Stores a bundle's weights as small as was asked for, unless they are already. With `keep`, on disk
+/// as well, or from there.
 pub(crate) async fn store(
     bundle: ModelBundle,
     dtype: Option<Dtype>,
-    keep: Keep,
+    keep: Option<Keep>,
     cancel: &Cancel,
 ) -> Result<(ModelBundle, Stored)> {
     let has = precision::of(&bundle);
@@ -65,7 +72,7 @@ pub(crate) async fn store(
             let stored = as_it_is("the model's file stores them so");
             return Ok((bundle, stored));
         }
-        Some(asked) if coarseness(asked) < coarseness(has) => {
+        Some(asked) if precision::coarseness(asked) < precision::coarseness(has) => {
             let stored = as_it_is(
                 "the model's file stores them so, and nothing brings back what that cut off",
             );
@@ -73,10 +80,7 @@ pub(crate) async fn store(
         }
         Some(asked) => asked,
     };
-    let kept = match (keep, backend::cache_dir()) {
-        (Keep::No, _) | (_, None) => None,
-        (_, Some(cache)) => Some(Kept::within(&cache, &bundle, asked, keep)),
-    };
+    let kept = keep.map(|keep| Kept::new(keep, &bundle, asked));
     if let Some(kept) = &kept
         && let Some(small) = kept.read(&bundle)
     {
@@ -113,14 +117,6 @@ pub(crate) async fn store(
     Ok((small, stored))
 }
 
-fn coarseness(precision: Precision) -> u8 {
-    match precision {
-        Precision::F32 => 0,
-        Precision::F16 => 1,
-        _ => 2,
-    }
-}
-
 /// A model's small form on disk: its name holds everything that it depends on.
 struct Kept {
     path: PathBuf,
@@ -128,7 +124,7 @@ struct Kept {
 }
 
 impl Kept {
-    fn within(cache: &Path, bundle: &ModelBundle, precision: Precision, keep: Keep) -> Self {
+    fn new(keep: Keep, bundle: &ModelBundle, precision: Precision) -> Self {
         let part = |hash: &str| hash.chars().take(32).collect::<String>();
         let name = format!(
             "{}-{}-{precision}-{}.onnx",
@@ -137,8 +133,8 @@ impl Kept {
             weights::RULES
         );
         Self {
-            path: cache.join(FOLDER).join(name),
-            read_into_memory: keep == Keep::ReadIntoMemory,
+            path: keep.folder.join(name),
+            read_into_memory: keep.read_into_memory,
         }
     }
 
@@ -166,6 +162,7 @@ impl Kept {
         let options = BundleOptions {
             onnx_file: Some(NAME.into()),
             read_into_memory: self.read_into_memory,
+            ..BundleOptions::default()
         };
         let file = [(NAME.to_owned(), self.path.clone())].into();
         let small = ModelBundle::from_files(file, &options)?;
@@ -209,6 +206,94 @@ impl Kept {
                 let _ = fs::remove_file(&partial);
                 Ok(None)
             }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tiny() -> ModelBundle {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-bert");
+        ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap()
+    }
+
+    fn int8(keep: Option<Keep>) -> (ModelBundle, Stored) {
+        backend::wait(store(tiny(), Some(Dtype::Int8), keep, &Cancel::new())).unwrap()
+    }
+
+    fn bytes(bundle: &ModelBundle) -> Vec<u8> {
+        backend::wait(onnx::write_model(bundle)).unwrap()
+    }
+
+    #[test]
+    fn what_was_made_small_is_kept_and_made_anew_where_it_is_damaged() {
+        let folder = tempfile::tempdir().unwrap();
+        let keep = Keep {
+            folder: folder.path().join("weights"),
+            read_into_memory: false,
+        };
+        let files = || {
+            let listed = fs::read_dir(&keep.folder).unwrap();
+            listed
+                .map(|entry| entry.unwrap().path())
+                .collect::<Vec<_>>()
+        };
+        let (first, made) = int8(Some(keep.clone()));
+        assert_eq!(made.precision, Precision::Int8);
+        assert!(made.why.contains("at load"), "{made:?}");
+        assert_eq!(first.identity, tiny().identity);
+        assert!(first.files.contains_key("tokenizer.json"));
+        let [path] = files().try_into().unwrap();
+
+        let (second, found) = int8(Some(keep.clone()));
+        assert!(found.why.contains("earlier start"), "{found:?}");
+        assert!(bytes(&first) == bytes(&second));
+        let (third, _) = int8(None);
+        assert!(
+            bytes(&first) == bytes(&third),
+            "kept or not, it is the same"
+        );
+
+        // In place, behind the back of nobody: the bundles that map it are gone.
+        drop((first, second));
+        let mut damaged = fs::read(&path).unwrap();
+        let middle = damaged.len() / 2;
+        damaged[middle] ^= 1;
+        fs::write(&path, damaged).unwrap();
+        let (fourth, again) = int8(Some(keep.clone()));
+        assert!(again.why.contains("at load"), "{again:?}");
+        assert!(bytes(&fourth) == bytes(&third));
+        assert_eq!(files(), [path]);
+    }
+
+    #[test]
+    fn a_folder_that_cannot_be_written_costs_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("file");
+        fs::write(&file, "").unwrap();
+        let keep = Keep {
+            folder: file.join("weights"),
+            read_into_memory: true,
+        };
+        let (small, stored) = int8(Some(keep));
+        assert_eq!(stored.precision, Precision::Int8);
+        assert!(bytes(&small) == bytes(&int8(None).0));
+    }
+
+    #[test]
+    fn what_is_small_already_stays_as_it_is() {
+        let (small, _) = int8(None);
+        for dtype in [Dtype::F32, Dtype::F16, Dtype::Int8, Dtype::Auto] {
+            let job = store(small.clone(), Some(dtype), None, &Cancel::new());
+            let (same, stored) = backend::wait(job).unwrap();
+            assert!(bytes(&same) == bytes(&small), "{dtype}");
+            assert_eq!(stored.precision, Precision::Int8, "{dtype}");
+            let mut effective = EffectiveConfig::default();
+            stored.note(&mut effective, Some(dtype));
+            let honoured = matches!(dtype, Dtype::Int8 | Dtype::Auto);
+            assert_eq!(effective.not_honoured().count() == 0, honoured, "{dtype}");
         }
     }
 }
