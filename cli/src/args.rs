@@ -80,7 +80,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "N")]
     pub(crate) dimension: Option<usize>,
 
-    /// How weights are stored; vectors are computed in f32 [default: as the model's file has them].
+    /// How weights are stored [default: as the model's file has them].
     #[arg(long, value_enum)]
     pub(crate) dtype: Option<DtypeArg>,
 

@@ -5,21 +5,22 @@ use std::fmt;
 use isovec_engine::fingerprint::Precision;
 use serde::{Deserialize, Serialize};
 
-/// How a model's weights are stored. They are computed with in f32 either way.
+/// How a model's weights are stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Dtype {
     /// The smallest form that was published and whose vectors are as good: `onnx/model_fp16.onnx`
-    /// where it is smaller than the checkpoint, else as without. It is a model of its own, whose
-    /// vectors do not compare with the checkpoint's. Published files with quantised activations are
+    /// where it is smaller than the checkpoint, else as without. It computes in 16 bits and is a
+    /// model of its own, whose vectors do not compare with the checkpoint's. Published files with quantised activations are
     /// passed over. Nothing is made smaller at load.
     Auto,
     /// As they are published.
     F32,
-    /// 16-bit floats: half the bytes.
+    /// 16-bit floats: half the bytes. Computed with in f32.
     F16,
-    /// 8-bit integers with a scale for every output of a matrix: a quarter of the bytes.
+    /// 8-bit integers with a scale for every output of a matrix: a quarter of the bytes. Computed
+    /// with in f32.
     Int8,
 }
 

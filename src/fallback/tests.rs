@@ -80,8 +80,8 @@ fn losing(strict: bool) -> Embedder {
         why: "of the tests".into(),
     };
     let purpose = Purpose::run(&config);
-    let files = prepare(tiny().into(), &config, purpose, &Cancel::new());
-    let files = backend::wait(files).unwrap();
+    let cancel = Cancel::new();
+    let files = backend::wait(prepare(tiny().into(), &config, purpose, &cancel)).unwrap();
     model.engines = Engines {
         first: lost,
         spare: (!strict).then(|| Spare {

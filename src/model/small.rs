@@ -286,7 +286,8 @@ mod tests {
     fn what_is_small_already_stays_as_it_is() {
         let (small, _) = int8(None);
         for dtype in [Dtype::F32, Dtype::F16, Dtype::Int8, Dtype::Auto] {
-            let job = store(small.clone(), Some(dtype), None, &Cancel::new());
+            let cancel = Cancel::new();
+            let job = store(small.clone(), Some(dtype), None, &cancel);
             let (same, stored) = backend::wait(job).unwrap();
             assert!(bytes(&same) == bytes(&small), "{dtype}");
             assert_eq!(stored.precision, Precision::Int8, "{dtype}");
