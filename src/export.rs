@@ -5,13 +5,15 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use isovec_engine::EngineError;
+use isovec_engine::description::describe;
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::onnx;
 
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
-use crate::model::{LoadOptions, prepare, resolve};
+use crate::model::{LoadOptions, Purpose, prepare, resolve};
 use crate::source::ModelSource;
 
 /// What is exported, and how loading its source is watched.
@@ -60,6 +62,13 @@ pub struct Exported {
     pub dimension: Option<usize>,
     /// The hash of the original weights, which the file remembers.
     pub weights_identity: String,
+    /// How the weights are stored: as [`Dtype`](crate::Dtype) asked, unless the model's own file
+    /// stores them in fewer bits, or nothing could be stored smaller without losing too much.
+    pub precision: Precision,
+    /// Bytes of the weights in f32, as engines hold them.
+    pub weights_bytes: u64,
+    /// Bytes of all the files.
+    pub bytes: u64,
 }
 
 /// The exported graph's name in its folder.
@@ -99,9 +108,13 @@ pub fn export(
         let config = config.build()?;
         let cancel = options.load.cancel.clone();
         let (source, _) = resolve(source, &config, &options.load).await?.split();
-        let prepared = backend::offload("reading the model", move || {
+        let purpose = Purpose {
+            head: options.head,
+            keep: None,
+        };
+        let prepared = backend::offload("reading the model", async move {
             cancel.check()?;
-            prepare(source, &config, options.head)
+            prepare(source, &config, purpose, &cancel).await
         })
         .await?;
         options.load.cancel.check()?;
@@ -119,10 +132,18 @@ pub fn export(
                 .await
                 .map_err(Error::from)?,
         );
+        let mut bytes = 0;
+        for file in &files {
+            let metadata = fs::metadata(file).map_err(|source| Error::io(file, source))?;
+            bytes += metadata.len();
+        }
         Ok(Exported {
             files,
             dimension: prepared.head.dim,
             weights_identity: bundle.identity.0.clone(),
+            precision: prepared.stored.precision,
+            weights_bytes: describe(&bundle.widened()).weights_bytes,
+            bytes,
         })
     })
 }

@@ -64,7 +64,9 @@ pub use backend::target_api::*;
 pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
-pub use config::{BatchingConfig, EmbeddingConfig, HubConfig, ModelConfig, TextConfig, Truncation};
+pub use config::{
+    BatchingConfig, Dtype, EmbeddingConfig, HubConfig, ModelConfig, TextConfig, Truncation,
+};
 pub use effective::{EffectiveConfig, Knob};
 pub use embedder::Embedder;
 pub use embeddings::{Embeddings, PrecisionDifference};

@@ -80,6 +80,10 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "N")]
     pub(crate) dimension: Option<usize>,
 
+    /// How weights are stored [default: as the model's file has them].
+    #[arg(long, value_enum)]
+    pub(crate) dtype: Option<DtypeArg>,
+
     /// Branch, tag or commit of the model id [default: main].
     #[arg(long, value_name = "REVISION")]
     pub(crate) revision: Option<String>,
@@ -97,6 +101,18 @@ pub(crate) enum EngineArg {
     Onnxruntime,
     /// The portable engine: nothing to install.
     Portable,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum DtypeArg {
+    /// The smallest form with vectors as good that the hub has.
+    Auto,
+    /// As they are published.
+    F32,
+    /// 16-bit floats: half the bytes.
+    F16,
+    /// 8-bit integers, a scale for every output of a matrix: a quarter of the bytes.
+    Int8,
 }
 
 /// Where texts come from.

@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use isovec::blocking::Embedder;
-use isovec::{Cancel, EmbeddingConfig, EngineChoice, LoadOptions, ModelSource, Progress, models};
+use isovec::{
+    Cancel, Dtype, EmbeddingConfig, EngineChoice, LoadOptions, ModelSource, Progress, models,
+};
 
-use crate::args::{EngineArg, ModelArgs};
+use crate::args::{DtypeArg, EngineArg, ModelArgs};
 use crate::error::{CliError, Result};
 use crate::{config, progress};
 
@@ -41,6 +43,14 @@ impl ModelArgs {
         }
         if let Some(dimension) = self.dimension {
             config = config.with_dimension(dimension);
+        }
+        if let Some(dtype) = self.dtype {
+            config = config.with_dtype(match dtype {
+                DtypeArg::Auto => Dtype::Auto,
+                DtypeArg::F32 => Dtype::F32,
+                DtypeArg::F16 => Dtype::F16,
+                DtypeArg::Int8 => Dtype::Int8,
+            });
         }
         if let Some(revision) = &self.revision {
             config = config.with_revision(revision);

@@ -113,7 +113,7 @@ pub fn describe(bundle: &ModelBundle) -> ModelDescription {
 }
 
 /// Version of the default operator set; 0 when the model imports none.
-fn default_opset(model: &ModelProto) -> i64 {
+pub(crate) fn default_opset(model: &ModelProto) -> i64 {
     let mut sets = model.opset_import.iter();
     let default = sets.find(|set| set.domain.is_empty() || set.domain == "ai.onnx");
     default.map_or(0, |set| set.version)

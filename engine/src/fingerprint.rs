@@ -20,6 +20,17 @@ pub enum Precision {
     Int8,
 }
 
+/// As the configuration writes it.
+impl fmt::Display for Precision {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::F32 => "f32",
+            Self::F16 => "f16",
+            Self::Int8 => "int8",
+        })
+    }
+}
+
 /// Identity and precision of whatever produced a set of vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {

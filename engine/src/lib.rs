@@ -3,6 +3,7 @@
 //! - [`engine`]: the [`Engine`](engine::Engine) and [`EngineFactory`](engine::EngineFactory) traits.
 //! - [`bundle`], [`weights`], [`safetensors`]: a model as a small graph with its weights apart from it.
 //! - [`onnx`], [`convert`], [`head`]: reading, writing, building and completing graphs.
+//! - [`precision`]: weights stored in f16 or int8, and back.
 //! - [`buffers`]: memory for tensors, kept and used again, and how much of it there is.
 //! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
@@ -26,6 +27,7 @@ pub mod head;
 pub mod hub;
 pub mod maybe_send;
 pub mod onnx;
+pub mod precision;
 pub mod safetensors;
 mod sniff;
 pub mod stats;

@@ -135,6 +135,9 @@ impl Load {
         cancel: &Cancel,
     ) -> Result<Arc<dyn Engine>> {
         let runtime = runtime(config)?;
+        // Of int8 weights ONNX Runtime makes MatMulNBits, which rounds activations as well, and it
+        // dequantises tables at every run.
+        let bundle = &bundle.widened();
         let description = describe(bundle);
         // One at a time: the chain is the SDK's affair.
         let provider = config.providers.chain()[0];

@@ -3,7 +3,7 @@
 use isovec_engine::convert;
 use isovec_engine::hub::{FileSelection, Hub, HubConfig, WeightFiles};
 
-use crate::config::EmbeddingConfig;
+use crate::config::{Dtype, EmbeddingConfig};
 use crate::error::Result;
 use crate::model::{Fetched, LoadOptions, Progress};
 
@@ -26,7 +26,12 @@ pub(crate) async fn fetch(
         // A checkpoint that cannot be converted is not worth downloading.
         None => {
             let origin = id.to_owned();
+            let weights = match config.model.dtype {
+                Some(Dtype::Auto) => WeightFiles::Smallest,
+                _ => WeightFiles::Auto,
+            };
             FileSelection::embedding()
+                .weights(weights)
                 .accept_safetensors_if(move |json| convert::family(&origin, json).map(|_| ()))
         }
     };

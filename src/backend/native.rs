@@ -37,12 +37,12 @@ pub fn cache_dir() -> Option<PathBuf> {
 /// Runs a long job that may wait for files or the network, on a thread of its own.
 pub(crate) async fn offload<T: Send + 'static>(
     doing: &'static str,
-    job: impl FnOnce() -> Result<T> + Send + 'static,
+    job: impl Future<Output = Result<T>> + Send + 'static,
 ) -> Result<T> {
     let (answer, answered) = oneshot::channel();
     std::thread::Builder::new()
         .name("isovec-load".into())
-        .spawn(move || answer.send(guarded(doing, job)).is_ok())
+        .spawn(move || answer.send(guarded(doing, || wait(job))).is_ok())
         .map_err(|error| no_threads(&error))?;
     answered.await.unwrap_or_else(|_| Err(vanished(doing)))
 }

@@ -27,8 +27,11 @@ pub fn cache_dir() -> Option<PathBuf> {
 }
 
 /// Does the job: there is nobody else.
-pub(crate) async fn offload<T>(_doing: &'static str, job: impl FnOnce() -> Result<T>) -> Result<T> {
-    job()
+pub(crate) async fn offload<T>(
+    _doing: &'static str,
+    job: impl Future<Output = Result<T>>,
+) -> Result<T> {
+    job.await
 }
 
 /// Runs a future to its end, between the other work of the event loop.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use isovec_engine::head::Pooling;
 
-use super::{EmbeddingConfig, Truncation};
+use super::{Dtype, EmbeddingConfig, Truncation};
 
 /// The engine and its sessions.
 impl EmbeddingConfig {
@@ -443,6 +443,13 @@ impl EmbeddingConfig {
     #[must_use]
     pub fn with_onnx_file(mut self, file: impl Into<String>) -> Self {
         self.model.onnx_file = Some(file.into());
+        self
+    }
+
+    /// Sets how the weights are stored.
+    #[must_use]
+    pub fn with_dtype(mut self, dtype: Dtype) -> Self {
+        self.model.dtype = Some(dtype);
         self
     }
 }

@@ -1,6 +1,7 @@
 //! The one configuration: every knob, on both targets.
 
 mod builder;
+mod dtype;
 mod presets;
 mod truncation;
 
@@ -13,6 +14,7 @@ use isovec_engine::config::{EngineConfig, suggest};
 use isovec_engine::head::Pooling;
 use serde::{Deserialize, Serialize};
 
+pub use dtype::Dtype;
 pub use truncation::Truncation;
 
 use crate::error::{Error, Result};
@@ -198,6 +200,8 @@ pub struct HubConfig {
 pub struct ModelConfig {
     /// This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen.
     pub onnx_file: Option<String>,
+    /// How the weights are stored. `None`: as the file that is used stores them.
+    pub dtype: Option<Dtype>,
 }
 
 impl EmbeddingConfig {

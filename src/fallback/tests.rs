@@ -11,6 +11,7 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::stats::EngineStats;
 
 use super::*;
+use crate::model::{Purpose, prepare};
 use crate::{Embedder, EmbeddingConfig};
 
 /// Loses its device at every run.
@@ -78,7 +79,9 @@ fn losing(strict: bool) -> Embedder {
         provider: ExecutionProvider::Cuda,
         why: "of the tests".into(),
     };
-    let files = crate::model::prepare(tiny().into(), &config, true).unwrap();
+    let purpose = Purpose::run(&config);
+    let cancel = Cancel::new();
+    let files = backend::wait(prepare(tiny().into(), &config, purpose, &cancel)).unwrap();
     model.engines = Engines {
         first: lost,
         spare: (!strict).then(|| Spare {

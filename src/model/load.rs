@@ -17,9 +17,10 @@ use super::calibration::Calibration;
 use super::feed::Feed;
 use super::head::{Head, pooling_name, resolve_head};
 use super::origin::Origin;
+use super::small::{self, Keep, Stored};
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
-use crate::config::{EmbeddingConfig, Truncation};
+use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
@@ -101,7 +102,27 @@ impl fmt::Debug for LoadOptions {
 pub(crate) struct Prepared {
     pub(crate) bundle: ModelBundle,
     pub(crate) head: Head,
+    pub(crate) stored: Stored,
     files: ModelFiles,
+}
+
+/// What a bundle is prepared for.
+#[derive(Debug, Clone)]
+pub(crate) struct Purpose {
+    /// Whether the pooling head is put on.
+    pub(crate) head: bool,
+    /// Where weights that are made smaller are kept for the next time.
+    pub(crate) keep: Option<Keep>,
+}
+
+impl Purpose {
+    /// For an engine.
+    pub(crate) fn run(config: &EmbeddingConfig) -> Self {
+        Self {
+            head: true,
+            keep: Keep::in_cache(config),
+        }
+    }
 }
 
 /// Loads a model.
@@ -117,21 +138,23 @@ pub(crate) async fn load(
     let (source, hub) = resolve(source, &config, &options).await?.split();
     cancel.check()?;
     options.report(Progress::Reading);
-    let asked = config.clone();
-    let (prepared, tokenizer) = backend::offload("reading the model", move || {
-        let prepared = prepare(source, &asked, true)?;
+    let (asked, stop) = (config.clone(), cancel.clone());
+    let (prepared, tokenizer) = backend::offload("reading the model", async move {
+        let prepared = prepare(source, &asked, Purpose::run(&asked), &stop).await?;
         let tokenizer = Tokenizer::from_files(&prepared.bundle.files, &prepared.bundle.origin)?;
         Ok((prepared, tokenizer))
     })
     .await?;
     cancel.check()?;
     let bundle = &prepared.bundle;
-    let rows = vocabulary::embedding_rows(bundle).or(prepared.files.vocab_size);
+    // As engines will hold the weights, however they are stored.
+    let held = bundle.widened();
+    let rows = vocabulary::embedding_rows(&held).or(prepared.files.vocab_size);
     vocabulary::check(&bundle.origin, tokenizer.max_id(), rows)?;
     // Before the engine's work: what is wrong with the configuration is known by now.
     let (max_length, why_length) = max_length(&config, &prepared.files)?;
 
-    memory_for_weights(bundle, &config)?;
+    memory_for_weights(&held, &config)?;
 
     options.report(Progress::Preparing);
     let engines = Engines::load(bundle, &config.runtime, &cancel).await?;
@@ -191,6 +214,7 @@ pub(crate) async fn load(
         &bundle.model_file,
         "the file of the model that isovec prefers",
     );
+    prepared.stored.note(&mut effective, config.model.dtype);
     effective.note(
         "text.max_length",
         config.text.max_length,
@@ -298,17 +322,19 @@ pub(crate) async fn resolve(
     }
 }
 
-/// Opens the files and puts the head on, which `with_head` may leave off.
-pub(crate) fn prepare(
+/// Opens the files, stores the weights as the configuration says, and puts the head on.
+pub(crate) async fn prepare(
     source: ModelSource,
     config: &EmbeddingConfig,
-    with_head: bool,
+    purpose: Purpose,
+    cancel: &Cancel,
 ) -> Result<Prepared> {
     let options = BundleOptions {
         onnx_file: config.model.onnx_file.clone(),
+        smallest: config.model.dtype == Some(Dtype::Auto),
         read_into_memory: config.runtime.memory.mmap == Some(false),
     };
-    let mut bundle = match source {
+    let bundle = match source {
         ModelSource::Folder(path) => ModelBundle::from_folder(path, &options)?,
         ModelSource::Files(files) => ModelBundle::from_files(files, &options)?,
         ModelSource::Bytes { origin, files } => ModelBundle::from_bytes(&origin, files, &options)?,
@@ -322,7 +348,9 @@ pub(crate) fn prepare(
         }
     };
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
-    let head = if with_head {
+    let (mut bundle, stored) =
+        small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
+    let head = if purpose.head {
         resolve_head(&mut bundle, &config.text, files.head.as_ref())?
     } else {
         Head::default()
@@ -330,6 +358,7 @@ pub(crate) fn prepare(
     Ok(Prepared {
         bundle,
         head,
+        stored,
         files,
     })
 }

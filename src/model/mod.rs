@@ -11,6 +11,7 @@ mod own_cancel;
 mod precision;
 mod prompts;
 pub(crate) mod rows;
+mod small;
 mod vocabulary;
 
 use std::sync::Arc;
@@ -26,7 +27,7 @@ use web_time::Instant;
 
 pub(crate) use batching::Batching;
 pub use load::{LoadOptions, OnProgress, Progress};
-pub(crate) use load::{load, prepare, resolve};
+pub(crate) use load::{Purpose, load, prepare, resolve};
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;

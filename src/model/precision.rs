@@ -14,6 +14,15 @@ const QUANTIZED: [&str; 6] = [
     "QLinearConv",
 ];
 
+/// Which of two classes is the coarser: the one with the larger number.
+pub(crate) fn coarseness(precision: Precision) -> u8 {
+    match precision {
+        Precision::F32 => 0,
+        Precision::F16 => 1,
+        _ => 2,
+    }
+}
+
 /// The coarsest class that occurs.
 pub(crate) fn of(bundle: &ModelBundle) -> Precision {
     let nodes = bundle.graph.graph.iter().flat_map(|graph| &graph.node);
@@ -21,10 +30,14 @@ pub(crate) fn of(bundle: &ModelBundle) -> Precision {
     if nodes.map(|node| node.op_type.as_str()).any(quantized) {
         return Precision::Int8;
     }
-    let half = bundle
-        .weights
-        .weights()
-        .iter()
-        .any(|weight| weight.dtype == DType::F16);
-    if half { Precision::F16 } else { Precision::F32 }
+    let weights = bundle.weights.weights().iter();
+    let stored = weights.map(|weight| match weight.dtype {
+        // Some programs dequantise with plain operators.
+        DType::I8 | DType::U8 => Precision::Int8,
+        DType::F16 => Precision::F16,
+        _ => Precision::F32,
+    });
+    stored
+        .max_by_key(|&stored| coarseness(stored))
+        .unwrap_or_default()
 }

@@ -21,8 +21,18 @@ pub(crate) fn run(args: &Export) -> Result<()> {
             "files": written.files,
             "dimension": written.dimension,
             "weights_identity": written.weights_identity,
+            "precision": written.precision,
+            "weights_bytes": written.weights_bytes,
+            "bytes": written.bytes,
         }));
     }
+    let megabytes = |bytes: u64| bytes as f64 / 1e6;
+    eprintln!(
+        "weights in {}: {:.1} MB of files; in f32 the weights alone are {:.1} MB",
+        written.precision,
+        megabytes(written.bytes),
+        megabytes(written.weights_bytes),
+    );
     let files: Vec<String> = written
         .files
         .iter()

@@ -380,3 +380,34 @@ fn the_reference_shows_a_file_that_works() {
     let config: isovec::EmbeddingConfig = toml::from_str(text).expect("readable");
     assert_ne!(config.build().expect("usable"), Default::default());
 }
+
+#[test]
+fn an_export_in_small_weights_is_a_model_again() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let size = |dtype: &str| {
+        let out = folder.path().join(dtype).display().to_string();
+        let args = ["export", "--dtype", dtype, "-o", &out, "--json"];
+        let told: Value = serde_json::from_str(&stdout(&mut isovec(&args))).expect("JSON");
+        assert_eq!(told["precision"], dtype);
+        let said = stderr(&mut isovec(&args[..5]), 0);
+        assert!(said.contains(&format!("weights in {dtype}")), "{said}");
+
+        let args = ["info", "--model", &out, "--engine", "portable", "--json"];
+        let info: Value = serde_json::from_str(&stdout(&mut isovec(&args))).expect("JSON");
+        assert_eq!(used(&info, "model.dtype"), format!("{dtype:?}"));
+        told["bytes"].as_u64().expect("a number")
+    };
+    let [f32, f16, int8] = ["f32", "f16", "int8"].map(size);
+    assert!(int8 < f16 && f16 < f32, "{int8} {f16} {f32}");
+}
+
+#[test]
+fn a_dtype_that_there_is_not_is_wrong_usage() {
+    let said = stderr(&mut isovec(&["export", "--dtype", "int4", "-o", "x"]), 2);
+    assert!(said.contains("int4") && said.contains("int8"), "{said}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let knobs = "[model]\ndtype = \"int4\"\n";
+    let mut command = configured(folder.path(), "c.toml", knobs, &["info"]);
+    let said = stderr(&mut command, 2);
+    assert!(said.contains("int4") && said.contains("int8"), "{said}");
+}

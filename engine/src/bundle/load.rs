@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::files::Files;
-use super::{BundleOptions, ModelBundle};
+use super::{BundleOptions, HALF_ONNX_FILE, ModelBundle, is_checkpoint, takes_half};
 use crate::convert::convert;
 use crate::error::{EngineError, Result};
 use crate::onnx::read::{External, inside, read};
@@ -78,6 +78,21 @@ fn load(files: Files, options: &BundleOptions) -> Result<ModelBundle> {
     let files = &files.mapped(!options.read_into_memory);
     if let Some(name) = &options.onnx_file {
         return load_onnx(files, name);
+    }
+    if options.smallest && files.has(HALF_ONNX_FILE) {
+        let mut checkpoint = None;
+        for name in files.names().into_iter().filter(|name| is_checkpoint(name)) {
+            checkpoint = Some(checkpoint.unwrap_or(0) + files.size(name)?);
+        }
+        let mut half = 0;
+        for name in files.names() {
+            if name.starts_with(HALF_ONNX_FILE) {
+                half += files.size(name)?;
+            }
+        }
+        if takes_half(half, checkpoint) {
+            return load_onnx(files, HALF_ONNX_FILE);
+        }
     }
     let onnx = ONNX_FILES.into_iter().find(|name| files.has(name));
     let has_tensors = files.has(SAFETENSORS) || files.has(SAFETENSORS_INDEX);

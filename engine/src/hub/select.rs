@@ -8,6 +8,7 @@ use serde::Deserialize;
 
 use super::id::path_fault;
 use super::listing::Listing;
+use crate::bundle::{HALF_ONNX_FILE, is_checkpoint, takes_half};
 use crate::error::{EngineError, Result};
 
 /// Small files that describe an embedding model: of transformers, of tokenizers, and of
@@ -39,6 +40,8 @@ pub enum WeightFiles {
     /// `model.onnx`.
     #[default]
     Auto,
+    /// [`HALF_ONNX_FILE`] where it is there and smaller than the safetensors, else as `Auto`.
+    Smallest,
     /// This ONNX file and its external data.
     Onnx(String),
     /// None.
@@ -107,7 +110,11 @@ impl FileSelection {
     /// Small files whose content the choice depends on, as far as the repository has them.
     pub fn deciding_files<'a>(&self, listing: &'a Listing) -> Vec<&'a str> {
         let single = listing.files.contains_key(SAFETENSORS);
-        let auto = self.weights == WeightFiles::Auto;
+        let auto = match self.weights {
+            WeightFiles::Auto => true,
+            WeightFiles::Smallest => !half_is_smallest(listing),
+            WeightFiles::Onnx(_) | WeightFiles::Skip => false,
+        };
         listing
             .files
             .keys()
@@ -159,7 +166,12 @@ impl FileSelection {
         match &self.weights {
             WeightFiles::Skip => {}
             WeightFiles::Onnx(file) => chosen.extend(self.onnx(origin, listing, file)?),
-            WeightFiles::Auto => chosen.extend(self.auto(origin, listing, read)?),
+            WeightFiles::Smallest if half_is_smallest(listing) => {
+                chosen.extend(self.onnx(origin, listing, HALF_ONNX_FILE)?);
+            }
+            WeightFiles::Auto | WeightFiles::Smallest => {
+                chosen.extend(self.auto(origin, listing, read)?);
+            }
         }
         Ok(chosen.into_iter().collect())
     }
@@ -253,13 +265,7 @@ impl FileSelection {
         Ok(listing
             .files
             .keys()
-            .filter(|path| {
-                path.strip_prefix(file).is_some_and(|rest| {
-                    rest.is_empty()
-                        || (!rest.contains('/')
-                            && (rest.starts_with("_data") || rest.starts_with(".data")))
-                })
-            })
+            .filter(|path| belongs(path, file))
             .cloned()
             .collect())
     }
@@ -280,6 +286,30 @@ impl fmt::Debug for FileSelection {
             .field("weights", &self.weights)
             .field("check", &self.check.is_some())
             .finish()
+    }
+}
+
+/// Whether a file is this ONNX file or its external data.
+fn belongs(path: &str, onnx: &str) -> bool {
+    path.strip_prefix(onnx).is_some_and(|rest| {
+        rest.is_empty()
+            || (!rest.contains('/') && (rest.starts_with("_data") || rest.starts_with(".data")))
+    })
+}
+
+/// Whether the repository has a 16-bit ONNX file that is smaller than its safetensors. Where the
+/// list does not say how large files are, there is nothing to go by.
+fn half_is_smallest(listing: &Listing) -> bool {
+    let bytes = |wanted: &dyn Fn(&str) -> bool| {
+        let mut files = listing.files.iter().filter(|(path, _)| wanted(path));
+        files.try_fold(None, |sum, (_, file)| {
+            Some(Some(sum.unwrap_or(0) + file.size?))
+        })
+    };
+    let half = bytes(&|path| belongs(path, HALF_ONNX_FILE));
+    match (half, bytes(&is_checkpoint)) {
+        (Some(Some(half)), Some(checkpoint)) => takes_half(half, checkpoint),
+        _ => false,
     }
 }
 
@@ -479,6 +509,50 @@ mod tests {
             assert!(error.to_string().contains(said), "{error}");
         }
         assert!(selection.choose("a/b", &listing, &nothing).is_err());
+    }
+
+    #[test]
+    fn the_smallest_form_is_the_16_bit_file_unless_the_checkpoint_is_as_small() {
+        let choose = |files: &[(&str, Option<u64>)]| {
+            let files = files.iter().map(|&(path, size)| {
+                let file = RepoFile {
+                    size,
+                    checksum: None,
+                };
+                (path.to_owned(), file)
+            });
+            let listing = Listing {
+                commit: "0".repeat(40),
+                files: files.collect(),
+            };
+            FileSelection::embedding()
+                .weights(WeightFiles::Smallest)
+                .choose("a/b", &listing, &nothing)
+        };
+        let half = (HALF_ONNX_FILE, Some(45));
+        let quantised = ("onnx/model_quantized.onnx", Some(23));
+        let full = (SAFETENSORS, Some(90));
+        assert_eq!(choose(&[full, half, quantised]).unwrap(), [HALF_ONNX_FILE]);
+        let data = ("onnx/model_fp16.onnx_data", Some(40));
+        assert_eq!(
+            choose(&[full, half, data]).unwrap(),
+            [HALF_ONNX_FILE, "onnx/model_fp16.onnx_data"]
+        );
+        assert_eq!(choose(&[half, quantised]).unwrap(), [HALF_ONNX_FILE]);
+        for others in [
+            vec![(SAFETENSORS, Some(45)), half],
+            // A module's own weights are no checkpoint; its data count.
+            vec![
+                (SAFETENSORS, Some(80)),
+                ("2_Dense/model.safetensors", Some(9)),
+                half,
+                data,
+            ],
+            vec![full, quantised],
+            vec![full, (HALF_ONNX_FILE, None)],
+        ] {
+            assert_eq!(choose(&others).unwrap(), [SAFETENSORS], "{others:?}");
+        }
     }
 
     #[test]

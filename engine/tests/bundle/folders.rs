@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::{BundleOptions, HALF_ONNX_FILE, ModelBundle};
 use isovec_engine::description::describe;
 use isovec_engine::error::EngineError;
 use safetensors::tensor::{Dtype, TensorView};
@@ -375,4 +375,32 @@ fn a_named_graph_may_lie_deeper_than_the_list_reaches() {
     assert_error(load("../outside.onnx"), "MissingFile", &["outside.onnx"]);
     write(folder.path(), &[("a/x/y/c.onnx", &encode(&linear()))]);
     assert!(load("x/y/c.onnx").is_ok());
+}
+
+#[test]
+fn the_smallest_file_is_taken_where_that_is_asked_for() {
+    let half = (HALF_ONNX_FILE, encode(&linear()));
+    let onnx = ("model.onnx", encode(&linear()));
+    let taken = |files: Vec<(&str, Bytes)>, smallest: bool| {
+        let files = files
+            .into_iter()
+            .map(|(name, bytes)| (name.to_owned(), bytes));
+        let options = BundleOptions {
+            smallest,
+            ..BundleOptions::default()
+        };
+        let bundle = ModelBundle::from_bytes("test", files.collect(), &options);
+        bundle.unwrap().model_file
+    };
+    assert_eq!(
+        taken(vec![half.clone(), onnx.clone()], true),
+        HALF_ONNX_FILE
+    );
+    assert_eq!(taken(vec![half.clone(), onnx.clone()], false), "model.onnx");
+    assert_eq!(taken(vec![onnx.clone()], true), "model.onnx");
+    // A checkpoint that is as small keeps its place; here it is none, so ONNX is taken after all.
+    let small = ("model.safetensors", Bytes::from_static(b"tiny"));
+    assert_eq!(taken(vec![half.clone(), onnx, small], true), "model.onnx");
+    let large = ("model.safetensors", Bytes::from(vec![0; 100_000]));
+    assert_eq!(taken(vec![half, large], true), HALF_ONNX_FILE);
 }

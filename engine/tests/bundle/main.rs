@@ -7,6 +7,7 @@ mod folders;
 mod onnx_bad_input;
 mod onnx_read;
 mod onnx_write;
+mod precision;
 mod properties;
 mod safetensors;
 mod support;

@@ -1,0 +1,18 @@
+//! 16-bit floats (IEEE 754 binary16), rounded to nearest.
+
+use half::f16;
+use half::slice::HalfFloatSliceExt;
+
+/// The values in 16 bits; what is past their range becomes infinite.
+pub(super) fn narrow(values: &[f32]) -> Vec<f16> {
+    let mut out = vec![f16::ZERO; values.len()];
+    out.convert_from_f32_slice(values);
+    out
+}
+
+/// The values in 32 bits, all of them exact.
+pub(super) fn widen(values: &[f16]) -> Vec<f32> {
+    let mut out = vec![0f32; values.len()];
+    values.convert_to_f32_slice(&mut out);
+    out
+}

@@ -1,0 +1,47 @@
+//! How weights are stored.
+
+use std::fmt;
+
+use isovec_engine::fingerprint::Precision;
+use serde::{Deserialize, Serialize};
+
+/// How a model's weights are stored.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Dtype {
+    /// The smallest form that was published and whose vectors are as good: `onnx/model_fp16.onnx`
+    /// where it is smaller than the checkpoint, else as without. It computes in 16 bits and is a
+    /// model of its own, whose vectors do not compare with the checkpoint's. Published files with quantised activations are
+    /// passed over. Nothing is made smaller at load.
+    Auto,
+    /// As they are published.
+    F32,
+    /// 16-bit floats: half the bytes. Computed with in f32.
+    F16,
+    /// 8-bit integers with a scale for every output of a matrix: a quarter of the bytes. Computed
+    /// with in f32.
+    Int8,
+}
+
+impl Dtype {
+    /// What the weights are to be at load, if that was asked for.
+    pub(crate) fn precision(self) -> Option<Precision> {
+        match self {
+            Self::Auto => None,
+            Self::F32 => Some(Precision::F32),
+            Self::F16 => Some(Precision::F16),
+            Self::Int8 => Some(Precision::Int8),
+        }
+    }
+}
+
+/// As the configuration writes it.
+impl fmt::Display for Dtype {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.precision() {
+            None => f.write_str("auto"),
+            Some(precision) => precision.fmt(f),
+        }
+    }
+}
