@@ -64,22 +64,23 @@ function contestants() {
 /** Everybody takes a seat, and the rounds are run. Peers that cannot are left out with a word. */
 async function run(sit, cases, where) {
   const seats = [];
+  let limits;
   try {
     for (const { name, module, build } of contestants()) {
       try {
-        seats.push({ name, ...(await sit(module, { build })) });
+        seats.push({ name, ...(await sit({ module, build })) });
       } catch (error) {
         if (module === "isovec") throw error;
         progress(`${name} is left out, ${where}: ${error.message}`);
       }
     }
     const names = Object.keys(ceilings);
-    const ceiling = names.length ? await sit("ceiling", { names }) : undefined;
-    if (ceiling) seats.push({ name: "ceiling", ...ceiling });
-    const seen = await rounds({ seats: seats.filter(({ name }) => name !== "ceiling"), ceiling, cases, samples, progress: (line) => progress(`${where}  ${line}`) });
+    if (names.length) limits = await sit({ ceilings: names });
+    const seen = await rounds({ seats, ceiling: limits, cases, samples, progress: (line) => progress(`${where}  ${line}`) });
     return figures(seen, cases.map((one) => flops(options.model, one)));
   } finally {
     for (const { leave } of seats) await leave();
+    await limits?.leave();
   }
 }
 

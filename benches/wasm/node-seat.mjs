@@ -1,6 +1,6 @@
 // A seat in node: opens what the first message names, then answers turns.
 import { readFile } from "node:fs/promises";
-import { ceilings, contestant } from "./contestants/turns.mjs";
+import { contestant, measured } from "./contestants/turns.mjs";
 
 // wasm-bindgen's loader fetches the module that lies beside it, which node does only over HTTP.
 const { fetch } = globalThis;
@@ -13,12 +13,10 @@ globalThis.fetch = async (resource, init) => {
 let turn;
 process.on("message", async (message) => {
   try {
-    if ("turn" in message || turn) process.send({ answer: await turn(message.turn) });
-    else {
-      const { module, place, names, cases } = message;
-      turn = names ? await ceilings(place, names) : await contestant(module, place, cases);
-      process.send({});
-    }
+    if (turn) return void process.send({ answer: await turn(message.turn) });
+    const { module, place, ceilings, cases } = message;
+    turn = ceilings ? await measured(place, ceilings) : await contestant(module, place, cases);
+    process.send({});
   } catch (error) {
     process.send({ error: String(error?.stack ?? error) });
   }

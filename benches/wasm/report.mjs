@@ -34,10 +34,10 @@ export function figures(seen, flops) {
   });
 }
 
-/** The figures as text. */
+/** The figures as text; ratios and differences are the first contestant's to the one in the line. */
 export function table(cases) {
   const ceilings = Object.keys(cases[0].ceilings);
-  const head = ["case", "contestant", "ms, median (min)", ...ceilings.map((name) => `of ${name}`), "ratio", "of pairs", "difference"];
+  const head = ["case", "contestant", "ms, median (min)", ...ceilings.map((name) => `of ${name}`), "isovec / it", "of pairs", "difference"];
   const percent = (share) => `${(share * 100).toFixed(0)} %`;
   const lines = cases.flatMap(({ case: name, entries }) =>
     entries.map((entry, at) => [
@@ -51,7 +51,7 @@ export function table(cases) {
   const widths = head.map((words, at) => Math.max(words.length, ...lines.map((line) => line[at].length)));
   const row = (cells) => cells.map((cell, at) => (at < 2 ? cell.padEnd(widths[at]) : cell.padStart(widths[at]))).join("  ").trimEnd();
   const limits = ceilings.map((name) => `${name} ${median(cases.map((one) => one.ceilings[name])).toFixed(1)}`);
-  return [row(head), ...lines.map(row), ...(limits.length ? [`GFLOP/s without memory: ${limits.join(", ")}`] : [])].join("\n");
+  return [row(head), ...lines.map(row), ...(limits.length ? [`ceilings, GFLOP/s without memory: ${limits.join(", ")}`] : [])].join("\n");
 }
 
 /** The largest difference of all. NaN where there is one: it then fails any bound. */

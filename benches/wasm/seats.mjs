@@ -1,27 +1,27 @@
-// Where a contestant sits: a page of its own, or a process of its own in node. Each seat is a
-// function that takes a turn (contestants/turns.mjs) and gives back what it came to.
+// Where a contestant or the ceilings sit: in a page of their own, or a process of their own in
+// node. `turn` of a seat takes a turn there (contestants/turns.mjs) and gives back what it came to.
 import { fork } from "node:child_process";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { js, onnxruntimeWeb } from "../page/common.mjs";
 
 const NODE_SEAT = fileURLToPath(new URL("node-seat.mjs", import.meta.url));
-/** Node 20 hides relaxed SIMD behind a flag that newer versions no longer know. */
-const RELAXED = "--experimental-wasm-relaxed-simd";
+/** Node 20 has relaxed SIMD behind a flag, later versions have it without. */
+const FLAGS = process.versions.node.startsWith("20.") ? ["--experimental-wasm-relaxed-simd"] : [];
 
 /** Seats in one browser; a context for each, so that each has a process of its own. */
 export function inBrowser(browser, origin, cases) {
-  return async (module, { build, names } = {}) => {
+  return async ({ module, build, ceilings }) => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${origin}/seat.html`);
     const place = { origin, build, isovec: "/isovec/dist/index.js", onnxruntimeWeb: "/onnxruntime-web/ort.wasm.bundle.min.mjs" };
     await page.evaluate(
-      async ({ module, place, names, cases }) => {
-        const { ceilings, contestant } = await import("/wasm/contestants/turns.mjs");
-        globalThis.turn = names ? await ceilings(place, names) : await contestant(module, place, cases);
+      async ({ module, place, ceilings, cases }) => {
+        const turns = await import("/wasm/contestants/turns.mjs");
+        globalThis.turn = ceilings ? await turns.measured(place, ceilings) : await turns.contestant(module, place, cases);
       },
-      { module, place, names, cases },
+      { module, place, ceilings, cases },
     );
     if (build) {
       const fetched = await page.evaluate(() => performance.getEntriesByType("resource").map(({ name }) => name).filter((name) => name.endsWith(".wasm")));
@@ -33,9 +33,8 @@ export function inBrowser(browser, origin, cases) {
 
 /** Seats in node. */
 export function inNode(origin, cases) {
-  return async (module, { build, names } = {}) => {
-    const execArgv = process.allowedNodeEnvironmentFlags.has(RELAXED) || process.version.startsWith("v20.") ? [RELAXED] : [];
-    const child = fork(NODE_SEAT, { execArgv });
+  return async ({ module, build, ceilings }) => {
+    const child = fork(NODE_SEAT, { execArgv: FLAGS });
     const ask = (message) =>
       new Promise((resolve, reject) => {
         const ended = (code) => reject(new Error(`node ended with ${code}`));
@@ -54,7 +53,7 @@ export function inNode(origin, cases) {
       onnxruntimeWeb: pathToFileURL(join(onnxruntimeWeb, "ort.node.min.mjs")).href,
     };
     try {
-      await ask({ module, place, names, cases });
+      await ask({ module, place, ceilings, cases });
     } catch (error) {
       child.kill();
       throw error;

@@ -2,7 +2,7 @@
 import { ceiling, timed } from "../measure.mjs";
 import { batch } from "./batches.mjs";
 
-/** Opens a contestant, and gives the function that answers each turn. */
+/** Opens a contestant, and gives the function that answers each turn; without a turn, the names of its ways. */
 export async function contestant(name, place, cases) {
   const { open } = await import(`./${name}.mjs`);
   const ways = await open(place);
@@ -23,8 +23,8 @@ export async function contestant(name, place, cases) {
   };
 }
 
-/** The same for the most that the machine does without memory: GFLOP/s by the module's name. */
-export async function ceilings(place, names) {
+/** The same for the most that the machine does without memory: each turn gives GFLOP/s by the module's name. */
+export async function measured(place, names) {
   const all = [];
   for (const name of names) {
     const bytes = await (await fetch(`${place.origin}/ceiling/${name}.wasm`)).arrayBuffer();
