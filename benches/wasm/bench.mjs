@@ -13,8 +13,8 @@ import { folder, serve } from "../page/server.mjs";
 import { cases as allCases, flops } from "./cases.mjs";
 import { figures, table, worst } from "./report.mjs";
 import { rounds } from "./rounds.mjs";
-import { unpacked } from "./unpacked.mjs";
 import { buildOf, inBrowser, inNode } from "./seats.mjs";
+import { unpacked } from "./unpacked.mjs";
 
 /** What node computes: enough to see whether the browser's figures hold there. */
 const IN_NODE = ["1x16", "1x128"];

@@ -1,7 +1,7 @@
 // Where a contestant or the ceilings sit: in a page of their own, or a process of their own in
 // node. `turn` of a seat takes a turn there (contestants/turns.mjs) and gives back what it came to.
 import { fork } from "node:child_process";
-import { dirname, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import { js, onnxruntimeWeb } from "../page/common.mjs";
 
