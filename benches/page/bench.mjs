@@ -6,58 +6,24 @@
 // process that ran nothing. What stays warm is the browser itself and the server, which answers
 // from memory, over loopback, uncompressed. Both compute on the page's main thread, on that
 // thread alone; the browser compiles and downloads on others, for both alike.
-import { execFileSync } from "node:child_process";
-import { mkdtempSync, readFileSync, rmSync } from "node:fs";
-import { homedir, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
-import { chromium } from "playwright-core";
+import { LARGEST_DIFFERENCE, OPTIONS, contestantFiles, count, launch, versions } from "./common.mjs";
 import { figures, largestDifference, table } from "./report.mjs";
 import { folder, serve } from "./server.mjs";
 import { text } from "./texts.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
-const js = join(here, "..", "..", "js");
 /** Ours first: the others are what it is compared with. */
 const CONTESTANTS = ["isovec", "onnxruntime-web"];
-/** No component may differ by more: the project's bound for fp32. */
-const LARGEST_DIFFERENCE = 2e-6;
 /** How many warmed runs are timed in each sample, after as many that are not. */
 const WARMED = { short: 20, long: 10 };
 /** What the project wants the first vector to take, as a part of onnxruntime-web's time. */
 const TARGET = 0.75;
 
-const { values: options } = parseArgs({
-  options: {
-    model: { type: "string", default: process.env.ISOVEC_TEST_MODEL ?? join(cache(), "models", "all-MiniLM-L6-v2") },
-    isovec: { type: "string", default: process.env.ISOVEC_PROGRAM ?? "isovec" },
-    chrome: { type: "string", default: process.env.CHROME ?? "/usr/bin/chromium" },
-    samples: { type: "string", default: "9" },
-    json: { type: "boolean", default: false },
-  },
-});
-const samples = Number(options.samples);
-if (!Number.isInteger(samples) || samples < 1) throw new Error(`--samples takes a whole number from 1, not ${options.samples}`);
-
-/** Where set-up puts things (as `isovec::cache_dir`). */
-function cache() {
-  if (process.env.ISOVEC_CACHE) return process.env.ISOVEC_CACHE;
-  if (process.platform === "win32") return join(process.env.LOCALAPPDATA ?? "", "isovec");
-  if (process.platform === "darwin") return join(homedir(), "Library", "Caches", "isovec");
-  return join(process.env.XDG_CACHE_HOME ?? join(homedir(), ".cache"), "isovec");
-}
-
-/** The same model as ONNX, pooling and normalisation inside, as `isovec export` writes it. */
-function exported() {
-  const out = mkdtempSync(join(tmpdir(), "isovec-page-"));
-  try {
-    execFileSync(options.isovec, ["export", "--model", options.model, "--out", out, "--json"], { stdio: ["ignore", "ignore", "inherit"] });
-    return readFileSync(join(out, "model.onnx"));
-  } finally {
-    rmSync(out, { recursive: true, force: true });
-  }
-}
+const { values: options } = parseArgs({ options: { ...OPTIONS, samples: { type: "string", default: "9" } } });
+const samples = count(options.samples);
 
 const inputs = { short: text(options.model, 16), long: text(options.model, 128) };
 const page = (name) => `<!doctype html><title>${name}</title>
@@ -67,18 +33,11 @@ const page = (name) => `<!doctype html><title>${name}</title>
 
 const files = new Map([
   ...folder("/page/", join(here, "page")),
-  ...folder("/isovec/dist/", join(js, "dist"), (name) => name.endsWith(".js")),
-  ...folder("/isovec/pkg/", join(js, "pkg"), (name) => /\.(js|wasm)$/.test(name)),
-  ...folder("/onnxruntime-web/", join(here, "node_modules", "onnxruntime-web", "dist"), (name) => /^ort(\.wasm\.bundle\.min|-wasm-simd-threaded)\.(mjs|wasm)$/.test(name)),
-  ...folder("/model/", options.model, (name) => /\.(json|safetensors)$/.test(name)),
-  ["/onnx/model.onnx", exported()],
+  ...contestantFiles(options),
   ...CONTESTANTS.map((name) => [`/${name}.html`, Buffer.from(page(name))]),
 ]);
 const server = await serve(files);
-const browser = await chromium.launch({
-  executablePath: options.chrome,
-  args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"],
-});
+const browser = await launch(options);
 
 /** One visit by somebody who was never here. */
 async function visit(name) {
@@ -116,9 +75,8 @@ try {
       warmed[name]["1x128"].push(...seen.warmed.long.times);
     }
   }
-  const onnxruntimeWeb = JSON.parse(readFileSync(join(here, "node_modules", "onnxruntime-web", "package.json"), "utf8")).version;
   const result = {
-    versions: { chromium: browser.version(), "onnxruntime-web": onnxruntimeWeb, isovec: JSON.parse(readFileSync(join(js, "package.json"), "utf8")).version },
+    versions: versions(browser),
     samples,
     largestDifference: difference,
     target: TARGET,
@@ -126,7 +84,7 @@ try {
   };
   if (options.json) console.log(JSON.stringify(result, null, 2));
   else {
-    console.log(`Chromium ${result.versions.chromium}, onnxruntime-web ${onnxruntimeWeb}, ${samples} samples each, in turn; largest difference of a component ${difference.toExponential(1)}\n`);
+    console.log(`Chromium ${result.versions.chromium}, onnxruntime-web ${result.versions["onnxruntime-web"]}, ${samples} samples each, in turn; largest difference of a component ${difference.toExponential(1)}\n`);
     console.log(table(result));
     const met = result.ratios["onnxruntime-web"].first <= TARGET;
     console.log(`target for the first vector: at most ${TARGET}x, ${met ? "met" : "MISSED"}`);

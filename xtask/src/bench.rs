@@ -8,7 +8,7 @@ use serde_json::Value;
 use crate::process::{Run, cargo};
 use crate::setup::Browser;
 use crate::workspace::Workspace;
-use crate::{build, demo, report, setup};
+use crate::{build, demo, peer_modules, report, setup};
 
 /// One benchmark.
 enum Bench {
@@ -33,6 +33,9 @@ enum Bench {
     /// A folder under `benches` with npm packages of its own, whose `bench.mjs` measures the npm
     /// package in a browser.
     Page { name: String, folder: PathBuf },
+    /// `benches/wasm`: warmed runs of the npm package and its peers, with the packages and the
+    /// helpers of `benches/page`.
+    Wasm { benches: PathBuf },
 }
 
 /// Names, and the tests that they stand for.
@@ -55,6 +58,7 @@ impl Bench {
         match self {
             Self::Cargo { name, .. } | Self::Peer { name, .. } | Self::Page { name, .. } => name,
             Self::Inside { name, .. } => name,
+            Self::Wasm { .. } => "wasm",
         }
     }
 
@@ -64,6 +68,9 @@ impl Bench {
             Self::Inside { .. } => "a measurement inside the SDK".to_owned(),
             Self::Peer { .. } => "a peer, measured the same way".to_owned(),
             Self::Page { .. } => "the npm package and its peer, in one browser".to_owned(),
+            Self::Wasm { .. } => {
+                "the npm package and its peers, warmed, in a browser and in node".to_owned()
+            }
         }
     }
 
@@ -73,6 +80,7 @@ impl Bench {
             Self::Cargo { name, .. } if PEERS.contains(&name.as_str()) => setup::PEERS,
             Self::Cargo { .. } | Self::Peer { .. } => setup::DEMO,
             Self::Page { .. } => setup::PAGE,
+            Self::Wasm { .. } => setup::WASM,
             Self::Inside { .. } => &[],
         }
     }
@@ -97,17 +105,28 @@ impl Bench {
             Self::Peer {
                 program, script, ..
             } => Run::new(workspace, program)?.args([script]),
-            Self::Page { name, folder } => {
-                setup::install_packages(workspace, folder, &format!("npm-bench-{name}"))?;
-                build::npm(workspace)?;
-                Run::new(workspace, "node")?
-                    .args([folder.join(PAGE_SCRIPT)])
-                    .env("CHROME", Browser::find(workspace)?.program)
-                    .env("ISOVEC_PROGRAM", demo::program(workspace)?)
+            Self::Page { folder, .. } => in_browser(workspace, folder, folder)?,
+            Self::Wasm { benches } => {
+                let modules = peer_modules::build(workspace, benches)?;
+                in_browser(workspace, &benches.join("wasm"), &benches.join("page"))?.envs(
+                    modules
+                        .into_iter()
+                        .map(|(name, path)| (name.to_owned(), path.into_os_string())),
+                )
             }
         };
         run.args(args).show()
     }
+}
+
+/// A folder's script on the npm package as it is now, with another folder's packages.
+fn in_browser(workspace: &Workspace, folder: &Path, packages: &Path) -> Result<Run> {
+    setup::install_packages(workspace, packages, "npm-bench-page")?;
+    build::npm(workspace)?;
+    Ok(Run::new(workspace, "node")?
+        .args([folder.join(PAGE_SCRIPT)])
+        .env("CHROME", Browser::find(workspace)?.program)
+        .env("ISOVEC_PROGRAM", demo::program(workspace)?))
 }
 
 /// Runs the named benchmarks, or all; `true` when none failed.
@@ -169,6 +188,11 @@ fn find(workspace: &Workspace) -> Result<Vec<Bench>> {
     benches.extend(INSIDE.map(|(name, test)| Bench::Inside { name, test }));
     let folder = workspace.root.join("benches");
     benches.extend(pages(&folder)?);
+    if folder.join("wasm").join(PAGE_SCRIPT).is_file() {
+        benches.push(Bench::Wasm {
+            benches: folder.clone(),
+        });
+    }
     benches.extend(peers(&folder.join("peers"))?);
     Ok(benches)
 }

@@ -9,6 +9,7 @@ mod bench;
 mod build;
 mod demo;
 mod notices;
+mod peer_modules;
 mod process;
 mod report;
 mod serve;

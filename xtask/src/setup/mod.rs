@@ -57,6 +57,15 @@ pub(crate) const DEMO: &[&str] = &["onnxruntime", "model"];
 pub(crate) const NPM: &[&str] = &["wasm32", "wasm-bindgen", "npm"];
 /// What running the npm package in a browser needs, on the real model.
 pub(crate) const PAGE: &[&str] = &["model", "wasm32", "wasm-bindgen", "browser", "npm"];
+/// The same, on real texts.
+pub(crate) const WASM: &[&str] = &[
+    "model",
+    "wasm32",
+    "wasm-bindgen",
+    "browser",
+    "npm",
+    "corpus",
+];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
 
@@ -154,7 +163,8 @@ mod tests {
                 step.name
             );
         }
-        for name in DEMO.iter().chain(NPM).chain(PAGE).chain(PEERS) {
+        let lists = [DEMO, NPM, PAGE, WASM, PEERS];
+        for name in lists.into_iter().flatten() {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }
     }

@@ -1,0 +1,23 @@
+// A seat in node: opens what the first message names, then answers turns.
+import { readFile } from "node:fs/promises";
+import { contestant, measured } from "./contestants/turns.mjs";
+
+// wasm-bindgen's loader fetches the module that lies beside it, which node does only over HTTP.
+const { fetch } = globalThis;
+globalThis.fetch = async (resource, init) => {
+  const url = new URL(resource instanceof Request ? resource.url : resource);
+  if (url.protocol !== "file:") return fetch(resource, init);
+  return new Response(await readFile(url), { headers: { "content-type": "application/wasm" } });
+};
+
+let turn;
+process.on("message", async (message) => {
+  try {
+    if (turn) return void process.send({ answer: await turn(message.turn) });
+    const { module, place, ceilings, cases } = message;
+    turn = ceilings ? await measured(place, ceilings) : await contestant(module, place, cases);
+    process.send({});
+  } catch (error) {
+    process.send({ error: String(error?.stack ?? error) });
+  }
+});
