@@ -15,6 +15,10 @@ fn check(source: &ModelSource, reference: &Reference, which: Which, config: Embe
     let report = pollster::block_on(async {
         let embedder = Embedder::load(source.clone(), config).await.unwrap();
         assert_eq!(embedder.provider().engine, which.name());
+        if which == Which::Portable {
+            let version = &embedder.provider().version;
+            assert!(version.starts_with("isovec "), "{version} runs an encoder");
+        }
         isovec_parity::run(&embedder, reference).await.unwrap()
     });
     println!("{}: {report}", which.name());

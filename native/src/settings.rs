@@ -54,8 +54,9 @@ impl Settings {
         let cores = usable_cores();
 
         let intra_op_threads = match session.intra_op_threads {
+            // Its sums are cut by the number of threads.
+            _ if deterministic => 1,
             Some(threads) => threads,
-            None if deterministic => 1,
             None => default_threads(cores),
         };
         let why = if deterministic {

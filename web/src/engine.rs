@@ -104,8 +104,6 @@ impl PortableEngine {
     ) -> Result<Self> {
         let threads = settings.threads;
         let mut pacer = Pacer::new(&worker);
-        // tract's kernels take f32 weights.
-        let bundle = &bundle.widened();
         let description = description::describe(bundle);
         let model = model::load(bundle, &description, &settings, cancel, &mut pacer).await?;
         let mut capabilities = Capabilities::default();

@@ -74,6 +74,8 @@ async fn otherwise(
         %why,
         "the model is not one of those that isovec's own kernels run; tract runs it, padded and slower"
     );
+    // tract's kernels take f32 weights.
+    let bundle = &bundle.widened();
     crate::tract::compile(bundle, description, settings.threads, cancel, pacer).await
 }
 

@@ -118,7 +118,6 @@ mod tests {
             r#"{"session": {"graph_optimization_level": 4}}"#,
             r#"{"session": {"parallel_execution": true, "inter_op_threads": 1}}"#,
             r#"{"session": {"inter_op_threads": 2}}"#,
-            r#"{"session": {"deterministic_compute": true, "intra_op_threads": 2}}"#,
             r#"{"session": {"deterministic_compute": true, "parallel_execution": true}}"#,
             r#"{"session": {"profiling": ""}}"#,
             r#"{"providers": {"execution_providers": ["cuda", "cuda"]}}"#,

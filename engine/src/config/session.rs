@@ -76,20 +76,11 @@ impl SessionConfig {
             )),
             _ => {}
         }
-        if self.deterministic_compute == Some(true) {
-            if let Some(threads @ 2..) = self.intra_op_threads {
-                faults.push(format!(
-                    "session.deterministic_compute runs on one thread, but \
-                     session.intra_op_threads is {threads}"
-                ));
-            }
-            if parallel {
-                faults.push(
-                    "session.deterministic_compute and session.parallel_execution exclude each \
-                     other"
-                        .into(),
-                );
-            }
+        if self.deterministic_compute == Some(true) && parallel {
+            faults.push(
+                "session.deterministic_compute and session.parallel_execution exclude each other"
+                    .into(),
+            );
         }
         for (knob, path) in [
             ("session.profiling", &self.profiling),
