@@ -1,8 +1,8 @@
 //! From an ONNX graph of a transformer encoder to a program of fused kernels.
 //!
-//! The graph is read once, for one text of `n` tokens without padding ([`value`]): masks, shapes
+//! The graph is read once, for one text of `n` tokens without padding (`value.rs`): masks, shapes
 //! and positions become known, reshapes and transposes become views, and what is left is a list of
-//! operators over matrices with a row for each token ([`node`]). A batch is the texts' tokens one
+//! operators over matrices with a row for each token (`node.rs`). A batch is the texts' tokens one
 //! after another, so padding is never computed, products run over all tokens at once, and
 //! attention over each text by itself.
 //!

@@ -18,10 +18,10 @@ const TANH_CUBE: f32 = 0.044_715;
 
 /// What `f(a, b)` amounts to, if both show whole matrices of one shape.
 pub(crate) fn zip(builder: &mut Builder, f: Binary, a: &Data, b: &Data) -> Option<NodeId> {
-    if f == Binary::Div || f == Binary::Mul {
-        if let Some(norm) = normalisation(builder, f, a, b) {
-            return Some(norm);
-        }
+    if (f == Binary::Div || f == Binary::Mul)
+        && let Some(norm) = normalisation(builder, f, a, b)
+    {
+        return Some(norm);
     }
     if a.shape() != b.shape() {
         return None;

@@ -27,6 +27,9 @@ use support::rng::Rng;
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 1e-6;
 
+/// Ids and types of tokens.
+type Text = (Vec<i64>, Vec<i64>);
+
 struct Never;
 
 impl Pause for Never {
@@ -57,7 +60,7 @@ fn program(model: &Checkpoint, pooling: Pooling, arithmetic: Arithmetic) -> Arc<
 }
 
 /// Texts of mixed lengths with two types of tokens, as pairs have.
-fn texts(lengths: &[usize]) -> Vec<(Vec<i64>, Vec<i64>)> {
+fn texts(lengths: &[usize]) -> Vec<Text> {
     let mut rng = Rng::new(99);
     let mut text = |&length: &usize| {
         let id = |_| 2 + rng.below(models::VOCABULARY as u64 - 2) as i64;
@@ -70,9 +73,9 @@ fn texts(lengths: &[usize]) -> Vec<(Vec<i64>, Vec<i64>)> {
     lengths.iter().map(&mut text).collect()
 }
 
-fn batch(texts: &[(Vec<i64>, Vec<i64>)], padding: i64) -> Batch {
+fn batch(texts: &[Text], padding: i64) -> Batch {
     let length = texts.iter().map(|(ids, _)| ids.len()).max().unwrap();
-    let tensor = |name: &str, row: &dyn Fn(&(Vec<i64>, Vec<i64>)) -> Vec<i64>, with: i64| {
+    let tensor = |name: &str, row: &dyn Fn(&Text) -> Vec<i64>, with: i64| {
         let mut values = Vec::new();
         for text in texts {
             let mut row = row(text);

@@ -1,4 +1,5 @@
 //! Attention against its formula in f64, and in the order of its sums.
+#![cfg(not(target_arch = "wasm32"))] // Its random cases want a source of randomness.
 
 mod common;
 

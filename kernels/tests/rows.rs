@@ -1,5 +1,6 @@
 //! What is computed row by row (norms, softmax, gates) against formulas in f64, and in the
 //! documented order of sums.
+#![cfg(not(target_arch = "wasm32"))] // Its random cases want a source of randomness.
 
 mod common;
 

@@ -1,6 +1,6 @@
 //! The same bits natively and in wasm: one hash of everything, known beforehand.
 //!
-//! In wasm: `wasm-pack test --node kernels --test same_bits`.
+//! In wasm: `wasm-pack test --headless --chrome kernels --test same_bits`.
 
 mod common;
 
@@ -10,6 +10,9 @@ use isovec_kernels::{
     NormKind, OffsetBias, Pooling, Rotary, Scratch, Table, TableValues, embed, l2_normalize, pool,
     softmax,
 };
+
+#[cfg(target_arch = "wasm32")]
+wasm_bindgen_test::wasm_bindgen_test_configure!(run_in_browser);
 
 /// FNV-1a over the bits, 64 bits wide (<http://www.isthe.com/chongo/tech/comp/fnv/>).
 fn hash(state: u64, values: &[f32]) -> u64 {

@@ -1,4 +1,5 @@
 //! What is computed text by text in a ragged batch: embeddings, rotary positions, pooling.
+#![cfg(not(target_arch = "wasm32"))] // Its random cases want a source of randomness.
 
 mod common;
 

@@ -4,10 +4,6 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
-use isovec_engine::{EngineError, Result};
-
-use crate::ENGINE;
-
 /// Runs `work`; a panic becomes `Err` with its message.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     // What the closure may leave half-changed is never used again: callers drop it on `Err`.
@@ -20,26 +16,14 @@ pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     })
 }
 
-/// Runs `work`, which fails with the engine's own errors; a panic becomes
-/// [`EngineError::Runtime`].
-pub(crate) fn runtime<T>(doing: &'static str, work: impl FnOnce() -> Result<T>) -> Result<T> {
-    catch(work).unwrap_or_else(|detail| {
-        Err(EngineError::Runtime {
-            engine: ENGINE,
-            doing,
-            detail: format!("panicked: {detail}"),
-        })
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_panic_keeps_its_message() {
-        let error = runtime::<()>("testing", || panic!("row {} is missing", 3)).unwrap_err();
-        assert!(error.to_string().contains("row 3 is missing"), "{error}");
-        assert_eq!(runtime("testing", || Ok(5)).unwrap(), 5);
+        let message = catch(|| panic!("row {} is missing", 3)).unwrap_err();
+        assert_eq!(message, "row 3 is missing");
+        assert_eq!(catch(|| 5), Ok(5));
     }
 }

@@ -8,36 +8,8 @@
 use std::ops::Range;
 
 use isovec_engine::Result;
-use isovec_engine::description::{Dim, ModelDescription, ValueDescription};
 use isovec_engine::engine::{Batch, RunOutput};
 use isovec_engine::tensor::{NamedTensor, Tensor};
-
-/// Whether every input and output has its rows along axis 0, under one name.
-pub(crate) fn independent(model: &ModelDescription) -> bool {
-    fn rows(value: &ValueDescription) -> Option<&str> {
-        match value.dims.as_deref()?.first()? {
-            Dim::Symbolic(name) => Some(name),
-            Dim::Fixed(_) => None,
-        }
-    }
-    let Some(name) = model.inputs.first().and_then(rows) else {
-        return false;
-    };
-    let mut values = model.inputs.iter().chain(&model.outputs);
-    values.all(|value| rows(value) == Some(name))
-}
-
-/// Multiply-adds that one operator may take: some 5 ms at the 10 to 13 billion a second that
-/// one thread of wasm SIMD reaches.
-const OPERATOR_BUDGET: u64 = 60_000_000;
-
-/// How many rows to run together when the heaviest operator takes `row_cost` multiply-adds for
-/// one; at least one, whatever it takes.
-pub(crate) fn per_group(row_cost: u64) -> usize {
-    usize::try_from(OPERATOR_BUDGET / row_cost.max(1))
-        .unwrap_or(usize::MAX)
-        .max(1)
-}
 
 /// A copy of some rows of a batch.
 ///
@@ -107,14 +79,6 @@ mod tests {
     use isovec_engine::tensor::DType;
 
     #[test]
-    fn a_group_is_as_large_as_its_heaviest_operator_allows() {
-        // A feed-forward layer of 384 by 1536, over 16 and over 512 positions.
-        assert_eq!(per_group(16 * 384 * 1536), 6);
-        assert_eq!(per_group(512 * 384 * 1536), 1);
-        assert_eq!(per_group(0), OPERATOR_BUDGET as usize);
-    }
-
-    #[test]
     fn rows_go_apart_and_together() {
         let values: Vec<f32> = (0..12).map(|v| v as f32).collect();
         let whole = Tensor::from_slice(&[4, 3], &values).unwrap();
@@ -155,24 +119,5 @@ mod tests {
             let groups = shapes.iter().map(|shape| group(shape)).collect();
             assert!(join(groups, Batch::default()).is_err());
         }
-    }
-
-    #[test]
-    fn a_model_without_rows_is_left_whole() {
-        let value = |name: &str, dims: Option<Vec<Dim>>| ValueDescription {
-            name: name.into(),
-            dtype: Some(DType::F32),
-            dims,
-        };
-        let open = || Some(vec![Dim::Symbolic("batch".into()), Dim::Fixed(3)]);
-        let model = |output: Option<Vec<Dim>>| ModelDescription {
-            inputs: vec![value("x", open())],
-            outputs: vec![value("y", output)],
-            ..ModelDescription::default()
-        };
-        assert!(independent(&model(open())));
-        assert!(!independent(&model(None)));
-        assert!(!independent(&model(Some(vec![Dim::Fixed(1)]))));
-        assert!(!independent(&model(Some(vec![Dim::Symbolic("n".into())]))));
     }
 }

@@ -219,13 +219,16 @@ fn inner(step: &Step, program: &Program) -> usize {
     }
 }
 
+/// Computes some rows of a result, in the memory that is theirs.
+type Rowwise<'a> = dyn Fn(Range<usize>, &mut [f32]) -> Result<()> + Sync + 'a;
+
 /// Splits the rows of a result between threads.
 fn over_rows(
     pool: &dyn Pool,
     range: Range<usize>,
     width: usize,
     out: &mut [f32],
-    f: &(dyn Fn(Range<usize>, &mut [f32]) -> Result<()> + Sync),
+    f: &Rowwise<'_>,
 ) -> Result<()> {
     /// Values that are worth another thread's attention.
     const WORTH: usize = 1 << 14;

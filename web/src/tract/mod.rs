@@ -5,6 +5,8 @@
 //! Batches are computed padded, every row as long as the longest.
 
 mod fold;
+mod groups;
+mod panics;
 mod parse;
 mod pool;
 mod run;
@@ -56,7 +58,7 @@ pub(crate) async fn compile(
     let names = |values: &[ValueDescription]| values.iter().map(|v| v.name.clone()).collect();
     let (inputs, outputs) = (names(&description.inputs), names(&description.outputs));
     let pool = pool::pool(threads)?;
-    let splits = crate::rows::independent(description);
+    let splits = groups::independent(description);
     Ok(Arc::new(Plan::new(model, inputs, outputs, pool, splits)?))
 }
 

@@ -9,7 +9,7 @@ pub(crate) fn pool(threads: usize) -> isovec_engine::Result<Executor> {
     if threads <= 1 {
         return Ok(Executor::SingleThread);
     }
-    crate::guard::runtime("starting its thread pool", || {
+    super::panics::runtime("starting its thread pool", || {
         Ok(Executor::multithread_with_name(
             threads,
             "isovec-portable-op",

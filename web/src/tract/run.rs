@@ -12,9 +12,9 @@ use tract_onnx::tract_core::ops::Cost;
 use tract_onnx::tract_core::ops::array::Gather;
 use tract_onnx::tract_core::ops::source::TypedSource;
 
-use super::tensors;
+use super::{groups, panics, tensors};
+use crate::ENGINE;
 use crate::compiled::{Compiled, Running};
-use crate::{ENGINE, guard, rows};
 
 /// A model ready to run. Runs share nothing that changes: each has a state of its own.
 #[derive(Debug)]
@@ -49,7 +49,7 @@ impl Plan {
         pool: OpPool,
         splits: bool,
     ) -> Result<Self> {
-        let plan = guard::runtime("ordering the operators", || {
+        let plan = panics::runtime("ordering the operators", || {
             TypedSimplePlan::new(model).map_err(|error| failed("ordering the operators", &error))
         })?;
         let steps = steps(&plan);
@@ -92,7 +92,7 @@ impl Compiled for Plan {
 
     fn rows_together(&self, batch: &Batch) -> usize {
         match self.splits {
-            true => rows::per_group(self.row_cost(batch)),
+            true => groups::per_group(self.row_cost(batch)),
             false => usize::MAX,
         }
     }
@@ -116,12 +116,12 @@ impl Plan {
             })?;
             inputs.push(tensors::to_runtime(name, tensor)?.into_tvalue());
         }
-        let mut state = guard::runtime("starting a run", || {
+        let mut state = panics::runtime("starting a run", || {
             self.plan
                 .spawn()
                 .map_err(|error| failed("starting a run", &error))
         })?;
-        guard::runtime("taking the batch", || {
+        panics::runtime("taking the batch", || {
             state
                 .set_inputs(inputs)
                 .map_err(|error| EngineError::InvalidInput {
