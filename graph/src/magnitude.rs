@@ -3,8 +3,10 @@
 
 use crate::node::{Binary, Op, Operand, Reduction, Source, Table, Unary};
 
-/// Whole numbers up to this are exact in f32. No id is larger.
+/// Whole numbers up to this are exact in f32.
 pub(crate) const EXACT: u32 = 1 << 24;
+/// The largest id that is taken, which leaves room for sums of it and a constant.
+pub(crate) const LARGEST_ID: u32 = 1 << 23;
 /// The most tokens of a text: positions, lengths and sums of flags stay exact.
 pub(crate) const LONGEST: usize = 1 << 20;
 
@@ -25,7 +27,7 @@ pub(crate) fn of(op: &Op, known: &[f64]) -> f64 {
         Reduction::L2 | Reduction::SumOfSquares => f64::INFINITY,
     };
     match op {
-        Op::Input(_) => f64::from(EXACT),
+        Op::Input(_) => f64::from(LARGEST_ID),
         Op::Position | Op::Length => LONGEST as f64,
         Op::Gather { table, .. } => match table {
             Table::Constant(values) => most(values),

@@ -8,8 +8,8 @@ use isovec_engine::{EngineError, Result};
 use crate::node::{Op, Rows};
 use crate::program::Step;
 
-/// No id is larger, as f32 holds it.
-const LARGEST: i64 = crate::magnitude::EXACT as i64;
+/// No id is larger.
+const LARGEST: i64 = crate::magnitude::LARGEST_ID as i64;
 
 /// Where each text is.
 #[derive(Debug)]
