@@ -683,7 +683,7 @@ fn scores_are_changed_in_every_known_way() {
             },
         );
     }
-    // A table that reaches for three tokens to either side: longer texts are refused.
+    // A table of the token itself and five to either side: longer texts are refused.
     let table: Vec<f32> = (0..11).map(|at| at as f32 / 5.0).collect();
     let program = Sketch::new(8).per_token(|g| {
         with_scores(g, |g, scores| {
@@ -695,7 +695,6 @@ fn scores_are_changed_in_every_known_way() {
         })
     });
     let program = program.compile().unwrap();
-    // Eleven entries, the first six of which negative places reach too.
     assert_eq!(program.max_tokens(), Some(6));
     // Those that no token may see at all would all be seen.
     refused("a window without the token itself", "hide", |g| {
@@ -785,4 +784,494 @@ fn scores_are_changed_in_every_known_way() {
             beside(&[seen.clone(), seen])
         },
     );
+}
+
+/// A table for each of two heads, before and after the token another one.
+#[test]
+fn biases_are_picked_by_offset() {
+    let tables: [Vec<f64>; 2] = [numbers(38, 1.0), numbers(76, 2.0).split_off(38)];
+    let program = |g: &mut GraphBuilder<'_>| {
+        let (distance, middle, zero) = (distances(g), g.i64s(&[], &[9]), g.i64s(&[], &[0]));
+        let place = g.node("Add", &[&distance, &middle], none());
+        let after = g.node("Greater", &[&distance, &zero], none());
+        let biases = tables.each_ref().map(|table| {
+            let values: Vec<f32> = table.iter().map(|&v| v as f32).collect();
+            let table = g.f32s(&[2, 19], &values);
+            g.node("Gather", &[&table, &place], vec![int("axis", 1)])
+        });
+        let bias = g.node("Where", &[&after, &biases[0], &biases[1]], none());
+        let (heads, whole) = (g.ints(&[0, 0, 2, 4]), g.ints(&[0, 0, 8]));
+        let x = g.node("Reshape", &["x", &heads], none());
+        let k = g.node("Transpose", &[&x], vec![ints("perm", &[0, 2, 3, 1])]);
+        let x = g.node("Transpose", &[&x], vec![ints("perm", &[0, 2, 1, 3])]);
+        let scores = g.node("MatMul", &[&x, &k], none());
+        let scores = g.node("Add", &[&scores, &bias], none());
+        let shares = g.node("Softmax", &[&scores], vec![int("axis", -1)]);
+        let seen = g.node("MatMul", &[&shares, &x], none());
+        let seen = g.node("Transpose", &[&seen], vec![ints("perm", &[0, 2, 1, 3])]);
+        g.node("Reshape", &[&seen, &whole], none())
+    };
+    check("two tables", 8, program, |x| {
+        let head = |head: usize| {
+            let x = columns(x, 4 * head, 4);
+            attention(&x, &x, &x, &|product, distance| {
+                let table = &tables[usize::from(distance <= 0)];
+                product + table[19 * head + (distance + 9) as usize]
+            })
+        };
+        beside(&[head(0), head(1)])
+    });
+}
+
+#[test]
+fn what_is_known_stays_what_it_is() {
+    check(
+        "a range of floats",
+        4,
+        |g| {
+            let (from, to, step) = (g.f32(0.5), g.f32(3.0), g.f32(0.75));
+            let range = g.node("Range", &[&from, &to, &step], none());
+            g.node("Add", &["x", &range], none())
+        },
+        each_row(|row| (0..4).map(|at| row[at] + 0.5 + 0.75 * at as f64).collect()),
+    );
+    check(
+        "entries of a list of floats",
+        4,
+        |g| {
+            let (list, at) = (g.f32s(&[4], &[0.5, 1.5, 2.5, 3.5]), g.ints(&[3, 1, 0, -2]));
+            let taken = g.node("Gather", &[&list, &at], none());
+            g.node("Add", &["x", &taken], none())
+        },
+        each_row(|row| {
+            let taken = [3.5, 1.5, 0.5, 2.5];
+            row.iter().zip(taken).map(|(x, y)| x + y).collect()
+        }),
+    );
+    refused("a filled list and another", "different kinds", |g| {
+        let shape = g.ints(&[4]);
+        let filled = g.node("ConstantOfShape", &[&shape], none());
+        let list = g.f32s(&[4], &[0.5, 1.5, 2.5, 3.5]);
+        let both = g.node("Concat", &[&filled, &list], vec![int("axis", 0)]);
+        g.node("Add", &["x", &both], none())
+    });
+    let program = check(
+        "the root of an extent",
+        8,
+        |g| {
+            let last = g.i64s(&[], &[-1]);
+            let shape = g.node("Shape", &["x"], none());
+            let width = g.node("Gather", &[&shape, &last], none());
+            let width = g.node("Cast", &[&width], vec![int("to", 1)]);
+            let root = g.node("Sqrt", &[&width], none());
+            g.node("Div", &["x", &root], none())
+        },
+        each(|x| x / 8.0_f64.sqrt()),
+    );
+    assert!(
+        !program.operators().contains(&"zip"),
+        "{:?}",
+        program.operators()
+    );
+    // Whether a text is of one token is not known before there is one.
+    check(
+        "n - 1 = 0",
+        8,
+        |g| {
+            let one = g.i64s(&[], &[1]);
+            let shape = g.node("Shape", &["ids"], none());
+            let length = g.node("Gather", &[&shape, &one], none());
+            let less = g.node("Sub", &[&length, &one], none());
+            let zero = g.i64s(&[], &[0]);
+            let alone = g.node("Equal", &[&less, &zero], none());
+            let alone = g.node("Cast", &[&alone], vec![int("to", 1)]);
+            g.node("Mul", &["x", &alone], none())
+        },
+        |x| match x.len() {
+            1 => x.to_vec(),
+            _ => vec![vec![0.0; 8]; x.len()],
+        },
+    );
+}
+
+#[test]
+fn rows_by_computed_numbers() {
+    let table_of = |rows: usize| numbers(8 * rows, 3.0);
+    let f32s = |values: &[f64]| values.iter().map(|&v| v as f32).collect::<Vec<f32>>();
+    // As RoBERTa counts its tokens, those of padding left out.
+    let places = table_of(12);
+    check(
+        "positions of what is no padding",
+        8,
+        |g| {
+            let (pad, axis) = (g.i64s(&[], &[1]), g.i64s(&[], &[1]));
+            let padding = g.node("Equal", &["ids", &pad], none());
+            let real = g.node("Not", &[&padding], none());
+            let real = g.node("Cast", &[&real], vec![int("to", 7)]);
+            let count = g.node("CumSum", &[&real, &axis], none());
+            let count = g.node("Mul", &[&count, &real], none());
+            let place = g.node("Add", &[&count, &pad], none());
+            let table = g.f32s(&[12, 8], &f32s(&places));
+            let row = g.node("Gather", &[&table, &place], none());
+            g.node("Add", &["x", &row], none())
+        },
+        |x| {
+            let padding = &table(8)[1];
+            let mut count = 0;
+            let row = |row: &Vec<f64>| {
+                let real = usize::from(row != padding);
+                count += real;
+                let place = &places[8 * (count * real + 1)..];
+                row.iter().zip(place).map(|(x, y)| x + y).collect()
+            };
+            x.iter().map(row).collect()
+        },
+    );
+    // The same row for each token is a row for each token.
+    let types = table_of(2);
+    check(
+        "a row for each token",
+        8,
+        |g| {
+            let zeros = g.node("Sub", &[MASK, MASK], none());
+            let table = g.f32s(&[2, 8], &f32s(&types));
+            g.node("Gather", &[&table, &zeros], none())
+        },
+        each_row(|_| types[..8].to_vec()),
+    );
+    refused("a row that is not there", "row 2", |g| {
+        let two = g.node("Add", &[MASK, MASK], none());
+        let table = g.f32s(&[2, 8], &f32s(&types));
+        g.node("Gather", &[&table, &two], none())
+    });
+    for (name, by) in [("a product of ids", "ids"), ("many times an id", "")] {
+        refused(name, "2^24", |g| {
+            let thousand = g.i64s(&[], &[1000]);
+            let by = if by.is_empty() { &thousand } else { by };
+            let product = g.node("Mul", &["ids", by], none());
+            g.node("Gather", &["x", &product], none())
+        });
+    }
+}
+
+/// In the domain of ONNX Runtime's own operators, with outputs of these names.
+fn foreign(g: &mut GraphBuilder<'_>, op: &str, inputs: &[&str], outputs: &[&str]) {
+    g.named_node(op, inputs, outputs[0], none());
+    let node = g.graph().node.last_mut().unwrap();
+    node.domain = "com.microsoft".into();
+    node.output = outputs.iter().map(|&name| name.into()).collect();
+}
+
+#[test]
+fn a_sum_and_its_normalisation() {
+    // So small that a larger epsilon would show.
+    let small = |g: &mut GraphBuilder<'_>| {
+        let factor = g.f32(1e-3);
+        g.node("Mul", &["x", &factor], none())
+    };
+    check(
+        "SkipLayerNormalization",
+        8,
+        |g| {
+            let (x, ones) = (small(g), g.f32s(&[8], &[1.0; 8]));
+            let outputs = ["normed", "", "", "sum"];
+            foreign(g, "SkipLayerNormalization", &[&x, &x, &ones], &outputs);
+            g.node("Add", &["normed", "sum"], none())
+        },
+        each_row(|row| {
+            let row: Vec<f64> = row.iter().map(|x| x * 2e-3).collect();
+            let mean = row.iter().sum::<f64>() / 8.0;
+            let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 8.0;
+            let root = (variance + 1e-12).sqrt();
+            row.iter().map(|x| (x - mean) / root + x).collect()
+        }),
+    );
+    refused("its mean", "its mean or deviation", |g| {
+        let (x, ones) = (small(g), g.f32s(&[8], &[1.0; 8]));
+        foreign(
+            g,
+            "SkipLayerNormalization",
+            &[&x, &x, &ones],
+            &["normed", "mean"],
+        );
+        g.node("Add", &["normed", "mean"], none())
+    });
+}
+
+#[test]
+fn what_cannot_be_said_is_refused() {
+    refused("nothing to reduce", "reduce nothing", |g| {
+        g.node("ReduceSum", &["x"], vec![int("noop_with_empty_axes", 1)])
+    });
+    refused("extents as a column", "cannot be computed", |g| {
+        let (shape, axis) = (g.node("Shape", &["ids"], none()), g.ints(&[1]));
+        g.node("Unsqueeze", &[&shape, &axis], none())
+    });
+    refused("a filled row for each token", "repeats", |g| {
+        let (from, to, axis, shape) =
+            (g.ints(&[0]), g.ints(&[1]), g.ints(&[2]), g.ints(&[1, 1, 8]));
+        let first = g.node("Slice", &["x", &from, &to, &axis], none());
+        let zero = g.f32(0.0);
+        let positive = g.node("Greater", &[&first, &zero], none());
+        let filled = g.node("ConstantOfShape", &[&shape], none());
+        g.node("Where", &[&positive, &filled, &first], none())
+    });
+    refused("a sum along another axis", "not the tokens'", |g| {
+        let axis = g.i64s(&[], &[0]);
+        g.node("CumSum", &[MASK, &axis], none())
+    });
+    refused("scores as flags", "cast", |g| {
+        with_scores(g, |g, scores| g.node("Cast", &[scores], vec![int("to", 9)]))
+    });
+    refused(
+        "a mask that ends before it begins",
+        "before it begins",
+        |g| {
+            let (from, to, axis) = (g.ints(&[-1]), g.ints(&[1]), g.ints(&[1]));
+            g.node("Slice", &[MASK, &from, &to, &axis], none())
+        },
+    );
+    refused("heads in another place", "before the tokens", |g| {
+        let (heads, axis) = (g.ints(&[0, 0, 2, 4]), g.ints(&[2]));
+        let x = g.node("Reshape", &["x", &heads], none());
+        let x = g.node("Transpose", &[&x], vec![ints("perm", &[0, 2, 1, 3])]);
+        let q = g.node("Unsqueeze", &[&x, &axis], none());
+        let k = g.node("Transpose", &[&q], vec![ints("perm", &[0, 1, 2, 4, 3])]);
+        g.node("MatMul", &[&q, &k], none())
+    });
+    refused("no parts", "0 parts", |g| {
+        let output = g.node("Split", &["x"], vec![int("axis", 2)]);
+        g.graph().node.last_mut().unwrap().output.clear();
+        output
+    });
+    refused("a table without rows", "without rows", |g| {
+        let table = g.f32s(&[0, 8], &[]);
+        g.node("Gather", &[&table, "ids"], none())
+    });
+    refused("rows without columns", "columns", |g| {
+        let table = g.f32s(&[8, 0], &[]);
+        g.node("Gather", &[&table, "ids"], none())
+    });
+    refused("a huge constant", "too many", |g| {
+        let (shape, list) = (g.ints(&[1 << 40, 2]), g.f32s(&[2], &[1.0, 2.0]));
+        g.node("Expand", &[&list, &shape], none())
+    });
+    refused("a huge row", "too many", |g| {
+        let (axis, shape) = (g.ints(&[3]), g.ints(&[1, 1, 1, 1 << 60]));
+        let x = g.node("Unsqueeze", &["x", &axis], none());
+        g.node("Expand", &[&x, &shape], none())
+    });
+    refused("an extent below nothing", "-2", |g| {
+        let shape = g.ints(&[1, 1, -2]);
+        g.node("Expand", &[MASK, &shape], none())
+    });
+    refused("a shape below nothing", "-2", |g| {
+        let shape = g.ints(&[0, 0, -2]);
+        g.node("Reshape", &["x", &shape], none())
+    });
+    refused("a range of everything", "too long", |g| {
+        let bounds = [i64::MIN, i64::MAX, 1].map(|bound| g.i64s(&[], &[bound]));
+        g.node("Range", &[&bounds[0], &bounds[1], &bounds[2]], none())
+    });
+    refused("parts beyond everything", "do not fit", |g| {
+        let sizes = g.ints(&[4, i64::MAX]);
+        g.node("Split", &["x", &sizes], vec![int("axis", 2)])
+    });
+    refused("places beyond all axes", "more axes", |g| {
+        let places = g.i64s(&[1, 1], &[0]);
+        g.node(
+            "GatherND",
+            &[MASK, &places],
+            vec![int("batch_dims", i64::MAX)],
+        )
+    });
+    refused("more scales than entries", "3 scales", |g| {
+        let (x, scale) = (g.i64s(&[2], &[1, 2]), g.f32s(&[3], &[1.0, 2.0, 3.0]));
+        g.node("DequantizeLinear", &[&x, &scale], vec![int("axis", 0)])
+    });
+}
+
+/// Tables for pairs of tokens end somewhere, however long the graph says that a text is.
+#[test]
+fn values_for_pairs_are_bounded() {
+    let sketch = |length: usize| {
+        let mut sketch = Sketch::new(8);
+        let graph = &mut sketch.graph;
+        let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(length)];
+        graph.input[0] = isovec_engine::onnx::builder::value_info("ids", DType::I64, &dims);
+        sketch.per_token(|g| {
+            with_scores(g, |g, scores| {
+                let distance = distances(g);
+                let distance = g.node("Cast", &[&distance], vec![int("to", 1)]);
+                g.node("Add", &[scores, &distance], none())
+            })
+        })
+    };
+    let program = sketch(1 << 40).compile().unwrap();
+    assert_eq!(program.max_tokens(), Some(1 << 16));
+}
+
+/// A large weight in 8 bits, `[512, 192]`, and its scales.
+fn quantised(sketch: &mut Sketch) -> (Vec<i8>, Vec<f32>, Vec<f32>) {
+    let values: Vec<i8> = (0..512 * 192)
+        .map(|at| ((at * 37 + at / 192) % 251 - 125) as i8)
+        .collect();
+    let bytes = values.iter().map(|&v| v as u8).collect();
+    sketch.weight("q", DType::I8, &[512, 192], bytes);
+    let scales = |count: usize| (0..count).map(|at| 0.001 * (1 + at % 5) as f32).collect();
+    (values, scales(512), scales(192))
+}
+
+#[test]
+fn tables_in_8_bits_keep_their_scales() {
+    for (by_row, split) in [(true, true), (true, false), (false, true)] {
+        let mut sketch = Sketch::new(192);
+        let (values, rows, columns) = quantised(&mut sketch);
+        let scale = if by_row { &rows } else { &columns };
+        let first = if split { 101 } else { 0 };
+        let sketch = sketch.per_token(|g| {
+            let scale = g.f32s(&[scale.len() as i64], scale);
+            let axis = int("axis", i64::from(!by_row));
+            let table = g.node("DequantizeLinear", &["q", &scale], vec![axis]);
+            let (from, to, axis) = (g.ints(&[first]), g.ints(&[512]), g.ints(&[0]));
+            let table = g.node("Slice", &[&table, &from, &to, &axis], none());
+            let row = g.node("Gather", &[&table, "ids"], none());
+            g.node("Add", &["x", &row], none())
+        });
+        let own = table(192);
+        check_sketch(&format!("by row {by_row}, split {split}"), sketch, |x| {
+            let row = |row: &Vec<f64>| {
+                let id = own.iter().position(|own| own == row).unwrap() + first as usize;
+                let entry = |c: usize| {
+                    let scale = if by_row { rows[id] } else { columns[c] };
+                    f64::from(values[192 * id + c]) * f64::from(scale)
+                };
+                (0..192).map(|c| row[c] + entry(c)).collect()
+            };
+            x.iter().map(row).collect()
+        });
+    }
+}
+
+/// Products in 8 bits are near those in many, each of their columns with its own scale.
+#[test]
+fn products_in_8_bits_keep_their_scales() {
+    // How the scale is given, the first row that is taken, and whether rows are outputs.
+    for (spelling, first, turned) in [
+        ("by row", 0, true),
+        ("by row", 192, true),
+        ("by column", 0, false),
+        ("one", 0, true),
+        ("one", 0, false),
+    ] {
+        let width = if turned { 192 } else { 512 };
+        let mut sketch = Sketch::new(width);
+        let (values, rows, columns) = quantised(&mut sketch);
+        let name = format!("{spelling}, from {first}, turned {turned}");
+        let sketch = sketch.per_token(|g| {
+            let mut matrix = "q".to_owned();
+            match spelling {
+                "one" => {
+                    // A number without axes, for a matrix that is turned already.
+                    let scale = g.f32(0.002);
+                    if turned {
+                        matrix = g.node("Transpose", &[&matrix], vec![ints("perm", &[1, 0])]);
+                    }
+                    let cast = g.node("Cast", &[&matrix], vec![int("to", 1)]);
+                    matrix = g.node("Mul", &[&cast, &scale], none());
+                }
+                _ => {
+                    let by_row = spelling == "by row";
+                    let scale = if by_row { &rows } else { &columns };
+                    let scale = g.f32s(&[scale.len() as i64], scale);
+                    let axis = int("axis", i64::from(!by_row));
+                    matrix = g.node("DequantizeLinear", &[&matrix, &scale], vec![axis]);
+                    if first > 0 {
+                        let (from, to, axis) = (g.ints(&[first]), g.ints(&[512]), g.ints(&[0]));
+                        matrix = g.node("Slice", &[&matrix, &from, &to, &axis], none());
+                    }
+                    if turned {
+                        matrix = g.node("Transpose", &[&matrix], vec![ints("perm", &[1, 0])]);
+                    }
+                }
+            }
+            g.node("MatMul", &["x", &matrix], none())
+        });
+        let table = table(width);
+        let program = sketch
+            .compile()
+            .unwrap_or_else(|why| panic!("{name}: {why}"));
+        let texts = texts();
+        let found = run(&program, &batch(&texts), &OneThread);
+        for (text, found) in texts.iter().zip(&found[1]) {
+            let x = &table[text[text.len() - 1] as usize];
+            let entry = |row: usize, column: usize| {
+                let scale = match spelling {
+                    "one" => 0.002,
+                    "by row" => rows[row],
+                    _ => columns[column],
+                };
+                f64::from(values[192 * row + column]) * f64::from(scale)
+            };
+            let outputs = if turned { 512 - first as usize } else { 192 };
+            assert_eq!(found.len(), outputs, "{name}");
+            for (output, found) in found.iter().enumerate() {
+                let term = |(input, x): (usize, &f64)| match turned {
+                    true => x * entry(output + first as usize, input),
+                    false => x * entry(input, output),
+                };
+                let (mut wanted, mut size) = (0.0, 0.0);
+                for term in x.iter().enumerate().map(term) {
+                    wanted += term;
+                    size += term * term;
+                }
+                // Half a step of 127 in each of the terms, which are at most 1 times their entry.
+                let bound = 0.02 * size.sqrt() + 1e-4;
+                let difference = (f64::from(*found) - wanted).abs();
+                assert!(difference < bound, "{name}, {output}: {found} for {wanted}");
+            }
+        }
+    }
+    let cases = [("a scale for each input", "each of its inputs", 192, 1, 0)];
+    let more = [
+        ("too many scales", "193 scales", 193, 1, 0),
+        ("a scale for each of some rows", "some rows", 311, 0, 201),
+    ];
+    for (name, word, count, axis, first) in cases.into_iter().chain(more) {
+        let mut sketch = Sketch::new(192);
+        quantised(&mut sketch);
+        let sketch = sketch.per_token(|g| {
+            let scale = g.f32s(&[count], &vec![0.5; count as usize]);
+            let (from, to, rows) = (g.ints(&[first]), g.ints(&[512]), g.ints(&[0]));
+            let part = g.node("Slice", &["q", &from, &to, &rows], none());
+            let part = g.node(
+                "DequantizeLinear",
+                &[&part, &scale],
+                vec![int("axis", axis)],
+            );
+            let part = g.node("Transpose", &[&part], vec![ints("perm", &[1, 0])]);
+            g.node("MatMul", &["x", &part], none())
+        });
+        refused_sketch(name, sketch, word);
+    }
+}
+
+/// Of a type that nothing reads: no program, and no error either.
+#[test]
+fn large_weights_of_other_types_have_no_program() {
+    for is_table in [true, false] {
+        let mut sketch = Sketch::new(64);
+        sketch.weight("w", DType::I64, &[64, 256], vec![0; 8 * 64 * 256]);
+        let sketch = sketch.per_token(|g| match is_table {
+            true => {
+                let rows = g.node("Gather", &["w", "ids"], none());
+                g.node("Cast", &[&rows], vec![int("to", 1)])
+            }
+            false => {
+                let w = g.node("Cast", &["w"], vec![int("to", 1)]);
+                g.node("MatMul", &["x", &w], none())
+            }
+        });
+        refused_sketch("a large weight of I64", sketch, "\"w\"");
+    }
 }
