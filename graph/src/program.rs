@@ -96,8 +96,7 @@ impl Program {
         for (index, info) in bundle.weights.weights().iter().enumerate() {
             if wanted.of(index) && !load::readable(info.dtype) {
                 let (name, dtype) = (&info.name, info.dtype);
-                let why =
-                    format!("weight {name:?} of {dtype} is too large to be no more than known");
+                let why = format!("large weights are not read from {dtype}, as {name:?} is");
                 return Err(Unlowered::Graph(why).into());
             }
         }

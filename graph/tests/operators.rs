@@ -1039,6 +1039,13 @@ fn what_cannot_be_said_is_refused() {
         let k = g.node("Transpose", &[&q], vec![ints("perm", &[0, 1, 2, 4, 3])]);
         g.node("MatMul", &[&q, &k], none())
     });
+    refused("pairs before heads", "after the pairs", |g| {
+        with_scores(g, |g, scores| {
+            let (distance, table) = (distances(g), g.f32s(&[3, 1], &[1.0, 2.0, 3.0]));
+            let bias = g.node("Gather", &[&table, &distance], vec![int("axis", 0)]);
+            g.node("Add", &[scores, &bias], none())
+        })
+    });
     refused("no parts", "0 parts", |g| {
         let output = g.node("Split", &["x"], vec![int("axis", 2)]);
         g.graph().node.last_mut().unwrap().output.clear();
@@ -1109,6 +1116,23 @@ fn values_for_pairs_are_bounded() {
     };
     let program = sketch(1 << 40).compile().unwrap();
     assert_eq!(program.max_tokens(), Some(1 << 16));
+    // Nor is a table made for more heads than any model has.
+    let mut sketch = Sketch::new(256);
+    let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(1 << 40)];
+    sketch.graph.input[0] = isovec_engine::onnx::builder::value_info("ids", DType::I64, &dims);
+    let sketch = sketch.per_token(|g| {
+        let heads = g.ints(&[0, 0, 256, 1]);
+        let x = g.node("Reshape", &["x", &heads], none());
+        let k = g.node("Transpose", &[&x], vec![ints("perm", &[0, 2, 3, 1])]);
+        let x = g.node("Transpose", &[&x], vec![ints("perm", &[0, 2, 1, 3])]);
+        let scores = g.node("MatMul", &[&x, &k], none());
+        let distance = distances(g);
+        let distance = g.node("Cast", &[&distance], vec![int("to", 1)]);
+        let scores = g.node("Add", &[&scores, &distance], none());
+        let shares = g.node("Softmax", &[&scores], vec![int("axis", -1)]);
+        g.node("MatMul", &[&shares, &x], none())
+    });
+    refused_sketch("a bias for each of many heads", sketch, "too many");
 }
 
 /// A large weight in 8 bits, `[512, 192]`, and its scales.

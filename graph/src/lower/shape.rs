@@ -321,9 +321,8 @@ fn float_range(call: &Call<'_>) -> Why<Value> {
         number.ok_or_else(|| format!("input {at} is no number"))
     };
     let (start, end, step) = (bound(0)?, bound(1)?, bound(2)?);
-    let count = ((end - start) / step).ceil().max(0.0);
-    // Not so for a NaN.
-    if !(count <= f64::from(1 << 20)) {
+    let count = ((end - start) / step).ceil();
+    if count.is_nan() || count > f64::from(1 << 20) {
         return Err("a range that is too long".into());
     }
     let values = (0..count as usize).map(|at| Kind::Float.round(start + at as f64 * step));

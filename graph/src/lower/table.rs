@@ -179,10 +179,10 @@ impl Lowerer {
         if table.shape.len() != 2 || ids.lead.iter().any(|&extent| extent != 1) {
             return Err("a table of more axes, looked up by offsets".into());
         }
-        let (heads, rows) = (table.shape[1 - at], table.shape[at]);
-        if at == 0 && heads != 1 {
+        if at == 0 {
             return Err("heads after the pairs of tokens".into());
         }
+        let (heads, rows) = (table.shape[0], table.shape[1]);
         within_bounds(&[heads, ids.values.len()])?;
         // No text may be so long that it asks for an entry that is not there.
         let is_there = |id: f64| id >= -(rows as f64) && id < rows as f64;
@@ -196,17 +196,13 @@ impl Lowerer {
             Some(reach) => self.builder.limit_positions(reach),
             None => {}
         }
-        let place = |head: usize, row: usize| match at {
-            0 => row * heads + head,
-            _ => head * rows + row,
-        };
         let mut values = Vec::with_capacity(heads * ids.values.len());
         for head in 0..heads {
             for &id in &ids.values {
                 let id = if id < 0.0 { id + rows as f64 } else { id };
                 // Offsets that no text within the table's reach has: any entry does.
                 let row = (id.max(0.0) as usize).min(rows.saturating_sub(1));
-                values.push(table.values[place(head, row)]);
+                values.push(table.values[head * rows + row]);
             }
         }
         let mut lead = vec![heads];
