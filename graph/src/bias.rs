@@ -1,5 +1,6 @@
 //! What is added to attention scores, in the form in which the kernel takes it.
 
+use crate::constant::within_bounds;
 use crate::error::Why;
 use crate::node::Floats;
 use crate::value::Scores;
@@ -22,6 +23,7 @@ pub(crate) fn of(scores: &Scores) -> Why<(Option<Floats>, Option<usize>)> {
     if let Some(reach) = window(&bias.values, bias.positions) {
         return Ok((None, Some(reach)));
     }
+    within_bounds(&[scores.heads, bias.span()])?;
     let repeated = scores.heads / tables;
     let values = bias.values.iter().map(|&value| value as f32);
     let table: Vec<f32> = values.collect();

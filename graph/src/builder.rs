@@ -17,12 +17,21 @@ pub(crate) struct Builder {
     pub(crate) nodes: Vec<Node>,
     /// The longest text that every table reaches for.
     pub(crate) positions: Option<usize>,
+    /// How large each node's whole numbers can be.
+    magnitudes: Vec<f64>,
 }
 
 impl Builder {
     pub(crate) fn push(&mut self, op: Op, rows: Rows, width: usize) -> NodeId {
+        self.magnitudes
+            .push(crate::magnitude::of(&op, &self.magnitudes));
         self.nodes.push(Node { op, rows, width });
         NodeId(self.nodes.len() - 1)
+    }
+
+    /// How large a node's whole numbers can be.
+    pub(crate) fn magnitude(&self, NodeId(node): NodeId) -> f64 {
+        self.magnitudes[node]
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
@@ -109,8 +118,8 @@ impl Builder {
 
     /// `f(a, b)` of two values that are computed, with broadcasting.
     pub(crate) fn zip(&mut self, f: Binary, a: &Data, b: &Data, kind: Kind) -> Why<Data> {
-        if let Some(found) = recognise::zip(self, f, a, b) {
-            return Ok(Self::like(found, kind, a));
+        if let Some((found, shape)) = recognise::zip(self, f, a, b) {
+            return Ok(Self::like(found, kind, shape));
         }
         let axes = join(a, b)?;
         let rows = self.rows_of(&axes, &[a.node, b.node])?;
@@ -354,7 +363,14 @@ impl Builder {
 
     /// `softmax(scores) · value`, seen as `[.., heads, n, size]`.
     pub(crate) fn attention(&mut self, scores: &Scores, value: &Data) -> Why<Data> {
+        if value.axes.len() > scores.rank {
+            return Err("values of more axes than the scores have".into());
+        }
+        let stands = heads_stand(value);
         let (value, heads, value_size) = self.heads(value, false)?;
+        if heads > 1 && !stands {
+            return Err("heads that are not the axis before the tokens".into());
+        }
         if value_size != scores.size {
             return Err(format!("heads of {value_size} and of {}", scores.size));
         }
@@ -456,6 +472,26 @@ impl Builder {
     }
 }
 
+/// Whether the axis of heads is the third from the end.
+pub(crate) fn heads_stand(data: &Data) -> bool {
+    let place = data.axes.len().checked_sub(3);
+    matches!(place.map(|at| data.axes[at]), Some(Axis::Columns { .. }))
+}
+
+/// The most columns of a row.
+pub(crate) const WIDEST: u64 = 1 << 20;
+
+/// Refuses rows without columns, and of more than are worth computing.
+pub(crate) fn within_bounds(axes: &[Axis]) -> Why<()> {
+    let width = extents(axes).into_iter().try_fold(1_u64, |width, extent| {
+        width.checked_mul(u64::try_from(extent).ok()?)
+    });
+    match width {
+        Some(1..=WIDEST) => Ok(()),
+        _ => Err(format!("axes {axes:?} have no columns, or too many")),
+    }
+}
+
 /// One of the values of a selection.
 #[derive(Debug)]
 pub(crate) enum Part<'a> {
@@ -519,6 +555,7 @@ fn join_axes(a: &[Axis], b: &[Axis]) -> Why<Vec<Axis>> {
     if axes.iter().filter(|&&axis| axis == Axis::Tokens).count() > 1 {
         return Err("a value for every pair of tokens".into());
     }
+    within_bounds(&axes)?;
     Ok(canonical(&axes))
 }
 

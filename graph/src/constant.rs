@@ -22,6 +22,9 @@ impl Kind {
     }
 }
 
+/// The most elements of a constant that is made while a graph is read.
+const MOST: usize = 1 << 24;
+
 /// A tensor in row-major order.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Constant {
@@ -80,6 +83,7 @@ impl Constant {
     /// Elementwise with broadcasting as ONNX (and numpy) has it.
     pub(crate) fn zip(&self, other: &Self, kind: Kind, f: impl Fn(f64, f64) -> f64) -> Why<Self> {
         let shape = broadcast(&self.shape, &other.shape)?;
+        within_bounds(&shape)?;
         let (a, b) = (self.expand(&shape), other.expand(&shape));
         let values = a.values.iter().zip(&b.values);
         let values = values.map(|(&a, &b)| kind.round(f(a, b))).collect();
@@ -97,10 +101,24 @@ impl Constant {
     }
 
     pub(crate) fn reshaped(&self, shape: Vec<usize>) -> Why<Self> {
-        if shape.iter().product::<usize>() != self.values.len() {
+        if elements(&shape) != Some(self.values.len()) {
             return Err(format!("{:?} cannot be reshaped to {shape:?}", self.shape));
         }
         Ok(Self::new(self.kind, shape, self.values.clone()))
+    }
+}
+
+/// The elements of a shape, where they can be counted.
+pub(crate) fn elements(shape: &[usize]) -> Option<usize> {
+    let mut extents = shape.iter();
+    extents.try_fold(1_usize, |all, &extent| all.checked_mul(extent))
+}
+
+/// Refuses shapes of more elements than are worth making.
+pub(crate) fn within_bounds(shape: &[usize]) -> Why<()> {
+    match elements(shape).is_some_and(|elements| elements <= MOST) {
+        true => Ok(()),
+        false => Err(format!("{shape:?} are too many constants")),
     }
 }
 

@@ -4,7 +4,7 @@
 use std::collections::HashMap;
 
 use crate::lower::Lowered;
-use crate::node::{Binary, Node, NodeId, Op, Operand, Source, Unary};
+use crate::node::{Binary, Node, NodeId, Op, Unary};
 
 /// Fuses what can be fused, and takes out what does not lead to an output.
 pub(crate) fn fuse(lowered: &mut Lowered) {
@@ -112,21 +112,9 @@ fn sums_before_norms(lowered: &mut Lowered) {
 
 /// The operands of a sum of two whole matrices.
 fn plain_sum(op: &Op) -> Option<(NodeId, NodeId)> {
-    let Op::Zip {
-        f: Binary::Add,
-        a,
-        b,
-        extents,
-    } = op
-    else {
-        return None;
-    };
-    let own = crate::constant::strides(extents);
-    let whole = |operand: &Operand| match operand.source {
-        Source::Node(node) if operand.offset == 0 && operand.strides == own => Some(node),
-        _ => None,
-    };
-    Some((whole(a)?, whole(b)?))
+    op.plain()
+        .filter(|(f, ..)| *f == Binary::Add)
+        .map(|(_, a, b)| (a, b))
 }
 
 /// Takes out what no output needs.

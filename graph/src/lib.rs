@@ -18,6 +18,7 @@ mod eval;
 mod fuse;
 mod load;
 mod lower;
+mod magnitude;
 mod node;
 mod program;
 mod recognise;

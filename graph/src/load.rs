@@ -198,6 +198,11 @@ pub(crate) fn pack(
     packer.finish().map(Matrix::F32).map_err(mismatch)
 }
 
+/// Whether matrices and tables can be read from what is stored with this type.
+pub(crate) fn readable(dtype: DType) -> bool {
+    matches!(dtype, DType::F32 | DType::F16 | DType::I8 | DType::U8)
+}
+
 /// A stored byte as a number.
 fn whole(info: &WeightInfo, byte: u8) -> Result<f32> {
     match info.dtype {

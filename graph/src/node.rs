@@ -237,10 +237,13 @@ pub(crate) enum Binary {
     LessOrEqual,
     Max,
     Min,
+    /// What a division leaves, with the sign of the divisor.
     Modulo,
     Mul,
     Or,
     Power,
+    /// What a division leaves, with the sign of the dividend.
+    Remainder,
     Sub,
 }
 
@@ -293,16 +296,35 @@ impl Binary {
             Self::LessOrEqual => flag(a <= b),
             Self::Max => a.max(b),
             Self::Min => a.min(b),
-            Self::Modulo => a.rem_euclid(b),
+            Self::Modulo => {
+                let rest = a % b;
+                let turned = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+                if turned { rest + b } else { rest }
+            }
             Self::Mul => a * b,
             Self::Or => flag(a != 0.0 || b != 0.0),
             Self::Power => libm::pow(a, b),
+            Self::Remainder => a % b,
             Self::Sub => a - b,
         }
     }
 }
 
 impl Op {
+    /// The two nodes of a function of two, if it takes both of them as they are: all their columns
+    /// in order, whatever may be between their rows.
+    pub(crate) fn plain(&self) -> Option<(Binary, NodeId, NodeId)> {
+        let Self::Zip { f, a, b, extents } = self else {
+            return None;
+        };
+        let own = crate::constant::strides(extents);
+        let node = |operand: &Operand| match operand.source {
+            Source::Node(node) if operand.offset == 0 && operand.strides == own => Some(node),
+            _ => None,
+        };
+        Some((*f, node(a)?, node(b)?))
+    }
+
     /// The nodes that it reads.
     pub(crate) fn inputs(&self) -> Vec<NodeId> {
         let mut inputs = Vec::new();

@@ -93,6 +93,13 @@ impl Program {
                 _ => None,
             })
             .collect();
+        for (index, info) in bundle.weights.weights().iter().enumerate() {
+            if wanted.of(index) && !load::readable(info.dtype) {
+                let (name, dtype) = (&info.name, info.dtype);
+                let why = format!("large weights are not read from {dtype}, as {name:?} is");
+                return Err(Unlowered::Graph(why).into());
+            }
+        }
         let weights = read_weights(bundle, kernels, &wanted, cancel, pause).await?;
         Ok(Self::new(lowered, places, weights, kernels, arithmetic))
     }

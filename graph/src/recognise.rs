@@ -7,7 +7,7 @@
 use std::f32::consts::FRAC_1_SQRT_2;
 
 use crate::builder::{Builder, floats};
-use crate::constant::{Constant, Kind};
+use crate::constant::{Constant, Kind, strides};
 use crate::node::{Binary, Linear, Node, NodeId, Norm, NormKind, Op, Reduction, Source, Unary};
 use crate::value::{Axis, Data};
 
@@ -16,13 +16,25 @@ const TANH_INNER: f32 = 0.797_884_6;
 /// The weight of its cube.
 const TANH_CUBE: f32 = 0.044_715;
 
-/// What `f(a, b)` amounts to, if both show whole matrices of one shape.
-pub(crate) fn zip(builder: &mut Builder, f: Binary, a: &Data, b: &Data) -> Option<NodeId> {
-    if (f == Binary::Div || f == Binary::Mul)
-        && let Some(norm) = normalisation(builder, f, a, b)
-    {
-        return Some(norm);
-    }
+/// What `f(a, b)` amounts to, and the operand whose shape it has.
+pub(crate) fn zip<'d>(
+    builder: &mut Builder,
+    f: Binary,
+    a: &'d Data,
+    b: &'d Data,
+) -> Option<(NodeId, &'d Data)> {
+    let norm = match f {
+        Binary::Div => normalisation(builder, f, a, b).map(|norm| (norm, a)),
+        Binary::Mul => normalisation(builder, f, a, b)
+            .map(|norm| (norm, a))
+            .or_else(|| normalisation(builder, f, b, a).map(|norm| (norm, b))),
+        _ => None,
+    };
+    norm.or_else(|| product(builder, f, a, b).map(|node| (node, a)))
+}
+
+/// What a product of whole matrices of one shape amounts to.
+fn product(builder: &mut Builder, f: Binary, a: &Data, b: &Data) -> Option<NodeId> {
     if a.shape() != b.shape() {
         return None;
     }
@@ -214,13 +226,10 @@ fn activation(builder: &mut Builder, outer: NodeId, gate: NodeId) -> Option<Node
 /// Whether a node is `sqrt(2/π) (x + 0.044715 x³)`.
 fn is_tanh_argument(builder: &Builder, node: NodeId, x: NodeId) -> bool {
     let (slope, sum) = scaled(builder, node);
-    let Op::Zip { f, a, b, .. } = &builder.node(sum).op else {
+    let Some((f, a, b)) = plain(builder, sum) else {
         return false;
     };
-    let (Source::Node(a), Source::Node(b)) = (&a.source, &b.source) else {
-        return false;
-    };
-    let either = |is: &dyn Fn(NodeId, NodeId) -> bool| is(*a, *b) || is(*b, *a);
+    let either = |is: &dyn Fn(NodeId, NodeId) -> bool| is(a, b) || is(b, a);
     match f {
         Binary::Add => {
             near(slope, TANH_INNER)
@@ -245,65 +254,82 @@ fn is_tanh_argument(builder: &Builder, node: NodeId, x: NodeId) -> bool {
 fn is_cube(builder: &Builder, node: NodeId, x: NodeId) -> bool {
     match &builder.node(node).op {
         Op::Map { x: of, f } => *of == x && *f == Unary::Power(3.0),
-        Op::Zip {
-            f: Binary::Mul,
-            a,
-            b,
-            ..
-        } => {
-            let (Source::Node(a), Source::Node(b)) = (&a.source, &b.source) else {
-                return false;
-            };
-            let is = |square: NodeId, other: NodeId| {
-                other == x && map_of(builder, square) == Some((Unary::Square, x))
-            };
-            is(*a, *b) || is(*b, *a)
-        }
-        _ => false,
+        _ => match plain(builder, node) {
+            Some((Binary::Mul, a, b)) => {
+                let is = |square: NodeId, other: NodeId| {
+                    other == x && map_of(builder, square) == Some((Unary::Square, x))
+                };
+                is(a, b) || is(b, a)
+            }
+            _ => false,
+        },
     }
 }
 
-/// `centred / sqrt(mean(centred²) + epsilon)`, or the product with the reciprocal of the root.
-fn normalisation(builder: &mut Builder, f: Binary, a: &Data, b: &Data) -> Option<NodeId> {
-    let pairs: &[(&Data, &Data)] = match f {
-        Binary::Mul => &[(a, b), (b, a)],
-        _ => &[(a, b)],
+/// A function of two whole matrices of the shape of its result.
+fn plain(builder: &Builder, node: NodeId) -> Option<(Binary, NodeId, NodeId)> {
+    let result = builder.node(node);
+    let (f, a, b) = result.op.plain()?;
+    let is_whole = |operand: NodeId| {
+        let operand = builder.node(operand);
+        operand.rows == result.rows && operand.width == result.width
     };
-    pairs.iter().find_map(|(a, b)| {
-        let (a, mut root) = (builder.whole(a)?, builder.whole(b)?);
-        if f == Binary::Mul {
-            let (Unary::Reciprocal, of) = map_of(builder, root)? else {
-                return None;
-            };
-            root = of;
+    (is_whole(a) && is_whole(b)).then_some((f, a, b))
+}
+
+/// `centred / sqrt(mean(centred²) + epsilon)`, or the product with the reciprocal of the root.
+fn normalisation(builder: &mut Builder, f: Binary, centred: &Data, over: &Data) -> Option<NodeId> {
+    let (a, mut root) = (builder.whole(centred)?, builder.whole(over)?);
+    if f == Binary::Mul {
+        let (Unary::Reciprocal, of) = map_of(builder, root)? else {
+            return None;
+        };
+        root = of;
+    }
+    let (Unary::Sqrt, sum) = map_of(builder, root)? else {
+        return None;
+    };
+    let (factor, epsilon, variance) = affine_of(builder, sum);
+    let (size, square) = mean_of(builder, variance)?;
+    let (Unary::Square, own) = map_of(builder, square)? else {
+        return None;
+    };
+    if factor != 1.0 || own != a || !is_for_groups(centred, over, size) {
+        return None;
+    }
+    let (kind, x) = match less_its_mean(builder, a, size) {
+        Some(x) => (NormKind::Layer, x),
+        None => (NormKind::RootMeanSquare, a),
+    };
+    let Node { rows, width, .. } = *builder.node(x);
+    let norm = Norm {
+        x,
+        residual: None,
+        kind,
+        size,
+        epsilon,
+        gamma: None,
+        beta: None,
+    };
+    Some(builder.push(Op::Norm(norm), rows, width))
+}
+
+/// Whether `over` has one number for each group of `size` columns of `x`: its axes are those of
+/// `x`, the last ones of extent 1.
+fn is_for_groups(x: &Data, over: &Data, size: usize) -> bool {
+    let mut group = 1;
+    let mut axes = x.axes.iter().zip(&over.axes).rev();
+    let fits = axes.all(|(own, other)| match (own, other) {
+        (Axis::Columns { extent, .. }, Axis::Unit) if group < size => {
+            group *= extent;
+            true
         }
-        let (Unary::Sqrt, sum) = map_of(builder, root)? else {
-            return None;
-        };
-        let (factor, epsilon, variance) = affine_of(builder, sum);
-        let (size, square) = mean_of(builder, variance)?;
-        let (Unary::Square, centred) = map_of(builder, square)? else {
-            return None;
-        };
-        if factor != 1.0 || centred != a {
-            return None;
+        (Axis::Columns { extent, .. }, Axis::Columns { extent: other, .. }) => {
+            group == size && extent == other
         }
-        let (kind, x) = match less_its_mean(builder, centred, size) {
-            Some(x) => (NormKind::Layer, x),
-            None => (NormKind::RootMeanSquare, centred),
-        };
-        let Node { rows, width, .. } = *builder.node(x);
-        let norm = Norm {
-            x,
-            residual: None,
-            kind,
-            size,
-            epsilon,
-            gamma: None,
-            beta: None,
-        };
-        Some(builder.push(Op::Norm(norm), rows, width))
-    })
+        (own, other) => own == other,
+    });
+    x.axes.len() == over.axes.len() && fits && group == size
 }
 
 fn mean_of(builder: &Builder, node: NodeId) -> Option<(usize, NodeId)> {
@@ -323,7 +349,7 @@ fn less_its_mean(builder: &Builder, node: NodeId, size: usize) -> Option<NodeId>
         f: Binary::Sub,
         a,
         b,
-        ..
+        extents,
     } = &builder.node(node).op
     else {
         return None;
@@ -331,5 +357,15 @@ fn less_its_mean(builder: &Builder, node: NodeId, size: usize) -> Option<NodeId>
     let (Source::Node(x), Source::Node(mean)) = (&a.source, &b.source) else {
         return None;
     };
-    (mean_of(builder, *mean) == Some((size, *x)) && a.offset == 0).then_some(*x)
+    // All of `x`, and each mean for its group: its columns are walked by the extents before it.
+    let group = (0..=extents.len()).find(|&at| extents[at..].iter().product::<usize>() == size)?;
+    let mut means = strides(&extents[..group]);
+    means.resize(extents.len(), 0);
+    let is_plain = a.offset == 0
+        && b.offset == 0
+        && a.strides == strides(extents)
+        && b.strides == means
+        && builder.node(*x).width == builder.node(node).width
+        && builder.node(*x).rows == builder.node(node).rows;
+    (is_plain && mean_of(builder, *mean) == Some((size, *x))).then_some(*x)
 }

@@ -263,11 +263,17 @@ impl Value {
     pub(crate) fn as_dims(&self) -> Option<Vec<Dim>> {
         match self {
             Self::Dims { dims, .. } => Some(dims.clone()),
-            Self::Constant(constant) if constant.shape.len() <= 1 => {
+            Self::Constant(constant)
+                if constant.kind == Kind::Whole && constant.shape.len() <= 1 =>
+            {
                 let values = constant.values.iter();
                 Some(values.map(|&value| Dim::new(value as i64)).collect())
             }
-            Self::Uniform { value, shape, .. } if shape.len() <= 1 => {
+            Self::Uniform {
+                kind: Kind::Whole,
+                value,
+                shape,
+            } if shape.len() <= 1 => {
                 let length = shape.first().map_or(Some(1), |dim| dim.known())?;
                 let length = usize::try_from(length)
                     .ok()

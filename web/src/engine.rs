@@ -208,7 +208,7 @@ impl PortableEngine {
         let model = Arc::clone(&self.model);
         let mut run = self.poison.guard(|| model.start(batch))?;
         while self.poison.guard(|| run.step(cancel, false))? {}
-        run.finish()
+        self.poison.guard(|| run.finish())
     }
 }
 
@@ -273,7 +273,7 @@ impl Paced {
         while self.poison.guard(|| run.step(cancel, sliced))? {
             pacer.step().await;
         }
-        run.finish()
+        self.poison.guard(|| run.finish())
     }
 }
 

@@ -2,17 +2,18 @@
 
 use std::sync::Arc;
 
-use isovec_engine::Result;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::tensor::{NamedTensor, Tensor};
+use isovec_engine::{EngineError, Result};
 use isovec_graph::{CompileError, Pause, Program};
 use isovec_kernels::Arithmetic;
 
 use crate::compiled::{Compiled, Running};
 use crate::executor::Pacer;
+use crate::guard;
 use crate::threads::Threads;
 
 /// Multiply-adds between two looks at the clock where others wait for the thread: 2 to 4 ms at
@@ -29,7 +30,7 @@ struct Loaded {
 /// Compiles a bundle's graph.
 ///
 /// # Errors
-/// As [`Program::compile`].
+/// As [`Program::compile`]; a panic is [`EngineError::InvalidModel`].
 pub(crate) async fn compile(
     bundle: &ModelBundle,
     arithmetic: Arithmetic,
@@ -37,7 +38,11 @@ pub(crate) async fn compile(
     cancel: &Cancel,
     pacer: &mut Pacer,
 ) -> Result<Arc<dyn Compiled>, CompileError> {
-    let program = Program::compile(bundle, arithmetic, cancel, pacer).await?;
+    let program = guard::catch_in(Program::compile(bundle, arithmetic, cancel, pacer)).await;
+    let program = program.unwrap_or_else(|panic| {
+        let detail = format!("no program can be found for it: {panic}");
+        Err(EngineError::invalid_model(&bundle.origin, detail).into())
+    })?;
     Ok(Arc::new(Loaded {
         program: Arc::new(program),
         threads: Threads::new(threads)?,

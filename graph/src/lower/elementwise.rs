@@ -3,11 +3,14 @@
 use super::call::Call;
 use super::{Lowerer, kind_to};
 use crate::builder::Part;
-use crate::constant::{Constant, Kind};
+use crate::constant::{Constant, Kind, within_bounds};
 use crate::dim::Dim;
 use crate::error::Why;
 use crate::node::{Binary, Unary};
 use crate::value::{Axis, Data, Offsets, Scores, Value, Weight};
+
+/// For how many tokens values for pairs of tokens are made at most.
+const MOST_OFFSETS: usize = 1 << 16;
 
 impl Lowerer {
     pub(super) fn elementwise(
@@ -18,7 +21,7 @@ impl Lowerer {
         if let Some(f) = unary(operator, call) {
             return self.map(f, call.input(0)?).map(one);
         }
-        if let Some(f) = binary(operator) {
+        if let Some(f) = binary(operator, call) {
             let mut value = call.input(0)?.clone();
             for at in 1..call.inputs.len() {
                 value = self.zip(f, &value, call.input(at)?)?;
@@ -65,8 +68,8 @@ impl Lowerer {
             Value::Offsets(offsets) => Value::Offsets(offsets.map(kind, number)),
             Value::Data(data) => Value::Data(self.builder.map(data, f, kind)),
             Value::Dims { .. } => {
-                let data = self.computed(value)?;
-                Value::Data(self.builder.map(&data, f, kind))
+                let value = self.known_or_computed(value)?;
+                return self.map(f, &value);
             }
             // NaN scores do not come from finite weights; exporters guard against rows that are
             // masked throughout, and there are none.
@@ -210,10 +213,19 @@ impl Lowerer {
         let (Some(x), Some(y)) = (self.builder.counts_from(a), self.builder.counts_from(b)) else {
             return Err("values for pairs of tokens that depend on more than their offset".into());
         };
-        if !f.compares() && f != Binary::Sub || (at, bt) != (2, 1) && (at, bt) != (1, 2) {
+        let counts = a.width() == 1 && b.width() == 1;
+        if !counts
+            || !f.compares() && f != Binary::Sub
+            || matches!(f, Binary::And | Binary::Or)
+            || (at, bt) != (2, 1) && (at, bt) != (1, 2)
+        {
             return Err("values for pairs of tokens that depend on more than their offset".into());
         }
         let positions = self.builder.positions.unwrap_or(self.positions);
+        let positions = positions.min(MOST_OFFSETS);
+        if positions == 0 {
+            return Err("its tables are for no tokens".into());
+        }
         self.builder.limit_positions(positions);
         // `key - query` runs from `1 - positions` to `positions - 1`.
         let sign = if at == 2 { -1.0 } else { 1.0 };
@@ -244,14 +256,14 @@ impl Lowerer {
                 shape: shape.clone(),
             },
             Value::Offsets(offsets) => Value::Offsets(offsets.map(to, number)),
-            Value::Weight(weight) => {
+            Value::Weight(weight) if from == Kind::Whole && to == Kind::Float => {
                 let mut weight = weight.clone();
                 weight.kind = to;
                 Value::Weight(weight)
             }
             Value::Dims { .. } => {
-                let data = self.computed(value)?;
-                return self.cast(&Value::Data(data), to);
+                let value = self.known_or_computed(value)?;
+                return self.cast(&value, to);
             }
             Value::Data(data) => match (from, to) {
                 (Kind::Float, Kind::Whole) => {
@@ -270,7 +282,11 @@ impl Lowerer {
                     Value::Data(data)
                 }
             },
-            other => other.clone(),
+            Value::Unknown { shape, .. } => Value::Unknown {
+                kind: to,
+                shape: shape.clone(),
+            },
+            other => return Err(format!("{} are cast to another type", other.what())),
         })
     }
 
@@ -314,6 +330,9 @@ impl Lowerer {
             return Err("it picks between values of other kinds".into());
         };
         let data = self.builder.select([c, x, y].map(Part::of), kind)?;
+        // Masks stand for one number here; their extents may not repeat the rest.
+        let shape = broadcast(&condition.shape(), &broadcast(&a.shape(), &b.shape())?)?;
+        fits(&data.shape(), &shape)?;
         Ok(Value::Data(data))
     }
 
@@ -335,9 +354,16 @@ impl Lowerer {
             (Value::Scores(scores), other) | (other, Value::Scores(scores)) => {
                 let hidden = matches!(b, Value::Scores(_));
                 let number = other.uniform().unwrap_or_default();
-                if number > -1e4 {
-                    return Err("scores are replaced by a number that does not hide them".into());
+                // A query without any key would see all of them.
+                let span = condition.span();
+                let mut own = condition.values.iter().skip(span / 2).step_by(span);
+                let sees_itself = own.all(|&c| (c != 0.0) != hidden);
+                let hides = number <= -1e4 && sees_itself;
+                if !hides || other.uniform().is_none() {
+                    return Err("scores are replaced by what does not hide them".into());
                 }
+                fits(&scores.shape(), &condition.shape())?;
+                fits(&scores.shape(), &other.shape())?;
                 let mut scores = scores.clone();
                 let bias = weight(other, 0.0, hidden)?;
                 scores.bias = Some(match scores.bias.take() {
@@ -350,19 +376,17 @@ impl Lowerer {
                 let kind = a.kind();
                 let a = self.as_offsets(a, condition)?;
                 let b = self.as_offsets(b, condition)?;
-                let first = both(Binary::Mul, condition, &a, kind)?;
-                let picked: Vec<f64> = first
-                    .values
-                    .iter()
-                    .enumerate()
-                    .map(|(at, _)| {
-                        let of = |offsets: &Offsets| offsets.values[at % offsets.values.len()];
-                        if of(condition) != 0.0 { of(&a) } else { of(&b) }
-                    })
-                    .collect();
+                // All three with the same axes before the tokens.
+                let shape = both(Binary::Mul, condition, &a, kind)?;
+                let shape = both(Binary::Mul, &shape, &b, kind)?;
+                let zero = shape.map(kind, |_| 0.0);
+                let [c, a, b] = [condition, &a, &b].map(|of| both(Binary::Add, of, &zero, of.kind));
+                let (c, a, b) = (c?, a?, b?);
+                let picked = c.values.iter().zip(a.values.iter().zip(&b.values));
+                let picked = picked.map(|(&c, (&a, &b))| if c != 0.0 { a } else { b });
                 Ok(Value::Offsets(Offsets {
-                    values: picked,
-                    ..first
+                    values: picked.collect(),
+                    ..zero
                 }))
             }
         }
@@ -372,7 +396,10 @@ impl Lowerer {
     fn as_offsets(&self, value: &Value, like: &Offsets) -> Why<Offsets> {
         match (value, value.uniform()) {
             (Value::Offsets(offsets), _) => Ok(offsets.clone()),
-            (_, Some(number)) => Ok(like.map(value.kind(), |_| number)),
+            (_, Some(number)) => {
+                let like = beside(like, &value.shape())?;
+                Ok(like.map(value.kind(), |_| number))
+            }
             _ => Err("it picks between values of other kinds".into()),
         }
     }
@@ -396,7 +423,7 @@ impl Lowerer {
         }
     }
 
-    fn known_or_computed(&mut self, value: &Value) -> Why<Value> {
+    pub(super) fn known_or_computed(&mut self, value: &Value) -> Why<Value> {
         match value {
             Value::Dims { dims, scalar } => match dims.iter().map(|dim| dim.known()).collect() {
                 Some(known) => {
@@ -414,6 +441,7 @@ impl Lowerer {
     /// `value` repeated to `shape`.
     pub(super) fn expand(&mut self, value: &Value, shape: &[Dim]) -> Why<Value> {
         let shape = broadcast(&value.shape(), shape)?;
+        no_less_than_nothing(&shape)?;
         if value.shape() == shape {
             return Ok(value.clone());
         }
@@ -430,6 +458,7 @@ impl Lowerer {
             .collect();
         match (value, known) {
             (Value::Constant(constant), Some(known)) => {
+                within_bounds(&known)?;
                 Ok(Value::constant(constant.expand(&known)))
             }
             (Value::Offsets(offsets), _) => {
@@ -459,8 +488,10 @@ impl Lowerer {
                         (other, _) => Ok(other),
                     }
                 });
+                let axes: Vec<Axis> = axes.collect::<Why<_>>()?;
+                crate::builder::within_bounds(&axes)?;
                 Ok(Value::Data(Data {
-                    axes: axes.collect::<Why<_>>()?,
+                    axes,
                     ..data.clone()
                 }))
             }
@@ -487,12 +518,7 @@ fn dims(f: Binary, a: &Value, b: &Value) -> Option<Value> {
             Binary::Mul => x.times(y),
             Binary::DivWhole => x.divided_by(y),
             // Of a text's length and -1 or 0, which exporters ask before they reshape.
-            Binary::Equal if x == y => Some(flag(true)),
-            Binary::Equal => match (x.known(), y.known()) {
-                (Some(_), Some(_)) => Some(flag(false)),
-                (Some(known), None) | (None, Some(known)) => (known <= 0).then(|| flag(false)),
-                _ => None,
-            },
+            Binary::Equal => equal(x, y).map(flag),
             _ => match (x.known(), y.known()) {
                 (Some(x), Some(y)) => Some(Dim::new(f.apply(x as f64, y as f64) as i64)),
                 _ => None,
@@ -506,6 +532,18 @@ fn dims(f: Binary, a: &Value, b: &Value) -> Option<Value> {
         return Some(Value::constant(Constant::new(Kind::Flag, shape, values)));
     }
     Some(Value::Dims { dims, scalar })
+}
+
+/// Whether two extents are equal, where that is the same for every text of a token or more.
+fn equal(x: Dim, y: Dim) -> Option<bool> {
+    let difference = x.minus(y)?;
+    if let Some(known) = difference.known() {
+        return Some(known == 0);
+    }
+    // The number of tokens at which they are.
+    let (fixed, tokens) = (difference.fixed.checked_neg()?, difference.tokens);
+    let whole = fixed.checked_rem(tokens)? == 0;
+    (!whole || fixed.checked_div(tokens)? < 1).then_some(false)
 }
 
 /// Two values for each offset, their axes before the tokens broadcast.
@@ -551,13 +589,29 @@ fn scaled(weight: &Weight, scale: &Constant) -> Why<Weight> {
     let lead = lead.ok_or("a large weight is computed with")?;
     let mut along = (0..scale.shape.len()).filter(|&at| scale.shape[at] != 1);
     let (first, second) = (along.next(), along.next());
-    let axis = first.unwrap_or_default() + lead;
-    if second.is_some() || first.is_some_and(|at| scale.shape[at] != weight.shape[axis]) {
+    let axis = first.map(|at| at + lead);
+    if second.is_some() || axis.is_some_and(|axis| scale.values.len() != weight.shape[axis]) {
         return Err("a weight in few bits with a scale along several axes".into());
     }
-    let stored = if weight.transposed { 1 - axis } else { axis };
+    with_scale(weight, scale, axis)
+}
+
+/// Whole numbers with one scale, or with one for each entry of an axis as the graph sees it.
+pub(super) fn with_scale(weight: &Weight, scale: &Constant, axis: Option<usize>) -> Why<Weight> {
+    let stored = match axis {
+        Some(axis) if weight.transposed => 1 - axis,
+        Some(axis) => axis,
+        None => 0,
+    };
+    if axis.is_some() && stored == 0 && weight.first_row != 0 {
+        return Err("some rows of a weight, with a scale for each".into());
+    }
+    if scale.kind != Kind::Float {
+        return Err("a scale of whole numbers".into());
+    }
     Ok(Weight {
         scale: Some((std::sync::Arc::new(scale.clone()), stored)),
+        kind: Kind::Float,
         ..weight.clone()
     })
 }
@@ -583,6 +637,15 @@ fn fits(shape: &[Dim], small: &[Dim]) -> Why<()> {
     match broadcast(shape, small)? == shape {
         true => Ok(()),
         false => Err(format!("{small:?} repeats {shape:?}")),
+    }
+}
+
+/// Refuses extents below 0.
+pub(super) fn no_less_than_nothing(shape: &[Dim]) -> Why<()> {
+    let negative = |dim: &Dim| dim.known().is_some_and(|known| known < 0);
+    match shape.iter().find(|dim| negative(dim)) {
+        None => Ok(()),
+        Some(dim) => Err(format!("an extent of {}", dim.fixed)),
     }
 }
 
@@ -638,7 +701,7 @@ fn unary(operator: &str, call: &Call<'_>) -> Option<Unary> {
     })
 }
 
-fn binary(operator: &str) -> Option<Binary> {
+fn binary(operator: &str, call: &Call<'_>) -> Option<Binary> {
     Some(match operator {
         "Add" | "Sum" => Binary::Add,
         "And" => Binary::And,
@@ -650,6 +713,7 @@ fn binary(operator: &str) -> Option<Binary> {
         "LessOrEqual" => Binary::LessOrEqual,
         "Max" => Binary::Max,
         "Min" => Binary::Min,
+        "Mod" if call.int("fmod").unwrap_or(0) != 0 => Binary::Remainder,
         "Mod" => Binary::Modulo,
         "Mul" => Binary::Mul,
         "Or" => Binary::Or,

@@ -15,10 +15,11 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, TensorProto, TypeValue};
 use isovec_engine::tensor::DType;
 
-use crate::builder::Builder;
-use crate::constant::{Constant, Kind};
+use crate::builder::{Builder, WIDEST, within_bounds};
+use crate::constant::{Constant, Kind, elements};
 use crate::dim::Dim;
 use crate::error::{Unlowered, Why};
+use crate::magnitude;
 use crate::node::{NodeId, Op, Rows};
 use crate::value::{Axis, Data, Value, Weight};
 use call::Call;
@@ -202,10 +203,15 @@ impl Lowerer {
             inputs,
             opset: self.opset,
         });
+        let before = self.builder.nodes.len();
         let values = call.and_then(|call| match self.operator(&operator, &call) {
             Ok(None) => Ok(None),
             Ok(Some(values)) => Ok(Some(values)),
             Err(why) => Err(format!("{why} (of {})", call.what())),
+        });
+        let values = values.and_then(|values| {
+            self.within_bounds(before, values.iter().flatten())?;
+            Ok(values)
         });
         let values = match values {
             Ok(Some(values)) => values,
@@ -245,6 +251,26 @@ impl Lowerer {
             }
         }
         Ok(None)
+    }
+
+    /// Refuses what is wider than is worth computing, has no columns at all, or holds whole numbers
+    /// that f32 may not hold. `before`: how many nodes there were before the operator.
+    fn within_bounds<'v>(&self, before: usize, values: impl Iterator<Item = &'v Value>) -> Why<()> {
+        for node in &self.builder.nodes[before..] {
+            if node.width == 0 || node.width as u64 > WIDEST {
+                return Err(format!("{} columns", node.width));
+            }
+        }
+        for value in values {
+            let Value::Data(data) = value else { continue };
+            within_bounds(&data.axes)?;
+            if data.kind == Kind::Whole
+                && self.builder.magnitude(data.node) > f64::from(magnitude::EXACT)
+            {
+                return Err("whole numbers that may pass 2^24, which f32 does not hold".into());
+            }
+        }
+        Ok(())
     }
 
     fn output(&mut self, name: &str) -> Result<Output, Unlowered> {
@@ -305,7 +331,9 @@ fn kind_to(to: i64) -> Why<Kind> {
 fn constant(tensor: &TensorProto) -> Why<Constant> {
     let data_type = DataType::try_from(tensor.data_type)
         .map_err(|_| format!("element type {} is none", tensor.data_type))?;
-    let shape = tensor.dims.iter().map(|&extent| extent as usize).collect();
+    let shape = tensor.dims.iter().map(|&extent| usize::try_from(extent));
+    let shape = shape.collect::<Result<_, _>>();
+    let shape = shape.map_err(|_| format!("extents {:?}", tensor.dims))?;
     values(data_type, shape, &tensor.raw_data)
 }
 
@@ -332,7 +360,7 @@ fn values(data_type: DataType, shape: Vec<usize>, bytes: &[u8]) -> Why<Constant>
         DataType::Uint8 | DataType::Bool => all(bytes, |[b]: [u8; 1]| f64::from(b)),
         other => return Err(format!("{other:?} is not computed with")),
     };
-    if shape.iter().product::<usize>() != values.len() {
+    if elements(&shape) != Some(values.len()) {
         return Err(format!(
             "shape {shape:?} does not hold {} values",
             values.len()

@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::call::Call;
 use super::elementwise::one;
-use crate::builder::floats;
+use crate::builder::{floats, heads_stand};
 use crate::constant::Kind;
 use crate::dim::Dim;
 use crate::error::Why;
@@ -28,7 +28,10 @@ impl Lowerer {
             // The sum over all tokens.
             (Value::Uniform { value, shape, .. }, Value::Data(data)) => {
                 let row = shape.len() >= 2 && shape[shape.len() - 2] == Dim::ONE;
-                if !row || shape.last() != Some(&Dim::TOKENS) {
+                let lead = shape.len().saturating_sub(2);
+                let repeats = shape.len() > data.axes.len()
+                    || shape[..lead].iter().any(|&dim| dim != Dim::ONE);
+                if !row || repeats || shape.last() != Some(&Dim::TOKENS) {
                     return Err("a product with a mask that is no row of tokens".into());
                 }
                 let axes = summed(data)?;
@@ -73,6 +76,9 @@ impl Lowerer {
         };
         // Each token's weight times its row, summed over the tokens.
         if last == Axis::Tokens && rows == Axis::Unit && a.width() == 1 {
+            if a.axes.len() > b.axes.len() {
+                return Err("weights of more axes than what they weigh".into());
+            }
             let axes = summed(b)?;
             let x = self.builder.matrix(b);
             let weights = self.builder.matrix(a);
@@ -97,9 +103,7 @@ impl Lowerer {
             ));
         }
         let rank = a.axes.len().max(b.axes.len());
-        let place = |data: &Data| data.axes.len().checked_sub(3).map(|at| data.axes[at]);
-        let is_head = |axis: Option<Axis>| !matches!(axis, Some(Axis::Tokens));
-        if heads > 1 && (rank < 3 || !is_head(place(a)) || !is_head(place(b))) {
+        if heads > 1 && !(heads_stand(a) && heads_stand(b)) {
             return Err("heads that are not the axis before the tokens".into());
         }
         Ok(Value::Scores(Scores {

@@ -30,6 +30,10 @@ impl Lowerer {
                 Some(axes) => Some(axes),
                 None => call.ints("axes").map(<[i64]>::to_vec),
             };
+            let none = axes.as_ref().is_none_or(Vec::is_empty);
+            if none && call.int("noop_with_empty_axes").unwrap_or(0) != 0 {
+                return Err("it is asked to reduce nothing".into());
+            }
             let keep = call.int("keepdims").unwrap_or(1) != 0;
             return self
                 .reduce(f, call.input(0)?, axes.as_deref(), keep)
@@ -46,7 +50,17 @@ impl Lowerer {
                 if let Some(bias) = call.optional(4) {
                     sum = self.zip(Binary::Add, &sum, bias)?;
                 }
-                let norm = self.normed(call, &sum, NormKind::Layer, 2)?;
+                let asked = |at: usize| {
+                    call.node
+                        .output
+                        .get(at)
+                        .is_some_and(|name| !name.is_empty())
+                };
+                if asked(1) || asked(2) {
+                    return Err("its mean or deviation is asked for".into());
+                }
+                let norm = self.normed(call, &sum, NormKind::Layer, 2, 1e-12)?;
+                // The second and the third, which nothing asks for, are the mean and the deviation.
                 Some(vec![norm, sum.clone(), sum.clone(), sum])
             }
             "LpNormalization" => one(self.lp_norm(call)?),
@@ -195,11 +209,18 @@ impl Lowerer {
         if at + 1 != rank {
             return Err("a normalisation over several axes".into());
         }
-        self.normed(call, value, kind, 1)
+        self.normed(call, value, kind, 1, 1e-5)
     }
 
     /// With gamma at input `at`, and beta after it.
-    fn normed(&mut self, call: &Call<'_>, value: &Value, kind: NormKind, at: usize) -> Why<Value> {
+    fn normed(
+        &mut self,
+        call: &Call<'_>,
+        value: &Value,
+        kind: NormKind,
+        at: usize,
+        epsilon: f32,
+    ) -> Why<Value> {
         let Value::Data(data) = value else {
             return Err(format!("the normalisation of {}", value.what()));
         };
@@ -222,7 +243,7 @@ impl Lowerer {
             }
         };
         let (gamma, beta) = (parameter(at)?, parameter(at + 1)?);
-        let epsilon = call.float("epsilon").unwrap_or(1e-5);
+        let epsilon = call.float("epsilon").unwrap_or(epsilon);
         let data = self.builder.norm(data, |x| Norm {
             x,
             residual: None,
@@ -264,6 +285,9 @@ impl Lowerer {
                     _ => Err("the running sum of a mask along something else".to_owned()),
                 });
                 let axes: Vec<Axis> = axes.collect::<Why<_>>()?;
+                if axes[at] != Axis::Tokens {
+                    return Err("a running sum along an axis that is not the tokens'".into());
+                }
                 let position = self.builder.position();
                 let data = Data {
                     node: position,

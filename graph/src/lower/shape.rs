@@ -1,10 +1,10 @@
 //! Operators that change how a value is seen, and those that compute with extents.
 
 use super::call::{Call, axis};
-use super::elementwise::one;
+use super::elementwise::{no_less_than_nothing, one};
 use super::{Lowerer, constant};
 use crate::builder::Builder;
-use crate::constant::{Constant, Kind};
+use crate::constant::{Constant, Kind, within_bounds};
 use crate::dim::Dim;
 use crate::error::Why;
 use crate::node::{Op, Unary};
@@ -73,6 +73,7 @@ impl Lowerer {
             }
             "ConstantOfShape" => {
                 let shape = call.input(0)?.as_dims().ok_or("its shape is not known")?;
+                no_less_than_nothing(&shape)?;
                 let value = match call.tensor("value") {
                     Some(tensor) => constant(tensor)?,
                     None => Constant::scalar(Kind::Float, 0.0),
@@ -96,6 +97,13 @@ impl Lowerer {
         if shape == target {
             return Ok(value.clone());
         }
+        // Squares of the number of tokens are left to the arms below.
+        let count = |shape: &[Dim]| shape.iter().try_fold(Dim::ONE, |all, &dim| all.times(dim));
+        if let (Some(own), Some(wanted)) = (count(&shape), count(target))
+            && own != wanted
+        {
+            return Err(format!("{shape:?} cannot be reshaped to {target:?}"));
+        }
         let known = || -> Option<Vec<usize>> {
             let known = target
                 .iter()
@@ -107,10 +115,14 @@ impl Lowerer {
                 let known = known().ok_or("a constant gets extents that depend on the text")?;
                 Value::constant(constant.reshaped(known)?)
             }
-            Value::Dims { dims, .. } => Value::Dims {
+            Value::Dims { dims, .. } if target.len() <= 1 => Value::Dims {
                 dims: dims.clone(),
                 scalar: target.is_empty(),
             },
+            Value::Dims { .. } => {
+                let value = self.known_or_computed(value)?;
+                return self.reshape(&value, target);
+            }
             Value::Uniform { kind, value, .. } => Value::Uniform {
                 kind: *kind,
                 value: *value,
@@ -168,6 +180,9 @@ impl Lowerer {
     }
 
     fn range(&mut self, call: &Call<'_>) -> Why<Value> {
+        if call.input(0)?.kind() == Kind::Float {
+            return float_range(call);
+        }
         let bound = |at: usize| -> Why<Dim> {
             let dims = call.input(at)?.as_dims();
             let dims = dims.filter(|dims| dims.len() == 1);
@@ -176,14 +191,12 @@ impl Lowerer {
         };
         let (start, end, step) = (bound(0)?, bound(1)?, bound(2)?);
         if let (Some(start), Some(end), Some(step)) = (start.known(), end.known(), step.known()) {
-            if step <= 0 || end.saturating_sub(start) > 1 << 20 {
+            let most = end.checked_sub(start).filter(|&most| most <= 1 << 20);
+            let Some(most) = most.filter(|_| step > 0) else {
                 return Err("a range that is too long, or runs backwards".into());
-            }
-            let values: Vec<f64> = (0..)
-                .map(|at| start + at * step)
-                .take_while(|&number| number < end)
-                .map(|number| number as f64)
-                .collect();
+            };
+            let count = if most > 0 { (most - 1) / step + 1 } else { 0 };
+            let values: Vec<f64> = (0..count).map(|at| (start + at * step) as f64).collect();
             let shape = vec![values.len()];
             return Ok(Value::constant(Constant::new(Kind::Whole, shape, values)));
         }
@@ -301,6 +314,23 @@ impl Lowerer {
     }
 }
 
+/// A range of floats, all of it known.
+fn float_range(call: &Call<'_>) -> Why<Value> {
+    let bound = |at: usize| -> Why<f64> {
+        let number = call.constant(at)?.uniform();
+        number.ok_or_else(|| format!("input {at} is no number"))
+    };
+    let (start, end, step) = (bound(0)?, bound(1)?, bound(2)?);
+    let count = ((end - start) / step).ceil();
+    if count.is_nan() || count > f64::from(1 << 20) {
+        return Err("a range that is too long".into());
+    }
+    let values = (0..count as usize).map(|at| Kind::Float.round(start + at as f64 * step));
+    let values: Vec<f64> = values.collect();
+    let shape = vec![values.len()];
+    Ok(Value::constant(Constant::new(Kind::Float, shape, values)))
+}
+
 /// Whole numbers of different kinds together, as exporters gather the places of a mask's elements:
 /// only their shape is known from here on.
 fn indices(values: &[&Value], at: usize) -> Why<Value> {
@@ -338,6 +368,7 @@ fn concat_constants(parts: &[&Constant], at: usize) -> Why<Constant> {
         }
         shape[at] += extent;
     }
+    within_bounds(&shape)?;
     let outer: usize = shape[..at].iter().product();
     let mut values = Vec::new();
     for row in 0..outer {
@@ -397,10 +428,13 @@ fn resolve(shape: &[Dim], wanted: &[Dim], zero_is_zero: bool) -> Why<Vec<Dim>> {
         }
     }
     let open = target.iter().position(|&dim| dim == Dim::new(-1));
+    if let Some(open) = open {
+        target[open] = Dim::ONE;
+    }
+    no_less_than_nothing(&target)?;
     let Some(open) = open else {
         return Ok(target);
     };
-    target[open] = Dim::ONE;
     // Scores have two axes of tokens: take those that stand on both sides away first.
     let mut have = shape.to_vec();
     let mut asked = target.clone();

@@ -44,6 +44,10 @@ impl Lowerer {
         let at = stretch.axis;
         match value {
             Value::Uniform { kind, value, .. } if stretch.step == 1 => {
+                let least = extent.fixed.checked_add(extent.tokens);
+                if extent.tokens < 0 || least.is_none_or(|least| least < 0) {
+                    return Err("a slice that ends before it begins".into());
+                }
                 let mut shape = shape;
                 shape[at] = extent;
                 return Ok(Value::Uniform {
@@ -212,7 +216,10 @@ impl Lowerer {
                 Some(sizes) => sizes.to_vec(),
                 None => {
                     let parts = call.node.output.len() as i64;
-                    let size = (extent + parts - 1) / parts;
+                    if parts == 0 || parts > extent {
+                        return Err(format!("{parts} parts of {extent}"));
+                    }
+                    let size = (extent - 1) / parts + 1;
                     (0..parts)
                         .map(|part| size.min(extent - part * size))
                         .collect()
@@ -222,10 +229,10 @@ impl Lowerer {
         let mut from = 0;
         let mut values = Vec::new();
         for size in sizes {
-            let to = from + size;
-            if size <= 0 || to > extent {
+            if size <= 0 || size > extent - from {
                 return Err("its parts do not fit".into());
             }
+            let to = from + size;
             let stretch = Stretch {
                 axis: at,
                 from: Dim::new(from),
@@ -234,6 +241,9 @@ impl Lowerer {
             };
             values.push(self.slice(&value, stretch)?);
             from = to;
+        }
+        if from != extent {
+            return Err("its parts leave something over".into());
         }
         Ok(values)
     }

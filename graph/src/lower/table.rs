@@ -1,16 +1,15 @@
 //! Operators that look something up, and weights that are stored in few bits.
 
-use std::sync::Arc;
-
 use super::Lowerer;
 use super::call::{Call, axis};
-use super::elementwise::one;
+use super::elementwise::{one, with_scale};
 use super::slice::index;
 use crate::builder::floats;
-use crate::constant::{Constant, Kind};
+use crate::constant::{Constant, Kind, within_bounds};
+use crate::dim::Dim;
 use crate::error::Why;
-use crate::node::{Op, Rows, Table};
-use crate::value::{Axis, Data, Offsets, Value, Weight};
+use crate::node::{Op, Rows, Table, Unary};
+use crate::value::{Axis, Data, Offsets, Value};
 
 impl Lowerer {
     pub(super) fn tables(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
@@ -32,25 +31,24 @@ impl Lowerer {
                 Some(known) => self.entry(table, at, known),
                 // The last of a text's tokens, by its length less one.
                 None => {
-                    let back = dims[0].minus(shape[at]).and_then(crate::dim::Dim::known);
+                    let back = dims[0].minus(shape[at]).and_then(Dim::known);
                     let back = back
                         .filter(|&back| back < 0)
                         .ok_or("an entry beyond the text")?;
                     self.entry(table, at, back)
                 }
             },
-            // The same row for every token.
             Value::Uniform {
                 value, shape: ids, ..
-            } => {
+            } if ids.iter().all(|&dim| dim == Dim::ONE) => {
                 let row = self.entry(table, at, *value as i64)?;
-                let ones = vec![crate::dim::Dim::ONE; ids.len()];
-                let mut target = shape[..at].to_vec();
-                target.extend(ones);
-                target.extend_from_slice(&shape[at + 1..]);
+                let target = [&shape[..at], ids, &shape[at + 1..]].concat();
                 self.reshape(&row, &target)
             }
-            Value::Offsets(ids) => by_offset(table, at, ids),
+            Value::Uniform {
+                value, shape: ids, ..
+            } => self.same_row(table, at, *value, ids),
+            Value::Offsets(ids) => self.by_offset(table, at, ids),
             Value::Data(ids) => self.lookup(table, at, ids),
             other => Err(format!("it looks up by {}", other.what())),
         }
@@ -59,19 +57,6 @@ impl Lowerer {
     fn gather_known(&mut self, table: &Value, at: usize, ids: &Constant) -> Why<Value> {
         if let (Some(known), 0) = (index(ids), ids.shape.len()) {
             return self.entry(table, at, known);
-        }
-        if let Some(dims) = table.as_dims().filter(|_| ids.shape.len() == 1) {
-            let taken = ids.values.iter().map(|&id| {
-                let id = if id < 0.0 { id + dims.len() as f64 } else { id };
-                dims.get(id as usize).copied()
-            });
-            let dims = taken
-                .collect::<Option<_>>()
-                .ok_or("an entry that is not there")?;
-            return Ok(Value::Dims {
-                dims,
-                scalar: false,
-            });
         }
         if let Value::Constant(table) = table {
             let extent = table.shape[at];
@@ -85,6 +70,7 @@ impl Lowerer {
                 .collect();
             let wrapped = wrapped.ok_or("an entry that is not there")?;
             let shape = [&table.shape[..at], &ids.shape, &table.shape[at + 1..]].concat();
+            within_bounds(&shape)?;
             let (rank, strides) = (ids.shape.len(), crate::constant::strides(&ids.shape));
             let taken = table.pick(shape, |index| {
                 let place = index[at..at + rank].iter().zip(&strides);
@@ -93,12 +79,25 @@ impl Lowerer {
             });
             return Ok(Value::constant(taken));
         }
+        if let Some(dims) = table.as_dims().filter(|_| ids.shape.len() == 1) {
+            let taken = ids.values.iter().map(|&id| {
+                let id = if id < 0.0 { id + dims.len() as f64 } else { id };
+                (id >= 0.0).then(|| dims.get(id as usize).copied())?
+            });
+            let dims = taken
+                .collect::<Option<_>>()
+                .ok_or("an entry that is not there")?;
+            return Ok(Value::Dims {
+                dims,
+                scalar: false,
+            });
+        }
         // One entry, its axis kept.
         if let Some(known) = index(ids) {
             let entry = self.entry(table, at, known)?;
             let mut shape = entry.shape();
             for place in 0..ids.shape.len() {
-                shape.insert(at + place, crate::dim::Dim::ONE);
+                shape.insert(at + place, Dim::ONE);
             }
             return self.reshape(&entry, &shape);
         }
@@ -117,6 +116,9 @@ impl Lowerer {
             .collect();
         let extents = extents.ok_or("it looks up in a text")?;
         let (rows, width) = (extents[0], extents[1..].iter().product());
+        if rows == 0 {
+            return Err("it looks up in a table without rows".into());
+        }
         let source = match table {
             Value::Constant(constant) => Table::Constant(floats(constant)),
             Value::Weight(weight) if !weight.transposed => Table::Weight(weight.clone()),
@@ -124,10 +126,13 @@ impl Lowerer {
         };
         let node = self.builder.matrix(ids);
         let per = self.builder.node(node).rows;
-        if self.builder.counts_from(ids).is_some() {
+        if let Some(start) = self.builder.counts_from(ids) {
             // Positions: the table is as long as a text may be.
-            let start = self.builder.counts_from(ids).unwrap_or_default() as usize;
-            self.builder.limit_positions(rows.saturating_sub(start));
+            let reach = rows as f64 - start;
+            if start < 0.0 || reach < 1.0 {
+                return Err(format!("positions from {start} on in a table of {rows}"));
+            }
+            self.builder.limit_positions(reach as usize);
         }
         let op = Op::Gather {
             table: source,
@@ -139,6 +144,77 @@ impl Lowerer {
         Ok(Value::Data(data))
     }
 
+    /// The same row for each token.
+    fn same_row(&mut self, table: &Value, at: usize, id: f64, ids: &[Dim]) -> Why<Value> {
+        let axes = ids.iter().map(|&dim| match dim {
+            Dim::ONE => Ok(Axis::Unit),
+            Dim::TOKENS => Ok(Axis::Tokens),
+            _ => Err("the same row, as often as neither one nor the tokens are".to_owned()),
+        });
+        let axes: Vec<Axis> = axes.collect::<Why<_>>()?;
+        let rows = table.shape()[at].known().unwrap_or_default() as f64;
+        let id = if id < 0.0 { id + rows } else { id };
+        if !(0.0..rows).contains(&id) || axes.iter().filter(|&&a| a == Axis::Tokens).count() > 1 {
+            return Err(format!("row {id} of {rows} for {ids:?}"));
+        }
+        let ids = Data {
+            node: self.builder.position(),
+            kind: Kind::Whole,
+            offset: 0,
+            axes,
+        };
+        let f = Unary::Affine {
+            factor: 0.0,
+            shift: id as f32,
+        };
+        let ids = self.builder.map(&ids, f, Kind::Whole);
+        self.lookup(table, at, &ids)
+    }
+
+    /// A table's entry for the offset of each pair of tokens.
+    fn by_offset(&mut self, table: &Value, at: usize, ids: &Offsets) -> Why<Value> {
+        let Value::Constant(table) = table else {
+            return Err(format!("it looks up in {} by offsets", table.what()));
+        };
+        if table.shape.len() != 2 || ids.lead.iter().any(|&extent| extent != 1) {
+            return Err("a table of more axes, looked up by offsets".into());
+        }
+        if at == 0 {
+            return Err("heads after the pairs of tokens".into());
+        }
+        let (heads, rows) = (table.shape[0], table.shape[1]);
+        within_bounds(&[heads, ids.values.len()])?;
+        // No text may be so long that it asks for an entry that is not there.
+        let is_there = |id: f64| id >= -(rows as f64) && id < rows as f64;
+        let offsets = ids.values.iter().enumerate();
+        let missing = offsets.filter(|&(_, &id)| !is_there(id));
+        let reach = missing
+            .map(|(offset, _)| offset.abs_diff(ids.positions - 1))
+            .min();
+        match reach {
+            Some(0) => return Err("entries that are not there".into()),
+            Some(reach) => self.builder.limit_positions(reach),
+            None => {}
+        }
+        let mut values = Vec::with_capacity(heads * ids.values.len());
+        for head in 0..heads {
+            for &id in &ids.values {
+                let id = if id < 0.0 { id + rows as f64 } else { id };
+                // Offsets that no text within the table's reach has: any entry does.
+                let row = (id.max(0.0) as usize).min(rows.saturating_sub(1));
+                values.push(table.values[head * rows + row]);
+            }
+        }
+        let mut lead = vec![heads];
+        lead.extend(&ids.lead);
+        Ok(Value::Offsets(Offsets {
+            kind: table.kind,
+            lead,
+            values,
+            positions: ids.positions,
+        }))
+    }
+
     fn dequantise(&mut self, call: &Call<'_>) -> Why<Value> {
         let (x, scale) = (call.input(0)?, call.constant(1)?);
         let zero = match call.optional(2) {
@@ -148,16 +224,19 @@ impl Lowerer {
         if scale.shape.len() > 1 {
             return Err("scales for blocks of a weight".into());
         }
-        let rank = x.shape().len();
+        let shape = x.shape();
         let at = match scale.values.len() {
-            1 => 0,
-            _ => axis(call.int("axis").unwrap_or(1), rank)?,
+            1 => None,
+            _ => Some(axis(call.int("axis").unwrap_or(1), shape.len())?),
         };
+        if at.is_some_and(|at| shape[at] != Dim::new(scale.values.len() as i64)) {
+            return Err(format!("{} scales for {shape:?}", scale.values.len()));
+        }
         match x {
             Value::Constant(x) => {
                 let zero = Constant::scalar(Kind::Whole, zero.unwrap_or(0.0));
-                let mut shape = vec![1; rank];
-                if scale.values.len() > 1 {
+                let mut shape = vec![1; shape.len()];
+                if let Some(at) = at {
                     shape[at] = scale.values.len();
                 }
                 let scale = scale.reshaped(shape)?;
@@ -168,16 +247,12 @@ impl Lowerer {
                     |x, s| x * s,
                 )?))
             }
-            Value::Weight(weight) if weight.scale.is_none() && zero.unwrap_or(0.0) == 0.0 => {
-                let stored = match weight.transposed {
-                    true if scale.values.len() > 1 => 1 - at,
-                    _ => at,
-                };
-                Ok(Value::Weight(Weight {
-                    scale: Some((Arc::new(scale.clone()), stored)),
-                    kind: Kind::Float,
-                    ..weight.clone()
-                }))
+            Value::Weight(weight)
+                if weight.kind == Kind::Whole
+                    && weight.scale.is_none()
+                    && zero.unwrap_or(0.0) == 0.0 =>
+            {
+                with_scale(weight, scale, at).map(Value::Weight)
             }
             Value::Weight(_) => Err("a weight with a zero point".into()),
             other => Err(format!("{} in few bits", other.what())),
@@ -193,10 +268,12 @@ fn gather_places(operator: &str, call: &Call<'_>) -> Why<Value> {
         .ok_or("places in what differs from place to place")?;
     let mut shape = places.shape();
     if operator == "GatherND" {
-        let depth = shape.pop().and_then(crate::dim::Dim::known).unwrap_or(0);
+        let depth = shape.pop().and_then(Dim::known).unwrap_or(0);
         let batch = call.int("batch_dims").unwrap_or(0);
         let rest = value.shape();
-        let rest = rest.get((depth + batch) as usize..);
+        let taken = depth.checked_add(batch);
+        let taken = taken.and_then(|taken| usize::try_from(taken).ok());
+        let rest = taken.and_then(|taken| rest.get(taken..));
         shape.extend(rest.ok_or("places of more axes than there are")?);
     }
     Ok(Value::Uniform {
@@ -204,39 +281,4 @@ fn gather_places(operator: &str, call: &Call<'_>) -> Why<Value> {
         value: number,
         shape,
     })
-}
-
-/// A table's entry for the offset of each pair of tokens.
-fn by_offset(table: &Value, at: usize, ids: &Offsets) -> Why<Value> {
-    let Value::Constant(table) = table else {
-        return Err(format!("it looks up in {} by offsets", table.what()));
-    };
-    if table.shape.len() != 2 || ids.lead.iter().any(|&extent| extent != 1) {
-        return Err("a table of more axes, looked up by offsets".into());
-    }
-    let (heads, rows) = (table.shape[1 - at], table.shape[at]);
-    let place = |head: usize, row: usize| match at {
-        0 => row * heads + head,
-        _ => head * rows + row,
-    };
-    let mut values = Vec::with_capacity(heads * ids.values.len());
-    for head in 0..heads {
-        for &id in &ids.values {
-            let id = if id < 0.0 { id + rows as f64 } else { id };
-            // Offsets that no text within the table's reach has: any entry does.
-            let row = (id.max(0.0) as usize).min(rows - 1);
-            values.push(table.values[place(head, row)]);
-        }
-    }
-    if at == 0 && heads != 1 {
-        return Err("heads after the pairs of tokens".into());
-    }
-    let mut lead = vec![heads];
-    lead.extend(&ids.lead);
-    Ok(Value::Offsets(Offsets {
-        kind: table.kind,
-        lead,
-        values,
-        positions: ids.positions,
-    }))
 }

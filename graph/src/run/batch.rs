@@ -8,8 +8,8 @@ use isovec_engine::{EngineError, Result};
 use crate::node::{Op, Rows};
 use crate::program::Step;
 
-/// Whole numbers up to this are exact in f32.
-const LARGEST: i64 = 1 << 24;
+/// No id is larger.
+const LARGEST: i64 = crate::magnitude::LARGEST_ID as i64;
 
 /// Where each text is.
 #[derive(Debug)]

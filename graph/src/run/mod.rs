@@ -16,6 +16,7 @@ use isovec_kernels::parallel::Pool;
 pub(crate) use batch::Texts;
 pub(crate) use map::activation;
 
+use crate::magnitude::LONGEST;
 use crate::node::{Node, NodeId, Op, Rows};
 use crate::program::{Program, Step};
 
@@ -62,9 +63,8 @@ impl Run {
     /// none, and a row that is longer than the model's tables.
     pub fn new(program: Arc<Program>, batch: &Batch) -> Result<Self> {
         let texts = Texts::of(batch)?;
-        if let Some(most) = program.positions
-            && let Some(longest) = texts.longest().filter(|&longest| longest > most)
-        {
+        let most = program.positions.unwrap_or(LONGEST).min(LONGEST);
+        if let Some(longest) = texts.longest().filter(|&longest| longest > most) {
             return Err(EngineError::InvalidInput {
                 name: "batch".into(),
                 detail: format!("has a row of {longest} tokens, the model's tables end at {most}"),
@@ -132,9 +132,12 @@ impl Run {
 
     /// The outputs, in the graph's order: name, extents of a row, and the rows.
     pub fn finish(mut self) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-        let outputs = self.program.outputs.iter();
-        let outputs = outputs.map(|output| {
-            let values = self.values[output.node.0].take().unwrap_or_default();
+        let all = &self.program.outputs;
+        let outputs = all.iter().enumerate().map(|(at, output)| {
+            let again = all[at + 1..].iter().any(|other| other.node == output.node);
+            let values = &mut self.values[output.node.0];
+            let values = if again { values.clone() } else { values.take() };
+            let values = values.unwrap_or_default();
             (output.name.clone(), output.extents.clone(), values)
         });
         outputs.collect()

@@ -71,7 +71,12 @@ pub(super) fn zip(f: Binary, extents: &[usize], a: Walk<'_>, b: Walk<'_>, out: &
                 if a.is_nan() || a < b { a } else { b }
             },
         ),
-        Binary::Modulo => each(extents, a, b, out, |a, b| a.rem_euclid(b)),
+        Binary::Modulo => each(extents, a, b, out, |a, b| {
+            let rest = a % b;
+            let turned = rest != 0.0 && (rest < 0.0) != (b < 0.0);
+            if turned { rest + b } else { rest }
+        }),
+        Binary::Remainder => each(extents, a, b, out, |a, b| a % b),
         Binary::Power => each(extents, a, b, out, libm::powf),
     }
 }
