@@ -78,7 +78,12 @@ impl WasmToolchain {
             .join("lib/rustlib")
             .join(TARGET)
             .join("lib");
-        keep_only_if_same(&workspace.target.join(TARGET), &inventory(&library)?)
+        let inventory = inventory(&library)?;
+        // The npm package's builds with other flags have folders of their own.
+        for folder in ["", "relaxed"] {
+            keep_only_if_same(&workspace.target.join(folder).join(TARGET), &inventory)?;
+        }
+        Ok(())
     }
 
     /// The route in words.

@@ -1,0 +1,36 @@
+/**
+ * The builds of the WebAssembly module that the package holds. All of them give the same vectors, up to rounding, and
+ * the very same with `deterministic_compute`.
+ *
+ * - `simd128`: runs in every current browser.
+ * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step.
+ */
+export type Build = "simd128" | "relaxed";
+
+/**
+ * A module with one function, `() -> v128`, of the given instructions: whether an engine takes it tells whether it
+ * knows them. (WebAssembly core specification, chapter 5, "Binary Format".)
+ */
+const module = (...instructions: number[]): Uint8Array<ArrayBuffer> =>
+  Uint8Array.of(
+    0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, // "\0asm", version 1
+    0x01, 0x05, 0x01, 0x60, 0x00, 0x01, 0x7b, // section of types: one, function () -> v128
+    0x03, 0x02, 0x01, 0x00, // section of functions: one, of type 0
+    0x0a, instructions.length + 4, 0x01, // section of code: one body
+    instructions.length + 2, 0x00, ...instructions, 0x0b, // without locals; end
+  );
+
+const ZEROS = [0x41, 0x00, 0xfd, 0x0f]; // i32.const 0, i8x16.splat
+const MADD = [...ZEROS, ...ZEROS, ...ZEROS, 0xfd, 0x85, 0x02]; // f32x4.relaxed_madd
+
+/** Why a build cannot run here, or nothing. */
+export function lacking(build: Build): string | undefined {
+  if (!WebAssembly.validate(module(...ZEROS))) return "WebAssembly has no SIMD here; every current browser has it";
+  if (build === "relaxed" && !WebAssembly.validate(module(...MADD))) return "WebAssembly has no relaxed SIMD here";
+  return undefined;
+}
+
+/** The fastest build that runs here. */
+export function fastest(): Build {
+  return lacking("relaxed") ? "simd128" : "relaxed";
+}
