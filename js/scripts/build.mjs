@@ -16,6 +16,13 @@ const metadata = execFileSync("cargo", ["metadata", "--no-deps", "--format-versi
 const target = JSON.parse(metadata).target_directory;
 const GETRANDOM = '--cfg getrandom_backend="wasm_js"';
 
+/** One memory for all threads, which JavaScript makes, and what wasm-bindgen needs to give each its stack. */
+const THREADS = [
+  "-C target-feature=+atomics,+bulk-memory,+mutable-globals,+simd128,+relaxed-simd",
+  ...["--shared-memory", "--import-memory", `--max-memory=${2 ** 32}`].map((arg) => `-C link-arg=${arg}`),
+  ...["__wasm_init_tls", "__tls_size", "__tls_align", "__tls_base"].map((name) => `-C link-arg=--export=${name}`),
+];
+
 /**
  * The builds, by the names that js/ts/builds.ts gives them. Other flags than those of .cargo/config.toml have folders of
  * their own: in one folder each build would compile everything anew.
@@ -23,6 +30,13 @@ const GETRANDOM = '--cfg getrandom_backend="wasm_js"';
 const BUILDS = {
   simd128: { folder: target, env: {} },
   relaxed: { folder: join(target, "relaxed"), env: { RUSTFLAGS: `-C target-feature=+simd128,+relaxed-simd ${GETRANDOM}` } },
+  // Threads need a standard library that knows of them, which no toolchain ships: it is built here from its source, by
+  // options of cargo that are still called unstable.
+  threads: {
+    folder: join(target, "threads"),
+    env: { RUSTC_BOOTSTRAP: "1", RUSTFLAGS: `${THREADS.join(" ")} ${GETRANDOM}` },
+    args: ["-Zbuild-std=std,panic_abort"],
+  },
 };
 
 /**
@@ -34,8 +48,8 @@ const CARGO = ["rustc", "--package", "isovec-js", "--lib", "--crate-type", "cdyl
 const BINDGEN = ["--target", "web", "--remove-name-section", "--remove-producers-section"];
 
 for (const folder of ["pkg", "dist"]) rmSync(join(js, folder), { recursive: true, force: true });
-for (const [build, { folder, env }] of Object.entries(BUILDS)) {
-  run("cargo", [...CARGO, "--target-dir", folder, "--", "-C", "strip=none"], root, env);
+for (const [build, { folder, env, args = [] }] of Object.entries(BUILDS)) {
+  run("cargo", [...CARGO, ...args, "--target-dir", folder, "--", "-C", "strip=none"], root, env);
   const out = join(js, "pkg", build);
   mkdirSync(out, { recursive: true });
   run("wasm-bindgen", [...BINDGEN, "--out-dir", out, join(folder, "wasm32-unknown-unknown", "wasm", "isovec_js.wasm")], js);

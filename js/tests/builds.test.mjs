@@ -11,27 +11,35 @@ import { chromium } from "playwright-core";
 
 const js = dirname(dirname(fileURLToPath(import.meta.url)));
 const repository = dirname(js);
-const model = join(repository, "tests", "data", "tiny-bert");
+const data = join(repository, "tests", "data");
+const model = join(data, "tiny-bert");
+/** Where `cargo xtask` puts the real one. */
+const minilm = process.env.ISOVEC_TEST_MODEL;
 const reference = JSON.parse(readFileSync(join(model, "reference.json"), "utf8"));
 const texts = reference.texts.map(({ text }) => text);
 const BUILDS = readdirSync(join(js, "pkg"));
-const BITS = BigInt(/TINY: u64 = (0x[0-9a-f_]+)/.exec(readFileSync(join(repository, "tests", "parity", "src", "bits.rs"), "utf8"))[1].replaceAll("_", ""));
+/** The bits that every target is held to. */
+const bits = (name) => {
+  const source = readFileSync(join(repository, "tests", "parity", "src", "bits.rs"), "utf8");
+  return BigInt(new RegExp(`${name}: u64 = (0x[0-9a-f_]+)`).exec(source)[1].replaceAll("_", ""));
+};
+const BITS = bits("TINY");
 const EXACT = { session: { deterministic_compute: true } };
 
 /** FNV-1a, as `isovec_parity::bits::hash` has it. */
 const hash = (bytes) => bytes.reduce((state, byte) => BigInt.asUintN(64, (state ^ BigInt(byte)) * 0x100000001b3n), 0xcbf29ce484222325n);
 
 const TYPES = { ".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json" };
+const STRICT = { "content-security-policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'" };
+const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 /** What the pages are served with besides. */
-const HEADERS = {
-  "/": {},
-  "/strict": { "content-security-policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'" },
-};
+const HEADERS = { "/": {}, "/strict": STRICT, "/isolated": ISOLATED, "/isolated-strict": { ...ISOLATED, ...STRICT } };
 const WORKER = `import { Embedder } from "/dist/index.js";
 onmessage = async ({ data }) => {
   const embedder = await Embedder.load("/model", data.options);
   const values = (await embedder.embed(data.texts)).values;
-  postMessage({ build: embedder.build, bytes: new Uint8Array(values.buffer) });
+  const { used } = embedder.effectiveConfig().find(({ name }) => name === "session.intra_op_threads");
+  postMessage({ build: embedder.build, used, bytes: new Uint8Array(values.buffer) });
 };`;
 
 let server, browser, origin;
@@ -41,10 +49,13 @@ before(async () => {
     const { pathname } = new URL(request.url, "http://localhost");
     const headers = HEADERS[pathname];
     if (headers) return void response.writeHead(200, { ...headers, "content-type": "text/html" }).end("<!doctype html><title>isovec</title>");
-    if (pathname === "/worker.js") return void response.writeHead(200, { "content-type": "text/javascript" }).end(WORKER);
-    const path = pathname.startsWith("/model/") ? join(model, pathname.slice(7)) : join(js, pathname);
+    // Workers of an isolated page have to be as strict as it is; others do not mind.
+    const type = (path) => ({ ...ISOLATED, "content-type": TYPES[extname(path)] ?? "application/octet-stream" });
+    if (pathname === "/worker.js") return void response.writeHead(200, type(pathname)).end(WORKER);
+    const folder = { model, minilm }[pathname.split("/")[1]];
+    const path = folder ? join(folder, pathname.slice(pathname.indexOf("/", 1))) : join(js, pathname);
     const content = await readFile(path).catch(() => undefined);
-    response.writeHead(content ? 200 : 404, { "content-type": TYPES[extname(path)] ?? "application/octet-stream" }).end(content);
+    response.writeHead(content ? 200 : 404, type(path)).end(content);
   });
   await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
   origin = `http://127.0.0.1:${server.address().port}`;
@@ -70,17 +81,18 @@ async function open(t, path, before = () => {}) {
 }
 
 /** Loads and embeds in a page: the build, the provider, the bytes, and the modules that were fetched. */
-function embed(page, options) {
+function embed(page, options, source = "/model", given = texts) {
   return page.evaluate(
-    async ({ options, texts }) => {
+    async ({ options, source, given }) => {
       const { Embedder } = await import("/dist/index.js");
       try {
-        const embedder = await Embedder.load("/model", options);
-        const values = (await embedder.embed(texts)).values;
+        const embedder = await Embedder.load(source, options);
+        const values = (await embedder.embed(given)).values;
         const fetched = performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname);
         return {
           build: embedder.build,
           provider: embedder.provider().provider,
+          threads: embedder.effectiveConfig().find(({ name }) => name === "session.intra_op_threads"),
           values: Array.from(values),
           bytes: Array.from(new Uint8Array(values.buffer)),
           modules: fetched.filter((path) => path.endsWith(".wasm")),
@@ -89,11 +101,13 @@ function embed(page, options) {
         return { kind: error.kind, message: error.message };
       }
     },
-    { options, texts },
+    { options, source, given },
   );
 }
 
-const PROVIDERS = { simd128: "wasm simd128", relaxed: "wasm relaxed-simd" };
+const PROVIDERS = { simd128: "wasm simd128", relaxed: "wasm relaxed-simd", threads: "wasm relaxed-simd, threads" };
+/** A configuration for so many threads. */
+const on = (threads, session = {}) => ({ session: { ...session, intra_op_threads: threads } });
 
 test("a page gets the fastest build, and downloads no other", async (t) => {
   const seen = await embed(await open(t, "/"), {});
@@ -102,10 +116,64 @@ test("a page gets the fastest build, and downloads no other", async (t) => {
   assert.deepEqual(seen.modules, ["/pkg/relaxed/isovec_js_bg.wasm"]);
 });
 
+test("an isolated page gets the threads that it asks for, one that is not gets none", async (t) => {
+  const page = await open(t, "/isolated");
+  const seen = await embed(page, { config: on(2) });
+  assert.deepEqual([seen.build, seen.provider, seen.threads.used], ["threads", PROVIDERS.threads, "2"]);
+  assert.deepEqual(seen.modules, ["/pkg/threads/isovec_js_bg.wasm"]);
+  assert.equal((await embed(page, { config: on(3) })).threads.used, "3");
+  assert.equal((await embed(await open(t, "/isolated"), { config: on(1) })).build, "relaxed");
+  // By default as many as the processors are good for.
+  const processors = await page.evaluate(() => navigator.hardwareConcurrency);
+  const usual = await embed(await open(t, "/isolated"), {});
+  assert.equal(usual.threads.used, String(Math.min(processors, 4, Math.max(2, Math.ceil(processors / 2)))));
+
+  const alone = await open(t, "/");
+  const single = await embed(alone, { config: on(2) });
+  assert.deepEqual([single.build, single.threads.used, single.threads.honoured], ["relaxed", "1", false]);
+  const refused = await embed(alone, { build: "threads" });
+  assert.equal(refused.kind, "EngineUnavailable");
+  assert.match(refused.message, /Cross-Origin-Embedder-Policy/);
+});
+
+test("any number of threads gives the same bits", async (t) => {
+  const page = await open(t, "/isolated");
+  for (const threads of [2, 1, 3]) {
+    const seen = await embed(page, { build: "threads", config: on(threads, EXACT.session) });
+    assert.equal(seen.threads.used, String(threads));
+    assert.equal(hash(seen.bytes), BITS, `${threads} threads`);
+  }
+});
+
+test("the real model has the same bits on any number of threads", { skip: !minilm && "ISOVEC_TEST_MODEL names no model" }, async (t) => {
+  const lines = readFileSync(join(data, "reference", "texts.txt"), "utf8").trimEnd().split("\n");
+  const page = await open(t, "/isolated");
+  for (const threads of [1, 2, 3]) {
+    const seen = await embed(page, { build: "threads", config: on(threads, EXACT.session) }, "/minilm", lines);
+    assert.equal(seen.threads?.used, String(threads), seen.message);
+    assert.equal(hash(seen.bytes), bits("MINILM"), `${threads} threads`);
+  }
+});
+
+test("where no worker starts, one thread computes, and a word says so", async (t) => {
+  const page = await open(t, "/isolated", () => {
+    globalThis.Worker = class {
+      constructor() {
+        throw new Error("none today");
+      }
+    };
+  });
+  const words = [];
+  page.on("console", (message) => words.push(message.text()));
+  const seen = await embed(page, { config: on(2) });
+  assert.deepEqual([seen.build, seen.threads.used, seen.threads.honoured], ["threads", "1", false]);
+  assert.match(words.join(), /none today/);
+});
+
 test("every build gives the vectors of the reference, and the same bits where that is asked for", async (t) => {
   assert.deepEqual(BUILDS.toSorted(), Object.keys(PROVIDERS).toSorted());
   for (const build of BUILDS) {
-    const page = await open(t, "/");
+    const page = await open(t, "/isolated");
     const { values, provider } = await embed(page, { build });
     assert.equal(provider, PROVIDERS[build]);
     const dimension = reference.texts[0].vector.length;
@@ -151,20 +219,23 @@ test("sets of vectors of different builds are searched together", async (t) => {
 });
 
 test("a strict policy and a worker are no hindrance", async (t) => {
-  const page = await open(t, "/strict");
-  assert.equal((await embed(page, {})).build, "relaxed");
-  const seen = await page.evaluate(
-    ({ texts, options }) =>
-      new Promise((resolve, reject) => {
-        const worker = new Worker("/worker.js", { type: "module" });
-        worker.onmessage = ({ data }) => resolve({ ...data, bytes: Array.from(data.bytes) });
-        worker.onerror = ({ message }) => reject(new Error(message));
-        worker.postMessage({ texts, options });
-      }),
-    { texts, options: { config: EXACT } },
-  );
-  assert.equal(seen.build, "relaxed");
-  assert.equal(hash(seen.bytes), BITS);
+  for (const [path, build] of [["/strict", "relaxed"], ["/isolated-strict", "threads"]]) {
+    const page = await open(t, path);
+    const config = on(2, EXACT.session);
+    assert.equal((await embed(page, { config })).build, build);
+    const seen = await page.evaluate(
+      ({ texts, options }) =>
+        new Promise((resolve, reject) => {
+          const worker = new Worker("/worker.js", { type: "module" });
+          worker.onmessage = ({ data }) => resolve({ ...data, bytes: Array.from(data.bytes) });
+          worker.onerror = ({ message }) => reject(new Error(message));
+          worker.postMessage({ texts, options });
+        }),
+      { texts, options: { config } },
+    );
+    assert.deepEqual([seen.build, seen.used], [build, build === "threads" ? "2" : "1"]);
+    assert.equal(hash(seen.bytes), BITS);
+  }
 });
 
 test("node gets what its version can run, without a word", async (t) => {

@@ -4,6 +4,7 @@ import { Embeddings, type Fingerprint } from "./embeddings.js";
 import { IsovecError } from "./error.js";
 import type { Stats } from "./stats.js";
 import { cancelled, gather, nameOf, type FetchOptions, type ModelSource } from "./source.js";
+import { wanted } from "./threads.js";
 import { ready, type Module } from "./wasm.js";
 
 /** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
@@ -68,7 +69,7 @@ export class Embedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
     options.signal?.throwIfAborted();
-    const [files, module] = await Promise.all([gather(source, options), ready(options.build)]);
+    const [files, module] = await Promise.all([gather(source, options), ready(options.build, wanted(options.config))]);
     const config = JSON.stringify(options.config ?? {});
     return withSignal(module, options.signal, async (cancel) => new Embedder(module, await module.glue.RawEmbedder.load(nameOf(source), files, config, cancel)));
   }

@@ -1,6 +1,8 @@
 import type * as Glue from "../pkg/simd128/isovec_js.js";
+import type * as ThreadsGlue from "../pkg/threads/isovec_js.js";
 import { fastest, lacking, type Build } from "./builds.js";
 import { IsovecError, typed } from "./error.js";
+import { start } from "./threads.js";
 
 /** Where a build's parts lie; written so that bundlers find both and take them along. */
 interface Parts {
@@ -16,6 +18,10 @@ const PARTS: Record<Build, Parts> = {
   relaxed: {
     glue: () => import("../pkg/relaxed/isovec_js.js"),
     wasm: () => new URL("../pkg/relaxed/isovec_js_bg.wasm", import.meta.url),
+  },
+  threads: {
+    glue: () => import("../pkg/threads/isovec_js.js"),
+    wasm: () => new URL("../pkg/threads/isovec_js_bg.wasm", import.meta.url),
   },
 };
 
@@ -60,9 +66,25 @@ export class Module {
 
 const loading = new Map<Build, Promise<Module>>();
 
-/** A build, ready to be called: the one that is asked for, or the fastest that runs here. Each is loaded once. */
-export function ready(asked?: Build): Promise<Module> {
-  const build = asked ?? fastest();
+/**
+ * A build, ready to be called: the one that is asked for, or the fastest that runs here. Each is loaded once, and has as
+ * many threads as it was ever wanted to have.
+ */
+export async function ready(asked: Build | undefined, threads: number): Promise<Module> {
+  const build = asked ?? fastest(threads);
+  try {
+    const module = await once(build);
+    if (build === "threads") await start(module.glue as unknown as typeof ThreadsGlue, threads);
+    return module;
+  } catch (cause) {
+    // Its memory is one that not every device can give.
+    if (asked || build !== "threads") throw cause;
+    console.warn(`isovec computes on one thread: ${String(cause)}`);
+    return once(fastest(1));
+  }
+}
+
+function once(build: Build): Promise<Module> {
   let module = loading.get(build);
   if (!module) {
     module = load(build);
@@ -76,12 +98,12 @@ export function ready(asked?: Build): Promise<Module> {
 /** Any build, for what all do alike: one that is there or under way, else the fastest. */
 export function anyReady(): Promise<Module> {
   const [first] = loading.values();
-  return first ?? ready();
+  return first ?? once(fastest(1));
 }
 
 async function load(build: Build): Promise<Module> {
   const unavailable = (why: string, cause?: unknown) => new IsovecError("EngineUnavailable", `isovec's build ${build} cannot be loaded: ${why}`, { cause });
-  if (!Object.hasOwn(PARTS, build)) throw unavailable(`there is no such build; there are ${Object.keys(PARTS).join(" and ")}`);
+  if (!Object.hasOwn(PARTS, build)) throw unavailable(`there is no such build; there are ${Object.keys(PARTS).join(", ")}`);
   const why = lacking(build);
   if (why) throw unavailable(why);
   try {

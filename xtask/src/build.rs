@@ -11,7 +11,7 @@ use crate::wasm::WasmToolchain;
 use crate::workspace::Workspace;
 
 /// The builds of the wasm module, each in a folder of the package's `pkg` (js/scripts/build.mjs).
-pub(crate) const BUILDS: [&str; 2] = ["simd128", "relaxed"];
+pub(crate) const BUILDS: [&str; 3] = ["simd128", "relaxed", "threads"];
 
 /// The name of the file with the licences of what is inside the wasm module.
 pub(crate) const NOTICES: &str = "THIRD-PARTY-NOTICES";
@@ -67,6 +67,7 @@ pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
         NOTICES,
         "dist/index.js",
         "dist/index.d.ts",
+        "dist/thread.js",
         "README.md",
         "package.json",
     ];
