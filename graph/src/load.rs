@@ -54,7 +54,7 @@ impl Matrix {
     }
 }
 
-/// Which kernels a program runs on.
+/// The kernels that weights are packed for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernels {
     pub(crate) f32: &'static Kernel,

@@ -8,7 +8,7 @@ use isovec_engine::description::Dim;
 use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::{Int8Kernel, Kernel};
+use isovec_kernels::gemm::{Choice, Clock, Int8Kernel, Kernel};
 
 use crate::error::Unlowered;
 use crate::fuse::fuse;
@@ -26,7 +26,8 @@ pub struct Program {
     pub(crate) steps: Vec<Step>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) weights: Weights,
-    pub(crate) kernels: Kernels,
+    pub(crate) f32: Choice<Kernel>,
+    pub(crate) int8: Choice<Int8Kernel>,
     pub(crate) arithmetic: Arithmetic,
     /// The longest text.
     pub(crate) positions: Option<usize>,
@@ -101,14 +102,13 @@ impl Program {
             }
         }
         let weights = read_weights(bundle, kernels, &wanted, cancel, pause).await?;
-        Ok(Self::new(lowered, places, weights, kernels, arithmetic))
+        Ok(Self::new(lowered, places, weights, arithmetic))
     }
 
     fn new(
         lowered: Lowered,
         places: Vec<Option<usize>>,
         weights: Weights,
-        kernels: Kernels,
         arithmetic: Arithmetic,
     ) -> Self {
         let Lowered { builder, outputs } = lowered;
@@ -136,10 +136,20 @@ impl Program {
             steps: steps.collect(),
             outputs,
             weights,
-            kernels,
+            f32: Choice::f32(arithmetic, None),
+            int8: Choice::int8(None),
             arithmetic,
             positions: builder.positions,
         }
+    }
+
+    /// Gives it a clock, by which it finds out while it works which of the kernels that might suit
+    /// the machine is the fastest. Results do not depend on it.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.f32 = Choice::f32(self.arithmetic, Some(clock));
+        self.int8 = Choice::int8(Some(clock));
+        self
     }
 
     /// Bytes of the weights as they are held.
