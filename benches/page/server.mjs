@@ -22,13 +22,17 @@ export function folder(prefix, root, wanted = () => true) {
   return files;
 }
 
-/** Serves files from memory, uncompressed and never cached; gives back the origin and how to end. */
-export async function serve(files) {
+/** What makes pages `crossOriginIsolated`: they may then share memory with workers. */
+export const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
+
+/** Serves files from memory, uncompressed and never cached, with some headers; gives back the origin and how to end. */
+export async function serve(files, headers = {}) {
   const server = createServer((request, response) => {
     const path = new URL(request.url, "http://localhost").pathname;
     const content = files.get(path);
     if (!content) return void response.writeHead(404, { "cache-control": "no-store" }).end();
     response.writeHead(200, {
+      ...headers,
       "content-type": TYPES[extname(path)] ?? "application/octet-stream",
       "content-length": content.length,
       "cache-control": "no-store",

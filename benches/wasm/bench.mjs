@@ -1,5 +1,5 @@
 // The portable engine in a browser and in node against its peers there: warmed runs, exact token
-// counts, one thread. Run it with `cargo xtask bench wasm`, which builds and installs what it needs.
+// counts, one thread, and several where the package has a build with threads. Run it with `cargo xtask bench wasm`, which builds and installs what it needs.
 //
 // Every contestant has a process of its own, and all take turns within the same seconds: what else
 // the machine does falls on all alike. Times are taken inside the process, around the call.
@@ -9,7 +9,7 @@ import { dirname } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { LARGEST_DIFFERENCE, OPTIONS, contestantFiles, count, launch, versions } from "../page/common.mjs";
-import { folder, serve } from "../page/server.mjs";
+import { ISOLATED, folder, serve } from "../page/server.mjs";
 import { cases as allCases, flops } from "./cases.mjs";
 import { figures, table, worst } from "./report.mjs";
 import { rounds } from "./rounds.mjs";
@@ -25,6 +25,8 @@ const { values: options } = parseArgs({
     samples: { type: "string", default: "15" },
     // One build of the package, where it has several; otherwise all of them are measured.
     build: { type: "string" },
+    // Of the build with threads, and of the peer beside it.
+    threads: { type: "string", default: "2" },
     // Modules that xtask builds. What is not named is left out.
     ceiling: { type: "string", default: process.env.ISOVEC_CEILING },
     "relaxed-ceiling": { type: "string", default: process.env.ISOVEC_RELAXED_CEILING },
@@ -32,6 +34,7 @@ const { values: options } = parseArgs({
   },
 });
 const samples = count(options.samples);
+const threads = count(options.threads);
 const progress = (line) => process.stderr.write(`${line}\n`);
 
 const files = new Map([
@@ -49,26 +52,30 @@ if (options.rten) {
   files.set("/onnx/unpacked.onnx", unpacked(files.get("/onnx/model.onnx")));
 }
 
-/** The contestants, ours first: the others are what it is compared with. */
+/** The contestants on one thread and on several, ours first: the others are what it is compared with. */
 function contestants() {
   const builds = [...files.keys()].filter((path) => path.startsWith("/isovec/pkg/") && path.endsWith("_bg.wasm")).map(buildOf);
-  const chosen = builds.length > 1 && options.build ? builds.filter((build) => build === options.build) : builds;
+  const chosen = builds.filter((build) => !options.build || build === options.build);
   if (!chosen.length) throw new Error(`the package has no build ${options.build}; it has ${builds.join(", ")}`);
+  const alone = chosen.filter((build) => build !== "threads");
+  const peer = { name: "onnxruntime-web", module: "onnxruntime-web" };
+  const together = (one) => ({ ...one, name: `${one.name}, ${threads} threads`, threads });
   return [
-    ...chosen.map((build) => (builds.length > 1 ? { name: `isovec ${build}`, module: "isovec", build } : { name: "isovec", module: "isovec" })),
-    { name: "onnxruntime-web", module: "onnxruntime-web" },
-    ...(options.rten ? [{ name: "rten", module: "rten" }] : []),
+    ...alone.map((build) => ({ name: `isovec ${build}`, module: "isovec", build, threads: 1 })),
+    ...(alone.length ? [{ ...peer, threads: 1 }] : []),
+    ...(alone.length && options.rten ? [{ name: "rten", module: "rten", threads: 1 }] : []),
+    ...(chosen.length > alone.length ? [together({ name: "isovec", module: "isovec", build: "threads" }), together(peer)] : []),
   ];
 }
 
 /** Everybody takes a seat, and the rounds are run. Peers that cannot are left out with a word. */
-async function run(sit, cases, where) {
+async function run(sit, contestants, cases, where) {
   const seats = [];
   let limits;
   try {
-    for (const { name, module, build } of contestants()) {
+    for (const { name, module, build, threads } of contestants) {
       try {
-        seats.push({ name, ...(await sit({ module, build })) });
+        seats.push({ name, threads, ...(await sit({ module, build, threads })) });
       } catch (error) {
         if (module === "isovec") throw error;
         progress(`${name} is left out, ${where}: ${error.message}`);
@@ -86,17 +93,19 @@ async function run(sit, cases, where) {
 
 const { cases, corpus } = allCases(options.model);
 const load = [loadavg()[0]];
-const server = await serve(files);
+const server = await serve(files, ISOLATED);
 try {
   const browser = await launch(options);
   let inPage;
   try {
-    inPage = await run(inBrowser(browser, server.origin, cases), cases, "browser");
+    inPage = await run(inBrowser(browser, server.origin, cases), contestants(), cases, "browser");
   } finally {
     await browser.close();
   }
   const small = cases.filter(({ name }) => IN_NODE.includes(name));
-  const node = await run(inNode(server.origin, small), small, "node");
+  // Node has no workers that a page has.
+  const inOne = contestants().filter(({ threads }) => threads === 1);
+  const node = inOne.length ? await run(inNode(server.origin, small), inOne, small, "node") : [];
   load.push(loadavg()[0]);
   const result = {
     versions: { ...versions(browser), node: process.versions.node },
@@ -119,8 +128,8 @@ try {
 
 function print({ versions, samples, load, mixed, browser, node }) {
   const tokens = mixed.tokens.reduce((sum, one) => sum + one, 0);
-  console.log(`isovec ${versions.isovec}, onnxruntime-web ${versions["onnxruntime-web"]}; one thread each, in turn, ${samples} rounds; load average ${load.map((one) => one.toFixed(1)).join(" before, ")} after`);
+  console.log(`isovec ${versions.isovec}, onnxruntime-web ${versions["onnxruntime-web"]}; one thread each where nothing else is said, in turn, ${samples} rounds; load average ${load.map((one) => one.toFixed(1)).join(" before, ")} after`);
   console.log(`mixed: ${mixed.tokens.length} texts of ${Math.min(...mixed.tokens)} to ${Math.max(...mixed.tokens)} tokens, ${tokens} in all, from ${mixed.from}`);
   console.log(`\nChromium ${versions.chromium}\n${table(browser)}`);
-  console.log(`\nnode ${versions.node}\n${table(node)}`);
+  if (node.length) console.log(`\nnode ${versions.node}\n${table(node)}`);
 }

@@ -3,12 +3,12 @@ import { largestDifference, median } from "../page/report.mjs";
 
 /**
  * Of each case: the ceilings' medians, and each contestant in each way: times, share of the
- * ceiling, and how the first contestant stands against it. A peer's `best` way is the one of the
+ * ceiling, and how the first contestant of as many threads stands against it. A peer's `best` way is the one of the
  * lower median.
  */
 export function figures(seen, flops) {
   return seen.map(({ case: name, ceilings, entries }, at) => {
-    const [ours] = entries;
+    const oursFor = ({ threads }) => entries.find((entry) => entry.threads === threads);
     const limits = Object.fromEntries(Object.keys(ceilings[0] ?? {}).map((which) => [which, median(ceilings.map((one) => one[which]))]));
     const ms = (entry) => median(entry.rounds.flat());
     return {
@@ -26,15 +26,16 @@ export function figures(seen, flops) {
         shares: Object.fromEntries(
           Object.keys(limits).map((which) => [which, median(entry.rounds.map((times, round) => flops[at] / (median(times) * 1e6) / ceilings[round][which]))]),
         ),
-        ratio: ms(ours) / ms(entry),
-        ratioPaired: median(entry.rounds.map((times, round) => median(ours.rounds[round]) / median(times))),
-        difference: largestDifference(ours.vectors, entry.vectors),
+        first: entry === oursFor(entry),
+        ratio: ms(oursFor(entry)) / ms(entry),
+        ratioPaired: median(entry.rounds.map((times, round) => median(oursFor(entry).rounds[round]) / median(times))),
+        difference: largestDifference(entries[0].vectors, entry.vectors),
       })),
     };
   });
 }
 
-/** The figures as text; ratios and differences are the first contestant's to the one in the line. */
+/** The figures as text; ratios are those of the first contestant of as many threads to the one in the line, differences those of the first. */
 export function table(cases) {
   const ceilings = Object.keys(cases[0].ceilings);
   const head = ["case", "contestant", "ms, median (min)", ...ceilings.map((name) => `of ${name}`), "isovec / it", "of pairs", "difference"];
@@ -45,7 +46,8 @@ export function table(cases) {
       `${entry.name}, ${entry.way}${entry.best ? "" : " (not its best)"}`,
       `${entry.median.toFixed(1)} (${entry.min.toFixed(1)})`,
       ...ceilings.map((which) => percent(entry.shares[which])),
-      ...(at ? [`${entry.ratio.toFixed(3)}x`, `${entry.ratioPaired.toFixed(3)}x`, entry.difference.toExponential(1)] : ["", "", ""]),
+      ...(entry.first ? ["", ""] : [`${entry.ratio.toFixed(3)}x`, `${entry.ratioPaired.toFixed(3)}x`]),
+      at ? entry.difference.toExponential(1) : "",
     ]),
   );
   const widths = head.map((words, at) => Math.max(words.length, ...lines.map((line) => line[at].length)));

@@ -10,8 +10,8 @@ const WARM_UP_MS = 1500;
  */
 export async function rounds({ seats, ceiling, cases, samples, progress }) {
   const entries = [];
-  for (const { name, turn } of seats) {
-    for (const way of await turn()) entries.push({ name, way, turn });
+  for (const { name, threads, turn } of seats) {
+    for (const way of await turn()) entries.push({ name, threads, way, turn });
   }
   const seen = cases.map((one) => ({
     case: one.name,
@@ -19,7 +19,7 @@ export async function rounds({ seats, ceiling, cases, samples, progress }) {
     // A single text is one batch and one by one at once.
     entries: entries
       .filter(({ way }) => one.texts.length > 1 || way !== "one by one")
-      .map(({ name, way, turn }) => ({ name, way, turn, rounds: [] })),
+      .map((entry) => ({ ...entry, rounds: [] })),
   }));
   for (const [at, one] of cases.entries()) {
     for (const entry of seen[at].entries) {

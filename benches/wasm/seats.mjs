@@ -11,11 +11,11 @@ const FLAGS = process.versions.node.startsWith("20.") ? ["--experimental-wasm-re
 
 /** Seats in one browser; a context for each, so that each has a process of its own. */
 export function inBrowser(browser, origin, cases) {
-  return async ({ module, build, ceilings }) => {
+  return async ({ module, build, threads, ceilings }) => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${origin}/seat.html`);
-    const place = { origin, build, isovec: "/isovec/dist/index.js", onnxruntimeWeb: "/onnxruntime-web/ort.wasm.bundle.min.mjs" };
+    const place = { origin, build, threads, isovec: "/isovec/dist/index.js", onnxruntimeWeb: "/onnxruntime-web/ort.wasm.bundle.min.mjs" };
     await page.evaluate(
       async ({ module, place, ceilings, cases }) => {
         const turns = await import("/wasm/contestants/turns.mjs");
@@ -33,7 +33,7 @@ export function inBrowser(browser, origin, cases) {
 
 /** Seats in node. */
 export function inNode(origin, cases) {
-  return async ({ module, build, ceilings }) => {
+  return async ({ module, build, threads, ceilings }) => {
     const child = fork(NODE_SEAT, { execArgv: FLAGS });
     const ask = (message) =>
       new Promise((resolve, reject) => {
@@ -49,6 +49,7 @@ export function inNode(origin, cases) {
     const place = {
       origin,
       build,
+      threads,
       isovec: pathToFileURL(join(js, "dist", "index.js")).href,
       onnxruntimeWeb: pathToFileURL(join(onnxruntimeWeb, "ort.node.min.mjs")).href,
     };

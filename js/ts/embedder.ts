@@ -1,13 +1,20 @@
-import { RawCancel, RawEmbedder } from "../pkg/isovec_js.js";
+import type { RawCancel, RawEmbedder } from "../pkg/simd128/isovec_js.js";
+import type { Build } from "./builds.js";
 import { Embeddings, type Fingerprint } from "./embeddings.js";
 import { IsovecError } from "./error.js";
 import type { Stats } from "./stats.js";
 import { cancelled, gather, nameOf, type FetchOptions, type ModelSource } from "./source.js";
-import { guarded, guardedNow, ready } from "./wasm.js";
+import { wanted } from "./threads.js";
+import { ready, type Module } from "./wasm.js";
 
 /** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
 export interface LoadOptions extends FetchOptions {
   config?: Record<string, unknown>;
+  /**
+   * The build of the module, for tests and for whoever has to pin it. Default: the fastest that runs here. One that
+   * does not is the error `EngineUnavailable`.
+   */
+  build?: Build;
 }
 
 /** How texts are embedded. */
@@ -40,15 +47,20 @@ interface About {
 
 /** A loaded model that turns texts into vectors. */
 export class Embedder {
+  #module: Module;
   #raw: RawEmbedder | undefined;
   #about: About;
+  /** The build of the module that computes. */
+  readonly build: Build;
   /** Components of a vector. */
   readonly dimension: number;
   /** Tokens of a text that the model sees, special ones included. */
   readonly maxLength: number;
 
-  private constructor(raw: RawEmbedder) {
+  private constructor(module: Module, raw: RawEmbedder) {
+    this.#module = module;
     this.#raw = raw;
+    this.build = module.build;
     this.#about = JSON.parse(raw.about()) as About;
     this.dimension = raw.dimension;
     this.maxLength = raw.maxLength;
@@ -57,9 +69,9 @@ export class Embedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
     options.signal?.throwIfAborted();
-    const [files] = await Promise.all([gather(source, options), ready()]);
+    const [files, module] = await Promise.all([gather(source, options), ready(options.build, wanted(options.config))]);
     const config = JSON.stringify(options.config ?? {});
-    return withSignal(options.signal, async (cancel) => new Embedder(await RawEmbedder.load(nameOf(source), files, config, cancel)));
+    return withSignal(module, options.signal, async (cancel) => new Embedder(module, await module.glue.RawEmbedder.load(nameOf(source), files, config, cancel)));
   }
 
   /** Embeds texts, in their order. */
@@ -85,7 +97,7 @@ export class Embedder {
   /** Tokens that a text makes, special ones included, before truncation. */
   countTokens(text: string): number {
     checkTexts([text]);
-    return guardedNow(() => this.#live().countTokens(text));
+    return this.#module.guardedNow(() => this.#live().countTokens(text));
   }
 
   /** Who truly computes. */
@@ -105,7 +117,7 @@ export class Embedder {
 
   /** What was done since the model was loaded: sessions, buffers, tokens and padding, times. */
   stats(): Stats {
-    return JSON.parse(guardedNow(() => this.#live().stats())) as Stats;
+    return JSON.parse(this.#module.guardedNow(() => this.#live().stats())) as Stats;
   }
 
   /** Frees the model's memory. Later calls throw `Disposed`. */
@@ -122,7 +134,7 @@ export class Embedder {
   async #embed(texts: readonly string[], role: string, options: EmbedOptions): Promise<Embeddings> {
     checkTexts(texts);
     const raw = this.#live();
-    return withSignal(options.signal, async (cancel) => new Embeddings(await raw.embed([...texts], role, cancel)));
+    return withSignal(this.#module, options.signal, async (cancel) => new Embeddings(this.#module, await raw.embed([...texts], role, cancel)));
   }
 }
 
@@ -144,13 +156,13 @@ function isWellFormed(text: string): boolean {
   return !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
 }
 
-async function withSignal<T>(signal: AbortSignal | undefined, call: (cancel: RawCancel) => Promise<T>): Promise<T> {
+async function withSignal<T>(module: Module, signal: AbortSignal | undefined, call: (cancel: RawCancel) => Promise<T>): Promise<T> {
   if (signal?.aborted) throw cancelled(signal);
-  const cancel = new RawCancel();
+  const cancel = new module.glue.RawCancel();
   const abort = () => cancel.cancel();
   signal?.addEventListener("abort", abort, { once: true });
   try {
-    return await guarded(() => call(cancel));
+    return await module.guarded(() => call(cancel));
   } finally {
     signal?.removeEventListener("abort", abort);
   }

@@ -1,5 +1,5 @@
-import { RawEmbeddings } from "../pkg/isovec_js.js";
-import { guardedNow, ready } from "./wasm.js";
+import type { RawEmbeddings } from "../pkg/simd128/isovec_js.js";
+import { anyReady, type Module } from "./wasm.js";
 
 /** What made a set of vectors. */
 export interface Fingerprint {
@@ -29,10 +29,12 @@ export class Embeddings {
   readonly tokenCounts: Uint32Array;
   /** What made the vectors. */
   readonly fingerprint: Fingerprint;
+  #module: Module;
   #raw: RawEmbeddings;
 
   /** @internal */
-  constructor(raw: RawEmbeddings) {
+  constructor(module: Module, raw: RawEmbeddings) {
+    this.#module = module;
     this.#raw = raw;
     this.values = raw.values();
     this.dimension = raw.dimension;
@@ -44,14 +46,14 @@ export class Embeddings {
 
   /** Opens a set that was saved here or by the Rust SDK (docs/embeddings-format.md). */
   static async load(bytes: Uint8Array | ArrayBuffer | Blob): Promise<Embeddings> {
-    await ready();
+    const module = await anyReady();
     const content = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes instanceof Blob ? await bytes.arrayBuffer() : bytes);
-    return guardedNow(() => new Embeddings(RawEmbeddings.fromBytes(content)));
+    return module.guardedNow(() => new Embeddings(module, module.glue.RawEmbeddings.fromBytes(content)));
   }
 
   /** The set as a file that `load` and the Rust SDK open. */
   save(): Uint8Array {
-    return guardedNow(() => this.#raw.toBytes());
+    return this.#module.guardedNow(() => this.#raw.toBytes());
   }
 
   /** A view of one vector; no copy. */
@@ -66,17 +68,21 @@ export class Embeddings {
 
   /** The texts or names that go with the vectors, if any. */
   get labels(): string[] | undefined {
-    return guardedNow(() => this.#raw.labels());
+    return this.#module.guardedNow(() => this.#raw.labels());
   }
 
   /** The same set with a text or name for each vector. */
   withLabels(labels: string[]): Embeddings {
-    return guardedNow(() => new Embeddings(this.#raw.withLabels(labels)));
+    return this.#module.guardedNow(() => new Embeddings(this.#module, this.#raw.withLabels(labels)));
   }
 
   /** The nearest `k` vectors of this set for each query. Throws `IncompatibleIndex` when another model made the queries. */
   search(queries: Embeddings, k: number): Hit[][] {
-    return guardedNow(() => JSON.parse(this.#raw.search(queries.#raw, k)) as Hit[][]);
+    return this.#module.guardedNow(() => {
+      // A module knows nothing of what another build of it made.
+      const raw = queries.#module === this.#module ? queries.#raw : this.#module.glue.RawEmbeddings.fromBytes(queries.save());
+      return JSON.parse(this.#raw.search(raw, k)) as Hit[][];
+    });
   }
 }
 

@@ -10,13 +10,14 @@ use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_engine::{EngineError, Result};
 use isovec_graph::{CompileError, Pause, Program};
 use isovec_kernels::Arithmetic;
+use isovec_kernels::parallel::Pool;
 
 use crate::compiled::{Compiled, Running};
 use crate::executor::Pacer;
 use crate::guard;
 use crate::threads::Threads;
 
-/// Multiply-adds between two looks at the clock where others wait for the thread: 2 to 4 ms at
+/// Multiply-adds of a thread between two looks at the clock where others wait for it: 2 to 4 ms at
 /// the 8 to 20 billion a second that one thread of wasm SIMD reaches.
 const SLICE: u64 = 40_000_000;
 
@@ -89,8 +90,9 @@ struct Run {
 impl Running for Run {
     fn step(&mut self, cancel: &Cancel, sliced: bool) -> Result<bool> {
         cancel.check()?;
-        let budget = sliced.then_some(SLICE);
-        let stepped = self.run.step(budget, &self.loaded.threads)?;
+        let threads = &self.loaded.threads;
+        let budget = sliced.then(|| SLICE * threads.threads() as u64);
+        let stepped = self.run.step(budget, threads)?;
         Ok(stepped.is_some())
     }
 

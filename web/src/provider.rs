@@ -9,6 +9,11 @@ use crate::ENGINE;
 const fn provider() -> &'static str {
     if cfg!(not(target_family = "wasm")) {
         "CPU"
+    } else if cfg!(all(
+        target_feature = "relaxed-simd",
+        target_feature = "atomics"
+    )) {
+        "wasm relaxed-simd, threads"
     } else if cfg!(target_feature = "relaxed-simd") {
         "wasm relaxed-simd"
     } else if cfg!(target_feature = "simd128") {

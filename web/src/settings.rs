@@ -9,6 +9,9 @@ use isovec_engine::{EngineError, Result};
 
 use crate::ENGINE;
 
+/// Whether workers can share the memory that this is compiled for.
+const SHARED: bool = cfg!(target_feature = "atomics");
+
 /// The knobs, decided.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
@@ -26,9 +29,11 @@ impl Settings {
         let session = &config.session;
         let deterministic = session.deterministic_compute.unwrap_or(false);
         let why = match session.intra_op_threads {
-            None => "the physical cores, at most 4; in a page without shared memory 1",
             Some(asked) if asked == threads => "the configuration",
-            Some(_) => "all that this page can use: its memory is not shared with workers",
+            None if cfg!(not(target_family = "wasm")) => "the physical cores, at most 4",
+            None if SHARED => "the workers that the page started, and its own thread, at most 4",
+            Some(_) if SHARED => "the workers that the page could start, and its own thread",
+            _ => "all that this page can use: its memory is not shared with workers",
         };
         effective.note(
             "session.intra_op_threads",

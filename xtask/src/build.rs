@@ -10,6 +10,9 @@ use crate::process::npm as run_npm;
 use crate::wasm::WasmToolchain;
 use crate::workspace::Workspace;
 
+/// The builds of the wasm module, each in a folder of the package's `pkg` (js/scripts/build.mjs).
+pub(crate) const BUILDS: [&str; 3] = ["simd128", "relaxed", "threads"];
+
 /// The name of the file with the licences of what is inside the wasm module.
 pub(crate) const NOTICES: &str = "THIRD-PARTY-NOTICES";
 
@@ -48,7 +51,7 @@ pub(crate) struct Packed {
     pub(crate) name: String,
 }
 
-/// What `npm pack` would ship; fails when the wasm module or the notices are missing.
+/// What `npm pack` would ship; fails when a build of the module or the notices are missing.
 pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
     let folder = package_folder(workspace);
     let text = run_npm(workspace)?
@@ -57,8 +60,19 @@ pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
         .read()?;
     let answer: Value = serde_json::from_str(&text).context("npm pack wrote no JSON")?;
     let names = packed_names(&answer)?;
-    for wanted in [NOTICES, ".wasm", ".d.ts", "README.md", "package.json"] {
-        if !names.iter().any(|name| name.ends_with(wanted)) {
+    let parts = ["isovec_js.js", "isovec_js.d.ts", "isovec_js_bg.wasm"];
+    let builds = BUILDS.iter();
+    let builds = builds.flat_map(|build| parts.map(|part| format!("pkg/{build}/{part}")));
+    let others = [
+        NOTICES,
+        "dist/index.js",
+        "dist/index.d.ts",
+        "dist/thread.js",
+        "README.md",
+        "package.json",
+    ];
+    for wanted in builds.chain(others.map(str::to_owned)) {
+        if !names.contains(&wanted) {
             bail!(
                 "the npm package lacks {wanted}: it holds {}",
                 names.join(", ")

@@ -31,7 +31,31 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     }
     let names: Vec<String> = packed.into_iter().map(|file| file.name).collect();
     print!("\n{}", table(&names, &sizes));
+    println!("\nwhat a page downloads with each build: the scripts, and the build's own");
+    print!("{}", downloads(&names, &sizes));
     Ok(())
+}
+
+/// Of each build what a page downloads.
+fn downloads(names: &[String], sizes: &[Sizes]) -> String {
+    let is_code = |name: &str| name.ends_with(".js") || name.ends_with(".wasm");
+    let rows = build::BUILDS.map(|build| {
+        let own = format!("pkg/{build}/");
+        let wanted = |name: &str| {
+            is_code(name) && (name.starts_with("dist/") || name.starts_with(own.as_str()))
+        };
+        let files = names.iter().zip(sizes).filter(|(name, _)| wanted(name));
+        (build, sum(files.map(|(_, size)| *size)))
+    });
+    lines(&rows)
+}
+
+fn sum(sizes: impl Iterator<Item = Sizes>) -> Sizes {
+    sizes.fold(Sizes::default(), |sum, size| Sizes {
+        raw: sum.raw + size.raw,
+        gzip: sum.gzip + size.gzip,
+        brotli: sum.brotli + size.brotli,
+    })
 }
 
 fn parse(answer: &str) -> Result<Vec<Sizes>> {
@@ -61,12 +85,11 @@ fn table(names: &[String], sizes: &[Sizes]) -> String {
         .zip(sizes.iter().copied())
         .collect();
     rows.sort_by(|a, b| b.1.raw.cmp(&a.1.raw).then(a.0.cmp(b.0)));
-    let total = sizes.iter().fold(Sizes::default(), |sum, size| Sizes {
-        raw: sum.raw + size.raw,
-        gzip: sum.gzip + size.gzip,
-        brotli: sum.brotli + size.brotli,
-    });
-    rows.push(("in all", total));
+    rows.push(("in all", sum(sizes.iter().copied())));
+    lines(&rows)
+}
+
+fn lines(rows: &[(&str, Sizes)]) -> String {
     let width = rows.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let mut text = format!(
         "{:width$}  {:>12} {:>12} {:>12}\n",
@@ -98,6 +121,30 @@ mod tests {
         assert_eq!(rows[1], ["large", "10", "20", "30"]);
         assert_eq!(rows[2], ["small", "1", "2", "3"]);
         assert_eq!(rows[3], ["in", "all", "11", "22", "33"]);
+    }
+
+    #[test]
+    fn a_page_downloads_the_scripts_and_one_build() {
+        let names = [
+            "dist/index.js",
+            "dist/index.js.map",
+            "pkg/simd128/isovec_js_bg.wasm",
+            "pkg/simd128/isovec_js.js",
+            "pkg/relaxed/isovec_js_bg.wasm",
+            "pkg/relaxed/isovec_js.d.ts",
+        ];
+        let sizes: Vec<Sizes> = [1, 2, 4, 8, 16, 32]
+            .map(|raw| Sizes {
+                raw,
+                ..Sizes::default()
+            })
+            .to_vec();
+        let text = downloads(&names.map(str::to_owned), &sizes);
+        let raw = |build: &str| {
+            let line = text.lines().find(|line| line.starts_with(build)).unwrap();
+            line.split_whitespace().nth(1).unwrap().to_owned()
+        };
+        assert_eq!((raw("simd128"), raw("relaxed")), ("13".into(), "17".into()));
     }
 
     #[test]

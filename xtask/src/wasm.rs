@@ -28,10 +28,10 @@ pub(crate) struct WasmToolchain {
 }
 
 impl WasmToolchain {
-    /// Finds the first route that compiles a small program, or nothing.
+    /// Finds the first route that compiles a small program and has the library's source, or nothing.
     pub(crate) fn find(workspace: &Workspace) -> Result<Option<Self>> {
         for name in [None, Some(DEBIAN_TOOLCHAIN)] {
-            if compiles(workspace, name)? {
+            if compiles(workspace, name)? && has_source(workspace, name)? {
                 let linker = if name.is_some() {
                     Some(borrowed_linker(workspace)?)
                 } else {
@@ -47,7 +47,9 @@ impl WasmToolchain {
     pub(crate) fn require(workspace: &Workspace) -> Result<Self> {
         match Self::find(workspace)? {
             Some(found) => Ok(found),
-            None => bail!("no toolchain compiles for {TARGET}: run `cargo xtask setup wasm32`"),
+            None => bail!(
+                "no toolchain compiles for {TARGET} and has its library's source: run `cargo xtask setup wasm32`"
+            ),
         }
     }
 
@@ -69,16 +71,14 @@ impl WasmToolchain {
     /// Throws away what was compiled against another standard library. Cargo does not see that a
     /// sysroot changed, and would fail with "can't find crate" on everything that it kept.
     pub(crate) fn forget_stale(&self, workspace: &Workspace) -> Result<()> {
-        let mut run = Run::new(workspace, "rustc")?;
-        if let Some(name) = self.name {
-            run = run.env("RUSTUP_TOOLCHAIN", name);
+        let sysroot = sysroot(workspace, self.name)?;
+        let library = sysroot.join("lib/rustlib").join(TARGET).join("lib");
+        let inventory = inventory(&library)?;
+        // The npm package's builds with other flags have folders of their own.
+        for folder in ["", "relaxed"] {
+            keep_only_if_same(&workspace.target.join(folder).join(TARGET), &inventory)?;
         }
-        let sysroot = run.args(["--print", "sysroot"]).read()?;
-        let library = Path::new(sysroot.trim())
-            .join("lib/rustlib")
-            .join(TARGET)
-            .join("lib");
-        keep_only_if_same(&workspace.target.join(TARGET), &inventory(&library)?)
+        Ok(())
     }
 
     /// The route in words.
@@ -88,6 +88,23 @@ impl WasmToolchain {
             Some(name) => format!("the toolchain `{name}` (Debian's compiler) has it"),
         }
     }
+}
+
+/// A toolchain's folder.
+fn sysroot(workspace: &Workspace, name: Option<&str>) -> Result<PathBuf> {
+    let mut run = Run::new(workspace, "rustc")?;
+    if let Some(name) = name {
+        run = run.env("RUSTUP_TOOLCHAIN", name);
+    }
+    let sysroot = run.args(["--print", "sysroot"]).read()?;
+    Ok(PathBuf::from(sysroot.trim()))
+}
+
+/// Whether a toolchain has the standard library's source: the npm package's build with threads has
+/// a library of its own, made from it.
+fn has_source(workspace: &Workspace, name: Option<&str>) -> Result<bool> {
+    let library = sysroot(workspace, name)?.join("lib/rustlib/src/rust/library");
+    Ok(library.join("std/Cargo.toml").is_file())
 }
 
 /// Whether a toolchain compiles for wasm32: the only proof that a standard library is there and

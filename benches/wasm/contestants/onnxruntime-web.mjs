@@ -6,7 +6,7 @@ import { rowByRow } from "./batches.mjs";
 /** Loads the model, for `ways` to embed a case's ids. */
 export async function open(place) {
   const ort = await import(place.onnxruntimeWeb);
-  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.numThreads = place.threads;
   const model = new Uint8Array(await (await fetch(place.origin + "/onnx/model.onnx")).arrayBuffer());
   const session = await ort.InferenceSession.create(model, { executionProviders: ["wasm"] });
   const run = async ({ ids, mask, rows, columns }) => {

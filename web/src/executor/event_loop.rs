@@ -13,7 +13,8 @@ use wasm_bindgen::closure::Closure;
 use wasm_bindgen::{JsCast, JsValue};
 use web_time::Instant;
 
-use super::{Executor, Job, Worker};
+use super::{Executor, Job, MOST_BY_DEFAULT, Worker};
+use crate::threads;
 
 /// Compute this long at most before a pause. An operator cannot be interrupted, and the time of
 /// one comes on top; with this slice the two together stay near 10 ms for models that a browser
@@ -41,8 +42,9 @@ impl Executor for EventLoop {
         }))
     }
 
-    fn intra_op_threads(&self, _asked: Option<usize>) -> usize {
-        1
+    fn intra_op_threads(&self, asked: Option<usize>) -> usize {
+        let here = threads::in_page();
+        asked.unwrap_or(MOST_BY_DEFAULT).clamp(1, here)
     }
 }
 

@@ -20,6 +20,10 @@ pub mod event_loop;
 #[cfg(feature = "threads")]
 pub mod threads;
 
+/// More threads than this bring an embedding model little and take memory bandwidth from others.
+#[cfg(any(feature = "event-loop", feature = "threads"))]
+const MOST_BY_DEFAULT: usize = 4;
+
 /// A piece of work: computes while polled.
 pub type Job = BoxFuture<'static, ()>;
 

@@ -8,15 +8,12 @@ use futures_channel::oneshot;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::{EngineError, Result};
 
-use super::{Executor, Job, Worker};
+use super::{Executor, Job, MOST_BY_DEFAULT, Worker};
 use crate::ENGINE;
 
 /// A thread per engine, and a pool of threads per engine for its operators.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Threads;
-
-/// More threads than this bring an embedding model little and take memory bandwidth from others.
-const MOST_BY_DEFAULT: usize = 4;
 
 impl Executor for Threads {
     fn worker(&self) -> Result<Arc<dyn Worker>> {

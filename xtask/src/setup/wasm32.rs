@@ -14,10 +14,10 @@ use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
     name: "wasm32",
-    what: "the standard library for wasm32-unknown-unknown, to compile for browsers",
+    what: "the standard library for wasm32-unknown-unknown, and its source, to compile for browsers",
     done: ready,
     make,
-    advice: "with rustup and a network: `rustup target add wasm32-unknown-unknown`",
+    advice: "with rustup and a network: `rustup target add wasm32-unknown-unknown` and `rustup component add rust-src`",
     optional: false,
 };
 
@@ -30,11 +30,14 @@ fn ready(workspace: &Workspace) -> Result<Option<String>> {
 }
 
 fn make(workspace: &Workspace) -> Result<String> {
-    let rustup = Run::new(workspace, "rustup")?
-        .args(["target", "add", TARGET])
-        .attempt()
-        .logged(workspace, "rustup");
-    if let Err(error) = rustup {
+    let rustup = |words: &[&str]| {
+        let run = Run::new(workspace, "rustup")?.args(words);
+        run.attempt().logged(workspace, "rustup")
+    };
+    let added = rustup(&["target", "add", TARGET]);
+    // The build with threads has a standard library of its own, made from its source.
+    let added = added.and_then(|()| rustup(&["component", "add", "rust-src"]));
+    if let Err(error) = added {
         report::word(&format!(
             "rustup has no way to it ({error:#}); taking Debian's compiler"
         ));
@@ -42,7 +45,9 @@ fn make(workspace: &Workspace) -> Result<String> {
     }
     match ready(workspace)? {
         Some(route) => Ok(route),
-        None => bail!("it was installed, and still nothing compiles for {TARGET}"),
+        None => bail!(
+            "it was installed, and still nothing compiles for {TARGET}, or the library's source is not there"
+        ),
     }
 }
 

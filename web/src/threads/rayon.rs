@@ -1,17 +1,14 @@
-//! The threads that share the work of one operator.
+//! A pool of threads for each engine.
 
-use isovec_engine::Result;
+use isovec_engine::{EngineError, Result};
 use isovec_kernels::parallel::Pool;
 
-/// A pool of threads, or none at all for one. Results do not depend on the number: work is split
-/// between rows and columns, never inside a sum.
+/// A pool of threads, or none at all for one.
 #[derive(Debug)]
 pub(crate) struct Threads {
-    #[cfg(feature = "threads")]
     pool: Option<rayon::ThreadPool>,
 }
 
-#[cfg(feature = "threads")]
 impl Threads {
     /// A pool in which `threads` compute, the caller's included.
     pub(crate) fn new(threads: usize) -> Result<Self> {
@@ -22,7 +19,7 @@ impl Threads {
                 .build()
         };
         let pool = (threads > 1).then(start).transpose();
-        let pool = pool.map_err(|error| isovec_engine::EngineError::Runtime {
+        let pool = pool.map_err(|error| EngineError::Runtime {
             engine: crate::ENGINE,
             doing: "starting its threads",
             detail: error.to_string(),
@@ -31,7 +28,6 @@ impl Threads {
     }
 }
 
-#[cfg(feature = "threads")]
 impl Pool for Threads {
     fn threads(&self) -> usize {
         self.pool
@@ -60,24 +56,5 @@ impl Pool for Threads {
             }
             take();
         });
-    }
-}
-
-#[cfg(not(feature = "threads"))]
-impl Threads {
-    /// Without the feature `threads` there is one, whatever was asked for.
-    pub(crate) fn new(_threads: usize) -> Result<Self> {
-        Ok(Self {})
-    }
-}
-
-#[cfg(not(feature = "threads"))]
-impl Pool for Threads {
-    fn threads(&self) -> usize {
-        1
-    }
-
-    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
-        (0..jobs).for_each(job);
     }
 }

@@ -1,0 +1,46 @@
+/**
+ * The builds of the WebAssembly module that the package holds. All of them give the same vectors, up to rounding, and
+ * the very same with `deterministic_compute`.
+ *
+ * - `simd128`: runs in every current browser.
+ * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step.
+ * - `threads`: the same on several threads, in pages that may share memory with workers.
+ */
+export type Build = "simd128" | "relaxed" | "threads";
+
+/**
+ * A module with one function, `() -> v128`, of the given instructions: whether an engine takes it tells whether it
+ * knows them. (WebAssembly core specification, chapter 5, "Binary Format".)
+ */
+const module = (...instructions: number[]): Uint8Array<ArrayBuffer> =>
+  Uint8Array.of(
+    0x00, 0x61, 0x73, 0x6d, 0x01, 0x00, 0x00, 0x00, // "\0asm", version 1
+    0x01, 0x05, 0x01, 0x60, 0x00, 0x01, 0x7b, // section of types: one, function () -> v128
+    0x03, 0x02, 0x01, 0x00, // section of functions: one, of type 0
+    0x0a, instructions.length + 4, 0x01, // section of code: one body
+    instructions.length + 2, 0x00, ...instructions, 0x0b, // without locals; end
+  );
+
+const ZEROS = [0x41, 0x00, 0xfd, 0x0f]; // i32.const 0, i8x16.splat
+const MADD = [...ZEROS, ...ZEROS, ...ZEROS, 0xfd, 0x85, 0x02]; // f32x4.relaxed_madd
+
+const HEADERS = "'Cross-Origin-Opener-Policy: same-origin' and 'Cross-Origin-Embedder-Policy: require-corp'";
+
+/** Why a build cannot run here, or nothing. */
+export function lacking(build: Build): string | undefined {
+  if (!WebAssembly.validate(module(...ZEROS))) return "WebAssembly has no SIMD here; every current browser has it";
+  if (build === "simd128") return undefined;
+  if (!WebAssembly.validate(module(...MADD))) return "WebAssembly has no relaxed SIMD here";
+  if (build === "relaxed") return undefined;
+  if (typeof Worker === "undefined") return "there are no web workers here";
+  if (!globalThis.crossOriginIsolated) return `the page may not share memory with workers; serve it with the headers ${HEADERS}`;
+  // Without it, wasm-bindgen waits by a worker of its own, which strict pages do not allow.
+  if (!("waitAsync" in Atomics)) return "Atomics.waitAsync is missing here";
+  return undefined;
+}
+
+/** The fastest build that runs here, where so many threads are wanted. */
+export function fastest(threads: number): Build {
+  const all: Build[] = threads > 1 ? ["threads", "relaxed"] : ["relaxed"];
+  return all.find((build) => !lacking(build)) ?? "simd128";
+}

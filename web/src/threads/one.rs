@@ -1,0 +1,25 @@
+//! No threads but the caller's.
+
+use isovec_engine::Result;
+use isovec_kernels::parallel::{OneThread, Pool};
+
+/// The caller's thread.
+#[derive(Debug)]
+pub(crate) struct Threads;
+
+impl Threads {
+    /// There is one, whatever was asked for.
+    pub(crate) fn new(_threads: usize) -> Result<Self> {
+        Ok(Self)
+    }
+}
+
+impl Pool for Threads {
+    fn threads(&self) -> usize {
+        OneThread.threads()
+    }
+
+    fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {
+        OneThread.run(jobs, job);
+    }
+}
