@@ -1,4 +1,5 @@
 import { RawCancel, RawEmbedder } from "../pkg/isovec_js.js";
+import type { Config } from "./config.js";
 import { Embeddings, type Fingerprint } from "./embeddings.js";
 import { IsovecError } from "./error.js";
 import type { Stats } from "./stats.js";
@@ -7,7 +8,7 @@ import { guarded, guardedNow, ready } from "./wasm.js";
 
 /** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
 export interface LoadOptions extends FetchOptions {
-  config?: Record<string, unknown>;
+  config?: Config;
 }
 
 /** How texts are embedded. */
@@ -57,7 +58,7 @@ export class Embedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
     options.signal?.throwIfAborted();
-    const [files] = await Promise.all([gather(source, options), ready()]);
+    const [files] = await Promise.all([gather(source, options, options.config?.model), ready()]);
     const config = JSON.stringify(options.config ?? {});
     return withSignal(options.signal, async (cancel) => new Embedder(await RawEmbedder.load(nameOf(source), files, config, cancel)));
   }
