@@ -9,6 +9,11 @@ use crate::reference::Reference;
 pub const TINY: u64 = 0x75b9_eb37_8a72_9dd2;
 /// Of all-MiniLM-L6-v2's.
 pub const MINILM: u64 = 0xebec_8dde_2a66_5d1b;
+/// Of the tiny model's, its weights stored in int8: sums of integers are exact, and everything around
+/// them has one order.
+pub const TINY_INT8: u64 = 0x8a8d_f3fa_c6a4_1c21;
+/// Of all-MiniLM-L6-v2's, its weights stored in int8.
+pub const MINILM_INT8: u64 = 0xf690_325b_60d4_e6f1;
 
 /// A configuration with the promise.
 pub fn config() -> EmbeddingConfig {

@@ -66,6 +66,16 @@ pub(crate) const WASM: &[&str] = &[
     "npm",
     "corpus",
 ];
+/// The same, beside transformers.js, whose model Python makes.
+pub(crate) const TRANSFORMERS: &[&str] = &[
+    "model",
+    "wasm32",
+    "wasm-bindgen",
+    "browser",
+    "npm",
+    "corpus",
+    "peers",
+];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
 
@@ -163,7 +173,7 @@ mod tests {
                 step.name
             );
         }
-        let lists = [DEMO, NPM, PAGE, WASM, PEERS];
+        let lists = [DEMO, NPM, PAGE, WASM, TRANSFORMERS, PEERS];
         for name in lists.into_iter().flatten() {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }
