@@ -6,13 +6,14 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
 use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
+use isovec_engine::weights::Sink as _;
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::gemm::{Choice, Clock, Int8Kernel, Kernel};
 
 use crate::error::Unlowered;
 use crate::fuse::fuse;
-use crate::load::{self, Kernels, Wanted, Weights};
+use crate::load::{self, Kernels, TableReader, Wanted, Weights};
 use crate::lower::{Lowered, Output, lower};
 use crate::node::{self, Node, NodeId, Op};
 
@@ -213,22 +214,24 @@ async fn read_weights(
         if !wanted.of(index) {
             continue;
         }
-        let bytes = load::read(bundle, index).await?;
-        for (place, matrix) in wanted.matrices.iter().enumerate() {
-            if let node::Matrix::Weight(weight) = matrix
-                && weight.index == index
-            {
+        let mut readers = wanted
+            .tables_of(index)
+            .map(|(place, weight)| Ok((place, TableReader::new(info, weight)?)))
+            .collect::<Result<Vec<_>>>()?;
+        if wanted.matrices_of(index).next().is_some() {
+            let bytes = load::read(bundle, index).await?;
+            for (place, weight) in wanted.matrices_of(index) {
                 matrices[place] = Some(load::pack(kernels, info, weight, &bytes)?);
             }
-        }
-        for (place, table) in wanted.tables.iter().enumerate() {
-            if let node::Table::Weight(weight) = table
-                && weight.index == index
-            {
-                tables[place] = Some(load::table(info, weight, &bytes)?);
+            for (_, reader) in &mut readers {
+                reader.take(&bytes)?;
             }
+        } else {
+            load::read_pieces(bundle, index, &mut readers).await?;
         }
-        drop(bytes);
+        for (place, reader) in readers {
+            tables[place] = Some(reader.finish()?);
+        }
         pause.pause().await;
         cancel.check()?;
     }

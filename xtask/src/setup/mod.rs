@@ -4,6 +4,7 @@
 mod apt;
 mod browser;
 mod corpus;
+mod firefox;
 mod gpu;
 mod model;
 mod node;
@@ -19,6 +20,7 @@ use crate::report;
 use crate::workspace::Workspace;
 
 pub(crate) use browser::Browser;
+pub(crate) use firefox::find as find_firefox;
 pub(crate) use node::install_packages;
 
 /// One thing to bring.
@@ -43,6 +45,7 @@ const STEPS: &[Step] = &[
     tools::STEPS[0],
     tools::STEPS[1],
     browser::STEP,
+    firefox::STEP,
     gpu::STEP,
     node::STEP,
     tools::STEPS[2],
