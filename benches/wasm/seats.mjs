@@ -19,8 +19,8 @@ export function inBrowser(browser, origin, cases) {
     const place = { origin, build, threads, isovec: "/isovec/dist/index.js", onnxruntimeWeb: "/onnxruntime-web/ort.wasm.bundle.min.mjs", ...more };
     await page.evaluate(
       async ({ module, place, ceilings, cases }) => {
-        const turns = await import("/wasm/contestants/turns.mjs");
-        globalThis.turn = ceilings ? await turns.measured(place, ceilings) : await turns.contestant(module, place, cases);
+        const { seat } = await import("/wasm/contestants/turns.mjs");
+        globalThis.turn = await seat({ module, place, ceilings, cases });
       },
       { module, place, ceilings, cases },
     );
