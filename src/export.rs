@@ -9,6 +9,7 @@ use isovec_engine::description::describe;
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::onnx;
+use serde_json::{Value, json};
 
 use crate::backend;
 use crate::config::EmbeddingConfig;
@@ -74,6 +75,9 @@ pub struct Exported {
 /// The exported graph's name in its folder.
 const MODEL_FILE: &str = "model.onnx";
 
+/// The file that says what else there is.
+const CONFIG_FILE: &str = "config.json";
+
 /// Where a file of the model goes. Names that came with a model's bytes must not lead out of the
 /// folder.
 fn inside(folder: &Path, name: &str, origin: &str) -> Result<PathBuf> {
@@ -91,9 +95,26 @@ fn inside(folder: &Path, name: &str, origin: &str) -> Result<PathBuf> {
     .into())
 }
 
+/// A folder's `config.json`, with the names of its other files under `isovec.files`: over HTTP there
+/// is no other list of them. What is no object stays as it is.
+fn with_list(config: &[u8], files: &[PathBuf], folder: &Path) -> Vec<u8> {
+    let Ok(Value::Object(mut keys)) = serde_json::from_slice(config) else {
+        return config.to_vec();
+    };
+    let mut names: Vec<String> = files
+        .iter()
+        .filter_map(|file| file.strip_prefix(folder).ok())
+        .map(|name| name.to_string_lossy().replace('\\', "/"))
+        .collect();
+    names.sort_unstable();
+    keys.insert("isovec".into(), json!({ "files": names }));
+    format!("{:#}\n", Value::Object(keys)).into_bytes()
+}
+
 /// Writes a model into a folder, which is made if it is not there: `model.onnx`, which takes its
 /// name only when it is complete, and the tokenizer and settings beside it, so that the folder
-/// loads as a model. The same model and settings give the same bytes on every run.
+/// loads as a model, in a page as well: its `config.json` lists the files, so that a page asks for
+/// none that is not there. The same model and settings give the same bytes on every run.
 ///
 /// # Errors
 /// As [`Embedder::load`](crate::Embedder::load) for reading; [`Error::Engine`] for writing.
@@ -120,11 +141,14 @@ pub fn export(
         options.load.cancel.check()?;
         let bundle = &prepared.bundle;
         let mut files = Vec::new();
-        for (name, content) in &bundle.files {
-            let path = inside(&folder, name, &bundle.origin)?;
+        let write = |path: &Path, content: &[u8]| {
             let parent = path.parent().unwrap_or(&folder);
             fs::create_dir_all(parent).map_err(|source| Error::io(parent, source))?;
-            fs::write(&path, content).map_err(|source| Error::io(&path, source))?;
+            fs::write(path, content).map_err(|source| Error::io(path, source))
+        };
+        for (name, content) in bundle.files.iter().filter(|(name, _)| *name != CONFIG_FILE) {
+            let path = inside(&folder, name, &bundle.origin)?;
+            write(&path, content)?;
             files.push(path);
         }
         files.extend(
@@ -132,6 +156,11 @@ pub fn export(
                 .await
                 .map_err(Error::from)?,
         );
+        if let Some(config) = bundle.files.get(CONFIG_FILE) {
+            let path = folder.join(CONFIG_FILE);
+            write(&path, &with_list(config, &files, &folder))?;
+            files.push(path);
+        }
         let mut bytes = 0;
         for file in &files {
             let metadata = fs::metadata(file).map_err(|source| Error::io(file, source))?;
@@ -151,6 +180,19 @@ pub fn export(
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_list_is_of_the_files_that_are_there_and_replaces_an_older_one() {
+        let folder = Path::new("out");
+        let files = ["model.onnx", "1_Pooling/config.json"].map(|name| folder.join(name));
+        let config = br#"{"hidden_size": 8, "isovec": {"files": ["gone.onnx"]}}"#;
+        let written = with_list(config, &files, folder);
+        let read: Value = serde_json::from_slice(&written).unwrap();
+        let listed = json!({ "files": ["1_Pooling/config.json", "model.onnx"] });
+        assert_eq!(read, json!({ "hidden_size": 8, "isovec": listed }));
+        assert_eq!(with_list(&written, &files, folder), written);
+        assert_eq!(with_list(b"[1", &files, folder), b"[1");
+    }
 
     #[test]
     fn names_that_lead_out_of_the_folder_are_refused() {

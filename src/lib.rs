@@ -84,6 +84,7 @@ pub use isovec_engine::config::{
     CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
     ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider,
 };
+pub use isovec_engine::content::{ByteSource, Content};
 pub use isovec_engine::description::ModelDescription;
 pub use isovec_engine::engine::{Capabilities, ProviderInfo};
 pub use isovec_engine::fingerprint::{Difference, Fingerprint, Precision};

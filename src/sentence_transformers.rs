@@ -380,7 +380,8 @@ impl Folder<'_> {
                     .into(),
             })?;
         let origin = format!("{}: {weights}", self.origin);
-        let tensors = TensorSet::from_files(&origin, vec![(weights.clone(), bytes.clone())])?;
+        let tensors =
+            TensorSet::from_files(&origin, vec![(weights.clone(), bytes.clone().into())])?;
         let shape = [config.out_features, config.in_features];
         let weight = floats(&origin, &tensors, "linear.weight", &shape)?;
         let bias = config
@@ -452,10 +453,13 @@ fn floats(origin: &str, tensors: &TensorSet, name: &str, shape: &[usize]) -> Res
         );
         return Err(EngineError::invalid_model(origin, detail));
     }
-    let pairs = || tensor.data.as_chunks().0.iter().copied();
+    let data = tensor
+        .data
+        .bytes()
+        .map_err(|error| EngineError::io(origin, error))?;
+    let pairs = || data.as_chunks().0.iter().copied();
     Ok(match tensor.dtype {
-        SourceDType::F32 => tensor
-            .data
+        SourceDType::F32 => data
             .as_chunks()
             .0
             .iter()

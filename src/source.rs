@@ -5,6 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
+use isovec_engine::content::Content;
 
 /// Where a model comes from.
 ///
@@ -22,12 +23,13 @@ pub enum ModelSource {
     /// Files by their path inside the model (`tokenizer.json`, `1_Pooling/config.json`), which
     /// may lie anywhere.
     Files(BTreeMap<String, PathBuf>),
-    /// The files' contents by their path inside the model, as in the browser.
-    Bytes {
+    /// The files' contents by their path inside the model, in memory or, as in the browser, kept
+    /// elsewhere.
+    Contents {
         /// A name for messages.
         origin: String,
         /// The contents.
-        files: BTreeMap<String, Bytes>,
+        files: BTreeMap<String, Content>,
     },
 }
 
@@ -37,7 +39,45 @@ impl ModelSource {
         origin: impl Into<String>,
         files: impl IntoIterator<Item = (String, Bytes)>,
     ) -> Self {
-        Self::Bytes {
+        let files = files.into_iter();
+        Self::contents(origin, files.map(|(name, bytes)| (name, bytes.into())))
+    }
+
+    /// The same for contents that need not be in memory: of a safetensors checkpoint that is kept
+    /// elsewhere, the portable engine copies one tensor at a time from there, large tables in
+    /// pieces.
+    ///
+    /// ```
+    /// use std::io;
+    ///
+    /// use isovec::{ByteSource, Content, ModelSource};
+    ///
+    /// /// A file of somebody else's.
+    /// #[derive(Debug)]
+    /// struct Remote(Vec<u8>);
+    ///
+    /// impl ByteSource for Remote {
+    ///     fn size(&self) -> usize {
+    ///         self.0.len()
+    ///     }
+    ///
+    ///     fn read(&self, from: usize, into: &mut [u8]) -> io::Result<()> {
+    ///         let bytes = self.0.get(from..from + into.len());
+    ///         into.copy_from_slice(bytes.ok_or(io::ErrorKind::UnexpectedEof)?);
+    ///         Ok(())
+    ///     }
+    /// }
+    ///
+    /// let weights = Content::elsewhere(Remote(vec![0; 8]));
+    /// let config = Content::from(b"{}".to_vec());
+    /// let files = [("model.safetensors".to_owned(), weights), ("config.json".to_owned(), config)];
+    /// let source = ModelSource::contents("a model of mine", files);
+    /// ```
+    pub fn contents(
+        origin: impl Into<String>,
+        files: impl IntoIterator<Item = (String, Content)>,
+    ) -> Self {
+        Self::Contents {
             origin: origin.into(),
             files: files.into_iter().collect(),
         }
@@ -95,7 +135,7 @@ impl fmt::Display for ModelSource {
             Self::Hub(id) => f.write_str(id),
             Self::Folder(path) => write!(f, "{}", path.display()),
             Self::Files(files) => write!(f, "{} named files", files.len()),
-            Self::Bytes { origin, .. } => f.write_str(origin),
+            Self::Contents { origin, .. } => f.write_str(origin),
         }
     }
 }

@@ -7,8 +7,8 @@ mod common;
 use std::thread;
 
 use common::{Which, engines, mixed_texts, tiny_model};
-use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, ModelSource};
+use isovec::blocking::{Embedder, export};
+use isovec::{Dtype, EmbeddingConfig, ExportOptions, ModelSource};
 use isovec_parity::Reference;
 
 const CALLERS: usize = 8;
@@ -103,14 +103,39 @@ fn same_bits(source: &ModelSource, reference: &Reference, bits: u64) {
     }
 }
 
+/// The same of int8 weights, here from the file that `export` writes. The browser's tests make them
+/// at load.
+fn same_bits_in_int8(source: &ModelSource, reference: &Reference, bits: u64) {
+    let folder = tempfile::tempdir().unwrap();
+    let config = EmbeddingConfig::default().with_dtype(Dtype::Int8);
+    export(
+        source.clone(),
+        folder.path(),
+        config,
+        ExportOptions::default(),
+    )
+    .unwrap();
+    same_bits(&folder.path().to_path_buf().into(), reference, bits);
+}
+
 #[test]
 fn the_tiny_model_has_the_same_bits_everywhere() {
     same_bits(&tiny_model(), &Reference::tiny(), isovec_parity::bits::TINY);
+    same_bits_in_int8(
+        &tiny_model(),
+        &Reference::tiny(),
+        isovec_parity::bits::TINY_INT8,
+    );
 }
 
 #[test]
 fn minilm_has_the_same_bits_everywhere() {
     if let Some(model) = common::minilm() {
         same_bits(&model, &Reference::minilm(), isovec_parity::bits::MINILM);
+        same_bits_in_int8(
+            &model,
+            &Reference::minilm(),
+            isovec_parity::bits::MINILM_INT8,
+        );
     }
 }

@@ -188,23 +188,37 @@ fn deviation(
 }
 
 fn suite_fails_for_every_mutant(folder: &std::path::Path, reference: &Reference) {
-    let which = Which::Portable;
     let nothing = |_: &mut GraphProto| {};
-    let right = deviation(folder, reference, which, |_| {}, nothing);
-    assert!(right.within(&BOUNDS), "the unmutated model: {right}");
-    type Mutant = (&'static str, fn(&mut ModelBundle), fn(&mut GraphProto));
+    for which in [Which::Portable, Which::OnnxRuntime] {
+        let right = deviation(folder, reference, which, |_| {}, nothing);
+        assert!(right.within(&BOUNDS), "the unmutated model: {right}");
+    }
+    type Mutant = (
+        &'static str,
+        Which,
+        fn(&mut ModelBundle),
+        fn(&mut GraphProto),
+    );
     let mutants: [Mutant; 5] = [
-        ("tanh for erf", tanh_for_erf, |_| {}),
-        ("layer norm epsilon", wrong_epsilon, |_| {}),
-        ("positions off by one", positions_off_by_one, |_| {}),
-        ("mask ignored", mask_ignored, |_| {}),
+        ("tanh for erf", Which::Portable, tanh_for_erf, |_| {}),
+        ("layer norm epsilon", Which::Portable, wrong_epsilon, |_| {}),
+        (
+            "positions off by one",
+            Which::Portable,
+            positions_off_by_one,
+            |_| {},
+        ),
+        // Mistakes about padding show only where there is some: the portable engine packs texts
+        // without any.
+        ("mask ignored", Which::OnnxRuntime, mask_ignored, |_| {}),
         (
             "pooling over a padding row",
+            Which::OnnxRuntime,
             |_| {},
             pooling_over_a_padding_row,
         ),
     ];
-    for (name, mutate, after_head) in mutants {
+    for (name, which, mutate, after_head) in mutants {
         let wrong = deviation(folder, reference, which, mutate, after_head);
         println!("{name}: {wrong}");
         assert!(

@@ -1,5 +1,6 @@
 // The portable engine in a browser and in node against its peers there: warmed runs, exact token
-// counts, one thread, and several where the package has a build with threads. Run it with `cargo xtask bench wasm`, which builds and installs what it needs.
+// counts, one thread, and several where the package has a build with threads; then where the time
+// of a run goes. Run it with `cargo xtask bench wasm`, which builds and installs what it needs.
 //
 // Every contestant has a process of its own, and all take turns within the same seconds: what else
 // the machine does falls on all alike. Times are taken inside the process, around the call.
@@ -11,6 +12,7 @@ import { parseArgs } from "node:util";
 import { LARGEST_DIFFERENCE, OPTIONS, contestantFiles, count, launch, versions } from "../page/common.mjs";
 import { ISOLATED, folder, serve } from "../page/server.mjs";
 import { cases as allCases, flops } from "./cases.mjs";
+import { SHAPES, profileTable } from "./profile.mjs";
 import { figures, table, worst } from "./report.mjs";
 import { rounds } from "./rounds.mjs";
 import { buildOf, inBrowser, inNode } from "./seats.mjs";
@@ -31,6 +33,7 @@ const { values: options } = parseArgs({
     ceiling: { type: "string", default: process.env.ISOVEC_CEILING },
     "relaxed-ceiling": { type: "string", default: process.env.ISOVEC_RELAXED_CEILING },
     rten: { type: "string", default: process.env.ISOVEC_RTEN },
+    profile: { type: "string", default: process.env.ISOVEC_PROFILE },
   },
 });
 const samples = count(options.samples);
@@ -47,6 +50,7 @@ for (const [name, path] of Object.entries(ceilings)) {
   if (path) files.set(`/ceiling/${name}.wasm`, readFileSync(path));
   else delete ceilings[name];
 }
+if (options.profile) files.set("/profile.wasm", readFileSync(options.profile));
 if (options.rten) {
   files.set("/rten.wasm", readFileSync(options.rten));
   files.set("/onnx/unpacked.onnx", unpacked(files.get("/onnx/model.onnx")));
@@ -91,14 +95,29 @@ async function run(sit, contestants, cases, where) {
   }
 }
 
+/** Where the time goes, shape by shape, on one thread with relaxed SIMD. */
+async function profile(sit) {
+  if (!options.profile) return [];
+  const { turn, leave } = await sit({ module: "profile" });
+  try {
+    const shapes = [];
+    for (const shape of SHAPES) shapes.push(await turn(shape));
+    return shapes;
+  } finally {
+    await leave();
+  }
+}
+
 const { cases, corpus } = allCases(options.model);
 const load = [loadavg()[0]];
 const server = await serve(files, ISOLATED);
 try {
   const browser = await launch(options);
   let inPage;
+  let profileInPage;
   try {
     inPage = await run(inBrowser(browser, server.origin, cases), contestants(), cases, "browser");
+    profileInPage = await profile(inBrowser(browser, server.origin, cases));
   } finally {
     await browser.close();
   }
@@ -106,6 +125,7 @@ try {
   // Node has no workers that a page has.
   const inOne = contestants().filter(({ threads }) => threads === 1);
   const node = inOne.length ? await run(inNode(server.origin, small), inOne, small, "node") : [];
+  const profileInNode = await profile(inNode(server.origin, small));
   load.push(loadavg()[0]);
   const result = {
     versions: { ...versions(browser), node: process.versions.node },
@@ -114,6 +134,7 @@ try {
     mixed: { from: corpus, tokens: cases.at(-1).ids.map((ids) => ids.length) },
     browser: inPage,
     node,
+    profiles: { browser: profileInPage, node: profileInNode },
   };
   if (options.json) console.log(JSON.stringify(result, null, 2));
   else print(result);
@@ -126,10 +147,14 @@ try {
   server.close();
 }
 
-function print({ versions, samples, load, mixed, browser, node }) {
+function print({ versions, samples, load, mixed, browser, node, profiles }) {
   const tokens = mixed.tokens.reduce((sum, one) => sum + one, 0);
   console.log(`isovec ${versions.isovec}, onnxruntime-web ${versions["onnxruntime-web"]}; one thread each where nothing else is said, in turn, ${samples} rounds; load average ${load.map((one) => one.toFixed(1)).join(" before, ")} after`);
   console.log(`mixed: ${mixed.tokens.length} texts of ${Math.min(...mixed.tokens)} to ${Math.max(...mixed.tokens)} tokens, ${tokens} in all, from ${mixed.from}`);
   console.log(`\nChromium ${versions.chromium}\n${table(browser)}`);
   if (node.length) console.log(`\nnode ${versions.node}\n${table(node)}`);
+  const ceiling = browser[0]?.ceilings["relaxed-simd"];
+  for (const [where, shapes] of Object.entries(profiles)) {
+    for (const shape of shapes) console.log(`\nwhere the time goes, ${where}: ${profileTable(shape, ceiling)}`);
+  }
 }

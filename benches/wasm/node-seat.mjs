@@ -1,6 +1,6 @@
 // A seat in node: opens what the first message names, then answers turns.
 import { readFile } from "node:fs/promises";
-import { contestant, measured } from "./contestants/turns.mjs";
+import { seat } from "./contestants/turns.mjs";
 
 // wasm-bindgen's loader fetches the module that lies beside it, which node does only over HTTP.
 const { fetch } = globalThis;
@@ -14,8 +14,7 @@ let turn;
 process.on("message", async (message) => {
   try {
     if (turn) return void process.send({ answer: await turn(message.turn) });
-    const { module, place, ceilings, cases } = message;
-    turn = ceilings ? await measured(place, ceilings) : await contestant(module, place, cases);
+    turn = await seat(message);
     process.send({});
   } catch (error) {
     process.send({ error: String(error?.stack ?? error) });

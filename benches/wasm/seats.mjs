@@ -1,5 +1,6 @@
 // Where a contestant or the ceilings sit: in a page of their own, or a process of their own in
-// node. `turn` of a seat takes a turn there (contestants/turns.mjs) and gives back what it came to.
+// node. What a contestant needs beside its `module` goes to it as it is. `turn` of a seat takes a
+// turn there (contestants/turns.mjs) and gives back what it came to.
 import { fork } from "node:child_process";
 import { join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
@@ -11,15 +12,15 @@ const FLAGS = process.versions.node.startsWith("20.") ? ["--experimental-wasm-re
 
 /** Seats in one browser; a context for each, so that each has a process of its own. */
 export function inBrowser(browser, origin, cases) {
-  return async ({ module, build, threads, ceilings }) => {
+  return async ({ module, build, threads, ceilings, ...more }) => {
     const context = await browser.newContext();
     const page = await context.newPage();
     await page.goto(`${origin}/seat.html`);
-    const place = { origin, build, threads, isovec: "/isovec/dist/index.js", onnxruntimeWeb: "/onnxruntime-web/ort.wasm.bundle.min.mjs" };
+    const place = { origin, build, threads, isovec: "/isovec/dist/index.js", onnxruntimeWeb: "/onnxruntime-web/ort.wasm.bundle.min.mjs", ...more };
     await page.evaluate(
       async ({ module, place, ceilings, cases }) => {
-        const turns = await import("/wasm/contestants/turns.mjs");
-        globalThis.turn = ceilings ? await turns.measured(place, ceilings) : await turns.contestant(module, place, cases);
+        const { seat } = await import("/wasm/contestants/turns.mjs");
+        globalThis.turn = await seat({ module, place, ceilings, cases });
       },
       { module, place, ceilings, cases },
     );
@@ -33,7 +34,7 @@ export function inBrowser(browser, origin, cases) {
 
 /** Seats in node. */
 export function inNode(origin, cases) {
-  return async ({ module, build, threads, ceilings }) => {
+  return async ({ module, build, threads, ceilings, ...more }) => {
     const child = fork(NODE_SEAT, { execArgv: FLAGS });
     const ask = (message) =>
       new Promise((resolve, reject) => {
@@ -52,6 +53,7 @@ export function inNode(origin, cases) {
       threads,
       isovec: pathToFileURL(join(js, "dist", "index.js")).href,
       onnxruntimeWeb: pathToFileURL(join(onnxruntimeWeb, "ort.node.min.mjs")).href,
+      ...more,
     };
     try {
       await ask({ module, place, ceilings, cases });

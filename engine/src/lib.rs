@@ -15,6 +15,7 @@ pub mod buffers;
 pub mod bundle;
 pub mod cancel;
 pub mod config;
+pub mod content;
 pub mod convert;
 pub mod counters;
 pub mod description;

@@ -1,4 +1,4 @@
-//! Reading safetensors files: named tensors as slices of the files, nothing copied.
+//! Reading safetensors files: named tensors as parts of the files, of which only the header is read.
 //!
 //! Format: an 8-byte little-endian header length, a JSON header, then the tensors' bytes
 //! (<https://github.com/huggingface/safetensors#format>). The header is foreign data, so
@@ -10,11 +10,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Range;
 
-use bytes::Bytes;
 use serde::Deserialize;
 use serde::de::{Error as _, MapAccess, Visitor};
 
+use crate::content::Content;
 use crate::error::{EngineError, Result};
 use crate::sniff;
 use crate::weights::{IdentityHasher, WeightsIdentity};
@@ -102,8 +103,8 @@ pub struct SourceTensor {
     pub dtype: SourceDType,
     /// The extents, outermost first.
     pub shape: Vec<usize>,
-    /// Little-endian elements, row-major; a slice of the file, so its alignment is not promised.
-    pub data: Bytes,
+    /// Little-endian elements, row-major; a part of the file, so its alignment is not promised.
+    pub data: Content,
 }
 
 /// All tensors of a checkpoint, whether it is one file or several shards.
@@ -120,8 +121,8 @@ impl TensorSet {
     /// [`EngineError::InvalidModel`], naming the file and the tensor, when a header is not what
     /// the format asks for, when offsets overlap, leave holes or point outside the file, or when
     /// a name occurs twice; [`EngineError::UnsupportedModel`] for an element type not listed in
-    /// [`SourceDType`].
-    pub fn from_files(origin: &str, files: Vec<(String, Bytes)>) -> Result<Self> {
+    /// [`SourceDType`]; [`EngineError::Io`].
+    pub fn from_files(origin: &str, files: Vec<(String, Content)>) -> Result<Self> {
         let mut tensors = BTreeMap::new();
         let mut homes: BTreeMap<String, String> = BTreeMap::new();
         for (file, data) in files {
@@ -161,13 +162,19 @@ impl TensorSet {
 
     /// The hash that identifies these weights; the same however they are cut into shards. Reads
     /// every byte.
-    pub fn identity(&self) -> WeightsIdentity {
+    ///
+    /// # Errors
+    /// [`EngineError::Io`] when a file cannot be read.
+    pub fn identity(&self) -> Result<WeightsIdentity> {
         let mut hasher = IdentityHasher::new();
         for (name, tensor) in &self.tensors {
             let shape = tensor.shape.iter().map(|&extent| extent as u64);
-            hasher.tensor(name, tensor.dtype.name(), shape, &tensor.data);
+            let content = &tensor.data;
+            hasher
+                .content(name, tensor.dtype.name(), shape, content)
+                .map_err(|error| EngineError::io(&self.origin, error))?;
         }
-        hasher.finish()
+        Ok(hasher.finish())
     }
 }
 
@@ -212,12 +219,19 @@ impl<'de> Deserialize<'de> for Header {
 }
 
 /// Reads one file's tensors; `place` names it in messages.
-fn read_file(place: &str, file: &Bytes) -> Result<Vec<(String, SourceTensor)>> {
+fn read_file(place: &str, file: &Content) -> Result<Vec<(String, SourceTensor)>> {
+    let bytes = |range: Range<usize>| {
+        let part = file
+            .part(range)
+            .unwrap_or_else(|| Content::from(Vec::new()));
+        part.bytes().map_err(|error| EngineError::io(place, error))
+    };
+    let start = bytes(0..file.len().min(sniff::BYTES))?;
     let invalid = |detail: String| {
-        let kind = sniff::foreign(file).map(str::to_owned);
+        let kind = sniff::foreign(&start).map(str::to_owned);
         EngineError::invalid_model(place, kind.unwrap_or(detail))
     };
-    let Some(length) = file.first_chunk::<LENGTH_BYTES>() else {
+    let Some(length) = start.first_chunk::<LENGTH_BYTES>() else {
         return Err(invalid(format!(
             "a safetensors file starts with 8 bytes of header length; this one has {} in all",
             file.len()
@@ -234,9 +248,10 @@ fn read_file(place: &str, file: &Bytes) -> Result<Vec<(String, SourceTensor)>> {
                  {MAX_HEADER_BYTES}); it is cut short or not safetensors"
             ))
         })?;
-    let data = file.slice(LENGTH_BYTES + header_bytes..);
-    let header = &file[LENGTH_BYTES..LENGTH_BYTES + header_bytes];
-    let Header(mut entries) = serde_json::from_slice(header)
+    let behind = LENGTH_BYTES + header_bytes;
+    let size = file.len() - behind;
+    let header = bytes(LENGTH_BYTES..behind)?;
+    let Header(mut entries) = serde_json::from_slice(&header)
         .map_err(|error| invalid(format!("its header is not what safetensors asks: {error}")))?;
 
     // In the order of their places, so that an overlap or a hole shows between neighbours. The
@@ -247,12 +262,13 @@ fn read_file(place: &str, file: &Bytes) -> Result<Vec<(String, SourceTensor)>> {
     let mut tensors = Vec::with_capacity(entries.len());
     for (name, entry) in entries {
         let (from, to) = entry.data_offsets;
-        if from > to || to > data.len() as u64 {
+        // In range: `to` is at most the length of the file, which is a `usize`.
+        let place_of = || file.part(behind + from as usize..behind + to as usize);
+        let Some(data) = (from <= to && to <= size as u64).then(place_of).flatten() else {
             return Err(invalid(format!(
-                "tensor {name} lies at bytes {from} to {to} of {}",
-                data.len()
+                "tensor {name} lies at bytes {from} to {to} of {size}"
             )));
-        }
+        };
         if from < end {
             return Err(invalid(format!(
                 "tensor {name} starts at byte {from} and overlaps {previous}, which ends at {end}"
@@ -263,22 +279,22 @@ fn read_file(place: &str, file: &Bytes) -> Result<Vec<(String, SourceTensor)>> {
                 "no tensor holds bytes {end} to {from}, between {previous} and tensor {name}"
             )));
         }
-        let tensor = checked(place, &name, &entry, &data)?;
+        let tensor = checked(place, &name, &entry, data)?;
         end = to;
         previous.clone_from(&name);
         tensors.push((name, tensor));
     }
-    if end != data.len() as u64 {
+    if end != size as u64 {
         return Err(invalid(format!(
             "{} bytes follow the last tensor",
-            data.len() as u64 - end
+            size as u64 - end
         )));
     }
     Ok(tensors)
 }
 
-/// The tensor that an entry describes. Its offsets are known to lie in `data`.
-fn checked(place: &str, name: &str, entry: &Entry, data: &Bytes) -> Result<SourceTensor> {
+/// The tensor that an entry describes; `data` is what lies at its place.
+fn checked(place: &str, name: &str, entry: &Entry, data: Content) -> Result<SourceTensor> {
     let dtype =
         SourceDType::from_name(&entry.dtype).ok_or_else(|| EngineError::UnsupportedModel {
             origin: place.to_owned(),
@@ -298,12 +314,7 @@ fn checked(place: &str, name: &str, entry: &Entry, data: &Bytes) -> Result<Sourc
             bytes.checked_mul(extent)
         });
     match (shape, size) {
-        (Some(shape), Some(size)) if size == to - from => Ok(SourceTensor {
-            dtype,
-            shape,
-            // In range: `to` is at most the length of `data`, which is a `usize`.
-            data: data.slice(from as usize..to as usize),
-        }),
+        (Some(shape), Some(size)) if size == to - from => Ok(SourceTensor { dtype, shape, data }),
         (_, size) => Err(EngineError::invalid_model(
             place,
             format!(

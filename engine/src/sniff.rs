@@ -1,6 +1,9 @@
 //! Naming what a file is when it is not what it should be. Downloads go wrong in few ways, and
 //! saying which one saves the reader a hex dump.
 
+/// How many bytes of a file are enough, white space in front of them included.
+pub(crate) const BYTES: usize = 4096;
+
 /// What the bytes are, when they begin like something that is mistaken for a model.
 pub(crate) fn foreign(bytes: &[u8]) -> Option<&'static str> {
     let start = bytes.trim_ascii_start();

@@ -1,9 +1,11 @@
 //! Weights apart from the graph: a name, a type, a shape, and bytes on request.
 
+use std::io;
 use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::content::Content;
 use crate::error::{EngineError, Result};
 use crate::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
 use crate::tensor::DType;
@@ -45,6 +47,21 @@ pub trait WeightSource: MaybeSend + MaybeSync + std::fmt::Debug {
     /// Little-endian bytes of the weight at `index` in [`weights`](Self::weights), exactly
     /// `byte_len` of them. Their alignment is not promised.
     fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes>;
+
+    /// Hands the same bytes over in order, in one piece or in several, of which all but the last
+    /// hold whole elements. Sources that need not hold a large tensor as a whole do so here.
+    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
+        Box::pin(async move { sink.take(&self.read(index).await?) })
+    }
+}
+
+/// Takes bytes as they come.
+pub trait Sink: MaybeSend {
+    /// Takes the next bytes.
+    ///
+    /// # Errors
+    /// What is wrong with them.
+    fn take(&mut self, piece: &[u8]) -> Result<()>;
 }
 
 /// A set of weights held as bytes (a slice of a mapped file counts).
@@ -122,19 +139,48 @@ impl IdentityHasher {
         shape: impl ExactSizeIterator<Item = u64>,
         data: &[u8],
     ) {
+        self.begin(name, dtype, shape, data.len());
+        update(&mut self.0, data);
+    }
+
+    /// The same for a tensor that need not be in memory.
+    ///
+    /// # Errors
+    /// When it cannot be read.
+    pub(crate) fn content(
+        &mut self,
+        name: &str,
+        dtype: &str,
+        shape: impl ExactSizeIterator<Item = u64>,
+        data: &Content,
+    ) -> io::Result<()> {
+        self.begin(name, dtype, shape, data.len());
+        let add = |piece: &[u8]| {
+            update(&mut self.0, piece);
+            Ok(())
+        };
+        data.pieces(add, |error| error)
+    }
+
+    /// The hash, as 64 hexadecimal digits.
+    pub fn finish(&self) -> WeightsIdentity {
+        WeightsIdentity(self.0.finalize().to_hex().to_string())
+    }
+
+    fn begin(
+        &mut self,
+        name: &str,
+        dtype: &str,
+        shape: impl ExactSizeIterator<Item = u64>,
+        bytes: usize,
+    ) {
         self.text(name);
         self.text(dtype);
         self.number(shape.len() as u64);
         for extent in shape {
             self.number(extent);
         }
-        self.number(data.len() as u64);
-        update(&mut self.0, data);
-    }
-
-    /// The hash, as 64 hexadecimal digits.
-    pub fn finish(&self) -> WeightsIdentity {
-        WeightsIdentity(self.0.finalize().to_hex().to_string())
+        self.number(bytes as u64);
     }
 
     fn text(&mut self, text: &str) {

@@ -5,7 +5,6 @@ mod convert_support;
 use std::path::Path;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use convert_support::reference::mean_normalised;
 use convert_support::run::{Batch, Runner, inlined};
 use convert_support::tiny;
@@ -33,10 +32,7 @@ fn the_folder_holds_what_the_generator_writes() {
 #[test]
 fn the_files_give_the_reference_vectors() {
     let read = |name: &str| std::fs::read(folder().join(name)).expect("the file is there");
-    let weights = vec![(
-        "model.safetensors".into(),
-        Bytes::from(read("model.safetensors")),
-    )];
+    let weights = vec![("model.safetensors".into(), read("model.safetensors").into())];
     let tensors = TensorSet::from_files("tiny-bert", weights).expect("safetensors");
     let converted = convert(&read("config.json"), Arc::new(tensors)).expect("it converts");
     let runner = Runner::new(&inlined(&converted)).expect("tract takes the graph");

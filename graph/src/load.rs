@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::tensor::DType;
-use isovec_engine::weights::WeightInfo;
+use isovec_engine::weights::{Sink, WeightInfo};
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::gemm::{Int8Kernel, Int8Weights, Kernel, Order, Packed, Packer, Stored};
 use isovec_kernels::{Table, TableValues};
@@ -54,7 +54,7 @@ impl Matrix {
     }
 }
 
-/// Which kernels a program runs on.
+/// The kernels that weights are packed for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Kernels {
     pub(crate) f32: &'static Kernel,
@@ -111,12 +111,38 @@ pub(crate) async fn small(bundle: &ModelBundle) -> Result<HashMap<usize, Arc<Con
 pub(crate) async fn read(bundle: &ModelBundle, index: usize) -> Result<Bytes> {
     let info = &bundle.weights.weights()[index];
     let bytes = bundle.weights.read(index).await?;
-    if bytes.len() == info.byte_len() {
-        return Ok(bytes);
+    check_length(info, bytes.len())?;
+    Ok(bytes)
+}
+
+/// Reads a weight piece by piece into all of `readers`, and checks its length.
+pub(crate) async fn read_pieces(
+    bundle: &ModelBundle,
+    index: usize,
+    readers: &mut [(usize, TableReader<'_>)],
+) -> Result<()> {
+    struct All<'a, 'r>(&'a mut [(usize, TableReader<'r>)], usize);
+    impl Sink for All<'_, '_> {
+        fn take(&mut self, piece: &[u8]) -> Result<()> {
+            self.1 += piece.len();
+            self.0
+                .iter_mut()
+                .try_for_each(|(_, reader)| reader.take(piece))
+        }
     }
+    let mut all = All(readers, 0);
+    bundle.weights.read_pieces(index, &mut all).await?;
+    check_length(&bundle.weights.weights()[index], all.1)
+}
+
+fn check_length(info: &WeightInfo, came: usize) -> Result<()> {
+    if came == info.byte_len() {
+        return Ok(());
+    }
+    let expected = info.byte_len();
     Err(wrong(
         info,
-        format!("{} bytes came instead of {}", bytes.len(), info.byte_len()),
+        format!("{came} bytes came instead of {expected}"),
     ))
 }
 
@@ -222,39 +248,93 @@ fn scale_of(weight: &Weight, row: usize, column: usize) -> f32 {
     }
 }
 
-/// A stored table, in the form in which it is stored where rows can be looked up in that.
-pub(crate) fn table(info: &WeightInfo, weight: &Weight, bytes: &[u8]) -> Result<Rows> {
-    let rows = weight.shape[0];
-    let width: usize = weight.shape[1..].iter().product();
-    let row_bytes = width * info.dtype.size();
-    let from = weight.first_row * row_bytes;
-    let bytes = bytes
-        .get(from..from + rows * row_bytes)
-        .ok_or_else(|| wrong(info, "it is shorter than its shape".into()))?;
-    Ok(match (info.dtype, &weight.scale) {
-        (DType::F32, None) => {
-            let values = bytes.as_chunks().0.iter();
-            Rows::F32(values.map(|&bytes| f32::from_le_bytes(bytes)).collect())
+/// Rows to look up, taken from a stored table as its bytes come, in the form in which they are
+/// stored where rows can be looked up in that. The largest of a model's weights is such a table,
+/// so it is never in memory twice.
+#[derive(Debug)]
+pub(crate) struct TableReader<'a> {
+    info: &'a WeightInfo,
+    weight: &'a Weight,
+    width: usize,
+    /// Bytes of the source that are still to come before the first row.
+    before: usize,
+    /// Bytes that are still to come after those.
+    missing: usize,
+    rows: Rows,
+}
+
+impl<'a> TableReader<'a> {
+    pub(crate) fn new(info: &'a WeightInfo, weight: &'a Weight) -> Result<Self> {
+        let count = weight.shape[0];
+        let width: usize = weight.shape[1..].iter().product();
+        let row_bytes = width.saturating_mul(info.dtype.size());
+        let before = weight.first_row.saturating_mul(row_bytes);
+        let missing = count.saturating_mul(row_bytes);
+        if before.saturating_add(missing) > info.byte_len() {
+            return Err(wrong(info, "it is shorter than its shape".into()));
         }
-        (DType::F16, None) => {
-            let values = bytes.as_chunks().0.iter();
-            Rows::F16(values.map(|&bytes| u16::from_le_bytes(bytes)).collect())
+        let values = count * width;
+        let rows = match (info.dtype, &weight.scale) {
+            (DType::F32, None) => Rows::F32(Vec::with_capacity(values)),
+            (DType::F16, None) => Rows::F16(Vec::with_capacity(values)),
+            (DType::I8, Some((scale, axis))) if *axis == 0 || scale.values.len() == 1 => Rows::I8 {
+                values: Vec::with_capacity(values),
+                scales: (0..count)
+                    .map(|row| scale_of(weight, row + weight.first_row, 0))
+                    .collect(),
+            },
+            (DType::I8 | DType::U8, _) => Rows::F32(Vec::with_capacity(values)),
+            (other, _) => return Err(wrong(info, format!("a table of {other}"))),
+        };
+        Ok(Self {
+            info,
+            weight,
+            width,
+            before,
+            missing,
+            rows,
+        })
+    }
+
+    /// The table, when all bytes have come.
+    pub(crate) fn finish(self) -> Result<Rows> {
+        match self.missing {
+            0 => Ok(self.rows),
+            missing => Err(wrong(
+                self.info,
+                format!("its last {missing} bytes did not come"),
+            )),
         }
-        (DType::I8, Some((scale, axis))) if *axis == 0 || scale.values.len() == 1 => Rows::I8 {
-            values: bytes.iter().map(|&byte| byte as i8).collect(),
-            scales: (0..rows)
-                .map(|row| scale_of(weight, row + weight.first_row, 0))
-                .collect(),
-        },
-        (DType::I8 | DType::U8, _) => {
-            let values = bytes.iter().enumerate().map(|(at, &byte)| {
-                let (row, column) = (at / width + weight.first_row, at % width);
-                Ok(whole(info, byte)? * scale_of(weight, row, column))
-            });
-            Rows::F32(values.collect::<Result<_>>()?)
+    }
+}
+
+impl Sink for TableReader<'_> {
+    fn take(&mut self, piece: &[u8]) -> Result<()> {
+        let skipped = self.before.min(piece.len());
+        self.before -= skipped;
+        let rest = &piece[skipped..];
+        let bytes = &rest[..self.missing.min(rest.len())];
+        self.missing -= bytes.len();
+        match (&mut self.rows, self.info.dtype) {
+            (Rows::F32(values), DType::F32) => {
+                let words = bytes.as_chunks().0.iter();
+                values.extend(words.map(|&word| f32::from_le_bytes(word)));
+            }
+            (Rows::F32(values), _) => {
+                for &byte in bytes {
+                    let (row, column) = (values.len() / self.width, values.len() % self.width);
+                    let scale = scale_of(self.weight, row + self.weight.first_row, column);
+                    values.push(whole(self.info, byte)? * scale);
+                }
+            }
+            (Rows::F16(values), _) => {
+                let words = bytes.as_chunks().0.iter();
+                values.extend(words.map(|&word| u16::from_le_bytes(word)));
+            }
+            (Rows::I8 { values, .. }, _) => values.extend(bytes.iter().map(|&byte| byte as i8)),
         }
-        (other, _) => return Err(wrong(info, format!("a table of {other}"))),
-    })
+        Ok(())
+    }
 }
 
 /// A product's constant matrix, packed.
@@ -287,17 +367,37 @@ impl Wanted {
         place(&mut self.tables, table)
     }
 
-    /// The place's weights of a source's entry.
-    pub(crate) fn of(&self, index: usize) -> bool {
-        let is = |weight: &Weight| weight.index == index;
-        self.matrices
-            .iter()
-            .any(|m| matches!(m, node::Matrix::Weight(w) if is(w)))
-            || self
-                .tables
-                .iter()
-                .any(|t| matches!(t, node::Table::Weight(w) if is(w)))
+    /// The matrices that are made of a source's entry, with their places.
+    pub(crate) fn matrices_of(&self, index: usize) -> impl Iterator<Item = (usize, &Weight)> {
+        let weights = self.matrices.iter().map(|matrix| match matrix {
+            node::Matrix::Weight(weight) => Some(weight),
+            node::Matrix::Constant { .. } => None,
+        });
+        made_of(index, weights)
     }
+
+    /// The tables that are, with theirs.
+    pub(crate) fn tables_of(&self, index: usize) -> impl Iterator<Item = (usize, &Weight)> {
+        let weights = self.tables.iter().map(|table| match table {
+            node::Table::Weight(weight) => Some(weight),
+            node::Table::Constant(_) => None,
+        });
+        made_of(index, weights)
+    }
+
+    /// Whether anything is.
+    pub(crate) fn of(&self, index: usize) -> bool {
+        self.matrices_of(index).next().is_some() || self.tables_of(index).next().is_some()
+    }
+}
+
+fn made_of<'w>(
+    index: usize,
+    weights: impl Iterator<Item = Option<&'w Weight>>,
+) -> impl Iterator<Item = (usize, &'w Weight)> {
+    weights
+        .enumerate()
+        .filter_map(move |(place, weight)| Some((place, weight.filter(|w| w.index == index)?)))
 }
 
 fn place<T: Clone + PartialEq>(all: &mut Vec<T>, one: &T) -> usize {

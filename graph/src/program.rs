@@ -6,13 +6,14 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
 use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
+use isovec_engine::weights::Sink as _;
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::{Int8Kernel, Kernel};
+use isovec_kernels::gemm::{Choice, Clock, Int8Kernel, Kernel};
 
 use crate::error::Unlowered;
 use crate::fuse::fuse;
-use crate::load::{self, Kernels, Wanted, Weights};
+use crate::load::{self, Kernels, TableReader, Wanted, Weights};
 use crate::lower::{Lowered, Output, lower};
 use crate::node::{self, Node, NodeId, Op};
 
@@ -26,7 +27,8 @@ pub struct Program {
     pub(crate) steps: Vec<Step>,
     pub(crate) outputs: Vec<Output>,
     pub(crate) weights: Weights,
-    pub(crate) kernels: Kernels,
+    pub(crate) f32: Choice<Kernel>,
+    pub(crate) int8: Choice<Int8Kernel>,
     pub(crate) arithmetic: Arithmetic,
     /// The longest text.
     pub(crate) positions: Option<usize>,
@@ -101,14 +103,13 @@ impl Program {
             }
         }
         let weights = read_weights(bundle, kernels, &wanted, cancel, pause).await?;
-        Ok(Self::new(lowered, places, weights, kernels, arithmetic))
+        Ok(Self::new(lowered, places, weights, arithmetic))
     }
 
     fn new(
         lowered: Lowered,
         places: Vec<Option<usize>>,
         weights: Weights,
-        kernels: Kernels,
         arithmetic: Arithmetic,
     ) -> Self {
         let Lowered { builder, outputs } = lowered;
@@ -136,10 +137,20 @@ impl Program {
             steps: steps.collect(),
             outputs,
             weights,
-            kernels,
+            f32: Choice::f32(arithmetic, None),
+            int8: Choice::int8(None),
             arithmetic,
             positions: builder.positions,
         }
+    }
+
+    /// Gives it a clock, by which it finds out while it works which of the kernels that might suit
+    /// the machine is the fastest. Results do not depend on it.
+    #[must_use]
+    pub fn with_clock(mut self, clock: Clock) -> Self {
+        self.f32 = Choice::f32(self.arithmetic, Some(clock));
+        self.int8 = Choice::int8(Some(clock));
+        self
     }
 
     /// Bytes of the weights as they are held.
@@ -203,22 +214,24 @@ async fn read_weights(
         if !wanted.of(index) {
             continue;
         }
-        let bytes = load::read(bundle, index).await?;
-        for (place, matrix) in wanted.matrices.iter().enumerate() {
-            if let node::Matrix::Weight(weight) = matrix
-                && weight.index == index
-            {
+        let mut readers = wanted
+            .tables_of(index)
+            .map(|(place, weight)| Ok((place, TableReader::new(info, weight)?)))
+            .collect::<Result<Vec<_>>>()?;
+        if wanted.matrices_of(index).next().is_some() {
+            let bytes = load::read(bundle, index).await?;
+            for (place, weight) in wanted.matrices_of(index) {
                 matrices[place] = Some(load::pack(kernels, info, weight, &bytes)?);
             }
-        }
-        for (place, table) in wanted.tables.iter().enumerate() {
-            if let node::Table::Weight(weight) = table
-                && weight.index == index
-            {
-                tables[place] = Some(load::table(info, weight, &bytes)?);
+            for (_, reader) in &mut readers {
+                reader.take(&bytes)?;
             }
+        } else {
+            load::read_pieces(bundle, index, &mut readers).await?;
         }
-        drop(bytes);
+        for (place, reader) in readers {
+            tables[place] = Some(reader.finish()?);
+        }
         pause.pause().await;
         cancel.check()?;
     }

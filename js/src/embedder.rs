@@ -1,11 +1,13 @@
 //! The embedder behind the TypeScript class of that name.
 
 use isovec::{Cancel, EmbedOptions, Embedder, EmbeddingConfig, LoadOptions, ModelSource, Prompt};
-use js_sys::{Array, Map, Uint8Array};
+use js_sys::WebAssembly::Memory;
+use js_sys::{ArrayBuffer, Map};
 use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
 
 use crate::embeddings::RawEmbeddings;
 use crate::error::{to_js, with_kind};
+use crate::files;
 use crate::panic;
 
 /// What an `AbortSignal` is turned into.
@@ -27,24 +29,6 @@ impl RawCancel {
     }
 }
 
-/// Grows wasm's memory in one step to about what loading takes, the files and the same weights in
-/// the kernels' own form. Step by step it takes some 10 ms each, and the page's garbage collector
-/// runs every time.
-fn grow_once(files: &Map) {
-    const BESIDE: usize = 16 << 20;
-    let contents = Array::from(&files.values());
-    let bytes = contents.iter().fold(0_usize, |sum, content| {
-        let size = content
-            .dyn_ref::<Uint8Array>()
-            .map_or(0, Uint8Array::length);
-        sum.saturating_add(size as usize)
-    });
-    let mut room = Vec::<u8>::new();
-    // Where there is not so much, loading says so itself.
-    let _ = room.try_reserve_exact(bytes.saturating_mul(2).saturating_add(BESIDE));
-    std::hint::black_box(&room);
-}
-
 /// A loaded model.
 #[wasm_bindgen]
 #[derive(Debug, Clone)]
@@ -52,9 +36,8 @@ pub struct RawEmbedder(Embedder);
 
 #[wasm_bindgen]
 impl RawEmbedder {
-    /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied while
-    /// they are taken over, so that no file is held twice. `config` is the Rust configuration as
-    /// JSON.
+    /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
+    /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON.
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
@@ -71,22 +54,10 @@ impl RawEmbedder {
                 &format!("the configuration is not usable: {error}"),
             )
         })?;
-        let mut taken = Vec::new();
-        grow_once(&files);
-        for key in Array::from(&files.keys()) {
-            let (Some(name), Ok(content)) =
-                (key.as_string(), files.get(&key).dyn_into::<Uint8Array>())
-            else {
-                return Err(with_kind(
-                    "Config",
-                    "the model's files have to be a map of strings to Uint8Array",
-                ));
-            };
-            taken.push((name, bytes::Bytes::from(content.to_vec())));
-            files.delete(&key);
-        }
+        let files = files::take(&files)?;
+        files::grow_once(&files);
         let options = LoadOptions::default().with_cancel(cancel.0.clone());
-        let source = ModelSource::bytes(origin, taken);
+        let source = ModelSource::contents(origin, files);
         Embedder::load_with(source, config, options)
             .await
             .map(Self)
@@ -138,9 +109,13 @@ impl RawEmbedder {
         self.0.max_length()
     }
 
-    /// What was done since the model was loaded, as JSON.
+    /// What was done since the model was loaded, and the bytes of the module's memory, as JSON.
     pub fn stats(&self) -> String {
-        serde_json::json!(self.0.stats()).to_string()
+        let mut stats = serde_json::json!(self.0.stats());
+        let memory: Memory = wasm_bindgen::memory().unchecked_into();
+        let buffer: ArrayBuffer = memory.buffer().unchecked_into();
+        stats["memory"] = serde_json::json!({ "wasm_bytes": buffer.byte_length() });
+        stats.to_string()
     }
 
     /// Everything that is known of the model, as JSON: provider, fingerprint, effective

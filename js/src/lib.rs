@@ -4,6 +4,7 @@
 mod embedder;
 mod embeddings;
 mod error;
+mod files;
 mod panic;
 
 pub use embedder::{RawCancel, RawEmbedder};

@@ -1,5 +1,6 @@
 import type { RawCancel, RawEmbedder } from "../pkg/simd128/isovec_js.js";
 import type { Build } from "./builds.js";
+import type { Config } from "./config.js";
 import { Embeddings, type Fingerprint } from "./embeddings.js";
 import { IsovecError } from "./error.js";
 import type { Stats } from "./stats.js";
@@ -9,7 +10,7 @@ import { ready, type Module } from "./wasm.js";
 
 /** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
 export interface LoadOptions extends FetchOptions {
-  config?: Record<string, unknown>;
+  config?: Config;
   /**
    * The build of the module, for tests and for whoever has to pin it. Default: the fastest that runs here. One that
    * does not is the error `EngineUnavailable`.
@@ -69,7 +70,7 @@ export class Embedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static async load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
     options.signal?.throwIfAborted();
-    const [files, module] = await Promise.all([gather(source, options), ready(options.build, wanted(options.config))]);
+    const [files, module] = await Promise.all([gather(source, options, options.config?.model), ready(options.build, wanted(options.config))]);
     const config = JSON.stringify(options.config ?? {});
     return withSignal(module, options.signal, async (cancel) => new Embedder(module, await module.glue.RawEmbedder.load(nameOf(source), files, config, cancel)));
   }

@@ -1,4 +1,6 @@
+import type { ModelConfig } from "./config.js";
 import { IsovecError } from "./error.js";
+import { HALF, WEIGHTS, listed } from "./weights.js";
 
 /**
  * Where a model comes from: a model id of a hub, the URL of a folder, or its files by their path
@@ -30,18 +32,16 @@ export interface FetchOptions {
   signal?: AbortSignal;
 }
 
-const REQUIRED = ["config.json", "tokenizer.json"];
 const OPTIONAL = ["sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json", "special_tokens_map.json"];
-const WEIGHTS = ["model.safetensors", "onnx/model.onnx", "model.onnx"];
 
 /** A source's name for messages. */
 export function nameOf(source: ModelSource): string {
   return typeof source === "string" ? source : source instanceof URL ? source.href : "the given files";
 }
 
-/** Brings a model's files together. */
-export async function gather(source: ModelSource, options: FetchOptions): Promise<Map<string, Uint8Array>> {
-  if (typeof source === "string" || source instanceof URL) return download(folderUrl(source, options), options);
+/** Brings a model's files together: those that are there, or of a folder those that `model` will want. */
+export async function gather(source: ModelSource, options: FetchOptions, model: ModelConfig = {}): Promise<Map<string, Uint8Array>> {
+  if (typeof source === "string" || source instanceof URL) return download(folderUrl(source, options), options, model);
   const entries = source instanceof Map ? [...source] : Object.entries(source as Record<string, Uint8Array | Blob>);
   const files = new Map<string, Uint8Array>();
   for (const [name, content] of entries) {
@@ -61,28 +61,49 @@ export function folderUrl(source: string | URL, options: Pick<FetchOptions, "end
   return `${endpoint}/${text}/resolve/${encodeURIComponent(options.revision ?? "main")}/`;
 }
 
-/** Fetches everything side by side; the weights, nearly all of the bytes, wait for nothing. The first failure ends the rest. */
-async function download(folder: string, options: FetchOptions): Promise<Map<string, Uint8Array>> {
+/**
+ * Fetches everything side by side. Only `config.json` is waited for: where it lists the folder's
+ * files, no other is asked for. The first failure ends the rest.
+ */
+async function download(folder: string, options: FetchOptions, model: ModelConfig): Promise<Map<string, Uint8Array>> {
   const files = new Map<string, Uint8Array>();
   const ending = new AbortController();
   const abort = () => ending.abort(options.signal?.reason);
   options.signal?.addEventListener("abort", abort, { once: true });
   const own = { ...options, signal: ending.signal };
-  const want = async (name: string, required: boolean) => {
-    const content = await file(folder, name, required, own);
-    if (content) files.set(name, content);
+  const take = async (response: Response | undefined, name: string) => {
+    if (!response) return undefined;
+    const content = await body(response, folder + name, name, own);
+    files.set(name, content);
     return content;
   };
+  const want = async (name: string, required: boolean) => take(await open(folder + name, required, own), name);
+  const list = want("config.json", true).then(listed);
+  const has = async (name: string) => (await list)?.has(name) ?? true;
+  const wantIfThere = async (name: string) => ((await has(name)) ? want(name, false) : undefined);
+  /** The 16-bit file, unless the checkpoint is as small or nobody says how large they are: as natively. */
+  const half = async () => {
+    const response = (await has(HALF)) ? await open(folder + HALF, false, own) : undefined;
+    if (!response) return undefined;
+    const checkpoint = await open(folder + WEIGHTS[0], false, own, "HEAD").catch(() => null);
+    const smaller = checkpoint ? lengthOf(response) < lengthOf(checkpoint) : checkpoint === undefined;
+    if (smaller) return take(response, HALF);
+    return void (await response.body?.cancel());
+  };
   const weights = async () => {
-    for (const [index, name] of WEIGHTS.entries()) {
-      if (await want(name, index === WEIGHTS.length - 1)) return;
+    if (model.onnx_file !== undefined) return want(model.onnx_file, true);
+    if (model.dtype === "auto" && (await half())) return;
+    const names = await list;
+    const places = WEIGHTS.filter((name) => names?.has(name) ?? true);
+    for (const [index, name] of places.entries()) {
+      if (await want(name, index === places.length - 1)) return;
     }
   };
   const modules = async () => {
-    await Promise.all(moduleFolders(await want("modules.json", false)).map((path) => want(`${path}/config.json`, false)));
+    await Promise.all(moduleFolders(await wantIfThere("modules.json")).map((path) => wantIfThere(`${path}/config.json`)));
   };
   try {
-    await Promise.all([weights(), modules(), ...REQUIRED.map((name) => want(name, true)), ...OPTIONAL.map((name) => want(name, false))]);
+    await Promise.all([list, weights(), modules(), want("tokenizer.json", true), ...OPTIONAL.map(wantIfThere)]);
     return files;
   } catch (cause) {
     if (options.signal?.aborted) throw cancelled(options.signal);
@@ -105,38 +126,48 @@ function moduleFolders(json: Uint8Array | undefined): string[] {
   }
 }
 
-async function file(folder: string, name: string, required: boolean, options: FetchOptions): Promise<Uint8Array | undefined> {
-  const url = folder + name;
-  const fail = (detail: string, cause?: unknown) => new IsovecError("Hub", `${url}: ${detail}`, { cause });
+/** Asks for a file. Nothing where it is not there and need not be. */
+async function open(url: string, required: boolean, options: FetchOptions, method = "GET"): Promise<Response | undefined> {
   let response: Response;
   try {
-    const init: RequestInit = { headers: options.headers ?? {} };
+    const init: RequestInit = { method, headers: options.headers ?? {} };
     if (options.signal) init.signal = options.signal;
     response = await (options.fetch ?? fetch)(url, init);
   } catch (cause) {
     if (options.signal?.aborted) throw cancelled(options.signal);
-    throw fail(`cannot be reached (${String(cause)}); check the address, the network, and the server's CORS headers`, cause);
+    throw failed(url, `cannot be reached (${String(cause)}); check the address, the network, and the server's CORS headers`, cause);
   }
   // A page instead of a file is what many static hosts answer for a file that is not there.
   const isPage = response.headers.get("content-type")?.startsWith("text/html") ?? false;
-  if (!response.ok || isPage) {
-    await response.body?.cancel();
-    if (!required && (isPage || response.status === 404)) return undefined;
-    throw fail(isPage ? "is a web page and no model file; check the address" : `the server answered ${response.status}; check the model's name, the revision, and that it is public`);
-  }
+  if (response.ok && !isPage) return response;
+  await response.body?.cancel();
+  if (!required && (isPage || response.status === 404)) return undefined;
+  throw failed(url, isPage ? "is a web page and no model file; check the address" : `the server answered ${response.status}; check the model's name, the revision, and that it is public`);
+}
+
+/** The file that an answer brings. */
+async function body(response: Response, url: string, name: string, options: FetchOptions): Promise<Uint8Array> {
   try {
     return await read(response, name, options);
   } catch (cause) {
     if (options.signal?.aborted) throw cancelled(options.signal);
-    throw cause instanceof IsovecError ? cause : fail(`broke off (${String(cause)}); try again`, cause);
+    throw cause instanceof IsovecError ? cause : failed(url, `broke off (${String(cause)}); try again`, cause);
   }
+}
+
+function failed(url: string, detail: string, cause?: unknown): IsovecError {
+  return new IsovecError("Hub", `${url}: ${detail}`, { cause });
+}
+
+/** Bytes of the file that an answer brings; NaN, which is less than nothing, where it does not say. */
+function lengthOf({ headers }: Response): number {
+  return headers.has("content-encoding") ? NaN : Number(headers.get("content-length") ?? NaN);
 }
 
 /** Reads a body into one array of the right size, so that it is not held twice. */
 async function read(response: Response, name: string, options: FetchOptions): Promise<Uint8Array> {
-  const encoded = response.headers.has("content-encoding");
-  const length = Number(response.headers.get("content-length") ?? NaN);
-  const total = Number.isFinite(length) && !encoded ? length : undefined;
+  const length = lengthOf(response);
+  const total = Number.isFinite(length) ? length : undefined;
   // In one piece the browser puts it together by itself, in less than half of the time.
   if (!options.onProgress || !response.body) {
     const content = new Uint8Array(await response.arrayBuffer());

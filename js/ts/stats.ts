@@ -15,8 +15,12 @@ export interface Fallback {
   cause: string;
 }
 
-/** What an embedder did since its model was loaded: Rust's `Stats`, the same on the server. */
+/** What an embedder did since its model was loaded: Rust's `Stats`, the same on the server, and the page's memory. */
 export interface Stats {
+  memory: {
+    /** Bytes of the WebAssembly memory that all models of the page share. It never shrinks, so this is its peak, loading included. */
+    wasm_bytes: number;
+  };
   sessions: {
     count: number;
     in_use: number;

@@ -139,21 +139,29 @@ pub(crate) fn silu(x: f32) -> f32 {
 /// `x * Phi(x)` with the normal distribution's `Phi`, that is `x / 2 * (1 + erf(x / sqrt(2)))`
 /// (<https://arxiv.org/abs/1606.08415>).
 ///
-/// As `x * sigmoid(z)`, where `z`, the logit of `Phi(x)`, is an odd polynomial of degree 15: the
-/// tail is small by itself instead of by cancellation, so that it keeps its accuracy.
+/// As `max(x, 0)` less `|x| * Phi(-|x|)`, which is never more than 0.17, so that its roundings
+/// hardly matter. `Phi(-a)` is `0.5 / p(a)^8` with a polynomial of degree 9, the form of Abramowitz
+/// and Stegun's 7.1.28: no exponential, and on wasm a quarter of the time of a formula with one.
 #[inline(always)]
 pub(crate) fn gelu(x: f32) -> f32 {
-    // The square of 5.7, from where on `Phi` is 0 or 1 to well below an f32's step.
-    const END: f32 = 32.49;
-    let t = x * x;
-    let t = if t > END { END } else { t };
-    let t2 = t * t;
-    let p01 = 0.072_660_46 * t + 1.595_771_7;
-    let p23 = -0.000_112_801_376 * t - 5.974_764_3e-5;
-    let p45 = -3.044_956_1e-7 * t + 8.350_822e-6;
-    let p67 = -2.779_586_3e-11 * t + 5.271_010_3e-9;
-    let p = (p67 * t2 + p45) * (t2 * t2) + (p23 * t2 + p01);
-    times_sigmoid(x, x * p)
+    // The power is infinite there, and of infinity the quotient would be NaN.
+    const END: f32 = 24.0;
+    let a = x.abs();
+    let a = if a > END { END } else { a };
+    let p = 3.654_088e-7;
+    let p = p * a - 2.350_922e-6;
+    let p = p * a + 1.462_611_4e-5;
+    let p = p * a - 1.611_806e-6;
+    let p = p * a + 0.000_292_312_9;
+    let p = p * a + 0.000_787_904_66;
+    let p = p * a + 0.008_706_879;
+    let p = p * a + 0.044_754_2;
+    let p = p * a + 0.099_736_36;
+    let p = p * a + 1.0;
+    let p2 = p * p;
+    let p4 = p2 * p2;
+    let most = if x > 0.0 { x } else { 0.0 };
+    most - 0.5 * a / (p4 * p4)
 }
 
 /// `x / 2 * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 x^3)))` (<https://arxiv.org/abs/1606.08415>),

@@ -337,7 +337,9 @@ pub(crate) async fn prepare(
     let bundle = match source {
         ModelSource::Folder(path) => ModelBundle::from_folder(path, &options)?,
         ModelSource::Files(files) => ModelBundle::from_files(files, &options)?,
-        ModelSource::Bytes { origin, files } => ModelBundle::from_bytes(&origin, files, &options)?,
+        ModelSource::Contents { origin, files } => {
+            ModelBundle::from_contents(&origin, files, &options)?
+        }
         ModelSource::Hub(id) => {
             return Err(EngineError::MissingFile {
                 origin: id,

@@ -101,8 +101,10 @@ pub(crate) async fn store(
     }
     let small = narrowed.bundle;
     let reached = precision::of(&small);
-    let why = if reached == asked {
+    let why = if reached == asked && kept.is_some() {
         "made of the model's file at load"
+    } else if reached == asked {
+        "made of the model's file at load and kept nowhere: the next load makes it again"
     } else {
         "none of its weights can be stored smaller without losing too much"
     };
@@ -250,7 +252,8 @@ mod tests {
         let (second, found) = int8(Some(keep.clone()));
         assert!(found.why.contains("earlier start"), "{found:?}");
         assert!(bytes(&first) == bytes(&second));
-        let (third, _) = int8(None);
+        let (third, nowhere) = int8(None);
+        assert!(nowhere.why.contains("kept nowhere"), "{nowhere:?}");
         assert!(
             bytes(&first) == bytes(&third),
             "kept or not, it is the same"

@@ -45,9 +45,16 @@ pub(crate) async fn compile(
         Err(EngineError::invalid_model(&bundle.origin, detail).into())
     })?;
     Ok(Arc::new(Loaded {
-        program: Arc::new(program),
+        program: Arc::new(timed(program)),
         threads: Threads::new(threads)?,
     }))
+}
+
+/// Natively the processor says what it has; wasm has to try.
+fn timed(program: Program) -> Program {
+    #[cfg(all(target_arch = "wasm32", feature = "event-loop"))]
+    let program = program.with_clock(crate::executor::event_loop::clock);
+    program
 }
 
 impl Pause for Pacer {

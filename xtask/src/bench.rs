@@ -50,6 +50,9 @@ const INSIDE: [(&str, &str); 2] = [
 /// Benchmarks that need the corpus, or programs to compare with.
 const PEERS: [&str; 3] = ["adaptive", "peers", "python"];
 
+/// The folder that measures transformers.js, whose model Python makes.
+const TRANSFORMERS: &str = "transformers";
+
 /// The script of a folder that measures in a browser.
 const PAGE_SCRIPT: &str = "bench.mjs";
 
@@ -79,6 +82,7 @@ impl Bench {
         match self {
             Self::Cargo { name, .. } if PEERS.contains(&name.as_str()) => setup::PEERS,
             Self::Cargo { .. } | Self::Peer { .. } => setup::DEMO,
+            Self::Page { name, .. } if name == TRANSFORMERS => setup::TRANSFORMERS,
             Self::Page { .. } => setup::PAGE,
             Self::Wasm { .. } => setup::WASM,
             Self::Inside { .. } => &[],
@@ -105,10 +109,13 @@ impl Bench {
             Self::Peer {
                 program, script, ..
             } => Run::new(workspace, program)?.args([script]),
-            Self::Page { folder, .. } => in_browser(workspace, folder, folder)?,
+            Self::Page { folder, .. } => {
+                let page = folder.with_file_name("page");
+                in_browser(workspace, folder, &[&page, folder])?
+            }
             Self::Wasm { benches } => {
                 let modules = peer_modules::build(workspace, benches)?;
-                in_browser(workspace, &benches.join("wasm"), &benches.join("page"))?.envs(
+                in_browser(workspace, &benches.join("wasm"), &[&benches.join("page")])?.envs(
                     modules
                         .into_iter()
                         .map(|(name, path)| (name.to_owned(), path.into_os_string())),
@@ -119,9 +126,12 @@ impl Bench {
     }
 }
 
-/// A folder's script on the npm package as it is now, with another folder's packages.
-fn in_browser(workspace: &Workspace, folder: &Path, packages: &Path) -> Result<Run> {
-    setup::install_packages(workspace, packages, "npm-bench-page")?;
+/// A folder's script on the npm package as it is now, with the packages of these folders: all of them
+/// have the helpers of `page`.
+fn in_browser(workspace: &Workspace, folder: &Path, packages: &[&Path]) -> Result<Run> {
+    for packages in packages {
+        setup::install_packages(workspace, packages, "npm-bench-page")?;
+    }
     build::npm(workspace)?;
     Ok(Run::new(workspace, "node")?
         .args([folder.join(PAGE_SCRIPT)])

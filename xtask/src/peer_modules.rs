@@ -1,5 +1,5 @@
 //! The wasm modules that `benches/wasm` measures beside the npm package: the most that the machine
-//! does without memory, and rten.
+//! does without memory, a profile of a run, and rten.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,6 +27,14 @@ pub(crate) fn build(workspace: &Workspace, benches: &Path) -> Result<Vec<(&'stat
         let path = module(workspace, &root, &ceiling, features, product)?;
         modules.push((variable, kept(workspace, &path, variable)?));
     }
+    let profile = module(
+        workspace,
+        &root,
+        &["--package", "isovec-graph", "--example", "wasm_profile"],
+        RELAXED_SIMD,
+        "examples/wasm_profile.wasm",
+    )?;
+    modules.push(("ISOVEC_PROFILE", profile));
     // A peer that this machine cannot have does not stop the others.
     let rten = benches.join("wasm/rten/Cargo.toml");
     match module(

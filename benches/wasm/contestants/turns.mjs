@@ -1,9 +1,14 @@
 // What a contestant does when it is its turn; the same in a page and in node.
 import { ceiling, timed } from "../measure.mjs";
+import { profiler } from "../profile.mjs";
 import { batch } from "./batches.mjs";
 
+/** Opens whatever has this seat. */
+export const seat = ({ module, place, ceilings, cases }) =>
+  ceilings ? measured(place, ceilings) : module === "profile" ? profiled(place) : contestant(module, place, cases);
+
 /** Opens a contestant, and gives the function that answers each turn; without a turn, the names of its ways. */
-export async function contestant(name, place, cases) {
+async function contestant(name, place, cases) {
   const { open } = await import(`./${name}.mjs`);
   const ways = await open(place);
   const inputs = new Map(
@@ -24,7 +29,7 @@ export async function contestant(name, place, cases) {
 }
 
 /** The same for the most that the machine does without memory: each turn gives GFLOP/s by the module's name. */
-export async function measured(place, names) {
+async function measured(place, names) {
   const all = [];
   for (const name of names) {
     const bytes = await (await fetch(`${place.origin}/ceiling/${name}.wasm`)).arrayBuffer();
@@ -32,4 +37,12 @@ export async function measured(place, names) {
     all.push([name, ceiling(instance.exports, true)]);
   }
   return async () => Object.fromEntries(all.map(([name, state]) => [name, timed(state)]));
+}
+
+/** The same for a profile: each turn gives that of one shape. */
+async function profiled(place) {
+  const paths = ["/profile.wasm", "/model/config.json", "/model/model.safetensors"];
+  const files = await Promise.all(paths.map(async (path) => new Uint8Array(await (await fetch(place.origin + path)).arrayBuffer())));
+  const profile = await profiler(...files);
+  return async (shape) => profile(...shape);
 }

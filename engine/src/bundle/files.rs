@@ -1,5 +1,5 @@
 //! The files of a bundle before any of them is understood: a folder, files named one by one, or
-//! bytes. Names are paths inside the bundle with `/` between folders.
+//! contents. Names are paths inside the bundle with `/` between folders.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use crate::content::Content;
 use crate::error::{EngineError, Result};
 use crate::onnx::read::{External, inside};
 
@@ -37,7 +38,7 @@ enum Place {
         listed: BTreeMap<String, PathBuf>,
     },
     Named(BTreeMap<String, PathBuf>),
-    Bytes(BTreeMap<String, Bytes>),
+    Contents(BTreeMap<String, Content>),
 }
 
 impl Files {
@@ -91,12 +92,12 @@ impl Files {
         self
     }
 
-    /// Files in memory.
-    pub(super) fn bytes(origin: &str, files: BTreeMap<String, Bytes>) -> Self {
+    /// Files that are no files here.
+    pub(super) fn contents(origin: &str, files: BTreeMap<String, Content>) -> Self {
         Self {
             origin: origin.to_owned(),
             maps: true,
-            place: Place::Bytes(files),
+            place: Place::Contents(files),
         }
     }
 
@@ -106,7 +107,7 @@ impl Files {
             Place::Folder { listed: files, .. } | Place::Named(files) => {
                 files.keys().map(String::as_str).collect()
             }
-            Place::Bytes(files) => files.keys().map(String::as_str).collect(),
+            Place::Contents(files) => files.keys().map(String::as_str).collect(),
         }
     }
 
@@ -114,7 +115,7 @@ impl Files {
     pub(super) fn has(&self, name: &str) -> bool {
         match &self.place {
             Place::Folder { listed: files, .. } | Place::Named(files) => files.contains_key(name),
-            Place::Bytes(files) => files.contains_key(name),
+            Place::Contents(files) => files.contains_key(name),
         }
     }
 
@@ -128,25 +129,41 @@ impl Files {
                 let metadata = fs::metadata(path).map_err(|error| EngineError::io(path, error))?;
                 Ok(metadata.len())
             }
-            Place::Bytes(files) => Ok(files.get(name).map_or(0, |bytes| bytes.len() as u64)),
+            Place::Contents(files) => Ok(files.get(name).map_or(0, |file| file.len() as u64)),
         }
     }
 
-    /// A file's contents, `None` when there is no such file. A large one is mapped.
-    pub(super) fn open(&self, name: &str) -> Result<Option<Bytes>> {
+    /// A file's contents in memory, `None` when there is no such file. A large one is mapped.
+    pub(super) fn read(&self, name: &str) -> Result<Option<Bytes>> {
+        let content = self.open(name)?;
+        content
+            .map(|content| self.bytes(name, &content))
+            .transpose()
+    }
+
+    /// A file's contents, `None` when there is no such file. A large one is mapped, and one that is
+    /// kept elsewhere stays there.
+    pub(super) fn open(&self, name: &str) -> Result<Option<Content>> {
         match &self.place {
             Place::Folder { root, listed, .. } if !listed.contains_key(name) => {
                 // Deeper than the list reaches, when somebody names such a file.
                 let path = inside(name).map(|name| root.join(name));
                 let path = path.filter(|path| path.is_file());
-                path.map(|path| read(&path, self.maps)).transpose()
+                path.map(|path| Ok(read(&path, self.maps)?.into()))
+                    .transpose()
             }
             Place::Folder { listed: files, .. } | Place::Named(files) => files
                 .get(name)
-                .map(|path| read(path, self.maps))
+                .map(|path| Ok(read(path, self.maps)?.into()))
                 .transpose(),
-            Place::Bytes(files) => Ok(files.get(name).cloned()),
+            Place::Contents(files) => Ok(files.get(name).cloned()),
         }
+    }
+
+    /// What `content`, which is the file of that name, holds.
+    fn bytes(&self, name: &str, content: &Content) -> Result<Bytes> {
+        let failed = |error| EngineError::io(format!("{}/{name}", self.origin), error);
+        content.bytes().map_err(failed)
     }
 
     /// A file that the model's own files ask for, so not one that the caller trusts: links must
@@ -163,7 +180,7 @@ impl Files {
         if !within.iter().any(|folder| path.starts_with(folder)) {
             return Ok(External::Outside);
         }
-        read(&path, self.maps).map(External::Found)
+        Ok(External::Found(read(&path, self.maps)?.into()))
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 
 use super::files::Files;
 use super::{BundleOptions, HALF_ONNX_FILE, ModelBundle, is_checkpoint, takes_half};
+use crate::content::Content;
 use crate::convert::convert;
 use crate::error::{EngineError, Result};
 use crate::onnx::read::{External, inside, read};
@@ -70,7 +71,25 @@ impl ModelBundle {
         files: BTreeMap<String, Bytes>,
         options: &BundleOptions,
     ) -> Result<Self> {
-        load(Files::bytes(origin, files), options)
+        let files = files
+            .into_iter()
+            .map(|(name, bytes)| (name, bytes.into()))
+            .collect();
+        Self::from_contents(origin, files, options)
+    }
+
+    /// The same for contents that need not be in memory. Of a safetensors checkpoint that is kept
+    /// elsewhere, one tensor at a time is copied from there, large tables in pieces; an ONNX file
+    /// is copied as a whole.
+    ///
+    /// # Errors
+    /// As [`from_folder`](Self::from_folder).
+    pub fn from_contents(
+        origin: &str,
+        files: BTreeMap<String, Content>,
+        options: &BundleOptions,
+    ) -> Result<Self> {
+        load(Files::contents(origin, files), options)
     }
 }
 
@@ -96,7 +115,7 @@ fn load(files: Files, options: &BundleOptions) -> Result<ModelBundle> {
     }
     let onnx = ONNX_FILES.into_iter().find(|name| files.has(name));
     let has_tensors = files.has(SAFETENSORS) || files.has(SAFETENSORS_INDEX);
-    match (has_tensors, files.open(CONFIG)?, onnx) {
+    match (has_tensors, files.read(CONFIG)?, onnx) {
         (true, Some(config), None) => load_safetensors(files, &config),
         (true, Some(config), Some(onnx)) => match load_safetensors(files, &config) {
             Err(EngineError::UnsupportedModel { reason, .. }) => {
@@ -153,7 +172,7 @@ fn no_model(files: &Files) -> EngineError {
 }
 
 fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
-    let Some(file) = files.open(name)? else {
+    let Some(file) = files.read(name)? else {
         let names = files.names();
         let onnx: Vec<&str> = names
             .into_iter()
@@ -171,7 +190,7 @@ fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
     };
     // Locations are relative to the model's file. Many tensors share one, so it is opened once.
     let folder = name.rfind('/').map_or("", |slash| &name[..=slash]);
-    let opened: RefCell<BTreeMap<String, Bytes>> = RefCell::default();
+    let opened: RefCell<BTreeMap<String, Content>> = RefCell::default();
     let resolve = |location: &str| {
         if let Some(file) = opened.borrow().get(location) {
             return Ok(External::Found(file.clone()));
@@ -209,7 +228,7 @@ fn load_safetensors(files: &Files, config: &Bytes) -> Result<ModelBundle> {
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,
-        identity: tensors.identity(),
+        identity: tensors.identity()?,
         files: side_files(files)?,
         model_file: model_file.to_owned(),
         origin: files.origin.clone(),
@@ -225,7 +244,7 @@ struct ShardIndex {
 
 fn load_shards(files: &Files) -> Result<TensorSet> {
     let place = format!("{}/{SAFETENSORS_INDEX}", files.origin);
-    let index = files.open(SAFETENSORS_INDEX)?.unwrap_or_default();
+    let index = files.read(SAFETENSORS_INDEX)?.unwrap_or_default();
     let index: ShardIndex = serde_json::from_slice(&index)
         .map_err(|error| EngineError::invalid_model(place.clone(), error.to_string()))?;
     let mut shards: BTreeMap<&str, &str> = BTreeMap::new();
@@ -290,7 +309,7 @@ fn side_files(files: &Files) -> Result<BTreeMap<String, Bytes>> {
                 unit: "bytes of side files (is it the model's own folder?)",
             });
         }
-        if let Some(bytes) = files.open(name)? {
+        if let Some(bytes) = files.read(name)? {
             side.insert(name.to_owned(), bytes);
         }
     }

@@ -1,6 +1,7 @@
 //! Weights converted on request: each is read from the checkpoint, widened to f32, cut and
 //! transposed when an engine asks for it, and nothing of it is kept.
 
+use std::io;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -9,11 +10,12 @@ use half::{bf16, f16};
 
 use super::relative::offset_table;
 use super::rotary::{Part, rotary_table};
+use crate::content::Content;
 use crate::error::{EngineError, Result};
 use crate::maybe_send::EngineFuture;
 use crate::safetensors::{SourceDType, SourceTensor, TensorSet};
 use crate::tensor::DType;
-use crate::weights::{WeightInfo, WeightSource};
+use crate::weights::{Sink, WeightInfo, WeightSource};
 
 /// How one weight of the graph comes out of the checkpoint.
 #[derive(Debug, Clone, PartialEq)]
@@ -74,30 +76,29 @@ impl ConvertedWeights {
         match recipe {
             Recipe::Copy { tensor } => {
                 let source = self.source(tensor)?;
+                let data = bytes(tensor, &source.data)?;
                 if source.dtype == SourceDType::F32 {
-                    return Ok(source.data.clone());
+                    return Ok(data);
                 }
-                Ok(bytes_of(&widened(tensor, source)?))
+                Ok(bytes_of(&widened(tensor, source.dtype, &data)?))
             }
             Recipe::Transposed { tensor, rows } => {
                 let source = self.source(tensor)?;
                 let columns = source.shape.last().copied().unwrap_or(0);
-                let part = slice_of(tensor, source, rows.start * columns..rows.end * columns)?;
-                if part.dtype == SourceDType::F32 {
+                let data = part_of(tensor, source, rows.start * columns..rows.end * columns)?;
+                if source.dtype == SourceDType::F32 {
                     // Nearly all of most checkpoints: bytes are moved once, and stay bytes.
-                    let (values, _) = part.data.as_chunks::<4>();
+                    let (values, _) = data.as_chunks::<4>();
                     let moved = transposed(values, rows.len(), columns);
                     return Ok(moved.into_flattened().into());
                 }
-                Ok(bytes_of(&transposed(
-                    &widened(tensor, &part)?,
-                    rows.len(),
-                    columns,
-                )))
+                let values = widened(tensor, source.dtype, &data)?;
+                Ok(bytes_of(&transposed(&values, rows.len(), columns)))
             }
             Recipe::Part { tensor, elements } => {
-                let part = slice_of(tensor, self.source(tensor)?, elements.clone())?;
-                Ok(bytes_of(&widened(tensor, &part)?))
+                let source = self.source(tensor)?;
+                let data = part_of(tensor, source, elements.clone())?;
+                Ok(bytes_of(&widened(tensor, source.dtype, &data)?))
             }
             Recipe::Rotary {
                 theta,
@@ -108,7 +109,7 @@ impl ConvertedWeights {
             Recipe::OffsetBias { tensor, positions } => {
                 let source = self.source(tensor)?;
                 let heads = source.shape.last().copied().unwrap_or(0);
-                let table = widened(tensor, source)?;
+                let table = widened(tensor, source.dtype, &bytes(tensor, &source.data)?)?;
                 Ok(bytes_of(&offset_table(&table, heads, *positions)))
             }
             Recipe::CountI32(count) => Ok((0..*count as i32)
@@ -119,6 +120,16 @@ impl ConvertedWeights {
                 Ok(bytes_of(&(0..*count).map(|n| n as f32).collect::<Vec<_>>()))
             }
         }
+    }
+
+    /// A tensor as it is, in f32, piece by piece: tables of words are half of some models.
+    fn copy_pieces(&self, tensor: &str, sink: &mut dyn Sink) -> Result<()> {
+        let source = self.source(tensor)?;
+        let take = |piece: &[u8]| match source.dtype {
+            SourceDType::F32 => sink.take(piece),
+            dtype => sink.take(&bytes_of(&widened(tensor, dtype, piece)?)),
+        };
+        source.data.pieces(take, |error| unreadable(tensor, &error))
     }
 
     fn source(&self, name: &str) -> Result<&SourceTensor> {
@@ -144,6 +155,15 @@ impl WeightSource for ConvertedWeights {
         };
         Box::pin(async move { data })
     }
+
+    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
+        Box::pin(async move {
+            match self.recipes.get(index) {
+                Some(Recipe::Copy { tensor }) => self.copy_pieces(tensor, sink),
+                _ => sink.take(&self.read(index).await?),
+            }
+        })
+    }
 }
 
 /// Whether a checkpoint's element type can be a float weight.
@@ -162,30 +182,35 @@ pub(super) fn dtype_of(recipe: &Recipe) -> DType {
     }
 }
 
-/// Elements `range` of a tensor, as a flat tensor over the same bytes.
-fn slice_of(name: &str, source: &SourceTensor, range: Range<usize>) -> Result<SourceTensor> {
+/// Elements `range` of a tensor.
+fn part_of(name: &str, source: &SourceTensor, range: Range<usize>) -> Result<Bytes> {
     let size = source.dtype.size();
-    let (from, to) = (range.start * size, range.end * size);
-    if from > to || to > source.data.len() {
-        return Err(EngineError::Weight {
+    match source.data.part(range.start * size..range.end * size) {
+        Some(part) => bytes(name, &part),
+        None => Err(EngineError::Weight {
             name: name.to_owned(),
             detail: format!(
                 "elements {range:?} were asked for, but it is {:?}",
                 source.shape
             ),
-        });
+        }),
     }
-    Ok(SourceTensor {
-        dtype: source.dtype,
-        shape: vec![range.len()],
-        data: source.data.slice(from..to),
-    })
 }
 
-/// The tensor's elements in f32. f16 and bf16 widen exactly; f64 rounds to nearest.
-fn widened(name: &str, source: &SourceTensor) -> Result<Vec<f32>> {
-    let data = &source.data[..];
-    Ok(match source.dtype {
+fn bytes(name: &str, data: &Content) -> Result<Bytes> {
+    data.bytes().map_err(|error| unreadable(name, &error))
+}
+
+fn unreadable(name: &str, error: &io::Error) -> EngineError {
+    EngineError::Weight {
+        name: name.to_owned(),
+        detail: format!("it cannot be read: {error}"),
+    }
+}
+
+/// Elements in f32. f16 and bf16 widen exactly; f64 rounds to nearest.
+fn widened(name: &str, dtype: SourceDType, data: &[u8]) -> Result<Vec<f32>> {
+    Ok(match dtype {
         SourceDType::F32 => data
             .as_chunks::<4>()
             .0
@@ -261,22 +286,17 @@ mod tests {
 
     #[test]
     fn every_float_type_widens() {
-        let of = |dtype, data: &[u8]| SourceTensor {
-            dtype,
-            shape: vec![1],
-            data: Bytes::copy_from_slice(data),
-        };
         let half = f16::from_f32(-1.5).to_le_bytes();
         let brain = bf16::from_f32(-1.5).to_le_bytes();
-        for tensor in [
-            of(SourceDType::F16, &half),
-            of(SourceDType::BF16, &brain),
-            of(SourceDType::F32, &(-1.5f32).to_le_bytes()),
-            of(SourceDType::F64, &(-1.5f64).to_le_bytes()),
+        for (dtype, data) in [
+            (SourceDType::F16, &half[..]),
+            (SourceDType::BF16, &brain),
+            (SourceDType::F32, &(-1.5f32).to_le_bytes()),
+            (SourceDType::F64, &(-1.5f64).to_le_bytes()),
         ] {
-            assert_eq!(widened("w", &tensor).expect("float"), [-1.5]);
+            assert_eq!(widened("w", dtype, data).expect("float"), [-1.5]);
         }
-        let error = widened("w", &of(SourceDType::I8, &[1])).expect_err("int");
+        let error = widened("w", SourceDType::I8, &[1]).expect_err("int");
         assert!(
             error.to_string().contains("I8 is not a float type"),
             "{error}"

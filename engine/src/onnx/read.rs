@@ -15,6 +15,7 @@ use super::skim::check_size;
 use super::tensor::{data_type, normalise};
 use super::{IDENTITY_KEY, TENSORS_KEY};
 use crate::bundle::WEIGHT_MIN_BYTES;
+use crate::content::Content;
 use crate::error::{EngineError, Result};
 use crate::sniff;
 use crate::tensor::DType;
@@ -24,7 +25,7 @@ use crate::weights::{BytesWeights, IdentityHasher, WeightInfo, Weights, WeightsI
 #[derive(Debug)]
 pub(crate) enum External {
     /// The file.
-    Found(Bytes),
+    Found(Content),
     /// The bundle has no such file.
     Missing,
     /// The place is not in the bundle.
@@ -56,7 +57,10 @@ pub fn read_model(
     file: Bytes,
     resolve: &dyn Fn(&str) -> Option<Bytes>,
 ) -> Result<(ModelProto, Weights)> {
-    let resolve = |location: &str| Ok(resolve(location).map_or(External::Missing, External::Found));
+    let resolve = |location: &str| {
+        let found = resolve(location).map(|file| External::Found(file.into()));
+        Ok(found.unwrap_or(External::Missing))
+    };
     let model = read(origin, file, &resolve)?;
     Ok((model.graph, model.weights))
 }

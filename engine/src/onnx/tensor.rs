@@ -243,5 +243,7 @@ fn external(tensor: &TensorProto, name: &str, origin: &str, resolve: Resolve<'_>
             ))
         })?;
     // In range: `to` is at most the length of the file, which is a `usize`.
-    Ok(file.slice(from as usize..to as usize))
+    let part = file.part(from as usize..to as usize).unwrap_or(file);
+    part.bytes()
+        .map_err(|error| EngineError::io(format!("{origin}: {location}"), error))
 }

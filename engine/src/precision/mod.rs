@@ -16,6 +16,9 @@
 //!
 //! The operators that read a weight read `w` as before, and the bundle's
 //! [identity](crate::weights::WeightsIdentity) is that of the original weights.
+//!
+//! [`ModelBundle::narrowed`]: crate::bundle::ModelBundle::narrowed
+//! [`ModelBundle::widened`]: crate::bundle::ModelBundle::widened
 
 mod bytes;
 mod error;

@@ -102,7 +102,7 @@ proptest! {
                 let tensor = set.get(name).unwrap();
                 prop_assert_eq!(tensor.data.len(), tensor.dtype.size() * tensor.shape.iter().product::<usize>());
             }
-            set.identity();
+            set.identity().unwrap();
         }
     }
 }

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bytes::Bytes;
 use half::{bf16, f16};
+use isovec_engine::content::Content;
 use isovec_engine::safetensors::TensorSet;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
@@ -70,7 +70,7 @@ impl Checkpoint {
     }
 
     /// Two files with every other tensor.
-    pub fn shards(&self, stored: Stored) -> Vec<(String, Bytes)> {
+    pub fn shards(&self, stored: Stored) -> Vec<(String, Content)> {
         (0..2)
             .map(|shard| {
                 let part = self
@@ -81,14 +81,14 @@ impl Checkpoint {
                     .map(|(_, entry)| entry);
                 (
                     format!("model-{:05}-of-00002.safetensors", shard + 1),
-                    Bytes::from(serialise(part, stored)),
+                    serialise(part, stored).into(),
                 )
             })
             .collect()
     }
 
     pub fn tensor_set(&self, stored: Stored) -> Arc<TensorSet> {
-        let file = Bytes::from(self.file(stored));
+        let file = self.file(stored).into();
         Arc::new(
             TensorSet::from_files("tiny", vec![("model.safetensors".into(), file)])
                 .expect("a valid file"),

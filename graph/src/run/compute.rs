@@ -90,15 +90,15 @@ impl Run {
         };
         let (x, width, m) = (rows(linear.x), step.node.width, range.len());
         match matrix {
-            Matrix::F32(matrix) => {
-                let kernel = program.kernels.f32;
+            Matrix::F32(matrix) => program.f32.run([m, matrix.k(), width], |kernel| {
                 gemm(kernel, m, x, matrix, &epilogue, out, width, pool)
-            }
+            }),
             Matrix::Int8(matrix) => quantised
                 .take(linear.x, range, matrix.k(), x, pool)
                 .and_then(|x| {
-                    let kernel = program.kernels.int8;
-                    gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
+                    program.int8.run([m, matrix.k(), width], |kernel| {
+                        gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
+                    })
                 }),
         }
         .map_err(|mismatch| broken(mismatch.to_string()))

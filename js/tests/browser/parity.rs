@@ -1,6 +1,6 @@
 //! The parity suite.
 
-use isovec::EmbeddingConfig;
+use isovec::{Dtype, EmbeddingConfig};
 use isovec_parity::Reference;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 
@@ -30,35 +30,48 @@ async fn minilm() {
 
 /// What the native tests are held to as well: the query in the tab and the index on the server
 /// are the same numbers.
-async fn same_bits(folder: &str, reference: Reference, bits: u64) {
+async fn same_bits(folder: &str, reference: Reference, dtype: Dtype, bits: u64) {
     for texts in [1, 32] {
         let config = isovec_parity::bits::config()
+            .with_dtype(dtype)
             .with_max_batch_size(texts)
             .with_max_batch_tokens(1 << 14);
         let embedder = load(folder, config).await;
         let hash = isovec_parity::bits::hash(&embedder, &reference)
             .await
             .expect("vectors");
-        assert_eq!(hash, bits, "{texts} texts: 0x{hash:x} is not 0x{bits:x}");
+        assert_eq!(
+            hash, bits,
+            "{dtype}, {texts} texts: 0x{hash:x} is not 0x{bits:x}"
+        );
     }
+}
+
+async fn the_tiny_models_bits(dtype: Dtype, bits: u64) {
+    same_bits("/tests/data/tiny-bert", Reference::tiny(), dtype, bits).await;
+}
+
+async fn minilms_bits(dtype: Dtype, bits: u64) {
+    same_bits("/models/all-MiniLM-L6-v2", Reference::minilm(), dtype, bits).await;
 }
 
 #[wasm_bindgen_test]
 async fn the_tiny_model_has_the_same_bits_everywhere() {
-    same_bits(
-        "/tests/data/tiny-bert",
-        Reference::tiny(),
-        isovec_parity::bits::TINY,
-    )
-    .await;
+    the_tiny_models_bits(Dtype::F32, isovec_parity::bits::TINY).await;
 }
 
 #[wasm_bindgen_test]
 async fn minilm_has_the_same_bits_everywhere() {
-    same_bits(
-        "/models/all-MiniLM-L6-v2",
-        Reference::minilm(),
-        isovec_parity::bits::MINILM,
-    )
-    .await;
+    minilms_bits(Dtype::F32, isovec_parity::bits::MINILM).await;
+}
+
+/// Natively the weights are read from an exported file; here they are made at load.
+#[wasm_bindgen_test]
+async fn the_tiny_model_in_int8_has_the_same_bits_everywhere() {
+    the_tiny_models_bits(Dtype::Int8, isovec_parity::bits::TINY_INT8).await;
+}
+
+#[wasm_bindgen_test]
+async fn minilm_in_int8_has_the_same_bits_everywhere() {
+    minilms_bits(Dtype::Int8, isovec_parity::bits::MINILM_INT8).await;
 }

@@ -46,7 +46,7 @@ impl Kernel {
     /// The kernel for this machine.
     ///
     /// A wasm module does not know its processor and gets the kernel for 16 vector registers;
-    /// [`Kernel::measured`] finds out whether that for 32 is faster.
+    /// a [`Choice`](super::Choice) finds out whether that for 32 is faster.
     #[must_use]
     pub fn select(arithmetic: Arithmetic) -> &'static Self {
         Self::available(arithmetic)

@@ -6,11 +6,11 @@
 
 mod blocks;
 mod buffer;
+mod choice;
 mod epilogue;
 mod error;
 mod int8;
 mod kernel;
-mod measured;
 mod pack;
 mod simd;
 #[cfg(test)]
@@ -19,6 +19,7 @@ mod tests;
 mod tile;
 
 pub use blocks::gemm;
+pub use choice::{Choice, Clock};
 pub use epilogue::{Epilogue, Rows};
 pub use error::Mismatch;
 pub use int8::{Activations, Int8Kernel, Int8Weights, gemm_int8};

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use async_lock::Mutex;
@@ -20,6 +20,12 @@ use crate::threads;
 /// one comes on top; with this slice the two together stay near 10 ms for models that a browser
 /// can run at all, and pauses (some tens of microseconds each) cost less than 1 %.
 const TIME_SLICE: Duration = Duration::from_millis(5);
+
+/// The time, counted from the first call.
+pub(crate) fn clock() -> Duration {
+    static STARTED: OnceLock<Instant> = OnceLock::new();
+    STARTED.get_or_init(Instant::now).elapsed()
+}
 
 /// The event loop that the caller lives in.
 #[derive(Debug, Clone, Copy, Default)]

@@ -58,7 +58,7 @@ impl Browser {
         Ok(Self { program, driver })
     }
 
-    fn describe(&self) -> String {
+    pub(super) fn describe(&self) -> String {
         format!("{} and {}", self.program.display(), self.driver.display())
     }
 
@@ -87,7 +87,7 @@ impl Browser {
 }
 
 /// A program that the user names himself has to exist.
-fn named(variable: &str) -> Result<Option<PathBuf>> {
+pub(super) fn named(variable: &str) -> Result<Option<PathBuf>> {
     match env::var_os(variable).filter(|v| !v.is_empty()) {
         None => Ok(None),
         Some(path) => {

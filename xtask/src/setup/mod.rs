@@ -4,6 +4,7 @@
 mod apt;
 mod browser;
 mod corpus;
+mod firefox;
 mod gpu;
 mod model;
 mod node;
@@ -19,6 +20,7 @@ use crate::report;
 use crate::workspace::Workspace;
 
 pub(crate) use browser::Browser;
+pub(crate) use firefox::find as find_firefox;
 pub(crate) use node::install_packages;
 
 /// One thing to bring.
@@ -43,6 +45,7 @@ const STEPS: &[Step] = &[
     tools::STEPS[0],
     tools::STEPS[1],
     browser::STEP,
+    firefox::STEP,
     gpu::STEP,
     node::STEP,
     tools::STEPS[2],
@@ -65,6 +68,16 @@ pub(crate) const WASM: &[&str] = &[
     "browser",
     "npm",
     "corpus",
+];
+/// The same, beside transformers.js, whose model Python makes.
+pub(crate) const TRANSFORMERS: &[&str] = &[
+    "model",
+    "wasm32",
+    "wasm-bindgen",
+    "browser",
+    "npm",
+    "corpus",
+    "peers",
 ];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
@@ -163,7 +176,7 @@ mod tests {
                 step.name
             );
         }
-        let lists = [DEMO, NPM, PAGE, WASM, PEERS];
+        let lists = [DEMO, NPM, PAGE, WASM, TRANSFORMERS, PEERS];
         for name in lists.into_iter().flatten() {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }

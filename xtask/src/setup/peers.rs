@@ -11,7 +11,7 @@ use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
     name: "peers",
-    what: "Python fastembed and onnxruntime, which the benchmarks compare with",
+    what: "Python fastembed and onnxruntime, which the benchmarks compare with, and onnx, which quantises for them",
     done: |workspace| {
         let pins = fs::read_to_string(pins(workspace)).unwrap_or_default();
         Ok((pins == PACKAGES.join("\n")).then(|| PACKAGES.join(", ")))
@@ -22,7 +22,7 @@ pub(super) const STEP: Step = Step {
 };
 
 /// By version: figures name them. onnxruntime is the one that the native engine loads.
-const PACKAGES: &[&str] = &["fastembed==0.7.4", "onnxruntime==1.31.1"];
+const PACKAGES: &[&str] = &["fastembed==0.7.4", "onnxruntime==1.31.1", "onnx==1.20.0"];
 
 fn make(workspace: &Workspace) -> Result<String> {
     let folder = workspace.peers();

@@ -9,27 +9,60 @@ use super::{Check, Verdict};
 use crate::process::{Run, cargo};
 use crate::report;
 use crate::serve::{self, Serving, TEST_PORT};
-use crate::setup::Browser;
+use crate::setup::{self, Browser};
 use crate::wasm::WasmToolchain;
 use crate::workspace::Workspace;
 
-pub(super) const CHECKS: &[Check] = &[Check {
-    name: "browser",
-    what: "the portable engine in headless Chromium, against the same reference vectors",
-    needs: &["model", "wasm32", "wasm-bindgen", "wasm-pack", "browser"],
-    run: browser,
-}];
+pub(super) const CHECKS: &[Check] = &[
+    Check {
+        name: "browser",
+        what: "the portable engine in headless Chromium, against the same reference vectors",
+        needs: &["model", "wasm32", "wasm-bindgen", "wasm-pack", "browser"],
+        run: chromium,
+    },
+    Check {
+        name: "firefox",
+        what: "the same in headless Firefox, which compiles wasm with another compiler",
+        needs: &["model", "wasm32", "wasm-bindgen", "wasm-pack", "firefox"],
+        run: firefox,
+    },
+];
 
-fn browser(workspace: &Workspace) -> Result<Verdict> {
-    let toolchain = WasmToolchain::require(workspace)?;
+fn chromium(workspace: &Workspace) -> Result<Verdict> {
     let browser = Browser::find(workspace)?;
     browser.check(workspace)?;
-    let capabilities = workspace.cache.join("webdriver.json");
-    std::fs::write(
+    let capabilities = chromium_capabilities(&browser, runs_as_root(workspace));
+    run(
+        workspace,
+        &["--chrome", "--chromedriver"],
+        &browser,
         &capabilities,
-        capabilities_of(&browser, runs_as_root(workspace)).to_string(),
     )
-    .with_context(|| format!("cannot write {}", capabilities.display()))?;
+}
+
+fn firefox(workspace: &Workspace) -> Result<Verdict> {
+    let browser = setup::find_firefox(workspace)?;
+    let capabilities = firefox_capabilities(&browser);
+    run(
+        workspace,
+        &["--firefox", "--geckodriver"],
+        &browser,
+        &capabilities,
+    )
+}
+
+/// Runs every package's browser tests. `which` says which browser it is, and ends with the
+/// option that takes the driver.
+fn run(
+    workspace: &Workspace,
+    which: &[&str],
+    browser: &Browser,
+    capabilities: &Value,
+) -> Result<Verdict> {
+    let toolchain = WasmToolchain::require(workspace)?;
+    let file = workspace.cache.join("webdriver.json");
+    std::fs::write(&file, capabilities.to_string())
+        .with_context(|| format!("cannot write {}", file.display()))?;
 
     let folders = folders_with_browser_tests(workspace)?;
     if folders.is_empty() {
@@ -41,12 +74,13 @@ fn browser(workspace: &Workspace) -> Result<Verdict> {
     let mut failed = Vec::new();
     for folder in folders {
         let run = Run::new(workspace, "wasm-pack")?
-            .args(["test", "--headless", "--chrome", "--chromedriver"])
+            .args(["test", "--headless"])
+            .args(which)
             .args([&browser.driver])
             .args(["--mode", "no-install"])
             .args([&folder])
             .envs(toolchain.environment())
-            .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", &capabilities)
+            .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", &file)
             // Seconds for one test binary: compiling a 12 MB module on a small machine and loading
             // a 90 MB model take their time, and the default of 20 s is about the runner, not us.
             .env("WASM_BINDGEN_TEST_TIMEOUT", "600");
@@ -61,8 +95,8 @@ fn browser(workspace: &Workspace) -> Result<Verdict> {
     Ok(Verdict::Passed)
 }
 
-/// What the driver starts the browser with.
-fn capabilities_of(browser: &Browser, root: bool) -> Value {
+/// What chromedriver starts the browser with.
+fn chromium_capabilities(browser: &Browser, root: bool) -> Value {
     let mut args = vec![
         "--headless=new",
         "--disable-quic",
@@ -80,6 +114,21 @@ fn capabilities_of(browser: &Browser, root: bool) -> Value {
         args.push("--no-sandbox");
     }
     json!({ "goog:chromeOptions": { "binary": browser.program, "args": args } })
+}
+
+/// What geckodriver starts the browser with: it talks to nobody but the tests.
+fn firefox_capabilities(browser: &Browser) -> Value {
+    json!({ "moz:firefoxOptions": {
+        "binary": browser.program,
+        "args": ["-headless"],
+        "prefs": {
+            "app.update.auto": false,
+            "datareporting.policy.dataSubmissionEnabled": false,
+            "network.captive-portal-service.enabled": false,
+            "network.connectivity-service.enabled": false,
+            "toolkit.telemetry.enabled": false,
+        },
+    } })
 }
 
 fn runs_as_root(workspace: &Workspace) -> bool {
@@ -132,7 +181,7 @@ mod tests {
             program: "/chrome".into(),
             driver: "/driver".into(),
         };
-        let text = |root| capabilities_of(&browser, root).to_string();
+        let text = |root| chromium_capabilities(&browser, root).to_string();
         assert!(text(true).contains("--no-sandbox") && !text(false).contains("--no-sandbox"));
         assert!(text(false).contains("/chrome") && text(false).contains("--headless=new"));
     }

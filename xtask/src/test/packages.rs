@@ -1,15 +1,17 @@
 //! What is published: the crates and the npm package.
 
+use std::path::PathBuf;
+
 use anyhow::{Context, Result};
 use serde_json::Value;
 
 use super::{Check, Verdict};
-use crate::build;
 use crate::process::{Run, cargo, npm};
 use crate::report;
 use crate::serve::{self, Serving, TEST_PORT};
 use crate::setup::{self, Browser};
 use crate::workspace::Workspace;
+use crate::{build, demo};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -35,9 +37,25 @@ fn npm_package(workspace: &Workspace) -> Result<Verdict> {
     npm(workspace)?
         .args(["test"])
         .env("CHROME", &browser.program)
+        .env("ISOVEC_TEST_EXPORTS", exports(workspace)?)
         .within(&workspace.js())
         .show()?;
     Ok(Verdict::Passed)
+}
+
+/// The model in every form that `isovec export` writes, in a folder for each.
+fn exports(workspace: &Workspace) -> Result<PathBuf> {
+    let folder = workspace.target.join("exports");
+    let program = demo::program(workspace)?;
+    for dtype in ["f32", "f16", "int8"] {
+        Run::new(workspace, &program)?
+            .args(["export", "--dtype", dtype, "--model"])
+            .args([workspace.model()])
+            .args(["--out"])
+            .args([folder.join(dtype)])
+            .read()?;
+    }
+    Ok(folder)
 }
 
 fn crates(workspace: &Workspace) -> Result<Verdict> {

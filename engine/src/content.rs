@@ -1,0 +1,204 @@
+//! What a file holds: bytes in memory, or bytes that are kept elsewhere and copied in range by range.
+//!
+//! A page keeps a model's files in JavaScript's memory. What is copied from there into the module
+//! stays part of the module's memory for good, so weights are never copied as a whole.
+
+use std::fmt::Debug;
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::maybe_send::{MaybeSend, MaybeSync};
+
+/// Bytes of a piece: large enough that asking for it costs nothing, small enough for caches. Whole
+/// elements of every type.
+const PIECE: usize = 256 << 10;
+
+/// Bytes that are kept elsewhere.
+pub trait ByteSource: MaybeSend + MaybeSync + Debug {
+    /// How many there are.
+    fn size(&self) -> usize;
+
+    /// Fills `into` with the bytes that begin at `from`.
+    ///
+    /// # Errors
+    /// When they cannot be had, or end before `into` is full.
+    fn read(&self, from: usize, into: &mut [u8]) -> io::Result<()>;
+}
+
+/// What a file holds, or a part of it. Cloning copies nothing.
+#[derive(Debug, Clone)]
+pub struct Content(Held);
+
+#[derive(Debug, Clone)]
+enum Held {
+    Here(Bytes),
+    Elsewhere {
+        source: Arc<dyn ByteSource>,
+        range: Range<usize>,
+    },
+}
+
+impl Content {
+    /// All bytes of a source.
+    pub fn elsewhere(source: impl ByteSource + 'static) -> Self {
+        let range = 0..source.size();
+        let source = Arc::new(source);
+        Self(Held::Elsewhere { source, range })
+    }
+
+    /// Length in bytes.
+    pub fn len(&self) -> usize {
+        match &self.0 {
+            Held::Here(bytes) => bytes.len(),
+            Held::Elsewhere { range, .. } => range.len(),
+        }
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// A part of it; `None` where it does not reach that far.
+    pub fn part(&self, part: Range<usize>) -> Option<Self> {
+        if part.start > part.end || part.end > self.len() {
+            return None;
+        }
+        Some(Self(match &self.0 {
+            Held::Here(bytes) => Held::Here(bytes.slice(part)),
+            Held::Elsewhere { source, range } => Held::Elsewhere {
+                source: Arc::clone(source),
+                range: range.start + part.start..range.start + part.end,
+            },
+        }))
+    }
+
+    /// All of it in memory: copied where it is kept elsewhere.
+    ///
+    /// # Errors
+    /// What the source could not do.
+    pub fn bytes(&self) -> io::Result<Bytes> {
+        match &self.0 {
+            Held::Here(bytes) => Ok(bytes.clone()),
+            Held::Elsewhere { source, range } => {
+                let mut bytes = vec![0; range.len()];
+                source.read(range.start, &mut bytes)?;
+                Ok(bytes.into())
+            }
+        }
+    }
+
+    /// Hands it over in order: in one piece where it is in memory, else in pieces that are no
+    /// longer than a few hundred kilobytes and, but for the last, hold whole elements of every type.
+    ///
+    /// # Errors
+    /// What `take` says, or what `unread` makes of the source's error.
+    pub fn pieces<E>(
+        &self,
+        mut take: impl FnMut(&[u8]) -> Result<(), E>,
+        unread: impl FnOnce(io::Error) -> E,
+    ) -> Result<(), E> {
+        let (source, range) = match &self.0 {
+            Held::Here(bytes) => return take(bytes),
+            Held::Elsewhere { source, range } => (source, range.clone()),
+        };
+        let mut piece = vec![0; PIECE.min(range.len())];
+        for from in range.clone().step_by(PIECE) {
+            let piece = &mut piece[..PIECE.min(range.end - from)];
+            if let Err(error) = source.read(from, piece) {
+                return Err(unread(error));
+            }
+            take(piece)?;
+        }
+        Ok(())
+    }
+}
+
+impl From<Bytes> for Content {
+    fn from(bytes: Bytes) -> Self {
+        Self(Held::Here(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Content {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Held::Here(bytes.into()))
+    }
+}
+
+/// Equal bytes in memory, or the same part of the same source.
+impl PartialEq for Content {
+    fn eq(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Held::Here(one), Held::Here(other)) => one == other,
+            (
+                Held::Elsewhere { source, range },
+                Held::Elsewhere {
+                    source: other,
+                    range: part,
+                },
+            ) => Arc::ptr_eq(source, other) && range == part,
+            _ => false,
+        }
+    }
+}
+
+impl Eq for Content {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[derive(Debug)]
+    struct Counted(usize);
+
+    fn byte(at: usize) -> u8 {
+        (at % 251) as u8
+    }
+
+    impl ByteSource for Counted {
+        fn size(&self) -> usize {
+            self.0
+        }
+
+        fn read(&self, from: usize, into: &mut [u8]) -> io::Result<()> {
+            assert!(from + into.len() <= self.0);
+            for (at, into) in into.iter_mut().enumerate() {
+                *into = byte(from + at);
+            }
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn parts_and_pieces_are_the_same_bytes_wherever_they_are_kept() {
+        let len = 2 * PIECE + 12345;
+        let here = Content::from((0..len).map(byte).collect::<Vec<u8>>());
+        let elsewhere = Content::elsewhere(Counted(len));
+        for part in [0..len, 0..0, 7..PIECE + 7, PIECE..2 * PIECE, len - 3..len] {
+            let (one, other) = (here.part(part.clone()), elsewhere.part(part.clone()));
+            let (one, other) = (one.unwrap(), other.unwrap());
+            assert_eq!((one.len(), other.len()), (part.len(), part.len()));
+            let expected = one.bytes().unwrap();
+            assert_eq!(other.bytes().unwrap(), expected);
+            let mut gathered = Vec::new();
+            let gather = |piece: &[u8]| {
+                assert!(piece.len() <= PIECE);
+                gathered.extend_from_slice(piece);
+                Ok(())
+            };
+            other.pieces(gather, |error| error).unwrap();
+            assert_eq!(gathered, expected);
+            assert_eq!(other, other.clone());
+            assert_ne!(one, other);
+        }
+        for content in [here, elsewhere] {
+            assert!(content.part(0..len + 1).is_none());
+            let inner = content.part(10..20).unwrap();
+            assert!(inner.part(5..11).is_none(), "not past its own end");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+// The built package in node, on the real model: what loading it takes, and the bits that every
+// machine gives. Run by `cargo xtask test npm`, which says where the model is.
+import assert from "node:assert/strict";
+import { readFileSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+
+const js = dirname(dirname(fileURLToPath(import.meta.url)));
+const folder = process.env.ISOVEC_TEST_MODEL;
+const skip = folder ? false : "ISOVEC_TEST_MODEL does not name all-MiniLM-L6-v2";
+const WEIGHTS = "model.safetensors";
+const files = ["config.json", "tokenizer.json", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", WEIGHTS];
+
+// Node's own knows no files, which is how the package asks for its module.
+globalThis.fetch = async (url) => new Response(readFileSync(url), { headers: { "content-type": "application/wasm" } });
+const { Embedder } = await import("../dist/index.js");
+
+function load(config) {
+  const contents = files.map((file) => [file, new Uint8Array(readFileSync(join(folder, file)))]);
+  return Embedder.load(new Map(contents), { config });
+}
+
+// The first, as the memory never shrinks.
+test("loading and embedding take little more memory than the weights", { skip }, async () => {
+  const weights = statSync(join(folder, WEIGHTS)).size;
+  const embedder = await load({});
+  await embedder.embed(["a first text"]);
+  const bytes = embedder.stats().memory.wasm_bytes;
+  assert.ok(bytes > weights && bytes <= 1.3 * weights, `${bytes} bytes for weights of ${weights}`);
+  embedder.dispose();
+});
+
+test("the bits are those of every machine", { skip }, async () => {
+  const source = readFileSync(join(dirname(js), "tests", "parity", "src", "bits.rs"), "utf8");
+  const [, bits] = source.match(/MINILM: u64 = (0x[0-9a-f_]+);/);
+  const texts = readFileSync(join(dirname(js), "tests", "data", "reference", "texts.txt"), "utf8").trimEnd().split("\n");
+  for (const size of [1, 32]) {
+    const embedder = await load({ session: { deterministic_compute: true }, batching: { max_batch_size: size, max_batch_tokens: 1 << 14 } });
+    const hash = fnv(await embedder.embed(texts));
+    assert.equal(`0x${hash.toString(16)}`, bits.replaceAll("_", ""), `${size} texts at once`);
+    embedder.dispose();
+  }
+});
+
+/** FNV-1a over the bits of all vectors, as `bits.rs` computes it. */
+function fnv(vectors) {
+  let state = 0xcbf29ce484222325n;
+  for (const row of vectors) {
+    for (const byte of new Uint8Array(row.buffer, row.byteOffset, row.byteLength)) {
+      state = BigInt.asUintN(64, (state ^ BigInt(byte)) * 0x100000001b3n);
+    }
+  }
+  return state;
+}

@@ -1,0 +1,275 @@
+//! Which of several kernels is the fastest here, found by the work that there is to do anyway.
+//!
+//! A wasm module does not know its processor. With 16 vector registers a tile for 32 spills and
+//! takes twice the time; with 32, a tile for 16 leaves units idle. Kernels of one width of panel
+//! use the same packed matrices and give the same bits, so that they may take turns.
+
+use std::sync::{Mutex, OnceLock};
+use std::time::Duration;
+
+use super::{Int8Kernel, Kernel};
+use crate::Arithmetic;
+
+/// Tells the time, counted from any fixed point.
+pub type Clock = fn() -> Duration;
+
+/// A kernel's time before anything counts: the browser's better code has to come first.
+const WARM_UP: Duration = Duration::from_millis(20);
+/// A kernel's time that decides: many steps of a browser's clock, which may be 1 ms each.
+const ENOUGH: Duration = Duration::from_millis(50);
+/// How much faster another kernel has to be than the first: less may be noise.
+const CLEARLY: f64 = 0.9;
+
+/// What makes products alike: rows, steps of the sum, columns.
+type Extents = [usize; 3];
+
+/// The most shapes that are told apart; others run on the first kernel. Each text length is one.
+const SHAPES: usize = 64;
+
+/// Kernels that take turns until it is known which is the fastest, and then that one.
+#[derive(Debug)]
+pub struct Choice<K: 'static> {
+    kernels: Vec<&'static K>,
+    clock: Option<Clock>,
+    chosen: OnceLock<&'static K>,
+    trial: Mutex<Trial>,
+}
+
+/// What the kernels were seen to take.
+#[derive(Debug, Default)]
+struct Trial {
+    /// By kernel, all of it.
+    spent: Vec<Duration>,
+    shapes: Vec<Shape>,
+}
+
+/// Work of one kind: only that compares.
+#[derive(Debug)]
+struct Shape {
+    extents: Extents,
+    /// By kernel: how often, and how long, since it was warm.
+    seen: Vec<(u32, Duration)>,
+    /// Whose turn it is.
+    turn: usize,
+}
+
+impl Choice<Kernel> {
+    /// The kernels that can use what is packed for [`Kernel::select`]'s.
+    #[must_use]
+    pub fn f32(arithmetic: Arithmetic, clock: Option<Clock>) -> Self {
+        let first = Kernel::select(arithmetic);
+        let all = Kernel::available(arithmetic);
+        Self::between(all, clock, |kernel| kernel.panel() == first.panel())
+    }
+}
+
+impl Choice<Int8Kernel> {
+    /// The kernels that can use what is packed for [`Int8Kernel::select`]'s.
+    #[must_use]
+    pub fn int8(clock: Option<Clock>) -> Self {
+        let first = Int8Kernel::select();
+        Self::between(Int8Kernel::available(), clock, |kernel| {
+            kernel.panel() == first.panel()
+        })
+    }
+}
+
+impl<K> Choice<K> {
+    /// Of those that fit, without the scalar one, which is the last.
+    fn between(
+        mut kernels: Vec<&'static K>,
+        clock: Option<Clock>,
+        fits: impl Fn(&K) -> bool,
+    ) -> Self {
+        if kernels.len() > 1 {
+            kernels.pop();
+        }
+        kernels.retain(|kernel| fits(kernel));
+        let trial = Trial {
+            spent: vec![Duration::ZERO; kernels.len()],
+            shapes: Vec::new(),
+        };
+        Self {
+            chosen: OnceLock::new(),
+            trial: Mutex::new(trial),
+            kernels,
+            clock,
+        }
+    }
+
+    /// Computes a product of `[rows, steps of the sum, columns]` with a kernel; without a clock,
+    /// or without a choice, with the first.
+    pub fn run<R>(&self, extents: [usize; 3], work: impl FnOnce(&'static K) -> R) -> R {
+        if let Some(chosen) = self.chosen.get() {
+            return work(chosen);
+        }
+        let (Some(clock), true) = (self.clock, self.kernels.len() > 1) else {
+            return work(self.kernels[0]);
+        };
+        // Others who work meanwhile measure nothing: they would measure each other.
+        let Ok(mut trial) = self.trial.try_lock() else {
+            return work(self.kernels[0]);
+        };
+        let Some((shape, kernel)) = trial.turn(extents) else {
+            drop(trial);
+            return work(self.kernels[0]);
+        };
+        let started = clock();
+        let result = work(self.kernels[kernel]);
+        trial.took(shape, kernel, clock().saturating_sub(started));
+        if let Some(fastest) = trial.fastest() {
+            let _ = self.chosen.set(self.kernels[fastest]);
+        }
+        result
+    }
+}
+
+impl Trial {
+    /// The place of a shape, and the kernel whose turn it is there; nothing for one too many.
+    fn turn(&mut self, extents: Extents) -> Option<(usize, usize)> {
+        let kernels = self.spent.len();
+        let known = (self.shapes.iter()).position(|shape| shape.extents == extents);
+        if known.is_none() && self.shapes.len() == SHAPES {
+            return None;
+        }
+        let place = known.unwrap_or_else(|| {
+            self.shapes.push(Shape {
+                extents,
+                seen: vec![(0, Duration::ZERO); kernels],
+                turn: 0,
+            });
+            self.shapes.len() - 1
+        });
+        let shape = &mut self.shapes[place];
+        shape.turn = (shape.turn + 1) % kernels;
+        Some((place, shape.turn))
+    }
+
+    fn took(&mut self, shape: usize, kernel: usize, time: Duration) {
+        if self.spent[kernel] >= WARM_UP {
+            let (count, sum) = &mut self.shapes[shape].seen[kernel];
+            *count += 1;
+            *sum += time;
+        }
+        self.spent[kernel] += time;
+    }
+
+    /// The fastest, the first unless another is clearly faster; nothing while too little is known.
+    fn fastest(&self) -> Option<usize> {
+        if self.spent.iter().any(|&spent| spent < WARM_UP + ENOUGH) {
+            return None;
+        }
+        // Every shape that all kernels have had, weighed by how often it came.
+        let mut times = vec![0.0; self.spent.len()];
+        for shape in &self.shapes {
+            if shape.seen.iter().all(|&(count, _)| count > 0) {
+                let often: u32 = shape.seen.iter().map(|&(count, _)| count).sum();
+                for (time, &(count, sum)) in times.iter_mut().zip(&shape.seen) {
+                    *time += f64::from(often) * sum.as_secs_f64() / f64::from(count);
+                }
+            }
+        }
+        let (mut fastest, mut least) = (0, times.first()? * CLEARLY);
+        for (kernel, time) in times.into_iter().enumerate().skip(1) {
+            if time < least {
+                (fastest, least) = (kernel, time);
+            }
+        }
+        Some(fastest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    thread_local! {
+        static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
+    }
+
+    static KERNELS: [usize; 2] = [0, 1];
+
+    fn choice(clock: Option<Clock>) -> Choice<usize> {
+        // The third stands for the scalar one.
+        Choice::between(vec![&KERNELS[0], &KERNELS[1], &2], clock, |_| true)
+    }
+
+    /// The kernel that is used in the end, and how often each was before, where they take these
+    /// microseconds for each row.
+    fn settled(times: [u64; 2], rows: &[usize]) -> (usize, [u32; 2]) {
+        let choice = choice(Some(|| NOW.get()));
+        let mut used = [0; 2];
+        for _ in 0..10_000 {
+            for &rows in rows {
+                choice.run([rows, 1, 1], |kernel| {
+                    used[*kernel] += u32::from(choice.chosen.get().is_none());
+                    let took = Duration::from_micros(times[*kernel] * rows as u64);
+                    NOW.set(NOW.get() + took);
+                });
+            }
+        }
+        (choice.run([1; 3], |kernel| *kernel), used)
+    }
+
+    #[test]
+    fn another_kernel_is_chosen_only_if_it_is_clearly_faster() {
+        assert_eq!(settled([100, 50], &[8]).0, 1);
+        assert_eq!(settled([100, 95], &[8]).0, 0);
+        assert_eq!(settled([100, 200], &[8]).0, 0);
+    }
+
+    #[test]
+    fn kernels_take_turns_for_each_shape() {
+        // Strictly by turns, one kernel would get all the large ones.
+        let (chosen, used) = settled([100, 80], &[64, 1]);
+        assert_eq!(chosen, 1);
+        assert!(used[0].abs_diff(used[1]) <= 2, "{used:?}");
+        assert!(used[0] < 100, "it ends: {used:?}");
+    }
+
+    #[test]
+    fn a_clock_that_stands_still_decides_nothing() {
+        assert_eq!(settled([0, 0], &[1]).1, [10_000 / 2; 2]);
+    }
+
+    #[test]
+    fn texts_of_ever_new_lengths_are_not_all_remembered() {
+        let choice = choice(Some(|| NOW.get()));
+        for rows in 0..10 * SHAPES {
+            choice.run([rows, 1, 1], |_| ());
+        }
+        assert_eq!(choice.trial.lock().unwrap().shapes.len(), SHAPES);
+    }
+
+    #[test]
+    fn without_a_clock_the_first_does_everything() {
+        let choice = choice(None);
+        for _ in 0..3 {
+            assert_eq!(choice.run([1; 3], |kernel| *kernel), 0);
+        }
+    }
+
+    #[test]
+    fn while_another_measures_nothing_waits() {
+        let choice = choice(Some(|| NOW.get()));
+        let inner = choice.run([1; 3], |_| choice.run([1; 3], |kernel| *kernel));
+        assert_eq!(inner, 0);
+    }
+
+    #[test]
+    fn all_of_a_choice_can_use_what_was_packed_for_the_selected() {
+        for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
+            let choice = Choice::f32(arithmetic, None);
+            assert!(!choice.kernels.is_empty());
+            for kernel in choice.kernels {
+                assert_eq!(kernel.panel(), Kernel::select(arithmetic).panel());
+                assert_eq!(kernel.arithmetic(), arithmetic);
+            }
+        }
+        for kernel in Choice::int8(None).kernels {
+            assert_eq!(kernel.panel(), Int8Kernel::select().panel());
+        }
+    }
+}
