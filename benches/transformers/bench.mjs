@@ -31,8 +31,8 @@ const CASES = ["1x16", "1x128", "32 mixed"];
 const scratch = mkdtempSync(join(tmpdir(), "isovec-transformers-"));
 /** Ours first: the others are what it is compared with. `place`: what the contestant is told. */
 const CONTESTANTS = [
-  { name: "isovec int8", module: "isovec", place: { folder: "/int8/" } },
-  { name: "isovec f32", module: "isovec", place: { folder: "/model/" } },
+  { name: "isovec int8", module: "isovec", place: { folder: "/int8/", threads: 1 } },
+  { name: "isovec f32", module: "isovec", place: { folder: "/model/", threads: 1 } },
   {
     name: "transformers.js q8",
     module: "transformers",

@@ -48,7 +48,7 @@ const INSIDE: [(&str, &str); 2] = [
 ];
 
 /// Benchmarks that need the corpus, or programs to compare with.
-const PEERS: [&str; 3] = ["adaptive", "peers", "python"];
+const PEERS: [&str; 4] = ["adaptive", "peers", "python", "retrieval"];
 
 /// The folder that measures transformers.js, whose model Python makes.
 const TRANSFORMERS: &str = "transformers";
