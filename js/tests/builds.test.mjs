@@ -155,6 +155,20 @@ test("the real model has the same bits on any number of threads", { skip: !minil
   }
 });
 
+test("a run on threads ends when its signal is aborted, and the next one runs", async (t) => {
+  const page = await open(t, "/isolated");
+  const seen = await page.evaluate(async () => {
+    const { Embedder } = await import("/dist/index.js");
+    const embedder = await Embedder.load("/model", { build: "threads", config: { session: { intra_op_threads: 2 } } });
+    const texts = Array.from({ length: 4000 }, (_, index) => `text number ${index} that is long enough to take a moment`);
+    const abort = new AbortController();
+    const run = embedder.embed(texts, { signal: abort.signal }).then(() => "done", ({ kind }) => kind);
+    setTimeout(() => abort.abort(), 0);
+    return [await run, (await embedder.embed(["still works"])).length];
+  });
+  assert.deepEqual(seen, ["Cancelled", 1]);
+});
+
 test("where no worker starts, one thread computes, and a word says so", async (t) => {
   const page = await open(t, "/isolated", () => {
     globalThis.Worker = class {
