@@ -54,16 +54,10 @@ pub(crate) fn grow_once(files: &[(String, Content)], dtype: Option<Dtype>) {
     /// What else loading takes, and the first run: the tokenizer, the largest matrix as it is
     /// stored and as it is packed, a run's own tensors.
     const BESIDE: usize = 12 << 20;
-    let bytes = files.iter().map(|(name, content)| {
-        if name.contains(".onnx") {
-            // The file as a whole, and what is made of it.
-            return content.len().saturating_mul(2);
-        }
-        match dtype {
-            Some(Dtype::F16) => content.len() / 4 * 3,
-            Some(Dtype::Int8) => content.len() / 2,
-            _ => content.len(),
-        }
+    let bytes = files.iter().map(|(_, content)| match dtype {
+        Some(Dtype::F16) => content.len() / 4 * 3,
+        Some(Dtype::Int8) => content.len() / 2,
+        _ => content.len(),
     });
     let mut room = Vec::<u8>::new();
     // Where there is not so much, loading says so itself.
