@@ -53,12 +53,6 @@ pub fn memory() -> JsValue {
     wasm_bindgen::memory()
 }
 
-/// How many threads can compute, the caller's included.
-#[wasm_bindgen(js_name = isovecThreads)]
-pub fn threads() -> usize {
-    available()
-}
-
 /// The calling worker becomes one of the threads that compute. `false` when there are enough.
 #[wasm_bindgen(js_name = isovecJoin)]
 pub fn join() -> bool {
