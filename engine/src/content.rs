@@ -49,6 +49,11 @@ impl Content {
         Self(Held::Elsewhere { source, range })
     }
 
+    /// Whether it is in memory already.
+    pub fn in_memory(&self) -> bool {
+        matches!(self.0, Held::Here(_))
+    }
+
     /// Length in bytes.
     pub fn len(&self) -> usize {
         match &self.0 {

@@ -64,11 +64,12 @@ pub trait Sink: MaybeSend {
     fn take(&mut self, piece: &[u8]) -> Result<()>;
 }
 
-/// A set of weights held as bytes (a slice of a mapped file counts).
+/// A set of weights that are there as they are wanted: parts of files, which may be mapped or kept
+/// elsewhere, or bytes.
 #[derive(Debug, Default)]
 pub struct BytesWeights {
     infos: Vec<WeightInfo>,
-    data: Vec<Bytes>,
+    data: Vec<Content>,
 }
 
 impl BytesWeights {
@@ -81,7 +82,8 @@ impl BytesWeights {
     ///
     /// # Errors
     /// [`EngineError::Weight`] when the length does not match the type and shape.
-    pub fn push(&mut self, info: WeightInfo, data: Bytes) -> Result<()> {
+    pub fn push(&mut self, info: WeightInfo, data: impl Into<Content>) -> Result<()> {
+        let data = data.into();
         if info.byte_len() != data.len() {
             return Err(EngineError::Weight {
                 detail: format!(
@@ -98,6 +100,13 @@ impl BytesWeights {
         self.data.push(data);
         Ok(())
     }
+
+    fn unread(&self, index: usize, error: &io::Error) -> EngineError {
+        EngineError::Weight {
+            name: self.infos[index].name.clone(),
+            detail: format!("it cannot be read: {error}"),
+        }
+    }
 }
 
 impl WeightSource for BytesWeights {
@@ -106,8 +115,15 @@ impl WeightSource for BytesWeights {
     }
 
     fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
-        let data = self.data[index].clone();
-        Box::pin(async move { Ok(data) })
+        let data = self.data[index].bytes();
+        Box::pin(async move { data.map_err(|error| self.unread(index, &error)) })
+    }
+
+    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
+        Box::pin(async move {
+            let take = |piece: &[u8]| sink.take(piece);
+            self.data[index].pieces(take, |error| self.unread(index, &error))
+        })
     }
 }
 

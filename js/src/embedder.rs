@@ -55,7 +55,7 @@ impl RawEmbedder {
             )
         })?;
         let files = files::take(&files)?;
-        files::grow_once(&files);
+        files::grow_once(&files, config.model.dtype);
         let options = LoadOptions::default().with_cancel(cancel.0.clone());
         let source = ModelSource::contents(origin, files);
         Embedder::load_with(source, config, options)

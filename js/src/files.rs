@@ -2,7 +2,7 @@
 
 use std::io;
 
-use isovec::{ByteSource, Content};
+use isovec::{ByteSource, Content, Dtype};
 use js_sys::{Array, Map, Uint8Array};
 use wasm_bindgen::prelude::{JsCast, JsValue};
 
@@ -50,13 +50,17 @@ pub(crate) fn take(files: &Map) -> Result<Vec<(String, Content)>, JsValue> {
 
 /// Grows the module's memory in one step to about what the model takes. Step by step it takes some
 /// 10 ms each, and the page's garbage collector runs every time.
-pub(crate) fn grow_once(files: &[(String, Content)]) {
+pub(crate) fn grow_once(files: &[(String, Content)], dtype: Option<Dtype>) {
     /// What else loading takes, and the first run: the tokenizer, the largest matrix as it is
     /// stored and as it is packed, a run's own tensors.
     const BESIDE: usize = 12 << 20;
-    let bytes = files.iter().map(|(_, content)| content.len());
+    let bytes = files.iter().map(|(_, content)| match dtype {
+        Some(Dtype::F16) => content.len() / 4 * 3,
+        Some(Dtype::Int8) => content.len() / 2,
+        _ => content.len(),
+    });
     let mut room = Vec::<u8>::new();
     // Where there is not so much, loading says so itself.
-    let _ = room.try_reserve_exact(bytes.sum::<usize>().saturating_add(BESIDE));
+    let _ = room.try_reserve_exact(bytes.fold(BESIDE, usize::saturating_add));
     std::hint::black_box(&room);
 }

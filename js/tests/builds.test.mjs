@@ -41,6 +41,15 @@ onmessage = async ({ data }) => {
   const { used } = embedder.effectiveConfig().find(({ name }) => name === "session.intra_op_threads");
   postMessage({ build: embedder.build, used, bytes: new Uint8Array(values.buffer) });
 };`;
+/** A worker that is ended in the middle of its work, as far as the others can see. */
+const LOST = `import init, { isovecJoin, isovecLost } from "/pkg/threads/isovec_js.js";
+onmessage = async ({ data }) => {
+  await init({ module_or_path: data.module, memory: data.memory });
+  isovecJoin();
+  isovecLost();
+  postMessage({});
+};`;
+const SCRIPTS = { "/worker.js": WORKER, "/lost.js": LOST };
 
 let server, browser, origin;
 
@@ -51,7 +60,7 @@ before(async () => {
     if (headers) return void response.writeHead(200, { ...headers, "content-type": "text/html" }).end("<!doctype html><title>isovec</title>");
     // Workers of an isolated page have to be as strict as it is; others do not mind.
     const type = (path) => ({ ...ISOLATED, "content-type": TYPES[extname(path)] ?? "application/octet-stream" });
-    if (pathname === "/worker.js") return void response.writeHead(200, type(pathname)).end(WORKER);
+    if (SCRIPTS[pathname]) return void response.writeHead(200, type(pathname)).end(SCRIPTS[pathname]);
     const folder = { model, minilm }[pathname.split("/")[1]];
     const path = folder ? join(folder, pathname.slice(pathname.indexOf("/", 1))) : join(js, pathname);
     const content = await readFile(path).catch(() => undefined);
@@ -155,6 +164,20 @@ test("the real model has the same bits on any number of threads", { skip: !minil
   }
 });
 
+test("a run on threads ends when its signal is aborted, and the next one runs", async (t) => {
+  const page = await open(t, "/isolated");
+  const seen = await page.evaluate(async () => {
+    const { Embedder } = await import("/dist/index.js");
+    const embedder = await Embedder.load("/model", { build: "threads", config: { session: { intra_op_threads: 2 } } });
+    const texts = Array.from({ length: 4000 }, (_, index) => `text number ${index} that is long enough to take a moment`);
+    const abort = new AbortController();
+    const run = embedder.embed(texts, { signal: abort.signal }).then(() => "done", ({ kind }) => kind);
+    setTimeout(() => abort.abort(), 0);
+    return [await run, (await embedder.embed(["still works"])).length];
+  });
+  assert.deepEqual(seen, ["Cancelled", 1]);
+});
+
 test("where no worker starts, one thread computes, and a word says so", async (t) => {
   const page = await open(t, "/isolated", () => {
     globalThis.Worker = class {
@@ -168,6 +191,22 @@ test("where no worker starts, one thread computes, and a word says so", async (t
   const seen = await embed(page, { config: on(2) });
   assert.deepEqual([seen.build, seen.threads.used, seen.threads.honoured], ["threads", "1", false]);
   assert.match(words.join(), /none today/);
+});
+
+test("a worker that is lost ends the run, and what it leaves is not used", async (t) => {
+  const page = await open(t, "/isolated", () => {
+    const { Worker } = globalThis;
+    globalThis.Worker = class extends Worker {
+      constructor(_, options) {
+        super("/lost.js", options);
+      }
+    };
+  });
+  for (const config of [on(2), on(1)]) {
+    const seen = await embed(page, { build: "threads", config });
+    assert.equal(seen.kind, "EnginePoisoned");
+    assert.match(seen.message, /a thread was ended in the middle of its work/);
+  }
 });
 
 test("every build gives the vectors of the reference, and the same bits where that is asked for", async (t) => {

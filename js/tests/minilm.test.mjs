@@ -33,13 +33,15 @@ test("loading and embedding take little more memory than the weights", { skip },
 
 test("the bits are those of every machine", { skip }, async () => {
   const source = readFileSync(join(dirname(js), "tests", "parity", "src", "bits.rs"), "utf8");
-  const [, bits] = source.match(/MINILM: u64 = (0x[0-9a-f_]+);/);
   const texts = readFileSync(join(dirname(js), "tests", "data", "reference", "texts.txt"), "utf8").trimEnd().split("\n");
-  for (const size of [1, 32]) {
-    const embedder = await load({ session: { deterministic_compute: true }, batching: { max_batch_size: size, max_batch_tokens: 1 << 14 } });
-    const hash = fnv(await embedder.embed(texts));
-    assert.equal(`0x${hash.toString(16)}`, bits.replaceAll("_", ""), `${size} texts at once`);
-    embedder.dispose();
+  for (const [name, dtype] of [["MINILM", "f32"], ["MINILM_INT8", "int8"]]) {
+    const [, bits] = source.match(new RegExp(`${name}: u64 = (0x[0-9a-f_]+);`));
+    for (const size of [1, 32]) {
+      const embedder = await load({ model: { dtype }, session: { deterministic_compute: true }, batching: { max_batch_size: size, max_batch_tokens: 1 << 14 } });
+      const hash = fnv(await embedder.embed(texts));
+      assert.equal(`0x${hash.toString(16)}`, bits.replaceAll("_", ""), `${dtype}, ${size} texts at once`);
+      embedder.dispose();
+    }
   }
 });
 

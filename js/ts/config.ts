@@ -13,8 +13,18 @@ export interface ModelConfig {
   onnx_file?: string;
 }
 
+/** How a model is run. */
+export interface SessionConfig {
+  /** Threads of one operator, the calling one included. Default: half of the processors, 2 to 4; 1 in a page that shares no memory with workers. */
+  intra_op_threads?: number;
+  /** Whether vectors are the same to the last bit in every build and on every processor. Default: `false`. */
+  deterministic_compute?: boolean;
+  [knob: string]: unknown;
+}
+
 /** The Rust `EmbeddingConfig`, by the names that `docs/configuration.md` lists. */
 export interface Config {
   model?: ModelConfig;
+  session?: SessionConfig;
   [part: string]: unknown;
 }

@@ -9,7 +9,7 @@
  * @module
  */
 export type { Build } from "./builds.js";
-export type { Config, Dtype, ModelConfig } from "./config.js";
+export type { Config, Dtype, ModelConfig, SessionConfig } from "./config.js";
 export { Embedder, type EmbedOptions, type Knob, type LoadOptions, type ProviderInfo } from "./embedder.js";
 export { Embeddings, similarity, type Fingerprint, type Hit } from "./embeddings.js";
 export { IsovecError } from "./error.js";

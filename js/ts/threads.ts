@@ -1,4 +1,5 @@
 import type * as Glue from "../pkg/threads/isovec_js.js";
+import type { Config } from "./config.js";
 
 /** What a worker opens to become a thread. */
 export interface Shared {
@@ -17,10 +18,10 @@ const MOST = 64;
 const PATIENCE_MS = 10_000;
 
 /** How many threads are wanted: as many as the configuration says, else half of the processors, 2 to 4. */
-export function wanted(config: Record<string, unknown> | undefined): number {
-  const asked = (config?.["session"] as { intra_op_threads?: unknown } | null | undefined)?.intra_op_threads;
+export function wanted(config: Config | undefined): number {
+  const asked = config?.session?.intra_op_threads;
   // What is no number of threads is refused where the configuration is read.
-  if (asked !== undefined && asked !== null) return Number.isInteger(asked) ? Math.min(asked as number, MOST) : 1;
+  if (asked !== undefined && asked !== null) return Number.isInteger(asked) ? Math.min(asked, MOST) : 1;
   const processors = globalThis.navigator?.hardwareConcurrency ?? 1;
   return Math.min(processors, 4, Math.max(2, Math.ceil(processors / 2)));
 }

@@ -78,9 +78,8 @@ impl ModelBundle {
         Self::from_contents(origin, files, options)
     }
 
-    /// The same for contents that need not be in memory. Of a safetensors checkpoint that is kept
-    /// elsewhere, one tensor at a time is copied from there, large tables in pieces; an ONNX file
-    /// is copied as a whole.
+    /// The same for contents that need not be in memory. Of a model that is kept elsewhere
+    /// one tensor at a time is copied from there, large tables in pieces.
     ///
     /// # Errors
     /// As [`from_folder`](Self::from_folder).
@@ -172,7 +171,7 @@ fn no_model(files: &Files) -> EngineError {
 }
 
 fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
-    let Some(file) = files.read(name)? else {
+    let Some(file) = files.open(name)? else {
         let names = files.names();
         let onnx: Vec<&str> = names
             .into_iter()
@@ -203,7 +202,7 @@ fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
         }
         Ok(found)
     };
-    let model = read(&format!("{}/{name}", files.origin), file, &resolve)?;
+    let model = read(&format!("{}/{name}", files.origin), &file, &resolve)?;
     Ok(ModelBundle {
         graph: model.graph,
         weights: model.weights,

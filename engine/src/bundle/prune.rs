@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::ModelBundle;
 use crate::maybe_send::EngineFuture;
 use crate::onnx::proto::{GraphProto, NodeProto};
-use crate::weights::{WeightInfo, WeightSource, Weights};
+use crate::weights::{Sink, WeightInfo, WeightSource, Weights};
 
 impl ModelBundle {
     /// Drops nodes that lead to no output, and the weights and constants that nothing reads.
@@ -103,5 +103,9 @@ impl WeightSource for Selected {
 
     fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
         self.inner.read(self.indices[index])
+    }
+
+    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
+        self.inner.read_pieces(self.indices[index], sink)
     }
 }

@@ -4,6 +4,7 @@ pub mod builder;
 mod check;
 pub mod proto;
 pub(crate) mod read;
+mod shorten;
 mod skim;
 mod tensor;
 mod write;

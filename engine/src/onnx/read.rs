@@ -3,6 +3,7 @@
 //! initializers moved out of it, as slices of the file.
 
 use std::collections::{BTreeMap, HashSet};
+use std::io;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
@@ -11,6 +12,7 @@ use prost::Message;
 
 use super::check::{check, default_domain};
 use super::proto::{AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto};
+use super::shorten::{ITSELF, shortened};
 use super::skim::check_size;
 use super::tensor::{data_type, normalise};
 use super::{IDENTITY_KEY, TENSORS_KEY};
@@ -61,19 +63,29 @@ pub fn read_model(
         let found = resolve(location).map(|file| External::Found(file.into()));
         Ok(found.unwrap_or(External::Missing))
     };
-    let model = read(origin, file, &resolve)?;
+    let model = read(origin, &file.into(), &resolve)?;
     Ok((model.graph, model.weights))
 }
 
 /// As [`read_model`], with the identity, and with lookups that can fail.
-pub(crate) fn read(origin: &str, file: Bytes, resolve: Resolve<'_>) -> Result<ReadModel> {
+pub(crate) fn read(origin: &str, file: &Content, resolve: Resolve<'_>) -> Result<ReadModel> {
     let invalid = |detail: String| EngineError::invalid_model(origin, detail);
-    let kind = match file.get(8) {
+    let unread = |error| EngineError::io(origin, error);
+    let start = file.part(0..file.len().min(sniff::BYTES));
+    let start = start.unwrap_or_else(|| file.clone());
+    let start = start.bytes().map_err(unread)?;
+    let kind = match start.get(8) {
         Some(b'{') => Some("it looks like a safetensors file"),
-        _ => sniff::foreign(&file),
+        _ => sniff::foreign(&start),
     };
-    check_size(&file).map_err(invalid)?;
-    let mut model = ModelProto::decode(file).map_err(|error| match kind {
+    let shortened = shortened(file).map_err(unread)?;
+    let is_shortened = shortened.is_some();
+    let bytes = match shortened {
+        Some(bytes) => bytes,
+        None => file.bytes().map_err(unread)?,
+    };
+    check_size(&bytes).map_err(invalid)?;
+    let mut model = ModelProto::decode(bytes).map_err(|error| match kind {
         Some(kind) => invalid(kind.to_owned()),
         None => invalid(format!("it is cut short, damaged or not ONNX: {error}")),
     })?;
@@ -84,12 +96,14 @@ pub(crate) fn read(origin: &str, file: Bytes, resolve: Resolve<'_>) -> Result<Re
     })?;
 
     let inside = |location: &str| match inside(location) {
+        _ if is_shortened && location == ITSELF => Ok(External::Found(file.clone())),
         Some(path) => resolve(&path),
         None => Ok(External::Outside),
     };
     let mut tensors = Tensors {
         origin,
         resolve: &inside,
+        elsewhere: BTreeMap::new(),
     };
     for function in &mut model.functions {
         tensors.nodes(&mut function.node)?;
@@ -97,12 +111,13 @@ pub(crate) fn read(origin: &str, file: Bytes, resolve: Resolve<'_>) -> Result<Re
     let Some(graph) = model.graph.as_mut() else {
         return Err(invalid("it holds no graph".into()));
     };
-    tensors.graph(graph)?;
+    tensors.model_graph(graph)?;
+    let elsewhere = tensors.elsewhere;
 
     drop_default_inputs(graph);
     promote_constants(graph);
-    let hash = hash_initializers(graph);
-    let weights = move_out(graph)?;
+    let hash = hash_initializers(graph, &elsewhere).map_err(unread)?;
+    let weights = move_out(graph, elsewhere, unread)?;
     let identity = identity(&model, hash).map_err(invalid)?;
     Ok(ReadModel {
         graph: model,
@@ -129,13 +144,30 @@ pub(crate) fn inside(location: &str) -> Option<String> {
 struct Tensors<'a> {
     origin: &'a str,
     resolve: Resolve<'a>,
+    /// The large initializers that are kept elsewhere, by name. Here they have no bytes.
+    elsewhere: BTreeMap<String, Content>,
 }
 
 impl Tensors<'_> {
+    /// The model's own graph, whose large initializers become weights. (Those of graphs in
+    /// attributes do not.)
+    fn model_graph(&mut self, graph: &mut GraphProto) -> Result<()> {
+        for tensor in &mut graph.initializer {
+            if let Some(content) = self.one_form(tensor, "", true)? {
+                self.elsewhere.insert(tensor.name.clone(), content);
+            }
+        }
+        self.beside_initializers(graph)
+    }
+
     fn graph(&mut self, graph: &mut GraphProto) -> Result<()> {
         for tensor in &mut graph.initializer {
             self.tensor(tensor, "")?;
         }
+        self.beside_initializers(graph)
+    }
+
+    fn beside_initializers(&mut self, graph: &mut GraphProto) -> Result<()> {
         for sparse in &mut graph.sparse_initializer {
             for tensor in sparse.values.iter_mut().chain(&mut sparse.indices) {
                 self.tensor(tensor, "")?;
@@ -172,17 +204,27 @@ impl Tensors<'_> {
 
     /// `place` names a tensor that has no name of its own.
     fn tensor(&mut self, tensor: &mut TensorProto, place: &str) -> Result<()> {
+        self.one_form(tensor, place, false).map(drop)
+    }
+
+    /// Returns what is kept elsewhere and `may_stay` there.
+    fn one_form(
+        &self,
+        tensor: &mut TensorProto,
+        place: &str,
+        may_stay: bool,
+    ) -> Result<Option<Content>> {
         let name = if tensor.name.is_empty() {
             place.to_owned()
         } else {
             tensor.name.clone()
         };
-        normalise(tensor, &name, self.origin, self.resolve)?;
+        let stays = normalise(tensor, &name, self.origin, self.resolve, may_stay)?;
         if tensor.raw_data.len() < WEIGHT_MIN_BYTES {
             // A slice would keep the whole file in memory for as long as the graph lives.
             tensor.raw_data = Bytes::copy_from_slice(&tensor.raw_data);
         }
-        Ok(())
+        Ok(stays)
     }
 }
 
@@ -218,7 +260,10 @@ fn promote_constants(graph: &mut GraphProto) {
             return true;
         };
         match &mut attribute.t {
-            Some(tensor) if attribute.name == "value" && carried(tensor).is_some() => {
+            Some(tensor)
+                if attribute.name == "value"
+                    && carried(tensor, tensor.raw_data.len()).is_some() =>
+            {
                 let mut tensor = std::mem::take(tensor);
                 tensor.name.clone_from(output);
                 promoted.push(tensor);
@@ -230,32 +275,45 @@ fn promote_constants(graph: &mut GraphProto) {
     graph.initializer.append(&mut promoted);
 }
 
-/// The type of a tensor that is large enough to be a weight, if engines carry it.
-fn carried(tensor: &TensorProto) -> Option<DType> {
-    if tensor.raw_data.len() < WEIGHT_MIN_BYTES {
+/// The type of a tensor of so many bytes that is large enough to be a weight, if engines carry it.
+fn carried(tensor: &TensorProto, bytes: usize) -> Option<DType> {
+    if bytes < WEIGHT_MIN_BYTES {
         return None;
     }
     DType::try_from(data_type(tensor)?).ok()
 }
 
 /// The hash of all initializers, in name order.
-fn hash_initializers(graph: &GraphProto) -> WeightsIdentity {
+fn hash_initializers(
+    graph: &GraphProto,
+    elsewhere: &BTreeMap<String, Content>,
+) -> io::Result<WeightsIdentity> {
     let by_name: BTreeMap<&str, &TensorProto> = graph
         .initializer
         .iter()
         .map(|tensor| (tensor.name.as_str(), tensor))
         .collect();
     let mut hasher = IdentityHasher::new();
-    for (_, tensor) in by_name {
-        hash_tensor(&mut hasher, tensor);
+    for (name, tensor) in by_name {
+        match elsewhere.get(name) {
+            None => hash_tensor(&mut hasher, tensor),
+            Some(content) => {
+                let data_type = data_type(tensor).unwrap_or(DataType::Undefined);
+                hasher.content(name, source_name(data_type), extents(tensor), content)?;
+            }
+        }
     }
-    hasher.finish()
+    Ok(hasher.finish())
+}
+
+/// The extents of a tensor in its one form, where none is negative.
+fn extents(tensor: &TensorProto) -> impl ExactSizeIterator<Item = u64> {
+    tensor.dims.iter().map(|&extent| extent as u64)
 }
 
 /// Adds a tensor in its one form to a hash.
 pub(super) fn hash_tensor(hasher: &mut IdentityHasher, tensor: &TensorProto) {
-    // Extents are not negative in a tensor that has been brought to its one form.
-    let shape = tensor.dims.iter().map(|&extent| extent as u64);
+    let shape = extents(tensor);
     let data_type = data_type(tensor).unwrap_or(DataType::Undefined);
     if data_type != DataType::String {
         hasher.tensor(
@@ -306,7 +364,11 @@ pub(super) fn source_name(data_type: DataType) -> &'static str {
 
 /// Moves the large initializers out of the graph. One that is an output of the graph stays: a
 /// runtime that is handed weights apart looks for them where nodes read.
-fn move_out(graph: &mut GraphProto) -> Result<BytesWeights> {
+fn move_out(
+    graph: &mut GraphProto,
+    mut elsewhere: BTreeMap<String, Content>,
+    unread: impl Fn(io::Error) -> EngineError,
+) -> Result<BytesWeights> {
     let outputs: HashSet<&str> = graph
         .output
         .iter()
@@ -314,8 +376,12 @@ fn move_out(graph: &mut GraphProto) -> Result<BytesWeights> {
         .collect();
     let mut weights = BytesWeights::new();
     let mut kept = Vec::new();
-    for tensor in std::mem::take(&mut graph.initializer) {
-        match carried(&tensor) {
+    for mut tensor in std::mem::take(&mut graph.initializer) {
+        let data = match elsewhere.remove(&tensor.name) {
+            Some(content) => content,
+            None => std::mem::take(&mut tensor.raw_data).into(),
+        };
+        match carried(&tensor, data.len()) {
             Some(dtype) if !outputs.contains(tensor.name.as_str()) => {
                 let shape = tensor.dims.iter().map(|&extent| extent as usize).collect();
                 let info = WeightInfo {
@@ -323,9 +389,12 @@ fn move_out(graph: &mut GraphProto) -> Result<BytesWeights> {
                     dtype,
                     shape,
                 };
-                weights.push(info, tensor.raw_data)?;
+                weights.push(info, data)?;
             }
-            _ => kept.push(tensor),
+            _ => {
+                tensor.raw_data = data.bytes().map_err(&unread)?;
+                kept.push(tensor);
+            }
         }
     }
     graph.initializer = kept;

@@ -6,9 +6,12 @@ use bytes::Bytes;
 
 use super::proto::{DATA_LOCATION_EXTERNAL, DataType, TensorProto};
 use super::read::{External, Resolve};
+use crate::bundle::WEIGHT_MIN_BYTES;
+use crate::content::Content;
 use crate::error::{EngineError, Result};
 
-/// Brings a tensor to its one form.
+/// Brings a tensor to its one form. Where it `may_stay` and its bytes are kept elsewhere, they are
+/// returned instead of being copied.
 ///
 /// # Errors
 /// [`EngineError::InvalidModel`], [`EngineError::OutsideBundle`] or [`EngineError::MissingFile`],
@@ -18,7 +21,8 @@ pub(super) fn normalise(
     name: &str,
     origin: &str,
     resolve: Resolve<'_>,
-) -> Result<()> {
+    may_stay: bool,
+) -> Result<Option<Content>> {
     let invalid =
         |detail: String| EngineError::invalid_model(origin, format!("tensor {name}: {detail}"));
     let data_type = data_type(tensor).ok_or_else(|| {
@@ -30,11 +34,19 @@ pub(super) fn normalise(
     let elements = elements(&tensor.dims)
         .ok_or_else(|| invalid(format!("no memory holds the shape {:?}", tensor.dims)))?;
 
+    let mut stays = None;
     if tensor.data_location == DATA_LOCATION_EXTERNAL {
         if data_type == DataType::String {
             return Err(invalid("text cannot be external data".into()));
         }
-        tensor.raw_data = external(tensor, name, origin, resolve)?;
+        let content = external(tensor, name, origin, resolve)?;
+        if may_stay && !content.in_memory() && content.len() >= WEIGHT_MIN_BYTES {
+            tensor.raw_data = Bytes::new();
+            stays = Some(content);
+        } else {
+            let unread = |error| EngineError::io(format!("{origin}: tensor {name}"), error);
+            tensor.raw_data = content.bytes().map_err(unread)?;
+        }
         tensor.data_location = 0;
         tensor.external_data.clear();
     } else if tensor.data_location != 0 {
@@ -52,8 +64,9 @@ pub(super) fn normalise(
         tensor.uint64_data.len(),
         tensor.string_data.len(),
     ];
+    let raw_bytes = stays.as_ref().map_or(tensor.raw_data.len(), Content::len);
     let used = lists.iter().filter(|&&len| len > 0).count();
-    if used + usize::from(!tensor.raw_data.is_empty()) > 1 {
+    if used + usize::from(raw_bytes > 0) > 1 {
         return Err(invalid("its elements are stored more than once".into()));
     }
     if data_type == DataType::String {
@@ -64,8 +77,9 @@ pub(super) fn normalise(
                 tensor.string_data.len()
             )));
         }
-        return Ok(());
+        return Ok(None);
     }
+    let mut raw_bytes = raw_bytes;
     if used == 1 {
         tensor.raw_data = raw_from_lists(tensor, data_type).map_err(invalid)?;
         tensor.int32_data = Vec::new();
@@ -73,17 +87,17 @@ pub(super) fn normalise(
         tensor.double_data = Vec::new();
         tensor.uint64_data = Vec::new();
         tensor.float_data = Vec::new();
+        raw_bytes = tensor.raw_data.len();
     }
     let expected = byte_len(data_type, elements)
         .ok_or_else(|| invalid(format!("no memory holds the shape {:?}", tensor.dims)))?;
-    if tensor.raw_data.len() != expected {
+    if raw_bytes != expected {
         return Err(invalid(format!(
-            "{data_type:?} {:?} takes {expected} bytes, not {}",
-            tensor.dims,
-            tensor.raw_data.len()
+            "{data_type:?} {:?} takes {expected} bytes, not {raw_bytes}",
+            tensor.dims
         )));
     }
-    Ok(())
+    Ok(stays)
 }
 
 /// The element type, if it is one that the format defines.
@@ -197,8 +211,13 @@ fn narrow<T: Copy + std::fmt::Display, const N: usize>(
     Ok(bytes)
 }
 
-/// The bytes of a tensor whose data is in another file of the bundle.
-fn external(tensor: &TensorProto, name: &str, origin: &str, resolve: Resolve<'_>) -> Result<Bytes> {
+/// What a tensor holds whose data is in another file of the bundle.
+fn external(
+    tensor: &TensorProto,
+    name: &str,
+    origin: &str,
+    resolve: Resolve<'_>,
+) -> Result<Content> {
     let invalid =
         |detail: String| EngineError::invalid_model(origin, format!("tensor {name}: {detail}"));
     let entry = |key: &str| {
@@ -243,7 +262,5 @@ fn external(tensor: &TensorProto, name: &str, origin: &str, resolve: Resolve<'_>
             ))
         })?;
     // In range: `to` is at most the length of the file, which is a `usize`.
-    let part = file.part(from as usize..to as usize).unwrap_or(file);
-    part.bytes()
-        .map_err(|error| EngineError::io(format!("{origin}: {location}"), error))
+    Ok(file.part(from as usize..to as usize).unwrap_or(file))
 }

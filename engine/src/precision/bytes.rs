@@ -3,12 +3,13 @@
 use bytes::Bytes;
 use half::f16;
 
-pub(super) fn f32s(data: &[u8]) -> Vec<f32> {
+pub(super) fn f32_iter(data: &[u8]) -> impl ExactSizeIterator<Item = f32> {
     let (values, _) = data.as_chunks::<4>();
-    values
-        .iter()
-        .map(|bytes| f32::from_le_bytes(*bytes))
-        .collect()
+    values.iter().map(|bytes| f32::from_le_bytes(*bytes))
+}
+
+pub(super) fn f32s(data: &[u8]) -> Vec<f32> {
+    f32_iter(data).collect()
 }
 
 pub(super) fn f16s(data: &[u8]) -> Vec<f16> {

@@ -1,15 +1,5 @@
 //! How much storing a weight small changes.
 
-/// The sum of the squared differences.
-pub(super) fn difference(values: &[f32], stored: &[f32]) -> f64 {
-    squares(
-        values
-            .iter()
-            .zip(stored)
-            .map(|(value, stored)| value - stored),
-    )
-}
-
 /// The sum of the squares.
 pub(super) fn squares(values: impl Iterator<Item = f32>) -> f64 {
     values.map(|value| f64::from(value).powi(2)).sum()

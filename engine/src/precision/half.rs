@@ -10,6 +10,17 @@ pub(super) fn narrow(values: &[f32]) -> Vec<f16> {
     out
 }
 
+/// What 16 bits take from every value.
+pub(super) fn changes(values: &[f32]) -> impl Iterator<Item = f32> {
+    values.chunks(1024).flat_map(|values| {
+        let stored = widen(&narrow(values));
+        values
+            .iter()
+            .zip(stored)
+            .map(|(value, stored)| value - stored)
+    })
+}
+
 /// The values in 32 bits, all of them exact.
 pub(super) fn widen(values: &[f16]) -> Vec<f32> {
     let mut out = vec![0f32; values.len()];

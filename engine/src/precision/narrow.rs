@@ -3,9 +3,9 @@
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
-use super::error::{difference, ratio, squares};
-use super::int8::{Channels, dequantise, quantise, relative_error, scales};
-use super::source::{Form, Reformed, read};
+use super::error::{ratio, squares};
+use super::int8::{Channels, changes, relative_error, scales};
+use super::source::{Form, Reformed, floats};
 use super::{bytes as le, half};
 use crate::bundle::{ModelBundle, WEIGHT_MIN_BYTES};
 use crate::cancel::Cancel;
@@ -110,7 +110,7 @@ impl ModelBundle {
                 narrowing.keep(index, info);
                 continue;
             }
-            let values = le::f32s(&read(&self.weights, index).await?);
+            let values = floats(&self.weights, index).await?;
             let axis = axes.get(&info.name).filter(|_| to == Precision::Int8);
             let stored = axis
                 .and_then(|&axis| as_int8(&values, info, axis))
@@ -169,9 +169,7 @@ enum Stored {
 fn as_int8(values: &[f32], info: &WeightInfo, axis: usize) -> Option<Stored> {
     let channels = Channels::along(&info.shape, axis)?;
     let scales = scales(values, channels);
-    let small = quantise(values, &scales, channels);
-    let back = dequantise(small.iter().map(|&q| q.into()), &scales, &[], channels);
-    let error = relative_error(values, &back, channels);
+    let error = relative_error(values, changes(values, &scales, channels), channels);
     (error <= MAX_INT8_ERROR).then_some(Stored::Int8 {
         axis,
         scales,
@@ -181,8 +179,10 @@ fn as_int8(values: &[f32], info: &WeightInfo, axis: usize) -> Option<Stored> {
 }
 
 fn as_f16(values: &[f32]) -> Option<Stored> {
-    let back = half::widen(&half::narrow(values));
-    let error = ratio(difference(values, &back), squares(values.iter().copied()));
+    let error = ratio(
+        squares(half::changes(values)),
+        squares(values.iter().copied()),
+    );
     (error <= MAX_F16_ERROR).then_some(Stored::Half { error })
 }
 

@@ -9,7 +9,7 @@ use super::{bytes as le, half};
 use crate::error::{EngineError, Result};
 use crate::maybe_send::EngineFuture;
 use crate::tensor::DType;
-use crate::weights::{WeightInfo, WeightSource, Weights};
+use crate::weights::{Sink, WeightInfo, WeightSource, Weights};
 
 /// What is made of one weight of the source, by its index there.
 #[derive(Debug, Clone)]
@@ -72,7 +72,7 @@ impl Reformed {
                 channels,
             } => {
                 let values = le::f32s(&self.read(*weight).await?);
-                Ok(le::of_i8s(quantise(&values, scales, *channels)))
+                Ok(le::of_i8s(quantise(&values, 0, scales, *channels)))
             }
             Form::Scales(scales) => Ok(le::of_f32s(scales)),
             Form::FromInts {
@@ -120,18 +120,77 @@ impl WeightSource for Reformed {
     fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
         Box::pin(self.make(&self.forms[index]))
     }
+
+    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
+        let form = &self.forms[index];
+        match form {
+            Form::Same(weight) => self.source.read_pieces(*weight, sink),
+            Form::Half(weight) | Form::Int8 { weight, .. } => Box::pin(async move {
+                let mut narrowing = Narrowing {
+                    form,
+                    taken: 0,
+                    sink,
+                };
+                self.source.read_pieces(*weight, &mut narrowing).await
+            }),
+            _ => Box::pin(async move { sink.take(&self.make(form).await?) }),
+        }
+    }
+}
+
+/// Takes f32s and hands them on in another form.
+struct Narrowing<'a> {
+    form: &'a Form,
+    /// Values so far.
+    taken: usize,
+    sink: &'a mut dyn Sink,
+}
+
+impl Sink for Narrowing<'_> {
+    fn take(&mut self, piece: &[u8]) -> Result<()> {
+        let values = le::f32s(piece);
+        let first = self.taken;
+        self.taken += values.len();
+        self.sink.take(&match self.form {
+            Form::Int8 {
+                scales, channels, ..
+            } => le::of_i8s(quantise(&values, first, scales, *channels)),
+            _ => le::of_f16s(&half::narrow(&values)),
+        })
+    }
+}
+
+/// Reads a weight of f32s, which has to be as long as it says.
+pub(super) async fn floats(source: &Weights, index: usize) -> Result<Vec<f32>> {
+    struct Values(Vec<f32>);
+    impl Sink for Values {
+        fn take(&mut self, piece: &[u8]) -> Result<()> {
+            self.0.extend(le::f32_iter(piece));
+            Ok(())
+        }
+    }
+    let info = &source.weights()[index];
+    let mut values = Values(Vec::with_capacity(info.elements()));
+    source.read_pieces(index, &mut values).await?;
+    check_length(info, size_of_val(&values.0[..]))?;
+    Ok(values.0)
 }
 
 /// Reads a weight, which has to be as long as it says.
-pub(super) async fn read(source: &Weights, index: usize) -> Result<Bytes> {
+async fn read(source: &Weights, index: usize) -> Result<Bytes> {
     let info = &source.weights()[index];
     let data = source.read(index).await?;
-    if data.len() == info.byte_len() {
-        return Ok(data);
+    check_length(info, data.len())?;
+    Ok(data)
+}
+
+fn check_length(info: &WeightInfo, gave: usize) -> Result<()> {
+    if gave == info.byte_len() {
+        return Ok(());
     }
     Err(EngineError::Weight {
         name: info.name.clone(),
-        detail: format!("gave {} bytes instead of {}", data.len(), info.byte_len()),
+        detail: format!("gave {gave} bytes instead of {}", info.byte_len()),
     })
 }
 

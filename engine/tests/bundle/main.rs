@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
 
+mod elsewhere;
 mod external_data;
 mod folders;
 mod onnx_bad_input;

@@ -6,14 +6,14 @@ use isovec::{Embedder, EmbeddingConfig, EngineChoice};
 use crate::reference::Reference;
 
 /// Of the tiny model's reference texts.
-pub const TINY: u64 = 0x75b9_eb37_8a72_9dd2;
+pub const TINY: u64 = 0xdce1_61f7_b58f_8610;
 /// Of all-MiniLM-L6-v2's.
-pub const MINILM: u64 = 0xebec_8dde_2a66_5d1b;
+pub const MINILM: u64 = 0xac92_209e_bd5a_6bd6;
 /// Of the tiny model's, its weights stored in int8: sums of integers are exact, and everything around
 /// them has one order.
-pub const TINY_INT8: u64 = 0x8a8d_f3fa_c6a4_1c21;
+pub const TINY_INT8: u64 = 0x8684_ac5e_aab8_7e33;
 /// Of all-MiniLM-L6-v2's, its weights stored in int8.
-pub const MINILM_INT8: u64 = 0xf690_325b_60d4_e6f1;
+pub const MINILM_INT8: u64 = 0x3cd7_7763_fff6_9f6c;
 
 /// A configuration with the promise.
 pub fn config() -> EmbeddingConfig {

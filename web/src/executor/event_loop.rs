@@ -43,8 +43,9 @@ impl Executor for EventLoop {
     }
 
     fn intra_op_threads(&self, asked: Option<usize>) -> usize {
-        let here = threads::in_page();
-        asked.unwrap_or(MOST_BY_DEFAULT).clamp(1, here)
+        asked
+            .unwrap_or(MOST_BY_DEFAULT)
+            .clamp(1, threads::in_event_loop())
     }
 }
 

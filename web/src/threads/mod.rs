@@ -2,7 +2,10 @@
 //! memory they share, or none. Results do not depend on their number: work is split between rows
 //! and columns, never inside a sum.
 
-#[cfg(any(test, all(feature = "event-loop", target_feature = "atomics")))]
+#[cfg(any(
+    all(test, not(target_family = "wasm")),
+    all(feature = "event-loop", target_feature = "atomics")
+))]
 mod crew;
 
 cfg_if::cfg_if! {
@@ -18,9 +21,9 @@ cfg_if::cfg_if! {
     }
 }
 
+/// How many threads can compute for an event loop, the caller's included.
 #[cfg(feature = "event-loop")]
-/// How many threads can compute in a page, the caller's included.
-pub(crate) fn in_page() -> usize {
+pub(crate) fn in_event_loop() -> usize {
     cfg_if::cfg_if! {
         if #[cfg(all(not(feature = "threads"), target_feature = "atomics"))] {
             workers::available()
