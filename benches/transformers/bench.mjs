@@ -89,7 +89,7 @@ try {
         vectors[name] = quality(texts, (await turn({ case: "quality", way, calls: 1, vectors: true })).vectors);
       }
       const seen = await rounds({ seats, cases: chosen, samples, progress: (line) => progress(`${where}  ${line}`) });
-      return { vectors, seen };
+      return { vectors, seen: seen.map(({ entries, ...rest }) => ({ ...rest, entries: entries.map(({ vectors, ...entry }) => entry) })) };
     } finally {
       for (const { leave } of seats) await leave();
     }

@@ -20,7 +20,10 @@ const types = { ".js": "text/javascript", ".wasm": "application/wasm", ".json": 
 
 let server, browser, origin, log;
 
-/** Where the answer to a path lies. `/auto…/` is the checkpoint with a 16-bit file beside it. */
+/**
+ * Where the answer to a path lies. `/auto…/` is the checkpoint with a 16-bit file beside it, `/copied/`
+ * the checkpoint with the `config.json` of an exported folder.
+ */
 function place(path) {
   const [, first, ...rest] = path.split("/");
   const name = rest.join("/");
@@ -29,6 +32,7 @@ function place(path) {
     case "export": return join(exports, name);
     case "checkpoint": return join(checkpoint, name);
     case "tiny": return join(data, "tiny-bert", name);
+    case "copied": return join(name === "config.json" ? join(exports, "int8") : checkpoint, name);
     case "auto": case "auto-no-head": return half(join(exports, "f16", "model.onnx"));
     case "auto-same": return half(join(checkpoint, "model.safetensors"));
     case "auto-alone": return name === "model.safetensors" ? undefined : half(join(exports, "f16", "model.onnx"));
@@ -182,6 +186,11 @@ test("auto asks for the 16-bit file where it may be, and others do not ask", { s
     const seen = await visit({ folder: "/tiny/", config: { model: { dtype } } });
     assert.deepEqual([weights(seen), seen.precision], [["GET model.safetensors"], dtype]);
   }
+});
+
+test("a list that was copied from another folder hides no weights", { skip }, async () => {
+  const seen = await visit({ folder: "/copied/" });
+  assert.deepEqual([weights(seen), seen.precision], [["GET model.onnx", "GET model.safetensors"], "f32"]);
 });
 
 test("a file that is named is the one that is fetched", { skip }, async () => {

@@ -94,7 +94,9 @@ async function download(folder: string, options: FetchOptions, model: ModelConfi
     if (model.onnx_file !== undefined) return want(model.onnx_file, true);
     if (model.dtype === "auto" && (await half())) return;
     const names = await list;
-    const places = WEIGHTS.filter((name) => names?.has(name) ?? true);
+    // A config.json that was copied from elsewhere lists what another folder has.
+    const there = (name: string) => names?.has(name) ?? true;
+    const places = [...WEIGHTS.filter(there), ...WEIGHTS.filter((name) => !there(name))];
     for (const [index, name] of places.entries()) {
       if (await want(name, index === places.length - 1)) return;
     }
