@@ -376,7 +376,7 @@ mod tests {
                 shape: vec![elements],
             };
             let data: Vec<u8> = (0..4 * elements).map(|byte| byte as u8).collect();
-            weights.push(info, data.into()).unwrap();
+            weights.push(info, data).unwrap();
             sum = builder.node("Add", &[&sum, name], Vec::new());
         }
         builder.output(&sum, DType::F32, &[]);
