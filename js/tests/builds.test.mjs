@@ -193,6 +193,23 @@ test("where no worker starts, one thread computes, and a word says so", async (t
   assert.match(words.join(), /none today/);
 });
 
+test("where shared memory is refused, another build computes, unless this one was asked for", async (t) => {
+  const page = await open(t, "/isolated", () => {
+    WebAssembly.Memory = class {
+      constructor() {
+        throw new RangeError("not so much");
+      }
+    };
+  });
+  const words = [];
+  page.on("console", (message) => words.push(message.text()));
+  assert.equal((await embed(page, { config: on(2) })).build, "relaxed");
+  assert.match(words.join(), /one thread.*not so much/);
+  const refused = await embed(page, { build: "threads" });
+  assert.equal(refused.kind, "EngineUnavailable");
+  assert.match(refused.message, /not so much/);
+});
+
 test("a worker that is lost ends the run, and what it leaves is not used", async (t) => {
   const page = await open(t, "/isolated", () => {
     const { Worker } = globalThis;
