@@ -3,7 +3,7 @@ from the weights, without an inference runtime: what `cargo xtask bench retrieva
 
 Usage: rank.py MODEL CORPUS, a model's folder and corpus.txt. Writes a line for each query: the places
 of the nearest passages among the passages, each with its cosine. Needs numpy, scipy and tokenizers; takes
-about a quarter of an hour on one core."""
+some five minutes of one core."""
 
 import json
 import sys
