@@ -5,7 +5,8 @@
 //! cargo run --release --example gpu_optimization
 //! ```
 //!
-//! CUDA needs an ONNX Runtime that was built with it: name one in `ORT_DYLIB_PATH`.
+//! CUDA needs an ONNX Runtime that was built with it: name one in `ORT_DYLIB_PATH`. isovec's own path needs
+//! `--features webgpu`.
 
 mod common;
 

@@ -9,6 +9,8 @@ use isovec_engine::engine::EngineFactory;
 cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
         mod web;
+        #[cfg(feature = "webgpu")]
+        use web::executor;
         pub(crate) use web::{cache_dir, in_slices, offload, portable, spawn};
 
         /// What users see of it.
@@ -19,6 +21,8 @@ cfg_if! {
         mod native;
         #[path = "blocking.rs"]
         pub mod blocking;
+        #[cfg(feature = "webgpu")]
+        use native::executor;
         pub(crate) use native::{cache_dir, in_slices, in_slices_blocking, offload, portable, spawn, wait};
 
         /// What users see of it.
@@ -44,6 +48,20 @@ cfg_if! {
         /// The engine that needs a shared library, or why there is none.
         pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
             Err("isovec was built without its feature `onnxruntime`")
+        }
+    }
+}
+
+cfg_if! {
+    if #[cfg(feature = "webgpu")] {
+        mod webgpu;
+        pub(crate) use webgpu::webgpu;
+        #[cfg(test)]
+        pub(crate) use webgpu::webgpu_model;
+    } else {
+        /// The engine that drives a GPU itself, or why there is none.
+        pub(crate) fn webgpu() -> Result<Arc<dyn EngineFactory>, &'static str> {
+            Err("isovec was built without its feature `webgpu`")
         }
     }
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use futures_util::{StreamExt, stream};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
+use isovec_engine::profile::{Scope, Span, Stage};
 use isovec_tokenize::Encoding;
 use web_time::Instant;
 
@@ -28,7 +29,7 @@ use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW};
+use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
 
@@ -280,7 +281,9 @@ impl Model {
         options: &EmbedOptions,
     ) -> Result<Embeddings> {
         let started = Instant::now();
-        let result = self.embed_all_blocking(texts, options);
+        let mut request = self.profiler.request(texts.len());
+        let result = self.embed_all_blocking(texts, options, request.scope());
+        request.ended(Error::ended(&result));
         self.recorder.call(started.elapsed(), &result);
         result
     }
@@ -289,6 +292,7 @@ impl Model {
         &self,
         texts: &[T],
         options: &EmbedOptions,
+        scope: &Scope,
     ) -> Result<Embeddings> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
@@ -301,13 +305,15 @@ impl Model {
             let start = index * WINDOW;
             let encode = |texts: &[T]| self.encode(texts, &prefix);
             let since = Instant::now();
+            let span = scope.span(Stage::Tokenize);
             let encodings = backend::in_slices_blocking("tokenising", window, &cancel.0, encode)?;
+            tokenized(span, &encodings);
             self.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
             let allowed = self.allowed_bytes();
             let mut plan = self.plan(&encodings, allowed);
             if plan.is_several() && self.engines.current().capabilities().concurrent_runs > 1 {
-                backend::wait(self.run(start, &encodings, &cancel.0, &mut rows))?;
+                backend::wait(self.run(start, &encodings, &cancel.0, &mut rows, scope))?;
                 continue;
             }
             if plan.is_several() && backend::wait(self.calibrate_if_due(&cancel.0))? {
@@ -315,7 +321,10 @@ impl Model {
             }
             for places in (0..).map_while(|index| plan.batch(index)) {
                 cancel.0.check()?;
-                let output = self.run_here(&encodings, places, allowed, &cancel.0, spare)?;
+                let mut span = Scope::batch([scope]);
+                let ran = self.run_here(&encodings, places, allowed, &cancel.0, spare, &mut span);
+                let output = ran?;
+                let _copy = span.scope().span(Stage::Copy);
                 rows.place(start, places, &output)?;
                 spare = output.into_spare();
             }
@@ -330,16 +339,21 @@ impl Model {
         allowed: Option<u64>,
         cancel: &Cancel,
         spare: Batch,
+        span: &mut Span,
     ) -> Result<RunOutput> {
         let started = Instant::now();
-        let engine = self.engines.current();
-        let batch = self.batch(engine, encodings, places, allowed, spare)?;
-        let sizes = Sizes::of(&batch);
+        backend::wait(self.engines.recover(cancel));
+        let engine = self.engine_for(encodings, places);
+        let mut batch = self.batch(engine, encodings, places, allowed, spare)?;
+        batch.scope = span.scope().clone();
+        let sizes = Sizes::of(&batch, &**engine);
+        span.holds((batch.rows(), sizes.real, sizes.computed));
         let output = match engine.run_blocking(batch, cancel) {
             Ok(output) => output,
             Err(error) => {
                 let next = backend::wait(self.engines.after_loss(engine, error, cancel))?;
-                let batch = self.batch(next, encodings, places, None, Batch::default())?;
+                let mut batch = self.batch(next, encodings, places, None, Batch::default())?;
+                batch.scope = span.scope().clone();
                 next.run_blocking(batch, cancel)?
             }
         };

@@ -103,6 +103,32 @@ macro_rules! describe_model {
                 self.model.stats()
             }
 
+            /// Records what is done from now on, request by request, until the session is finished:
+            /// tokenising, waiting, batches, runs and their operators. Calls that are under way are
+            /// not recorded.
+            ///
+            /// # Errors
+            /// [`Error::AlreadyProfiled`](crate::Error::AlreadyProfiled) while another session
+            /// records this model.
+            pub fn profile(
+                &self,
+                options: crate::ProfileOptions,
+            ) -> crate::Result<crate::ProfileSession> {
+                let session = crate::ProfileSession::start(options);
+                self.profile_into(&session)?;
+                Ok(session)
+            }
+
+            /// The same into a session that was started already, to have several models in one
+            /// profile.
+            ///
+            /// # Errors
+            /// As [`profile`](Self::profile).
+            pub fn profile_into(&self, session: &crate::ProfileSession) -> crate::Result<()> {
+                let model = std::sync::Arc::clone(&self.model);
+                Ok(session.attach(&self.model.profiler, model)?)
+            }
+
             /// How the model means its vectors to be compared.
             pub fn similarity(&self) -> crate::similarity::Similarity {
                 self.model.similarity

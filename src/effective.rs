@@ -91,6 +91,7 @@ fn note_providers(effective: &mut EffectiveConfig, config: &EmbeddingConfig, eng
     }
     let cuda = &providers.cuda;
     let tensorrt = &providers.tensorrt;
+    let webgpu = &providers.webgpu;
     let text = |number: Option<u64>| number.map(|number| number.to_string());
     let flag = |on: Option<bool>| on.map(|on| on.to_string());
     let folder = tensorrt.engine_cache.as_ref();
@@ -121,6 +122,16 @@ fn note_providers(effective: &mut EffectiveConfig, config: &EmbeddingConfig, eng
             "providers.tensorrt.engine_cache",
             folder.map(|path| path.display().to_string()),
             "none",
+        ),
+        (
+            "providers.webgpu.software_adapter",
+            flag(webgpu.software_adapter),
+            "false",
+        ),
+        (
+            "providers.webgpu.low_power",
+            flag(webgpu.low_power),
+            "false",
         ),
     ];
     for (name, asked, default) in typed {

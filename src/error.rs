@@ -5,7 +5,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isovec_engine::EngineError;
+use isovec_engine::counters::Ended;
 use isovec_engine::fingerprint::Difference;
+use isovec_engine::profile::AlreadyProfiled;
 use isovec_tokenize::TokenizeError;
 
 /// Shorthand used throughout the crate.
@@ -116,6 +118,10 @@ pub enum Error {
     #[error("the batcher was shut down; make a new one")]
     ShutDown,
 
+    /// A profile of this model was asked for while another one is under way.
+    #[error(transparent)]
+    AlreadyProfiled(#[from] AlreadyProfiled),
+
     /// Work on one of isovec's own threads panicked; the caller is unharmed.
     #[error("isovec panicked while {doing}: {detail}; please report it")]
     Panicked {
@@ -159,6 +165,7 @@ impl Error {
             Self::InvalidOutput { .. } => "InvalidOutput",
             Self::Overloaded { .. } => "Overloaded",
             Self::ShutDown => "ShutDown",
+            Self::AlreadyProfiled(_) => "AlreadyProfiled",
             Self::Panicked { .. } => "Panicked",
             Self::Io { .. } => "Io",
         }
@@ -199,6 +206,15 @@ impl Error {
             },
             Self::NoDirection { text } => Self::NoDirection { text: place(text) },
             other => other,
+        }
+    }
+
+    /// How a call with this result ended.
+    pub(crate) fn ended<T>(result: &Result<T>) -> Ended {
+        match result {
+            Ok(_) => Ended::Well,
+            Err(error) if error.is_cancelled() => Ended::Cancelled,
+            Err(_) => Ended::Failed,
         }
     }
 

@@ -2,6 +2,7 @@
 //! small files that an embedder reads beside it.
 
 use std::fs;
+use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
 
 use isovec_engine::EngineError;
@@ -9,7 +10,8 @@ use isovec_engine::description::describe;
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::onnx;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha256};
 
 use crate::backend;
 use crate::config::EmbeddingConfig;
@@ -95,20 +97,47 @@ fn inside(folder: &Path, name: &str, origin: &str) -> Result<PathBuf> {
     .into())
 }
 
-/// A folder's `config.json`, with the names of its other files under `isovec.files`: over HTTP there
-/// is no other list of them. What is no object stays as it is.
-fn with_list(config: &[u8], files: &[PathBuf], folder: &Path) -> Vec<u8> {
+/// A folder's `config.json`, with a list of its other files under `isovec.files`: over HTTP there is
+/// no other, and nothing else that says whether one arrived whole. What is no object stays as it is.
+fn with_list(config: &[u8], list: Map<String, Value>) -> Vec<u8> {
     let Ok(Value::Object(mut keys)) = serde_json::from_slice(config) else {
         return config.to_vec();
     };
-    let mut names: Vec<String> = files
-        .iter()
-        .filter_map(|file| file.strip_prefix(folder).ok())
-        .map(|name| name.to_string_lossy().replace('\\', "/"))
-        .collect();
-    names.sort_unstable();
-    keys.insert("isovec".into(), json!({ "files": names }));
+    keys.insert("isovec".into(), json!({ "files": list }));
     format!("{:#}\n", Value::Object(keys)).into_bytes()
+}
+
+/// The list: by their names, files' bytes and SHA-256.
+fn list(files: &[PathBuf], folder: &Path) -> Result<Map<String, Value>> {
+    let mut list = Map::new();
+    for path in files {
+        let name = path.strip_prefix(folder).unwrap_or(path);
+        let name = name.to_string_lossy().replace('\\', "/");
+        let (bytes, hash) = sha256(path).map_err(|source| Error::io(path, source))?;
+        list.insert(name, json!({ "bytes": bytes, "sha256": hash }));
+    }
+    list.sort_keys();
+    Ok(list)
+}
+
+/// A file's bytes, and their hash as hexadecimal digits.
+fn sha256(path: &Path) -> std::io::Result<(u64, String)> {
+    let mut file = fs::File::open(path)?;
+    let mut hash = Sha256::new();
+    let mut part = vec![0; 1 << 16];
+    let mut bytes = 0;
+    loop {
+        match file.read(&mut part)? {
+            0 => break,
+            read => {
+                hash.update(&part[..read]);
+                bytes += read as u64;
+            }
+        }
+    }
+    let digits = hash.finalize();
+    let digits = digits.iter().map(|byte| format!("{byte:02x}"));
+    Ok((bytes, digits.collect()))
 }
 
 /// Writes a model into a folder, which is made if it is not there: `model.onnx`, which takes its
@@ -158,7 +187,7 @@ pub fn export(
         );
         if let Some(config) = bundle.files.get(CONFIG_FILE) {
             let path = folder.join(CONFIG_FILE);
-            write(&path, &with_list(config, &files, &folder))?;
+            write(&path, &with_list(config, list(&files, &folder)?))?;
             files.push(path);
         }
         let mut bytes = 0;
@@ -183,15 +212,26 @@ mod tests {
 
     #[test]
     fn the_list_is_of_the_files_that_are_there_and_replaces_an_older_one() {
-        let folder = Path::new("out");
+        let folder = tempfile::tempdir().unwrap();
+        let folder = folder.path();
+        fs::create_dir(folder.join("1_Pooling")).unwrap();
         let files = ["model.onnx", "1_Pooling/config.json"].map(|name| folder.join(name));
+        fs::write(&files[0], "abc").unwrap();
+        fs::write(&files[1], "").unwrap();
+        let list = list(&files, folder).unwrap();
         let config = br#"{"hidden_size": 8, "isovec": {"files": ["gone.onnx"]}}"#;
-        let written = with_list(config, &files, folder);
+        let written = with_list(config, list.clone());
         let read: Value = serde_json::from_slice(&written).unwrap();
-        let listed = json!({ "files": ["1_Pooling/config.json", "model.onnx"] });
+        // The hashes are those of FIPS 180-4's own examples.
+        let empty = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        let abc = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        let listed = json!({ "files": {
+            "1_Pooling/config.json": { "bytes": 0, "sha256": empty },
+            "model.onnx": { "bytes": 3, "sha256": abc },
+        } });
         assert_eq!(read, json!({ "hidden_size": 8, "isovec": listed }));
-        assert_eq!(with_list(&written, &files, folder), written);
-        assert_eq!(with_list(b"[1", &files, folder), b"[1");
+        assert_eq!(with_list(&written, list.clone()), written);
+        assert_eq!(with_list(b"[1", list), b"[1");
     }
 
     #[test]

@@ -26,6 +26,8 @@
 //!   knob, and why.
 //! - [`Stats`], from [`Embedder::stats`]: what was done since the model was loaded, counted: who
 //!   computes and what was passed over, waiting, buffers, copies, padding, the time of every stage.
+//! - [`Embedder::profile`]: when what was done, request by request and operator by operator, as a
+//!   trace for Perfetto, Chrome and `isovec trace`; the same spans go to [`tracing`].
 //! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.
@@ -49,6 +51,7 @@ mod embeddings;
 mod error;
 mod export;
 mod fallback;
+mod metrics;
 mod model;
 pub mod models;
 mod plan;
@@ -82,14 +85,20 @@ pub use isovec_engine::EngineError;
 pub use isovec_engine::cancel::Cancel;
 pub use isovec_engine::config::{
     CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
-    ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider,
+    ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider, WebGpuOptions,
 };
 pub use isovec_engine::content::{ByteSource, Content};
+pub use isovec_engine::counters::Ended;
 pub use isovec_engine::description::ModelDescription;
 pub use isovec_engine::engine::{Capabilities, ProviderInfo};
 pub use isovec_engine::fingerprint::{Difference, Fingerprint, Precision};
 pub use isovec_engine::head::Pooling;
 pub use isovec_engine::maybe_send::BoxFuture;
+pub use isovec_engine::profile::{
+    AlreadyProfiled, Detail as ProfileDetail, Event as ProfileEvent, Kind as ProfileEventKind,
+    Profile, ProfileOptions, ProfileSession, Span as ProfileSpan, Stage as ProfileStage,
+    TARGET as PROFILE_TARGET,
+};
 pub use isovec_engine::stats::{
     EngineStats, Fallback, IoStats, Latency, PoolStats, ProviderStats, SessionShare, SessionStats,
 };

@@ -3,9 +3,12 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
+use isovec_engine::counters::Ended;
 use isovec_engine::stats::{EngineStats, Latency, LatencyRecorder};
 use isovec_tokenize::Encoding;
 use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
 
 /// What an embedder did since its model was loaded. Counting costs the calls nothing that shows.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -98,13 +101,13 @@ pub(crate) struct Recorder {
 
 impl Recorder {
     pub(crate) fn call<T>(&self, took: Duration, result: &crate::Result<T>) {
-        let counter = match result {
-            Ok(_) => {
+        let counter = match Error::ended(result) {
+            Ended::Well => {
                 self.embed.record(took);
                 &self.embedded
             }
-            Err(error) if error.is_cancelled() => &self.cancelled,
-            Err(_) => &self.failed,
+            Ended::Cancelled => &self.cancelled,
+            Ended::Failed => &self.failed,
         };
         counter.fetch_add(1, Relaxed);
     }

@@ -188,30 +188,6 @@ fn a_memory_limit_below_the_weights_is_refused_and_one_above_is_kept() {
 }
 
 #[test]
-fn what_is_fastest_is_measured_once_and_remembered() {
-    let Some(_) = onnxruntime() else { return };
-    let config = EmbeddingConfig::default().with_provider_auto_selection(true);
-    let first = Embedder::load(tiny_model(), config.clone()).unwrap();
-    let why = |embedder: &Embedder| {
-        embedder
-            .effective_config()
-            .get("engine")
-            .unwrap()
-            .why
-            .clone()
-    };
-    assert!(why(&first).contains("portable/cpu"), "{}", why(&first));
-    assert!(why(&first).contains("onnxruntime/cpu"), "{}", why(&first));
-    let again = Embedder::load(tiny_model(), config).unwrap();
-    assert_eq!(again.provider(), first.provider());
-    assert!(
-        why(&again).starts_with("measured at an earlier start"),
-        "{}",
-        why(&again)
-    );
-}
-
-#[test]
 fn slots_run_at_the_same_time_and_are_counted_one_by_one() {
     let Some(config) = onnxruntime() else { return };
     let config = config.with_pool_size(3).with_intra_op_threads(1);

@@ -40,16 +40,19 @@ fn buffers_are_used_again_and_nothing_is_copied() {
             let (pool, io) = (&stats.engine.memory_pool, &stats.engine.io_binding);
             let figures = format!("{}, {pool_size} at once: {pool:?} {io:?}", which.name());
             println!("{figures}");
-            assert!(pool.hit_ratio() >= 0.95, "{figures}");
-            assert!(io.buffer_reuse_ratio() >= 0.95, "{figures}");
+            // More batches are under way at once where a device works on one while others are put
+            // together, and each of them has its buffers.
+            let least = if which == Which::WebGpu { 0.75 } else { 0.95 };
+            assert!(pool.hit_ratio() >= least, "{figures}");
+            assert!(io.buffer_reuse_ratio() >= least, "{figures}");
             match which {
                 Which::OnnxRuntime => {
                     assert!(io.bound && io.fallback.is_none(), "{figures}");
                     assert_eq!(io.zero_copy_ratio(), 1.0, "{figures}");
                     assert_eq!(io.copied_bytes, 0, "{figures}");
                 }
-                // tract owns its tensors, so everything is copied once, and told.
-                Which::Portable => {
+                // Padding is left out while inputs are copied, and that is told.
+                Which::Portable | Which::WebGpu => {
                     assert!(!io.bound && io.fallback.is_some(), "{figures}");
                     assert_eq!(io.zero_copy_ratio(), 0.0, "{figures}");
                     assert!(io.copied_bytes > 0, "{figures}");

@@ -64,9 +64,9 @@ export function contestantFiles(options) {
 
 const ARGS = ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--disable-dev-shm-usage"];
 
-/** A browser that does nothing of its own accord. */
-export function launch({ chrome }) {
-  return chromium.launch({ executablePath: chrome, args: ARGS });
+/** A browser that does nothing of its own accord, with `more` on its command line. */
+export function launch({ chrome }, ...more) {
+  return chromium.launch({ executablePath: chrome, args: [...ARGS, ...more] });
 }
 
 /** The same with a profile on disk, and room there for a whole model: on a small disk it would take less. */

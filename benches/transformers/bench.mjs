@@ -4,7 +4,7 @@
 //
 // Everybody computes on one thread. Warmed runs: contestants take turns, each in a process of its own
 // (../wasm/rounds.mjs). First vectors: visits of one browser with an empty profile, then again with what
-// the browser kept (visits.mjs).
+// the browser kept (visits.mjs). What a page feels: tab.mjs.
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { loadavg, tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -16,10 +16,12 @@ import { median } from "../page/report.mjs";
 import { cases as allCases } from "../wasm/cases.mjs";
 import { rounds } from "../wasm/rounds.mjs";
 import { inBrowser, inNode } from "../wasm/seats.mjs";
+import { inFirefox } from "./firefox.mjs";
 import { models } from "./models.mjs";
 import { quality, reference } from "./quality.mjs";
 import { table } from "./report.mjs";
 import { serve } from "./server.mjs";
+import { lines, tab } from "./tab.mjs";
 import { visit } from "./visits.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
@@ -42,7 +44,7 @@ const CONTESTANTS = [
 ];
 
 const { values: options } = parseArgs({
-  options: { ...OPTIONS, samples: { type: "string", default: "9" }, python: { type: "string", default: process.env.PYTHON ?? "python3" } },
+  options: { ...OPTIONS, firefox: { type: "string", default: process.env.FIREFOX ?? "firefox-esr" }, samples: { type: "string", default: "9" }, python: { type: "string", default: process.env.PYTHON ?? "python3" } },
 });
 const samples = count(options.samples);
 const progress = (line) => process.stderr.write(`${line}\n`);
@@ -96,14 +98,18 @@ try {
   };
   browser = await launch(options);
   const page = await run(inBrowser(browser, origin, all), "browser");
+  progress("what a page feels");
+  const felt = await tab(browser, origin, { model: options.model, samples, place: CONTESTANTS.at(-1).place });
   const transformers = JSON.parse(readFileSync(join(packages, "@huggingface/transformers/package.json"), "utf8")).version;
   const known = { ...versions(browser), transformers };
   await browser.close();
   const node = await run(inNode(origin, all), "node");
+  const other = await inFirefox(options.firefox, scratch, server, { contestants: CONTESTANTS, cases: chosen, texts: texts.texts, samples, progress });
+  for (const [name, found] of Object.entries(other.vectors)) other.vectors[name] = quality(texts, found);
   load.push(loadavg()[0]);
-  const result = { versions: { ...known, node: process.versions.node }, samples, load, first, page, node };
+  const result = { versions: { ...known, node: process.versions.node }, samples, load, first, page, felt, node, firefox: other };
   if (options.json) console.log(JSON.stringify(result, null, 2));
-  else console.log(table(result, median));
+  else console.log([table(result, median), "", ...lines(felt, median)].join("\n"));
 } finally {
   await browser?.close();
   server?.close();

@@ -4,16 +4,18 @@ const megabytes = (bytes) => `${(bytes / 1e6).toFixed(2)} MB`;
 const ms = (value) => (value < 100 ? value.toFixed(1) : value.toFixed(0));
 
 /** What was measured, as text; `result` as bench.mjs makes it. */
-export function table({ versions, samples, load, first, page, node }, median) {
+export function table({ versions, samples, load, first, page, node, firefox }, median) {
   const middle = (values) => `${ms(median(values))} (${ms(Math.min(...values))})`;
   const names = Object.keys(first);
   const rows = [["", ...names]];
-  const visits = (label, cell) => rows.push([label, ...names.map((name) => cell(first[name]))]);
-  visits("over the wire, first visit", (seen) => megabytes(median(seen.map(({ cold }) => cold.bytes))));
-  visits("first vector, ms", (seen) => middle(seen.map(({ cold }) => cold.ms)));
-  visits("over the wire, next visit", (seen) => megabytes(median(seen.map(({ warm }) => warm.bytes))));
-  visits("first vector, ms", (seen) => middle(seen.map(({ warm }) => warm.ms)));
-  for (const [where, { seen, vectors }] of [["Chromium", page], ["node", node]]) {
+  for (const [where, visited] of [["Chromium", first], ["Firefox", firefox.first]]) {
+    const visits = (label, cell) => rows.push([`${where}, ${label}`, ...names.map((name) => cell(visited[name]))]);
+    visits("over the wire, first visit", (seen) => megabytes(median(seen.map(({ cold }) => cold.bytes))));
+    visits("first vector, ms", (seen) => middle(seen.map(({ cold }) => cold.ms)));
+    visits("over the wire, next visit", (seen) => megabytes(median(seen.map(({ warm }) => warm.bytes))));
+    visits("first vector, ms", (seen) => middle(seen.map(({ warm }) => warm.ms)));
+  }
+  for (const [where, { seen, vectors }] of [["Chromium", page], ["Firefox", firefox], ["node", node]]) {
     for (const { case: name, entries } of seen) {
       const best = names.map((name) => entries.filter((entry) => entry.name === name).sort((a, b) => median(a.rounds.flat()) - median(b.rounds.flat()))[0]);
       const times = (entry) => median(entry.rounds.flat());

@@ -5,20 +5,28 @@ import { extname } from "node:path";
 import { gzipSync } from "node:zlib";
 
 const TYPES = {
+  ".css": "text/css; charset=utf-8",
   ".html": "text/html; charset=utf-8",
   ".js": "text/javascript; charset=utf-8",
   ".mjs": "text/javascript; charset=utf-8",
+  ".svg": "image/svg+xml",
   ".json": "application/json",
   ".wasm": "application/wasm",
 };
 
-/** Serves files; `sent()` gives the bytes of all bodies since it was asked last. */
+/** Serves files; `sent()` gives the bytes of all bodies since it was asked last, `report()` what a page posts next. */
 export async function serve(files) {
   const packed = new Map();
   for (const [path, content] of files) if (TYPES[extname(path)]) packed.set(path, gzipSync(content));
   let bytes = 0;
+  let reported;
   const server = createServer((request, response) => {
     const path = new URL(request.url, "http://localhost").pathname;
+    if (request.method === "POST" && path === "/report") {
+      let text = "";
+      request.on("data", (part) => (text += part)).on("end", () => reported?.(JSON.parse(text)));
+      return void response.writeHead(204).end();
+    }
     // A range is of the file itself; transformers.js asks for the first byte, to learn how large it is.
     const range = /^bytes=(\d+)-(\d+)$/.exec(request.headers.range ?? "");
     const whole = files.get(path);
@@ -42,6 +50,9 @@ export async function serve(files) {
       const sent = bytes;
       bytes = 0;
       return sent;
+    },
+    report() {
+      return new Promise((resolve) => (reported = resolve));
     },
     close() {
       server.closeAllConnections();

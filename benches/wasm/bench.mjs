@@ -65,10 +65,10 @@ function contestants() {
   const peer = { name: "onnxruntime-web", module: "onnxruntime-web" };
   const together = (one) => ({ ...one, name: `${one.name}, ${threads} threads`, threads });
   return [
-    ...alone.map((build) => ({ name: `isovec ${build}`, module: "isovec", build, threads: 1 })),
+    ...alone.map((build) => ({ name: `isovec ${build}`, module: "isovec", build, worker: false, threads: 1 })),
     ...(alone.length ? [{ ...peer, threads: 1 }] : []),
     ...(alone.length && options.rten ? [{ name: "rten", module: "rten", threads: 1 }] : []),
-    ...(chosen.length > alone.length ? [together({ name: "isovec", module: "isovec", build: "threads" }), together(peer)] : []),
+    ...(chosen.length > alone.length ? [together({ name: "isovec", module: "isovec", build: "threads", worker: false }), together(peer)] : []),
   ];
 }
 
@@ -77,9 +77,9 @@ async function run(sit, contestants, cases, where) {
   const seats = [];
   let limits;
   try {
-    for (const { name, module, build, threads } of contestants) {
+    for (const { name, module, ...place } of contestants) {
       try {
-        seats.push({ name, threads, ...(await sit({ module, build, threads })) });
+        seats.push({ name, threads: place.threads, ...(await sit({ module, ...place })) });
       } catch (error) {
         if (module === "isovec") throw error;
         progress(`${name} is left out, ${where}: ${error.message}`);

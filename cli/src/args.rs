@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Parser, Subcommand, ValueEnum};
 
 use crate::config::Preset;
+use crate::profile::ProfileArgs;
 
 /// Text embeddings: the same vectors here, on the server and in the browser.
 #[derive(Debug, Parser)]
@@ -45,6 +46,13 @@ pub(crate) enum Command {
     Bench(Bench),
     /// What would run: model, engine, provider, hardware, and every knob with its reason.
     Info(Info),
+    /// What a trace says: times by stage, the slowest requests, the critical path, how full batches
+    /// were. With a second trace, what changed.
+    ///
+    /// Reads what --profile writes, ONNX Runtime's own profiles (session.profiling) and Chrome's
+    /// traces, as a stream: a trace may be larger than the memory. One that was cut off is read up
+    /// to the cut.
+    Trace(Trace),
 }
 
 /// Which model, and what runs it.
@@ -167,6 +175,9 @@ pub(crate) struct Embed {
     pub(crate) stats: bool,
 
     #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
+
+    #[command(flatten)]
     pub(crate) model: ModelArgs,
 }
 
@@ -213,6 +224,9 @@ pub(crate) struct SimilarityArgs {
     /// error; with --json, inside it.
     #[arg(long)]
     pub(crate) stats: bool,
+
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
     #[command(flatten)]
     pub(crate) model: ModelArgs,
 }
@@ -243,6 +257,9 @@ pub(crate) struct Search {
     /// error; with --json, inside it.
     #[arg(long)]
     pub(crate) stats: bool,
+
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
@@ -307,7 +324,7 @@ fn callers(text: &str) -> Result<usize, String> {
     }
 }
 
-fn at_least_one(text: &str) -> Result<usize, String> {
+pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("has to be at least 1".into()),
         Ok(number) => Ok(number),
@@ -331,4 +348,40 @@ pub(crate) struct Info {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Trace {
+    /// The trace, JSON.
+    #[arg(value_name = "FILE")]
+    pub(crate) file: PathBuf,
+
+    /// Another one, to compare the first with.
+    #[arg(value_name = "OTHER")]
+    pub(crate) other: Option<PathBuf>,
+
+    /// Only these stages: tokenize, queue, batch, wait, run, operator, copy, request, or the
+    /// categories of another program's trace. Several are separated by commas.
+    #[arg(long, value_name = "STAGE", value_delimiter = ',')]
+    pub(crate) stage: Vec<String>,
+
+    /// Only what ends after this time since the trace's first event, such as 1.5s or 200ms.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) start: Option<std::time::Duration>,
+
+    /// Only what begins before this time since the trace's first event.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) end: Option<std::time::Duration>,
+
+    /// Only this request, and the batches that its texts were in.
+    #[arg(long, value_name = "ID")]
+    pub(crate) request: Option<u64>,
+
+    /// Lines of each list, at most.
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }

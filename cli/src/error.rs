@@ -51,6 +51,13 @@ pub(crate) enum CliError {
         detail: String,
     },
 
+    /// A trace that cannot be read.
+    #[error("{name}: {error}")]
+    Trace {
+        name: String,
+        error: crate::trace::TraceError,
+    },
+
     /// Ctrl-C.
     #[error("interrupted; {0}")]
     Interrupted(String),

@@ -9,8 +9,10 @@ mod input;
 mod interrupt;
 mod model;
 mod output;
+mod profile;
 mod progress;
 mod resume;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -34,6 +36,7 @@ fn main() -> ExitCode {
         Command::Export(export) => commands::export::run(export),
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Info(info) => commands::info::run(info),
+        Command::Trace(trace) => commands::trace::run(trace),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -64,7 +64,11 @@ impl ModelArgs {
 
     /// Loads the model, showing a download's progress on a terminal.
     pub(crate) fn load(&self, cancel: &Cancel) -> Result<Embedder> {
-        let config = self.embedding_config()?;
+        self.load_as(self.embedding_config()?, cancel)
+    }
+
+    /// The same under a configuration of the caller's.
+    pub(crate) fn load_as(&self, config: EmbeddingConfig, cancel: &Cancel) -> Result<Embedder> {
         Embedder::load_with(self.source(), config, load_options(cancel))
             .map_err(|error| self.failed(error))
     }

@@ -26,6 +26,15 @@ impl Ended {
             Err(_) => Self::Failed,
         }
     }
+
+    /// The word for it in traces.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Well => "well",
+            Self::Failed => "failed",
+            Self::Cancelled => "cancelled",
+        }
+    }
 }
 
 /// The counters that every engine has. Counting costs some nanoseconds a run.

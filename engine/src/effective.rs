@@ -4,6 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
+use crate::config::{IoConfig, SessionConfig};
+
 /// Every knob of the configuration as it is in effect. Engines note their own, the SDK adds its
 /// own; on every target the type is the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -97,6 +99,44 @@ impl EffectiveConfig {
         why: impl Into<String>,
     ) {
         self.note(name, asked, "none", why);
+    }
+
+    /// Notes the knobs for files of an engine that writes none.
+    pub fn note_without_files(&mut self, session: &SessionConfig) {
+        let paths = [
+            (
+                "session.profiling",
+                &session.profiling,
+                "this engine writes no profile of its own",
+            ),
+            (
+                "session.optimized_model_cache",
+                &session.optimized_model_cache,
+                "this engine optimises while it loads and keeps nothing",
+            ),
+        ];
+        for (name, path, why) in paths {
+            self.note_unused(name, path.as_ref().map(|path| path.display()), why);
+        }
+    }
+
+    /// Notes the knobs of `io` of an engine that copies its inputs, and why it does.
+    pub fn note_copied(&mut self, io: &IoConfig, why: &str, no_streams: &str) {
+        self.note("io.io_binding", io.io_binding, false, why);
+        self.note("io.zero_copy", io.zero_copy, false, why);
+        for (name, asked) in [
+            (
+                "io.pre_allocated_input_buffers",
+                io.pre_allocated_input_buffers,
+            ),
+            (
+                "io.pre_allocated_output_buffers",
+                io.pre_allocated_output_buffers,
+            ),
+        ] {
+            self.note(name, asked, 0, "buffers are made as they are needed");
+        }
+        self.note_unused("io.cuda_memory_streams", io.cuda_memory_streams, no_streams);
     }
 
     /// Notes a knob that is its own explanation: the configuration, or else `default`.

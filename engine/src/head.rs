@@ -34,6 +34,7 @@ pub const METADATA_KEY: &str = "isovec.head";
 
 /// How the vectors of a row's positions become one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Pooling {

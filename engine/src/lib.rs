@@ -6,6 +6,7 @@
 //! - [`precision`]: weights stored in f16 or int8, and back.
 //! - [`buffers`]: memory for tensors, kept and used again, and how much of it there is.
 //! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
+//! - [`profile`]: when it did what, and for whom.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
 //!
 //! Nothing here names a runtime, and nothing says what the tensors mean: the same contract
@@ -29,6 +30,7 @@ pub mod hub;
 pub mod maybe_send;
 pub mod onnx;
 pub mod precision;
+pub mod profile;
 pub mod safetensors;
 mod sniff;
 pub mod stats;

@@ -19,6 +19,36 @@ pub struct EngineStats {
     pub io_binding: IoStats,
     /// What computed.
     pub provider: ProviderStats,
+    /// The GPU's work, on the engine that drives one itself.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub gpu: Option<GpuStats>,
+}
+
+/// What a GPU did.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct GpuStats {
+    /// The adapter, as it names itself.
+    pub adapter: String,
+    /// What it is driven by: Vulkan, Metal, DirectX 12 or the browser's WebGPU.
+    pub backend: String,
+    /// Whether it is a processor that plays a GPU.
+    pub software: bool,
+    /// Kernels of one run.
+    pub dispatches_per_run: usize,
+    /// Kernels that were started.
+    pub dispatches: u64,
+    /// Times that work was handed to the device.
+    pub submissions: u64,
+    /// Kernels that were compiled.
+    pub pipelines: u64,
+    /// Bytes of the weights on the device.
+    pub weight_bytes: u64,
+    /// Bytes that results of kernels take turns in.
+    pub arena_bytes: u64,
+    /// Times that a lost device was opened anew.
+    pub recreated: u64,
 }
 
 /// Sessions, and who waited for them.
@@ -154,6 +184,9 @@ pub struct ProviderStats {
     pub nodes: Vec<(String, usize)>,
     /// Every time that something else was tried first, or lost.
     pub fallbacks: Vec<Fallback>,
+    /// What computes small batches instead, where the processor is faster at them than a GPU.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beside: Option<BesideStats>,
     /// Runs that ended, well or not; cancelled ones are not counted.
     pub runs: u64,
     /// Of these, runs that failed.
@@ -165,6 +198,21 @@ impl ProviderStats {
     pub fn success_rate(&self) -> f64 {
         ratio(self.runs - self.failed.min(self.runs), self.runs)
     }
+}
+
+/// An engine that takes the small batches.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct BesideStats {
+    /// The engine.
+    pub engine: String,
+    /// What it computes on.
+    pub provider: String,
+    /// Tokens of the smallest batch that it does not take.
+    pub until_tokens: usize,
+    /// Batches that it took.
+    pub batches: u64,
 }
 
 /// A provider that was asked for and is not the one that computes.

@@ -1,4 +1,5 @@
-//! From an ONNX graph of a transformer encoder to a program of fused kernels.
+//! From an ONNX graph of a transformer encoder to a plan of operators ([`Plan`]), and for the
+//! processor to a program of fused kernels ([`Program`]).
 //!
 //! The graph is read once, for one text of `n` tokens without padding (`value.rs`): masks, shapes
 //! and positions become known, reshapes and transposes become views, and what is left is a list of
@@ -20,12 +21,15 @@ mod load;
 mod lower;
 mod magnitude;
 mod node;
+pub mod plan;
 mod program;
 mod recognise;
 mod run;
 mod value;
 
 pub use error::Unlowered;
+pub use load::{Dense, StoredMatrix, StoredTable};
 pub use lower::knows;
-pub use program::{CompileError, Pause, Program};
-pub use run::{Run, Stepped};
+pub use plan::{Pause, Plan, TakeWeights};
+pub use program::{CompileError, Program};
+pub use run::{Run, Stepped, Texts};

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo};
 use isovec_engine::{EngineError, Result};
@@ -12,8 +13,10 @@ use isovec_kernels::gemm::{Int8Kernel, Int8Weights, Kernel, Order, Packed, Packe
 use isovec_kernels::{Table, TableValues};
 
 use crate::constant::Constant;
+use crate::error::Unlowered;
 use crate::lower::weight_constant;
 use crate::node;
+use crate::plan::{Pause, TakeWeights};
 use crate::value::Weight;
 
 /// Weights of at most this many bytes are known while the graph is read.
@@ -21,12 +24,20 @@ const SMALL: usize = 64 << 10;
 /// So are lists, whatever their length: scales of tables, biases.
 const SMALL_LIST: usize = 4 << 20;
 
-/// Rows to look up.
+/// Rows to look up, one after another.
 #[derive(Debug)]
-pub(crate) enum Rows {
+pub enum StoredTable {
+    /// As they are.
     F32(Vec<f32>),
+    /// The bits of IEEE 754 binary16.
     F16(Vec<u16>),
-    I8 { values: Vec<i8>, scales: Vec<f32> },
+    /// Times a scale for every row.
+    I8 {
+        /// The values.
+        values: Vec<i8>,
+        /// One for every row.
+        scales: Vec<f32>,
+    },
 }
 
 /// A product's weight in the form in which its kernel reads it.
@@ -65,10 +76,10 @@ pub(crate) struct Kernels {
 #[derive(Debug, Default)]
 pub(crate) struct Weights {
     pub(crate) matrices: Vec<Matrix>,
-    pub(crate) tables: Vec<Rows>,
+    pub(crate) tables: Vec<StoredTable>,
 }
 
-impl Rows {
+impl StoredTable {
     pub(crate) fn table(&self, width: usize) -> Table<'_> {
         let values = match self {
             Self::F32(values) => TableValues::F32(values),
@@ -83,9 +94,9 @@ impl Weights {
     /// Bytes held.
     pub(crate) fn bytes(&self) -> usize {
         let tables = self.tables.iter().map(|rows| match rows {
-            Rows::F32(values) => size_of_val(&values[..]),
-            Rows::F16(values) => size_of_val(&values[..]),
-            Rows::I8 { values, scales } => values.len() + size_of_val(&scales[..]),
+            StoredTable::F32(values) => size_of_val(&values[..]),
+            StoredTable::F16(values) => size_of_val(&values[..]),
+            StoredTable::I8 { values, scales } => values.len() + size_of_val(&scales[..]),
         });
         self.matrices.iter().map(Matrix::bytes).chain(tables).sum()
     }
@@ -153,75 +164,336 @@ fn wrong(info: &WeightInfo, detail: String) -> EngineError {
     }
 }
 
-/// Packs a stored matrix for a kernel: whole numbers with a scale for each column stay what they
-/// are, everything else becomes f32.
-pub(crate) fn pack(
-    kernels: Kernels,
-    info: &WeightInfo,
-    weight: &Weight,
-    bytes: &[u8],
-) -> Result<Matrix> {
-    let [k, n] = weight.shape[..] else {
-        return Err(wrong(
+/// A matrix `[k, n]` as it is stored.
+#[derive(Debug)]
+pub enum StoredMatrix<'a> {
+    /// One of the bundle's weights, or some rows of it.
+    Weight {
+        /// What is said of it.
+        info: &'a WeightInfo,
+        /// Which part of it is meant, and what it is multiplied by.
+        weight: &'a Weight,
+        /// All of its bytes.
+        bytes: &'a [u8],
+    },
+    /// One of the graph's own, row-major.
+    Constant {
+        /// All of it.
+        values: &'a [f32],
+        /// The number of rows.
+        rows: usize,
+    },
+}
+
+/// A matrix's values, row-major `[k, n]`, in the smallest form that holds them exactly.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Dense {
+    /// As they are; also whole numbers, times their scale.
+    F32(Vec<f32>),
+    /// The bits of IEEE 754 binary16.
+    F16(Vec<u16>),
+}
+
+/// The part of a weight's bytes that a matrix is made of.
+struct Part<'a> {
+    info: &'a WeightInfo,
+    weight: &'a Weight,
+    bytes: &'a [u8],
+    k: usize,
+    n: usize,
+}
+
+impl<'a> Part<'a> {
+    fn new(info: &'a WeightInfo, weight: &'a Weight, bytes: &'a [u8]) -> Result<Self> {
+        let [k, n] = weight.shape[..] else {
+            return Err(wrong(
+                info,
+                format!("a matrix is wanted, not {:?}", weight.shape),
+            ));
+        };
+        let (rows, columns) = if weight.transposed { (n, k) } else { (k, n) };
+        let row_bytes = columns * info.dtype.size();
+        let from = weight.first_row * row_bytes;
+        let bytes = bytes
+            .get(from..from + rows * row_bytes)
+            .ok_or_else(|| wrong(info, "it is shorter than its shape".into()))?;
+        Ok(Self {
             info,
-            format!("a matrix is wanted, not {:?}", weight.shape),
-        ));
-    };
-    let (rows, columns) = if weight.transposed { (n, k) } else { (k, n) };
-    let row_bytes = columns * info.dtype.size();
-    let from = weight.first_row * row_bytes;
-    let bytes = bytes
-        .get(from..from + rows * row_bytes)
-        .ok_or_else(|| wrong(info, "it is shorter than its shape".into()))?;
-    let mismatch = |error: isovec_kernels::gemm::Mismatch| wrong(info, error.to_string());
-    if info.dtype == DType::I8
-        && weight.scale.is_some()
-        // Refused where sums may overflow: such a matrix is multiplied as f32.
-        && let Ok(mut packed) = Int8Weights::zeros(kernels.int8, (k, n))
-    {
-        let mut numbers = Vec::with_capacity(k);
-        for column in 0..n {
-            let number = |step: usize| match weight.transposed {
-                true => bytes[column * k + step] as i8,
-                false => bytes[step * n + column] as i8,
-            };
-            numbers.clear();
-            numbers.extend((0..k).map(number));
-            let scale = match weight.transposed {
-                true => scale_of(weight, column + weight.first_row, 0),
-                false => scale_of(weight, 0, column),
-            };
-            packed
-                .set_quantised(column, &numbers, scale)
-                .map_err(mismatch)?;
+            weight,
+            bytes,
+            k,
+            n,
+        })
+    }
+
+    /// Columns of the matrix as it is stored.
+    fn columns(&self) -> usize {
+        if self.weight.transposed {
+            self.k
+        } else {
+            self.n
         }
-        return Ok(Matrix::Int8(packed));
     }
-    let order = match weight.transposed {
-        true => Order::Columns,
-        false => Order::Rows,
-    };
-    let stored = match (info.dtype, &weight.scale) {
-        (DType::F32, None) => Some(Stored::F32),
-        (DType::F16, None) => Some(Stored::F16),
-        _ => None,
-    };
-    let mut packer =
-        Packer::new(kernels.f32, (k, n), order, stored.unwrap_or(Stored::F32)).map_err(mismatch)?;
-    if stored.is_some() {
-        packer.push(bytes).map_err(mismatch)?;
-        return packer.finish().map(Matrix::F32).map_err(mismatch);
+
+    fn wrong(&self, error: &isovec_kernels::gemm::Mismatch) -> EngineError {
+        wrong(self.info, error.to_string())
     }
-    let mut row = Vec::with_capacity(columns * size_of::<f32>());
-    for (number, bytes) in bytes.chunks_exact(row_bytes.max(1)).enumerate() {
-        row.clear();
-        for (column, &byte) in bytes.iter().enumerate() {
-            let value = whole(info, byte)? * scale_of(weight, number + weight.first_row, column);
-            row.extend_from_slice(&value.to_le_bytes());
+
+    /// For a kernel: whole numbers with a scale for each column stay what they are, everything else
+    /// becomes f32.
+    fn pack(&self, kernels: Kernels) -> Result<Matrix> {
+        let Self {
+            info,
+            weight,
+            bytes,
+            k,
+            n,
+        } = *self;
+        if info.dtype == DType::I8
+            && weight.scale.is_some()
+            // Refused where sums may overflow: such a matrix is multiplied as f32.
+            && let Ok(mut packed) = Int8Weights::zeros(kernels.int8, (k, n))
+        {
+            let mut numbers = Vec::with_capacity(k);
+            for column in 0..n {
+                let number = |step: usize| match weight.transposed {
+                    true => bytes[column * k + step] as i8,
+                    false => bytes[step * n + column] as i8,
+                };
+                numbers.clear();
+                numbers.extend((0..k).map(number));
+                let scale = match weight.transposed {
+                    true => scale_of(weight, column + weight.first_row, 0),
+                    false => scale_of(weight, 0, column),
+                };
+                packed
+                    .set_quantised(column, &numbers, scale)
+                    .map_err(|error| self.wrong(&error))?;
+            }
+            return Ok(Matrix::Int8(packed));
         }
-        packer.push(&row).map_err(mismatch)?;
+        let order = match weight.transposed {
+            true => Order::Columns,
+            false => Order::Rows,
+        };
+        let stored = self.stored_floats();
+        let mut packer = Packer::new(kernels.f32, (k, n), order, stored.unwrap_or(Stored::F32))
+            .map_err(|error| self.wrong(&error))?;
+        if stored.is_some() {
+            packer.push(bytes).map_err(|error| self.wrong(&error))?;
+        } else {
+            let mut row = Vec::with_capacity(self.columns() * size_of::<f32>());
+            self.each_row(|values| {
+                row.clear();
+                row.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+                packer.push(&row).map_err(|error| self.wrong(&error))
+            })?;
+        }
+        packer
+            .finish()
+            .map(Matrix::F32)
+            .map_err(|error| self.wrong(&error))
     }
-    packer.finish().map(Matrix::F32).map_err(mismatch)
+
+    /// The type that it is stored in, if those are floats without a scale.
+    fn stored_floats(&self) -> Option<Stored> {
+        match (self.info.dtype, &self.weight.scale) {
+            (DType::F32, None) => Some(Stored::F32),
+            (DType::F16, None) => Some(Stored::F16),
+            _ => None,
+        }
+    }
+
+    /// The rows of whole numbers as they are stored, each value times its scale.
+    fn each_row(&self, mut f: impl FnMut(&[f32]) -> Result<()>) -> Result<()> {
+        let columns = self.columns();
+        let mut row = Vec::with_capacity(columns);
+        for (number, bytes) in self.bytes.chunks_exact(columns.max(1)).enumerate() {
+            row.clear();
+            for (column, &byte) in bytes.iter().enumerate() {
+                let scale = scale_of(self.weight, number + self.weight.first_row, column);
+                row.push(whole(self.info, byte)? * scale);
+            }
+            f(&row)?;
+        }
+        Ok(())
+    }
+
+    fn dense(&self) -> Result<Dense> {
+        Ok(match self.stored_floats() {
+            Some(Stored::F16) => {
+                let words = self.bytes.as_chunks().0.iter();
+                let values = words.map(|&word| u16::from_le_bytes(word)).collect();
+                Dense::F16(self.row_major(values))
+            }
+            Some(_) => {
+                let words = self.bytes.as_chunks().0.iter();
+                let values = words.map(|&word| f32::from_le_bytes(word)).collect();
+                Dense::F32(self.row_major(values))
+            }
+            None => {
+                let mut values = Vec::with_capacity(self.k * self.n);
+                self.each_row(|row| {
+                    values.extend_from_slice(row);
+                    Ok(())
+                })?;
+                Dense::F32(self.row_major(values))
+            }
+        })
+    }
+
+    fn row_major<T: Copy>(&self, values: Vec<T>) -> Vec<T> {
+        if !self.weight.transposed {
+            return values;
+        }
+        let row = |step: usize| values.iter().skip(step).step_by(self.k).copied();
+        (0..self.k).flat_map(row).collect()
+    }
+}
+
+impl StoredMatrix<'_> {
+    /// Steps of a sum, and columns.
+    pub fn extents(&self) -> [usize; 2] {
+        match self {
+            Self::Weight { weight, .. } => match weight.shape[..] {
+                [k, n] => [k, n],
+                _ => [0, 0],
+            },
+            Self::Constant { values, rows } => {
+                [*rows, values.len().checked_div(*rows).unwrap_or(0)]
+            }
+        }
+    }
+
+    /// The values.
+    ///
+    /// # Errors
+    /// [`EngineError::Weight`] for bytes that are no such matrix.
+    pub fn dense(&self) -> Result<Dense> {
+        match *self {
+            Self::Weight {
+                info,
+                weight,
+                bytes,
+            } => Part::new(info, weight, bytes)?.dense(),
+            Self::Constant { values, .. } => Ok(Dense::F32(values.to_vec())),
+        }
+    }
+
+    fn pack(&self, kernels: Kernels) -> Result<Matrix> {
+        match *self {
+            Self::Weight {
+                info,
+                weight,
+                bytes,
+            } => Part::new(info, weight, bytes)?.pack(kernels),
+            Self::Constant { values, rows } => {
+                let columns = values.len().checked_div(rows).unwrap_or(0);
+                let packed = Packed::new(kernels.f32, (rows, columns), values, columns, 1);
+                packed
+                    .map(Matrix::F32)
+                    .map_err(|error| EngineError::Weight {
+                        name: "a matrix of the graph".into(),
+                        detail: error.to_string(),
+                    })
+            }
+        }
+    }
+}
+
+/// Packs weights for the kernels of this machine.
+#[derive(Debug)]
+pub(crate) struct Packing {
+    kernels: Kernels,
+    matrices: Vec<Option<Matrix>>,
+    tables: Vec<Option<StoredTable>>,
+}
+
+impl Packing {
+    pub(crate) fn new(kernels: Kernels, (matrices, tables): (usize, usize)) -> Self {
+        Self {
+            kernels,
+            matrices: (0..matrices).map(|_| None).collect(),
+            tables: (0..tables).map(|_| None).collect(),
+        }
+    }
+
+    pub(crate) fn finish(self) -> Result<Weights, Unlowered> {
+        fn all<T>(found: Vec<Option<T>>) -> Result<Vec<T>, Unlowered> {
+            let missing = || Unlowered::Graph("a weight that nothing holds".into());
+            let found = found.into_iter();
+            found.map(|one| one.ok_or_else(missing)).collect()
+        }
+        Ok(Weights {
+            matrices: all(self.matrices)?,
+            tables: all(self.tables)?,
+        })
+    }
+}
+
+impl TakeWeights for Packing {
+    fn matrix(&mut self, place: usize, matrix: &StoredMatrix<'_>) -> Result<()> {
+        self.matrices[place] = Some(matrix.pack(self.kernels)?);
+        Ok(())
+    }
+
+    fn table(&mut self, place: usize, table: StoredTable) -> Result<()> {
+        self.tables[place] = Some(table);
+        Ok(())
+    }
+}
+
+/// Reads all weights that are needed, one at a time.
+pub(crate) async fn read_all(
+    bundle: &ModelBundle,
+    needed: &Needed,
+    taker: &mut dyn TakeWeights,
+    cancel: &Cancel,
+    pause: &mut dyn Pause,
+) -> Result<()> {
+    for (place, matrix) in needed.matrices.iter().enumerate() {
+        if let node::Matrix::Constant { values, rows } = matrix {
+            let rows = *rows;
+            taker.matrix(place, &StoredMatrix::Constant { values, rows })?;
+        }
+    }
+    for (place, table) in needed.tables.iter().enumerate() {
+        if let node::Table::Constant(values) = table {
+            taker.table(place, StoredTable::F32(values.to_vec()))?;
+        }
+    }
+    // In the source's order, each once, whatever it is for.
+    for (index, info) in bundle.weights.weights().iter().enumerate() {
+        if !needed.of(index) {
+            continue;
+        }
+        let mut readers = needed
+            .tables_of(index)
+            .map(|(place, weight)| Ok((place, TableReader::new(info, weight)?)))
+            .collect::<Result<Vec<_>>>()?;
+        if needed.matrices_of(index).next().is_some() {
+            let bytes = read(bundle, index).await?;
+            for (place, weight) in needed.matrices_of(index) {
+                let matrix = StoredMatrix::Weight {
+                    info,
+                    weight,
+                    bytes: &bytes,
+                };
+                taker.matrix(place, &matrix)?;
+            }
+            for (_, reader) in &mut readers {
+                reader.take(&bytes)?;
+            }
+        } else {
+            read_pieces(bundle, index, &mut readers).await?;
+        }
+        for (place, reader) in readers {
+            taker.table(place, reader.finish()?)?;
+        }
+        pause.pause().await;
+        cancel.check()?;
+    }
+    Ok(())
 }
 
 /// Whether matrices and tables can be read from what is stored with this type.
@@ -248,6 +520,19 @@ fn scale_of(weight: &Weight, row: usize, column: usize) -> f32 {
     }
 }
 
+/// The type of the table that a weight becomes, its rows and its columns.
+pub(crate) fn table_form(info: &WeightInfo, weight: &Weight) -> (DType, usize, usize) {
+    let dtype = match (info.dtype, &weight.scale) {
+        (DType::F16, None) => DType::F16,
+        (DType::I8, Some((scale, axis))) if *axis == 0 || scale.values.len() == 1 => DType::I8,
+        _ => DType::F32,
+    };
+    let (rows, columns) = weight.shape.split_first().map_or((0, 1), |(rows, rest)| {
+        (*rows, rest.iter().product::<usize>())
+    });
+    (dtype, rows, columns)
+}
+
 /// Rows to look up, taken from a stored table as its bytes come, in the form in which they are
 /// stored where rows can be looked up in that. The largest of a model's weights is such a table,
 /// so it is never in memory twice.
@@ -260,7 +545,7 @@ pub(crate) struct TableReader<'a> {
     before: usize,
     /// Bytes that are still to come after those.
     missing: usize,
-    rows: Rows,
+    rows: StoredTable,
 }
 
 impl<'a> TableReader<'a> {
@@ -275,15 +560,17 @@ impl<'a> TableReader<'a> {
         }
         let values = count * width;
         let rows = match (info.dtype, &weight.scale) {
-            (DType::F32, None) => Rows::F32(Vec::with_capacity(values)),
-            (DType::F16, None) => Rows::F16(Vec::with_capacity(values)),
-            (DType::I8, Some((scale, axis))) if *axis == 0 || scale.values.len() == 1 => Rows::I8 {
-                values: Vec::with_capacity(values),
-                scales: (0..count)
-                    .map(|row| scale_of(weight, row + weight.first_row, 0))
-                    .collect(),
-            },
-            (DType::I8 | DType::U8, _) => Rows::F32(Vec::with_capacity(values)),
+            (DType::F32, None) => StoredTable::F32(Vec::with_capacity(values)),
+            (DType::F16, None) => StoredTable::F16(Vec::with_capacity(values)),
+            (DType::I8, Some((scale, axis))) if *axis == 0 || scale.values.len() == 1 => {
+                StoredTable::I8 {
+                    values: Vec::with_capacity(values),
+                    scales: (0..count)
+                        .map(|row| scale_of(weight, row + weight.first_row, 0))
+                        .collect(),
+                }
+            }
+            (DType::I8 | DType::U8, _) => StoredTable::F32(Vec::with_capacity(values)),
             (other, _) => return Err(wrong(info, format!("a table of {other}"))),
         };
         Ok(Self {
@@ -297,7 +584,7 @@ impl<'a> TableReader<'a> {
     }
 
     /// The table, when all bytes have come.
-    pub(crate) fn finish(self) -> Result<Rows> {
+    pub(crate) fn finish(self) -> Result<StoredTable> {
         match self.missing {
             0 => Ok(self.rows),
             missing => Err(wrong(
@@ -316,47 +603,37 @@ impl Sink for TableReader<'_> {
         let bytes = &rest[..self.missing.min(rest.len())];
         self.missing -= bytes.len();
         match (&mut self.rows, self.info.dtype) {
-            (Rows::F32(values), DType::F32) => {
+            (StoredTable::F32(values), DType::F32) => {
                 let words = bytes.as_chunks().0.iter();
                 values.extend(words.map(|&word| f32::from_le_bytes(word)));
             }
-            (Rows::F32(values), _) => {
+            (StoredTable::F32(values), _) => {
                 for &byte in bytes {
                     let (row, column) = (values.len() / self.width, values.len() % self.width);
                     let scale = scale_of(self.weight, row + self.weight.first_row, column);
                     values.push(whole(self.info, byte)? * scale);
                 }
             }
-            (Rows::F16(values), _) => {
+            (StoredTable::F16(values), _) => {
                 let words = bytes.as_chunks().0.iter();
                 values.extend(words.map(|&word| u16::from_le_bytes(word)));
             }
-            (Rows::I8 { values, .. }, _) => values.extend(bytes.iter().map(|&byte| byte as i8)),
+            (StoredTable::I8 { values, .. }, _) => {
+                values.extend(bytes.iter().map(|&byte| byte as i8))
+            }
         }
         Ok(())
     }
 }
 
-/// A product's constant matrix, packed.
-pub(crate) fn pack_constant(kernels: Kernels, values: &[f32], rows: usize) -> Result<Matrix> {
-    let columns = values.len().checked_div(rows).unwrap_or(0);
-    let packed = Packed::new(kernels.f32, (rows, columns), values, columns, 1);
-    packed
-        .map(Matrix::F32)
-        .map_err(|error| EngineError::Weight {
-            name: "a matrix of the graph".into(),
-            detail: error.to_string(),
-        })
-}
-
-/// Which weights a program reads, the place of each among its matrices or tables.
-#[derive(Debug, Default)]
-pub(crate) struct Wanted {
+/// Which weights a plan needs, the place of each among its matrices or tables.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Needed {
     pub(crate) matrices: Vec<node::Matrix>,
     pub(crate) tables: Vec<node::Table>,
 }
 
-impl Wanted {
+impl Needed {
     /// The place of a matrix; the same one twice is packed once.
     pub(crate) fn matrix(&mut self, matrix: &node::Matrix) -> usize {
         place(&mut self.matrices, matrix)

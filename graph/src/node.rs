@@ -6,63 +6,80 @@ use std::sync::Arc;
 
 use crate::value::{HeadColumns, Weight};
 
-/// A node's place in the program.
+/// A node's place in the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NodeId(pub(crate) usize);
+pub struct NodeId(pub usize);
 
 /// What a row of a matrix stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Rows {
+pub enum Rows {
+    /// A token of any of the texts.
     Tokens,
+    /// A text.
     Texts,
 }
 
 /// An operator and the extent of its result.
 #[derive(Debug, Clone)]
-pub(crate) struct Node {
-    pub(crate) op: Op,
-    pub(crate) rows: Rows,
-    pub(crate) width: usize,
+pub struct Node {
+    /// What is computed.
+    pub op: Op,
+    /// What the result has a row for.
+    pub rows: Rows,
+    /// Columns of the result.
+    pub width: usize,
 }
 
 /// Small numbers of the program itself.
-pub(crate) type Floats = Arc<[f32]>;
+pub type Floats = Arc<[f32]>;
 
 /// Columns of a matrix or a constant, walked along the columns of a result.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Operand {
-    pub(crate) source: Source,
-    pub(crate) offset: usize,
+pub struct Operand {
+    /// What holds the columns.
+    pub source: Source,
+    /// The first column.
+    pub offset: usize,
     /// One for each of the result's extents; 0 repeats.
-    pub(crate) strides: Vec<usize>,
+    pub strides: Vec<usize>,
 }
 
+/// What an operand is read from.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Source {
+pub enum Source {
+    /// The row of a node's result that belongs to the row that is computed.
     Node(NodeId),
+    /// The same for every row.
     Constant(Floats),
 }
 
 /// What a product's weight is, as the loader has to make it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Matrix {
+pub enum Matrix {
+    /// One of the bundle's.
     Weight(Weight),
     /// `[rows, columns]`, row-major.
     Constant {
+        /// All of them.
         values: Floats,
+        /// The number of rows.
         rows: usize,
     },
 }
 
 /// Rows that are looked up.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Table {
+pub enum Table {
+    /// One of the bundle's.
     Weight(Weight),
+    /// Row after row.
     Constant(Floats),
 }
 
+/// What a node computes.
 #[derive(Debug, Clone)]
-pub(crate) enum Op {
+#[allow(missing_docs, reason = "operands are named as in the formulas")]
+pub enum Op {
     /// A number for each token, which the caller gives.
     Input(String),
     /// The token's place in its text, from 0.
@@ -70,20 +87,16 @@ pub(crate) enum Op {
     /// How many tokens the text has.
     Length,
     /// `table[ids[row]]`.
-    Gather {
-        table: Table,
-        ids: NodeId,
-    },
+    Gather { table: Table, ids: NodeId },
     /// `activation(x · matrix + bias) + residual`.
     Linear(Linear),
     /// `norm(x + residual) · gamma + beta` along groups of `size` columns.
     Norm(Norm),
+    /// For each head and query, the values' mean, weighted by the softmax of
+    /// `scale · query · key + bias`.
     Attention(Box<Attention>),
     /// Each column by itself.
-    Map {
-        x: NodeId,
-        f: Unary,
-    },
+    Map { x: NodeId, f: Unary },
     /// Two columns each; the result's columns have these extents.
     Zip {
         f: Binary,
@@ -99,10 +112,7 @@ pub(crate) enum Op {
         extents: Vec<usize>,
     },
     /// The columns in another order, repeated, or fewer of them.
-    Copy {
-        a: Operand,
-        extents: Vec<usize>,
-    },
+    Copy { a: Operand, extents: Vec<usize> },
     /// For each of `outer`, the parts one after another, each its number of columns.
     Concat {
         outer: usize,
@@ -115,25 +125,13 @@ pub(crate) enum Op {
         size: usize,
     },
     /// Each group of `size` columns: exponentials over their sum.
-    Softmax {
-        x: NodeId,
-        size: usize,
-    },
+    Softmax { x: NodeId, size: usize },
     /// All tokens of a text to one row.
-    Pool {
-        x: NodeId,
-        f: Reduction,
-    },
+    Pool { x: NodeId, f: Reduction },
     /// The sum of a text's tokens, each times its weight.
-    WeightedSum {
-        x: NodeId,
-        weights: NodeId,
-    },
+    WeightedSum { x: NodeId, weights: NodeId },
     /// One token of a text.
-    Take {
-        x: NodeId,
-        which: Which,
-    },
+    Take { x: NodeId, which: Which },
     /// Sums along a text's tokens.
     CumSum {
         x: NodeId,
@@ -142,50 +140,74 @@ pub(crate) enum Op {
     },
 }
 
+/// A product with a weight, and what is done while its result is written.
 #[derive(Debug, Clone)]
-pub(crate) struct Linear {
-    pub(crate) x: NodeId,
-    pub(crate) matrix: Matrix,
-    pub(crate) bias: Option<Floats>,
-    pub(crate) activation: Option<Unary>,
-    pub(crate) residual: Option<NodeId>,
+pub struct Linear {
+    /// `[rows, k]`.
+    pub x: NodeId,
+    /// `[k, width]`.
+    pub matrix: Matrix,
+    /// `[width]`.
+    pub bias: Option<Floats>,
+    /// Applied after the bias; one that needs no parameter.
+    pub activation: Option<Unary>,
+    /// Added last: `[rows, width]`.
+    pub residual: Option<NodeId>,
 }
 
+/// A normalisation of groups of columns.
 #[derive(Debug, Clone)]
-pub(crate) struct Norm {
-    pub(crate) x: NodeId,
-    pub(crate) residual: Option<NodeId>,
-    pub(crate) kind: NormKind,
-    pub(crate) size: usize,
-    pub(crate) epsilon: f32,
-    pub(crate) gamma: Option<Floats>,
-    pub(crate) beta: Option<Floats>,
+pub struct Norm {
+    /// What is normalised.
+    pub x: NodeId,
+    /// Added to it first, of the same extents.
+    pub residual: Option<NodeId>,
+    /// The formula.
+    pub kind: NormKind,
+    /// Columns of a group.
+    pub size: usize,
+    /// Added under the root.
+    pub epsilon: f32,
+    /// `[size]`, multiplied with.
+    pub gamma: Option<Floats>,
+    /// `[size]`, added last.
+    pub beta: Option<Floats>,
 }
 
+/// The formula of a normalisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum NormKind {
+pub enum NormKind {
     /// `(x - mean) / sqrt(variance + epsilon)`.
     Layer,
     /// `x / sqrt(mean of squares + epsilon)`.
     RootMeanSquare,
 }
 
+/// Attention of each text's tokens to one another. Its result has the heads one after another.
 #[derive(Debug, Clone)]
-pub(crate) struct Attention {
-    pub(crate) query: HeadColumns,
-    pub(crate) key: HeadColumns,
-    pub(crate) value: HeadColumns,
-    pub(crate) heads: usize,
-    pub(crate) size: usize,
-    pub(crate) scale: f32,
+pub struct Attention {
+    /// Where the queries are.
+    pub query: HeadColumns,
+    /// Where the keys are.
+    pub key: HeadColumns,
+    /// Where the values are.
+    pub value: HeadColumns,
+    /// The number of heads.
+    pub heads: usize,
+    /// Columns of a head.
+    pub size: usize,
+    /// What products are multiplied by.
+    pub scale: f32,
     /// `[heads, 2 · positions - 1]`, by key minus query.
-    pub(crate) bias: Option<Floats>,
+    pub bias: Option<Floats>,
     /// Tokens further apart do not see each other.
-    pub(crate) reach: Option<usize>,
+    pub reach: Option<usize>,
 }
 
+/// A function of one number.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) enum Unary {
+#[allow(missing_docs, reason = "named as ONNX names them")]
+pub enum Unary {
     /// `factor · x + shift`.
     Affine {
         factor: f32,
@@ -223,8 +245,10 @@ pub(crate) enum Unary {
     },
 }
 
+/// A function of two numbers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Binary {
+#[allow(missing_docs, reason = "named as ONNX names them")]
+pub enum Binary {
     Add,
     And,
     Div,
@@ -247,8 +271,10 @@ pub(crate) enum Binary {
     Sub,
 }
 
+/// Many numbers to one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Reduction {
+#[allow(missing_docs, reason = "named as ONNX names them")]
+pub enum Reduction {
     Sum,
     Mean,
     Max,
@@ -258,8 +284,9 @@ pub(crate) enum Reduction {
     SumOfSquares,
 }
 
+/// A token of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Which {
+pub enum Which {
     /// Counted from the first.
     FromFirst(usize),
     /// Counted from the last, which is 0.
@@ -326,7 +353,7 @@ impl Op {
     }
 
     /// The nodes that it reads.
-    pub(crate) fn inputs(&self) -> Vec<NodeId> {
+    pub fn inputs(&self) -> Vec<NodeId> {
         let mut inputs = Vec::new();
         // One list of them, for reading and for renaming.
         self.clone().visit(&mut |node| inputs.push(*node));
@@ -384,7 +411,7 @@ impl Op {
     }
 
     /// The operator's name in profiles.
-    pub(crate) fn name(&self) -> &'static str {
+    pub fn name(&self) -> &'static str {
         match self {
             Self::Input(_) | Self::Position | Self::Length => "input",
             Self::Gather { .. } => "gather",

@@ -4,22 +4,15 @@ use std::sync::Arc;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::description::Dim;
-use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
-use isovec_engine::weights::Sink as _;
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::gemm::{Choice, Clock, Int8Kernel, Kernel};
 
 use crate::error::Unlowered;
-use crate::fuse::fuse;
-use crate::load::{self, Kernels, TableReader, Wanted, Weights};
-use crate::lower::{Lowered, Output, lower};
+use crate::load::{Kernels, Packing, Weights};
+use crate::lower::Output;
 use crate::node::{self, Node, NodeId, Op};
-
-/// For how many tokens values for pairs of tokens are made, where the model does not say how long
-/// its texts may be.
-const DEFAULT_POSITIONS: usize = 8192;
+use crate::plan::{Pause, Plan};
 
 /// A graph, ready to run.
 #[derive(Debug)]
@@ -56,12 +49,6 @@ pub enum CompileError {
     Engine(#[from] EngineError),
 }
 
-/// Gives others a turn while a program is made.
-pub trait Pause: MaybeSend {
-    /// Called between two weights.
-    fn pause(&mut self) -> BoxFuture<'_, ()>;
-}
-
 impl Program {
     /// Reads a bundle's graph and packs its weights, one at a time.
     ///
@@ -75,46 +62,23 @@ impl Program {
         cancel: &Cancel,
         pause: &mut dyn Pause,
     ) -> Result<Self, CompileError> {
-        let known = load::small(bundle).await?;
-        let mut lowered = lower(bundle, &known, longest(bundle))?;
-        fuse(&mut lowered);
+        let plan = Plan::read(bundle).await?;
         pause.pause().await;
         cancel.check()?;
         let kernels = Kernels {
             f32: Kernel::select(arithmetic),
             int8: Int8Kernel::select(),
         };
-        let mut wanted = Wanted::default();
-        let places: Vec<Option<usize>> = lowered
-            .builder
-            .nodes
-            .iter()
-            .map(|node| match &node.op {
-                Op::Linear(linear) => Some(wanted.matrix(&linear.matrix)),
-                Op::Gather { table, .. } => Some(wanted.table(table)),
-                _ => None,
-            })
-            .collect();
-        for (index, info) in bundle.weights.weights().iter().enumerate() {
-            if wanted.of(index) && !load::readable(info.dtype) {
-                let (name, dtype) = (&info.name, info.dtype);
-                let why = format!("large weights are not read from {dtype}, as {name:?} is");
-                return Err(Unlowered::Graph(why).into());
-            }
-        }
-        let weights = read_weights(bundle, kernels, &wanted, cancel, pause).await?;
-        Ok(Self::new(lowered, places, weights, arithmetic))
+        let mut packing = Packing::new(kernels, plan.weights());
+        plan.read_weights(bundle, &mut packing, cancel, pause)
+            .await?;
+        Ok(Self::new(plan, packing.finish()?, arithmetic))
     }
 
-    fn new(
-        lowered: Lowered,
-        places: Vec<Option<usize>>,
-        weights: Weights,
-        arithmetic: Arithmetic,
-    ) -> Self {
-        let Lowered { builder, outputs } = lowered;
-        let mut last = vec![None; builder.nodes.len()];
-        for (at, node) in builder.nodes.iter().enumerate() {
+    fn new(plan: Plan, weights: Weights, arithmetic: Arithmetic) -> Self {
+        let Plan { nodes, outputs, .. } = plan;
+        let mut last = vec![None; nodes.len()];
+        for (at, node) in nodes.iter().enumerate() {
             for input in node.op.inputs() {
                 last[input.0] = Some(at);
             }
@@ -122,13 +86,13 @@ impl Program {
         for output in &outputs {
             last[output.node.0] = None;
         }
-        let mut dead = vec![Vec::new(); builder.nodes.len()];
+        let mut dead = vec![Vec::new(); nodes.len()];
         for (node, last) in last.iter().enumerate() {
             if let Some(at) = last {
                 dead[*at].push(NodeId(node));
             }
         }
-        let steps = builder.nodes.into_iter().zip(places).zip(dead);
+        let steps = nodes.into_iter().zip(plan.places).zip(dead);
         let steps = steps.map(|((mut node, weight), dead)| {
             forget_weights(&mut node.op);
             Step { node, weight, dead }
@@ -140,7 +104,7 @@ impl Program {
             f32: Choice::f32(arithmetic, None),
             int8: Choice::int8(None),
             arithmetic,
-            positions: builder.positions,
+            positions: plan.positions,
         }
     }
 
@@ -188,73 +152,4 @@ fn forget_weights(op: &mut Op) {
         Op::Gather { table, .. } => *table = node::Table::Constant(nothing),
         _ => {}
     }
-}
-
-async fn read_weights(
-    bundle: &ModelBundle,
-    kernels: Kernels,
-    wanted: &Wanted,
-    cancel: &Cancel,
-    pause: &mut dyn Pause,
-) -> Result<Weights, CompileError> {
-    let mut matrices: Vec<_> = wanted.matrices.iter().map(|_| None).collect();
-    let mut tables: Vec<_> = wanted.tables.iter().map(|_| None).collect();
-    for (place, matrix) in wanted.matrices.iter().enumerate() {
-        if let node::Matrix::Constant { values, rows } = matrix {
-            matrices[place] = Some(load::pack_constant(kernels, values, *rows)?);
-        }
-    }
-    for (place, table) in wanted.tables.iter().enumerate() {
-        if let node::Table::Constant(values) = table {
-            tables[place] = Some(load::Rows::F32(values.to_vec()));
-        }
-    }
-    // In the source's order, each once, whatever it is for.
-    for (index, info) in bundle.weights.weights().iter().enumerate() {
-        if !wanted.of(index) {
-            continue;
-        }
-        let mut readers = wanted
-            .tables_of(index)
-            .map(|(place, weight)| Ok((place, TableReader::new(info, weight)?)))
-            .collect::<Result<Vec<_>>>()?;
-        if wanted.matrices_of(index).next().is_some() {
-            let bytes = load::read(bundle, index).await?;
-            for (place, weight) in wanted.matrices_of(index) {
-                matrices[place] = Some(load::pack(kernels, info, weight, &bytes)?);
-            }
-            for (_, reader) in &mut readers {
-                reader.take(&bytes)?;
-            }
-        } else {
-            load::read_pieces(bundle, index, &mut readers).await?;
-        }
-        for (place, reader) in readers {
-            tables[place] = Some(reader.finish()?);
-        }
-        pause.pause().await;
-        cancel.check()?;
-    }
-    let missing = || Unlowered::Graph("a weight that nothing holds".into());
-    let all = |found: Option<_>| found.ok_or_else(missing);
-    Ok(Weights {
-        matrices: matrices.into_iter().map(all).collect::<Result<_, _>>()?,
-        tables: tables
-            .into_iter()
-            .map(|found| found.ok_or_else(missing))
-            .collect::<Result<_, _>>()?,
-    })
-}
-
-/// The longest text that the model's configuration speaks of.
-fn longest(bundle: &ModelBundle) -> usize {
-    let description = isovec_engine::description::describe(bundle);
-    let fixed = description
-        .inputs
-        .iter()
-        .find_map(|input| match input.dims.as_deref() {
-            Some([_, Dim::Fixed(length)]) => Some(*length),
-            _ => None,
-        });
-    fixed.unwrap_or(DEFAULT_POSITIONS)
 }

@@ -40,7 +40,7 @@ pub(crate) enum Value {
 
 /// A large weight, or rows of it, as a matrix of two axes or a table of any rank.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Weight {
+pub struct Weight {
     /// Its index in the source.
     pub(crate) index: usize,
     /// Its extents as the graph sees them now.
@@ -92,12 +92,13 @@ pub(crate) struct Data {
 
 /// Columns of a matrix, cut into heads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct HeadColumns {
-    pub(crate) node: NodeId,
+pub struct HeadColumns {
+    /// What holds them.
+    pub node: NodeId,
     /// The first column of the first head.
-    pub(crate) offset: usize,
+    pub offset: usize,
     /// Columns from one head to the next.
-    pub(crate) stride: usize,
+    pub stride: usize,
 }
 
 /// `scale · query · key^T + bias` for each head, seen as `[.., heads, n, n]`.

@@ -22,13 +22,10 @@ use isovec_kernels::parallel::OneThread;
 use support::checkpoint::{Checkpoint, Stored};
 use support::models;
 use support::reference::{last_hidden_state, mean_normalised};
-use support::rng::Rng;
+use support::texts::{Text, texts};
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 1e-6;
-
-/// Ids and types of tokens.
-type Text = (Vec<i64>, Vec<i64>);
 
 struct Never;
 
@@ -59,20 +56,6 @@ fn program(model: &Checkpoint, pooling: Pooling, arithmetic: Arithmetic) -> Arc<
     Arc::new(pollster::block_on(program).unwrap())
 }
 
-/// Texts of mixed lengths with two types of tokens, as pairs have.
-fn texts(lengths: &[usize]) -> Vec<Text> {
-    let mut rng = Rng::new(99);
-    let mut text = |&length: &usize| {
-        let id = |_| 2 + rng.below(models::VOCABULARY as u64 - 2) as i64;
-        let ids = (0..length).map(id).collect();
-        (
-            ids,
-            (0..length).map(|at| i64::from(at > length / 2)).collect(),
-        )
-    };
-    lengths.iter().map(&mut text).collect()
-}
-
 fn batch(texts: &[Text], padding: i64) -> Batch {
     let length = texts.iter().map(|(ids, _)| ids.len()).max().unwrap();
     let tensor = |name: &str, row: &dyn Fn(&Text) -> Vec<i64>, with: i64| {
@@ -92,7 +75,7 @@ fn batch(texts: &[Text], padding: i64) -> Batch {
             tensor(MASK, &|(ids, _)| vec![1; ids.len()], 0),
         ],
         row_lengths: texts.iter().map(|(ids, _)| ids.len()).collect(),
-        outputs: Vec::new(),
+        ..Batch::default()
     }
 }
 

@@ -7,6 +7,7 @@ import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
 
 const js = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(js);
@@ -50,11 +51,24 @@ const CARGO = ["rustc", "--package", "isovec-js", "--lib", "--profile", "wasm", 
 const BINDGEN = ["--target", "web", "--remove-name-section", "--remove-producers-section"];
 
 for (const folder of ["pkg", "dist"]) rmSync(join(js, folder), { recursive: true, force: true });
-for (const [build, { folder, env, args = [] }] of Object.entries(BUILDS)) {
+for (const [name, { folder, env, args = [] }] of Object.entries(BUILDS)) {
   run("cargo", [...CARGO, ...args, "--target-dir", folder, "--", "-C", "strip=none"], root, env);
-  const out = join(js, "pkg", build);
+  const out = join(js, "pkg", name);
   mkdirSync(out, { recursive: true });
   run("wasm-bindgen", [...BINDGEN, "--out-dir", out, join(folder, "wasm32-unknown-unknown", "wasm", "isovec_js.wasm")], js);
 }
 run(process.execPath, [join(js, "node_modules", "typescript", "bin", "tsc")], js);
+// A file for each entry and worker, and what they share: without a bundler every module would be a request, one after
+// another. The glue stays where it lies, beside its module. In one folder, because addresses are relative to the file.
+await build({
+  entryPoints: ["index", "inline", "compat", "worker", "thread"].map((entry) => join(js, "ts", `${entry}.ts`)),
+  outdir: join(js, "dist"),
+  bundle: true,
+  splitting: true,
+  chunkNames: "chunk-[hash]",
+  format: "esm",
+  target: "es2022",
+  sourcemap: true,
+  external: ["../pkg/*"],
+});
 for (const license of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join(root, license), join(js, license));

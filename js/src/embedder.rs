@@ -1,6 +1,11 @@
 //! The embedder behind the TypeScript class of that name.
 
-use isovec::{Cancel, EmbedOptions, Embedder, EmbeddingConfig, LoadOptions, ModelSource, Prompt};
+use std::cell::RefCell;
+
+use isovec::{
+    Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, LoadOptions, ModelSource,
+    ProfileOptions, ProfileSession, Prompt,
+};
 use js_sys::WebAssembly::Memory;
 use js_sys::{ArrayBuffer, Map};
 use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
@@ -29,10 +34,14 @@ impl RawCancel {
     }
 }
 
-/// A loaded model.
+/// A loaded model, and the queue that joins the calls to it.
 #[wasm_bindgen]
-#[derive(Debug, Clone)]
-pub struct RawEmbedder(Embedder);
+#[derive(Debug)]
+pub struct RawEmbedder {
+    embedder: Embedder,
+    batcher: DynamicBatcher,
+    profile: RefCell<Option<ProfileSession>>,
+}
 
 #[wasm_bindgen]
 impl RawEmbedder {
@@ -55,16 +64,22 @@ impl RawEmbedder {
             )
         })?;
         let files = files::take(&files)?;
-        files::grow_once(&files, config.model.dtype);
+        files::grow_once(&files, config.model.dtype)?;
         let options = LoadOptions::default().with_cancel(cancel.0.clone());
         let source = ModelSource::contents(origin, files);
-        Embedder::load_with(source, config, options)
+        let embedder = Embedder::load_with(source, config, options)
             .await
-            .map(Self)
-            .map_err(|error| to_js(&error))
+            .map_err(|error| to_js(&error))?;
+        let batcher = DynamicBatcher::new(&embedder);
+        Ok(Self {
+            embedder,
+            batcher,
+            profile: RefCell::default(),
+        })
     }
 
-    /// Embeds texts in their order. `role` is `default`, `query` or `passage`.
+    /// Embeds texts in their order, together with those of other calls that are under way.
+    /// `role` is `default`, `query` or `passage`.
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
@@ -82,7 +97,7 @@ impl RawEmbedder {
         let options = EmbedOptions::default()
             .with_cancel(cancel.0.clone())
             .with_prompt(prompt);
-        let embeddings = self.0.embed_with(texts, options).await;
+        let embeddings = self.batcher.embed_with(texts, options).await;
         embeddings
             .map(RawEmbeddings::from)
             .map_err(|error| to_js(&error))
@@ -94,39 +109,70 @@ impl RawEmbedder {
     /// An `Error` with the `kind` of the Rust error.
     #[wasm_bindgen(js_name = countTokens)]
     pub fn count_tokens(&self, text: &str) -> Result<usize, JsValue> {
-        self.0.count_tokens(text).map_err(|error| to_js(&error))
+        self.embedder
+            .count_tokens(text)
+            .map_err(|error| to_js(&error))
     }
 
     /// Components of a vector.
     #[wasm_bindgen(getter)]
     pub fn dimension(&self) -> usize {
-        self.0.dimension()
+        self.embedder.dimension()
     }
 
     /// Tokens of a text that the model sees.
     #[wasm_bindgen(getter, js_name = maxLength)]
     pub fn max_length(&self) -> usize {
-        self.0.max_length()
+        self.embedder.max_length()
     }
 
-    /// What was done since the model was loaded, and the bytes of the module's memory, as JSON.
+    /// What was done since the model was loaded, what waits now, and the bytes of the module's
+    /// memory, as JSON.
     pub fn stats(&self) -> String {
-        let mut stats = serde_json::json!(self.0.stats());
+        let mut stats = serde_json::json!(self.embedder.stats());
+        stats["queue"] = serde_json::json!(self.batcher.counts());
         let memory: Memory = wasm_bindgen::memory().unchecked_into();
         let buffer: ArrayBuffer = memory.buffer().unchecked_into();
         stats["memory"] = serde_json::json!({ "wasm_bytes": buffer.byte_length() });
         stats.to_string()
     }
 
+    /// Records what is done from now on, in so many events at most.
+    ///
+    /// # Errors
+    /// An `Error` of the kind `AlreadyProfiled` while that is done already.
+    #[wasm_bindgen(js_name = startProfile)]
+    pub fn start_profile(&self, capacity: u32, operators: bool) -> Result<(), JsValue> {
+        let options = ProfileOptions::default()
+            .with_capacity(capacity as usize)
+            .with_operators(operators);
+        let session = self.embedder.profile(options);
+        self.profile
+            .replace(Some(session.map_err(|error| to_js(&error))?));
+        Ok(())
+    }
+
+    /// What was recorded, as a Chrome trace.
+    ///
+    /// # Errors
+    /// An `Error` of the kind `Config` where nothing is.
+    #[wasm_bindgen(js_name = finishProfile)]
+    pub fn finish_profile(&self) -> Result<String, JsValue> {
+        let Some(session) = self.profile.take() else {
+            return Err(with_kind("Config", "no profile is under way"));
+        };
+        Ok(session.finish().to_chrome_trace())
+    }
+
     /// Everything that is known of the model, as JSON: provider, fingerprint, effective
-    /// configuration, similarity, description.
+    /// configuration, similarity, name.
     pub fn about(&self) -> String {
         serde_json::json!({
-            "provider": self.0.provider(),
-            "fingerprint": self.0.fingerprint(),
-            "effectiveConfig": self.0.effective_config(),
-            "similarity": self.0.similarity(),
-            "description": self.0.description(),
+            "provider": self.embedder.provider(),
+            "fingerprint": self.embedder.fingerprint(),
+            "effectiveConfig": self.embedder.effective_config(),
+            "similarity": self.embedder.similarity(),
+            "model": self.embedder.model_name(),
         })
         .to_string()
     }

@@ -50,7 +50,10 @@ pub(crate) fn take(files: &Map) -> Result<Vec<(String, Content)>, JsValue> {
 
 /// Grows the module's memory in one step to about what the model takes. Step by step it takes some
 /// 10 ms each, and the page's garbage collector runs every time.
-pub(crate) fn grow_once(files: &[(String, Content)], dtype: Option<Dtype>) {
+///
+/// # Errors
+/// `InputTooLarge` where there is no memory for as much as the weights alone take.
+pub(crate) fn grow_once(files: &[(String, Content)], dtype: Option<Dtype>) -> Result<(), JsValue> {
     /// What else loading takes, and the first run: the tokenizer, the largest matrix as it is
     /// stored and as it is packed, a run's own tensors.
     const BESIDE: usize = 12 << 20;
@@ -59,8 +62,21 @@ pub(crate) fn grow_once(files: &[(String, Content)], dtype: Option<Dtype>) {
         Some(Dtype::Int8) => content.len() / 2,
         _ => content.len(),
     });
-    let mut room = Vec::<u8>::new();
-    // Where there is not so much, loading says so itself.
-    let _ = room.try_reserve_exact(bytes.fold(BESIDE, usize::saturating_add));
-    std::hint::black_box(&room);
+    let weights = bytes.fold(0, usize::saturating_add);
+    let fits = |bytes: usize| {
+        let mut room = Vec::<u8>::new();
+        let reserved = room.try_reserve_exact(bytes);
+        std::hint::black_box(&room);
+        reserved.is_ok()
+    };
+    if fits(weights.saturating_add(BESIDE)) || fits(weights) {
+        return Ok(());
+    }
+    Err(with_kind(
+        "InputTooLarge",
+        &format!(
+            "the model takes {} MB of memory, which the browser does not give; take a smaller model, or a smaller form of it (model.dtype: \"int8\")",
+            weights >> 20
+        ),
+    ))
 }

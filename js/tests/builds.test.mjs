@@ -2,17 +2,11 @@
 // vectors. Run by `cargo xtask test npm`, or `npm test` after `npm run build`.
 import assert from "node:assert/strict";
 import { readFileSync, readdirSync } from "node:fs";
-import { readFile } from "node:fs/promises";
-import { createServer } from "node:http";
-import { dirname, extname, join } from "node:path";
-import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { dirname, join } from "node:path";
+import { test } from "node:test";
+import { FILES, ISOLATED, STRICT, data, js, launch, page as empty, send, serve, tiny as model } from "./site.mjs";
 
-const js = dirname(dirname(fileURLToPath(import.meta.url)));
 const repository = dirname(js);
-const data = join(repository, "tests", "data");
-const model = join(data, "tiny-bert");
 /** Where `cargo xtask` puts the real one. */
 const minilm = process.env.ISOVEC_TEST_MODEL;
 const reference = JSON.parse(readFileSync(join(model, "reference.json"), "utf8"));
@@ -29,9 +23,6 @@ const EXACT = { session: { deterministic_compute: true } };
 /** FNV-1a, as `isovec_parity::bits::hash` has it. */
 const hash = (bytes) => bytes.reduce((state, byte) => BigInt.asUintN(64, (state ^ BigInt(byte)) * 0x100000001b3n), 0xcbf29ce484222325n);
 
-const TYPES = { ".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json" };
-const STRICT = { "content-security-policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'" };
-const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp" };
 /** What the pages are served with besides. */
 const HEADERS = { "/": {}, "/strict": STRICT, "/isolated": ISOLATED, "/isolated-strict": { ...ISOLATED, ...STRICT } };
 const WORKER = `import { Embedder } from "/dist/index.js";
@@ -51,34 +42,13 @@ onmessage = async ({ data }) => {
 };`;
 const SCRIPTS = { "/worker.js": WORKER, "/lost.js": LOST };
 
-let server, browser, origin;
-
-before(async () => {
-  server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url, "http://localhost");
-    const headers = HEADERS[pathname];
-    if (headers) return void response.writeHead(200, { ...headers, "content-type": "text/html" }).end("<!doctype html><title>isovec</title>");
-    // Workers of an isolated page have to be as strict as it is; others do not mind.
-    const type = (path) => ({ ...ISOLATED, "content-type": TYPES[extname(path)] ?? "application/octet-stream" });
-    if (SCRIPTS[pathname]) return void response.writeHead(200, type(pathname)).end(SCRIPTS[pathname]);
-    const folder = { model, minilm }[pathname.split("/")[1]];
-    const path = folder ? join(folder, pathname.slice(pathname.indexOf("/", 1))) : join(js, pathname);
-    const content = await readFile(path).catch(() => undefined);
-    response.writeHead(content ? 200 : 404, type(path)).end(content);
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  origin = `http://127.0.0.1:${server.address().port}`;
-  browser = await chromium.launch({
-    executablePath: process.env.CHROME ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
+const origin = await serve((request, response, path) => {
+  if (HEADERS[path]) return empty(response, HEADERS[path]);
+  if (SCRIPTS[path]) return response.writeHead(200, { ...ISOLATED, "content-type": "text/javascript" }).end(SCRIPTS[path]);
+  const folder = { model, minilm }[path.split("/")[1]];
+  send(response, folder ? join(folder, path.slice(path.indexOf("/", 1))) : join(js, path), ISOLATED);
 });
-
-after(async () => {
-  await browser?.close();
-  server?.closeAllConnections();
-  server?.close();
-});
+const browser = await launch();
 
 /** A page at a path; `before` runs in it first. */
 async function open(t, path, before = () => {}) {
@@ -95,7 +65,7 @@ function embed(page, options, source = "/model", given = texts) {
     async ({ options, source, given }) => {
       const { Embedder } = await import("/dist/index.js");
       try {
-        const embedder = await Embedder.load(source, options);
+        const embedder = await Embedder.load(source, { worker: false, ...options });
         const values = (await embedder.embed(given)).values;
         const fetched = performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname);
         return {
@@ -168,7 +138,7 @@ test("a run on threads ends when its signal is aborted, and the next one runs", 
   const page = await open(t, "/isolated");
   const seen = await page.evaluate(async () => {
     const { Embedder } = await import("/dist/index.js");
-    const embedder = await Embedder.load("/model", { build: "threads", config: { session: { intra_op_threads: 2 } } });
+    const embedder = await Embedder.load("/model", { worker: false, build: "threads", config: { session: { intra_op_threads: 2 } } });
     const texts = Array.from({ length: 4000 }, (_, index) => `text number ${index} that is long enough to take a moment`);
     const abort = new AbortController();
     const run = embedder.embed(texts, { signal: abort.signal }).then(() => "done", ({ kind }) => kind);
@@ -208,6 +178,30 @@ test("where shared memory is refused, another build computes, unless this one wa
   const refused = await embed(page, { build: "threads" });
   assert.equal(refused.kind, "EngineUnavailable");
   assert.match(refused.message, /not so much/);
+});
+
+test("a model that takes more memory than the browser gives is refused", async (t) => {
+  const page = await open(t, "/isolated", () => {
+    const { Memory } = WebAssembly;
+    // 10 MB more than what the module begins with.
+    WebAssembly.Memory = class extends Memory {
+      constructor({ initial, ...rest }) {
+        super({ ...rest, initial, maximum: initial + 160 });
+      }
+    };
+  });
+  const seen = await page.evaluate(async (names) => {
+    const { Embedder } = await import("/dist/index.js");
+    const files = new Map();
+    for (const name of names) files.set(name, new Uint8Array(await (await fetch(`/model/${name}`)).arrayBuffer()));
+    files.set("more", new Uint8Array(64 << 20));
+    const load = (source) => Embedder.load(source, { worker: false, build: "threads", config: { session: { intra_op_threads: 1 } } });
+    const refused = await load(files).then(() => ({}), ({ kind, message }) => ({ kind, message }));
+    return { refused, after: (await (await load("/model/")).embed(["fits"])).length };
+  }, FILES);
+  assert.equal(seen.refused.kind, "InputTooLarge");
+  assert.match(seen.refused.message, /64 MB of memory.*int8/);
+  assert.equal(seen.after, 1);
 });
 
 test("a worker that is lost ends the run, and what it leaves is not used", async (t) => {
@@ -295,14 +289,9 @@ test("a strict policy and a worker are no hindrance", async (t) => {
 });
 
 test("node gets what its version can run, without a word", async (t) => {
-  const { fetch } = globalThis;
-  t.after(() => (globalThis.fetch = fetch));
-  // Node fetches no files.
-  globalThis.fetch = async (url) => new Response(await readFile(url), { headers: { "content-type": "application/wasm" } });
   const said = t.mock.method(console, "warn");
   const { Embedder } = await import("../dist/index.js");
-  const names = ["config.json", "tokenizer.json", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "model.safetensors"];
-  const files = new Map(names.map((name) => [name, new Uint8Array(readFileSync(join(model, name)))]));
+  const files = new Map(FILES.map((name) => [name, new Uint8Array(readFileSync(join(model, name)))]));
   const embedder = await Embedder.load(files, { config: EXACT });
   // Relaxed SIMD came with V8 11.4; before, it is behind a flag.
   const flag = process.execArgv.includes("--experimental-wasm-relaxed-simd");

@@ -1,24 +1,19 @@
 // Which form of a model is fetched, and what its vectors are then: the real model as `isovec export`
 // writes it, in headless Chromium. `cargo xtask test npm` exports it and says where it lies.
 import assert from "node:assert/strict";
-import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
-import { createServer } from "node:http";
-import { dirname, extname, join, normalize } from "node:path";
-import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
+import { existsSync, readFileSync, statSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
 import { gzipSync } from "node:zlib";
-import { chromium } from "playwright-core";
+import { data, js, launch, page as empty, send, serve, typeOf } from "./site.mjs";
 
-const js = dirname(dirname(fileURLToPath(import.meta.url)));
-const data = join(dirname(js), "tests", "data");
 const { ISOVEC_TEST_MODEL: checkpoint, ISOVEC_TEST_EXPORTS: exports } = process.env;
 const skip = checkpoint && exports ? false : "`cargo xtask test npm` says where the models are";
 const HALF = "onnx/model_fp16.onnx";
 /** Of the project's promises (`tests/dtype.rs`): the least cosine to the reference, and its mean. */
 const BOUNDS = { f32: [1 - 1e-6, 1 - 1e-6], f16: [0.99998, 0.99999], int8: [0.99, 0.9985] };
-const types = { ".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json" };
 
-let server, browser, origin, log;
+let log;
 
 /**
  * Where the answer to a path lies. `/auto…/` is the checkpoint with a 16-bit file beside it, `/copied/`
@@ -40,42 +35,24 @@ function place(path) {
   }
 }
 
-before(async () => {
-  server = createServer((request, response) => {
-    const path = normalize(new URL(request.url, "http://localhost").pathname);
-    if (path === "/favicon.ico") return void response.writeHead(204).end();
-    if (path === "/") return void response.setHeader("content-type", "text/html").end("<!doctype html><title>isovec</title>");
-    const file = place(path);
-    const found = file !== undefined && !path.includes("..") && existsSync(file) && statSync(file).isFile();
-    const status = path.startsWith("/auto-no-head/") && request.method === "HEAD" ? 405 : found ? 200 : 404;
-    if (status !== 200) {
-      log.push({ method: request.method, path, status, bytes: 0 });
-      return void response.writeHead(status).end();
-    }
-    const type = types[extname(file)];
-    response.setHeader("content-type", type ?? "application/octet-stream");
-    // As servers do: what has a type of its own compresses well, weights do not.
-    const small = type && gzipSync(readFileSync(file));
-    if (small) response.setHeader("content-encoding", "gzip");
-    const bytes = small ? small.length : statSync(file).size;
-    response.setHeader("content-length", bytes);
-    log.push({ method: request.method, path, status, bytes: request.method === "GET" ? bytes : 0 });
-    if (small) return void response.end(small);
-    createReadStream(file).on("error", () => response.destroy()).pipe(response);
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  origin = `http://127.0.0.1:${server.address().port}`;
-  browser = await chromium.launch({
-    executablePath: process.env.CHROME ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
+const origin = await serve((request, response, path) => {
+  if (path === "/") return empty(response);
+  const file = place(path);
+  const found = file !== undefined && existsSync(file) && statSync(file).isFile();
+  const status = path.startsWith("/auto-no-head/") && request.method === "HEAD" ? 405 : found ? 200 : 404;
+  if (status !== 200) {
+    log.push({ method: request.method, path, status, bytes: 0 });
+    return response.writeHead(status).end();
+  }
+  // As servers do: what has a type of its own compresses well, weights do not.
+  const type = typeOf(file);
+  const small = type !== "application/octet-stream" && gzipSync(readFileSync(file));
+  const bytes = small ? small.length : statSync(file).size;
+  log.push({ method: request.method, path, status, bytes: request.method === "GET" ? bytes : 0 });
+  if (!small) return send(response, file);
+  response.writeHead(200, { "content-type": type, "content-encoding": "gzip", "content-length": bytes }).end(small);
 });
-
-after(async () => {
-  await browser?.close();
-  server?.closeAllConnections();
-  server?.close();
-});
+const browser = await launch();
 
 /**
  * What somebody sees who was never here: a model is loaded from a folder (with `files`, from these of

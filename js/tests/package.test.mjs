@@ -1,64 +1,41 @@
 // The built package in headless Chromium, on the tiny seeded model: what a web developer does
 // with it, and what goes wrong. Run by `cargo xtask test npm`, or `npm test` after `npm run build`.
 import assert from "node:assert/strict";
-import { createReadStream, existsSync, readFileSync, statSync } from "node:fs";
-import { createServer } from "node:http";
-import { dirname, extname, join, normalize } from "node:path";
-import { after, before, test } from "node:test";
-import { fileURLToPath } from "node:url";
-import { chromium } from "playwright-core";
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { test } from "node:test";
+import { FILES as files, HEADERS, data, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
 
-const js = dirname(dirname(fileURLToPath(import.meta.url)));
-const data = join(dirname(js), "tests", "data");
-const types = { ".js": "text/javascript", ".wasm": "application/wasm", ".json": "application/json", ".html": "text/html" };
-const reference = JSON.parse(readFileSync(join(data, "tiny-bert", "reference.json"), "utf8"));
-const files = ["config.json", "tokenizer.json", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "model.safetensors"];
+const reference = JSON.parse(readFileSync(join(tiny, "reference.json"), "utf8"));
 
-let server, browser, page, requests;
+let requests;
 
-before(async () => {
-  server = createServer((request, response) => {
-    const url = new URL(request.url, "http://localhost");
-    requests?.push(url.pathname);
-    if (url.pathname === "/") return void response.setHeader("content-type", "text/html").end("<!doctype html><title>isovec</title>");
-    if (url.pathname.startsWith("/html/")) return void response.setHeader("content-type", "text/html").end("<h1>Welcome</h1>");
-    if (url.pathname.startsWith("/slow/")) return void response.setHeader("content-length", "1000000").write("{");
-    if (url.pathname.startsWith("/half/") && url.pathname.endsWith(".safetensors")) {
-      response.setHeader("content-length", "1000000").write("half");
-      return void setTimeout(() => response.destroy(), 50);
-    }
-    const path = normalize(url.pathname.replace(/^\/half\//, "/data/tiny-bert/"));
-    const file = path.startsWith("/data/") ? join(data, path.slice(6)) : join(js, path);
-    if (path.includes("..") || !existsSync(file) || !statSync(file).isFile()) return void response.writeHead(404).end();
-    response.setHeader("content-type", types[extname(file)] ?? "application/octet-stream");
-    response.setHeader("content-length", statSync(file).size);
-    createReadStream(file).pipe(response);
-  });
-  await new Promise((resolve) => server.listen(0, "127.0.0.1", resolve));
-  browser = await chromium.launch({
-    executablePath: process.env.CHROME ?? "/usr/bin/chromium",
-    args: ["--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-  });
-  page = await browser.newPage();
-  await page.goto(`http://127.0.0.1:${server.address().port}/`);
-  await page.evaluate(async () => {
-    globalThis.isovec = await import("/dist/index.js");
-    globalThis.failure = async (call) => {
-      try {
-        await call();
-        return "nothing failed";
-      } catch (error) {
-        return { kind: error.kind, typed: error instanceof isovec.IsovecError, message: error.message };
-      }
-    };
-    globalThis.embedder = await isovec.Embedder.load("/data/tiny-bert");
-  });
+const origin = await serve((request, response, path) => {
+  requests?.push(path);
+  if (path === "/") return empty(response, HEADERS);
+  if (path.startsWith("/html/")) return response.setHeader("content-type", "text/html").end("<h1>Welcome</h1>");
+  if (path.startsWith("/slow/")) return response.setHeader("content-length", "1000000").write("{");
+  if (path.startsWith("/half/") && path.endsWith(".safetensors")) {
+    response.setHeader("content-length", "1000000").write("half");
+    return setTimeout(() => response.destroy(), 50);
+  }
+  const file = path.replace(/^\/half\//, "/data/tiny-bert/");
+  send(response, file.startsWith("/data/") ? join(data, file.slice(6)) : join(js, file), HEADERS);
 });
-
-after(async () => {
-  await browser?.close();
-  server?.closeAllConnections();
-  server?.close();
+const browser = await launch();
+const page = await browser.newPage();
+await page.goto(origin);
+await page.evaluate(async () => {
+  globalThis.isovec = await import("/dist/index.js");
+  globalThis.failure = async (call) => {
+    try {
+      await call();
+      return "nothing failed";
+    } catch (error) {
+      return { kind: error.kind, typed: error instanceof isovec.IsovecError, message: error.message };
+    }
+  };
+  globalThis.embedder = await isovec.Embedder.load("/data/tiny-bert");
 });
 
 /** Runs a call in the page that should fail, and returns how it did. */
@@ -85,9 +62,11 @@ test("nobody but the named source is asked", async () => {
   requests = [];
   const external = [];
   page.on("request", (request) => external.push(new URL(request.url()).hostname));
-  await page.evaluate(async () => (await isovec.Embedder.load("/data/tiny-bert")).dispose());
+  await page.evaluate(async () => (await isovec.Embedder.load("/data/tiny-bert", { cache: "reload" })).dispose());
   assert.deepEqual([...new Set(external)], ["127.0.0.1"]);
-  assert.ok(requests.every((path) => path.startsWith("/data/tiny-bert/")), requests.join());
+  // The model's files, and the worker's script.
+  const others = requests.filter((path) => !path.startsWith("/data/tiny-bert/"));
+  assert.ok(requests.length > others.length && others.every((path) => /^\/(dist|pkg)\/[\w/-]+\.js$/.test(path)), requests.join());
   requests = undefined;
 });
 
@@ -97,7 +76,7 @@ test("files in memory, progress, and the parts of the interface", async () => {
     for (const file of files) map.set(file, new Uint8Array(await (await fetch(`/data/tiny-bert/${file}`)).arrayBuffer()));
     const own = await isovec.Embedder.load(map);
     const progress = [];
-    await isovec.Embedder.load("/data/tiny-bert", { onProgress: (step) => progress.push(step) });
+    await isovec.Embedder.load("/data/tiny-bert", { cache: "off", onProgress: (step) => progress.push(step) });
     const empty = await own.embed([]);
     const long = await own.embed(["word ".repeat(200000)]);
     const again = await isovec.Embeddings.load((await own.embed(["a", "b"])).withLabels(["one", "two"]).save());
@@ -105,8 +84,8 @@ test("files in memory, progress, and the parts of the interface", async () => {
     return {
       progress, empty: empty.length, truncated: long.truncated, labels: again.labels, hits,
       same: isovec.similarity(again.row(0), await own.embedOne("a")),
-      provider: own.provider(), knobs: own.effectiveConfig().length, tokens: own.countTokens("a"),
-      stats: own.stats(),
+      provider: own.provider(), knobs: own.effectiveConfig().length, tokens: await own.countTokens("a"),
+      stats: await own.stats(),
       identity: Object.keys(own.fingerprint().identity).length,
     };
   }, files);
@@ -142,6 +121,9 @@ test("sources that are none", async () => {
   }
   assert.equal((await failure(() => isovec.Embedder.load("http://127.0.0.1:9/model/"))).kind, "Hub");
   assert.equal((await failure(() => isovec.Embedder.load("not an id"))).kind, "Hub");
+  assert.equal((await failure(() => isovec.Embedder.load("https://["))).kind, "Hub");
+  assert.equal((await failure(() => isovec.Embedder.load(undefined))).kind, "Config");
+  assert.match((await failure(() => isovec.Embedder.load({ "config.json": 5 }))).message, /config.json has to be a Uint8Array/);
   assert.equal((await failure(() => isovec.Embedder.load(new Map()))).kind, "MissingFile");
 });
 
@@ -171,6 +153,7 @@ test("an aborted signal stops loading and running", async () => {
     const soon = new AbortController();
     setTimeout(() => soon.abort(), 50);
     const loading = await failure(() => isovec.Embedder.load("/slow/", { signal: soon.signal }));
+    const never = await failure(() => isovec.Embedder.load("/data/tiny-bert", { signal: AbortSignal.abort() }));
     const later = new AbortController();
     const texts = Array.from({ length: 4000 }, (_, index) => `text number ${index} that is long enough to take a moment`);
     const run = failure(() => embedder.embed(texts, { signal: later.signal }));
@@ -184,15 +167,15 @@ test("an aborted signal stops loading and running", async () => {
     const running = await run;
     const before = await failure(() => embedder.embed(["a"], { signal: AbortSignal.abort() }));
     const after = (await embedder.embed(["still works"])).length;
-    return { loading: loading.kind, running: running.kind, before: before.kind, after };
+    return { loading: loading.kind, never: never.kind, running: running.kind, before: before.kind, after };
   });
-  assert.deepEqual(kinds, { loading: "Cancelled", running: "Cancelled", before: "Cancelled", after: 1 });
+  assert.deepEqual(kinds, { loading: "Cancelled", never: "Cancelled", running: "Cancelled", before: "Cancelled", after: 1 });
 });
 
 test("a disposed embedder says so", async () => {
   const error = await failure(async () => {
     const own = await isovec.Embedder.load("/data/tiny-bert");
-    own.dispose();
+    await own.dispose();
     await own.embed(["a"]);
   });
   assert.equal(error.kind, "Disposed");

@@ -1,81 +1,97 @@
-import type { RawCancel, RawEmbedder } from "../pkg/simd128/isovec_js.js";
 import type { Build } from "./builds.js";
-import type { Config } from "./config.js";
 import { Embeddings, type Fingerprint } from "./embeddings.js";
-import { IsovecError } from "./error.js";
+import { IsovecError, cancelled, disposed } from "./error.js";
+import type { About, Downloaded, Host, Knob, Listening, ProviderInfo, Request, Role } from "./host.js";
+import { ProfileSession, type ProfileOptions } from "./profile.js";
+import { requested, type LoadOptions } from "./request.js";
+import type { Similarity } from "./similarity.js";
+import type { ModelSource } from "./source.js";
 import type { Stats } from "./stats.js";
-import { cancelled, gather, nameOf, type FetchOptions, type ModelSource } from "./source.js";
-import { wanted } from "./threads.js";
-import { ready, type Module } from "./wasm.js";
-
-/** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
-export interface LoadOptions extends FetchOptions {
-  config?: Config;
-  /**
-   * The build of the module, for tests and for whoever has to pin it. Default: the fastest that runs here. One that
-   * does not is the error `EngineUnavailable`.
-   */
-  build?: Build;
-}
+import { stream, type Embedded } from "./stream.js";
+import { checkText, checkTexts } from "./texts.js";
 
 /** How texts are embedded. */
 export interface EmbedOptions {
+  /** Ends the call with `Cancelled`: in the queue at once, in the middle of a run between two operators. */
   signal?: AbortSignal;
 }
 
-/** Who truly computes. */
-export interface ProviderInfo {
-  engine: string;
-  provider: string;
-  version: string;
+/** How a stream of texts is embedded. */
+export interface StreamOptions extends EmbedOptions {
+  /** The prompt that is put before each text. Default: the model's default prompt. */
+  role?: Role;
 }
 
-/** One knob of the configuration: what was asked, what is used, and why. */
-export interface Knob {
-  name: string;
-  asked: string | null;
-  used: string;
-  why: string;
-  honoured: boolean;
+/** Opens a model; the two entries of the package do it in different places. */
+export type Opener = (request: Request, listening: Listening) => Promise<Host>;
+
+/** Workers whose embedder was forgotten without being disposed hold the model until the page goes. */
+const forgotten = globalThis.FinalizationRegistry && new FinalizationRegistry<Host>((host) => void host.dispose());
+
+/** After a crash the files are fetched again, or come from the cache. */
+function repeated(opener: Opener, request: Request, { fetch }: Listening): () => Promise<Host> {
+  return () => opener(request, { fetch });
 }
 
-interface About {
-  provider: ProviderInfo;
-  fingerprint: Fingerprint;
-  effectiveConfig: Knob[];
-  similarity: string;
+/** Arrays that were given are not held on to; that is why this is a function apart, which knows nothing of them. */
+function lost(host: Host): () => Promise<Host> {
+  return () => Promise.reject(new IsovecError("EnginePoisoned", `${String(host.ended?.message)}. Load the model again: its files were given as arrays, which are not kept`));
 }
 
 /** A loaded model that turns texts into vectors. */
-export class Embedder {
-  #module: Module;
-  #raw: RawEmbedder | undefined;
-  #about: About;
+export abstract class BaseEmbedder {
+  #open: () => Promise<Host>;
+  #host: Host;
+  /** The one that is being loaded after a crash. */
+  #reopening: Promise<Host> | undefined;
+  #disposed = false;
+
+  /** @internal */
+  protected constructor(host: Host, open: () => Promise<Host>) {
+    this.#host = host;
+    this.#open = open;
+    forgotten?.register(this, host, this);
+  }
+
+  /** @internal */
+  protected static async opened<T>(make: (host: Host, open: () => Promise<Host>) => T, opener: Opener, source: ModelSource, options: LoadOptions): Promise<T> {
+    if (options.signal?.aborted) throw cancelled(options.signal);
+    const { request, listening } = requested(source, options);
+    const host = await opener(request, listening);
+    const again = "folder" in request.files || [...request.files.contents.values()].every((content) => content instanceof Blob);
+    return make(host, again ? repeated(opener, request, listening) : lost(host));
+  }
+
+  get #about(): About {
+    return this.#host.about;
+  }
+
+  /** Whether a worker computes, and not this thread. */
+  get worker(): boolean {
+    return this.#host.worker;
+  }
+
   /** The build of the module that computes. */
-  readonly build: Build;
+  get build(): Build {
+    return this.#about.build;
+  }
+
   /** Components of a vector. */
-  readonly dimension: number;
+  get dimension(): number {
+    return this.#about.dimension;
+  }
+
   /** Tokens of a text that the model sees, special ones included. */
-  readonly maxLength: number;
-
-  private constructor(module: Module, raw: RawEmbedder) {
-    this.#module = module;
-    this.#raw = raw;
-    this.build = module.build;
-    this.#about = JSON.parse(raw.about()) as About;
-    this.dimension = raw.dimension;
-    this.maxLength = raw.maxLength;
+  get maxLength(): number {
+    return this.#about.maxLength;
   }
 
-  /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
-  static async load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
-    options.signal?.throwIfAborted();
-    const [files, module] = await Promise.all([gather(source, options, options.config?.model), ready(options.build, wanted(options.config))]);
-    const config = JSON.stringify(options.config ?? {});
-    return withSignal(module, options.signal, async (cancel) => new Embedder(module, await module.glue.RawEmbedder.load(nameOf(source), files, config, cancel)));
+  /** How the model means its vectors to be compared. */
+  get similarity(): Similarity {
+    return this.#about.similarity;
   }
 
-  /** Embeds texts, in their order. */
+  /** Embeds texts, in their order. Calls that are under way at the same time are computed together. */
   embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Embeddings> {
     return this.#embed(texts, "default", options);
   }
@@ -95,10 +111,18 @@ export class Embedder {
     return this.#embed(texts, "passage", options);
   }
 
+  /**
+   * Embeds texts of which there may be any number, in their order, and reads ahead only as far as keeps the engine busy.
+   * What is not taken any more (`break`, `return`) is not computed any more.
+   */
+  embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
+    return stream(texts, (window, signal) => this.#embed(window, options.role ?? "default", { signal }), options.signal);
+  }
+
   /** Tokens that a text makes, special ones included, before truncation. */
-  countTokens(text: string): number {
-    checkTexts([text]);
-    return this.#module.guardedNow(() => this.#live().countTokens(text));
+  async countTokens(text: string): Promise<number> {
+    checkText(text, 0);
+    return (await this.#live()).countTokens(text);
   }
 
   /** Who truly computes. */
@@ -116,55 +140,72 @@ export class Embedder {
     return this.#about.effectiveConfig;
   }
 
+  /** Which files loading brought, and what of them is kept for the next time. Settled when that is known. */
+  async downloaded(): Promise<Downloaded> {
+    return (await this.#live()).downloaded();
+  }
+
   /** What was done since the model was loaded: sessions, buffers, tokens and padding, times. */
-  stats(): Stats {
-    return JSON.parse(this.#module.guardedNow(() => this.#live().stats())) as Stats;
+  async stats(): Promise<Stats> {
+    return (await this.#live()).stats();
   }
 
-  /** Frees the model's memory. Later calls throw `Disposed`. */
-  dispose(): void {
-    this.#raw?.free();
-    this.#raw = undefined;
+  /**
+   * Records what is done from now on, request by request and operator by operator, until the session is finished. Calls
+   * that are under way are not recorded. One profile at a time: another one ends with `AlreadyProfiled`.
+   */
+  async profile(options: ProfileOptions = {}): Promise<ProfileSession> {
+    const host = await this.#live();
+    await host.startProfile(options);
+    return new ProfileSession(host);
   }
 
-  #live(): RawEmbedder {
-    if (!this.#raw) throw new IsovecError("Disposed", "this embedder was disposed; load the model again");
-    return this.#raw;
+  /**
+   * Loads the model anew, in a new worker. Calls that are under way end with `Disposed`. After a crash (`EnginePoisoned`)
+   * the next call does this by itself.
+   */
+  async recreate(): Promise<void> {
+    if (this.#disposed) throw disposed();
+    await this.#reopen();
   }
 
-  async #embed(texts: readonly string[], role: string, options: EmbedOptions): Promise<Embeddings> {
+  /** Frees the model's memory. Calls that are under way, and later ones, end with `Disposed`. */
+  async dispose(): Promise<void> {
+    this.#disposed = true;
+    forgotten?.unregister(this);
+    const reopened = await this.#reopening?.catch(() => undefined);
+    await (reopened ?? this.#host).dispose();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.dispose();
+  }
+
+  async #live(): Promise<Host> {
+    if (this.#disposed) throw disposed();
+    return this.#reopening || this.#host.ended ? this.#reopen() : this.#host;
+  }
+
+  async #reopen(): Promise<Host> {
+    const again = async () => {
+      await this.#host.dispose();
+      return this.#open();
+    };
+    this.#reopening ??= again().finally(() => (this.#reopening = undefined));
+    const host = await this.#reopening;
+    if (this.#host !== host) {
+      forgotten?.unregister(this);
+      forgotten?.register(this, host, this);
+      this.#host = host;
+    }
+    return host;
+  }
+
+  async #embed(texts: readonly string[], role: Role, options: EmbedOptions): Promise<Embeddings> {
     checkTexts(texts);
-    const raw = this.#live();
-    return withSignal(this.#module, options.signal, async (cancel) => new Embeddings(this.#module, await raw.embed([...texts], role, cancel)));
-  }
-}
-
-/**
- * JavaScript strings may hold lone surrogates, which no UTF-8 text can. Replacing them in silence
- * would embed another text than the one that was given.
- */
-function checkTexts(texts: readonly string[]): void {
-  if (!Array.isArray(texts)) throw new IsovecError("InvalidText", `texts have to be an array of strings, not ${typeof texts}`);
-  for (const [index, text] of texts.entries()) {
-    if (typeof text !== "string") throw new IsovecError("InvalidText", `text ${index} is not a string but ${text === null ? "null" : typeof text}`);
-    if (!isWellFormed(text)) throw new IsovecError("InvalidText", `text ${index} holds half of a surrogate pair, which is no character; use text.toWellFormed() to replace it`);
-  }
-}
-
-function isWellFormed(text: string): boolean {
-  const native = (text as { isWellFormed?: () => boolean }).isWellFormed;
-  if (native) return native.call(text);
-  return !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
-}
-
-async function withSignal<T>(module: Module, signal: AbortSignal | undefined, call: (cancel: RawCancel) => Promise<T>): Promise<T> {
-  if (signal?.aborted) throw cancelled(signal);
-  const cancel = new module.glue.RawCancel();
-  const abort = () => cancel.cancel();
-  signal?.addEventListener("abort", abort, { once: true });
-  try {
-    return await module.guarded(() => call(cancel));
-  } finally {
-    signal?.removeEventListener("abort", abort);
+    const host = await this.#live();
+    const { dimension, fingerprint, similarity, model } = host.about;
+    const rows = await host.embed(texts, role, options.signal);
+    return new Embeddings({ ...rows, dimension, fingerprint, similarity, model, labels: undefined });
   }
 }

@@ -1,5 +1,6 @@
-import type { RawEmbeddings } from "../pkg/simd128/isovec_js.js";
-import { anyReady, type Module } from "./wasm.js";
+import { IsovecError } from "./error.js";
+import { read, write } from "./file.js";
+import { best, scorer, squared, type Hit, type Similarity } from "./similarity.js";
 
 /** What made a set of vectors. */
 export interface Fingerprint {
@@ -9,92 +10,132 @@ export interface Fingerprint {
   precision: string;
 }
 
-/** A found vector: its row, and its score (larger is more alike). */
-export interface Hit {
-  index: number;
-  score: number;
+/** Everything that a set of vectors consists of. */
+export interface Parts {
+  values: Float32Array<ArrayBuffer>;
+  dimension: number;
+  tokenCounts: Uint32Array<ArrayBuffer>;
+  truncated: Uint8Array<ArrayBuffer>;
+  fingerprint: Fingerprint;
+  similarity: Similarity;
+  /** The model's name, for people. */
+  model: string;
+  /** The name of the prompt that was put before the texts. */
+  prompt: string | null;
+  labels: readonly string[] | undefined;
 }
 
-/** Vectors in one `Float32Array`, in the order of their texts, with the fingerprint of what made them. */
-export class Embeddings {
+/**
+ * Vectors in one `Float32Array`, in the order of their texts, with the fingerprint of what made them. They lie in
+ * JavaScript's memory, where searching, reading and writing happen too: what a set takes is free when it is gone, while
+ * WebAssembly memory never shrinks.
+ */
+export class Embeddings implements Iterable<Float32Array> {
+  #parts: Parts;
+  /** Squared lengths of the rows, once they were needed. */
+  #lengths: Float64Array | undefined;
   /** All vectors, row after row. */
-  readonly values: Float32Array;
+  readonly values: Float32Array<ArrayBuffer>;
   /** Components of a vector. */
   readonly dimension: number;
   /** Number of vectors. */
   readonly length: number;
-  /** Whether the model saw only a part of each text. */
-  readonly truncated: readonly boolean[];
-  /** Tokens of each text. */
-  readonly tokenCounts: Uint32Array;
+  /** Tokens of each text that the model saw; 0 where that is not known. */
+  readonly tokenCounts: Uint32Array<ArrayBuffer>;
   /** What made the vectors. */
   readonly fingerprint: Fingerprint;
-  #module: Module;
-  #raw: RawEmbeddings;
+  /** How the model means them to be compared. */
+  readonly similarity: Similarity;
+  /** The model's name, for people. */
+  readonly model: string;
+  /** The texts or names that go with the vectors, if any. */
+  readonly labels: readonly string[] | undefined;
 
   /** @internal */
-  constructor(module: Module, raw: RawEmbeddings) {
-    this.#module = module;
-    this.#raw = raw;
-    this.values = raw.values();
-    this.dimension = raw.dimension;
-    this.length = raw.length;
-    this.truncated = Array.from(raw.truncated(), (mark) => mark === 1);
-    this.tokenCounts = raw.tokenCounts();
-    this.fingerprint = JSON.parse(raw.fingerprint()) as Fingerprint;
+  constructor(parts: Parts) {
+    this.#parts = parts;
+    this.values = parts.values;
+    this.dimension = parts.dimension;
+    this.length = parts.tokenCounts.length;
+    this.tokenCounts = parts.tokenCounts;
+    this.fingerprint = parts.fingerprint;
+    this.similarity = parts.similarity;
+    this.model = parts.model;
+    this.labels = parts.labels;
   }
 
-  /** Opens a set that was saved here or by the Rust SDK (docs/embeddings-format.md). */
-  static async load(bytes: Uint8Array | ArrayBuffer | Blob): Promise<Embeddings> {
-    const module = await anyReady();
-    const content = bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes instanceof Blob ? await bytes.arrayBuffer() : bytes);
-    return module.guardedNow(() => new Embeddings(module, module.glue.RawEmbeddings.fromBytes(content)));
+  /** Opens a set that was saved here or by the Rust SDK (docs/embeddings-format.md). Bytes are viewed, not copied. */
+  static async load(bytes: Uint8Array<ArrayBuffer> | ArrayBuffer | Blob): Promise<Embeddings> {
+    if (bytes instanceof Blob) return new Embeddings(read(new Uint8Array(await bytes.arrayBuffer())));
+    return new Embeddings(read(bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes)));
+  }
+
+  /** Sets, one after another. Throws `IncompatibleIndex` when they were not made the same way. */
+  static concat(sets: readonly Embeddings[]): Embeddings {
+    const [first, ...rest] = sets;
+    if (!first) throw new IsovecError("InvalidEmbeddings", "there is no set to join");
+    for (const set of rest) {
+      compatible(first, set);
+      if ((set.labels === undefined) !== (first.labels === undefined)) throw new IsovecError("InvalidEmbeddings", "one set has labels and another has none; give both or none");
+    }
+    const length = sets.reduce((sum, set) => sum + set.length, 0);
+    const joined = { values: new Float32Array(length * first.dimension), tokenCounts: new Uint32Array(length), truncated: new Uint8Array(length) };
+    let row = 0;
+    for (const { length, dimension, values, tokenCounts, ...set } of sets.map((set) => ({ ...set.#parts, length: set.length }))) {
+      joined.values.set(values, row * dimension);
+      joined.tokenCounts.set(tokenCounts, row);
+      joined.truncated.set(set.truncated, row);
+      row += length;
+    }
+    return new Embeddings({ ...first.#parts, ...joined, labels: first.labels && sets.flatMap((set) => set.labels ?? []) });
   }
 
   /** The set as a file that `load` and the Rust SDK open. */
-  save(): Uint8Array {
-    return this.#module.guardedNow(() => this.#raw.toBytes());
+  save(): Uint8Array<ArrayBuffer> {
+    return write(this.#parts);
+  }
+
+  /** Whether the model saw only a part of each text. */
+  get truncated(): readonly boolean[] {
+    return Array.from(this.#parts.truncated, (mark) => mark === 1);
   }
 
   /** A view of one vector; no copy. */
-  row(index: number): Float32Array {
+  row(index: number): Float32Array<ArrayBuffer> {
     if (!Number.isInteger(index) || index < 0 || index >= this.length) throw new RangeError(`row ${index} of ${this.length}`);
     return this.values.subarray(index * this.dimension, (index + 1) * this.dimension);
   }
 
-  *[Symbol.iterator](): Iterator<Float32Array> {
+  *[Symbol.iterator](): Iterator<Float32Array<ArrayBuffer>> {
     for (let index = 0; index < this.length; index++) yield this.row(index);
   }
 
-  /** The texts or names that go with the vectors, if any. */
-  get labels(): string[] | undefined {
-    return this.#module.guardedNow(() => this.#raw.labels());
-  }
-
   /** The same set with a text or name for each vector. */
-  withLabels(labels: string[]): Embeddings {
-    return this.#module.guardedNow(() => new Embeddings(this.#module, this.#raw.withLabels(labels)));
+  withLabels(labels: readonly string[]): Embeddings {
+    if (labels.length !== this.length) throw new IsovecError("InvalidEmbeddings", `${labels.length} labels for ${this.length} vectors; give each one`);
+    return new Embeddings({ ...this.#parts, labels: [...labels] });
   }
 
-  /** The nearest `k` vectors of this set for each query. Throws `IncompatibleIndex` when another model made the queries. */
+  /** The nearest `k` vectors of this set for each query, best first. Throws `IncompatibleIndex` when another model made the queries. */
   search(queries: Embeddings, k: number): Hit[][] {
-    return this.#module.guardedNow(() => {
-      // A module knows nothing of what another build of it made.
-      const raw = queries.#module === this.#module ? queries.#raw : this.#module.glue.RawEmbeddings.fromBytes(queries.save());
-      return JSON.parse(this.#raw.search(raw, k)) as Hit[][];
+    compatible(this, queries);
+    const lengths = (this.#lengths ??= Float64Array.from(this, squared));
+    const scores = new Float32Array(this.length);
+    return Array.from(queries, (query) => {
+      const score = scorer(this.similarity, query);
+      for (let index = 0; index < this.length; index++) scores[index] = score(this.row(index), () => lengths[index]!);
+      return best(scores, k);
     });
   }
 }
 
-/** The cosine of the angle between two vectors. */
-export function similarity(a: Float32Array, b: Float32Array): number {
-  if (a.length !== b.length) throw new RangeError(`vectors of ${a.length} and ${b.length} components`);
-  let dot = 0, aa = 0, bb = 0;
-  for (let i = 0; i < a.length; i++) {
-    const x = a[i]!, y = b[i]!;
-    dot += x * y;
-    aa += x * x;
-    bb += y * y;
-  }
-  return aa === 0 || bb === 0 ? 0 : dot / Math.sqrt(aa * bb);
+/** Vectors of different models have nothing in common; comparing them would give numbers all the same. */
+function compatible(here: Embeddings, there: Embeddings): void {
+  const [one, other] = [here.fingerprint.identity, there.fingerprint.identity];
+  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
+  const different = names.filter((name) => one[name] !== other[name]);
+  if (here.dimension !== there.dimension) different.push("dimension");
+  if (different.length === 0) return;
+  const detail = different.map((name) => `${name}: ${one[name] ?? "nothing"} here, ${other[name] ?? "nothing"} there`);
+  throw new IsovecError("IncompatibleIndex", `the vectors were not made the same way: ${[...new Set(detail)].join("; ")}; embed both with the same model and settings`);
 }

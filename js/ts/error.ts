@@ -11,6 +11,16 @@ export class IsovecError extends Error {
   }
 }
 
+/** The error of an aborted signal. */
+export function cancelled(signal: AbortSignal): IsovecError {
+  return new IsovecError("Cancelled", "cancelled", { cause: signal.reason });
+}
+
+/** The error of an embedder that was disposed. */
+export function disposed(): IsovecError {
+  return new IsovecError("Disposed", "this embedder was disposed; load the model again");
+}
+
 /** Turns whatever was thrown into an `IsovecError`, or leaves it where it is none of ours. */
 export function typed(thrown: unknown): unknown {
   if (thrown instanceof Error && "kind" in thrown && typeof thrown.kind === "string") {

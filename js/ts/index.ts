@@ -8,10 +8,35 @@
  *
  * @module
  */
+import { BaseEmbedder, type Opener } from "./embedder.js";
+import { open as inWorker } from "./remote.js";
+import type { LoadOptions as Options } from "./request.js";
+import type { ModelSource } from "./source.js";
+
+/** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
+export interface LoadOptions extends Options {
+  /**
+   * Whether the model is loaded in a worker of its own, and this thread stays free. Default: in a page, and not where
+   * there is none to be kept free (a worker, a server).
+   */
+  worker?: boolean;
+}
+
+/** A loaded model that turns texts into vectors. */
+export class Embedder extends BaseEmbedder {
+  /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
+  static load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
+    const { worker = typeof document !== "undefined" } = options;
+    return BaseEmbedder.opened((host, open) => new Embedder(host, open), worker ? inWorker : here, source, options);
+  }
+}
+
+/** In this thread. Pages that do not want that do not download what it takes. */
+const here: Opener = async (request, listening) => {
+  const [{ open }, { ready }] = await Promise.all([import("./local.js"), import("./wasm.js")]);
+  return open(request, listening, ready(request.build, request.threads));
+};
+
 export type { Build } from "./builds.js";
-export type { Config, Dtype, ModelConfig, SessionConfig } from "./config.js";
-export { Embedder, type EmbedOptions, type Knob, type LoadOptions, type ProviderInfo } from "./embedder.js";
-export { Embeddings, similarity, type Fingerprint, type Hit } from "./embeddings.js";
-export { IsovecError } from "./error.js";
-export type { Fallback, Latency, Stats } from "./stats.js";
-export type { FetchOptions, ModelSource, Progress } from "./source.js";
+export { cache } from "./cache.js";
+export * from "./common.js";

@@ -1,104 +1,163 @@
-import type { ModelConfig } from "./config.js";
-import { IsovecError } from "./error.js";
-import { HALF, WEIGHTS, listed } from "./weights.js";
+import { folderOf, isLocal, type Address } from "./address.js";
+import type { Config, ModelConfig } from "./config.js";
+import { ask, bring, finish, fits, lengthOf, type Fetched, type Line } from "./download.js";
+import { IsovecError, cancelled } from "./error.js";
+import type { Downloaded, Files, Listening, Progress, Request } from "./host.js";
+import { Store } from "./store.js";
+import { HALF, WEIGHTS, listed, type Stated } from "./weights.js";
 
 /**
- * Where a model comes from: a model id of a hub, the URL of a folder, or its files by their path
- * inside the model (`tokenizer.json`, `1_Pooling/config.json`).
+ * Where a model comes from: a model id of a hub, the URL of a folder, its files by their path inside the model
+ * (`tokenizer.json`, `1_Pooling/config.json`), or the folder that somebody chose (`<input type="file" webkitdirectory>`).
  */
-export type ModelSource = string | URL | ReadonlyMap<string, Uint8Array | Blob> | Record<string, Uint8Array | Blob>;
+export type ModelSource = string | URL | ReadonlyMap<string, FileContent> | Record<string, FileContent> | FileList | readonly File[];
 
-/** How far loading has come. */
-export interface Progress {
-  /** The file that is under way. */
-  file: string;
-  /** Its bytes so far. */
-  bytes: number;
-  /** All its bytes, where the server says. */
-  total: number | undefined;
-}
+/** A file that is there. A `Blob` is not copied. */
+export type FileContent = Uint8Array | ArrayBuffer | Blob;
 
 /** How files are fetched. */
 export interface FetchOptions {
   /** The hub. Default: `https://huggingface.co`. */
   endpoint?: string;
-  /** Branch, tag or commit of a model id. Default: `main`. */
+  /** Branch, tag or commit of a model id. Default: `main`. A commit never changes; of a branch the state that was fetched first is kept. */
   revision?: string;
   /** Sent with every request. */
   headers?: Record<string, string>;
-  /** Used instead of the global `fetch`. */
+  /** Used instead of the global `fetch`, in the thread that loads. */
   fetch?: typeof fetch;
+  /** Make no request; load from the cache or fail. Default: `false`. */
+  offline?: boolean;
+  /**
+   * `use`: a model that is kept is not asked for again. `reload`: it is fetched anew, and kept. `off`: nothing is read
+   * or kept. Default: `use`.
+   */
+  cache?: "use" | "reload" | "off";
   onProgress?: (progress: Progress) => void;
   signal?: AbortSignal;
 }
 
+const CONFIG = "config.json";
 const OPTIONAL = ["sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json", "special_tokens_map.json"];
 
-/** A source's name for messages. */
-export function nameOf(source: ModelSource): string {
-  return typeof source === "string" ? source : source instanceof URL ? source.href : "the given files";
+/** A source's name for messages, and where its files are. */
+export function resolve(source: ModelSource, options: FetchOptions): { name: string; files: Files } {
+  if (typeof source === "string" || source instanceof URL) return { name: String(source), files: folderOf(source, options) };
+  if (typeof source !== "object" || source === null) {
+    throw new IsovecError("Config", `a model comes from a model id, the URL of a folder, or files by their path; ${String(source)} is none of them`);
+  }
+  const contents = new Map<string, Uint8Array | Blob>();
+  for (const [name, content] of entries(source)) {
+    const isFile = content instanceof Uint8Array || content instanceof ArrayBuffer || content instanceof Blob;
+    if (!isFile) throw new IsovecError("Config", `the model's file ${name} has to be a Uint8Array, an ArrayBuffer or a Blob`);
+    contents.set(name, content instanceof ArrayBuffer ? new Uint8Array(content) : content);
+  }
+  return { name: "the given files", files: { contents } };
 }
 
-/** Brings a model's files together: those that are there, or of a folder those that `model` will want. */
-export async function gather(source: ModelSource, options: FetchOptions, model: ModelConfig = {}): Promise<Map<string, Uint8Array>> {
-  if (typeof source === "string" || source instanceof URL) return download(folderUrl(source, options), options, model);
-  const entries = source instanceof Map ? [...source] : Object.entries(source as Record<string, Uint8Array | Blob>);
-  const files = new Map<string, Uint8Array>();
-  for (const [name, content] of entries) {
-    files.set(name, content instanceof Uint8Array ? content : new Uint8Array(await content.arrayBuffer()));
-  }
-  return files;
+function entries(source: Exclude<ModelSource, string | URL>): Iterable<[string, FileContent]> {
+  if (source instanceof Map) return source;
+  const isList = Array.isArray(source) || (typeof FileList !== "undefined" && source instanceof FileList);
+  if (!isList) return Object.entries(source as Record<string, FileContent>);
+  // The chosen folder's own name comes first in the path.
+  return Array.from(source as readonly File[], (file) => [file.webkitRelativePath.replace(/^[^/]*\//, "") || file.name, file]);
 }
 
-/** An id is `name` or `owner/name`; whatever is written as a path or URL is a folder of files. */
-export function folderUrl(source: string | URL, options: Pick<FetchOptions, "endpoint" | "revision">): string {
-  const text = String(source);
-  if (source instanceof URL || /^([a-z][a-z0-9+.-]*:)?\/\/|^\.{0,2}\//i.test(text)) return text.endsWith("/") ? text : `${text}/`;
-  if (!/^[\w.-]+(\/[\w.-]+)?$/.test(text)) {
-    throw new IsovecError("Hub", `${JSON.stringify(text)} is neither a model id (owner/name) nor the URL of a folder (start it with ./, / or https://)`);
+interface Gathered {
+  files: Map<string, Uint8Array>;
+  /** Settled when it is known what is kept. */
+  downloaded: Promise<Downloaded>;
+}
+
+/** Brings a model's files together: those that are there, or of a folder those that its configuration will want. */
+export async function gather(request: Request, listening: Listening): Promise<Gathered> {
+  const { files } = request;
+  const { model = {}, memory } = JSON.parse(request.config) as Config;
+  // Another than a number is refused where the configuration is read.
+  const most = typeof memory?.memory_limit === "number" ? memory.memory_limit : undefined;
+  if ("folder" in files) return fromFolder(files, model, most, request, listening);
+  const contents = new Map<string, Uint8Array>();
+  for (const [name, content] of files.contents) {
+    fits(name, content instanceof Uint8Array ? content.length : content.size, most);
+    contents.set(name, content instanceof Uint8Array ? content : new Uint8Array(await content.arrayBuffer()));
   }
-  const endpoint = (options.endpoint ?? "https://huggingface.co").replace(/\/+$/, "");
-  return `${endpoint}/${text}/resolve/${encodeURIComponent(options.revision ?? "main")}/`;
+  return { files: contents, downloaded: Promise.resolve({ files: [], bytes: 0, store: "none", verified: 0 }) };
+}
+
+async function fromFolder(folder: Address, model: ModelConfig, most: number | undefined, { fetching }: Request, listening: Listening): Promise<Gathered> {
+  const store = fetching.cache === "off" || isLocal(folder.folder) ? undefined : await Store.open();
+  const selection = JSON.stringify([model.onnx_file ?? null, model.dtype === "auto"]);
+  const kept = async () => (fetching.cache === "use" ? store?.model(folder.folder, selection).catch(() => undefined) : undefined);
+  const there = await kept();
+  if (there) return cached(there, most, listening);
+  const load = async () => {
+    // Another tab may have brought it while this one waited.
+    const there = await kept();
+    return there ? cached(there, most, listening) : download(folder, selection, model, { ...fetching, ...listening, store, most, notKept: () => {} });
+  };
+  const locks = store && globalThis.navigator?.locks;
+  if (!locks) return load();
+  const options: LockOptions = listening.signal ? { signal: listening.signal } : {};
+  return new Promise((resolve, reject) => {
+    const held = async () => {
+      const gathered = await load();
+      resolve(gathered);
+      // Who waits for the lock wants to find the files kept.
+      await gathered.downloaded;
+    };
+    locks.request(`isovec ${folder.folder}`, options, held).catch((cause: unknown) => reject(listening.signal?.aborted ? cancelled(listening.signal) : cause));
+  });
+}
+
+function cached(files: Map<string, Uint8Array<ArrayBuffer>>, most: number | undefined, { onProgress }: Listening): Gathered {
+  const list = Array.from(files, ([name, content]) => ({ name, bytes: content.length, cached: true }));
+  for (const { name, bytes } of list) fits(name, bytes, most);
+  for (const { name, bytes } of list) onProgress?.({ file: name, bytes, total: bytes, cached: true });
+  return { files, downloaded: Promise.resolve({ files: list, bytes: 0, store: "Cache API", verified: 0 }) };
 }
 
 /**
- * Fetches everything side by side. Only `config.json` is waited for: where it lists the folder's
- * files, no other is asked for. The first failure ends the rest.
+ * Fetches everything side by side. Only `config.json` is waited for: where it lists the folder's files, no other is
+ * asked for. The first failure ends the rest.
  */
-async function download(folder: string, options: FetchOptions, model: ModelConfig): Promise<Map<string, Uint8Array>> {
-  const files = new Map<string, Uint8Array>();
+async function download({ folder, pointers }: Address, selection: string, model: ModelConfig, given: Line): Promise<Gathered> {
+  const fetched: Fetched[] = [];
   const ending = new AbortController();
-  const abort = () => ending.abort(options.signal?.reason);
-  options.signal?.addEventListener("abort", abort, { once: true });
-  const own = { ...options, signal: ending.signal };
-  const take = async (response: Response | undefined, name: string) => {
-    if (!response) return undefined;
-    const content = await body(response, folder + name, name, own);
-    files.set(name, content);
-    return content;
+  const abort = () => ending.abort(given.signal?.reason);
+  given.signal?.addEventListener("abort", abort, { once: true });
+  let problem: unknown;
+  const line: Line = { ...given, signal: ending.signal, notKept: (cause) => (problem ??= cause) };
+  const take = (file: Fetched | undefined) => {
+    if (file) fetched.push(file);
+    return file?.content;
   };
-  const want = async (name: string, required: boolean) => take(await open(folder + name, required, own), name);
-  const list = want("config.json", true).then(listed);
+  const list = bring(folder + CONFIG, CONFIG, true, line).then(take).then(listed);
+  const want = async (name: string, required: boolean, stated = list.then((list) => list?.get(name))) => {
+    stated.catch(() => {});
+    return take(await bring(folder + name, name, required, line, stated));
+  };
+  /** Large files are those that a hub keeps apart, and states the hash of. */
+  const large = async (name: string) => (await list)?.get(name) ?? (pointers === undefined ? undefined : pointer(pointers + name, line));
+  const wantLarge = (name: string, required: boolean) => want(name, required, large(name));
   const has = async (name: string) => (await list)?.has(name) ?? true;
   const wantIfThere = async (name: string) => ((await has(name)) ? want(name, false) : undefined);
   /** The 16-bit file, unless the checkpoint is as small or nobody says how large they are: as natively. */
   const half = async () => {
-    const response = (await has(HALF)) ? await open(folder + HALF, false, own) : undefined;
+    const response = (await has(HALF)) ? await ask(folder + HALF, false, line) : undefined;
     if (!response) return undefined;
-    const checkpoint = await open(folder + WEIGHTS[0], false, own, "HEAD").catch(() => null);
+    const checkpoint = await ask(folder + WEIGHTS[0], false, line, { method: "HEAD" }).catch(() => null);
     const smaller = checkpoint ? lengthOf(response) < lengthOf(checkpoint) : checkpoint === undefined;
-    if (smaller) return take(response, HALF);
+    if (smaller) return take(await finish(response, folder + HALF, HALF, line, await large(HALF)));
     return void (await response.body?.cancel());
   };
   const weights = async () => {
-    if (model.onnx_file !== undefined) return want(model.onnx_file, true);
+    if (model.onnx_file !== undefined) return wantLarge(model.onnx_file, true);
     if (model.dtype === "auto" && (await half())) return;
     const names = await list;
     // A config.json that was copied from elsewhere lists what another folder has.
     const there = (name: string) => names?.has(name) ?? true;
     const places = [...WEIGHTS.filter(there), ...WEIGHTS.filter((name) => !there(name))];
     for (const [index, name] of places.entries()) {
-      if (await want(name, index === places.length - 1)) return;
+      if (await wantLarge(name, index === places.length - 1)) return;
     }
   };
   const modules = async () => {
@@ -106,14 +165,52 @@ async function download(folder: string, options: FetchOptions, model: ModelConfi
   };
   try {
     await Promise.all([list, weights(), modules(), want("tokenizer.json", true), ...OPTIONAL.map(wantIfThere)]);
-    return files;
   } catch (cause) {
-    if (options.signal?.aborted) throw cancelled(options.signal);
+    if (given.signal?.aborted) throw cancelled(given.signal);
     ending.abort(cause);
     throw cause;
   } finally {
-    options.signal?.removeEventListener("abort", abort);
+    given.signal?.removeEventListener("abort", abort);
   }
+  const seal = async (): Promise<Downloaded> => {
+    const states = await Promise.all(fetched.map(({ kept }) => kept));
+    const files = fetched.map(({ name, url }, index) => ({ name, url, ...states[index]! }));
+    if (line.store && states.every(Boolean)) await line.store.seal(folder, selection, files).catch(line.notKept);
+    if (problem !== undefined) console.warn(`isovec keeps nothing of this model for the next visit: ${String(problem)}`);
+    return {
+      files: sizes.map(({ name, bytes }) => ({ name, bytes, cached: false })),
+      bytes: sizes.reduce((sum, { bytes, resumed }) => sum + bytes - resumed, 0),
+      store: line.store && problem === undefined ? "Cache API" : "none",
+      ...(problem !== undefined && { problem: String(problem) }),
+      verified: sizes.filter(({ verified }) => verified).length,
+    };
+  };
+  const sizes = fetched.map(({ name, content, resumed, verified }) => ({ name, bytes: content.length, resumed, verified }));
+  const files = new Map<string, Uint8Array>(fetched.map(({ name, content }) => [name, content]));
+  const downloaded = seal();
+  return { files, downloaded };
+}
+
+/** What a hub states of a file that it keeps apart (git-lfs's pointer file, version 1); nothing where it states nothing. */
+async function pointer(url: string, line: Line): Promise<Stated | undefined> {
+  const response = await ask(url, false, line).catch(() => undefined);
+  if (!response) return undefined;
+  const found = /^version https:\/\/git-lfs[^\n]*\noid sha256:([0-9a-f]{64})\nsize (\d+)\n?$/.exec(await beginning(response, 1024).catch(() => ""));
+  return found ? { sha256: found[1]!, bytes: Number(found[2]) } : undefined;
+}
+
+/** A text as far as so many bytes: what is no pointer is the file itself, which is not to be fetched twice. */
+async function beginning(response: Response, bytes: number): Promise<string> {
+  const reader = response.body?.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  while (reader && text.length <= bytes) {
+    const { done, value } = await reader.read();
+    if (done) return text;
+    text += decoder.decode(value, { stream: true });
+  }
+  await reader?.cancel();
+  return text;
 }
 
 /** The folders that sentence-transformers' `modules.json` names. */
@@ -126,81 +223,4 @@ function moduleFolders(json: Uint8Array | undefined): string[] {
   } catch {
     return []; // The SDK names what is wrong with the file.
   }
-}
-
-/** Asks for a file. Nothing where it is not there and need not be. */
-async function open(url: string, required: boolean, options: FetchOptions, method = "GET"): Promise<Response | undefined> {
-  let response: Response;
-  try {
-    const init: RequestInit = { method, headers: options.headers ?? {} };
-    if (options.signal) init.signal = options.signal;
-    response = await (options.fetch ?? fetch)(url, init);
-  } catch (cause) {
-    if (options.signal?.aborted) throw cancelled(options.signal);
-    throw failed(url, `cannot be reached (${String(cause)}); check the address, the network, and the server's CORS headers`, cause);
-  }
-  // A page instead of a file is what many static hosts answer for a file that is not there.
-  const isPage = response.headers.get("content-type")?.startsWith("text/html") ?? false;
-  if (response.ok && !isPage) return response;
-  await response.body?.cancel();
-  if (!required && (isPage || response.status === 404)) return undefined;
-  throw failed(url, isPage ? "is a web page and no model file; check the address" : `the server answered ${response.status}; check the model's name, the revision, and that it is public`);
-}
-
-/** The file that an answer brings. */
-async function body(response: Response, url: string, name: string, options: FetchOptions): Promise<Uint8Array> {
-  try {
-    return await read(response, name, options);
-  } catch (cause) {
-    if (options.signal?.aborted) throw cancelled(options.signal);
-    throw cause instanceof IsovecError ? cause : failed(url, `broke off (${String(cause)}); try again`, cause);
-  }
-}
-
-function failed(url: string, detail: string, cause?: unknown): IsovecError {
-  return new IsovecError("Hub", `${url}: ${detail}`, { cause });
-}
-
-/** Bytes of the file that an answer brings; NaN, which is less than nothing, where it does not say. */
-function lengthOf({ headers }: Response): number {
-  return headers.has("content-encoding") ? NaN : Number(headers.get("content-length") ?? NaN);
-}
-
-/** Reads a body into one array of the right size, so that it is not held twice. */
-async function read(response: Response, name: string, options: FetchOptions): Promise<Uint8Array> {
-  const length = lengthOf(response);
-  const total = Number.isFinite(length) ? length : undefined;
-  // In one piece the browser puts it together by itself, in less than half of the time.
-  if (!options.onProgress || !response.body) {
-    const content = new Uint8Array(await response.arrayBuffer());
-    complete(response, content.length, total);
-    return content;
-  }
-  let content = new Uint8Array(total ?? 1 << 16);
-  let bytes = 0;
-  for (const reader = response.body.getReader(); ; ) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    if (bytes + value.length > content.length) {
-      const larger = new Uint8Array(Math.max(content.length * 2, bytes + value.length));
-      larger.set(content.subarray(0, bytes));
-      content = larger;
-    }
-    content.set(value, bytes);
-    bytes += value.length;
-    options.onProgress({ file: name, bytes, total });
-  }
-  complete(response, bytes, total);
-  return bytes === content.length ? content : content.slice(0, bytes);
-}
-
-function complete(response: Response, bytes: number, total: number | undefined): void {
-  if (total !== undefined && bytes !== total) {
-    throw new IsovecError("Hub", `${response.url}: ${bytes} of ${total} bytes arrived; try again`);
-  }
-}
-
-/** The error of an aborted signal. */
-export function cancelled(signal: AbortSignal): IsovecError {
-  return new IsovecError("Cancelled", "cancelled", { cause: signal.reason });
 }

@@ -15,11 +15,24 @@ export interface Fallback {
   cause: string;
 }
 
-/** What an embedder did since its model was loaded: Rust's `Stats`, the same on the server, and the page's memory. */
+/** What an embedder did since its model was loaded: Rust's `Stats`, the same on the server, the queue, and the module's memory. */
 export interface Stats {
   memory: {
-    /** Bytes of the WebAssembly memory that all models of the page share. It never shrinks, so this is its peak, loading included. */
+    /** Bytes of the WebAssembly memory, a worker's own or the page's, which all models in it share. It never shrinks, so this is its peak, loading included. */
     wasm_bytes: number;
+  };
+  /** Calls that wait for others, and are computed together with them. */
+  queue: {
+    texts: number;
+    tokens: number;
+    peak_texts: number;
+    batches: number;
+    batched_texts: number;
+    /** Calls that ran at once, because nobody else was there. */
+    direct: number;
+    overloaded: number;
+    left: number;
+    batch_tokens: number;
   };
   sessions: {
     count: number;

@@ -39,8 +39,9 @@ export async function start(glue: typeof Glue, threads: number): Promise<void> {
 async function worker(glue: typeof Glue): Promise<void> {
   let patience;
   try {
-    // Written so that bundlers find the file and take it along.
-    const started = new Worker(new URL("./thread.js", import.meta.url), { type: "module", name: "isovec" });
+    // Written so that bundlers find the file and take it along. webpack puts workers of one name into one file, so this one
+    // has another name than the worker that holds a model.
+    const started = new Worker(new URL("./thread.js", import.meta.url), { type: "module", name: "isovec-thread" });
     await new Promise<void>((resolve, reject) => {
       started.onmessage = ({ data }: MessageEvent<Answer>) => (data.failed ? reject(new Error(data.failed)) : resolve());
       started.onerror = ({ message }) => reject(new Error(message ?? "its script cannot be loaded"));

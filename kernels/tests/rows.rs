@@ -14,15 +14,20 @@ fn wide(x: &[f32]) -> Vec<f64> {
     x.iter().map(|&x| f64::from(x)).collect()
 }
 
-/// The formula of a norm for one row.
-fn exact_norm(kind: NormKind, x: &[f64], gamma: &[f32], beta: Option<&[f32]>) -> Vec<f64> {
+/// The mean that a norm takes away from a row, and what it divides by.
+fn moments(kind: NormKind, x: &[f64]) -> (f64, f64) {
     let count = x.len() as f64;
     let mean = match kind {
         NormKind::Layer => x.iter().sum::<f64>() / count,
         NormKind::RootMeanSquare => 0.0,
     };
     let variance = x.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count;
-    let root = (variance + f64::from(EPSILON)).sqrt();
+    (mean, (variance + f64::from(EPSILON)).sqrt())
+}
+
+/// The formula of a norm for one row.
+fn exact_norm(kind: NormKind, x: &[f64], gamma: &[f32], beta: Option<&[f32]>) -> Vec<f64> {
+    let (mean, root) = moments(kind, x);
     x.iter()
         .enumerate()
         .map(|(i, x)| {
@@ -77,7 +82,13 @@ proptest! {
         };
         let mut out = vec![f32::NAN; x.len()];
         norm.apply_to(&x, &mut out);
-        assert_close(&out, &exact, 5e-6);
+        // A row whose values are close together loses digits with its mean: the rounding of a large
+        // number is divided by a small one.
+        let lost = wide(&x).chunks_exact(width).fold(0.0f64, |most, row| {
+            let largest = row.iter().fold(0.0f64, |most, x| most.max(x.abs()));
+            most.max(largest / moments(kind, row).1)
+        });
+        assert_close(&out, &exact, 5e-7 * (10.0 + lost));
         prop_assert_eq!(bits(&out), bits(&twin(&x)));
         let mut in_place = x.clone();
         norm.apply(&mut in_place);

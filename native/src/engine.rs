@@ -19,12 +19,14 @@ use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{Batch, Capabilities, Engine, ProviderInfo, RunOutput};
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::profile::{Event, Runs, Span, Stage};
 use isovec_engine::stats::EngineStats;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use smallvec::SmallVec;
 
 use crate::counts::Counts;
 use crate::outputs::OutputSizes;
+use crate::own_profile::Taking;
 use crate::pool::{Lease, Pool};
 use crate::predict::{self, Prediction};
 use crate::runtime::Runtime;
@@ -60,6 +62,8 @@ pub(crate) struct Shared {
     buffers: BufferPool,
     counts: Counts,
     prediction: Option<Prediction>,
+    /// The profile that ONNX Runtime takes by itself, where one was asked for.
+    taking: Option<Taking>,
     /// Bytes in the session's arena before any run.
     bytes_at_rest: u64,
     /// The message of a panic in a run: what it left behind is not to be trusted.
@@ -71,6 +75,7 @@ pub(crate) struct Shared {
 #[derive(Debug)]
 struct Job {
     asked: Instant,
+    waiting: Span,
     batch: Batch,
     cancel: Cancel,
     reply: oneshot::Sender<Result<RunOutput>>,
@@ -142,6 +147,7 @@ impl OrtEngine {
                 .collect(),
             output_sizes,
             description,
+            taking: settings.profiling.is_some().then(Taking::default),
             settings,
             session,
             slots: Arc::new(Pool::new(slots)),
@@ -240,6 +246,12 @@ impl Engine for OrtEngine {
         stats
     }
 
+    fn end_profile(&self, runs: &Runs) -> Vec<Event> {
+        let taking = self.shared.taking.as_ref();
+        let own = taking.map(|taking| taking.end(&self.shared.session));
+        own.map_or_else(Vec::new, |own| runs.operators(own))
+    }
+
     fn predicted_bytes(&self, rows: usize, row_length: usize) -> Option<u64> {
         Some(self.shared.prediction?.bytes(rows, row_length))
     }
@@ -276,6 +288,7 @@ impl OrtEngine {
         let (reply, answer) = oneshot::channel();
         let job = Job {
             asked: Instant::now(),
+            waiting: batch.scope.span(Stage::Wait),
             batch,
             cancel: own.0.clone(),
             reply,
@@ -399,6 +412,7 @@ impl Shared {
             let mut next = Some(first);
             while let Some(job) = next {
                 self.counts.waited(job.asked.elapsed());
+                drop(job.waiting);
                 let result = self
                     .healthy()
                     .and_then(|()| job.cancel.check())
@@ -452,6 +466,7 @@ impl Shared {
         };
         let number = slot.run.begin().map_err(|error| explain::run(&error))?;
         let hook = cancel.hook(Arc::clone(&slot.run) as Arc<dyn OnCancel>, number);
+        let running = batch.scope.span(Stage::Run);
         let started = Instant::now();
         let result = guarded(
             &self.poison,
@@ -460,6 +475,7 @@ impl Shared {
         drop(hook);
         slot.run.end();
         let took = started.elapsed();
+        drop(running);
         let result = match result {
             Err(error) if slot.run.is_cancelled() && !poisoned(&error) => {
                 Err(EngineError::Cancelled)
@@ -524,6 +540,7 @@ impl Shared {
         }
         let bound: SmallVec<[bool; 4]> = results.iter().map(Option::is_some).collect();
         results.resize_with(self.outputs.texts().len(), || None);
+        let taking = self.taking.as_ref().map(Taking::run);
         self.session
             .run(
                 &self.inputs,
@@ -533,6 +550,7 @@ impl Shared {
                 slot.run.options(self.buffers.memory_is_short()),
             )
             .map_err(fail)?;
+        drop(taking);
 
         let made: SmallVec<[Option<Tensor>; 4]> = results
             .iter()

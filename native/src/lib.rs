@@ -37,6 +37,7 @@ mod graph;
 mod kept;
 mod library;
 mod outputs;
+mod own_profile;
 mod pool;
 mod predict;
 mod provider;

@@ -30,7 +30,7 @@ pub(crate) struct Settings {
     memory_pattern: bool,
     cpu_arena: bool,
     pub(crate) deterministic: bool,
-    profiling: Option<PathBuf>,
+    pub(crate) profiling: Option<PathBuf>,
     pub(crate) optimized_model_cache: Option<PathBuf>,
     pub(crate) io_binding: bool,
     pub(crate) zero_copy: bool,

@@ -9,6 +9,7 @@ use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::EngineFactory;
 use isovec_web::Portable;
+use isovec_web::executor::Executor;
 use isovec_web::executor::threads::Threads;
 use rayon::{ThreadPool, ThreadPoolBuilder};
 
@@ -20,9 +21,14 @@ const SLICE: usize = 64;
 /// Fewer texts than this are not worth waking another thread for.
 const WORTH_A_THREAD: usize = 4;
 
+/// Where engines' jobs run.
+pub(super) fn executor() -> Arc<dyn Executor> {
+    Arc::new(Threads)
+}
+
 /// The engine that needs nothing installed.
 pub(crate) fn portable() -> Arc<dyn EngineFactory> {
-    Arc::new(Portable::new(Arc::new(Threads)))
+    Arc::new(Portable::new(executor()))
 }
 
 /// The folder where set-up keeps models and ONNX Runtime: the variable `ISOVEC_CACHE`, else the

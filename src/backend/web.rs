@@ -15,9 +15,14 @@ use crate::error::Result;
 /// Texts that are worked on between two looks at the clock and the cancellation.
 const SLICE: usize = 8;
 
+/// Where engines' jobs run.
+pub(super) fn executor() -> Arc<dyn Executor> {
+    Arc::new(EventLoop)
+}
+
 /// The engine that needs nothing installed.
 pub(crate) fn portable() -> Arc<dyn EngineFactory> {
-    Arc::new(Portable::new(Arc::new(EventLoop)))
+    Arc::new(Portable::new(executor()))
 }
 
 /// The folder where set-up keeps models and ONNX Runtime: the variable `ISOVEC_CACHE`, else the

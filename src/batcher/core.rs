@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use isovec_engine::cancel::Cancel;
+use isovec_engine::profile::{Scope, Stage};
 use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
 
@@ -143,6 +144,7 @@ impl Core {
             return Ok(());
         };
         state.counts.overloaded += 1;
+        self.model.profiler.instant("overloaded");
         let retry_after = state.speed.map_or(UNKNOWN_WAIT, |speed| {
             let speed = speed.max(1.0) * self.slots() as f64;
             let seconds = state.queue.tokens() as f64 / speed;
@@ -157,7 +159,7 @@ impl Core {
     }
 
     /// Counts a call in; the guard counts it out.
-    pub(super) fn enter(self: &Arc<Self>, cancel: &Cancel) -> Call {
+    pub(super) fn enter(self: &Arc<Self>, cancel: &Cancel, scope: &Scope) -> Call {
         let mut state = self.lock();
         state.calls += 1;
         let number = state.number();
@@ -165,6 +167,7 @@ impl Core {
             core: Arc::clone(self),
             number,
             cancel: cancel.clone(),
+            scope: scope.clone(),
         }
     }
 
@@ -187,7 +190,7 @@ impl Core {
             return Ok(Admitted::Direct(direct, texts));
         }
         self.room(&mut state, texts.len(), tokens(&texts))?;
-        self.queue(state, texts)
+        self.queue(state, call, texts)
     }
 
     /// Takes more texts of a call that was let in, unless there is no room for them now: then the
@@ -207,7 +210,12 @@ impl Core {
             return Ok(Err(texts));
         }
         state.waiting_for_room.remove(&call.number);
-        self.queue(state, texts).map(Ok)
+        self.queue(state, call, texts).map(Ok)
+    }
+
+    fn note_queue(&self, state: &State) {
+        let texts = || state.queue.texts() as f64;
+        self.model.profiler.counter("queued texts", texts);
     }
 
     /// Whether nobody is answered any more.
@@ -238,6 +246,7 @@ impl Core {
     fn queue(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
+        call: &Call,
         texts: Vec<Encoding>,
     ) -> Result<Admitted> {
         if !state.driven {
@@ -251,6 +260,8 @@ impl Core {
             Caller {
                 since: Instant::now(),
                 picked: false,
+                scope: call.scope.clone(),
+                queued: call.scope.span(Stage::Queue),
                 values: vec![f32::NAN; texts.len() * self.model.dim],
                 left: texts.len(),
                 running: SmallVec::new(),
@@ -263,6 +274,7 @@ impl Core {
         });
         state.queue.push(ticket, lengths);
         state.counts.peak_texts = state.counts.peak_texts.max(state.queue.texts());
+        self.note_queue(&state);
         drop(state);
         self.driver.wake();
         let seat = Seat {
@@ -304,11 +316,13 @@ impl Core {
         let fits = |rows, length| self.model.fits(rows, length, allowed);
         let picked = state.queue.pick(budget, fits);
         let batch = state.start(picked);
+        self.note_queue(&state);
         for ticket in batch.owners.iter().map(|owner| owner.0) {
             if let Some(caller) = state.callers.get_mut(&ticket)
                 && !std::mem::replace(&mut caller.picked, true)
             {
                 self.model.recorder.queued(caller.since.elapsed());
+                drop(std::mem::take(&mut caller.queued));
             }
         }
         let mut later = Later::default();
@@ -353,11 +367,13 @@ impl Core {
     }
 
     /// A batch ran: hands its vectors, `[texts, dim]`, or its error to the callers.
-    pub(super) fn settle(&self, batch: &Batch, took: Duration, ran: Result<&[f32]>) {
+    pub(super) fn settle(&self, mut batch: Batch, took: Duration, ran: Result<&[f32]>) {
         let dim = self.model.dim;
+        let span = std::mem::take(&mut batch.span);
+        let copy = ran.is_ok().then(|| span.scope().span(Stage::Copy));
         let mut later = Later::default();
         let mut state = self.lock();
-        state.end(batch);
+        state.end(&batch);
         match ran {
             Ok(vectors) => {
                 state.measure(batch.texts.len() * self.longest(&batch.texts), took);
@@ -384,6 +400,9 @@ impl Core {
         state.make_room(&mut later);
         state.end_if_empty(&mut later);
         drop(state);
+        // Whoever is answered may end the profile.
+        drop(copy);
+        drop(span);
         later.run();
     }
 

@@ -79,11 +79,12 @@ impl Driver<'_> {
         }
     }
 
-    fn run(&mut self, batch: Batch) {
+    fn run(&mut self, mut batch: Batch) {
         let model = Arc::clone(&self.core.model);
         self.runs.push(Box::pin(async move {
             let started = Instant::now();
-            let output = model.run_texts(&batch.texts, &batch.cancel).await;
+            let ran = model.run_texts(&batch.texts, &batch.cancel, &mut batch.span);
+            let output = ran.await;
             Done {
                 batch,
                 output,
@@ -105,10 +106,10 @@ impl Driver<'_> {
                     self.run(half);
                 }
             }
-            Err(error) => self.core.settle(&batch, took, Err(error)),
+            Err(error) => self.core.settle(batch, took, Err(error)),
             Ok(output) => {
                 let vectors = rows::vectors(&output, rows, self.core.model.dim);
-                self.core.settle(&batch, took, vectors);
+                self.core.settle(batch, took, vectors);
             }
         }
     }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
+use isovec_engine::profile::Scope;
 
 use super::core::Core;
 use super::queue::Ticket;
@@ -28,6 +29,8 @@ pub(super) struct Call {
     pub(super) core: Arc<Core>,
     pub(super) number: u64,
     pub(super) cancel: Cancel,
+    /// Where what is done for it is recorded.
+    pub(super) scope: Scope,
 }
 
 impl Drop for Call {

@@ -15,6 +15,7 @@ use futures_util::future::{Either, select};
 use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::BoxFuture;
+use isovec_engine::profile::{Scope, Stage};
 use isovec_tokenize::Encoding;
 
 use self::core::{Admitted, Core};
@@ -25,7 +26,7 @@ use crate::embedder::{Embedder, owned};
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, OwnCancel, Prompt};
+use crate::model::{EmbedOptions, OwnCancel, Prompt, tokenized};
 use crate::sync::Instant;
 
 pub use self::state::QueueCounts;
@@ -126,8 +127,10 @@ impl DynamicBatcher {
         let texts = owned(texts);
         Box::pin(async move {
             let started = Instant::now();
-            let result = owner.embed(texts, options).await;
+            let mut request = owner.0.model.profiler.request(texts.len());
+            let result = owner.embed(texts, options, request.scope()).await;
             let result = result.map_err(|error| owner.if_shut_down(error));
+            request.ended(Error::ended(&result));
             owner.0.model.recorder.call(started.elapsed(), &result);
             result
         })
@@ -179,7 +182,12 @@ impl DynamicBatcher {
 }
 
 impl Owner {
-    async fn embed(&self, texts: Vec<String>, options: EmbedOptions) -> Result<Embeddings> {
+    async fn embed(
+        &self,
+        texts: Vec<String>,
+        options: EmbedOptions,
+        scope: &Scope,
+    ) -> Result<Embeddings> {
         let core = &self.0;
         let model = &core.model;
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
@@ -199,23 +207,27 @@ impl Owner {
             let (encoder, prefix) = (Arc::clone(model), prefix.clone());
             let encode = move |texts: &[String]| encoder.encode(texts, &prefix);
             let since = Instant::now();
+            let span = scope.span(Stage::Tokenize);
             let encodings =
                 backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
+            tokenized(span, &encodings);
             model.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
             let count = encodings.len();
             let admitted = match &call {
                 Some(call) => self.admit_more(call, encodings, &cancel.0).await?,
-                None => core.admit(call.insert(core.enter(&cancel.0)), encodings)?,
+                None => core.admit(call.insert(core.enter(&cancel.0, scope)), encodings)?,
             };
             match admitted {
                 Admitted::Direct(direct, encodings) => {
-                    model.run(start, &encodings, &cancel.0, &mut rows).await?;
+                    let run = model.run(start, &encodings, &cancel.0, &mut rows, scope);
+                    run.await?;
                     direct.ran();
                 }
                 Admitted::Queued(seat, answered) => {
                     let values = cancellable(answered, &cancel.0).await?;
                     drop(seat);
+                    let _copy = scope.span(Stage::Copy);
                     rows.place_values(start, &values)?;
                 }
             }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use futures_channel::oneshot;
 use isovec_engine::cancel::Cancel;
+use isovec_engine::profile::{Scope, Span};
 use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
 
@@ -56,6 +57,10 @@ pub(super) enum Phase {
 pub(super) struct Caller {
     pub(super) since: Instant,
     pub(super) picked: bool,
+    /// Where what is done for this caller is recorded.
+    pub(super) scope: Scope,
+    /// Its wait, until the first of its texts is picked.
+    pub(super) queued: Span,
     pub(super) values: Vec<f32>,
     /// Texts without a vector.
     pub(super) left: usize,
@@ -104,6 +109,7 @@ pub(super) struct Batch {
     pub(super) owners: Vec<(Ticket, usize)>,
     pub(super) texts: Vec<Encoding>,
     pub(super) cancel: Cancel,
+    pub(super) span: Span,
 }
 
 impl State {
@@ -121,12 +127,13 @@ impl State {
     pub(super) fn register(&mut self, owners: Vec<(Ticket, usize)>, texts: Vec<Encoding>) -> Batch {
         let id = self.number();
         let cancel = Cancel::new();
-        let mut wanted = 0;
+        let (mut wanted, mut profiled) = (0, false);
         for (ticket, _) in &owners {
             let Some(caller) = self.callers.get_mut(ticket) else {
                 continue;
             };
             wanted += 1;
+            profiled |= caller.scope.is_on();
             match caller.running.iter_mut().find(|(batch, _)| *batch == id) {
                 Some((_, texts)) => *texts += 1,
                 None => caller.running.push((id, 1)),
@@ -135,6 +142,12 @@ impl State {
         if wanted == 0 {
             cancel.cancel();
         }
+        let span = if profiled {
+            let callers = owners.iter().filter_map(|owner| self.callers.get(&owner.0));
+            Scope::batch(callers.map(|caller| &caller.scope))
+        } else {
+            Span::default()
+        };
         let own = cancel.clone();
         self.running.insert(id, Running { cancel, wanted });
         Batch {
@@ -142,6 +155,7 @@ impl State {
             owners,
             texts,
             cancel: own,
+            span,
         }
     }
 

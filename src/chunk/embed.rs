@@ -4,13 +4,14 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
+use isovec_engine::profile::Scope;
 use web_time::Instant;
 
 use super::combine::{Combine, Combined};
 use super::{ChunkOptions, Chunker};
 use crate::backend;
 use crate::embeddings::Embeddings;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::{EmbedOptions, Model, OwnCancel};
 
 /// Texts or chunks that are worked on together, at most.
@@ -46,6 +47,7 @@ pub(crate) async fn embed_chunks(
     embed: EmbedOptions,
 ) -> Result<EmbeddedChunks> {
     let started = Instant::now();
+    let mut request = model.profiler.request(texts.len());
     let (mut values, mut tokens, mut truncated) = (Vec::new(), Vec::new(), Vec::new());
     let mut places = Vec::new();
     let each = |place: ChunkPlace, vector: &[f32], count: u32, cut: bool| {
@@ -55,10 +57,11 @@ pub(crate) async fn embed_chunks(
         places.push(place);
         Ok(())
     };
-    let prompt = each_chunk(&model, texts, &options, embed, false, each).await;
+    let prompt = each_chunk(&model, texts, &options, embed, false, request.scope(), each).await;
     let result = prompt
         .and_then(|prompt| model.set(values, tokens, truncated, prompt))
         .map(|embeddings| EmbeddedChunks { embeddings, places });
+    request.ended(Error::ended(&result));
     model.recorder.call(started.elapsed(), &result);
     result
 }
@@ -72,6 +75,7 @@ pub(crate) async fn embed_long(
     embed: EmbedOptions,
 ) -> Result<Embeddings> {
     let started = Instant::now();
+    let mut request = model.profiler.request(texts.len());
     let mut rows = Combining {
         normalized: model.normalized,
         open: None,
@@ -96,11 +100,12 @@ pub(crate) async fn embed_long(
         combined.add(vector, tokens, fixed, truncated);
         Ok(())
     };
-    let prompt = each_chunk(&model, texts, &options, embed, true, each).await;
+    let prompt = each_chunk(&model, texts, &options, embed, true, request.scope(), each).await;
     let result = prompt.and_then(|prompt| {
         rows.close()?;
         model.set(rows.values, rows.tokens, rows.truncated, prompt)
     });
+    request.ended(Error::ended(&result));
     model.recorder.call(started.elapsed(), &result);
     result
 }
@@ -135,6 +140,7 @@ async fn each_chunk(
     options: &ChunkOptions,
     mut embed: EmbedOptions,
     whole: bool,
+    scope: &Scope,
     mut each: impl FnMut(ChunkPlace, &[f32], u32, bool) -> Result<()>,
 ) -> Result<Option<String>> {
     let (_, prompt) = model.prompts.resolve(&embed.prompt)?;
@@ -158,7 +164,7 @@ async fn each_chunk(
         for (text, ranges) in window.items.iter().zip(cutting.await?) {
             for range in ranges {
                 if !pieces.has_room(range.len()) {
-                    run(model, &mut pieces, &embed, &mut each).await?;
+                    run(model, &mut pieces, &embed, scope, &mut each).await?;
                 }
                 let piece = text[range.clone()].to_owned();
                 let place = ChunkPlace {
@@ -170,7 +176,7 @@ async fn each_chunk(
             text_index += 1;
         }
     }
-    run(model, &mut pieces, &embed, &mut each).await?;
+    run(model, &mut pieces, &embed, scope, &mut each).await?;
     Ok(prompt)
 }
 
@@ -179,10 +185,13 @@ async fn run(
     model: &Arc<Model>,
     window: &mut Window<(ChunkPlace, String)>,
     embed: &EmbedOptions,
+    scope: &Scope,
     each: &mut impl FnMut(ChunkPlace, &[f32], u32, bool) -> Result<()>,
 ) -> Result<()> {
     let (places, texts): (Vec<_>, Vec<_>) = std::mem::take(window).items.into_iter().unzip();
-    let embedded = Arc::clone(model).embed_all(texts, embed.clone()).await;
+    let embedded = Arc::clone(model)
+        .embed_all(texts, embed.clone(), scope)
+        .await;
     let embedded = embedded.map_err(|error| error.moved(|chunk| places[chunk].text))?;
     let counted = embedded.token_counts().iter().zip(embedded.truncated());
     for ((place, vector), (&tokens, &truncated)) in places.into_iter().zip(&embedded).zip(counted) {

@@ -31,7 +31,12 @@ use crate::error::{Error, Result};
 /// # Ok::<(), isovec::Error>(())
 /// ```
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "Unchecked")]
+#[cfg_attr(
+    feature = "schema",
+    schemars(!try_from, default, deny_unknown_fields)
+)]
 #[non_exhaustive]
 pub struct EmbeddingConfig {
     /// What the engine reads: which one, and how its sessions compute.
@@ -49,6 +54,7 @@ pub struct EmbeddingConfig {
 
 /// From text to vector. What is set here overrides the model's sentence-transformers files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TextConfig {
@@ -75,6 +81,7 @@ pub struct TextConfig {
 
 /// How texts are put together into batches.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct BatchingConfig {
@@ -94,10 +101,12 @@ pub struct BatchingConfig {
     /// How long a text waits for companions, though the engine is idle (`"5ms"`). `None`: not at
     /// all, or 5 ms where `preferred_batch_size` is set.
     #[serde(with = "humantime_serde::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub max_wait: Option<Duration>,
     /// How long an answer may take; steered batches are as large as that allows (`"100ms"`).
     /// `None`: 100 ms.
     #[serde(with = "humantime_serde::option")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub target_latency: Option<Duration>,
     /// Whether steered batches are instead as large as brings more texts a second. `None`: false.
     pub throughput_optimization: Option<bool>,
@@ -173,9 +182,10 @@ impl BatchingConfig {
     }
 }
 
-/// Where model ids are resolved. `None` means the variable that Hugging Face's own tools read, or
-/// their default.
+/// Where model ids are resolved; without use in a browser, where the page fetches. `None` means the
+/// variable that Hugging Face's own tools read, or their default.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct HubConfig {
@@ -195,6 +205,7 @@ pub struct HubConfig {
 
 /// Which of a model's files are used.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelConfig {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineChoice, EngineConfig, ExecutionProvider};
@@ -13,16 +14,30 @@ use super::{Result, load_one};
 use crate::backend;
 use crate::record::{self, Record};
 
-/// What is run: a batch as the planner makes them on a processor.
-const ROWS: usize = 4;
-const ROW_LENGTH: usize = 64;
+/// What is run: a batch as the planner makes them on a processor, by rows and their tokens.
+const USUAL: Size = (4, 64);
+/// What is run beside it where there is a GPU, to see from where on it is the faster one: by tokens.
+const SIZES: [Size; 4] = [(1, 16), (1, 64), USUAL, (8, 128)];
 /// Runs of which the fastest counts, after one that does not.
 const RUNS: usize = 3;
+
+/// Rows of a batch, and the tokens of each.
+type Size = (usize, usize);
 
 /// The chain in the order of what was measured.
 pub(super) struct Ranked {
     pub(super) config: EngineConfig,
     pub(super) why: String,
+    /// What takes small batches from a GPU.
+    pub(super) small: Option<Small>,
+}
+
+/// The engine of the processor that small batches go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Small {
+    pub(super) engine: EngineChoice,
+    /// Tokens of the smallest batch that the GPU takes.
+    pub(super) until: usize,
 }
 
 /// One candidate, by the name that the record on disk gives it.
@@ -33,8 +48,14 @@ struct Candidate {
 }
 
 impl Candidate {
+    /// The name of what it took for batches of a size.
+    fn at(self, (rows, length): Size) -> String {
+        format!("{} {rows}x{length}", self.name())
+    }
+
     fn name(self) -> String {
         match self.engine {
+            _ if self.provider == ExecutionProvider::WebGpu => self.provider.to_string(),
             EngineChoice::Portable => format!("portable/{}", self.provider),
             _ => format!("onnxruntime/{}", self.provider),
         }
@@ -60,13 +81,33 @@ pub(super) async fn rank(
         None => {
             let mut times = BTreeMap::new();
             let mut whole = true;
-            for candidate in &candidates {
-                match measure(bundle, config, *candidate, cancel).await {
-                    Ok(Some(time)) => {
-                        times.insert(candidate.name(), time.as_secs_f64());
+            let mut sizes = &[USUAL][..];
+            for (at, candidate) in candidates.iter().enumerate() {
+                // What has nothing to be compared with need not be measured.
+                if times.is_empty() && at + 1 == candidates.len() {
+                    break;
+                }
+                let asked = match candidate.provider {
+                    ExecutionProvider::WebGpu => &SIZES,
+                    _ => sizes,
+                };
+                match measure(bundle, config, *candidate, asked, cancel).await {
+                    Ok(Some(measured)) => {
+                        if candidate.provider == ExecutionProvider::WebGpu {
+                            sizes = &SIZES;
+                        }
+                        for (size, time) in asked.iter().zip(measured) {
+                            times.insert(candidate.at(*size), time.as_secs_f64());
+                        }
                     }
                     Ok(None) => whole = false,
                     Err(error) if cancel.is_cancelled() => return Err(error),
+                    // Most machines have no GPU: that is no fault, and does not change.
+                    Err(EngineError::ProviderUnavailable { reason, .. })
+                        if candidate.provider == ExecutionProvider::WebGpu =>
+                    {
+                        tracing::debug!(target: "isovec", "{}: {reason}", candidate.name());
+                    }
                     Err(error) => {
                         // Tried again at the next start: what is wrong may have been mended.
                         whole = false;
@@ -82,7 +123,7 @@ pub(super) async fn rank(
             times
         }
     };
-    let time = |candidate: &Candidate| times.get(&candidate.name()).copied();
+    let time = |candidate: &Candidate| times.get(&candidate.at(USUAL)).copied();
     let mut ranked: Vec<Candidate> = candidates
         .iter()
         .copied()
@@ -93,10 +134,12 @@ pub(super) async fn rank(
             .unwrap_or(f64::MAX)
             .total_cmp(&time(b).unwrap_or(f64::MAX))
     });
+    let small = share(&mut ranked, &times);
     let Some(best) = ranked.first().copied() else {
         return Ok(Ranked {
             config: config.clone(),
-            why: "nothing could be measured; the chain is as it was written".into(),
+            why: "there was nothing to choose from; the chain is as it was written".into(),
+            small: None,
         });
     };
     let mut config = config.clone();
@@ -125,15 +168,44 @@ pub(super) async fn rank(
     Ok(Ranked {
         config,
         why: format!(
-            "{} for {ROWS} rows of {ROW_LENGTH}: {}",
+            "{} for {} rows of {}: {}{}",
             if known {
                 "measured at an earlier start"
             } else {
                 "measured"
             },
-            listed.join(", ")
+            USUAL.0,
+            USUAL.1,
+            listed.join(", "),
+            match small {
+                Some(small) => format!("; batches of less than {} tokens stay there", small.until),
+                None => String::new(),
+            }
         ),
+        small,
     })
+}
+
+/// Lets a GPU and the processor share the work, if the GPU is the faster one for large batches: it
+/// comes first then, and what the processor is faster at is said. Else the GPU is left out.
+fn share(ranked: &mut Vec<Candidate>, times: &BTreeMap<String, f64>) -> Option<Small> {
+    let of = |provider| move |candidate: &Candidate| candidate.provider == provider;
+    let gpu = ranked.iter().position(of(ExecutionProvider::WebGpu))?;
+    let processor = *ranked.iter().find(|c| of(ExecutionProvider::Cpu)(c))?;
+    let gpu = ranked.remove(gpu);
+    // From the largest batch down to the first that the processor is faster at.
+    let wins = |size: &Size| match (times.get(&gpu.at(*size)), times.get(&processor.at(*size))) {
+        (Some(gpu), Some(processor)) => gpu < processor,
+        _ => false,
+    };
+    let won = SIZES.iter().rev().take_while(|size| wins(size)).last();
+    let (rows, length) = *won?;
+    ranked.insert(0, gpu);
+    let small = Small {
+        engine: processor.engine,
+        until: rows * length,
+    };
+    (won != SIZES.first()).then_some(small)
 }
 
 /// What is there, within what the configuration allows.
@@ -143,6 +215,17 @@ fn candidates(config: &EngineConfig) -> Vec<Candidate> {
         chain.is_empty() || chain.contains(&provider)
     };
     let mut found = Vec::new();
+    // First, because what else is measured depends on whether there is one. Which batches it gets
+    // depends on their size, which bits of a vector must not, where they are promised.
+    if config.engine != EngineChoice::OnnxRuntime
+        && config.session.deterministic_compute != Some(true)
+        && backend::webgpu().is_ok()
+    {
+        found.push(Candidate {
+            engine: EngineChoice::Auto,
+            provider: ExecutionProvider::WebGpu,
+        });
+    }
     let wants =
         |engine: EngineChoice| config.engine == EngineChoice::Auto || config.engine == engine;
     if wants(EngineChoice::OnnxRuntime)
@@ -169,27 +252,31 @@ async fn measure(
     bundle: &ModelBundle,
     config: &EngineConfig,
     candidate: Candidate,
+    sizes: &[Size],
     cancel: &Cancel,
-) -> Result<Option<Duration>> {
+) -> Result<Option<Vec<Duration>>> {
     let mut config = config.clone();
     config.engine = candidate.engine;
     // A measuring run leaves no profile behind.
     config.session.profiling = None;
     let chosen = load_one(bundle, &config, candidate.provider, cancel).await?;
     let engine: &dyn Engine = &*chosen.engine;
-    let mut best = None::<Duration>;
-    for run in 0..=RUNS {
-        let Some(batch) = Batch::sample(engine.description(), ROWS, ROW_LENGTH)? else {
-            return Ok(None);
-        };
-        let started = Instant::now();
-        engine.run(batch, cancel).await?;
-        let took = started.elapsed();
-        if run > 0 {
-            best = Some(best.map_or(took, |best| best.min(took)));
+    let mut measured = Vec::new();
+    for &(rows, length) in sizes {
+        let mut best = Duration::MAX;
+        for run in 0..=RUNS {
+            let Some(batch) = Batch::sample(engine.description(), rows, length)? else {
+                return Ok(None);
+            };
+            let started = Instant::now();
+            engine.run(batch, cancel).await?;
+            if run > 0 {
+                best = best.min(started.elapsed());
+            }
         }
+        measured.push(best);
     }
-    Ok(best)
+    Ok(Some(measured))
 }
 
 /// The machine, the candidates and what their speed depends on.
@@ -209,4 +296,48 @@ fn measured_on(config: &EngineConfig, candidates: &[Candidate]) -> String {
         config.session,
         config.providers,
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const CPU: Candidate = Candidate {
+        engine: EngineChoice::Portable,
+        provider: ExecutionProvider::Cpu,
+    };
+    const GPU: Candidate = Candidate {
+        engine: EngineChoice::Auto,
+        provider: ExecutionProvider::WebGpu,
+    };
+
+    fn shared(gpu: [f64; 4], processor: [f64; 4]) -> (Vec<Candidate>, Option<usize>) {
+        let mut times = BTreeMap::new();
+        for (at, size) in SIZES.iter().enumerate() {
+            times.insert(GPU.at(*size), gpu[at]);
+            times.insert(CPU.at(*size), processor[at]);
+        }
+        let mut ranked = vec![CPU, GPU];
+        let small = share(&mut ranked, &times);
+        (ranked, small.map(|small| small.until))
+    }
+
+    #[test]
+    fn a_gpu_gets_the_batches_that_it_is_faster_at() {
+        let processor = [1.0, 2.0, 8.0, 30.0];
+        assert_eq!(shared([0.9; 4], processor), (vec![GPU, CPU], None));
+        assert_eq!(shared([3.0; 4], processor), (vec![GPU, CPU], Some(256)));
+        assert_eq!(shared([20.0; 4], processor), (vec![GPU, CPU], Some(1024)));
+        assert_eq!(shared([40.0; 4], processor), (vec![CPU], None));
+        // Luck with a small batch does not count.
+        let lucky = [0.5, 9.0, 7.0, 9.0];
+        assert_eq!(shared(lucky, processor), (vec![GPU, CPU], Some(256)));
+    }
+
+    #[test]
+    fn alone_it_shares_with_nobody() {
+        let mut ranked = vec![GPU];
+        assert_eq!(share(&mut ranked, &BTreeMap::new()), None);
+        assert_eq!(ranked, [GPU]);
+    }
 }

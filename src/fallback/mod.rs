@@ -1,37 +1,41 @@
 //! The chain of providers, resolved: the first that works computes, and every one before it that
-//! did not is on record. A device that is lost in the middle of work is replaced once.
+//! did not is on record. A device that is lost in the middle of work is replaced, and comes back where
+//! it can. Beside a GPU the processor may take the batches that it is faster at.
 
 mod auto;
+mod beside;
 mod choose;
+mod loss;
 
 use std::fmt;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::lock;
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineChoice, EngineConfig, ExecutionProvider};
 use isovec_engine::engine::{Engine, EngineFactory, Probe};
-use isovec_engine::stats::Fallback;
+use isovec_engine::stats::{EngineStats, Fallback};
 
 use crate::backend;
+use beside::Beside;
 use choose::{Chosen, choose, replaceable};
+use loss::Losses;
 
 type Result<T> = std::result::Result<T, EngineError>;
 
 /// The engine that computes, and what takes its place if its device is lost.
 pub(crate) struct Engines {
     first: Loaded,
+    /// What computes small batches.
+    beside: Option<Beside>,
     spare: Option<Spare>,
-    /// Set once the first has lost its device.
-    second: OnceLock<Loaded>,
-    /// One caller loads the second, the others wait for it.
-    loading: lock::Mutex<()>,
+    losses: Losses,
     events: Mutex<Vec<Fallback>>,
 }
 
 /// An engine and what it is.
+#[derive(Clone)]
 struct Loaded {
     engine: Arc<dyn Engine>,
     provider: ExecutionProvider,
@@ -53,11 +57,12 @@ impl Engines {
         cancel: &Cancel,
     ) -> Result<Self> {
         let mut config = config.clone();
-        let mut why = None;
+        let (mut why, mut small) = (None, None);
         if config.providers.provider_auto_selection == Some(true) {
             let ranked = auto::rank(bundle, &config, cancel).await?;
             config = ranked.config;
             why = Some(ranked.why);
+            small = ranked.small;
         }
         let chain = config.providers.chain().to_vec();
         let mut events = Vec::new();
@@ -65,7 +70,14 @@ impl Engines {
         if let Some(why) = why {
             loaded.why = why;
         }
-        let can_be_lost = loaded.provider != ExecutionProvider::Cpu && !rest.is_empty();
+        let beside = match small {
+            Some(small) if loaded.provider == ExecutionProvider::WebGpu => {
+                Some(Beside::load(bundle, &config, small, cancel).await?)
+            }
+            _ => None,
+        };
+        let can_be_lost = loaded.provider == ExecutionProvider::WebGpu
+            || loaded.provider != ExecutionProvider::Cpu && !rest.is_empty();
         let spare = (can_be_lost && !config.providers.strict()).then(|| Spare {
             bundle: bundle.clone(),
             config,
@@ -73,9 +85,9 @@ impl Engines {
         });
         Ok(Self {
             first: loaded,
+            beside,
             spare,
-            second: OnceLock::new(),
-            loading: lock::Mutex::new(()),
+            losses: Losses::default(),
             events: Mutex::new(events),
         })
     }
@@ -89,9 +101,9 @@ impl Engines {
                 provider: ExecutionProvider::Cpu,
                 why: "of the tests".into(),
             },
+            beside: None,
             spare: None,
-            second: OnceLock::new(),
-            loading: lock::Mutex::new(()),
+            losses: Losses::default(),
             events: Mutex::default(),
         }
     }
@@ -119,51 +131,36 @@ impl Engines {
             .clone()
     }
 
-    /// The engine to run a batch again on, after `failed` has lost its device; any other error
-    /// comes back as it is.
-    pub(crate) async fn after_loss(
-        &self,
-        failed: &Arc<dyn Engine>,
-        error: EngineError,
-        cancel: &Cancel,
-    ) -> Result<&Arc<dyn Engine>> {
-        if !matches!(error, EngineError::DeviceLost { .. })
-            || !Arc::ptr_eq(failed, &self.first.engine)
-        {
-            return Err(error);
+    /// The engine for a batch of so many tokens.
+    pub(crate) fn for_tokens(&self, tokens: usize) -> &Arc<dyn Engine> {
+        let current = self.current();
+        match &self.beside {
+            Some(beside) if Arc::ptr_eq(current, &self.first.engine) => {
+                beside.takes(tokens).unwrap_or(current)
+            }
+            _ => current,
         }
-        let Some(spare) = &self.spare else {
-            return Err(error);
-        };
-        let _one_at_a_time = self.loading.lock().await;
-        if self.second.get().is_none() {
-            let mut events = Vec::new();
-            let (mut loaded, _) = first(
-                &spare.bundle,
-                &spare.config,
-                &spare.rest,
-                cancel,
-                &mut events,
-            )
-            .await?;
-            let lost = Fallback::new(
-                self.first.provider.name(),
-                loaded.provider.name(),
-                error.to_string(),
-            );
-            tracing::warn!(target: "isovec", from = lost.from, to = lost.to, "{}", lost.cause);
-            loaded.why.clone_from(&lost.cause);
-            let mut record = self.events.lock().unwrap_or_else(PoisonError::into_inner);
-            record.push(lost);
-            record.extend(events);
-            drop(record);
-            let _ = self.second.set(loaded);
+    }
+
+    /// What the engine did, and the one beside it.
+    pub(crate) fn stats(&self) -> EngineStats {
+        let mut stats = self.current().stats();
+        stats.provider.fallbacks = self.events();
+        stats.provider.beside = self.beside.as_ref().map(Beside::stats);
+        if let Some(gpu) = &mut stats.gpu {
+            gpu.recreated = self.losses.recovered();
         }
-        Ok(self.current())
+        stats
     }
 
     fn loaded(&self) -> &Loaded {
-        self.second.get().unwrap_or(&self.first)
+        self.losses.latest().unwrap_or(&self.first)
+    }
+
+    fn record(&self, event: Fallback) {
+        tracing::warn!(target: "isovec", from = event.from, to = event.to, "{}", event.cause);
+        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        events.push(event);
     }
 }
 
@@ -269,14 +266,14 @@ async fn load_one(
 
 /// The engine that has a provider other than the processor.
 fn factory(provider: ExecutionProvider, engine: EngineChoice) -> Result<Arc<dyn EngineFactory>> {
-    if !provider.needs_onnxruntime() {
-        return Ok(backend::portable());
-    }
     let unavailable = |reason: String| EngineError::ProviderUnavailable {
         provider: provider.name().into(),
         reason,
         hint: "Leave it out of providers.execution_providers".into(),
     };
+    if !provider.needs_onnxruntime() {
+        return backend::webgpu().map_err(|reason| unavailable(reason.to_owned()));
+    }
     if engine == EngineChoice::Portable {
         return Err(unavailable("the engine `portable` was asked for".into()));
     }

@@ -89,8 +89,8 @@ fn losing(strict: bool) -> Embedder {
             config: config.runtime.clone(),
             rest: vec![ExecutionProvider::Cpu],
         }),
-        second: OnceLock::new(),
-        loading: lock::Mutex::new(()),
+        beside: None,
+        losses: Losses::default(),
         events: Mutex::default(),
     };
     Embedder {
@@ -153,6 +153,9 @@ fn a_chain_ends_where_something_works_and_says_what_did_not() {
     let bundle = ModelBundle::from_folder(tiny(), &options).unwrap();
     check(&config).unwrap();
     let engines = backend::wait(Engines::load(&bundle, &config, &Cancel::new())).unwrap();
+    if engines.provider() == ExecutionProvider::WebGpu {
+        return eprintln!("not run: this machine has a GPU");
+    }
     assert_eq!(engines.provider(), ExecutionProvider::Cpu);
     let events = engines.events();
     assert_eq!(events.len(), 1);
@@ -162,7 +165,121 @@ fn a_chain_ends_where_something_works_and_says_what_did_not() {
     );
 
     config.providers.strict_providers = Some(true);
-    assert_eq!(check(&config).unwrap_err().kind(), "ProviderUnavailable");
     let error = backend::wait(Engines::load(&bundle, &config, &Cancel::new())).unwrap_err();
     assert_eq!(error.kind(), "ProviderUnavailable");
+}
+
+/// The tiny model on this machine's adapter, and what takes its device away. `None`, aloud, where
+/// there is no adapter; `ISOVEC_REQUIRE_GPU=1` makes that a failure.
+#[cfg(feature = "webgpu")]
+fn on_a_gpu(rest: Vec<ExecutionProvider>) -> Option<(Embedder, Arc<isovec_gpu::GpuEngine>)> {
+    let mut config = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
+    config.runtime.providers.execution_providers = vec![ExecutionProvider::WebGpu];
+    config.runtime.providers.webgpu.software_adapter = Some(true);
+    let config = config.build().unwrap();
+    let cancel = Cancel::new();
+    let files = prepare(tiny().into(), &config, Purpose::run(&config), &cancel);
+    let bundle = backend::wait(files).unwrap().bundle;
+    let loaded = backend::webgpu_model(&bundle, &config.runtime, &cancel);
+    let engine = match backend::wait(loaded) {
+        Ok(engine) => Arc::new(engine),
+        Err(error) if std::env::var("ISOVEC_REQUIRE_GPU").is_ok_and(|must| must == "1") => {
+            panic!("{error}")
+        }
+        Err(error) => {
+            eprintln!("not run: {error}");
+            return None;
+        }
+    };
+    let portable = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
+    let embedder = backend::wait(Embedder::load(tiny(), portable)).unwrap();
+    let mut model = Arc::into_inner(embedder.model).unwrap();
+    let shared: Arc<dyn Engine> = Arc::clone(&engine) as _;
+    model.engines = Engines {
+        first: Loaded {
+            engine: shared,
+            provider: ExecutionProvider::WebGpu,
+            why: "of the tests".into(),
+        },
+        beside: None,
+        spare: Some(Spare {
+            bundle,
+            config: config.runtime.clone(),
+            rest,
+        }),
+        losses: Losses::default(),
+        events: Mutex::default(),
+    };
+    let embedder = Embedder {
+        model: Arc::new(model),
+    };
+    Some((embedder, engine))
+}
+
+#[cfg(feature = "webgpu")]
+fn same(found: &crate::Embeddings) {
+    let apart = found.as_slice().iter().zip(expected().as_slice().to_vec());
+    let apart = apart.map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    assert!(apart <= 2e-6, "{apart}");
+}
+
+#[cfg(feature = "webgpu")]
+#[test]
+fn a_lost_gpu_is_replaced_by_the_processor_and_comes_back() {
+    let Some((embedder, engine)) = on_a_gpu(vec![ExecutionProvider::Cpu]) else {
+        return;
+    };
+    let embed = || backend::wait(embedder.embed(["one text", "and another"])).unwrap();
+    same(&embed());
+    assert_eq!(embedder.provider().provider, "WebGPU");
+    engine.lose_device();
+    same(&embed());
+    assert_eq!(embedder.provider().engine, "portable");
+    // It is left alone for a while, and then opened anew.
+    same(&embed());
+    assert_eq!(embedder.provider().engine, "portable");
+    embedder.model.engines.losses.expire();
+    same(&embed());
+    assert_eq!(embedder.provider().provider, "WebGPU");
+    let stats = embedder.stats().engine;
+    let events = stats.provider.fallbacks.iter();
+    let events: Vec<_> = events.map(|e| (e.from.as_str(), e.to.as_str())).collect();
+    assert_eq!(events, [("webgpu", "cpu"), ("cpu", "webgpu")]);
+    assert_eq!(stats.gpu.unwrap().recreated, 1);
+}
+
+#[cfg(feature = "webgpu")]
+#[test]
+fn a_lost_gpu_that_nothing_stands_behind_is_opened_anew() {
+    let Some((embedder, engine)) = on_a_gpu(Vec::new()) else {
+        return;
+    };
+    engine.lose_device();
+    same(&backend::wait(embedder.embed(["one text", "and another"])).unwrap());
+    assert_eq!(embedder.provider().provider, "WebGPU");
+    assert_eq!(embedder.stats().engine.gpu.unwrap().recreated, 1);
+}
+
+/// Small batches go to the processor, large ones to the GPU, with the same vectors.
+#[cfg(feature = "webgpu")]
+#[test]
+fn the_processor_takes_small_batches() {
+    let Some((embedder, _)) = on_a_gpu(vec![ExecutionProvider::Cpu]) else {
+        return;
+    };
+    let portable = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
+    let portable = backend::wait(Embedder::load(tiny(), portable)).unwrap();
+    let portable = Arc::into_inner(portable.model).unwrap().engines.first;
+    let mut model = Arc::into_inner(embedder.model).unwrap();
+    model.engines.beside = Some(Beside::new(portable, 9));
+    let embedder = Embedder {
+        model: Arc::new(model),
+    };
+    backend::wait(embedder.embed(["one"])).unwrap();
+    let stats = embedder.stats().engine.provider;
+    assert_eq!((stats.beside.unwrap().batches, stats.runs), (1, 0));
+    let texts = ["many words make a large batch, larger than nine tokens"];
+    backend::wait(embedder.embed(texts)).unwrap();
+    let stats = embedder.stats().engine.provider;
+    assert_eq!((stats.beside.unwrap().batches, stats.runs), (1, 1));
 }

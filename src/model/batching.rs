@@ -240,7 +240,9 @@ pub(super) fn record(
 }
 
 /// As `ProviderInfo` names them.
-const GPUS: [&str; 6] = ["CUDA", "Tensorrt", "MIGraphX", "Dml", "CoreML", "WebGpu"];
+const GPUS: [&str; 7] = [
+    "CUDA", "Tensorrt", "MIGraphX", "Dml", "CoreML", "WebGpu", "WebGPU",
+];
 
 fn on_a_gpu(provider: &ProviderInfo) -> bool {
     GPUS.contains(&provider.provider.as_str())

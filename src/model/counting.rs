@@ -245,6 +245,7 @@ pub(crate) fn with_config(
         memory: Allowance::new(memory, &shared, &mut effective),
         optimize: true,
         recorder: Recorder::default(),
+        profiler: Profiler::default(),
         feed,
         batching: resolved.batching,
         engines: Engines::only(shared),

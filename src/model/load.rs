@@ -9,6 +9,7 @@ use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
+use isovec_engine::profile::Profiler;
 use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 
 use super::allowance::Allowance;
@@ -290,6 +291,7 @@ pub(crate) async fn load(
         feed,
         tokenizer,
         recorder: Recorder::default(),
+        profiler: Profiler::default(),
         engines,
     })
 }

@@ -21,6 +21,7 @@ use futures_util::stream::FuturesUnordered;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine, RunOutput};
 use isovec_engine::fingerprint::Fingerprint;
+use isovec_engine::profile::{Detail, EndProfile, Event, Profiler, Runs, Scope, Span, Stage};
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
 use smallvec::SmallVec;
 use web_time::Instant;
@@ -36,7 +37,7 @@ pub(crate) use prompts::Prompts;
 use crate::backend;
 use crate::effective::EffectiveConfig;
 use crate::embeddings::{Embeddings, Parts};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::fallback::Engines;
 use crate::plan::{Budget, Plan};
 use crate::similarity::Similarity;
@@ -101,6 +102,7 @@ pub(crate) struct Model {
     memory: Allowance,
     pub(crate) feed: Feed,
     pub(crate) recorder: Recorder,
+    pub(crate) profiler: Profiler,
 }
 
 impl Model {
@@ -111,7 +113,10 @@ impl Model {
         options: EmbedOptions,
     ) -> Result<Embeddings> {
         let started = Instant::now();
-        let result = Arc::clone(&self).embed_all(texts, options).await;
+        let mut request = self.profiler.request(texts.len());
+        let all = Arc::clone(&self).embed_all(texts, options, request.scope());
+        let result = all.await;
+        request.ended(Error::ended(&result));
         self.recorder.call(started.elapsed(), &result);
         result
     }
@@ -121,6 +126,7 @@ impl Model {
         self: Arc<Self>,
         texts: Vec<String>,
         options: EmbedOptions,
+        scope: &Scope,
     ) -> Result<Embeddings> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
@@ -135,11 +141,14 @@ impl Model {
             let (model, prefix) = (Arc::clone(&self), prefix.clone());
             let encode = move |texts: &[String]| model.encode(texts, &prefix);
             let since = Instant::now();
+            let span = scope.span(Stage::Tokenize);
             let encodings =
                 backend::in_slices("tokenising", window, cancel.0.clone(), encode).await?;
+            tokenized(span, &encodings);
             self.recorder.tokenized(since.elapsed(), &encodings);
             rows.note(start, &encodings)?;
-            self.run(start, &encodings, &cancel.0, &mut rows).await?;
+            self.run(start, &encodings, &cancel.0, &mut rows, scope)
+                .await?;
             start += encodings.len();
         }
         self.finish(rows, prompt)
@@ -147,9 +156,7 @@ impl Model {
 
     /// What was done so far.
     pub(crate) fn stats(&self) -> Stats {
-        let mut engine = self.engines.current().stats();
-        engine.provider.fallbacks = self.engines.events();
-        self.recorder.read(engine)
+        self.recorder.read(self.engines.stats())
     }
 
     /// Tokens that `embed` would see if there were no limit.
@@ -186,6 +193,7 @@ impl Model {
         encodings: &[Encoding],
         cancel: &Cancel,
         rows: &mut Rows,
+        scope: &Scope,
     ) -> Result<()> {
         let allowed = self.allowed_bytes();
         let mut plan = self.plan(encodings, allowed);
@@ -205,13 +213,18 @@ impl Model {
             while runs.len() < at_once
                 && let Some(places) = plan.batch(next)
             {
-                runs.push(self.run_batch(encodings, places, allowed, cancel));
+                runs.push(async move {
+                    let mut span = Scope::batch([scope]);
+                    let ran = self.run_batch(encodings, places, allowed, cancel, &mut span);
+                    (ran.await, span)
+                });
                 next += 1;
             }
-            let Some(done) = runs.next().await else {
+            let Some((done, span)) = runs.next().await else {
                 return Ok(());
             };
             let (places, output) = done?;
+            let _copy = span.scope().span(Stage::Copy);
             rows.place(start, places, &output)?;
         }
     }
@@ -221,11 +234,12 @@ impl Model {
         &self,
         encodings: &[Encoding],
         cancel: &Cancel,
+        span: &mut Span,
     ) -> Result<RunOutput> {
         let places: Vec<usize> = (0..encodings.len()).collect();
         let allowed = self.allowed_bytes();
-        let ran = self.run_batch(encodings, &places, allowed, cancel).await?;
-        Ok(ran.1)
+        let ran = self.run_batch(encodings, &places, allowed, cancel, span);
+        Ok(ran.await?.1)
     }
 
     async fn run_batch<'p>(
@@ -234,22 +248,33 @@ impl Model {
         places: &'p [usize],
         allowed: Option<u64>,
         cancel: &Cancel,
+        span: &mut Span,
     ) -> Result<(&'p [usize], RunOutput)> {
         let started = Instant::now();
-        let engine = self.engines.current();
-        let batch = self.batch(engine, encodings, places, allowed, Batch::default())?;
-        let sizes = Sizes::of(&batch);
+        self.engines.recover(cancel).await;
+        let engine = self.engine_for(encodings, places);
+        let mut batch = self.batch(engine, encodings, places, allowed, Batch::default())?;
+        batch.scope = span.scope().clone();
+        let sizes = Sizes::of(&batch, &**engine);
+        span.holds((batch.rows(), sizes.real, sizes.computed));
         let output = match engine.run(batch, cancel).await {
             Ok(output) => output,
             Err(error) => {
                 let next = self.engines.after_loss(engine, error, cancel).await?;
-                let batch = self.batch(next, encodings, places, None, Batch::default())?;
+                let mut batch = self.batch(next, encodings, places, None, Batch::default())?;
+                batch.scope = span.scope().clone();
                 next.run(batch, cancel).await?
             }
         };
         self.recorder
             .ran(started.elapsed(), sizes.real, sizes.computed);
         Ok((places, output))
+    }
+
+    /// The engine for the texts at `places`.
+    pub(crate) fn engine_for(&self, encodings: &[Encoding], places: &[usize]) -> &Arc<dyn Engine> {
+        let tokens = places.iter().map(|&place| encodings[place].ids.len()).sum();
+        self.engines.for_tokens(tokens)
     }
 
     /// The batch of the texts at `places`, unless it would not fit into memory.
@@ -343,6 +368,12 @@ impl Model {
     }
 }
 
+impl EndProfile for Model {
+    fn end_profile(&self, runs: &Runs) -> Vec<Event> {
+        self.engines.current().end_profile(runs)
+    }
+}
+
 /// What sentence-transformers does to a text before tokenising: prompt in front, white space off
 /// both ends (as Python's `str.strip` sees it), lower case where the model asks for it.
 fn prepare_text(prefix: &str, text: &str, lowercase: bool) -> String {
@@ -359,6 +390,16 @@ fn strip(text: &str) -> &str {
     text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
 }
 
+/// Ends the span of tokenising.
+pub(crate) fn tokenized(mut span: Span, encodings: &[Encoding]) {
+    if span.scope().is_on() {
+        span.set(Detail::Texts {
+            texts: encodings.len(),
+            tokens: encodings.iter().map(|text| text.ids.len()).sum(),
+        });
+    }
+}
+
 /// How many positions a batch computes, and how many of them are tokens.
 pub(crate) struct Sizes {
     pub(crate) real: usize,
@@ -366,11 +407,16 @@ pub(crate) struct Sizes {
 }
 
 impl Sizes {
-    pub(crate) fn of(batch: &Batch) -> Self {
+    /// Those of a batch on an engine that computes its padding, or does not.
+    pub(crate) fn of(batch: &Batch, engine: &dyn Engine) -> Self {
+        let real = batch.row_lengths.iter().sum();
         let first = batch.inputs.first();
         Self {
-            real: batch.row_lengths.iter().sum(),
-            computed: first.map_or(0, |input| input.tensor.len()),
+            real,
+            computed: match engine.capabilities().ragged {
+                true => real,
+                false => first.map_or(0, |input| input.tensor.len()),
+            },
         }
     }
 }

@@ -146,7 +146,7 @@ fn an_engine_that_breaks_its_promise_is_caught() {
             NamedTensor::new("token_type_ids", mask),
         ],
         row_lengths: vec![1],
-        outputs: Vec::new(),
+        ..Batch::default()
     };
     let output = engine.run_blocking(batch, &Cancel::new()).unwrap();
     assert_eq!(

@@ -4,13 +4,14 @@
 
 use std::path::{Path, PathBuf};
 
-use isovec::{EmbeddingConfig, EngineChoice, ModelSource};
+use isovec::{EmbeddingConfig, EngineChoice, ExecutionProvider, ModelSource};
 
 /// An engine that a test names, so that none is chosen for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Which {
     OnnxRuntime,
     Portable,
+    WebGpu,
 }
 
 impl Which {
@@ -18,30 +19,46 @@ impl Which {
         match self {
             Self::OnnxRuntime => "onnxruntime",
             Self::Portable => "portable",
+            Self::WebGpu => "gpu",
         }
     }
 
     pub(crate) fn configure(self, config: EmbeddingConfig) -> EmbeddingConfig {
-        config.with_engine(match self {
-            Self::OnnxRuntime => EngineChoice::OnnxRuntime,
-            Self::Portable => EngineChoice::Portable,
-        })
+        match self {
+            Self::OnnxRuntime => config.with_engine(EngineChoice::OnnxRuntime),
+            Self::Portable => config.with_engine(EngineChoice::Portable),
+            Self::WebGpu => {
+                let mut config = config;
+                config.runtime.providers.execution_providers = vec![ExecutionProvider::WebGpu];
+                // Test machines have a processor that plays a GPU, if anything.
+                config.runtime.providers.webgpu.software_adapter = Some(true);
+                config
+            }
+        }
     }
 }
 
-/// The engines that can run here. ONNX Runtime is left out, aloud, where its library is not;
-/// `ISOVEC_REQUIRE_ONNXRUNTIME=1`, which `cargo xtask test` sets, makes that a failure.
+/// The engines that can run here. ONNX Runtime is left out, aloud, where its library is not, and the
+/// GPU's where there is no adapter; `ISOVEC_REQUIRE_ONNXRUNTIME=1` and `ISOVEC_REQUIRE_GPU=1`, which
+/// `cargo xtask test` sets, make that a failure.
 pub(crate) fn engines() -> Vec<Which> {
     let mut engines = vec![Which::Portable];
-    let config = Which::OnnxRuntime.configure(EmbeddingConfig::default());
-    match isovec::blocking::Embedder::load(tiny_model(), config) {
-        Ok(_) => engines.push(Which::OnnxRuntime),
-        Err(error)
-            if error.kind() == "EngineUnavailable" && !required("ISOVEC_REQUIRE_ONNXRUNTIME") =>
-        {
-            eprintln!("not run on ONNX Runtime: {error}");
+    for (which, missing, must) in [
+        (
+            Which::OnnxRuntime,
+            "EngineUnavailable",
+            "ISOVEC_REQUIRE_ONNXRUNTIME",
+        ),
+        (Which::WebGpu, "ProviderUnavailable", "ISOVEC_REQUIRE_GPU"),
+    ] {
+        let config = which.configure(EmbeddingConfig::default());
+        match isovec::blocking::Embedder::load(tiny_model(), config) {
+            Ok(_) => engines.push(which),
+            Err(error) if error.kind() == missing && !required(must) => {
+                eprintln!("not run on {}: {error}", which.name());
+            }
+            Err(error) => panic!("{}: {error}", which.name()),
         }
-        Err(error) => panic!("ONNX Runtime: {error}"),
     }
     engines
 }

@@ -18,6 +18,7 @@ use isovec_engine::engine::{
     Batch, Capabilities, Engine, EngineFactory, Probe, ProviderInfo, RunOutput,
 };
 use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::profile::{Span, Stage};
 use isovec_engine::stats::EngineStats;
 use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::{EngineError, Result};
@@ -174,12 +175,14 @@ impl Engine for PortableEngine {
             self.admit(&batch)?;
             let counters = Arc::clone(&self.counters);
             let asked = Instant::now();
+            let waiting = batch.scope.span(Stage::Wait);
             let job = Paced {
                 model: Arc::clone(&self.model),
                 worker: Arc::clone(&self.worker),
                 poison: Arc::clone(&self.poison),
             };
             submit(&self.worker, cancel, move |cancel| async move {
+                drop(waiting);
                 counters.waited(asked.elapsed());
                 let started = Instant::now();
                 let sizes = Sizes::of(&batch);
@@ -204,12 +207,20 @@ impl Engine for PortableEngine {
 }
 
 impl PortableEngine {
-    fn run_here(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+    fn run_here(&self, mut batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        let _run = enter(&mut batch);
         let model = Arc::clone(&self.model);
         let mut run = self.poison.guard(|| model.start(batch))?;
         while self.poison.guard(|| run.step(cancel, false))? {}
         self.poison.guard(|| run.finish())
     }
+}
+
+/// Opens the span of a batch's run, in which its operators are recorded.
+fn enter(batch: &mut Batch) -> Span {
+    let run = batch.scope.span(Stage::Run);
+    batch.scope = run.scope().clone();
+    run
 }
 
 /// The bytes of a batch's inputs, which are copied to the runtime.
@@ -241,7 +252,8 @@ struct Paced {
 
 impl Paced {
     /// Runs a batch with pauses, in groups of rows where the worker has a time slice.
-    async fn run(self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+    async fn run(self, mut batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        let _run = enter(&mut batch);
         let mut pacer = Pacer::new(&self.worker);
         let rows = batch.rows();
         let together = match self.worker.time_slice() {

@@ -6,9 +6,9 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_engine::tensor::{NamedTensor, Tensor};
+use isovec_engine::profile::Detail;
 use isovec_engine::{EngineError, Result};
-use isovec_graph::{CompileError, Pause, Program};
+use isovec_graph::{CompileError, Pause, Program, Stepped};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::Pool;
 
@@ -81,6 +81,17 @@ impl Compiled for Loaded {
     }
 }
 
+/// A step as a profile has it.
+fn detail(step: Stepped) -> Detail {
+    Detail::Operator {
+        rows: step.rows,
+        inner: step.inner,
+        width: step.width,
+        multiply_adds: step.multiply_adds,
+        bytes: step.bytes,
+    }
+}
+
 struct Run {
     loaded: Arc<Loaded>,
     run: isovec_graph::Run,
@@ -92,36 +103,21 @@ impl Running for Run {
         cancel.check()?;
         let threads = &self.loaded.threads;
         let budget = sliced.then(|| SLICE * threads.threads() as u64);
+        let begun = self.batch.scope.operator();
         let stepped = self.run.step(budget, threads)?;
+        if let (Some(begun), Some(step)) = (begun, stepped) {
+            self.batch.scope.ran(begun, step.operator, detail(step));
+        }
         Ok(stepped.is_some())
     }
 
     fn finish(self: Box<Self>) -> Result<RunOutput> {
-        let Self { run, mut batch, .. } = *self;
+        let Self { run, batch, .. } = *self;
         let texts = run.texts();
-        let mut outputs = Vec::new();
-        for (name, extents, values) in run.finish() {
-            let shape: Vec<usize> = [texts].into_iter().chain(extents).collect();
-            let given = batch
-                .outputs
-                .iter()
-                .position(|output| *output.name == *name);
-            let given = given.map(|at| batch.outputs.swap_remove(at));
-            outputs.push(match given {
-                Some(mut output) if output.tensor.shape() == shape => {
-                    output
-                        .tensor
-                        .as_mut_slice::<f32>()?
-                        .copy_from_slice(&values);
-                    output
-                }
-                _ => NamedTensor::new(name, Tensor::from_slice(&shape, &values)?),
-            });
-        }
-        Ok(RunOutput {
-            outputs,
-            inputs: batch.inputs,
-            row_lengths: batch.row_lengths,
-        })
+        let outputs = run.finish().into_iter();
+        batch.answer(outputs.map(|(name, extents, values)| {
+            let shape = [texts].into_iter().chain(extents).collect();
+            (name, shape, values)
+        }))
     }
 }

@@ -28,6 +28,7 @@ pub(crate) fn take(batch: &Batch, rows: Range<usize>) -> Result<Batch> {
         inputs: inputs.collect::<Result<_>>()?,
         row_lengths: batch.row_lengths.get(rows).unwrap_or_default().to_vec(),
         outputs: Vec::new(),
+        scope: batch.scope.clone(),
     })
 }
 
@@ -85,7 +86,7 @@ mod tests {
         let batch = Batch {
             inputs: vec![NamedTensor::new("x", whole)],
             row_lengths: vec![1, 2, 3, 3],
-            outputs: Vec::new(),
+            ..Batch::default()
         };
         let parts: Vec<Batch> = [0..1, 1..3, 3..4]
             .into_iter()

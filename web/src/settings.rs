@@ -77,42 +77,12 @@ impl Settings {
             session.deterministic_compute,
             deterministic,
         );
-        let paths = [
-            (
-                "session.profiling",
-                &session.profiling,
-                "this engine writes no profile of its own",
-            ),
-            (
-                "session.optimized_model_cache",
-                &session.optimized_model_cache,
-                "this engine optimises while it loads and keeps nothing",
-            ),
-        ];
-        for (name, path, why) in paths {
-            effective.note_unused(name, path.as_ref().map(|path| path.display()), why);
-        }
-
-        let io = &config.io;
+        effective.note_without_files(session);
         let copies =
             "padding is left out while inputs are copied; the processor has no other memory";
-        effective.note("io.io_binding", io.io_binding, false, copies);
-        effective.note("io.zero_copy", io.zero_copy, false, copies);
-        for (name, asked) in [
-            (
-                "io.pre_allocated_input_buffers",
-                io.pre_allocated_input_buffers,
-            ),
-            (
-                "io.pre_allocated_output_buffers",
-                io.pre_allocated_output_buffers,
-            ),
-        ] {
-            effective.note(name, asked, 0, "buffers are made as they are needed");
-        }
-        effective.note_unused(
-            "io.cuda_memory_streams",
-            io.cuda_memory_streams,
+        effective.note_copied(
+            &config.io,
+            copies,
             "the processor computes, which has no streams",
         );
 
@@ -138,15 +108,10 @@ pub(crate) fn check(config: &EngineConfig) -> Result<()> {
     let wanted = config.providers.chain().first().copied();
     match wanted {
         None | Some(ExecutionProvider::Cpu) => Ok(()),
-        Some(ExecutionProvider::WebGpu) => Err(EngineError::ProviderUnavailable {
-            provider: "webgpu".into(),
-            reason: "this version of isovec computes on the processor only".into(),
-            hint: "Leave it out of providers.execution_providers".into(),
-        }),
         Some(other) => Err(EngineError::ProviderUnavailable {
             provider: other.name().into(),
             reason: format!("the engine {ENGINE} does not have it"),
-            hint: "It belongs to the engine onnxruntime".into(),
+            hint: "It belongs to another engine".into(),
         }),
     }
 }

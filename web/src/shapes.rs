@@ -57,7 +57,7 @@ mod tests {
                 })
                 .collect(),
             row_lengths: Vec::new(),
-            outputs: Vec::new(),
+            ..Batch::default()
         }
     }
 

@@ -53,6 +53,9 @@ const PEERS: [&str; 4] = ["adaptive", "peers", "python", "retrieval"];
 /// The folder that measures transformers.js, whose model Python makes.
 const TRANSFORMERS: &str = "transformers";
 
+/// The folder that measures the page itself.
+const LIGHTHOUSE: &str = "lighthouse";
+
 /// The script of a folder that measures in a browser.
 const PAGE_SCRIPT: &str = "bench.mjs";
 
@@ -109,9 +112,13 @@ impl Bench {
             Self::Peer {
                 program, script, ..
             } => Run::new(workspace, program)?.args([script]),
-            Self::Page { folder, .. } => {
+            Self::Page { folder, name } => {
                 let page = folder.with_file_name("page");
-                in_browser(workspace, folder, &[&page, folder])?
+                let run = in_browser(workspace, folder, &[&page, folder])?;
+                if name == LIGHTHOUSE {
+                    build::page(workspace)?;
+                }
+                run
             }
             Self::Wasm { benches } => {
                 let modules = peer_modules::build(workspace, benches)?;
@@ -133,10 +140,15 @@ fn in_browser(workspace: &Workspace, folder: &Path, packages: &[&Path]) -> Resul
         setup::install_packages(workspace, packages, "npm-bench-page")?;
     }
     build::npm(workspace)?;
-    Ok(Run::new(workspace, "node")?
+    let run = Run::new(workspace, "node")?
         .args([folder.join(PAGE_SCRIPT)])
         .env("CHROME", Browser::find(workspace)?.program)
-        .env("ISOVEC_PROGRAM", demo::program(workspace)?))
+        .env("ISOVEC_PROGRAM", demo::program(workspace)?);
+    // Only one of them asks for it, and set-up has brought it then.
+    Ok(match setup::find_firefox(workspace) {
+        Ok(firefox) => run.env("FIREFOX", firefox.program),
+        Err(_) => run,
+    })
 }
 
 /// Runs the named benchmarks, or all; `true` when none failed.

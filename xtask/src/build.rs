@@ -1,14 +1,15 @@
 //! Building what is shipped: the npm package and the page.
 
+use std::fs;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
-use crate::notices;
-use crate::process::npm as run_npm;
+use crate::process::{Run, cargo, npm as run_npm};
 use crate::wasm::WasmToolchain;
-use crate::workspace::Workspace;
+use crate::workspace::{MODEL, Workspace};
+use crate::{demo, notices, report};
 
 /// The builds of the wasm module, each in a folder of the package's `pkg` (js/scripts/build.mjs).
 pub(crate) const BUILDS: [&str; 3] = ["simd128", "relaxed", "threads"];
@@ -37,10 +38,45 @@ pub(crate) fn npm(workspace: &Workspace) -> Result<()> {
     notices::write(workspace, &package_folder(workspace).join(NOTICES))
 }
 
-/// Builds the page on the package as it was built last.
+/// Writes the TypeScript types of the configuration.
+pub(crate) fn types(workspace: &Workspace) -> Result<()> {
+    // The whole workspace, for the features that the checks build with.
+    cargo(workspace)?
+        .args(["test", "--workspace", "--test", "typescript"])
+        .env("ISOVEC_WRITE_TYPES", "1")
+        .show()
+}
+
+/// Builds the page on the package as it was built last, with what native isovec makes for it: the index of its sample, and
+/// the model in its smallest form.
 pub(crate) fn page(workspace: &Workspace) -> Result<()> {
+    let program = demo::program(workspace)?;
+    let folder = workspace.target.join("page");
+    let (index, model) = (folder.join("sample.safetensors"), folder.join("model"));
+    fs::create_dir_all(&folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    report::word("indexing the page's sample, and exporting its model");
+    let sample = workspace.root.join("www").join("sample");
+    // The index names the model as the program was given it, and whoever opens the page may read that.
+    let models = workspace.cache.join("models");
+    let source = ["--model", &format!("./{MODEL}"), "--engine", "portable"];
+    Run::new(workspace, &program)?
+        .args(["embed", "--file"])
+        .args([sample.join("passages.txt")])
+        .args(["--out"])
+        .args([&index])
+        .args(source)
+        .within(&models)
+        .read()?;
+    Run::new(workspace, &program)?
+        .args(["export", "--dtype", "int8", "--out"])
+        .args([&model])
+        .args(source)
+        .within(&models)
+        .read()?;
     run_npm(workspace)?
         .args(["run", "build:page"])
+        .env("ISOVEC_PAGE_INDEX", index)
+        .env("ISOVEC_PAGE_MODEL", model)
         .within(&workspace.js())
         .show()
 }
@@ -67,7 +103,9 @@ pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
         NOTICES,
         "dist/index.js",
         "dist/index.d.ts",
+        "dist/inline.js",
         "dist/thread.js",
+        "dist/worker.js",
         "README.md",
         "package.json",
     ];

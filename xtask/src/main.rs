@@ -89,6 +89,8 @@ enum Command {
         #[arg(long)]
         page: bool,
     },
+    /// Write js/ts/config.ts, the configuration's TypeScript types, from the Rust configuration.
+    Types,
     /// Write the licence texts of everything inside the wasm module to a file.
     Notices {
         /// Where to write; the npm package's folder when left out.
@@ -141,9 +143,11 @@ fn run(cli: Cli) -> Result<bool> {
             setup::run(&workspace, setup::NPM)?;
             build::npm(&workspace)?;
             if page {
+                setup::run(&workspace, &["model"])?;
                 build::page(&workspace)?;
             }
         }
+        Command::Types => build::types(&workspace)?,
         Command::Notices { out } => {
             let path = out.unwrap_or_else(|| build::package_folder(&workspace));
             notices::write(&workspace, &path)?;

@@ -12,7 +12,7 @@ use crate::error::{CliError, Result};
 use crate::input::feed::feed;
 use crate::output::{self, Target};
 use crate::resume::{Keeper, Made};
-use crate::{commands, input, interrupt, progress, resume};
+use crate::{commands, input, interrupt, profile, progress, resume};
 
 /// What was done in this run.
 #[derive(Default)]
@@ -46,12 +46,17 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         true => resume::look(out, record_path.as_deref())?,
         false => None,
     };
-    if let Some(out) = out {
-        not_an_input(args, out)?;
+    for written in [out, args.profile.profile.as_deref()].into_iter().flatten() {
+        not_an_input(args, written)?;
+    }
+    if out.is_some() && out == args.profile.profile.as_deref() {
+        return Err(CliError::Usage(
+            "--out and --profile name the same file; name two".into(),
+        ));
     }
     let input = input::open(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
-    let embedder = args.model.load(&cancel)?;
+    let (embedder, profiling) = args.profile.load(&args.model, &cancel)?;
     let mut rows = feed(input, &cancel)?;
     let mut keeper = match (out, record_path) {
         (Some(out), Some(path)) => {
@@ -108,7 +113,8 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     bar.finish_and_clear();
     // The sink is finished whatever happens, so that what was written can be read.
     let finished = sink.finish();
-    if let Err(error) = result.and(finished) {
+    let profiled = profile::finish(profiling);
+    if let Err(error) = result.and(finished).and(profiled) {
         // What was counted may tell why.
         if args.stats {
             // Whatever standard error says to that, the run's own error is what matters.
@@ -161,7 +167,7 @@ fn not_an_input(args: &Embed, out: &Path) -> Result<()> {
     let mut files = args.input.files.iter();
     match files.find(|file| whole(file).as_ref() == Some(&own)) {
         Some(file) => Err(CliError::Usage(format!(
-            "{} is read and would be overwritten; name another file with --out",
+            "{} is read and would be overwritten; name another file to write to",
             file.display()
         ))),
         None => Ok(()),

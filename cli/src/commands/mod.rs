@@ -6,6 +6,7 @@ pub(crate) mod export;
 pub(crate) mod info;
 pub(crate) mod search;
 pub(crate) mod similarity;
+pub(crate) mod trace;
 
 use std::io::Write;
 

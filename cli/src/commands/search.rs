@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::args::Search;
 use crate::error::{CliError, Result};
 use crate::input::passages::{self, Passage};
-use crate::{commands, interrupt, progress};
+use crate::{commands, interrupt, profile, progress};
 
 /// Passages that are embedded between two steps of the progress bar.
 const CHUNK: usize = 64;
@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Search) -> Result<()> {
     }
     let passages = passages::collect(&args.paths, args.by)?;
     let cancel = interrupt::on_ctrl_c()?;
-    let embedder = args.model.load(&cancel)?;
+    let (embedder, profiling) = args.profile.load(&args.model, &cancel)?;
     let options = EmbedOptions::default().with_cancel(cancel);
     let query = embedder.embed_with([&args.query], options.clone().with_prompt(Prompt::Query))?;
 
@@ -56,6 +56,7 @@ pub(crate) fn run(args: &Search) -> Result<()> {
         bar.inc(chunk.len() as u64);
     }
     bar.finish_and_clear();
+    profile::finish(profiling)?;
 
     let mut hits = Vec::new();
     if let Some(index) = &index {

@@ -5,15 +5,16 @@ use serde_json::json;
 
 use crate::args::SimilarityArgs;
 use crate::error::Result;
-use crate::{commands, interrupt};
+use crate::{commands, interrupt, profile};
 
 pub(crate) fn run(args: &SimilarityArgs) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
-    let embedder = args.model.load(&cancel)?;
+    let (embedder, profiling) = args.profile.load(&args.model, &cancel)?;
     let pair = embedder.embed_with(
         [&args.a, &args.b],
         EmbedOptions::default().with_cancel(cancel),
     )?;
+    profile::finish(profiling)?;
     let score = match (pair.get(0), pair.get(1)) {
         (Some(a), Some(b)) => embedder.similarity().score(a, b),
         _ => return Ok(()),

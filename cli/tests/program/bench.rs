@@ -27,14 +27,10 @@ fn every_table_is_of_the_texts_given() {
     assert_eq!(ways.len(), 3);
     for way in ways {
         assert!(way["texts_per_second"].as_f64() > Some(0.0), "{way}");
+        // This engine computes nothing for padding, whatever texts stand side by side.
+        assert_eq!(way["padding"], 0.0, "{way}");
     }
-    // Alone nothing is padded; 32 texts of all lengths in their order are.
-    assert_eq!(ways[1]["padding"], 0.0);
     let chosen = offline["texts"].as_u64().expect("a number");
-    assert!(
-        ways[2]["padding"].as_f64() > Some(0.0) || chosen == 1,
-        "{offline}"
-    );
     let bands = offline["bands"].as_array().expect("bands");
     let in_bands: u64 = bands.iter().filter_map(|band| band["texts"].as_u64()).sum();
     assert_eq!(in_bands, chosen);

@@ -3,6 +3,7 @@
 mod bench;
 mod resume;
 mod streaming;
+mod trace;
 
 use std::path::{Path, PathBuf};
 

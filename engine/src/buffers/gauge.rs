@@ -54,7 +54,7 @@ cfg_if::cfg_if! {
 
             /// An instance's memory only grows, so what it has grown to counts as used.
             #[derive(Debug, Default)]
-            pub(super) struct System;
+            pub(super) struct System {}
 
             impl Gauge for System {
                 fn memory(&self) -> Option<Memory> {

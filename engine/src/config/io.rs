@@ -7,6 +7,7 @@ use super::Faults;
 /// How tensors reach an engine and come back. `None` in a field means the default that is named
 /// there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct IoConfig {

@@ -7,6 +7,7 @@ use super::Faults;
 /// What memory an engine may take and keep. `None` in a field means the default that is named
 /// there. Sizes are in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MemoryConfig {

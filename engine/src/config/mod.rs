@@ -12,7 +12,8 @@ use serde::{Deserialize, Serialize};
 pub use io::IoConfig;
 pub use memory::MemoryConfig;
 pub use providers::{
-    CudaOptions, ExecutionProvider, ProvidersConfig, TensorRtOptions, UnknownProvider, suggest,
+    CudaOptions, ExecutionProvider, ProvidersConfig, TensorRtOptions, UnknownProvider,
+    WebGpuOptions, suggest,
 };
 pub use session::SessionConfig;
 
@@ -21,6 +22,7 @@ type Faults = Vec<String>;
 
 /// Which engine to use.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum EngineChoice {
@@ -30,12 +32,13 @@ pub enum EngineChoice {
     Auto,
     /// ONNX Runtime, or an error.
     OnnxRuntime,
-    /// The portable engine: tract, with no shared library; the one that browsers run.
+    /// The portable engine, with no shared library; the one that browsers run.
     Portable,
 }
 
 /// What an engine is told when it loads a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EngineConfig {

@@ -11,7 +11,12 @@ use super::Faults;
 
 /// Something that can compute. Several make a chain: the first that works is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "&'static str")]
+#[cfg_attr(
+    feature = "schema",
+    schemars(!try_from, !into, rename_all = "lowercase")
+)]
 #[non_exhaustive]
 pub enum ExecutionProvider {
     /// NVIDIA GPUs, by ONNX Runtime.
@@ -27,6 +32,7 @@ pub enum ExecutionProvider {
     /// Intel's accelerators, by ONNX Runtime.
     OpenVino,
     /// Any GPU, by ONNX Runtime's own WebGPU path.
+    #[cfg_attr(feature = "schema", schemars(rename = "ort-webgpu"))]
     OrtWebGpu,
     /// Any GPU, by isovec's own path through wgpu.
     WebGpu,
@@ -191,8 +197,9 @@ pub fn suggest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) 
     }
 }
 
-/// Options of [`ExecutionProvider::Cuda`].
+/// Options of CUDA.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct CudaOptions {
@@ -205,8 +212,9 @@ pub struct CudaOptions {
     pub tf32: Option<bool>,
 }
 
-/// Options of [`ExecutionProvider::TensorRt`].
+/// Options of TensorRT.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TensorRtOptions {
@@ -220,8 +228,22 @@ pub struct TensorRtOptions {
     pub engine_cache: Option<PathBuf>,
 }
 
+/// Options of WebGPU.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct WebGpuOptions {
+    /// Use an adapter that is a processor playing a GPU, which is slower than the processor itself.
+    /// `None`: false.
+    pub software_adapter: Option<bool>,
+    /// Of two adapters, take the one that uses less power. `None`: false.
+    pub low_power: Option<bool>,
+}
+
 /// What an engine may compute on.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProvidersConfig {
@@ -240,7 +262,14 @@ pub struct ProvidersConfig {
     pub cuda: CudaOptions,
     /// Options of TensorRT.
     pub tensorrt: TensorRtOptions,
+    /// Options of WebGPU.
+    pub webgpu: WebGpuOptions,
     /// Options of the others, by ONNX Runtime's own names.
+    // The names of an enum with documented variants would get lost as a map's keys.
+    #[cfg_attr(
+        feature = "schema",
+        schemars(extend("propertyNames" = {"$ref": "#/$defs/ExecutionProvider"}))
+    )]
     pub options: BTreeMap<ExecutionProvider, BTreeMap<String, String>>,
 }
 
@@ -280,6 +309,10 @@ impl ProvidersConfig {
                 ExecutionProvider::TensorRt,
                 self.tensorrt != TensorRtOptions::default(),
             ),
+            (
+                ExecutionProvider::WebGpu,
+                self.webgpu != WebGpuOptions::default(),
+            ),
         ];
         for (provider, set) in typed {
             if set && !chain.contains(&provider) && self.provider_auto_selection != Some(true) {
@@ -300,7 +333,9 @@ impl ProvidersConfig {
                 }
                 let hint = if known.is_empty() {
                     match provider {
-                        ExecutionProvider::Cuda | ExecutionProvider::TensorRt => {
+                        ExecutionProvider::Cuda
+                        | ExecutionProvider::TensorRt
+                        | ExecutionProvider::WebGpu => {
                             format!("its options stand in providers.{provider}")
                         }
                         _ => "it has none".to_owned(),

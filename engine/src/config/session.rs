@@ -11,13 +11,15 @@ const MOST_THREADS: usize = 1024;
 
 /// How a session computes. `None` in a field means the default that is named there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SessionConfig {
     /// Runs that may be under way at the same time, each in a session of its own; the sessions
     /// share the weights. `None`: as many as fit the cores at `intra_op_threads` each, at least 1.
     pub pool_size: Option<usize>,
-    /// Threads that work on one operator. `None`: the physical cores, at most 4.
+    /// Threads that work on one operator. `None`: the physical cores, at most 4; in a page half of
+    /// the processors, 2 to 4, and 1 where its memory is not shared with workers.
     pub intra_op_threads: Option<usize>,
     /// Operators that run at the same time, with `parallel_execution`. `None`: 1.
     pub inter_op_threads: Option<usize>,
@@ -33,8 +35,9 @@ pub struct SessionConfig {
     pub memory_pattern: Option<bool>,
     /// Keep memory for intermediate tensors between runs. `None`: true.
     pub cpu_arena: Option<bool>,
-    /// A text's vector is bit-identical whatever else is asked for at the same time: every text
-    /// runs alone, unpadded, on one thread. `None`: false.
+    /// A text's vector is bit-identical whatever else is asked for at the same time: on ONNX Runtime
+    /// every text runs alone, unpadded, on one thread; on the portable engine it is so in every
+    /// build and on every processor as well. `None`: false.
     pub deterministic_compute: Option<bool>,
     /// Write the engine's own profile to a file whose name begins like this. `None`: no profile.
     pub profiling: Option<PathBuf>,

@@ -37,10 +37,13 @@ pub(crate) struct Lowered {
 
 /// An output of the graph: a row for each text.
 #[derive(Debug, Clone)]
-pub(crate) struct Output {
-    pub(crate) name: String,
-    pub(crate) node: NodeId,
-    pub(crate) extents: Vec<usize>,
+pub struct Output {
+    /// Its name in the graph.
+    pub name: String,
+    /// The node that it shows all of.
+    pub node: NodeId,
+    /// The extents of a text's row; their product is the node's width.
+    pub extents: Vec<usize>,
 }
 
 /// Reads a bundle's graph. `known` are the weights that have been read, by their index.

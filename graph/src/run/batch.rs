@@ -5,15 +5,16 @@ use isovec_engine::head::MASK;
 use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::{EngineError, Result};
 
+use crate::magnitude::LONGEST;
 use crate::node::{Op, Rows};
 use crate::program::Step;
 
 /// No id is larger.
 const LARGEST: i64 = crate::magnitude::LARGEST_ID as i64;
 
-/// Where each text is.
+/// Where each text of a batch is, when they stand one after another without padding.
 #[derive(Debug)]
-pub(crate) struct Texts {
+pub struct Texts {
     /// Where each text begins among the tokens, and where the last one ends.
     offsets: Vec<usize>,
     /// The text of each token.
@@ -21,7 +22,25 @@ pub(crate) struct Texts {
 }
 
 impl Texts {
-    pub(super) fn of(batch: &Batch) -> Result<Self> {
+    /// The texts of a batch of tensors `[rows, length]`, for a model that takes at most so many
+    /// tokens. Each row is as long as its mask says, or else `row_lengths`.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidInput`] for a row without tokens, a mask with a hole, and a row that
+    /// is longer than the model's tables.
+    pub fn of(batch: &Batch, positions: Option<usize>) -> Result<Self> {
+        let texts = Self::read(batch)?;
+        let most = positions.unwrap_or(LONGEST).min(LONGEST);
+        match texts.longest().filter(|&longest| longest > most) {
+            None => Ok(texts),
+            Some(longest) => Err(EngineError::InvalidInput {
+                name: "batch".into(),
+                detail: format!("has a row of {longest} tokens, the model's tables end at {most}"),
+            }),
+        }
+    }
+
+    fn read(batch: &Batch) -> Result<Self> {
         let invalid = |detail: String| EngineError::InvalidInput {
             name: MASK.into(),
             detail,
@@ -61,20 +80,29 @@ impl Texts {
         })
     }
 
-    pub(super) fn count(&self) -> usize {
+    /// The number of texts.
+    pub fn count(&self) -> usize {
         self.offsets.len() - 1
     }
 
-    pub(super) fn tokens(&self) -> usize {
+    /// The number of tokens of all of them.
+    pub fn tokens(&self) -> usize {
         self.of_token.len()
     }
 
-    pub(super) fn longest(&self) -> Option<usize> {
+    /// Tokens of the longest.
+    pub fn longest(&self) -> Option<usize> {
         self.offsets.windows(2).map(|ends| ends[1] - ends[0]).max()
     }
 
-    pub(super) fn offsets(&self) -> &[usize] {
+    /// Where each begins among the tokens, and where the last one ends.
+    pub fn offsets(&self) -> &[usize] {
         &self.offsets
+    }
+
+    /// The text of each token.
+    pub fn of_tokens(&self) -> &[usize] {
+        &self.of_token
     }
 
     /// The row of a value that belongs to row `row` of a result.
@@ -97,8 +125,12 @@ impl Texts {
         next.unwrap_or_else(|| self.tokens())
     }
 
-    /// An input's numbers, a row for each token.
-    pub(super) fn input(&self, batch: &Batch, name: &str) -> Result<Vec<f32>> {
+    /// An input's numbers, one for each token.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidInput`] for an input that is missing, that is no `[rows, length]` of
+    /// whole numbers, or that holds one that is no id.
+    pub fn input(&self, batch: &Batch, name: &str) -> Result<Vec<f32>> {
         let invalid = |detail: String| EngineError::InvalidInput {
             name: name.to_owned(),
             detail,

@@ -9,14 +9,13 @@ mod zip;
 use std::ops::Range;
 use std::sync::Arc;
 
+use isovec_engine::Result;
 use isovec_engine::engine::Batch;
-use isovec_engine::{EngineError, Result};
 use isovec_kernels::parallel::Pool;
 
-pub(crate) use batch::Texts;
+pub use batch::Texts;
 pub(crate) use map::activation;
 
-use crate::magnitude::LONGEST;
 use crate::node::{Node, NodeId, Op, Rows};
 use crate::program::{Program, Step};
 
@@ -59,17 +58,10 @@ impl Run {
     /// is as long as its mask says, or else `row_lengths`.
     ///
     /// # Errors
-    /// [`EngineError::InvalidInput`] for a row without tokens, a mask with a hole, an id that is
+    /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for a row without tokens, a mask with a hole, an id that is
     /// none, and a row that is longer than the model's tables.
     pub fn new(program: Arc<Program>, batch: &Batch) -> Result<Self> {
-        let texts = Texts::of(batch)?;
-        let most = program.positions.unwrap_or(LONGEST).min(LONGEST);
-        if let Some(longest) = texts.longest().filter(|&longest| longest > most) {
-            return Err(EngineError::InvalidInput {
-                name: "batch".into(),
-                detail: format!("has a row of {longest} tokens, the model's tables end at {most}"),
-            });
-        }
+        let texts = Texts::of(batch, program.positions)?;
         let mut values: Vec<Option<Vec<f32>>> = program.steps.iter().map(|_| None).collect();
         for (step, value) in program.steps.iter().zip(&mut values) {
             *value = match &step.node.op {
@@ -96,7 +88,7 @@ impl Run {
     /// all of it); `None` when there is nothing left to do.
     ///
     /// # Errors
-    /// [`EngineError::InvalidInput`] for an id that is not in its table.
+    /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for an id that is not in its table.
     pub fn step(&mut self, budget: Option<u64>, pool: &dyn Pool) -> Result<Option<Stepped>> {
         let program = Arc::clone(&self.program);
         // What the caller gave is there already.

@@ -10,3 +10,4 @@ pub mod models;
 pub mod reference;
 #[path = "../../../engine/tests/convert_support/rng.rs"]
 pub mod rng;
+pub mod texts;

@@ -38,6 +38,10 @@ async fn fetch(url: &str) -> Vec<u8> {
 }
 
 async fn load(folder: &str, config: EmbeddingConfig) -> Embedder {
+    try_load(folder, config).await.expect("the model loads")
+}
+
+async fn try_load(folder: &str, config: EmbeddingConfig) -> isovec::Result<Embedder> {
     let mut files = Vec::new();
     for file in FILES {
         files.push((
@@ -45,7 +49,5 @@ async fn load(folder: &str, config: EmbeddingConfig) -> Embedder {
             fetch(&format!("{SERVER}{folder}/{file}")).await.into(),
         ));
     }
-    Embedder::load(ModelSource::bytes(folder, files), config)
-        .await
-        .expect("the model loads")
+    Embedder::load(ModelSource::bytes(folder, files), config).await
 }

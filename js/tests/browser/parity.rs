@@ -1,16 +1,19 @@
 //! The parity suite.
 
-use isovec::{Dtype, EmbeddingConfig};
+use isovec::{Dtype, Embedder, EmbeddingConfig, ExecutionProvider};
 use isovec_parity::Reference;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 
-use crate::load;
+use crate::{load, try_load};
 
 async fn check(folder: &str, reference: Reference) {
     let config = EmbeddingConfig::default()
         .with_max_batch_size(32)
         .with_max_batch_tokens(32 * 512);
-    let embedder = load(folder, config).await;
+    report(load(folder, config).await, reference).await;
+}
+
+async fn report(embedder: Embedder, reference: Reference) {
     let report = isovec_parity::run(&embedder, &reference)
         .await
         .expect("the suite runs");
@@ -21,6 +24,22 @@ async fn check(folder: &str, reference: Reference) {
 #[wasm_bindgen_test]
 async fn the_tiny_model() {
     check("/tests/data/tiny-bert", Reference::tiny()).await;
+}
+
+/// Chromium plays a GPU where there is none; Firefox has none then. (MiniLM takes minutes that way.)
+#[wasm_bindgen_test]
+async fn the_tiny_model_on_webgpu() {
+    let mut config = EmbeddingConfig::default();
+    config.runtime.providers.execution_providers = vec![ExecutionProvider::WebGpu];
+    config.runtime.providers.webgpu.software_adapter = Some(true);
+    match try_load("/tests/data/tiny-bert", config).await {
+        Ok(embedder) => report(embedder, Reference::tiny()).await,
+        Err(error) if error.to_string().contains("there is no adapter") => {
+            let agent = web_sys::window().expect("a page").navigator().user_agent();
+            assert!(!agent.expect("a name").contains("Chrome"), "{error}");
+        }
+        Err(error) => panic!("{error}"),
+    }
 }
 
 #[wasm_bindgen_test]

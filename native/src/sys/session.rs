@@ -161,6 +161,25 @@ impl Session {
         Ok(placement)
     }
 
+    /// Ends the profile that the session's options asked for, and gives the name of its file. No
+    /// run may be under way.
+    pub(crate) fn end_profiling(&self) -> Result<String> {
+        let api = ort::api();
+        let (mut allocator, mut name) = (ptr::null_mut(), ptr::null_mut());
+        // SAFETY: the allocator is ONNX Runtime's own, which lives as long as the library.
+        check(unsafe { (api.GetAllocatorWithDefaultOptions)(&mut allocator) })?;
+        // SAFETY: the session is alive, and its profile has a lock of its own; the name is written
+        // on success.
+        check(unsafe { (api.SessionEndProfiling)(self.session.as_ptr(), allocator, &mut name) })?;
+        let name = written(name)?;
+        // SAFETY: not null, and ends in a zero byte.
+        let text = unsafe { CStr::from_ptr(name.as_ptr()) };
+        let text = text.to_string_lossy().into_owned();
+        // SAFETY: the allocator gave it, and it is not used after.
+        check(unsafe { (api.AllocatorFree)(allocator, name.as_ptr().cast()) })?;
+        Ok(text)
+    }
+
     /// The session's allocator on the host.
     pub(crate) fn arena(&self, env: &Env) -> Result<Arena<'_>> {
         let mut allocator = ptr::null_mut();

@@ -126,7 +126,7 @@ pub(super) fn batch(inputs: Vec<(&str, Tensor)>) -> Batch {
             .map(|(name, tensor)| NamedTensor::new(name, tensor))
             .collect(),
         row_lengths: Vec::new(),
-        outputs: Vec::new(),
+        ..Batch::default()
     }
 }
 

@@ -170,7 +170,7 @@ fn inputs_that_do_not_fit_are_named() {
         let again = Batch {
             inputs: batch.inputs.clone(),
             row_lengths: Vec::new(),
-            outputs: Vec::new(),
+            ..Batch::default()
         };
         for error in [
             engine.run_blocking(batch, &cancel).unwrap_err(),

@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use isovec_engine::Result;
 use isovec_engine::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
+pub use isovec_graph::Pause;
 
 #[cfg(feature = "event-loop")]
 pub mod event_loop;
@@ -55,6 +56,11 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
 
     /// Lets everything else that waits for this thread have a turn.
     fn pause(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Pauses as that worker's own jobs do, for whoever else does long work.
+pub fn pause(worker: &Arc<dyn Worker>) -> Box<dyn Pause> {
+    Box::new(Pacer::new(worker))
 }
 
 /// Paces one job: counts the time since the last pause.

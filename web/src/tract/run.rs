@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
+use isovec_engine::profile::Detail;
 use isovec_engine::tensor::NamedTensor;
 use isovec_engine::{EngineError, Result};
 use tract_linalg::multithread::{Executor as OpPool, multithread_tract_scope};
@@ -199,7 +200,12 @@ impl Running for Run {
             return Ok(false);
         };
         self.next += 1;
+        let begun = self.batch.scope.operator();
         multithread_tract_scope(plan.pool.clone(), || self.compute(step))?;
+        if let Some(begun) = begun {
+            let name = plan.plan.model().nodes[step.node].op.name().into_owned();
+            self.batch.scope.ran(begun, name, Detail::None);
+        }
         Ok(true)
     }
 

@@ -379,7 +379,7 @@ pub async fn wrong_inputs_are_refused(executor: Arc<dyn Executor>) {
         let batch = || Batch {
             inputs: inputs.clone(),
             row_lengths: Vec::new(),
-            outputs: Vec::new(),
+            ..Batch::default()
         };
         for refused in [
             engine.run(batch(), &Cancel::new()).await.unwrap_err(),
@@ -551,7 +551,7 @@ pub async fn a_weight_with_several_readers(executor: Arc<dyn Executor>) {
     let batch = Batch {
         inputs: vec![NamedTensor::new("ids", ids)],
         row_lengths: Vec::new(),
-        outputs: Vec::new(),
+        ..Batch::default()
     };
     let got = vectors(engine.run(batch, &Cancel::new()).await.unwrap());
     for (row, got) in [3, 150].into_iter().zip(got.chunks(columns)) {

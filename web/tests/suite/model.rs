@@ -192,7 +192,7 @@ pub fn batch_with_mask(rows: &[Vec<i64>], name: &str) -> Batch {
             NamedTensor::new(name, Tensor::from_slice(&shape, &mask).unwrap()),
         ],
         row_lengths: rows.iter().map(Vec::len).collect(),
-        outputs: Vec::new(),
+        ..Batch::default()
     }
 }
 

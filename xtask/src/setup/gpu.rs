@@ -21,6 +21,11 @@ pub(super) const STEP: Step = Step {
     optional: true,
 };
 
+/// Whether there is an adapter that tests may insist on: elsewhere than on Linux nobody knows.
+pub(crate) fn has_gpu(workspace: &Workspace) -> bool {
+    consts::OS == "linux" && done(workspace).is_ok_and(|found| found.is_some())
+}
+
 fn done(_: &Workspace) -> Result<Option<String>> {
     if consts::OS != "linux" {
         return Ok(Some(format!("{} brings its own adapter", consts::OS)));

@@ -21,7 +21,8 @@ use crate::workspace::Workspace;
 
 pub(crate) use browser::Browser;
 pub(crate) use firefox::find as find_firefox;
-pub(crate) use node::install_packages;
+pub(crate) use gpu::has_gpu;
+pub(crate) use node::{everywhere, install_packages};
 
 /// One thing to bring.
 #[derive(Clone, Copy)]
@@ -48,6 +49,7 @@ const STEPS: &[Step] = &[
     firefox::STEP,
     gpu::STEP,
     node::STEP,
+    node::EVERYWHERE,
     tools::STEPS[2],
     tools::STEPS[3],
     corpus::STEP,
@@ -60,7 +62,17 @@ pub(crate) const DEMO: &[&str] = &["onnxruntime", "model"];
 pub(crate) const NPM: &[&str] = &["wasm32", "wasm-bindgen", "npm"];
 /// What running the npm package in a browser needs, on the real model.
 pub(crate) const PAGE: &[&str] = &["model", "wasm32", "wasm-bindgen", "browser", "npm"];
-/// The same, on real texts.
+/// What the page's tests need: Firefox as well, and what drives it.
+pub(crate) const PAGE_TESTS: &[&str] = &[
+    "model",
+    "wasm32",
+    "wasm-bindgen",
+    "browser",
+    "firefox",
+    "npm",
+    "everywhere",
+];
+/// What measuring the npm package takes, on real texts.
 pub(crate) const WASM: &[&str] = &[
     "model",
     "wasm32",
@@ -78,6 +90,16 @@ pub(crate) const TRANSFORMERS: &[&str] = &[
     "npm",
     "corpus",
     "peers",
+    "firefox",
+];
+/// What the packed npm package needs to be tested where users put it.
+pub(crate) const EVERYWHERE: &[&str] = &[
+    "wasm32",
+    "wasm-bindgen",
+    "browser",
+    "firefox",
+    "npm",
+    "everywhere",
 ];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
@@ -176,7 +198,16 @@ mod tests {
                 step.name
             );
         }
-        let lists = [DEMO, NPM, PAGE, WASM, TRANSFORMERS, PEERS];
+        let lists = [
+            DEMO,
+            NPM,
+            PAGE,
+            PAGE_TESTS,
+            EVERYWHERE,
+            WASM,
+            TRANSFORMERS,
+            PEERS,
+        ];
         for name in lists.into_iter().flatten() {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
         }

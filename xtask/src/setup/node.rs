@@ -18,6 +18,26 @@ pub(super) const STEP: Step = Step {
     optional: false,
 };
 
+pub(super) const EVERYWHERE: Step = Step {
+    name: "everywhere",
+    what: "bundlers and runtimes that the npm package is tested in (js/tests/everywhere/node_modules)",
+    done: |workspace| {
+        let fresh = fresh(&everywhere(workspace))?;
+        Ok(fresh.then(|| "they are newer than what asks for them".to_owned()))
+    },
+    make: |workspace| {
+        install(workspace, &everywhere(workspace), "npm-everywhere")?;
+        Ok("js/tests/everywhere/node_modules is there".to_owned())
+    },
+    advice: STEP.advice,
+    optional: false,
+};
+
+/// The tests of the packed package, which have npm packages of their own.
+pub(crate) fn everywhere(workspace: &Workspace) -> PathBuf {
+    workspace.js().join("tests").join("everywhere")
+}
+
 fn done(workspace: &Workspace) -> Result<Option<String>> {
     Ok(fresh(&workspace.js())?.then(|| "js/node_modules is newer than js/package.json".to_owned()))
 }

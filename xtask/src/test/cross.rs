@@ -25,11 +25,12 @@ const TARGETS: [&str; 3] = [
 ];
 
 /// Packages that are used on developers' machines or in browsers only.
-const ELSEWHERE: [&str; 5] = [
+const ELSEWHERE: [&str; 6] = [
     "xtask",
     "isovec-js",
     "isovec-bench",
     "isovec-parity",
+    "isovec-types",
     "with-fastembed",
 ];
 

@@ -43,6 +43,9 @@ const CHECKS: &[&[Check]] = &[
     hygiene::CHECKS,
 ];
 
+/// Checks that bring too much to be run unasked.
+const BY_NAME: &[&str] = &["next"];
+
 fn checks() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()
 }
@@ -54,7 +57,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the named checks, or all; `true` when none failed.
+/// Runs the named checks, or all that need not be named; `true` when none failed.
 pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<bool> {
     let chosen = choose(names)?;
     let mut lines = Vec::new();
@@ -101,7 +104,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<bool> {
         .any(|line| matches!(line.outcome, Outcome::Failed(_))))
 }
 
-/// The checks a user named, in running order; all of them where none is named.
+/// The checks a user named, in running order; where none is named all but those of `BY_NAME`.
 fn choose(names: &[String]) -> Result<Vec<&'static Check>> {
     for name in names {
         if !checks().any(|check| check.name == name) {
@@ -113,7 +116,10 @@ fn choose(names: &[String]) -> Result<Vec<&'static Check>> {
         }
     }
     Ok(checks()
-        .filter(|check| names.is_empty() || names.iter().any(|name| check.name == name))
+        .filter(|check| {
+            let named = names.iter().any(|name| check.name == name);
+            named || (names.is_empty() && !BY_NAME.contains(&check.name))
+        })
         .collect())
 }
 
@@ -133,7 +139,14 @@ mod tests {
         };
         assert_eq!(named(&["native", "format"]), ["format", "native"]);
         let all: Vec<_> = checks().map(|check| check.name).collect();
-        assert_eq!(named(&[]), all);
+        for name in BY_NAME {
+            assert_eq!(named(&[*name]), [*name]);
+        }
+        let unasked: Vec<_> = all
+            .into_iter()
+            .filter(|name| !BY_NAME.contains(name))
+            .collect();
+        assert_eq!(named(&[]), unasked);
         let Err(error) = choose(&["wsam".to_owned()]) else {
             panic!("an unknown name was taken")
         };

@@ -1,16 +1,17 @@
-//! Everything that runs natively: unit, integration and documentation tests on both engines.
+//! Everything that runs natively: unit, integration and documentation tests on all engines.
 
 use anyhow::Result;
 
 use super::{Check, Verdict};
 use crate::demo;
 use crate::process::cargo;
+use crate::setup;
 use crate::workspace::Workspace;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "native",
-        what: "unit, integration and documentation tests, with both engines and the real model",
+        what: "unit, integration and documentation tests, with all engines and the real model",
         needs: &["onnxruntime", "model", "gpu"],
         run: native,
     },
@@ -26,7 +27,11 @@ fn native(workspace: &Workspace) -> Result<Verdict> {
     // One failed test binary must not hide what the others would say.
     cargo(workspace)?
         .args(["test", "--workspace", "--no-fail-fast"])
-        // Set-up has brought both: a test that does not find them fails instead of being skipped.
+        // Set-up has brought them: a test that does not find one fails instead of being skipped.
+        .env(
+            "ISOVEC_REQUIRE_GPU",
+            if setup::has_gpu(workspace) { "1" } else { "0" },
+        )
         .env("ISOVEC_REQUIRE_ONNXRUNTIME", "1")
         .env("ISOVEC_REQUIRE_MODELS", "1")
         .show()?;

@@ -1,6 +1,6 @@
 //! What is published: the crates and the npm package.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use serde_json::Value;
@@ -19,6 +19,24 @@ pub(super) const CHECKS: &[Check] = &[
         what: "the npm package builds, packs with its notices, and passes its tests",
         needs: setup::PAGE,
         run: npm_package,
+    },
+    Check {
+        name: "page",
+        what: "the page builds and passes its tests in Chromium and Firefox, on the real model",
+        needs: setup::PAGE_TESTS,
+        run: page,
+    },
+    Check {
+        name: "everywhere",
+        what: "the packed npm package in bundlers, an extension, an edge runtime, node, Deno, Bun, Firefox and WebKit",
+        needs: setup::EVERYWHERE,
+        run: everywhere,
+    },
+    Check {
+        name: "next",
+        what: "the packed npm package in Next.js, which takes 340 MB: only where it is named",
+        needs: setup::PAGE,
+        run: next,
     },
     Check {
         name: "crates",
@@ -40,6 +58,58 @@ fn npm_package(workspace: &Workspace) -> Result<Verdict> {
         .env("ISOVEC_TEST_EXPORTS", exports(workspace)?)
         .within(&workspace.js())
         .show()?;
+    Ok(Verdict::Passed)
+}
+
+fn page(workspace: &Workspace) -> Result<Verdict> {
+    build::npm(workspace)?;
+    build::page(workspace)?;
+    let browser = Browser::find(workspace)?;
+    let screenshots = workspace.target.join("screenshots");
+    report::word(&format!("screenshots go to {}", screenshots.display()));
+    let mut run = npm(workspace)?.args(["run", "test:page"]);
+    for (name, program) in firefox(workspace)? {
+        run = run.env(name, program);
+    }
+    run.env("CHROME", &browser.program)
+        .env("ISOVEC_SCREENSHOTS", &screenshots)
+        .within(&workspace.js())
+        .show()?;
+    Ok(Verdict::Passed)
+}
+
+fn everywhere(workspace: &Workspace) -> Result<Verdict> {
+    let variables = firefox(workspace)?;
+    packed(workspace, &setup::everywhere(workspace), &variables)
+}
+
+/// What tells the tests where Firefox is.
+fn firefox(workspace: &Workspace) -> Result<[(&'static str, PathBuf); 2]> {
+    let firefox = setup::find_firefox(workspace)?;
+    Ok([
+        ("FIREFOX", firefox.program),
+        ("GECKODRIVER", firefox.driver),
+    ])
+}
+
+fn next(workspace: &Workspace) -> Result<Verdict> {
+    let folder = setup::everywhere(workspace).join("next");
+    setup::install_packages(workspace, &folder, "npm-next")?;
+    packed(workspace, &folder, &[])
+}
+
+/// Runs a folder's tests of the packed package.
+fn packed(workspace: &Workspace, folder: &Path, variables: &[(&str, PathBuf)]) -> Result<Verdict> {
+    build::npm(workspace)?;
+    let browser = Browser::find(workspace)?;
+    let mut run = npm(workspace)?
+        .args(["test"])
+        .env("CHROME", &browser.program)
+        .within(folder);
+    for (name, program) in variables {
+        run = run.env(name, program);
+    }
+    run.show()?;
     Ok(Verdict::Passed)
 }
 

@@ -1,0 +1,88 @@
+//! What was wrong with a trace, so that nobody takes its numbers for more than they are.
+
+use std::collections::BTreeMap;
+
+/// What was found while a trace was read.
+#[derive(Debug, Default)]
+pub(super) struct Faults {
+    /// Where the file ends before the trace does, and why.
+    pub(super) cut: Option<(u64, String)>,
+    /// Values among the events that are none.
+    pub(super) no_events: u64,
+    /// Events without a time, or with one that is no number.
+    pub(super) no_time: u64,
+    /// Spans that end before they begin.
+    pub(super) negative: u64,
+    /// Spans that begin within another one of their track and end after it.
+    pub(super) crossing: u64,
+    /// Ends without a beginning, and beginnings without an end.
+    pub(super) ends: u64,
+    pub(super) open: u64,
+    /// Kinds of events that are not known, by how often.
+    pub(super) unknown: BTreeMap<String, u64>,
+    /// Events that the program that wrote the trace had no room for.
+    pub(super) dropped: u64,
+    /// Spans past the number that is kept.
+    pub(super) too_many: u64,
+}
+
+impl Faults {
+    /// The same in sentences.
+    pub(super) fn sentences(&self) -> Vec<String> {
+        let mut said = Vec::new();
+        if let Some((at, why)) = &self.cut {
+            said.push(format!(
+                "the trace ends at byte {at}: {why}; what is before is here"
+            ));
+        }
+        let mut count = |number: u64, what: &str| {
+            if number > 0 {
+                said.push(format!("{number} {what}"));
+            }
+        };
+        count(
+            self.dropped,
+            "earlier events had no room when the trace was taken",
+        );
+        count(
+            self.too_many,
+            "spans are more than are kept here; --start and --end choose which",
+        );
+        count(self.no_events, "values are no events");
+        count(self.no_time, "events have no time");
+        count(
+            self.negative,
+            "spans end before they begin, and count as 0: the clock was set back",
+        );
+        count(
+            self.crossing,
+            "spans begin within another one of their thread and end after it: the clock was set, or threads share a number",
+        );
+        count(self.ends, "ends have no beginning");
+        count(self.open, "spans have no end, and are left out");
+        if !self.unknown.is_empty() {
+            let kinds = self.unknown.iter();
+            let kinds: Vec<String> = kinds
+                .map(|(kind, count)| format!("{kind:?} ({count})"))
+                .collect();
+            said.push(format!(
+                "events of unknown kinds are left out: {}",
+                kinds.join(", ")
+            ));
+        }
+        said
+    }
+
+    /// An event of a kind that is not known.
+    pub(super) fn is_unknown(&mut self, kind: &str) {
+        /// Different ones that are named.
+        const MOST: usize = 8;
+        if let Some(count) = self.unknown.get_mut(kind) {
+            *count += 1;
+        } else if self.unknown.len() < MOST {
+            self.unknown.insert(kind.chars().take(16).collect(), 1);
+        } else {
+            *self.unknown.entry("others".into()).or_default() += 1;
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Reading traces, and finding out what they say.
+//!
+//! `json.rs` takes a file apart value by value, `event.rs` reads an event of any program's,
+//! `load.rs` makes spans of events and keeps them small, `faults.rs` says what was wrong with them.
+//! `summary.rs` counts, `requests.rs` and `path.rs` find what was slow and why, `compare.rs` sets
+//! two summaries side by side, `show.rs` prints.
+
+mod compare;
+mod event;
+mod faults;
+mod json;
+mod load;
+mod path;
+mod requests;
+mod show;
+mod summary;
+#[cfg(test)]
+mod tests;
+
+pub(crate) use compare::Comparison;
+pub(crate) use load::{Filter, load};
+pub(crate) use summary::Summary;
+
+/// A file that is no trace.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum TraceError {
+    /// The operating system said no.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
+
+    /// There is nothing in it.
+    #[error("is empty; was the program that writes it still running?")]
+    Empty,
+
+    /// It is packed.
+    #[error("is packed with gzip; unpack it first (gunzip)")]
+    Packed,
+
+    /// It is something else.
+    #[error(
+        "is no trace in JSON: {0}; Chrome's JSON traces are read, and what `--profile` and ONNX Runtime write"
+    )]
+    NoTrace(String),
+
+    /// An event that no program writes.
+    #[error("holds a value of more than {0} MB at byte {1}, which is no event")]
+    TooLong(usize, u64),
+
+    /// The filters leave nothing.
+    #[error(
+        "has no span that --stage, --start, --end and --request leave; it is {seconds:.3} s long and has the stages {stages}"
+    )]
+    NothingLeft { stages: String, seconds: f64 },
+}

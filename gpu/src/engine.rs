@@ -1,0 +1,286 @@
+//! The factory and the engine that the SDK sees.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use isovec_engine::buffers::{BufferPool, PoolLimits};
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::config::EngineConfig;
+use isovec_engine::counters::{Counters, Ended};
+use isovec_engine::description::{self, ModelDescription};
+use isovec_engine::effective::EffectiveConfig;
+use isovec_engine::engine::{
+    Batch, Capabilities, Engine, EngineFactory, Probe, ProviderInfo, RunOutput,
+};
+use isovec_engine::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
+use isovec_engine::profile::{Span, Stage};
+use isovec_engine::stats::{EngineStats, GpuStats};
+use isovec_engine::tensor::{DType, Tensor};
+use isovec_engine::{EngineError, Result};
+use isovec_graph::{CompileError, Pause, Plan};
+use web_time::Instant;
+
+use crate::device::{self, Device, Wanted};
+use crate::model::Model;
+use crate::{ENGINE, check, settings};
+
+/// Gives whoever loads a model a way to let others have a turn meanwhile.
+pub trait Pauses: MaybeSend + MaybeSync {
+    /// One for a model.
+    ///
+    /// # Errors
+    /// When the platform has none to give.
+    fn pause(&self) -> Result<Box<dyn Pause>>;
+}
+
+/// Makes engines that compute on a GPU.
+pub struct WebGpu {
+    pauses: Box<dyn Pauses>,
+    binding_bytes: Option<u64>,
+    tiles: Option<bool>,
+}
+
+impl WebGpu {
+    /// Engines that pause as `pauses` says while they load.
+    pub fn new(pauses: Box<dyn Pauses>) -> Self {
+        Self {
+            pauses,
+            binding_bytes: None,
+            tiles: None,
+        }
+    }
+
+    /// Lowers the bytes of a buffer that a kernel may bind, as adapters with lower limits do.
+    #[must_use]
+    pub fn with_binding_limit(mut self, bytes: u64) -> Self {
+        self.binding_bytes = Some(bytes);
+        self
+    }
+
+    /// Cuts products of many rows into tiles, or does not: by default on adapters that are GPUs.
+    #[must_use]
+    pub fn with_tiles(mut self, tiles: bool) -> Self {
+        self.tiles = Some(tiles);
+        self
+    }
+
+    /// Loads a model, as [`EngineFactory::load`], into an engine whose device can be taken away.
+    ///
+    /// # Errors
+    /// [`EngineError::ProviderUnavailable`] where there is no adapter, where it cannot hold or run the
+    /// model, and where it computes wrong vectors; what reading the model fails with.
+    pub async fn load_model(
+        &self,
+        bundle: &ModelBundle,
+        config: &EngineConfig,
+        cancel: &Cancel,
+    ) -> Result<GpuEngine> {
+        let mut pause = self.pauses.pause()?;
+        let options = &config.providers.webgpu;
+        let wanted = Wanted {
+            software: options.software_adapter.unwrap_or(false),
+            low_power: options.low_power.unwrap_or(false),
+            tiles: self.tiles,
+            binding_bytes: self.binding_bytes,
+        };
+        let device = Device::open(&wanted).await?;
+        let plan = Plan::read(bundle).await.map_err(|error| match error {
+            CompileError::Engine(error) => error,
+            other => EngineError::UnsupportedModel {
+                origin: bundle.origin.clone(),
+                reason: other.to_string(),
+                hint: "The GPU runs transformer encoders; name cpu behind webgpu".into(),
+            },
+        })?;
+        let description = description::describe(bundle);
+        let model = Model::load(bundle, &plan, device, cancel, &mut *pause).await?;
+        check::compare(&model, &plan, bundle, &description, cancel, &mut *pause).await?;
+        Ok(GpuEngine::new(model, description, config))
+    }
+}
+
+impl fmt::Debug for WebGpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WebGpu").finish_non_exhaustive()
+    }
+}
+
+impl EngineFactory for WebGpu {
+    fn name(&self) -> &'static str {
+        ENGINE
+    }
+
+    fn probe(&self, _config: &EngineConfig) -> Probe {
+        // Whether there is an adapter is known when one has answered, which takes its time.
+        Probe::Available {
+            version: version(),
+            providers: vec![PROVIDED.to_owned()],
+        }
+    }
+
+    fn check(&self, config: &EngineConfig) -> Result<()> {
+        settings::check(config)
+    }
+
+    fn load<'a>(
+        &'a self,
+        bundle: &'a ModelBundle,
+        config: &'a EngineConfig,
+        cancel: &'a Cancel,
+    ) -> EngineFuture<'a, Arc<dyn Engine>> {
+        Box::pin(async move {
+            let engine = self.load_model(bundle, config, cancel).await?;
+            Ok(Arc::new(engine) as Arc<dyn Engine>)
+        })
+    }
+}
+
+/// What [`ProviderInfo`] calls it.
+const PROVIDED: &str = "WebGPU";
+
+fn version() -> String {
+    concat!("isovec ", env!("CARGO_PKG_VERSION")).to_owned()
+}
+
+/// A model, loaded.
+#[derive(Debug)]
+pub struct GpuEngine {
+    model: Model,
+    description: ModelDescription,
+    capabilities: Capabilities,
+    provider: ProviderInfo,
+    effective: EffectiveConfig,
+    counters: Counters,
+    buffers: BufferPool,
+}
+
+impl GpuEngine {
+    fn new(model: Model, description: ModelDescription, config: &EngineConfig) -> Self {
+        let mut capabilities = Capabilities::default();
+        capabilities.ragged = true;
+        capabilities.cancels_running = true;
+        // One is put together while the device works on another.
+        capabilities.concurrent_runs = 2;
+        capabilities.max_batch_tokens = Some(model.most_tokens);
+        // Every sum has its order, whatever the companions.
+        capabilities.deterministic = true;
+        let provider = ProviderInfo::new(
+            ENGINE,
+            PROVIDED,
+            format!("{} ({})", version(), device::name(&model.device.info)),
+        );
+        tracing::debug!(%provider, dispatches = model.dispatches(), "loaded a model");
+        Self {
+            description,
+            capabilities,
+            provider,
+            effective: settings::effective(config),
+            counters: Counters::default(),
+            buffers: BufferPool::new(PoolLimits::of(&config.memory)),
+            model,
+        }
+    }
+
+    /// Takes the device away, as a driver does that is reset: for tests of what happens then.
+    pub fn lose_device(&self) {
+        self.model.device.destroy();
+    }
+}
+
+impl Engine for GpuEngine {
+    fn provider(&self) -> &ProviderInfo {
+        &self.provider
+    }
+
+    fn description(&self) -> &ModelDescription {
+        &self.description
+    }
+
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn effective(&self) -> &EffectiveConfig {
+        &self.effective
+    }
+
+    fn stats(&self) -> EngineStats {
+        let mut stats = EngineStats::default();
+        self.counters.read(&mut stats);
+        stats.sessions.count = 1;
+        stats.memory_pool = self.buffers.stats();
+        stats.io_binding.fallback = Some("padding is left out while inputs are copied".into());
+        let counts = &self.model.counts;
+        stats.io_binding.to_device_bytes = counts.up.load(Relaxed);
+        stats.io_binding.from_device_bytes = counts.down.load(Relaxed);
+        stats.provider.engine.clone_from(&self.provider.engine);
+        stats.provider.selected.clone_from(&self.provider.provider);
+        let info = &self.model.device.info;
+        let mut gpu = GpuStats::default();
+        gpu.adapter = device::name(info).to_owned();
+        gpu.backend = info.backend.to_string();
+        gpu.software = info.device_type == wgpu::DeviceType::Cpu;
+        gpu.dispatches_per_run = self.model.dispatches();
+        gpu.dispatches = counts.dispatches.load(Relaxed);
+        gpu.submissions = counts.submissions.load(Relaxed);
+        gpu.pipelines = counts.pipelines.load(Relaxed);
+        gpu.arena_bytes = counts.arena.load(Relaxed);
+        gpu.weight_bytes = self.model.weight_bytes();
+        stats.gpu = Some(gpu);
+        stats
+    }
+
+    fn alloc(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
+        let started = Instant::now();
+        let (tensor, reused) = self.buffers.take(dtype, shape)?;
+        self.counters.buffer(started.elapsed(), reused);
+        Ok(tensor)
+    }
+
+    fn run<'a>(&'a self, batch: Batch, cancel: &'a Cancel) -> EngineFuture<'a, RunOutput> {
+        Box::pin(async move {
+            cancel.check()?;
+            batch.check(&self.description)?;
+            let prepared = self.model.prepare(&batch)?;
+            let asked = Instant::now();
+            let mut started = asked;
+            let mut waiting = batch.scope.span(Stage::Wait);
+            let mut running = Span::default();
+            let begun = || {
+                drop(std::mem::take(&mut waiting));
+                running = batch.scope.span(Stage::Run);
+                started = Instant::now();
+                self.counters.waited(started - asked);
+            };
+            let result = self.model.run(&prepared, begun, cancel).await;
+            self.counters.ran(started.elapsed(), Ended::of(&result));
+            drop(running);
+            let outputs = result?;
+            for input in &batch.inputs {
+                self.counters.input(input.tensor.byte_len());
+            }
+            for (_, _, values) in &outputs {
+                self.counters.output(size_of_val(&values[..]));
+            }
+            batch.answer(outputs)
+        })
+    }
+
+    #[cfg(not(target_arch = "wasm32"))]
+    fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        pollster::block_on(self.run(batch, cancel))
+    }
+
+    #[cfg(target_arch = "wasm32")]
+    fn run_blocking(&self, _batch: Batch, _cancel: &Cancel) -> Result<RunOutput> {
+        Err(EngineError::Runtime {
+            engine: ENGINE,
+            doing: "running a batch",
+            detail:
+                "a browser's GPU answers through the event loop, which a blocking call holds up"
+                    .into(),
+        })
+    }
+}

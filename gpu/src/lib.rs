@@ -1,0 +1,28 @@
+//! The GPU engine: WGSL kernels over rows without padding.
+//!
+//! [`isovec_graph::Plan`] says what a model amounts to. `plan/` makes dispatches of it: products and
+//! attention have a kernel each, everything between them becomes a part of the kernel that reads it,
+//! and results take turns in a few buffers. `kernels/` writes the WGSL, of which the fixed parts lie
+//! in `wgsl/`. `device/` opens an adapter and says what became of it, `model.rs` runs batches,
+//! `check.rs` compares a few rows with the processor before anybody else may use a model.
+
+mod arena;
+mod batch;
+mod check;
+mod constants;
+mod device;
+mod engine;
+mod kernels;
+mod limits;
+mod model;
+mod plan;
+mod settings;
+mod upload;
+
+pub use engine::{GpuEngine, Pauses, WebGpu};
+
+/// The engine's name.
+const ENGINE: &str = "gpu";
+
+/// The provider's name, as configurations write it.
+const PROVIDER: &str = "webgpu";

@@ -1,0 +1,33 @@
+//! What a device allows, as far as plans depend on it.
+
+/// What kernels may take.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Limits {
+    /// Storage buffers that a kernel binds.
+    pub(crate) storage_buffers: usize,
+    /// Bytes of a buffer that it binds.
+    pub(crate) binding_bytes: u64,
+    /// Floats that a group of threads shares.
+    pub(crate) shared_floats: usize,
+    /// Threads of a group.
+    pub(crate) threads: usize,
+    /// Whether products of many rows are cut into tiles: what GPUs want, and processors do not.
+    pub(crate) tiles: bool,
+}
+
+impl Limits {
+    pub(crate) fn of(limits: &wgpu::Limits, tiles: bool) -> Self {
+        Self {
+            storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
+            binding_bytes: limits
+                .max_storage_buffer_binding_size
+                .min(limits.max_buffer_size),
+            shared_floats: limits.max_compute_workgroup_storage_size as usize / size_of::<f32>(),
+            threads: limits
+                .max_compute_invocations_per_workgroup
+                .min(limits.max_compute_workgroup_size_x)
+                .min(256) as usize,
+            tiles,
+        }
+    }
+}

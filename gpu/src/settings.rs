@@ -1,0 +1,74 @@
+//! What the configuration's knobs come to in this engine.
+
+use isovec_engine::buffers::PoolLimits;
+use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::effective::EffectiveConfig;
+use isovec_engine::{EngineError, Result};
+
+use crate::ENGINE;
+
+/// Refuses what no model could make work.
+pub(crate) fn check(config: &EngineConfig) -> Result<()> {
+    match config.providers.chain() {
+        [ExecutionProvider::WebGpu, ..] => Ok(()),
+        [other, ..] => Err(EngineError::ProviderUnavailable {
+            provider: other.name().into(),
+            reason: format!("the engine {ENGINE} does not have it"),
+            hint: "It belongs to another engine".into(),
+        }),
+        [] => Ok(()),
+    }
+}
+
+/// Notes what every knob came to.
+pub(crate) fn effective(config: &EngineConfig) -> EffectiveConfig {
+    let mut effective = EffectiveConfig::default();
+    let session = &config.session;
+    let device = "the GPU computes";
+    for (name, asked) in [
+        ("session.intra_op_threads", session.intra_op_threads),
+        ("session.inter_op_threads", session.inter_op_threads),
+    ] {
+        effective.note(name, asked, 1, device);
+    }
+    let one = "the device has one queue, which batches stand in one behind the other";
+    effective.note("session.pool_size", session.pool_size, 1, one);
+    let order = "kernels run one after another";
+    effective.note(
+        "session.parallel_execution",
+        session.parallel_execution,
+        false,
+        order,
+    );
+    effective.note(
+        "session.graph_optimization_level",
+        session.graph_optimization_level,
+        3,
+        "the graph is always optimised as far as it goes",
+    );
+    let arena = "results take turns in a few buffers on the device";
+    effective.note(
+        "session.memory_pattern",
+        session.memory_pattern,
+        true,
+        arena,
+    );
+    effective.note("session.cpu_arena", session.cpu_arena, false, arena);
+    effective.note(
+        "session.deterministic_compute",
+        session.deterministic_compute,
+        true,
+        "sums have one order, on one and the same adapter; others round differently",
+    );
+    effective.note_without_files(session);
+    let copies = "padding is left out while inputs are copied to the device";
+    effective.note_copied(&config.io, copies, "this is not CUDA");
+    PoolLimits::of(&config.memory).note(&mut effective, &config.memory);
+    effective.note(
+        "memory.memory_prediction",
+        config.memory.memory_prediction,
+        false,
+        "this engine does not foretell what a run takes",
+    );
+    effective
+}

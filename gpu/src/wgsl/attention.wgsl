@@ -1,0 +1,54 @@
+// For each head and query: the values' mean, weighted by the softmax of scale · query · key + bias.
+// A thread keeps one query, the largest score so far, and the sums of exponentials and of values
+// relative to it (Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018), so that
+// no score is ever stored. Neighbouring threads have neighbouring queries of the same head and read
+// the same keys at the same time.
+//
+// V is a vector of four or, where a head's columns are no multiple of four, one number; SIZE, strides
+// and offsets are counted in V.
+
+@group(0) @binding(0) var<storage, read_write> out: array<V>;
+@group(0) @binding(3) var<storage, read> queries: array<V>;
+@group(0) @binding(4) var<storage, read> keys: array<V>;
+@group(0) @binding(5) var<storage, read> values: array<V>;
+
+@compute @workgroup_size(THREADS)
+fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) thread: vec3<u32>) {
+  let token = group.x * THREADS + thread.x;
+  let head = group.y;
+  if (token >= tokens()) { return; }
+  let text = text_of(token);
+  var first = first_token(text);
+  var end = first_token(text + 1u);
+  if (HAS_REACH) {
+    first = max(first, token - min(token, REACH));
+    end = min(end, token + REACH + 1u);
+  }
+  var query: array<V, SIZE>;
+  var sums: array<V, SIZE>;
+  for (var i = 0u; i < SIZE; i++) {
+    query[i] = SCALE * queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i];
+    sums[i] = V();
+  }
+  var most = -3.0e38f;
+  var sum = 0.0f;
+  for (var other = first; other < end; other++) {
+    let key = other * K_STRIDE + K_OFFSET + head * K_HEAD;
+    var product = V();
+    for (var i = 0u; i < SIZE; i++) { product += query[i] * keys[key + i]; }
+    var score = total(product);
+    if (HAS_BIAS) { score += constants[BIAS + head * (2u * POSITIONS - 1u) + other + POSITIONS - 1u - token]; }
+    if (score > most) {
+      let shrink = exp(most - score);
+      sum *= shrink;
+      for (var i = 0u; i < SIZE; i++) { sums[i] *= shrink; }
+      most = score;
+    }
+    let share = exp(score - most);
+    sum += share;
+    let value = other * V_STRIDE + V_OFFSET + head * V_HEAD;
+    for (var i = 0u; i < SIZE; i++) { sums[i] += share * values[value + i]; }
+  }
+  let at = (token * HEADS + head) * SIZE;
+  for (var i = 0u; i < SIZE; i++) { out[at + i] = sums[i] / sum; }
+}

@@ -1,0 +1,35 @@
+//! The small graphs of graph/tests, every operator of a plan, on the GPU as well.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
+
+#[path = "../../graph/tests/operators/all.rs"]
+mod all;
+mod common;
+
+/// Where else a graph runs: on the adapter that there is.
+mod elsewhere {
+    use isovec_engine::bundle::ModelBundle;
+    use isovec_engine::cancel::Cancel;
+    use isovec_engine::engine::{Batch, Engine as _};
+
+    /// The outputs, as rows by text.
+    pub(crate) fn run(
+        name: &str,
+        bundle: &ModelBundle,
+        batch: Batch,
+    ) -> Option<Vec<Vec<Vec<f32>>>> {
+        let texts = batch.rows();
+        let load = crate::common::factory();
+        let config = crate::common::config();
+        let engine = pollster::block_on(load.load_model(bundle, &config, &Cancel::new()));
+        let engine = engine.unwrap_or_else(|error| panic!("{name} on the GPU: {error}"));
+        let output = engine.run_blocking(batch, &Cancel::new());
+        let output = output.unwrap_or_else(|error| panic!("{name} on the GPU: {error}"));
+        let rows = output.outputs.iter().map(|output| {
+            let values = output.tensor.as_slice::<f32>().unwrap();
+            let width = values.len() / texts;
+            values.chunks(width).map(<[f32]>::to_vec).collect()
+        });
+        Some(rows.collect())
+    }
+}

@@ -1,0 +1,159 @@
+//! What a graph amounts to, before any weight is read: operators in order, for whoever computes.
+
+use isovec_engine::Result;
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::description::Dim;
+use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
+use isovec_engine::tensor::DType;
+
+use crate::error::Unlowered;
+use crate::fuse::fuse;
+use crate::load::{self, Needed, StoredMatrix, StoredTable};
+use crate::lower::{Lowered, lower};
+use crate::program::CompileError;
+
+pub use crate::lower::Output;
+pub use crate::node::{
+    Attention, Binary, Floats, Linear, Matrix, Node, NodeId, Norm, NormKind, Op, Operand,
+    Reduction, Rows, Source, Table, Unary, Which,
+};
+pub use crate::value::{HeadColumns, Weight};
+
+/// For how many tokens values for pairs of tokens are made, where the model does not say how long
+/// its texts may be.
+const DEFAULT_POSITIONS: usize = 8192;
+
+/// Operators in order, and the weights that they want.
+#[derive(Debug, Clone)]
+pub struct Plan {
+    /// Each reads only those before it.
+    pub nodes: Vec<Node>,
+    /// The graph's outputs, in its order.
+    pub outputs: Vec<Output>,
+    /// The longest text that every table reaches for.
+    pub positions: Option<usize>,
+    /// Where each node's matrix or table is among those of its kind.
+    pub places: Vec<Option<usize>>,
+    pub(crate) needed: Needed,
+}
+
+/// Gives others a turn while weights are read.
+pub trait Pause: MaybeSend {
+    /// Called between two weights.
+    fn pause(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// Takes the weights of a plan, in whatever order the bundle has them.
+pub trait TakeWeights: MaybeSend {
+    /// The matrix at a place, which is gone when this returns.
+    ///
+    /// # Errors
+    /// Whatever ends the reading.
+    fn matrix(&mut self, place: usize, matrix: &StoredMatrix<'_>) -> Result<()>;
+
+    /// The table at a place.
+    ///
+    /// # Errors
+    /// Whatever ends the reading.
+    fn table(&mut self, place: usize, table: StoredTable) -> Result<()>;
+}
+
+impl Plan {
+    /// Reads a bundle's graph, and none of its large weights.
+    ///
+    /// # Errors
+    /// [`CompileError::Unlowered`], naming the operator that has no place in a plan;
+    /// [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that cannot be read.
+    pub async fn read(bundle: &ModelBundle) -> Result<Self, CompileError> {
+        let known = load::small(bundle).await?;
+        let mut lowered = lower(bundle, &known, longest(bundle))?;
+        fuse(&mut lowered);
+        let Lowered { builder, outputs } = lowered;
+        let mut needed = Needed::default();
+        let places = builder.nodes.iter().map(|node| match &node.op {
+            Op::Linear(linear) => Some(needed.matrix(&linear.matrix)),
+            Op::Gather { table, .. } => Some(needed.table(table)),
+            _ => None,
+        });
+        let places = places.collect();
+        for (index, info) in bundle.weights.weights().iter().enumerate() {
+            if needed.of(index) && !load::readable(info.dtype) {
+                let (name, dtype) = (&info.name, info.dtype);
+                let why = format!("large weights are not read from {dtype}, as {name:?} is");
+                return Err(Unlowered::Graph(why).into());
+            }
+        }
+        Ok(Self {
+            nodes: builder.nodes,
+            outputs,
+            positions: builder.positions,
+            places,
+            needed,
+        })
+    }
+
+    /// The number of matrices, and of tables.
+    pub fn weights(&self) -> (usize, usize) {
+        (self.needed.matrices.len(), self.needed.tables.len())
+    }
+
+    /// The type in which a matrix comes: f16 or f32.
+    pub fn matrix_dtype(&self, bundle: &ModelBundle, place: usize) -> DType {
+        match self.needed.matrices.get(place) {
+            Some(Matrix::Weight(weight)) if weight.scale.is_none() => {
+                match bundle.weights.weights()[weight.index].dtype {
+                    DType::F16 => DType::F16,
+                    _ => DType::F32,
+                }
+            }
+            _ => DType::F32,
+        }
+    }
+
+    /// The type in which a table comes (f32, f16, or i8 with a scale for every row), and its rows
+    /// and columns.
+    pub fn table(&self, bundle: &ModelBundle, place: usize) -> (DType, usize, usize) {
+        match &self.needed.tables[place] {
+            Table::Weight(weight) => {
+                let info = &bundle.weights.weights()[weight.index];
+                load::table_form(info, weight)
+            }
+            Table::Constant(values) => {
+                let reader = self.places.iter().zip(&self.nodes).find(|(own, node)| {
+                    **own == Some(place) && matches!(node.op, Op::Gather { .. })
+                });
+                let width = reader.map_or(1, |(_, node)| node.width.max(1));
+                (DType::F32, values.len() / width, width)
+            }
+        }
+    }
+
+    /// Hands all weights over, each once, however many nodes want it.
+    ///
+    /// # Errors
+    /// [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that is not what it
+    /// was announced as, `Cancelled`, and what `taker` fails with.
+    pub async fn read_weights(
+        &self,
+        bundle: &ModelBundle,
+        taker: &mut dyn TakeWeights,
+        cancel: &Cancel,
+        pause: &mut dyn Pause,
+    ) -> Result<()> {
+        load::read_all(bundle, &self.needed, taker, cancel, pause).await
+    }
+}
+
+/// The longest text that the model's configuration speaks of.
+fn longest(bundle: &ModelBundle) -> usize {
+    let description = isovec_engine::description::describe(bundle);
+    let fixed = description
+        .inputs
+        .iter()
+        .find_map(|input| match input.dims.as_deref() {
+            Some([_, Dim::Fixed(length)]) => Some(*length),
+            _ => None,
+        });
+    fixed.unwrap_or(DEFAULT_POSITIONS)
+}

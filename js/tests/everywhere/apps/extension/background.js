@@ -1,0 +1,4 @@
+import { Embedder } from "./node_modules/isovec/dist/inline.js";
+
+// What the test calls.
+Object.assign(globalThis, { Embedder });

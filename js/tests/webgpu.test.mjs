@@ -1,0 +1,67 @@
+// WebGPU, where the browser has it and where it has none: what computes by default, and what asking for it comes to. Run by
+// `cargo xtask test npm`, in every way of ways.mjs.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { test } from "node:test";
+import { HEADERS, WAY, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
+
+const origin = await serve((request, response, path) => {
+  if (path === "/") return empty(response, HEADERS);
+  send(response, path.startsWith("/model/") ? join(tiny, path.slice(7)) : join(js, path), HEADERS);
+});
+const browser = await launch();
+const page = await browser.newPage();
+await page.goto(origin);
+
+/** Loads the model and embeds a text: the vector and who computed it, or how that failed. */
+const embed = (providers, worker) =>
+  page.evaluate(async ({ providers, worker }) => {
+    const { Embedder } = await import("/dist/index.js");
+    try {
+      const embedder = await Embedder.load("/model/", { worker, config: { providers } });
+      const vector = Array.from(await embedder.embedOne("a text"));
+      const { fallbacks } = (await embedder.stats()).provider;
+      const provider = embedder.provider();
+      await embedder.dispose();
+      return { vector, provider, fallbacks };
+    } catch ({ kind, message }) {
+      return { kind, message };
+    }
+  }, { providers, worker });
+
+test("the browser is the one that these tests are told to start", async () => {
+  const [software, isolated] = await page.evaluate(async () => [(await navigator.gpu?.requestAdapter())?.info.isFallbackAdapter, crossOriginIsolated]);
+  // A software adapter where there is one at all.
+  assert.deepEqual([software, isolated], [WAY.webgpu ? true : undefined, WAY.isolated]);
+});
+
+for (const worker of [true, false]) {
+  const where = worker ? "in a worker" : "in the page";
+  const wasm = WAY.isolated ? "wasm relaxed-simd, threads" : "wasm relaxed-simd";
+
+  test(`WebAssembly computes where nothing else is asked for, ${where}: a software adapter is never chosen`, async () => {
+    for (const providers of [{}, { provider_auto_selection: true }]) {
+      const { provider, fallbacks } = await embed(providers, worker);
+      assert.deepEqual([provider?.engine, provider?.provider, fallbacks], ["portable", wasm, []]);
+    }
+  });
+
+  test(`WebGPU is refused where there is none, and a software adapter unless it is asked for, ${where}`, async () => {
+    const { kind, message } = await embed({ execution_providers: ["webgpu"] }, worker);
+    assert.equal(kind, "ProviderUnavailable");
+    assert.match(message, WAY.webgpu ? /software_adapter/ : /no adapter/);
+    const [plain, chain] = [await embed({}, worker), await embed({ execution_providers: ["webgpu", "cpu"] }, worker)];
+    assert.deepEqual([chain.provider, chain.vector], [plain.provider, plain.vector]);
+    assert.deepEqual(chain.fallbacks?.map(({ from, to }) => [from, to]), [["webgpu", "cpu"]]);
+  });
+
+  if (WAY.webgpu) {
+    test(`WebGPU computes the same vectors where it is asked for, ${where}`, async () => {
+      const [plain, gpu] = [await embed({}, worker), await embed({ execution_providers: ["webgpu"], webgpu: { software_adapter: true } }, worker)];
+      assert.deepEqual([gpu.kind, gpu.message], [undefined, undefined]);
+      assert.deepEqual([gpu.provider.engine, gpu.provider.provider, gpu.fallbacks], ["gpu", "WebGPU", []]);
+      const apart = Math.max(...plain.vector.map((value, at) => Math.abs(value - gpu.vector[at])));
+      assert.ok(apart <= 2e-6, `${apart}`);
+    });
+  }
+}

@@ -1,0 +1,12 @@
+/** What all entries of the package have in common. */
+export type * from "./config.js";
+export type { EmbedOptions, StreamOptions } from "./embedder.js";
+export { Embeddings, type Fingerprint } from "./embeddings.js";
+export { IsovecError } from "./error.js";
+export type { Downloaded, Knob, Progress, ProviderInfo, Role } from "./host.js";
+export { Profile, ProfileSession, type ProfileOptions, type TraceEvent } from "./profile.js";
+export { similarity, topK, type Hit, type Similarity } from "./similarity.js";
+export type { FetchOptions, FileContent, ModelSource } from "./source.js";
+export type { Fallback, Latency, Stats } from "./stats.js";
+export type { CachedFile } from "./store.js";
+export type { Embedded } from "./stream.js";

@@ -1,0 +1,186 @@
+/** The embeddings file (docs/embeddings-format.md): a safetensors file, written and read here and in Rust alike. */
+import type { Fingerprint, Parts } from "./embeddings.js";
+import { IsovecError } from "./error.js";
+import type { Similarity } from "./similarity.js";
+
+const KEY = "isovec.embeddings";
+const VERSION = 1;
+const SIMILARITIES: readonly string[] = ["cosine", "dot", "euclidean", "manhattan"];
+const WIDTH: Record<string, number> = { F32: 4, U32: 4, U8: 1 };
+const LITTLE = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
+
+interface Info {
+  dtype: string;
+  shape: number[];
+  data_offsets: [number, number];
+}
+
+interface Metadata {
+  format_version: number;
+  model: string;
+  fingerprint: Fingerprint;
+  similarity: Similarity;
+  prompt: string | null;
+}
+
+function invalid(detail: string, cause?: unknown): IsovecError {
+  return new IsovecError("InvalidEmbeddings", `this file is no set of embeddings: ${detail}`, { cause });
+}
+
+/** Opens a file's bytes. Vectors are viewed where they lie, if they lie at a multiple of four. */
+export function read(file: Uint8Array<ArrayBuffer>): Parts {
+  if (!LITTLE) throw invalid("this machine keeps numbers the other way round, which is not supported");
+  const { tensors, metadata, data } = header(file);
+  const take = (name: string, dtype: string, rank: number): { bytes: Uint8Array<ArrayBuffer>; shape: number[] } => {
+    const info = tensors.get(name);
+    if (!info) throw invalid(`it has no tensor \`${name}\``);
+    if (info.dtype !== dtype || info.shape.length !== rank) throw invalid(`\`${name}\` is ${info.dtype} [${info.shape.join(", ")}], not ${dtype} of rank ${rank}`);
+    return { bytes: data.subarray(...info.data_offsets), shape: info.shape };
+  };
+  const words = <T>(bytes: Uint8Array<ArrayBuffer>, kind: new (buffer: ArrayBuffer, offset: number, length: number) => T): T => {
+    const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
+    return new kind(aligned.buffer, aligned.byteOffset, bytes.length / 4);
+  };
+  const embeddings = take("embeddings", "F32", 2);
+  const [rows, dimension] = embeddings.shape as [number, number];
+  if (dimension < 1) throw invalid("its vectors have no components");
+  const values = words(embeddings.bytes, Float32Array);
+  const at = values.findIndex((value) => !Number.isFinite(value));
+  if (at >= 0) throw invalid(`value ${at % dimension} of vector ${Math.floor(at / dimension)} is not finite`);
+  const tokenCounts = words(take("token_counts", "U32", 1).bytes, Uint32Array);
+  const truncated = take("truncated", "U8", 1).bytes;
+  if (tokenCounts.length !== rows || truncated.length !== rows) throw invalid(`\`token_counts\` or \`truncated\` does not have ${rows} entries`);
+  const odd = truncated.find((mark) => mark > 1);
+  if (odd !== undefined) throw invalid(`\`truncated\` holds ${odd}, which is neither 0 nor 1`);
+
+  // A damaged name must not make a part of the set vanish; new parts raise the version.
+  const unknown = [...tensors.keys()].find((name) => !["embeddings", "token_counts", "truncated", "label_ends", "label_text"].includes(name));
+  if (unknown !== undefined) throw invalid(`it holds \`${unknown}\`, which this version does not know`);
+  let labels: string[] | undefined;
+  if (tensors.has("label_ends") || tensors.has("label_text")) {
+    labels = cut(take("label_text", "U8", 1).bytes, words(take("label_ends", "U32", 1).bytes, Uint32Array));
+    if (labels.length !== rows) throw invalid(`it has ${labels.length} labels for ${rows} vectors`);
+  }
+  const { model, fingerprint, similarity, prompt } = metadata;
+  return { values, dimension, tokenCounts, truncated, fingerprint, similarity, model, prompt, labels };
+}
+
+function cut(text: Uint8Array, ends: Uint32Array): string[] {
+  const decoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true });
+  let start = 0;
+  const labels = Array.from(ends, (end, index) => {
+    if (end < start || end > text.length) throw invalid(`\`label_ends\` cuts ${start}..${end} out of ${text.length} bytes of text`);
+    try {
+      return decoder.decode(text.subarray(start, end));
+    } catch (cause) {
+      throw invalid(`label ${index} is not UTF-8`, cause);
+    } finally {
+      start = end;
+    }
+  });
+  if (start !== text.length) throw invalid(`${text.length - start} bytes of \`label_text\` belong to no label`);
+  return labels;
+}
+
+function header(file: Uint8Array<ArrayBuffer>): { tensors: Map<string, Info>; metadata: Metadata; data: Uint8Array<ArrayBuffer> } {
+  if (file.length < 8) throw invalid(`${file.length} bytes are too few`);
+  const length = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
+  if (length > file.length - 8) throw invalid(`its header is said to take ${length} of ${file.length} bytes; it was cut short or is something else`);
+  let parsed: Record<string, unknown>;
+  try {
+    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(file.subarray(8, 8 + length)));
+    if (!isObject(value)) throw new Error("it is not an object");
+    parsed = value;
+  } catch (cause) {
+    throw invalid(`its header cannot be read (${String(cause)})`, cause);
+  }
+  const { __metadata__: entries, ...rest } = parsed;
+  const data = file.subarray(8 + length);
+  const tensors = new Map(Object.entries(rest).map(([name, info]) => [name, checked(name, info)]));
+  // One after another, without gaps and to the end: what lies between would be read by nobody.
+  let end = 0;
+  for (const [name, info] of [...tensors].sort(([, a], [, b]) => a.data_offsets[0] - b.data_offsets[0] || a.data_offsets[1] - b.data_offsets[1])) {
+    if (info.data_offsets[0] !== end) throw invalid(`\`${name}\` begins at byte ${info.data_offsets[0]}, not at ${end}`);
+    end = info.data_offsets[1];
+  }
+  if (end !== data.length) throw invalid(`its tensors take ${end} of ${data.length} bytes; it was cut short or something was added`);
+  const json = isObject(entries) ? entries[KEY] : undefined;
+  if (typeof json !== "string") throw invalid(`its header has no \`${KEY}\`; it is a safetensors file that isovec did not write`);
+  return { tensors, metadata: metadataOf(json), data };
+}
+
+function checked(name: string, value: unknown): Info {
+  const whole = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+  const { dtype, shape, data_offsets: offsets } = isObject(value) ? value : {};
+  const sound = typeof dtype === "string" && Array.isArray(shape) && shape.every(whole) && Array.isArray(offsets) && offsets.length === 2 && offsets.every(whole);
+  if (!sound) throw invalid(`its header does not say what \`${name}\` is`);
+  const info = { dtype, shape, data_offsets: offsets as [number, number] };
+  const [from, to] = info.data_offsets;
+  const width = WIDTH[dtype];
+  if (width !== undefined && to - from !== shape.reduce((product, extent) => product * extent, width)) throw invalid(`\`${name}\` of [${shape.join(", ")}] does not take ${to - from} bytes`);
+  return info;
+}
+
+function metadataOf(json: string): Metadata {
+  let value: unknown;
+  try {
+    value = JSON.parse(json);
+  } catch (cause) {
+    throw invalid(`\`${KEY}\` is no JSON`, cause);
+  }
+  if (!isObject(value) || typeof value["format_version"] !== "number") throw invalid(`\`${KEY}\` names no version`);
+  if (value["format_version"] > VERSION) throw invalid(`it has format version ${value["format_version"]}, and this isovec reads up to ${VERSION}; update isovec`);
+  const { model, fingerprint, similarity, prompt = null } = value;
+  const identity = isObject(fingerprint) ? fingerprint["identity"] : undefined;
+  const sound =
+    typeof model === "string" &&
+    isObject(fingerprint) && typeof fingerprint["precision"] === "string" &&
+    isObject(identity) && Object.values(identity).every((entry) => typeof entry === "string") &&
+    typeof similarity === "string" && SIMILARITIES.includes(similarity) &&
+    (prompt === null || typeof prompt === "string");
+  if (!sound) throw invalid(`\`${KEY}\` does not say what made the vectors`);
+  return value as unknown as Metadata;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** The file of a set. */
+export function write(parts: Parts): Uint8Array<ArrayBuffer> {
+  const bytes = (array: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+  const rows = parts.tokenCounts.length;
+  const labels = parts.labels?.map((label) => new TextEncoder().encode(label));
+  // Four-byte tensors before one-byte ones, so that they lie at multiples of four.
+  const tensors: [name: string, dtype: string, shape: number[], content: Uint8Array[]][] = [
+    ["embeddings", "F32", [rows, parts.dimension], [bytes(parts.values)]],
+    ["token_counts", "U32", [rows], [bytes(parts.tokenCounts)]],
+  ];
+  if (labels) {
+    let end = 0;
+    const ends = Uint32Array.from(labels, (label) => (end += label.length));
+    if (end >= 2 ** 32) throw new IsovecError("InvalidEmbeddings", "the labels take 4 GiB or more; store them elsewhere");
+    tensors.push(["label_ends", "U32", [rows], [bytes(ends)]]);
+    tensors.push(["label_text", "U8", [end], labels]);
+  }
+  tensors.push(["truncated", "U8", [rows], [parts.truncated]]);
+  const metadata: Metadata = { format_version: VERSION, model: parts.model, fingerprint: parts.fingerprint, similarity: parts.similarity, prompt: parts.prompt };
+  const infos: Record<string, unknown> = { __metadata__: { [KEY]: JSON.stringify(metadata) } };
+  let offset = 0;
+  for (const [name, dtype, shape, content] of tensors) {
+    const length = content.reduce((sum, part) => sum + part.length, 0);
+    infos[name] = { dtype, shape, data_offsets: [offset, (offset += length)] };
+  }
+  const text = new TextEncoder().encode(JSON.stringify(infos));
+  const padded = Math.ceil(text.length / 8) * 8;
+  const file = new Uint8Array(8 + padded + offset);
+  new DataView(file.buffer).setBigUint64(0, BigInt(padded), true);
+  file.set(text, 8);
+  file.fill(0x20, 8 + text.length, 8 + padded);
+  let at = 8 + padded;
+  for (const part of tensors.flatMap(([, , , content]) => content)) {
+    file.set(part, at);
+    at += part.length;
+  }
+  return file;
+}

@@ -1,0 +1,119 @@
+import type { Address } from "./address.js";
+import type { Build } from "./builds.js";
+import type { Fingerprint } from "./embeddings.js";
+import type { ProfileOptions, RawProfile } from "./profile.js";
+import type { Similarity } from "./similarity.js";
+import type { Stats } from "./stats.js";
+
+/** The prompt that is put before a text. */
+export type Role = "default" | "query" | "passage";
+
+/** Who truly computes. */
+export interface ProviderInfo {
+  engine: string;
+  provider: string;
+  version: string;
+}
+
+/** One knob of the configuration: what was asked, what is used, and why. */
+export interface Knob {
+  name: string;
+  asked: string | null;
+  used: string;
+  why: string;
+  honoured: boolean;
+}
+
+/** What loading a model brought, and from where. */
+export interface Downloaded {
+  files: readonly { name: string; bytes: number; cached: boolean }[];
+  /** Bytes that were fetched this time. */
+  bytes: number;
+  /** Where the files are kept for the next time. */
+  store: "Cache API" | "none";
+  /** Why they are not kept, where that was wanted. */
+  problem?: string;
+  /** Files whose hash was compared with what their source states. */
+  verified: number;
+}
+
+/** What is known of a loaded model. */
+export interface About {
+  build: Build;
+  dimension: number;
+  maxLength: number;
+  model: string;
+  provider: ProviderInfo;
+  fingerprint: Fingerprint;
+  effectiveConfig: readonly Knob[];
+  similarity: Similarity;
+}
+
+/** Vectors as the engine gives them. */
+export interface Rows {
+  values: Float32Array<ArrayBuffer>;
+  tokenCounts: Uint32Array<ArrayBuffer>;
+  /** 1 for each text of which the model saw only a part. */
+  truncated: Uint8Array<ArrayBuffer>;
+  /** The name of the prompt that was put before the texts. */
+  prompt: string | null;
+}
+
+/** How far loading has come. */
+export interface Progress {
+  /** The file that is under way. */
+  file: string;
+  /** Its bytes so far. */
+  bytes: number;
+  /** All its bytes, where the server says. */
+  total: number | undefined;
+  /** Whether it was there from an earlier visit. */
+  cached: boolean;
+}
+
+/** A folder of files that are fetched one by one, or the files themselves. */
+export type Files = Address | { contents: ReadonlyMap<string, Uint8Array | Blob> };
+
+/** How files are fetched; all of it can be handed to a worker. */
+export interface Fetching {
+  headers: Record<string, string>;
+  offline: boolean;
+  cache: "use" | "reload" | "off";
+  /** Whether anybody looks at the progress. */
+  progress: boolean;
+}
+
+/** What loading a model takes; all of it can be handed to a worker. */
+export interface Request {
+  /** The source's name for messages. */
+  name: string;
+  files: Files;
+  fetching: Fetching;
+  /** The configuration as JSON. */
+  config: string;
+  build: Build | undefined;
+  /** Threads that are wanted. */
+  threads: number;
+}
+
+/** What stays where the call is made. */
+export interface Listening {
+  onProgress?: ((progress: Progress) => void) | undefined;
+  fetch?: typeof fetch | undefined;
+  signal?: AbortSignal | undefined;
+}
+
+/** A loaded model, in this thread or in a worker. */
+export interface Host {
+  readonly about: About;
+  readonly worker: boolean;
+  /** What ended it for good, if anything did. */
+  readonly ended: Error | undefined;
+  embed(texts: readonly string[], role: Role, signal: AbortSignal | undefined): Promise<Rows>;
+  countTokens(text: string): Promise<number>;
+  downloaded(): Promise<Downloaded>;
+  stats(): Promise<Stats>;
+  startProfile(options: ProfileOptions): Promise<void>;
+  finishProfile(): Promise<RawProfile>;
+  dispose(): Promise<void>;
+}

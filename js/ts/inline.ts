@@ -1,0 +1,52 @@
+/**
+ * isovec in the thread that imports it: no worker, and nothing is imported later. For service workers of extensions and
+ * for edge runtimes, which allow neither. Everything else is as in `isovec`.
+ *
+ * @example
+ * import { Embedder } from "isovec/inline";
+ * import module from "isovec/simd128.wasm"; // where the platform makes a WebAssembly.Module of it
+ * const embedder = await Embedder.load(files, { module });
+ *
+ * @module
+ */
+import * as relaxed from "../pkg/relaxed/isovec_js.js";
+import * as simd128 from "../pkg/simd128/isovec_js.js";
+import { fastest, type Build } from "./builds.js";
+import { compiled, unavailable } from "./compile.js";
+import { BaseEmbedder, type Opener } from "./embedder.js";
+import { instance } from "./instances.js";
+import { open } from "./local.js";
+import type { Module } from "./module.js";
+import type { LoadOptions as Options } from "./request.js";
+import type { ModelSource } from "./source.js";
+
+const GLUE = { simd128, relaxed } as unknown as Record<Build, typeof simd128 | undefined>;
+
+/** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
+export interface LoadOptions extends Options {
+  /**
+   * The compiled module, where it cannot be fetched or compiled: `isovec/simd128.wasm`, or another build's with the
+   * option `build`. The first that is given is used for all models.
+   */
+  module?: WebAssembly.Module | Promise<WebAssembly.Module>;
+}
+
+/** A loaded model that turns texts into vectors. */
+export class Embedder extends BaseEmbedder {
+  /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
+  static load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
+    const { module } = options;
+    const opener: Opener = (request, listening) => open(request, listening, ready(request.build ?? (module ? "simd128" : fastest(1)), module));
+    return BaseEmbedder.opened((host, open) => new Embedder(host, open), opener, source, options);
+  }
+}
+
+async function ready(build: Build, module: LoadOptions["module"]): Promise<Module> {
+  const glue = Object.hasOwn(GLUE, build) ? GLUE[build] : undefined;
+  if (!glue) throw unavailable(build, `isovec/inline has ${Object.keys(GLUE).join(" and ")}`);
+  return instance(build, glue, () => module ?? compiled(build));
+}
+
+export type { Build } from "./builds.js";
+export { cache } from "./cache.js";
+export * from "./common.js";

@@ -1,0 +1,154 @@
+import type { RawCancel, RawEmbedder } from "../pkg/simd128/isovec_js.js";
+import { IsovecError, cancelled, disposed } from "./error.js";
+import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
+import type { Module } from "./module.js";
+import type { ProfileOptions, RawProfile } from "./profile.js";
+import { gather } from "./source.js";
+import type { Stats } from "./stats.js";
+
+/** Loads a model in this thread, by a build that `module` brings. */
+export async function open(request: Request, listening: Listening, module: Promise<Module>): Promise<Host> {
+  const { signal } = listening;
+  if (signal?.aborted) throw cancelled(signal);
+  // Side by side. A module that cannot be had is said when the files are there, unless they fail first.
+  module.catch(() => {});
+  const { files, downloaded } = await gather(request, listening);
+  const engine = await module;
+  if (engine.poisoned) {
+    throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });
+  }
+  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawEmbedder.load(request.name, files, request.config, cancel));
+  return new Local(engine, raw, downloaded);
+}
+
+class Local implements Host {
+  readonly worker = false;
+  readonly about: About;
+  #module: Module;
+  #raw: RawEmbedder | undefined;
+  #downloaded: Promise<Downloaded>;
+  /** Calls that are under way, and what ends them. */
+  #running = new Set<AbortController>();
+  /** Calls that found the engine's queue full, in their order. */
+  #waiting: (() => void)[] = [];
+  /** When the profile began, if one is under way. */
+  #profiled = 0;
+
+  constructor(module: Module, raw: RawEmbedder, downloaded: Promise<Downloaded>) {
+    this.#downloaded = downloaded;
+    this.#module = module;
+    this.#raw = raw;
+    const { dimension, maxLength } = raw;
+    this.about = { ...(JSON.parse(raw.about()) as About), build: module.build, dimension, maxLength };
+  }
+
+  get ended(): Error | undefined {
+    return this.#module.poisoned;
+  }
+
+  /** A call that finds the queue full waits for its turn: its texts are the caller's memory as much as when it is refused. */
+  async embed(texts: readonly string[], role: Role, signal: AbortSignal | undefined): Promise<Rows> {
+    if (this.#waiting.length > 0) await this.#turn(signal);
+    try {
+      for (;;) {
+        try {
+          return await this.#run(texts, role, signal);
+        } catch (error) {
+          // Where nobody runs, nobody would ever make room.
+          if (!(error instanceof IsovecError && error.kind === "Overloaded" && this.#running.size > 0)) throw error;
+          await this.#turn(signal);
+        }
+      }
+    } finally {
+      // So many texts fit where these were.
+      for (const turn of this.#waiting.splice(0, Math.max(texts.length, 1))) turn();
+    }
+  }
+
+  async #run(texts: readonly string[], role: Role, signal: AbortSignal | undefined): Promise<Rows> {
+    const raw = this.#live();
+    const own = new AbortController();
+    const abort = () => own.abort(signal?.reason);
+    if (signal?.aborted) throw cancelled(signal);
+    signal?.addEventListener("abort", abort, { once: true });
+    this.#running.add(own);
+    try {
+      const rows = await withSignal(this.#module, own.signal, (cancel) => raw.embed([...texts], role, cancel));
+      try {
+        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null } as Rows;
+      } finally {
+        rows.free();
+      }
+    } catch (error) {
+      throw this.#raw || this.#module.poisoned ? error : disposed();
+    } finally {
+      signal?.removeEventListener("abort", abort);
+      this.#running.delete(own);
+    }
+  }
+
+  async #turn(signal: AbortSignal | undefined): Promise<void> {
+    await new Promise<void>((resolve) => {
+      const turn = () => {
+        this.#waiting = this.#waiting.filter((one) => one !== turn);
+        signal?.removeEventListener("abort", turn);
+        resolve();
+      };
+      this.#waiting.push(turn);
+      signal?.addEventListener("abort", turn, { once: true });
+    });
+  }
+
+  downloaded(): Promise<Downloaded> {
+    return this.#downloaded;
+  }
+
+  async countTokens(text: string): Promise<number> {
+    return this.#module.guardedNow(() => this.#live().countTokens(text));
+  }
+
+  async stats(): Promise<Stats> {
+    return JSON.parse(this.#module.guardedNow(() => this.#live().stats())) as Stats;
+  }
+
+  async startProfile({ capacity = 1 << 16, operators = true }: ProfileOptions): Promise<void> {
+    if (!Number.isInteger(capacity) || capacity < 1 || capacity >= 2 ** 32) throw new IsovecError("Config", `a profile's capacity is ${String(capacity)}, and has to be a whole number from 1 on`);
+    const began = performance.timeOrigin + performance.now();
+    this.#module.guardedNow(() => this.#live().startProfile(capacity, operators));
+    this.#profiled = began;
+  }
+
+  async finishProfile(): Promise<RawProfile> {
+    const trace = this.#module.guardedNow(() => this.#live().finishProfile());
+    return { trace, began: this.#profiled };
+  }
+
+  async dispose(): Promise<void> {
+    const raw = this.#raw;
+    this.#raw = undefined;
+    for (const running of this.#running) running.abort();
+    for (const turn of this.#waiting.splice(0)) turn();
+    await this.#downloaded;
+    // Runs end at the next turn that they give, and until then they hold on to the model.
+    while (this.#running.size > 0 && !this.#module.poisoned) await new Promise((resolve) => setTimeout(resolve));
+    if (!this.#module.poisoned) raw?.free();
+  }
+
+  #live(): RawEmbedder {
+    if (!this.#raw) throw disposed();
+    return this.#raw;
+  }
+}
+
+async function withSignal<T>(module: Module, signal: AbortSignal | undefined, call: (cancel: RawCancel) => Promise<T>): Promise<T> {
+  if (signal?.aborted) throw cancelled(signal);
+  const cancel = new module.glue.RawCancel();
+  const abort = () => cancel.cancel();
+  signal?.addEventListener("abort", abort, { once: true });
+  try {
+    return await module.guarded(() => call(cancel));
+  } finally {
+    signal?.removeEventListener("abort", abort);
+    if (!module.poisoned) cancel.free();
+  }
+}

@@ -1,0 +1,40 @@
+/** What a page and its worker say to each other. */
+import { IsovecError } from "./error.js";
+import type { Progress, Request, Role } from "./host.js";
+import type { ProfileOptions } from "./profile.js";
+
+/** A call. The first is `load`, and there is one of it. */
+export type Call =
+  | { call: "load"; request: Request }
+  | { call: "embed"; texts: readonly string[]; role: Role }
+  | { call: "countTokens"; text: string }
+  | { call: "stats" }
+  | { call: "startProfile"; options: ProfileOptions }
+  | { call: "finishProfile" }
+  | { call: "downloaded" }
+  | { call: "dispose" };
+
+/** From the page: calls, calls that are taken back, and the compiled module, which `load` waits for last. */
+export type ToWorker = (Call & { id: number }) | { call: "cancel"; id: number } | { call: "module"; module: WebAssembly.Module };
+
+/** From the worker: that its script runs, how far loading has come, an answer. */
+export type FromWorker = { ready: true } | { progress: Progress } | { id: number; value: unknown } | { id: number; error: Failure };
+
+/** An error on its way: of an `Error` only the message would arrive. */
+export interface Failure {
+  kind: string | undefined;
+  name: string;
+  message: string;
+  cause: string | undefined;
+}
+
+export function failure(thrown: unknown): Failure {
+  const { name, message, cause } = thrown instanceof Error ? thrown : { name: "Error", message: String(thrown), cause: undefined };
+  return { kind: thrown instanceof IsovecError ? thrown.kind : undefined, name, message, cause: cause === undefined ? undefined : String(cause) };
+}
+
+export function restored({ kind, name, message, cause }: Failure): Error {
+  const options = cause === undefined ? undefined : { cause };
+  if (kind !== undefined) return new IsovecError(kind, message, options);
+  return Object.assign(new Error(message, options), { name });
+}

@@ -1,0 +1,53 @@
+// The script of a worker that holds one model, and answers the calls of the page that started it.
+import type { Host, Progress } from "./host.js";
+import { open } from "./local.js";
+import { failure, type Call, type FromWorker, type ToWorker } from "./messages.js";
+import { ready } from "./wasm.js";
+
+let host: Host | undefined;
+let give!: (module: WebAssembly.Module) => void;
+const module = new Promise<WebAssembly.Module>((resolve) => (give = resolve));
+/** Calls that are under way. */
+const running = new Map<number, AbortController>();
+
+const say = (message: FromWorker, transfer: Transferable[] = []) => postMessage(message, { transfer });
+
+onmessage = async ({ data }: MessageEvent<ToWorker>) => {
+  if (data.call === "cancel") return running.get(data.id)?.abort();
+  if (data.call === "module") return give(data.module);
+  const { id } = data;
+  const controller = new AbortController();
+  running.set(id, controller);
+  try {
+    const { value, transfer } = await answer(data, controller.signal);
+    say({ id, value }, transfer);
+  } catch (thrown) {
+    say({ id, error: failure(thrown) });
+  } finally {
+    running.delete(id);
+  }
+};
+
+async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown; transfer?: Transferable[] }> {
+  if (call.call === "load") {
+    const { request } = call;
+    const onProgress = request.fetching.progress ? (progress: Progress) => say({ progress }) : undefined;
+    host = await open(request, { signal, onProgress }, ready(request.build, request.threads, module));
+    return { value: host.about };
+  }
+  if (!host) throw new Error(`no model is loaded that could ${call.call}`);
+  switch (call.call) {
+    case "embed": {
+      const rows = await host.embed(call.texts, call.role, signal);
+      return { value: rows, transfer: [rows.values.buffer, rows.tokenCounts.buffer, rows.truncated.buffer] };
+    }
+    case "countTokens": return { value: await host.countTokens(call.text) };
+    case "stats": return { value: await host.stats() };
+    case "startProfile": return { value: await host.startProfile(call.options) };
+    case "finishProfile": return { value: await host.finishProfile() };
+    case "downloaded": return { value: await host.downloaded() };
+    case "dispose": return { value: await host.dispose() };
+  }
+}
+
+say({ ready: true });

@@ -1,0 +1,343 @@
+//! Statistics as OpenMetrics text, which Prometheus and others scrape
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>, version 1.0): units are base units and
+//! stand in the name, counters end in `_total`, times are summaries.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+use isovec_engine::stats::Latency;
+
+use crate::stats::Stats;
+
+impl Stats {
+    /// The statistics as OpenMetrics text. Serve it under
+    /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
+    pub fn to_open_metrics(&self) -> String {
+        let mut text = Text(String::new());
+        // A String takes all that is written.
+        let _ = text.stats(self);
+        text.0
+    }
+}
+
+/// Names and values of a sample's labels.
+type Labels<'a> = &'a [(&'a str, &'a str)];
+
+struct Text(String);
+
+impl Text {
+    fn stats(&mut self, stats: &Stats) -> fmt::Result {
+        let engine = &stats.engine;
+        self.family("isovec", "info", None, "What computes.")?;
+        let by = [
+            ("engine", engine.provider.engine.as_str()),
+            ("provider", &engine.provider.selected),
+        ];
+        self.sample("isovec_info", &by, 1)?;
+
+        let calls = stats.calls;
+        self.counters(
+            "isovec_calls",
+            "Calls by how they ended.",
+            "outcome",
+            &[
+                ("embedded", calls.embedded),
+                ("failed", calls.failed),
+                ("cancelled", calls.cancelled),
+            ],
+        )?;
+        self.counter("isovec_texts", "Texts that were tokenised.", calls.texts)?;
+        let help = "Texts of which the model saw only a part.";
+        self.counter("isovec_truncated_texts", help, calls.truncated)?;
+        self.counter("isovec_batches", "Batches that were run.", calls.batches)?;
+        self.counters(
+            "isovec_tokens",
+            "Positions that were computed: tokens of texts, and padding.",
+            "kind",
+            &[
+                ("real", stats.tokens.real),
+                ("padding", stats.tokens.padding),
+            ],
+        )?;
+
+        let stages = stats.stages;
+        let help = "Where the time goes; queue is a caller's wait in a batcher, wait that for a \
+                    session.";
+        self.family("isovec_stage_seconds", "summary", Some("seconds"), help)?;
+        for (stage, times) in [
+            ("tokenize", stages.tokenize),
+            ("queue", stages.queue),
+            ("batch", stages.batch),
+            ("embed", stages.embed),
+            ("wait", engine.sessions.wait),
+            ("run", engine.sessions.run),
+        ] {
+            self.summary("isovec_stage_seconds", ("stage", stage), times)?;
+        }
+        self.engine(stats)?;
+        self.0.write_str("# EOF\n")
+    }
+
+    fn engine(&mut self, stats: &Stats) -> fmt::Result {
+        let sessions = &stats.engine.sessions;
+        self.gauge("isovec_sessions", None, "Sessions.", sessions.count as u64)?;
+        let help = "Sessions that run something now.";
+        self.gauge("isovec_sessions_in_use", None, help, sessions.in_use as u64)?;
+        let help = "Callers that wait for a session now.";
+        self.gauge(
+            "isovec_session_waiters",
+            None,
+            help,
+            sessions.waiting as u64,
+        )?;
+        let help = "The most bytes that runs took beside the weights.";
+        let peak = sessions.peak_run_bytes;
+        self.gauge("isovec_run_peak_bytes", Some("bytes"), help, peak)?;
+        if !sessions.per_session.is_empty() {
+            self.family(
+                "isovec_session_runs",
+                "counter",
+                None,
+                "Runs by session and end.",
+            )?;
+            for (at, share) in sessions.per_session.iter().enumerate() {
+                let at = at.to_string();
+                let ended = share.runs.saturating_sub(share.failed + share.cancelled);
+                for (outcome, count) in [
+                    ("finished", ended),
+                    ("failed", share.failed),
+                    ("cancelled", share.cancelled),
+                ] {
+                    let by = [("session", at.as_str()), ("outcome", outcome)];
+                    self.sample("isovec_session_runs_total", &by, count)?;
+                }
+            }
+            let help = "Seconds that sessions spent in runs.";
+            let name = "isovec_session_busy_seconds";
+            self.family(name, "counter", Some("seconds"), help)?;
+            for (at, share) in sessions.per_session.iter().enumerate() {
+                let by = [("session", at.to_string())];
+                let by = [(by[0].0, by[0].1.as_str())];
+                self.sample("isovec_session_busy_seconds_total", &by, share.busy_seconds)?;
+            }
+        }
+
+        let pool = &stats.engine.memory_pool;
+        self.counters(
+            "isovec_pool_requests",
+            "Buffers that were asked for, and whether one was there.",
+            "result",
+            &[
+                ("hit", pool.pool_hits),
+                ("miss", pool.requests.saturating_sub(pool.pool_hits)),
+            ],
+        )?;
+        let help = "Buffers that had to be made.";
+        self.counter("isovec_pool_allocations", help, pool.total_allocations)?;
+        let help = "Buffers that were let go because the pool was full.";
+        self.counter("isovec_pool_evictions", help, pool.evictions)?;
+        let help = "Times that the pool let everything go because memory was short.";
+        self.counter(
+            "isovec_pool_pressure_cleanups",
+            help,
+            pool.pressure_cleanups,
+        )?;
+        let help = "Bytes of buffers that wait to be used.";
+        let bytes = pool.current_memory_bytes;
+        self.gauge("isovec_pool_idle_bytes", Some("bytes"), help, bytes)?;
+        let help = "The most bytes that buffers took at one time.";
+        let bytes = pool.peak_memory_bytes;
+        self.gauge("isovec_pool_peak_bytes", Some("bytes"), help, bytes)?;
+
+        let io = &stats.engine.io_binding;
+        self.family("isovec_io_tensors", "counter", None, "Tensors of all runs.")?;
+        for (direction, all, in_place) in [
+            ("input", io.inputs, io.inputs_in_place),
+            ("output", io.outputs, io.outputs_in_place),
+        ] {
+            for (way, count) in [
+                ("in_place", in_place),
+                ("copied", all.saturating_sub(in_place)),
+            ] {
+                let by = [("direction", direction), ("way", way)];
+                self.sample("isovec_io_tensors_total", &by, count)?;
+            }
+        }
+        let help = "Bytes that were copied on the host, and between it and a device.";
+        self.family("isovec_io_bytes", "counter", Some("bytes"), help)?;
+        for (way, bytes) in [
+            ("copied", io.copied_bytes),
+            ("to_device", io.to_device_bytes),
+            ("from_device", io.from_device_bytes),
+        ] {
+            self.sample("isovec_io_bytes_total", &[("way", way)], bytes)?;
+        }
+
+        let provider = &stats.engine.provider;
+        self.counters(
+            "isovec_provider_runs",
+            "Runs by how they ended; cancelled ones are not counted.",
+            "outcome",
+            &[
+                ("finished", provider.runs.saturating_sub(provider.failed)),
+                ("failed", provider.failed),
+            ],
+        )?;
+        let help = "Nodes of the graph by the provider that runs them.";
+        self.family("isovec_provider_nodes", "gauge", None, help)?;
+        for (name, nodes) in &provider.nodes {
+            self.sample("isovec_provider_nodes", &[("provider", name)], nodes)?;
+        }
+        let mut fallbacks: BTreeMap<(&str, &str), u64> = BTreeMap::new();
+        for event in &provider.fallbacks {
+            *fallbacks.entry((&event.from, &event.to)).or_default() += 1;
+        }
+        let help = "Times that something else was tried first, or lost.";
+        self.family("isovec_provider_fallbacks", "counter", None, help)?;
+        for ((from, to), count) in fallbacks {
+            let by = [("from", from), ("to", to)];
+            self.sample("isovec_provider_fallbacks_total", &by, count)?;
+        }
+        Ok(())
+    }
+
+    fn family(&mut self, name: &str, kind: &str, unit: Option<&str>, help: &str) -> fmt::Result {
+        writeln!(self.0, "# TYPE {name} {kind}")?;
+        if let Some(unit) = unit {
+            writeln!(self.0, "# UNIT {name} {unit}")?;
+        }
+        writeln!(self.0, "# HELP {name} {help}")
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        self.family(name, "counter", None, help)?;
+        self.sample(&format!("{name}_total"), &[], value)
+    }
+
+    fn counters(
+        &mut self,
+        name: &str,
+        help: &str,
+        by: &str,
+        values: &[(&str, u64)],
+    ) -> fmt::Result {
+        self.family(name, "counter", None, help)?;
+        for (label, value) in values {
+            self.sample(&format!("{name}_total"), &[(by, label)], value)?;
+        }
+        Ok(())
+    }
+
+    fn gauge(&mut self, name: &str, unit: Option<&str>, help: &str, value: u64) -> fmt::Result {
+        self.family(name, "gauge", unit, help)?;
+        self.sample(name, &[], value)
+    }
+
+    fn summary(&mut self, name: &str, by: (&str, &str), times: Latency) -> fmt::Result {
+        for (quantile, seconds) in [("0.5", times.p50), ("0.9", times.p90), ("0.99", times.p99)] {
+            self.sample(name, &[by, ("quantile", quantile)], seconds)?;
+        }
+        self.sample(&format!("{name}_count"), &[by], times.count)?;
+        self.sample(&format!("{name}_sum"), &[by], times.total)
+    }
+
+    fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl fmt::Display) -> fmt::Result {
+        self.0.write_str(name)?;
+        for (at, (label, value)) in labels.iter().enumerate() {
+            let before = if at == 0 { '{' } else { ',' };
+            write!(self.0, "{before}{label}=\"{}\"", escaped(value))?;
+        }
+        if !labels.is_empty() {
+            self.0.write_char('}')?;
+        }
+        writeln!(self.0, " {value}")
+    }
+}
+
+/// Of a label's value three characters have to be escaped.
+fn escaped(value: &str) -> String {
+    value
+        .replace('\\', "\\\\")
+        .replace('"', "\\\"")
+        .replace('\n', "\\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use isovec_engine::stats::{Fallback, SessionShare};
+
+    use super::*;
+
+    fn busy() -> Stats {
+        let mut stats = Stats::default();
+        stats.engine.provider.engine = "onnx\"runtime\\\n".into();
+        stats.engine.provider.nodes = vec![("CPU".into(), 7)];
+        stats.engine.provider.fallbacks = vec![Fallback::new("cuda", "cpu", "no device"); 2];
+        stats.engine.sessions.per_session = vec![SessionShare::default(); 2];
+        stats.calls.embedded = 3;
+        stats.tokens.padding = 5;
+        stats.stages.embed.p99 = 0.25;
+        stats
+    }
+
+    #[test]
+    fn what_was_counted_stands_there_by_its_name() {
+        let text = busy().to_open_metrics();
+        for line in [
+            r#"isovec_info{engine="onnx\"runtime\\\n",provider=""} 1"#,
+            r#"isovec_calls_total{outcome="embedded"} 3"#,
+            r#"isovec_tokens_total{kind="padding"} 5"#,
+            r#"isovec_stage_seconds{stage="embed",quantile="0.99"} 0.25"#,
+            r#"isovec_provider_fallbacks_total{from="cuda",to="cpu"} 2"#,
+            r#"isovec_provider_nodes{provider="CPU"} 7"#,
+            r#"isovec_session_runs_total{session="1",outcome="failed"} 0"#,
+        ] {
+            assert!(
+                text.lines().any(|one| one == line),
+                "{line} is not in\n{text}"
+            );
+        }
+    }
+
+    /// The rules of the format that a scraper refuses a text for.
+    #[test]
+    fn the_text_keeps_the_formats_rules() {
+        for stats in [Stats::default(), busy()] {
+            let text = stats.to_open_metrics();
+            assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
+            let (mut family, mut kind) = ("", "");
+            let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());
+            for line in text.lines().filter(|line| *line != "# EOF") {
+                if let Some(rest) = line.strip_prefix("# TYPE ") {
+                    (family, kind) = rest.split_once(' ').unwrap();
+                    assert!(families.insert(family), "{family} stands there twice");
+                } else if let Some(rest) = line.strip_prefix("# UNIT ") {
+                    let (name, unit) = rest.split_once(' ').unwrap();
+                    assert!(
+                        name == family && family.ends_with(&format!("_{unit}")),
+                        "{line}"
+                    );
+                } else if let Some(rest) = line.strip_prefix("# HELP ") {
+                    assert!(rest.starts_with(&format!("{family} ")), "{line}");
+                } else {
+                    let name = line.split(['{', ' ']).next().unwrap();
+                    let endings: &[&str] = match kind {
+                        "counter" => &["_total"],
+                        "info" => &["_info"],
+                        "summary" => &["", "_count", "_sum"],
+                        _ => &[""],
+                    };
+                    let known = endings
+                        .iter()
+                        .any(|ending| name == format!("{family}{ending}"));
+                    assert!(known, "{line} is no {kind} of {family}");
+                    let value = line.rsplit(' ').next().unwrap();
+                    assert!(value.parse::<f64>().is_ok_and(f64::is_finite), "{line}");
+                    assert!(samples.insert(line.rsplit_once(' ').unwrap().0), "{line}");
+                }
+            }
+        }
+    }
+}
