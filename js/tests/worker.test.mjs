@@ -174,10 +174,16 @@ test("a stream is embedded in order, as far as it is taken, and what arrives lat
 test("a crash ends the calls that wait, and the next one starts anew", async (t) => {
   const page = await open(t, "/", { config: { session: { intra_op_threads: 2 } } });
   const [worker] = page.workers();
-  const waiting = page.evaluate(() => failure(embedder.embed(Array.from({ length: 40000 }, (_, index) => `a text that waits, number ${index}`))));
-  await worker.evaluate(() => setTimeout(() => { throw new WebAssembly.RuntimeError("unreachable executed in isovec_js"); }));
-  const seen = await waiting;
-  assert.equal(seen.kind, "EnginePoisoned");
+  // It crashes as the call arrives: a crash that is sent after it may find the texts embedded.
+  await worker.evaluate(() => {
+    const crash = ({ data }) => { if (data.call === "embed") throw new WebAssembly.RuntimeError("unreachable executed in isovec_js"); };
+    addEventListener("message", crash, { capture: true });
+  });
+  const kinds = await page.evaluate(async () => {
+    const waiting = Array.from({ length: 2 }, () => embedder.embed(Array.from({ length: 40000 }, (_, index) => `a text that waits, number ${index}`)));
+    return (await Promise.all(waiting.map(failure))).map(({ kind }) => kind);
+  });
+  assert.deepEqual(kinds, ["EnginePoisoned", "EnginePoisoned"]);
   const after = await page.evaluate(async () => (await embedder.embed(["again"])).length);
   assert.equal(after, 1);
   // The new one, and its second thread where it may have one.
@@ -186,12 +192,12 @@ test("a crash ends the calls that wait, and the next one starts anew", async (t)
   await page.evaluate(() => embedder.recreate());
   assert.equal(await page.evaluate(async () => (await embedder.stats()).calls.texts), 0);
   // A disposed one stays disposed.
-  const kinds = await page.evaluate(async () => {
+  const disposed = await page.evaluate(async () => {
     const running = failure(embedder.embed(Array.from({ length: 4000 }, (_, index) => `a text that waits, number ${index}`)));
     await embedder.dispose();
     return [(await running).kind, (await failure(embedder.embed(["a"]))).kind, (await failure(embedder.recreate())).kind];
   });
-  assert.deepEqual(kinds, ["Disposed", "Disposed", "Disposed"]);
+  assert.deepEqual(disposed, ["Disposed", "Disposed", "Disposed"]);
   await workers(page, 0);
 });
 
