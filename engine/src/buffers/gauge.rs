@@ -72,14 +72,19 @@ cfg_if::cfg_if! {
             #[derive(Debug, Default)]
             pub(super) struct System(Mutex<sysinfo::System>);
 
+            /// What a control group has left. Its own count of free memory takes cached files for used memory; the
+            /// kernel drops those when anybody wants their place, so that only what processes hold is gone.
+            pub(super) fn of_group(limits: &sysinfo::CGroupLimits) -> Memory {
+                let total = limits.total_memory;
+                Memory::new(total, total.saturating_sub(limits.rss))
+            }
+
             impl Gauge for System {
                 fn memory(&self) -> Option<Memory> {
                     let mut system = self.0.lock().unwrap_or_else(PoisonError::into_inner);
                     system.refresh_memory();
                     let machine = Memory::new(system.total_memory(), system.available_memory());
-                    let group = system
-                        .cgroup_limits()
-                        .map(|limits| Memory::new(limits.total_memory, limits.free_memory));
+                    let group = system.cgroup_limits().map(|limits| of_group(&limits));
                     let least = match group {
                         Some(group) if group.available < machine.available => group,
                         _ => machine,
@@ -100,6 +105,18 @@ mod tests {
         let memory = system_memory().memory().unwrap();
         assert!(memory.total > 1 << 20, "{memory:?}");
         assert!((0.0..=1.0).contains(&memory.used_part()), "{memory:?}");
+    }
+
+    #[test]
+    fn files_that_a_group_has_cached_can_make_room() {
+        let limits = sysinfo::CGroupLimits {
+            total_memory: 1000,
+            // Cached files fill the rest.
+            free_memory: 0,
+            free_swap: 0,
+            rss: 300,
+        };
+        assert_eq!(target::of_group(&limits), Memory::new(1000, 700));
     }
 
     #[test]
