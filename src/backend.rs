@@ -8,6 +8,8 @@ use isovec_engine::engine::EngineFactory;
 
 cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
+        #[path = "backend/kept_by_browser.rs"]
+        pub(crate) mod kept;
         mod web;
         #[cfg(feature = "webgpu")]
         use web::executor;
@@ -18,6 +20,8 @@ cfg_if! {
             pub use super::web::cache_dir;
         }
     } else {
+        #[path = "backend/kept_on_disk.rs"]
+        pub(crate) mod kept;
         mod native;
         #[path = "blocking.rs"]
         pub mod blocking;

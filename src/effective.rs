@@ -41,6 +41,12 @@ pub(crate) fn note_runtime(
         let why = format!("the engine {} has no use for it", provider.engine);
         effective.note_unused("onnxruntime_library", library, why);
     }
+    effective.note_own(
+        "remember",
+        config.runtime.remember.as_ref(),
+        config.runtime.remembers(),
+        "the default",
+    );
     note_providers(effective, config, engines);
     effective.extend(engine.effective());
 }

@@ -100,7 +100,8 @@ pub use isovec_engine::profile::{
     TARGET as PROFILE_TARGET,
 };
 pub use isovec_engine::stats::{
-    EngineStats, Fallback, IoStats, Latency, PoolStats, ProviderStats, SessionShare, SessionStats,
+    BesideStats, EngineStats, Fallback, GpuStats, IoStats, KernelStats, Latency, PoolStats,
+    ProviderStats, SessionShare, SessionStats,
 };
 pub use isovec_tokenize::TokenizeError;
 

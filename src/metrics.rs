@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use isovec_engine::stats::Latency;
+use isovec_engine::stats::{GpuStats, Latency};
 
 use crate::stats::Stats;
 
@@ -198,6 +198,46 @@ impl Text {
             let by = [("from", from), ("to", to)];
             self.sample("isovec_provider_fallbacks_total", &by, count)?;
         }
+        match &stats.engine.gpu {
+            Some(gpu) => self.gpu(gpu),
+            None => Ok(()),
+        }
+    }
+
+    fn gpu(&mut self, gpu: &GpuStats) -> fmt::Result {
+        self.family("isovec_gpu", "info", None, "The GPU that computes.")?;
+        let by = [("adapter", gpu.adapter.as_str()), ("backend", &gpu.backend)];
+        self.sample("isovec_gpu_info", &by, 1)?;
+        let help = "Kernels that were started on the GPU.";
+        self.counter("isovec_gpu_dispatches", help, gpu.dispatches)?;
+        let help = "Times that work was handed to the GPU.";
+        self.counter("isovec_gpu_submissions", help, gpu.submissions)?;
+        let help = "Times that a lost GPU was opened anew.";
+        self.counter("isovec_gpu_recreations", help, gpu.recreated)?;
+        let help = "Bytes of the weights on the GPU.";
+        self.gauge(
+            "isovec_gpu_weight_bytes",
+            Some("bytes"),
+            help,
+            gpu.weight_bytes,
+        )?;
+        let help = "Bytes that results of kernels take turns in.";
+        self.gauge(
+            "isovec_gpu_arena_bytes",
+            Some("bytes"),
+            help,
+            gpu.arena_bytes,
+        )?;
+        if !gpu.kernels.is_empty() {
+            let name = "isovec_gpu_kernel_seconds";
+            let help = "What kernels took in runs that a profile recorded.";
+            self.family(name, "summary", Some("seconds"), help)?;
+            for kernels in &gpu.kernels {
+                let by = [("kernel", kernels.name.as_str())];
+                self.sample(&format!("{name}_count"), &by, kernels.dispatches)?;
+                self.sample(&format!("{name}_sum"), &by, kernels.seconds)?;
+            }
+        }
         Ok(())
     }
 
@@ -266,7 +306,7 @@ fn escaped(value: &str) -> String {
 mod tests {
     use std::collections::BTreeSet;
 
-    use isovec_engine::stats::{Fallback, SessionShare};
+    use isovec_engine::stats::{Fallback, KernelStats, SessionShare};
 
     use super::*;
 
@@ -275,6 +315,14 @@ mod tests {
         stats.engine.provider.engine = "onnx\"runtime\\\n".into();
         stats.engine.provider.nodes = vec![("CPU".into(), 7)];
         stats.engine.provider.fallbacks = vec![Fallback::new("cuda", "cpu", "no device"); 2];
+        let mut gpu = GpuStats::default();
+        gpu.adapter = "a \"GPU\"".into();
+        gpu.weight_bytes = 11;
+        let mut kernels = KernelStats::default();
+        kernels.name = "linear".into();
+        (kernels.dispatches, kernels.seconds) = (4, 0.5);
+        gpu.kernels = vec![kernels];
+        stats.engine.gpu = Some(gpu);
         stats.engine.sessions.per_session = vec![SessionShare::default(); 2];
         stats.calls.embedded = 3;
         stats.tokens.padding = 5;
@@ -293,6 +341,10 @@ mod tests {
             r#"isovec_provider_fallbacks_total{from="cuda",to="cpu"} 2"#,
             r#"isovec_provider_nodes{provider="CPU"} 7"#,
             r#"isovec_session_runs_total{session="1",outcome="failed"} 0"#,
+            r#"isovec_gpu_info{adapter="a \"GPU\"",backend=""} 1"#,
+            "isovec_gpu_weight_bytes 11",
+            r#"isovec_gpu_kernel_seconds_count{kernel="linear"} 4"#,
+            r#"isovec_gpu_kernel_seconds_sum{kernel="linear"} 0.5"#,
         ] {
             assert!(
                 text.lines().any(|one| one == line),

@@ -1,21 +1,24 @@
-//! What was measured at an earlier start, on disk; nowhere in browsers.
+//! What was measured at an earlier start.
 
-use std::fs;
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::path::PathBuf;
 
+use isovec_engine::config::EngineConfig;
 use isovec_engine::weights::WeightsIdentity;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::backend;
+use crate::backend::kept;
 
-/// A file with what was measured for a model.
+/// What was measured for a model.
 #[derive(Debug)]
 pub(crate) struct Record {
-    path: PathBuf,
+    /// The kind of values.
+    kind: &'static str,
+    name: String,
     /// Whatever the values depend on: with anything else they have to be measured again.
     measured_on: String,
+    /// Whether anything is kept at all.
+    on: bool,
 }
 
 #[derive(Deserialize, Serialize)]
@@ -25,46 +28,51 @@ struct Measured<T> {
 }
 
 impl Record {
-    /// The file for the model of these weights in the folder of this kind of values; `None` where
-    /// nothing can be kept.
-    pub(crate) fn of(kind: &str, weights: &WeightsIdentity, measured_on: String) -> Option<Self> {
-        let name: String = weights.0.chars().take(32).collect();
-        let folder = backend::cache_dir()?.join(kind);
-        // A file for each set-up: programs with different ones do not overwrite each other's.
+    /// The record of this kind of values for the model of these weights.
+    pub(crate) fn of(
+        kind: &'static str,
+        weights: &WeightsIdentity,
+        config: &EngineConfig,
+        measured_on: String,
+    ) -> Self {
+        let model: String = weights.0.chars().take(32).collect();
+        // One for each set-up: programs with different ones do not overwrite each other's.
         let mut hasher = DefaultHasher::new();
         measured_on.hash(&mut hasher);
-        Some(Self {
-            path: folder.join(format!("{name}-{:016x}.json", hasher.finish())),
+        Self {
+            kind,
+            name: format!("{model}-{:016x}.json", hasher.finish()),
             measured_on,
-        })
+            on: config.remembers(),
+        }
     }
 
     /// What was measured here, if it was.
-    pub(crate) fn read<T: DeserializeOwned>(&self) -> Option<T> {
-        let text = fs::read(&self.path).ok()?;
-        let found: Measured<T> = serde_json::from_slice(&text).ok()?;
-        (found.measured_on == self.measured_on).then_some(found.values)
+    pub(crate) async fn read<T: DeserializeOwned>(&self) -> Option<T> {
+        if !self.on {
+            return None;
+        }
+        self.parse(&kept::recall(self.kind, &self.name).await?)
     }
 
-    /// Keeps it, whole or not at all; a failure costs the next start its time, nothing else.
-    pub(crate) fn write<T: Serialize>(&self, values: T) {
-        let partial = self
-            .path
-            .with_extension(format!("{}.partial", std::process::id()));
+    /// Keeps it for the next start, where anything can be kept.
+    pub(crate) async fn write<T: Serialize>(&self, values: T) {
+        if !self.on {
+            return;
+        }
         let measured = Measured {
             measured_on: self.measured_on.clone(),
             values,
         };
-        let written = self
-            .path
-            .parent()
-            .map_or(Ok(()), fs::create_dir_all)
-            .and_then(|()| fs::write(&partial, serde_json::to_vec_pretty(&measured)?))
-            .and_then(|()| fs::rename(&partial, &self.path));
-        if let Err(error) = written {
-            tracing::debug!(target: "isovec", "{}: {error}", self.path.display());
-            let _ = fs::remove_file(&partial);
+        match serde_json::to_vec_pretty(&measured) {
+            Ok(text) => kept::keep(self.kind, &self.name, &text).await,
+            Err(error) => tracing::debug!(target: "isovec", "{}: {error}", self.name),
         }
+    }
+
+    fn parse<T: DeserializeOwned>(&self, text: &[u8]) -> Option<T> {
+        let found: Measured<T> = serde_json::from_slice(text).ok()?;
+        (found.measured_on == self.measured_on).then_some(found.values)
     }
 }
 
@@ -90,16 +98,14 @@ mod tests {
 
     #[test]
     fn what_was_measured_elsewhere_is_measured_again() {
-        let folder = tempfile::tempdir().unwrap();
-        let record = |machine: &str| Record {
-            path: folder.path().join("kind").join("abc.json"),
-            measured_on: machine.into(),
+        let record = |machine: &str| {
+            let (model, config) = (WeightsIdentity("abc".into()), EngineConfig::default());
+            Record::of("kind", &model, &config, machine.into())
         };
-        assert_eq!(record("here").read::<Vec<f64>>(), None);
-        record("here").write(vec![0.25]);
-        assert_eq!(record("here").read(), Some(vec![0.25]));
-        assert_eq!(record("there").read::<Vec<f64>>(), None);
-        fs::write(record("here").path, "{").unwrap();
-        assert_eq!(record("here").read::<Vec<f64>>(), None);
+        let text = br#"{"measured_on": "here", "values": [0.25]}"#;
+        assert_eq!(record("here").parse(text), Some(vec![0.25]));
+        assert_eq!(record("there").parse::<Vec<f64>>(text), None);
+        assert_eq!(record("here").parse::<Vec<f64>>(b"{"), None);
+        assert_ne!(record("here").name, record("there").name);
     }
 }

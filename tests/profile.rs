@@ -97,7 +97,14 @@ fn a_call_is_seen_from_its_text_to_its_vector() {
                     .all(|event| { event.request == request.request && within(event, request) })
             );
             let operators = of(&profile, ProfileStage::Operator);
-            if engine == common::Which::Portable {
+            let gpu = embedder.stats().engine.gpu.filter(|gpu| gpu.timestamps);
+            if let Some(gpu) = &gpu {
+                assert_eq!(operators.len(), batches.len() * gpu.dispatches_per_run);
+                let timed: u64 = gpu.kernels.iter().map(|kernels| kernels.dispatches).sum();
+                assert!(timed >= operators.len() as u64, "{gpu:?}");
+                assert!(gpu.kernels.iter().all(|kernels| kernels.seconds > 0.0));
+            }
+            if engine == common::Which::Portable || gpu.is_some() {
                 let names: HashSet<&str> = operators.iter().map(|one| one.name.as_ref()).collect();
                 assert!(
                     names.contains("linear") && names.contains("attention"),

@@ -25,7 +25,7 @@ pub struct EngineStats {
 }
 
 /// What a GPU did.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct GpuStats {
@@ -49,6 +49,29 @@ pub struct GpuStats {
     pub arena_bytes: u64,
     /// Times that a lost device was opened anew.
     pub recreated: u64,
+    /// Whether what the device was checked against at load was computed at an earlier start.
+    pub check_recalled: bool,
+    /// Whether kernels were chosen by their times on this device, and not by a rule.
+    pub tuned: bool,
+    /// Whether those times were measured at an earlier start.
+    pub tuning_recalled: bool,
+    /// Whether the device tells how long its kernels take.
+    pub timestamps: bool,
+    /// The kernels of those runs that a profile recorded operators of, by their names.
+    pub kernels: Vec<KernelStats>,
+}
+
+/// What kernels of a kind took, by the GPU's own clock.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct KernelStats {
+    /// The kind.
+    pub name: String,
+    /// Dispatches that were timed.
+    pub dispatches: u64,
+    /// Seconds that they took together. Browsers round each to 0.1 ms.
+    pub seconds: f64,
 }
 
 /// Sessions, and who waited for them.

@@ -14,41 +14,36 @@ use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{
     Batch, Capabilities, Engine, EngineFactory, Probe, ProviderInfo, RunOutput,
 };
-use isovec_engine::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
+use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::profile::{Span, Stage};
 use isovec_engine::stats::{EngineStats, GpuStats};
 use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::{EngineError, Result};
-use isovec_graph::{CompileError, Pause, Plan};
+use isovec_graph::{CompileError, Plan};
 use web_time::Instant;
 
 use crate::device::{self, Device, Wanted};
+use crate::host::{Discreet, Host};
 use crate::model::Model;
-use crate::{ENGINE, check, settings};
-
-/// Gives whoever loads a model a way to let others have a turn meanwhile.
-pub trait Pauses: MaybeSend + MaybeSync {
-    /// One for a model.
-    ///
-    /// # Errors
-    /// When the platform has none to give.
-    fn pause(&self) -> Result<Box<dyn Pause>>;
-}
+use crate::timing::Timer;
+use crate::{ENGINE, check, settings, tuning};
 
 /// Makes engines that compute on a GPU.
 pub struct WebGpu {
-    pauses: Box<dyn Pauses>,
+    host: Box<dyn Host>,
     binding_bytes: Option<u64>,
     tiles: Option<bool>,
+    tuning: Option<bool>,
 }
 
 impl WebGpu {
-    /// Engines that pause as `pauses` says while they load.
-    pub fn new(pauses: Box<dyn Pauses>) -> Self {
+    /// Engines whose models `host` loads.
+    pub fn new(host: Box<dyn Host>) -> Self {
         Self {
-            pauses,
+            host,
             binding_bytes: None,
             tiles: None,
+            tuning: None,
         }
     }
 
@@ -66,6 +61,14 @@ impl WebGpu {
         self
     }
 
+    /// Measures which ways of cutting products up are the fastest, or goes by a rule: by default the former on adapters
+    /// that are GPUs.
+    #[must_use]
+    pub fn with_tuning(mut self, tuning: bool) -> Self {
+        self.tuning = Some(tuning);
+        self
+    }
+
     /// Loads a model, as [`EngineFactory::load`], into an engine whose device can be taken away.
     ///
     /// # Errors
@@ -77,7 +80,11 @@ impl WebGpu {
         config: &EngineConfig,
         cancel: &Cancel,
     ) -> Result<GpuEngine> {
-        let mut pause = self.pauses.pause()?;
+        let host = Discreet {
+            host: &*self.host,
+            keeps: config.remembers(),
+        };
+        let mut pause = host.pause()?;
         let options = &config.providers.webgpu;
         let wanted = Wanted {
             software: options.software_adapter.unwrap_or(false),
@@ -85,7 +92,7 @@ impl WebGpu {
             tiles: self.tiles,
             binding_bytes: self.binding_bytes,
         };
-        let device = Device::open(&wanted).await?;
+        let device = Device::open(&wanted, &host).await?;
         let plan = Plan::read(bundle).await.map_err(|error| match error {
             CompileError::Engine(error) => error,
             other => EngineError::UnsupportedModel {
@@ -95,9 +102,19 @@ impl WebGpu {
             },
         })?;
         let description = description::describe(bundle);
-        let model = Model::load(bundle, &plan, device, cancel, &mut *pause).await?;
-        check::compare(&model, &plan, bundle, &description, cancel, &mut *pause).await?;
-        Ok(GpuEngine::new(model, description, config))
+        let tunes = self
+            .tuning
+            .unwrap_or(device.info.device_type != wgpu::DeviceType::Cpu);
+        let mut model = Model::load(bundle, &plan, device, cancel, &mut *pause).await?;
+        if tunes {
+            tuning::tune(&mut model, &host, cancel).await?;
+        }
+        let check_recalled =
+            check::compare(&model, &plan, bundle, &description, &host, cancel).await?;
+        model.device.keep_compiled(&host).await;
+        let mut engine = GpuEngine::new(model, description, config);
+        engine.check_recalled = check_recalled;
+        Ok(engine)
     }
 }
 
@@ -154,6 +171,8 @@ pub struct GpuEngine {
     effective: EffectiveConfig,
     counters: Counters,
     buffers: BufferPool,
+    /// Whether what it was checked against was computed at an earlier start.
+    check_recalled: bool,
 }
 
 impl GpuEngine {
@@ -178,6 +197,7 @@ impl GpuEngine {
             provider,
             effective: settings::effective(config),
             counters: Counters::default(),
+            check_recalled: false,
             buffers: BufferPool::new(PoolLimits::of(&config.memory)),
             model,
         }
@@ -228,6 +248,13 @@ impl Engine for GpuEngine {
         gpu.pipelines = counts.pipelines.load(Relaxed);
         gpu.arena_bytes = counts.arena.load(Relaxed);
         gpu.weight_bytes = self.model.weight_bytes();
+        gpu.check_recalled = self.check_recalled;
+        let from = self.model.tuning.from;
+        gpu.tuned = from != tuning::From::Rule;
+        gpu.tuning_recalled = from == tuning::From::Recalled;
+        let timer = self.model.timer.as_ref();
+        gpu.timestamps = timer.is_some();
+        gpu.kernels = timer.map(Timer::stats).unwrap_or_default();
         stats.gpu = Some(gpu);
         stats
     }
@@ -253,6 +280,7 @@ impl Engine for GpuEngine {
                 running = batch.scope.span(Stage::Run);
                 started = Instant::now();
                 self.counters.waited(started - asked);
+                running.scope().clone()
             };
             let result = self.model.run(&prepared, begun, cancel).await;
             self.counters.ran(started.elapsed(), Ended::of(&result));

@@ -12,14 +12,18 @@ mod check;
 mod constants;
 mod device;
 mod engine;
+mod host;
 mod kernels;
 mod limits;
 mod model;
 mod plan;
 mod settings;
+mod timing;
+mod tuning;
 mod upload;
 
-pub use engine::{GpuEngine, Pauses, WebGpu};
+pub use engine::{GpuEngine, WebGpu};
+pub use host::Host;
 
 /// The engine's name.
 const ENGINE: &str = "gpu";

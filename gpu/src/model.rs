@@ -8,6 +8,7 @@ use async_lock::Mutex as AsyncMutex;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
+use isovec_engine::profile::{Detail, Scope};
 use isovec_engine::{EngineError, Result};
 use isovec_graph::plan::Rows;
 use isovec_graph::{Pause, Plan, Texts};
@@ -17,6 +18,8 @@ use crate::arena::{Arena, BatchSize, Fixed};
 use crate::batch;
 use crate::device::{Device, gone};
 use crate::plan::{self, Dispatches, Step};
+use crate::timing::{Timed, Timer};
+use crate::tuning::Tuning;
 use crate::upload::{Forms, Uploaded, Uploader};
 
 /// How long what is submitted at once may take, so that a run can be cancelled: in milliseconds.
@@ -30,7 +33,8 @@ const SLOW: u64 = 1_000_000;
 #[derive(Debug)]
 pub(crate) struct Model {
     pub(crate) device: Device,
-    dispatches: Dispatches,
+    pub(crate) dispatches: Dispatches,
+    pub(crate) tuning: Tuning,
     weights: Uploaded,
     constants: wgpu::Buffer,
     /// By step and kernel.
@@ -39,6 +43,7 @@ pub(crate) struct Model {
     arena: AsyncMutex<Option<Arena>>,
     /// Buffers to read from, of runs that are over.
     spare: Mutex<Vec<wgpu::Buffer>>,
+    pub(crate) timer: Option<Timer>,
     /// Multiply-adds of a millisecond, as measured.
     speed: AtomicU64,
     /// The most tokens of a batch.
@@ -100,6 +105,8 @@ impl Model {
         watch.close().await.map_err(|error| {
             crate::device::unavailable(format!("it does not take the model's kernels: {error}"))
         })?;
+        let timer = Timer::new(&device, dispatches.steps.len());
+        let tuning = Tuning::rule(&dispatches.steps);
         let widest = dispatches
             .slots
             .iter()
@@ -115,6 +122,8 @@ impl Model {
             layouts,
             arena: AsyncMutex::new(None),
             spare: Mutex::default(),
+            timer,
+            tuning,
             speed: AtomicU64::new(SLOW),
             most_tokens,
             counts,
@@ -142,14 +151,14 @@ impl Model {
         Ok(Prepared { texts, words })
     }
 
-    /// Runs a batch, when it is its turn: then `begun` is called.
+    /// Runs a batch, when it is its turn: then `begun` is called, and says where kernels are recorded.
     ///
     /// # Errors
     /// `Cancelled`, and `DeviceLost` for whatever goes wrong on the device.
     pub(crate) async fn run(
         &self,
         prepared: &Prepared,
-        begun: impl FnOnce(),
+        begun: impl FnOnce() -> Scope,
         cancel: &Cancel,
     ) -> Result<Vec<Answer>> {
         let Prepared { texts, words } = prepared;
@@ -159,8 +168,10 @@ impl Model {
             words: words.len(),
         };
         let mut turn = self.arena.lock().await;
-        begun();
+        let scope = begun();
         cancel.check()?;
+        let timer = self.timer.as_ref();
+        let timer = timer.filter(|_| scope.wants_device_operators());
         let started = Instant::now();
         let arena = match &mut *turn {
             Some(arena) if arena.holds(&self.dispatches, &size) => arena,
@@ -179,6 +190,8 @@ impl Model {
         let last = pieces.len().saturating_sub(1);
         let mut verdicts = Vec::new();
         let mut staging = None;
+        let mut times = None;
+        let mut submitted = None;
         for (number, piece) in pieces.into_iter().enumerate() {
             if number > 0 {
                 // What is submitted cannot be taken back: one piece waits for the other.
@@ -191,10 +204,12 @@ impl Model {
                 self.device.queue.write_buffer(&arena.batch, 0, bytes);
                 self.counts.up.fetch_add(bytes.len() as u64, Relaxed);
             }
-            let mut encoder = self.encode(arena, piece, texts);
+            let mut encoder = self.encode(arena, piece, texts, timer);
             if number == last {
                 staging = Some(self.copy_out(arena, texts, &mut encoder));
+                times = timer.map(|timer| timer.copy_out(&self.device, &mut encoder));
             }
+            submitted.get_or_insert_with(Instant::now);
             self.device.queue.submit([encoder.finish()]);
             self.counts.submissions.fetch_add(1, Relaxed);
             verdicts.push(watch.close());
@@ -208,12 +223,19 @@ impl Model {
         let Some((staging, bytes)) = staging else {
             return Ok(Vec::new());
         };
-        let values = self.device.read(&staging, bytes).await?;
+        let values: Vec<f32> = self.device.read(&staging, bytes).await?;
         self.counts.down.fetch_add(bytes, Relaxed);
         self.spare
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .push(staging);
+        if let (Some(timer), Some(times), Some(submitted)) = (timer, times, submitted) {
+            self.counts.down.fetch_add(times.size(), Relaxed);
+            let steps = self.dispatches.steps.iter();
+            let kernels = steps.map(|step| timed(step, texts));
+            let read = timer.read(&self.device, &times, submitted, &scope, kernels);
+            read.await?;
+        }
         let took = started.elapsed().as_micros().max(1) as u64;
         self.measured(cost.saturating_mul(1000) / took);
         let mut at = 0;
@@ -244,7 +266,8 @@ impl Model {
         self.dispatches.steps.len()
     }
 
-    fn fixed(&self) -> Fixed<'_> {
+    /// What dispatches bind beside an arena.
+    pub(crate) fn fixed(&self) -> Fixed<'_> {
         Fixed {
             device: &self.device,
             dispatches: &self.dispatches,
@@ -282,6 +305,7 @@ impl Model {
         arena: &Arena,
         piece: std::ops::Range<usize>,
         texts: &Texts,
+        timer: Option<&Timer>,
     ) -> wgpu::CommandEncoder {
         let mut encoder = self
             .device
@@ -290,18 +314,42 @@ impl Model {
         self.counts
             .dispatches
             .fetch_add(piece.len() as u64, Relaxed);
-        let mut pass = encoder.begin_compute_pass(&Default::default());
-        for at in piece {
-            let step = &self.dispatches.steps[at];
-            let rows = rows(step, texts);
-            let last = step.kernels.partition_point(|(least, _)| *least <= rows) - 1;
-            let [x, y, z] = step.kernels[last].1.grid.groups(rows);
-            pass.set_pipeline(&self.pipelines[at][last]);
-            pass.set_bind_group(0, &arena.groups[at], &[]);
-            pass.dispatch_workgroups(x, y, z);
+        // A pass notes one time; without a timer there is no reason for more than one pass.
+        let each = if timer.is_some() {
+            1
+        } else {
+            piece.len().max(1)
+        };
+        for first in piece.clone().step_by(each) {
+            let descriptor = wgpu::ComputePassDescriptor {
+                label: None,
+                timestamp_writes: timer.map(|timer| timer.of(first)),
+            };
+            let mut pass = encoder.begin_compute_pass(&descriptor);
+            for at in (first..piece.end).take(each) {
+                let rows = rows(&self.dispatches.steps[at], texts);
+                let kernel = self.tuning.kernel(at, rows);
+                self.dispatch(&mut pass, arena, (at, kernel), rows);
+            }
         }
-        drop(pass);
         encoder
+    }
+
+    /// Has a step's kernel run.
+    pub(crate) fn dispatch(
+        &self,
+        pass: &mut wgpu::ComputePass<'_>,
+        arena: &Arena,
+        (step, kernel): (usize, usize),
+        rows: usize,
+    ) {
+        let [x, y, z] = self.dispatches.steps[step].kernels[kernel]
+            .1
+            .grid
+            .groups(rows);
+        pass.set_pipeline(&self.pipelines[step][kernel]);
+        pass.set_bind_group(0, &arena.groups[step], &[]);
+        pass.dispatch_workgroups(x, y, z);
     }
 
     /// Copies the outputs, and nothing else, to where they can be read.
@@ -350,6 +398,21 @@ fn rows(step: &Step, texts: &Texts) -> usize {
     }
 }
 
+/// What a profile says of a step.
+fn timed(step: &Step, texts: &Texts) -> Timed {
+    let rows = rows(step, texts);
+    Timed {
+        name: step.name,
+        detail: Detail::Operator {
+            rows,
+            inner: step.inner,
+            width: step.width,
+            multiply_adds: cost(step, texts),
+            bytes: (rows * step.width * size_of::<f32>()) as u64,
+        },
+    }
+}
+
 /// Multiply-adds of a step, or what takes about as long.
 fn cost(step: &Step, texts: &Texts) -> u64 {
     let length = match step.quadratic {
@@ -391,23 +454,26 @@ fn pipeline(
     source: &str,
     layout: &wgpu::PipelineLayout,
 ) -> wgpu::ComputePipeline {
-    let device = &device.device;
-    let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-        label: Some(label),
-        source: wgpu::ShaderSource::Wgsl(source.into()),
-    });
-    device.create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
-        label: Some(label),
-        layout: Some(layout),
-        module: &module,
-        entry_point: Some("main"),
-        compilation_options: wgpu::PipelineCompilationOptions {
-            // Every kernel writes what it shares before it reads it.
-            zero_initialize_workgroup_memory: false,
-            ..wgpu::PipelineCompilationOptions::default()
-        },
-        cache: None,
-    })
+    let module = device
+        .device
+        .create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some(label),
+            source: wgpu::ShaderSource::Wgsl(source.into()),
+        });
+    device
+        .device
+        .create_compute_pipeline(&wgpu::ComputePipelineDescriptor {
+            label: Some(label),
+            layout: Some(layout),
+            module: &module,
+            entry_point: Some("main"),
+            compilation_options: wgpu::PipelineCompilationOptions {
+                // Every kernel writes what it shares before it reads it.
+                zero_initialize_workgroup_memory: false,
+                ..wgpu::PipelineCompilationOptions::default()
+            },
+            cache: device.compiled(),
+        })
 }
 
 /// What a kernel binds that reads so many buffers: its result, the batch, the constants, and those.

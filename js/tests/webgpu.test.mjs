@@ -63,5 +63,22 @@ for (const worker of [true, false]) {
       const apart = Math.max(...plain.vector.map((value, at) => Math.abs(value - gpu.vector[at])));
       assert.ok(apart <= 2e-6, `${apart}`);
     });
+
+    test(`the next load goes by what this one kept, ${where}`, async () => {
+      const recalled = await page.evaluate(async (worker) => {
+        const { Embedder, cache } = await import("/dist/index.js");
+        await cache.delete();
+        const config = { providers: { execution_providers: ["webgpu"], webgpu: { software_adapter: true } } };
+        const recalled = async (cache) => {
+          const embedder = await Embedder.load("/model/", { worker, config, cache });
+          const { gpu } = await embedder.stats();
+          await embedder.dispose();
+          return gpu.check_recalled;
+        };
+        const kept = async () => (await (await caches.open(cache.name)).keys()).length;
+        return [await recalled("off"), await kept(), await recalled(), await recalled(), await recalled("off"), await cache.delete(), await kept(), await recalled()];
+      }, worker);
+      assert.deepEqual(recalled, [false, 0, false, true, false, undefined, 0, false]);
+    });
   }
 }

@@ -18,6 +18,6 @@ export interface LoadOptions extends FetchOptions {
 export function requested(source: ModelSource, options: LoadOptions): { request: Request; listening: Listening } {
   const { headers = {}, offline = false, cache = "use", onProgress, fetch, signal, config = {}, build } = options;
   const fetching = { headers, offline, cache, progress: onProgress !== undefined };
-  const request = { ...resolve(source, options), fetching, config: JSON.stringify(config), build, threads: wanted(config) };
+  const request = { ...resolve(source, options), fetching, config: JSON.stringify(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config) };
   return { request, listening: { onProgress, fetch, signal } };
 }

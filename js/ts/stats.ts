@@ -75,8 +75,34 @@ export interface Stats {
     selected: string;
     nodes: [string, number][];
     fallbacks: Fallback[];
+    /** What computes batches of fewer tokens than that, where the processor is faster at them than the GPU. */
+    beside?: { engine: string; provider: string; until_tokens: number; batches: number };
     runs: number;
     failed: number;
+  };
+  /** What the GPU did, where it computes. */
+  gpu?: {
+    /** As it names itself. */
+    adapter: string;
+    backend: string;
+    /** Whether it is a processor that plays a GPU. */
+    software: boolean;
+    dispatches_per_run: number;
+    dispatches: number;
+    submissions: number;
+    pipelines: number;
+    weight_bytes: number;
+    arena_bytes: number;
+    recreated: number;
+    /** Whether what it was checked against at load was computed at an earlier visit. */
+    check_recalled: boolean;
+    /** Whether kernels were chosen by their times on this device, and whether those were measured at an earlier visit. */
+    tuned: boolean;
+    tuning_recalled: boolean;
+    /** Whether it tells how long its kernels take. */
+    timestamps: boolean;
+    /** The kernels of those runs that a profile recorded operators of. Browsers round each time to 0.1 ms. */
+    kernels: { name: string; dispatches: number; seconds: number }[];
   };
   calls: { embedded: number; failed: number; cancelled: number; texts: number; truncated: number; batches: number };
   tokens: { real: number; padding: number };

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use isovec_engine::Result;
 use isovec_engine::engine::EngineFactory;
-use isovec_gpu::{Pauses, WebGpu};
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_gpu::{Host, WebGpu};
 use isovec_web::executor::Pause;
 
-use super::executor;
+use super::{executor, kept};
 
 /// The engine that drives a GPU itself, or why there is none.
 pub(crate) fn webgpu() -> std::result::Result<Arc<dyn EngineFactory>, &'static str> {
-    Ok(Arc::new(WebGpu::new(Box::new(AsExecutor))))
+    Ok(Arc::new(WebGpu::new(Box::new(Sdk))))
 }
 
 /// A model on a GPU whose device can be taken away.
@@ -21,15 +22,26 @@ pub(crate) async fn webgpu_model(
     config: &isovec_engine::config::EngineConfig,
     cancel: &isovec_engine::cancel::Cancel,
 ) -> Result<isovec_gpu::GpuEngine> {
-    let factory = WebGpu::new(Box::new(AsExecutor));
+    let factory = WebGpu::new(Box::new(Sdk));
     factory.load_model(bundle, config, cancel).await
 }
 
-/// Pauses where the portable engine does.
-struct AsExecutor;
+/// The kind of what is kept.
+const KIND: &str = "gpu";
 
-impl Pauses for AsExecutor {
+/// Pauses where the portable engine does, and keeps things where the SDK does.
+struct Sdk;
+
+impl Host for Sdk {
     fn pause(&self) -> Result<Box<dyn Pause>> {
         Ok(isovec_web::executor::pause(&executor().worker()?))
+    }
+
+    fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
+        Box::pin(kept::recall(KIND, name))
+    }
+
+    fn keep<'a>(&'a self, name: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, ()> {
+        Box::pin(async move { kept::keep(KIND, name, &bytes).await })
     }
 }

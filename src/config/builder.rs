@@ -24,6 +24,13 @@ impl EmbeddingConfig {
         self
     }
 
+    /// Keeps what was found out while loading and running for the next start, or does not.
+    #[must_use]
+    pub fn with_remember(mut self, on: bool) -> Self {
+        self.runtime.remember = Some(on);
+        self
+    }
+
     /// Sets the threads that work on one operator.
     #[must_use]
     pub fn with_intra_op_threads(mut self, threads: usize) -> Self {

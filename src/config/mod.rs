@@ -310,9 +310,10 @@ impl fmt::Debug for HubConfig {
 }
 
 /// What may stand at the top of a configuration.
-const TOP: [&str; 10] = [
+const TOP: [&str; 11] = [
     "engine",
     "onnxruntime_library",
+    "remember",
     "session",
     "providers",
     "io",

@@ -40,7 +40,7 @@ pub(super) struct Small {
     pub(super) until: usize,
 }
 
-/// One candidate, by the name that the record on disk gives it.
+/// One candidate, by the name that the record gives it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Candidate {
     engine: EngineChoice,
@@ -72,9 +72,10 @@ pub(super) async fn rank(
     let record = Record::of(
         "providers",
         &bundle.identity,
+        config,
         measured_on(config, &candidates),
     );
-    let remembered: Option<BTreeMap<String, f64>> = record.as_ref().and_then(Record::read);
+    let remembered: Option<BTreeMap<String, f64>> = record.read().await;
     let known = remembered.is_some();
     let times = match remembered {
         Some(times) => times,
@@ -115,10 +116,8 @@ pub(super) async fn rank(
                     }
                 }
             }
-            if let Some(record) = &record
-                && whole
-            {
-                record.write(&times);
+            if whole {
+                record.write(&times).await;
             }
             times
         }

@@ -223,7 +223,7 @@ pub(super) fn record(
     engine: &dyn Engine,
     max_length: usize,
     config: &EmbeddingConfig,
-) -> Option<Record> {
+) -> Record {
     let capabilities = engine.capabilities();
     let measured_on = format!(
         "{}, {}, {} runs of {} threads, {:?} rows of {max_length}, {:?}, {:?}, {:?}",
@@ -236,7 +236,7 @@ pub(super) fn record(
         config.runtime.providers,
         config.runtime.memory.memory_limit,
     );
-    Record::of("batches", weights, measured_on)
+    Record::of("batches", weights, &config.runtime, measured_on)
 }
 
 /// As `ProviderInfo` names them.

@@ -125,7 +125,7 @@ impl Model {
         claim.ended = !matches!(&measured, Err(error) if error.is_cancelled());
         match measured {
             Ok(Some(tokens)) if self.is_on_what_is_measured() => {
-                self.calibrated(tokens);
+                self.calibrated(tokens).await;
                 Ok(true)
             }
             Ok(_) => Ok(false),
@@ -137,7 +137,7 @@ impl Model {
         }
     }
 
-    fn calibrated(&self, tokens: Tokens) {
+    async fn calibrated(&self, tokens: Tokens) {
         let mut effective = self.effective.clone();
         effective.amend(
             "batching.max_batch_tokens",
@@ -145,7 +145,7 @@ impl Model {
             "measured while running",
         );
         if let Some(record) = &self.calibration.record {
-            record.write(tokens);
+            record.write(tokens).await;
         }
         // Set once: whoever measures has claimed it.
         let _ = self.calibration.found.set(Found { tokens, effective });
@@ -337,7 +337,7 @@ mod tests {
             assert!(tokens >= length && tokens % 16 == 0, "{tokens:?}");
         }
         let tokens = Tokens([64, 128, 512]);
-        model.calibrated(tokens);
+        wait(model.calibrated(tokens));
         assert_eq!((model.budget().tokens, model.budget().rows), (tokens, 8));
         let knob = model.effective().get("batching.max_batch_tokens").unwrap();
         assert_eq!(knob.used, tokens.to_string());
@@ -348,7 +348,7 @@ mod tests {
     fn what_was_measured_on_a_lost_device_is_not_used() {
         let mut model = model(&EmbeddingConfig::default(), true);
         let before = model.budget().tokens;
-        model.calibrated(Tokens([64, 128, 512]));
+        wait(model.calibrated(Tokens([64, 128, 512])));
         model.calibration.provider = Some(ProviderInfo::new("counting", "CUDA", "1"));
         assert_eq!(model.budget().tokens, before);
         let knob = model.effective().get("batching.max_batch_tokens").unwrap();

@@ -25,7 +25,6 @@ use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
-use crate::record::Record;
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
 use crate::stats::Recorder;
@@ -255,7 +254,7 @@ pub(crate) async fn load(
         &**engine,
         &feed,
         mixer.as_ref(),
-        record.as_ref().and_then(Record::read),
+        record.read().await,
         &mut effective,
     );
     effective.note_own(
@@ -285,7 +284,7 @@ pub(crate) async fn load(
         normalized: prepared.head.normalize,
         budget: resolved.budget,
         batching: resolved.batching,
-        calibration: Calibration::new(resolved.to_measure, record, engine.provider().clone()),
+        calibration: Calibration::new(resolved.to_measure, Some(record), engine.provider().clone()),
         optimize,
         memory,
         feed,

@@ -47,6 +47,10 @@ pub struct EngineConfig {
     /// Path of the ONNX Runtime library. `None`: the `ORT_DYLIB_PATH` variable, then the
     /// set-up's cache. A library that merely lies around on the system is never used.
     pub onnxruntime_library: Option<PathBuf>,
+    /// Keep what was found out while loading and running (which provider is the fastest, how large batches should be,
+    /// what a GPU is checked against, its compiled kernels) for the next start: in isovec's cache folder, in a page in
+    /// the browser's cache. `None`: true.
+    pub remember: Option<bool>,
     /// How a session computes.
     pub session: SessionConfig,
     /// What it may compute on.
@@ -58,6 +62,11 @@ pub struct EngineConfig {
 }
 
 impl EngineConfig {
+    /// Whether what was found out is kept for the next start.
+    pub fn remembers(&self) -> bool {
+        self.remember.unwrap_or(true)
+    }
+
     /// The faults of this configuration, in words; empty when it can work.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = Vec::new();

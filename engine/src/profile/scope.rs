@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use smallvec::SmallVec;
 use web_time::Instant;
@@ -159,6 +160,26 @@ impl Scope {
         }
     }
 
+    /// Whether a session wants operators that a device ran: engines have to prepare for timing those.
+    pub fn wants_device_operators(&self) -> bool {
+        let recorder = self.0.as_ref().and_then(|on| on.recorder.as_ref());
+        recorder.is_some_and(|recorder| recorder.operators)
+    }
+
+    /// Records an operator that a device ran, by times that the device has noted. Spans of `tracing` cannot be given
+    /// times, and know nothing of it.
+    pub fn ran_on_device(
+        &self,
+        began: Instant,
+        took: Duration,
+        name: impl Into<Cow<'static, str>>,
+        detail: Detail,
+    ) {
+        if let Some(on) = &self.0 {
+            on.note(Stage::Operator, name.into(), detail, began, took);
+        }
+    }
+
     /// Begins an operator, where operators are wanted: of these there are many, and they get no
     /// [`Span`], which takes memory of its own.
     pub fn operator(&self) -> Option<Begun> {
@@ -215,6 +236,17 @@ impl On {
     ) {
         let took = began.elapsed();
         bridge::close(around, &name, &detail);
+        self.note(stage, name, detail, began, took);
+    }
+
+    fn note(
+        &self,
+        stage: Stage,
+        name: Cow<'static, str>,
+        detail: Detail,
+        began: Instant,
+        took: Duration,
+    ) {
         if let Some(recorder) = &self.recorder {
             recorder.push(Event {
                 kind: Kind::Span { took },

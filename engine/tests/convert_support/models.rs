@@ -58,7 +58,7 @@ impl Maker {
 }
 
 /// The part that BERT and RoBERTa share.
-fn bert_like(seed: u64, config: serde_json::Value) -> Checkpoint {
+pub fn bert_like(seed: u64, config: serde_json::Value) -> Checkpoint {
     let size = |key: &str| config[key].as_u64().expect("a size") as usize;
     let (hidden, wide) = (size("hidden_size"), size("intermediate_size"));
     let mut maker = Maker::new(seed);
@@ -133,30 +133,41 @@ pub fn roberta() -> Checkpoint {
     )
 }
 
-pub fn mpnet() -> Checkpoint {
-    let mut maker = Maker::new(3);
-    let positions = 182;
-    maker.table("embeddings.word_embeddings", VOCABULARY, HIDDEN);
-    maker.table("embeddings.position_embeddings", positions, HIDDEN);
-    maker.norm("embeddings.LayerNorm", HIDDEN, true);
-    maker.tensor("encoder.relative_attention_bias.weight", &[32, 4], 0.0, 1.0);
-    for layer in 0..2 {
+/// An MPNet of a configuration's sizes.
+pub fn mpnet_like(seed: u64, config: serde_json::Value) -> Checkpoint {
+    let size = |key: &str| config[key].as_u64().expect("a size") as usize;
+    let (hidden, wide) = (size("hidden_size"), size("intermediate_size"));
+    let mut maker = Maker::new(seed);
+    maker.table("embeddings.word_embeddings", size("vocab_size"), hidden);
+    let positions = size("max_position_embeddings");
+    maker.table("embeddings.position_embeddings", positions, hidden);
+    maker.norm("embeddings.LayerNorm", hidden, true);
+    let biases = [
+        size("relative_attention_num_buckets"),
+        size("num_attention_heads"),
+    ];
+    maker.tensor("encoder.relative_attention_bias.weight", &biases, 0.0, 1.0);
+    for layer in 0..size("num_hidden_layers") {
         let name = |module: &str| format!("encoder.layer.{layer}.{module}");
         for part in ["q", "k", "v", "o"] {
-            maker.linear(
-                &name(&format!("attention.attn.{part}")),
-                HIDDEN,
-                HIDDEN,
-                true,
-            );
+            let part = name(&format!("attention.attn.{part}"));
+            maker.linear(&part, hidden, hidden, true);
         }
-        maker.norm(&name("attention.LayerNorm"), HIDDEN, true);
-        maker.linear(&name("intermediate.dense"), HIDDEN, WIDE, true);
-        maker.linear(&name("output.dense"), WIDE, HIDDEN, true);
-        maker.norm(&name("output.LayerNorm"), HIDDEN, true);
+        maker.norm(&name("attention.LayerNorm"), hidden, true);
+        maker.linear(&name("intermediate.dense"), hidden, wide, true);
+        maker.linear(&name("output.dense"), wide, hidden, true);
+        maker.norm(&name("output.LayerNorm"), hidden, true);
     }
     Checkpoint {
-        config: json!({
+        config,
+        tensors: maker.tensors,
+    }
+}
+
+pub fn mpnet() -> Checkpoint {
+    mpnet_like(
+        3,
+        json!({
             "architectures": ["MPNetModel"],
             "model_type": "mpnet",
             "vocab_size": VOCABULARY,
@@ -165,13 +176,12 @@ pub fn mpnet() -> Checkpoint {
             "num_attention_heads": 4,
             "intermediate_size": WIDE,
             "hidden_act": "gelu",
-            "max_position_embeddings": positions,
+            "max_position_embeddings": 182,
             "relative_attention_num_buckets": 32,
             "layer_norm_eps": 1e-5,
             "pad_token_id": 1
         }),
-        tensors: maker.tensors,
-    }
+    )
 }
 
 pub fn distilbert() -> Checkpoint {
@@ -207,24 +217,35 @@ pub fn distilbert() -> Checkpoint {
     }
 }
 
-pub fn modernbert() -> Checkpoint {
-    let mut maker = Maker::new(5);
-    maker.table("embeddings.tok_embeddings", VOCABULARY, HIDDEN);
-    maker.norm("embeddings.norm", HIDDEN, false);
-    for layer in 0..5 {
+/// A ModernBERT of a configuration's sizes.
+pub fn modernbert_like(seed: u64, config: serde_json::Value) -> Checkpoint {
+    let size = |key: &str| config[key].as_u64().expect("a size") as usize;
+    let (hidden, wide) = (size("hidden_size"), size("intermediate_size"));
+    let mut maker = Maker::new(seed);
+    maker.table("embeddings.tok_embeddings", size("vocab_size"), hidden);
+    maker.norm("embeddings.norm", hidden, false);
+    for layer in 0..size("num_hidden_layers") {
         let name = |module: &str| format!("layers.{layer}.{module}");
         if layer > 0 {
-            maker.norm(&name("attn_norm"), HIDDEN, false);
+            maker.norm(&name("attn_norm"), hidden, false);
         }
-        maker.linear(&name("attn.Wqkv"), HIDDEN, 3 * HIDDEN, false);
-        maker.linear(&name("attn.Wo"), HIDDEN, HIDDEN, false);
-        maker.norm(&name("mlp_norm"), HIDDEN, false);
-        maker.linear(&name("mlp.Wi"), HIDDEN, 2 * WIDE, false);
-        maker.linear(&name("mlp.Wo"), WIDE, HIDDEN, false);
+        maker.linear(&name("attn.Wqkv"), hidden, 3 * hidden, false);
+        maker.linear(&name("attn.Wo"), hidden, hidden, false);
+        maker.norm(&name("mlp_norm"), hidden, false);
+        maker.linear(&name("mlp.Wi"), hidden, 2 * wide, false);
+        maker.linear(&name("mlp.Wo"), wide, hidden, false);
     }
-    maker.norm("final_norm", HIDDEN, false);
+    maker.norm("final_norm", hidden, false);
     Checkpoint {
-        config: json!({
+        config,
+        tensors: maker.tensors,
+    }
+}
+
+pub fn modernbert() -> Checkpoint {
+    modernbert_like(
+        5,
+        json!({
             "architectures": ["ModernBertModel"],
             "model_type": "modernbert",
             "vocab_size": VOCABULARY,
@@ -245,8 +266,7 @@ pub fn modernbert() -> Checkpoint {
             "position_embedding_type": "absolute",
             "pad_token_id": 0
         }),
-        tensors: maker.tensors,
-    }
+    )
 }
 
 pub fn nomicbert() -> Checkpoint {

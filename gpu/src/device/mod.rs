@@ -1,5 +1,6 @@
 //! A device: which adapter it is of, what it allows, and what became of it.
 
+mod compiled;
 #[cfg(not(target_arch = "wasm32"))]
 mod poll;
 
@@ -10,6 +11,7 @@ use isovec_engine::maybe_send::MaybeSend;
 use isovec_engine::{EngineError, Result};
 
 use crate::PROVIDER;
+use crate::host::Host;
 use crate::limits::Limits;
 
 /// What to look for.
@@ -33,6 +35,7 @@ pub(crate) struct Device {
     pub(crate) info: wgpu::AdapterInfo,
     pub(crate) limits: Limits,
     lost: Arc<Mutex<Option<String>>>,
+    compiled: Option<compiled::Compiled>,
     #[cfg(not(target_arch = "wasm32"))]
     poller: poll::Poller,
 }
@@ -42,7 +45,7 @@ impl Device {
     ///
     /// # Errors
     /// [`EngineError::ProviderUnavailable`].
-    pub(crate) async fn open(wanted: &Wanted) -> Result<Self> {
+    pub(crate) async fn open(wanted: &Wanted, host: &dyn Host) -> Result<Self> {
         let adapter = adapter(wanted).await?;
         let info = adapter.get_info();
         let most = adapter.limits();
@@ -55,8 +58,10 @@ impl Device {
             max_compute_workgroup_size_x: most.max_compute_workgroup_size_x,
             ..wgpu::Limits::downlevel_defaults().or_worse_values_from(&most)
         };
+        let wanted_features = wgpu::Features::PIPELINE_CACHE | wgpu::Features::TIMESTAMP_QUERY;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("isovec"),
+            required_features: adapter.features() & wanted_features,
             required_limits: required_limits.clone(),
             ..wgpu::DeviceDescriptor::default()
         };
@@ -82,6 +87,7 @@ impl Device {
         }
         tracing::debug!(adapter = %info.name, backend = %info.backend, ?limits, "opened a device");
         Ok(Self {
+            compiled: compiled::Compiled::recall(&device, &info, host).await,
             #[cfg(not(target_arch = "wasm32"))]
             poller: poll::Poller::new(&device)?,
             device,
@@ -90,6 +96,18 @@ impl Device {
             limits,
             lost,
         })
+    }
+
+    /// What the driver compiled at earlier starts, where it does not remember that by itself.
+    pub(crate) fn compiled(&self) -> Option<&wgpu::PipelineCache> {
+        self.compiled.as_ref().map(compiled::Compiled::cache)
+    }
+
+    /// Keeps what the driver has compiled for the next start.
+    pub(crate) async fn keep_compiled(&self, host: &dyn Host) {
+        if let Some(compiled) = &self.compiled {
+            compiled.keep(host).await;
+        }
     }
 
     /// Refuses a device that is gone.
@@ -129,7 +147,11 @@ impl Device {
     }
 
     /// The bytes of a buffer that is mapped for reading.
-    pub(crate) async fn read(&self, buffer: &wgpu::Buffer, bytes: u64) -> Result<Vec<f32>> {
+    pub(crate) async fn read<T: bytemuck::Pod>(
+        &self,
+        buffer: &wgpu::Buffer,
+        bytes: u64,
+    ) -> Result<Vec<T>> {
         let (sender, receiver) = oneshot::channel();
         buffer
             .slice(..bytes)

@@ -56,6 +56,10 @@ pub(crate) struct Step {
     pub(crate) cost: u64,
     /// Whether they are.
     pub(crate) quadratic: bool,
+    /// Steps of a product's sums, or columns of a head.
+    pub(crate) inner: usize,
+    /// Columns of the result.
+    pub(crate) width: usize,
 }
 
 /// What a kernel reads beside the batch and the constants.
@@ -211,6 +215,8 @@ pub(crate) fn compile(
             rows: node.rows,
             cost: made.cost,
             quadratic: matches!(node.op, Op::Attention(_)),
+            inner: made.inner,
+            width: node.width,
         });
     }
     let outputs = plan.outputs.iter();

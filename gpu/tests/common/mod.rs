@@ -16,7 +16,7 @@ use isovec_engine::head::{HeadSpec, MASK, Pooling, attach_head};
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_engine::weights::WeightsIdentity;
-use isovec_gpu::{GpuEngine, Pauses, WebGpu};
+use isovec_gpu::{GpuEngine, Host, WebGpu};
 use isovec_graph::Pause;
 use support::checkpoint::{Checkpoint, Stored};
 use support::texts::Text;
@@ -30,9 +30,18 @@ impl Pause for Never {
     }
 }
 
-impl Pauses for Never {
+/// Gives no turns, and keeps nothing.
+impl Host for Never {
     fn pause(&self) -> Result<Box<dyn Pause>> {
         Ok(Box::new(Never))
+    }
+
+    fn recall<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn keep<'a>(&'a self, _name: &'a str, _bytes: Vec<u8>) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
     }
 }
 

@@ -1,0 +1,288 @@
+//! Which way of cutting products up suits the device: for products of every shape, the one that is fastest at a few
+//! numbers of rows, as it was measured at the first load. All of them add in the same order, so that the choice shows
+//! in the time and nowhere else.
+
+use std::time::Duration;
+
+use isovec_engine::cancel::Cancel;
+use isovec_engine::{EngineError, Result};
+use isovec_graph::plan::Rows;
+use web_time::Instant;
+
+use crate::arena::{Arena, BatchSize};
+use crate::device::gone;
+use crate::host::Host;
+use crate::kernels::HEAD;
+use crate::model::Model;
+use crate::plan::Step;
+
+/// Rows at which kernels are compared. The fastest at one is taken from half of it on.
+const ROWS: [usize; 4] = [32, 128, 512, 2048];
+
+/// Times that a kernel is measured; the first also sees to it that everything is warm.
+const ROUNDS: usize = 3;
+
+/// What a measurement takes, roughly, so that handing it to the device is a small part of it.
+const ENOUGH: Duration = Duration::from_millis(3);
+
+/// The most dispatches of a measurement.
+const MOST: u32 = 64;
+
+/// Which of a step's kernels runs.
+#[derive(Debug, Clone)]
+pub(crate) struct Tuning {
+    /// By step: from how many rows on, and which.
+    choices: Vec<Vec<(usize, usize)>>,
+    pub(crate) from: From,
+}
+
+/// Where a choice comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum From {
+    /// What was written down for devices in general.
+    Rule,
+    Measured,
+    Recalled,
+}
+
+impl Tuning {
+    /// The choices that the plan names.
+    pub(crate) fn rule(steps: &[Step]) -> Self {
+        let choices = steps.iter().map(|step| {
+            let kernels = step.kernels.iter().enumerate();
+            kernels.map(|(at, (least, _))| (*least, at)).collect()
+        });
+        Self {
+            choices: choices.collect(),
+            from: From::Rule,
+        }
+    }
+
+    /// The kernel of a step for so many rows.
+    pub(crate) fn kernel(&self, step: usize, rows: usize) -> usize {
+        let choices = &self.choices[step];
+        let last = choices.partition_point(|(least, _)| *least <= rows);
+        choices[last.saturating_sub(1)].1
+    }
+
+    /// Takes the fastest kernel of each product at each of [`ROWS`].
+    fn take(&mut self, products: &[Vec<usize>], fastest: &[u8], from: From) {
+        for (steps, fastest) in products.iter().zip(fastest.chunks(ROWS.len())) {
+            let choices = ROWS.iter().zip(fastest).enumerate();
+            let choices: Vec<(usize, usize)> = choices
+                .map(|(at, (rows, kernel))| {
+                    (if at == 0 { 0 } else { rows / 2 }, usize::from(*kernel))
+                })
+                .collect();
+            for &step in steps {
+                self.choices[step].clone_from(&choices);
+            }
+        }
+        self.from = from;
+    }
+}
+
+/// Measures the model's products, or recalls what was measured at an earlier start. What goes wrong leaves the rule.
+///
+/// # Errors
+/// A cancellation.
+pub(crate) async fn tune(model: &mut Model, host: &dyn Host, cancel: &Cancel) -> Result<()> {
+    let steps = &model.dispatches.steps;
+    let products = products(steps);
+    if products.is_empty() {
+        return Ok(());
+    }
+    let name = kept_under(model, &products);
+    let recalled = host.recall(&name).await;
+    if let Some(fastest) = recalled.filter(|fastest| fits(fastest, steps, &products)) {
+        model.tuning.take(&products, &fastest, From::Recalled);
+        return Ok(());
+    }
+    match measure(model, &products, cancel).await {
+        Ok(fastest) => {
+            model.tuning.take(&products, &fastest, From::Measured);
+            host.keep(&name, fastest).await;
+        }
+        Err(EngineError::Cancelled) => return Err(EngineError::Cancelled),
+        Err(error) => tracing::debug!("kernels could not be measured: {error}"),
+    }
+    Ok(())
+}
+
+/// Steps that there is a choice for, those with the same kernels together.
+fn products(steps: &[Step]) -> Vec<Vec<usize>> {
+    let mut products: Vec<Vec<usize>> = Vec::new();
+    for (at, step) in steps.iter().enumerate() {
+        // How many texts a batch has says little of its time.
+        if step.kernels.len() < 2 || step.rows != Rows::Tokens {
+            continue;
+        }
+        let alike = |product: &&mut Vec<usize>| steps[product[0]].kernels == step.kernels;
+        match products.iter_mut().find(alike) {
+            Some(product) => product.push(at),
+            None => products.push(vec![at]),
+        }
+    }
+    products
+}
+
+/// Whether what was kept are choices for these products.
+fn fits(fastest: &[u8], steps: &[Step], products: &[Vec<usize>]) -> bool {
+    let known = |(product, fastest): (&Vec<usize>, &[u8])| {
+        let kernels = steps[product[0]].kernels.len();
+        fastest.iter().all(|kernel| usize::from(*kernel) < kernels)
+    };
+    fastest.len() == products.len() * ROWS.len()
+        && products.iter().zip(fastest.chunks(ROWS.len())).all(known)
+}
+
+/// What choices are kept under: everything that times depend on.
+fn kept_under(model: &Model, products: &[Vec<usize>]) -> String {
+    let info = &model.device.info;
+    let mut hash = blake3::Hasher::new();
+    let mut part = |text: &str| {
+        hash.update(&(text.len() as u64).to_le_bytes());
+        hash.update(text.as_bytes());
+    };
+    for text in [
+        &*info.name,
+        &info.driver,
+        &info.driver_info,
+        info.backend.to_str(),
+    ] {
+        part(text);
+    }
+    part(&format!("{ROWS:?}"));
+    for product in products {
+        for (_, kernel) in &model.dispatches.steps[product[0]].kernels {
+            part(&kernel.source);
+        }
+    }
+    format!("{}.tiles", &hash.finalize().to_hex()[..32])
+}
+
+/// The fastest kernel of each product at each of [`ROWS`].
+async fn measure(model: &Model, products: &[Vec<usize>], cancel: &Cancel) -> Result<Vec<u8>> {
+    let started = Instant::now();
+    let most = ROWS[ROWS.len() - 1].min(model.most_tokens);
+    let watch = model.device.watch();
+    let arena = model.fixed().arena(&BatchSize {
+        tokens: most,
+        texts: 1,
+        words: HEAD,
+    });
+    watch.close().await.map_err(|error| gone(&error))?;
+    let mut fastest = vec![0; products.len() * ROWS.len()];
+    for (bucket, rows) in ROWS.into_iter().enumerate() {
+        let rows = rows.min(most);
+        // Products read of a batch how many tokens it has, and nothing else.
+        let words = [rows as u32, 1];
+        let words = bytemuck::cast_slice(&words);
+        model.device.queue.write_buffer(&arena.batch, 0, words);
+        for (product, steps) in products.iter().enumerate() {
+            let mut best = (Duration::MAX, 0);
+            for kernel in 0..model.dispatches.steps[steps[0]].kernels.len() {
+                cancel.check()?;
+                let time = time(model, &arena, (steps[0], kernel), rows).await?;
+                best = best.min((time, kernel as u8));
+            }
+            fastest[product * ROWS.len() + bucket] = best.1;
+        }
+    }
+    tracing::debug!(?fastest, took = ?started.elapsed(), "measured which kernels are the fastest");
+    Ok(fastest)
+}
+
+/// What a dispatch of a step's kernel takes.
+async fn time(
+    model: &Model,
+    arena: &Arena,
+    (step, kernel): (usize, usize),
+    rows: usize,
+) -> Result<Duration> {
+    let (mut best, mut repeats) = (Duration::MAX, 1);
+    for _ in 0..ROUNDS {
+        let mut encoder = model
+            .device
+            .device
+            .create_command_encoder(&Default::default());
+        let mut pass = encoder.begin_compute_pass(&Default::default());
+        for _ in 0..repeats {
+            model.dispatch(&mut pass, arena, (step, kernel), rows);
+        }
+        drop(pass);
+        let watch = model.device.watch();
+        let started = Instant::now();
+        model.device.queue.submit([encoder.finish()]);
+        let verdict = watch.close();
+        model.device.done().await?;
+        let took = started.elapsed();
+        verdict.await.map_err(|error| gone(&error))?;
+        best = best.min(took / repeats);
+        repeats = (ENOUGH.as_nanos() / took.as_nanos().max(1)).clamp(1, u128::from(MOST)) as u32;
+    }
+    Ok(best)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn step(kernels: &[&str]) -> Step {
+        let kernels = kernels.iter().enumerate().map(|(at, source)| {
+            let kernel = crate::kernels::Kernel {
+                source: (*source).into(),
+                ..Default::default()
+            };
+            (at * 100, kernel)
+        });
+        Step {
+            name: "linear",
+            kernels: kernels.collect(),
+            constants: crate::constants::Regions::default().add(Default::default()),
+            reads: Vec::new(),
+            slot: 0,
+            rows: Rows::Tokens,
+            cost: 1,
+            quadratic: false,
+            inner: 4,
+            width: 4,
+        }
+    }
+
+    #[test]
+    fn each_product_gets_the_kernel_that_is_fastest_for_its_rows() {
+        let steps = [
+            step(&["a", "b", "c"]),
+            step(&["x"]),
+            step(&["d", "e"]),
+            step(&["a", "b", "c"]),
+        ];
+        let products = products(&steps);
+        assert_eq!(products, [vec![0, 3], vec![2]]);
+        let mut tuning = Tuning::rule(&steps);
+        let kernels = |tuning: &Tuning, step| {
+            [1, 63, 64, 255, 256, 1023, 1024, 9000].map(|rows| tuning.kernel(step, rows))
+        };
+        assert_eq!(kernels(&tuning, 0), [0, 0, 0, 2, 2, 2, 2, 2]);
+        let fastest = [1, 0, 2, 2, 0, 0, 1, 0];
+        assert!(fits(&fastest, &steps, &products));
+        tuning.take(&products, &fastest, From::Measured);
+        for step in [0, 3] {
+            assert_eq!(kernels(&tuning, step), [1, 1, 0, 0, 2, 2, 2, 2]);
+        }
+        assert_eq!(kernels(&tuning, 1), [0; 8]);
+        assert_eq!(kernels(&tuning, 2), [0, 0, 0, 0, 1, 1, 0, 0]);
+    }
+
+    #[test]
+    fn choices_of_other_products_do_not_fit() {
+        let steps = [step(&["a", "b"])];
+        let products = products(&steps);
+        assert!(fits(&[0, 1, 1, 0], &steps, &products));
+        assert!(!fits(&[0, 1, 2, 0], &steps, &products));
+        assert!(!fits(&[0, 1, 1], &steps, &products));
+        assert!(!fits(&[0; 8], &steps, &products));
+        assert!(!fits(&[], &steps, &products));
+    }
+}

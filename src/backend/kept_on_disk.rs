@@ -1,0 +1,59 @@
+//! What was found out at an earlier start: files in isovec's cache folder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use super::native::cache_dir;
+
+/// What was kept of a kind under a name, if it was.
+pub(crate) async fn recall(kind: &str, name: &str) -> Option<Vec<u8>> {
+    fs::read(file(kind, name)?).ok()
+}
+
+/// Keeps it, whole or not at all; a failure costs the next start its time, nothing else.
+pub(crate) async fn keep(kind: &str, name: &str, bytes: &[u8]) {
+    if let Some(path) = file(kind, name)
+        && let Err(error) = write(&path, bytes)
+    {
+        tracing::debug!(target: "isovec", "{}: {error}", path.display());
+    }
+}
+
+fn file(kind: &str, name: &str) -> Option<PathBuf> {
+    Some(cache_dir()?.join(kind).join(name))
+}
+
+/// Takes the place of what is there at once, so that whoever reads meanwhile reads one or the other.
+fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    static WRITTEN: AtomicU64 = AtomicU64::new(0);
+    let number = WRITTEN.fetch_add(1, Relaxed);
+    let partial = path.with_extension(format!("{}-{number}.partial", std::process::id()));
+    path.parent().map_or(Ok(()), fs::create_dir_all)?;
+    let written = fs::write(&partial, bytes).and_then(|()| fs::rename(&partial, path));
+    if written.is_err() {
+        let _ = fs::remove_file(&partial);
+    }
+    written
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_written_whole_and_nothing_is_left_beside_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("kind").join("name.json");
+        for bytes in [&b"first"[..], b"second"] {
+            write(&path, bytes).unwrap();
+            assert_eq!(fs::read(&path).unwrap(), bytes);
+        }
+        let beside = fs::read_dir(folder.path().join("kind")).unwrap();
+        assert_eq!(beside.count(), 1);
+        // A folder in its place: nothing can be written, and nothing is left.
+        fs::create_dir(folder.path().join("taken")).unwrap();
+        write(&folder.path().join("taken"), b"third").unwrap_err();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
+    }
+}
