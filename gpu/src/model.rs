@@ -261,6 +261,12 @@ impl Model {
         &self.dispatches.ids
     }
 
+    /// The sources of all kernels.
+    pub(crate) fn kernels(&self) -> impl Iterator<Item = &str> {
+        let kernels = self.dispatches.steps.iter().flat_map(|step| &step.kernels);
+        kernels.map(|(_, kernel)| &*kernel.source)
+    }
+
     /// Dispatches of a run.
     pub(crate) fn dispatches(&self) -> usize {
         self.dispatches.steps.len()

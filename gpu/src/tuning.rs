@@ -138,27 +138,14 @@ fn fits(fastest: &[u8], steps: &[Step], products: &[Vec<usize>]) -> bool {
 
 /// What choices are kept under: everything that times depend on.
 fn kept_under(model: &Model, products: &[Vec<usize>]) -> String {
-    let info = &model.device.info;
-    let mut hash = blake3::Hasher::new();
-    let mut part = |text: &str| {
-        hash.update(&(text.len() as u64).to_le_bytes());
-        hash.update(text.as_bytes());
-    };
-    for text in [
-        &*info.name,
-        &info.driver,
-        &info.driver_info,
-        info.backend.to_str(),
-    ] {
-        part(text);
-    }
-    part(&format!("{ROWS:?}"));
-    for product in products {
-        for (_, kernel) in &model.dispatches.steps[product[0]].kernels {
-            part(&kernel.source);
-        }
-    }
-    format!("{}.tiles", &hash.finalize().to_hex()[..32])
+    let steps = &model.dispatches.steps;
+    let kernels = products
+        .iter()
+        .flat_map(|product| &steps[product[0]].kernels);
+    let sources = kernels.map(|(_, kernel)| &*kernel.source);
+    let rows = format!("{ROWS:?}");
+    let identity = model.device.identity_with(sources.chain([&*rows]));
+    format!("{}.tiles", &identity[..32])
 }
 
 /// The fastest kernel of each product at each of [`ROWS`].

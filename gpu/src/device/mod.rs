@@ -98,6 +98,23 @@ impl Device {
         })
     }
 
+    /// A hash of the adapter, its driver, and what else is given.
+    pub(crate) fn identity_with<'a>(&'a self, parts: impl Iterator<Item = &'a str>) -> String {
+        let info = &self.info;
+        let own = [
+            &*info.name,
+            &info.driver,
+            &info.driver_info,
+            info.backend.to_str(),
+        ];
+        let mut hash = blake3::Hasher::new();
+        for part in own.into_iter().chain(parts) {
+            hash.update(&(part.len() as u64).to_le_bytes());
+            hash.update(part.as_bytes());
+        }
+        hash.finalize().to_hex().to_string()
+    }
+
     /// What the driver compiled at earlier starts, where it does not remember that by itself.
     pub(crate) fn compiled(&self) -> Option<&wgpu::PipelineCache> {
         self.compiled.as_ref().map(compiled::Compiled::cache)
