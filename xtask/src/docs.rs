@@ -50,8 +50,8 @@ pub(crate) fn api(workspace: &Workspace) -> Result<()> {
         .show()
 }
 
-/// What is wrong with built pages: what they load from other hosts, and files that they name and
-/// that are not there. (A link that a reader clicks may lead elsewhere.)
+/// What is wrong with built pages: what they load from other hosts, and files and places in pages
+/// that they name and that are not there. (A link that a reader clicks may lead elsewhere.)
 fn faults(folder: &Path) -> Result<Vec<String>> {
     let mut faults = Vec::new();
     for file in files(folder)? {
@@ -61,24 +61,39 @@ fn faults(folder: &Path) -> Result<Vec<String>> {
             continue;
         }
         let text = read(&file)?;
+        // A page with an example that can be run asks a server which crates it has, when it opens.
+        if text.contains("class=\"playground\"") {
+            faults.push(format!("{}: asks a playground", file.display()));
+        }
         let names = match ending {
             Some("css") => named_by_style(&text),
             _ => named_by_page(&text),
         };
         for Named { what, address } in names {
-            let address = address.split(['#', '?']).next().unwrap_or_default();
-            let elsewhere = address.contains("://") || address.starts_with("//");
+            let (path, place) = address.split_once('#').unwrap_or((address, ""));
+            let path = path.split('?').next().unwrap_or_default();
+            let elsewhere = path.contains("://") || path.starts_with("//");
+            let target = match path {
+                "" => file.clone(),
+                path => page.join(path),
+            };
             let fault = match elsewhere {
                 true if what == "a" => continue,
                 true => "is loaded from elsewhere",
-                false if address.is_empty() || address.contains(':') => continue,
-                false if page.join(address).exists() => continue,
-                false => "is not there",
+                false if path.contains(':') => continue,
+                false if !target.exists() => "is not there",
+                false if what == "a" && !has_place(&target, place)? => "names no place there",
+                false => continue,
             };
             faults.push(format!("{}: {address} {fault}", file.display()));
         }
     }
     Ok(faults)
+}
+
+/// Whether a page has an element of that name; without a name, it has.
+fn has_place(page: &Path, name: &str) -> Result<bool> {
+    Ok(name.is_empty() || read(page)?.contains(&format!(" id=\"{name}\"")))
 }
 
 /// An address in a page or a style sheet, and the element that names it.
@@ -185,18 +200,21 @@ mod tests {
         write("own.woff", "");
         write(
             "index.html",
-            "<link rel=\"x\" href=\"own.css?v=1\"><a href=\"https://a.org\">a</a><a href=\"#here\">b</a>",
+            "<link rel=\"x\" href=\"own.css?v=1\"><a href=\"https://a.org\">a</a><a href=\"#here\" id=\"here\">b</a>",
         );
         assert_eq!(faults(folder.path()).unwrap(), Vec::<String>::new());
         write(
             "index.html",
-            "<script src=\"https://a.org/a.js\"></script><a class=\"b\" href=\"gone.html#b\">b</a>",
+            "<script src=\"https://a.org/a.js\"></script><a class=\"b\" href=\"gone.html#b\">b</a><a href=\"#there\">c</a>\
+             <pre class=\"playground\"></pre>",
         );
         write("own.css", "@import url(//a.org/b.css);");
         let faults = faults(folder.path()).unwrap().join("\n");
         for fault in [
             "https://a.org/a.js is loaded from elsewhere",
-            "gone.html is not there",
+            "gone.html#b is not there",
+            "#there names no place there",
+            "index.html: asks a playground",
             "//a.org/b.css is loaded from elsewhere",
         ] {
             assert!(faults.contains(fault), "{fault}: {faults}");
