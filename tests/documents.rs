@@ -284,3 +284,30 @@ fn every_example_is_one_that_a_test_reads() {
     }
     assert!(examples > 40, "{examples} examples");
 }
+
+/// The numbers of a text that say more than a count does: with a point, or of three digits and more.
+fn figures(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_ascii_digit() && c != '.')
+        .map(|number| number.trim_matches('.'))
+        .filter(|number| number.contains('.') || number.len() > 2)
+        .collect()
+}
+
+/// A table of the chapter on performance says what was measured, and says it no longer when it was
+/// measured anew.
+#[test]
+fn every_figure_was_measured() {
+    let results = read("benches/RESULTS.md");
+    let configuration = read("docs/configuration.md");
+    let mut measured = figures(&results);
+    measured.extend(figures(&configuration));
+    let chapter = read("docs/performance.md");
+    let rows = chapter.lines().filter(|line| line.starts_with('|'));
+    let stated: BTreeSet<&str> = rows.flat_map(figures).collect();
+    assert!(stated.len() > 80, "{stated:?}");
+    let stale: Vec<_> = stated.difference(&measured).collect();
+    assert!(
+        stale.is_empty(),
+        "docs/performance.md states {stale:?}, which benches/RESULTS.md and docs/configuration.md do not"
+    );
+}
