@@ -18,7 +18,10 @@ fn root() -> PathBuf {
 }
 
 fn read(name: &str) -> String {
-    fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+    let text = fs::read_to_string(root().join(name));
+    // As git may have checked it out.
+    text.unwrap_or_else(|error| panic!("{name}: {error}"))
+        .replace("\r\n", "\n")
 }
 
 /// The book's chapters, and its outline.

@@ -23,7 +23,9 @@ fn documents() -> Vec<PathBuf> {
 fn blocks(language: &str) -> Vec<(PathBuf, String)> {
     let mut blocks = Vec::new();
     for path in documents() {
+        // As git may have checked it out.
         let text = fs::read_to_string(&path).expect("readable");
+        let text = text.replace("\r\n", "\n");
         let fence = format!("{language}\n");
         let code = text.split("```").skip(1).step_by(2);
         let own = code.filter_map(|block| block.strip_prefix(&fence));

@@ -190,6 +190,7 @@ mod tests {
             .chain(docs::sources(&PathBuf::from(root).join("docs")).unwrap())
         {
             let text = std::fs::read_to_string(&name).unwrap();
+            let text = text.replace("\r\n", "\n");
             for line in docs::commands(&text, "cargo xtask") {
                 let words = ["cargo xtask"].into_iter().chain(line.split_whitespace());
                 let read = Cli::try_parse_from(words);
