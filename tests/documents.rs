@@ -254,6 +254,99 @@ fn every_error_is_explained() {
     assert_eq!(explained, kinds);
 }
 
+/// The messages that the chapter on troubles quotes are those that the code says.
+#[test]
+fn every_quoted_message_is_said() {
+    let mut said = String::new();
+    for folder in [
+        "src",
+        "engine/src",
+        "native/src",
+        "gpu/src",
+        "web/src",
+        "js/ts",
+    ] {
+        sources(&root().join(folder), &mut said);
+    }
+    let text = read("docs/troubleshooting.md");
+    let (_, messages) = text
+        .split_once("\n## Messages that are not errors\n")
+        .unwrap();
+    let (messages, _) = messages.split_once("\n## ").unwrap();
+    let quoted = messages
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let mut parts = 0;
+    // An ellipsis stands for what is put in.
+    for part in quoted.flat_map(|(message, _)| message.split('…')) {
+        let part = part.trim_matches([' ', '(', ')']);
+        if part.len() > 5 {
+            assert!(said.contains(part), "nothing says {part:?}");
+            parts += 1;
+        }
+    }
+    assert!(parts > 3, "{parts} parts of messages");
+}
+
+/// The text of all files below a folder.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, text),
+            false => text.push_str(&fs::read_to_string(path).unwrap_or_default()),
+        }
+    }
+}
+
+/// What begins as a knob does, and is a file or a number of the statistics.
+const NO_KNOBS: [&str; 5] = [
+    "memory.wasm_bytes",
+    "model.onnx",
+    "model.safetensors",
+    "session.run",
+    "text.toWellFormed",
+];
+
+#[test]
+fn every_knob_that_is_named_is_one() {
+    let reference = read("docs/knobs.md");
+    let knobs: BTreeSet<&str> = reference
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name)
+        .collect();
+    let groups: BTreeSet<&str> = knobs
+        .iter()
+        .filter_map(|knob| knob.split_once('.'))
+        .map(|(group, _)| group)
+        .collect();
+    let mut named = 0;
+    for name in documents() {
+        let text = read(&name);
+        for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
+            let Event::Code(code) = event else { continue };
+            let path = code
+                .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'))
+                .next()
+                .unwrap();
+            let Some((group, _)) = path
+                .split_once('.')
+                .filter(|(group, _)| groups.contains(group))
+            else {
+                continue;
+            };
+            let inner = format!("{path}.");
+            let is_knob = knobs.contains(path)
+                || knobs.iter().any(|knob| knob.starts_with(&inner))
+                || NO_KNOBS.contains(&path);
+            assert!(is_knob, "{name} names {path}, and {group} has no such knob");
+            named += 1;
+        }
+    }
+    assert!(named > 100, "{named} names");
+}
+
 /// What tests read examples of a language, or that none can.
 const LANGUAGES: [&str; 8] = [
     "rust,no_run",
