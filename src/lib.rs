@@ -107,6 +107,23 @@ pub use isovec_tokenize::TokenizeError;
 
 /// Compiles the examples of the documents that users read.
 #[cfg(doctest)]
-#[doc = include_str!("../README.md")]
-#[doc = include_str!("../docs/configuration.md")]
-struct Documents;
+mod documents {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/configuration.md")]
+    struct Configuration;
+    #[doc = include_str!("../docs/embedding.md")]
+    struct Embedding;
+    #[doc = include_str!("../docs/getting-started.md")]
+    struct GettingStarted;
+    #[doc = include_str!("../docs/models.md")]
+    struct Models;
+    #[doc = include_str!("../docs/observing.md")]
+    struct Observing;
+    #[doc = include_str!("../docs/parity.md")]
+    struct Parity;
+    #[doc = include_str!("../docs/providers.md")]
+    struct Providers;
+    #[doc = include_str!("../docs/saved-embeddings.md")]
+    struct SavedEmbeddings;
+}

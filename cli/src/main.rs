@@ -3,6 +3,8 @@
 mod args;
 mod commands;
 mod config;
+#[cfg(test)]
+mod documents;
 mod embedding;
 mod error;
 mod input;

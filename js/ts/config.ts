@@ -10,7 +10,7 @@
 export interface Config {
   /** How texts are put together. */
   batching?: BatchingConfig;
-  /** Which engine. */
+  /** Which engine. Default: `auto`. */
   engine?: EngineChoice;
   /** Where model ids are resolved. */
   hub?: HubConfig;
@@ -165,7 +165,10 @@ export interface MemoryConfig {
 export interface ModelConfig {
   /** How the weights are stored. Default: as the file that is used stores them. */
   dtype?: Dtype;
-  /** This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen. */
+  /**
+   * This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen. Default:
+   * safetensors of a family that isovec converts, else ONNX.
+   */
   onnx_file?: string;
 }
 
@@ -180,7 +183,7 @@ export interface ProvidersConfig {
   execution_providers?: readonly ExecutionProvider[];
   /** Look whether the hardware is there before a provider is tried. Default: true. */
   hardware_detection?: boolean;
-  /** Options of the others, by ONNX Runtime's own names. */
+  /** Options of the others, by ONNX Runtime's own names. Empty: ONNX Runtime's defaults. */
   options?: Partial<Record<ExecutionProvider, Record<string, string>>>;
   /**
    * Try what is there in a short measured run, and take the fastest. The result is remembered
@@ -237,8 +240,8 @@ export interface SessionConfig {
    */
   parallel_execution?: boolean;
   /**
-   * Runs that may be under way at the same time, each in a session of its own; the sessions
-   * share the weights. Default: as many as fit the cores at `intra_op_threads` each, at least 1.
+   * Runs that may be under way at the same time, on one copy of the weights. Default: as many as
+   * fit the cores at `intra_op_threads` each, at least 1; the portable engine has 1.
    */
   pool_size?: number;
   /** Write the engine's own profile to a file whose name begins like this. Default: no profile. */
@@ -247,25 +250,34 @@ export interface SessionConfig {
 
 /** From text to vector. What is set here overrides the model's sentence-transformers files. */
 export interface TextConfig {
-  /** Keep only the first components (matryoshka), cut before normalising. */
+  /**
+   * Keep only the first components (matryoshka), cut before normalising. Default: all that the
+   * model gives.
+   */
   dimension?: number;
   /**
    * Tokens of a text that the model sees, special ones included; the rest is cut off and
-   * reported. At most what the model's position table holds.
+   * reported. At most what the model's position table holds. Default: the model's files, else 512.
    */
   max_length?: number;
-  /** Whether vectors are scaled to unit length. */
+  /** Whether vectors are scaled to unit length. Default: the model's files, else true. */
   normalize?: boolean;
-  /** The prompt of `embed_passage`. */
+  /**
+   * The prompt of `embed_passage`. Default: the one named `document`, `passage` or `corpus` in
+   * `prompts` or in the model's files, else the model's default prompt.
+   */
   passage_prompt?: string;
-  /** How positions become one vector. */
+  /** How positions become one vector. Default: the model's files; an error where they do not say. */
   pooling?: Pooling;
   /**
    * Prompts by name, added to the model's own or replacing them. A prompt is put before the
-   * text as it is, so it wants its own trailing space.
+   * text as it is, so it wants its own trailing space. Empty: the model's own.
    */
   prompts?: Record<string, string>;
-  /** The prompt of `embed_query`. */
+  /**
+   * The prompt of `embed_query`. Default: the one named `query` in `prompts` or in the model's
+   * files, else the model's default prompt.
+   */
   query_prompt?: string;
   /**
    * Which part of a text that is too long the model sees. Default: as the tokenizer's files say,

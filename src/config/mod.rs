@@ -59,23 +59,26 @@ pub struct EmbeddingConfig {
 #[non_exhaustive]
 pub struct TextConfig {
     /// Tokens of a text that the model sees, special ones included; the rest is cut off and
-    /// reported. At most what the model's position table holds.
+    /// reported. At most what the model's position table holds. `None`: the model's files, else 512.
     pub max_length: Option<usize>,
     /// Which part of a text that is too long the model sees. `None`: as the tokenizer's files say,
     /// else the start.
     pub truncation: Option<Truncation>,
-    /// How positions become one vector.
+    /// How positions become one vector. `None`: the model's files; an error where they do not say.
     pub pooling: Option<Pooling>,
-    /// Whether vectors are scaled to unit length.
+    /// Whether vectors are scaled to unit length. `None`: the model's files, else true.
     pub normalize: Option<bool>,
-    /// Keep only the first components (matryoshka), cut before normalising.
+    /// Keep only the first components (matryoshka), cut before normalising. `None`: all that the
+    /// model gives.
     pub dimension: Option<usize>,
     /// Prompts by name, added to the model's own or replacing them. A prompt is put before the
-    /// text as it is, so it wants its own trailing space.
+    /// text as it is, so it wants its own trailing space. Empty: the model's own.
     pub prompts: BTreeMap<String, String>,
-    /// The prompt of `embed_query`.
+    /// The prompt of `embed_query`. `None`: the one named `query` in `prompts` or in the model's
+    /// files, else the model's default prompt.
     pub query_prompt: Option<String>,
-    /// The prompt of `embed_passage`.
+    /// The prompt of `embed_passage`. `None`: the one named `document`, `passage` or `corpus` in
+    /// `prompts` or in the model's files, else the model's default prompt.
     pub passage_prompt: Option<String>,
 }
 
@@ -209,7 +212,8 @@ pub struct HubConfig {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelConfig {
-    /// This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen.
+    /// This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen. `None`:
+    /// safetensors of a family that isovec converts, else ONNX.
     pub onnx_file: Option<String>,
     /// How the weights are stored. `None`: as the file that is used stores them.
     pub dtype: Option<Dtype>,

@@ -8,6 +8,7 @@
 mod bench;
 mod build;
 mod demo;
+mod docs;
 mod notices;
 mod peer_modules;
 mod process;
@@ -89,7 +90,17 @@ enum Command {
         #[arg(long)]
         page: bool,
     },
-    /// Write js/ts/config.ts, the configuration's TypeScript types, from the Rust configuration.
+    /// Build the book under docs as pages.
+    Docs {
+        /// The folder of the pages; the cache's `target/book` when left out. What is in it goes.
+        #[arg(long)]
+        out: Option<PathBuf>,
+        /// Put the crates' own documentation beside them, under `api`.
+        #[arg(long)]
+        api: bool,
+    },
+    /// Write what is made from the Rust configuration: its TypeScript types (js/ts/config.ts) and its
+    /// reference (docs/knobs.md).
     Types,
     /// Write the licence texts of everything inside the wasm module to a file.
     Notices {
@@ -147,6 +158,14 @@ fn run(cli: Cli) -> Result<bool> {
                 build::page(&workspace)?;
             }
         }
+        Command::Docs { out, api } => {
+            setup::run(&workspace, setup::BOOK)?;
+            let out = match out {
+                Some(folder) => std::path::absolute(folder)?,
+                None => docs::folder(&workspace),
+            };
+            docs::build(&workspace, &out, api)?;
+        }
         Command::Types => build::types(&workspace)?,
         Command::Notices { out } => {
             let path = out.unwrap_or_else(|| build::package_folder(&workspace));
@@ -154,4 +173,31 @@ fn run(cli: Cli) -> Result<bool> {
         }
     }
     Ok(true)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What the documents tell a developer to type is what this program takes.
+    #[test]
+    fn the_documents_name_commands_that_exist() {
+        let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
+        let mut found = 0;
+        for name in ["README.md", "CONTRIBUTING.md", "ARCHITECTURE.md"]
+            .map(|name| format!("{root}/{name}"))
+            .into_iter()
+            .chain(docs::sources(&PathBuf::from(root).join("docs")).unwrap())
+        {
+            let text = std::fs::read_to_string(&name).unwrap();
+            let text = text.replace("\r\n", "\n");
+            for line in docs::commands(&text, "cargo xtask") {
+                let words = ["cargo xtask"].into_iter().chain(line.split_whitespace());
+                let read = Cli::try_parse_from(words);
+                assert!(read.is_ok(), "{name}: {line}: {}", read.err().unwrap());
+                found += 1;
+            }
+        }
+        assert!(found > 3, "{found} commands");
+    }
 }

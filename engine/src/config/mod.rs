@@ -42,7 +42,7 @@ pub enum EngineChoice {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EngineConfig {
-    /// Which engine.
+    /// Which engine. Default: `auto`.
     pub engine: EngineChoice,
     /// Path of the ONNX Runtime library. `None`: the `ORT_DYLIB_PATH` variable, then the
     /// set-up's cache. A library that merely lies around on the system is never used.

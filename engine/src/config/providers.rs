@@ -264,7 +264,7 @@ pub struct ProvidersConfig {
     pub tensorrt: TensorRtOptions,
     /// Options of WebGPU.
     pub webgpu: WebGpuOptions,
-    /// Options of the others, by ONNX Runtime's own names.
+    /// Options of the others, by ONNX Runtime's own names. Empty: ONNX Runtime's defaults.
     // The names of an enum with documented variants would get lost as a map's keys.
     #[cfg_attr(
         feature = "schema",

@@ -120,7 +120,7 @@ fn choice(name: &str, mut about: Vec<String>, variants: &[Value]) -> Result<Stri
     ))
 }
 
-fn documentation(name: &str, schema: &Map<String, Value>) -> Result<Vec<String>> {
+pub(crate) fn documentation(name: &str, schema: &Map<String, Value>) -> Result<Vec<String>> {
     let text = schema
         .get("description")
         .and_then(Value::as_str)
@@ -165,7 +165,7 @@ fn written(path: &str, schema: &Map<String, Value>, names: &mut Names) -> Result
 }
 
 /// The one type besides `null`.
-fn type_of<'a>(path: &str, schema: &'a Map<String, Value>) -> Result<&'a str> {
+pub(crate) fn type_of<'a>(path: &str, schema: &'a Map<String, Value>) -> Result<&'a str> {
     match schema.get("type") {
         Some(Value::String(one)) => Ok(one),
         Some(Value::Array(all)) => match all[..] {
@@ -177,7 +177,7 @@ fn type_of<'a>(path: &str, schema: &'a Map<String, Value>) -> Result<&'a str> {
 }
 
 /// A schema, of which every word is known.
-fn object<'a>(path: &str, schema: &'a Value) -> Result<&'a Map<String, Value>> {
+pub(crate) fn object<'a>(path: &str, schema: &'a Value) -> Result<&'a Map<String, Value>> {
     let schema = schema
         .as_object()
         .with_context(|| format!("{path} is no schema: {schema}"))?;
@@ -188,7 +188,7 @@ fn object<'a>(path: &str, schema: &'a Value) -> Result<&'a Map<String, Value>> {
 }
 
 /// The schema that another holds under `key`.
-fn part<'a>(
+pub(crate) fn part<'a>(
     path: &str,
     schema: &'a Map<String, Value>,
     key: &str,

@@ -1,12 +1,15 @@
-//! `js/ts/config.ts`, made from the Rust configuration: what the npm package's users write is
-//! checked and explained by their editor as the Rust SDK's users' is.
+//! What is made from the Rust configuration for those who do not read Rust: `js/ts/config.ts`, so that
+//! what the npm package's users write is checked and explained by their editor as the Rust SDK's
+//! users' is, and `docs/knobs.md`, the reference in the book.
 //!
 //! The Rust types describe themselves as a JSON schema, as serde reads them
 //! ([`schemars::JsonSchema`], behind the feature `schema`); this crate writes the schema as
-//! TypeScript. `cargo xtask types` writes the file, and a test holds it to what the types say.
+//! TypeScript and as Markdown. `cargo xtask types` writes the files, and a test holds them to what
+//! the types say.
 
 mod docs;
 mod interface;
+mod reference;
 
 use anyhow::Result;
 use isovec::EmbeddingConfig;
@@ -16,11 +19,33 @@ const ROOT: &str = "Config";
 
 const HEADER: &str = "// Made from the Rust configuration by `cargo xtask types`; what is to be different here is changed there.\n";
 
-/// The file, as it has to be.
+const REFERENCE: &str = "\
+<!-- Made from the Rust configuration by `cargo xtask types`; what is to be different here is changed there. -->
+
+# Every knob
+
+All knobs of [the configuration](configuration.md), as the Rust types say them: the same names in TOML, in JSON, in
+`Embedder.load(model, { config })` and as fields of `EmbeddingConfig`. What each comes to on each engine, when to change it,
+and what was measured stands in [the configuration](configuration.md).
+
+Times are texts with a unit, such as `\"5ms\"`; sizes of memory are in bytes.
+";
+
+/// `js/ts/config.ts`, as it has to be.
 ///
 /// # Errors
 /// When a type or a sentence of the configuration is one that this crate cannot put in TypeScript.
 pub fn config() -> Result<String> {
     let schema = schemars::schema_for!(EmbeddingConfig).to_value();
     Ok(format!("{HEADER}{}", interface::module(ROOT, &schema)?))
+}
+
+/// `docs/knobs.md`, as it has to be.
+///
+/// # Errors
+/// When a type of the configuration is one that this crate has no words for, or a knob's
+/// documentation says no default.
+pub fn reference() -> Result<String> {
+    let schema = schemars::schema_for!(EmbeddingConfig).to_value();
+    Ok(format!("{REFERENCE}{}", reference::tables(&schema)?))
 }

@@ -1,5 +1,5 @@
-//! `js/ts/config.ts` is what the Rust configuration says. `cargo xtask types` runs this test with a
-//! variable that lets it write the file instead.
+//! `js/ts/config.ts` and `docs/knobs.md` are what the Rust configuration says. `cargo xtask types` runs
+//! these tests with a variable that lets them write the files instead.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
 use std::path::Path;
@@ -10,10 +10,21 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_types_of_the_npm_package_are_those_of_the_configuration() {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../js/ts/config.ts");
-    let wanted = isovec_types::config().unwrap();
+    up_to_date("js/ts/config.ts", &isovec_types::config().unwrap());
+}
+
+#[test]
+fn the_reference_is_that_of_the_configuration() {
+    up_to_date("docs/knobs.md", &isovec_types::reference().unwrap());
+}
+
+/// Fails where a file of the repository is not what it has to be, or writes it.
+fn up_to_date(name: &str, wanted: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name);
     if env::var_os("ISOVEC_WRITE_TYPES").is_some() {
-        fs::write(&path, &wanted).unwrap();
+        fs::write(&path, wanted).unwrap();
     }
     let written = fs::read_to_string(&path).unwrap().replace("\r\n", "\n");
     let line = written
@@ -22,7 +33,7 @@ fn the_types_of_the_npm_package_are_those_of_the_configuration() {
         .position(|(is, should)| is != should);
     assert!(
         written == wanted,
-        "js/ts/config.ts differs from the Rust configuration at line {}; run `cargo xtask types`",
+        "{name} differs from the Rust configuration at line {}; run `cargo xtask types`",
         line.map_or(written.lines().count().min(wanted.lines().count()), |at| at) + 1
     );
 }

@@ -52,6 +52,7 @@ const STEPS: &[Step] = &[
     node::EVERYWHERE,
     tools::STEPS[2],
     tools::STEPS[3],
+    tools::STEPS[4],
     corpus::STEP,
     peers::STEP,
 ];
@@ -101,6 +102,8 @@ pub(crate) const EVERYWHERE: &[&str] = &[
     "npm",
     "everywhere",
 ];
+/// What the book's pages are made with.
+pub(crate) const BOOK: &[&str] = &["mdbook"];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
 
@@ -207,6 +210,7 @@ mod tests {
             WASM,
             TRANSFORMERS,
             PEERS,
+            BOOK,
         ];
         for name in lists.into_iter().flatten() {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");

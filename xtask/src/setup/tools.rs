@@ -14,6 +14,8 @@ pub(super) struct Tool {
     package: &'static str,
     program: &'static str,
     version: &'static str,
+    /// What else cargo is told: which parts of it are wanted.
+    parts: &'static [&'static str],
 }
 
 /// Must be the version of the `wasm-bindgen` crate: the two speak a private format.
@@ -21,24 +23,35 @@ const WASM_BINDGEN: Tool = Tool {
     package: "wasm-bindgen-cli",
     program: "wasm-bindgen",
     version: "0.2.130",
+    parts: &[],
 };
 const WASM_PACK: Tool = Tool {
     package: "wasm-pack",
     program: "wasm-pack",
     version: "0.15.1",
+    parts: &[],
 };
 const MACHETE: Tool = Tool {
     package: "cargo-machete",
     program: "cargo-machete",
     version: "0.9.2",
+    parts: &[],
 };
 const DENY: Tool = Tool {
     package: "cargo-deny",
     program: "cargo-deny",
     version: "0.20.2",
+    parts: &[],
+};
+/// Without what serves a book and watches its files, which is half of what it compiles.
+const MDBOOK: Tool = Tool {
+    package: "mdbook",
+    program: "mdbook",
+    version: "0.5.4",
+    parts: &["--no-default-features", "--features", "search"],
 };
 
-pub(super) const STEPS: [Step; 4] = [
+pub(super) const STEPS: [Step; 5] = [
     Step {
         name: "wasm-bindgen",
         what: "wasm-bindgen-cli 0.2.130: JavaScript around the wasm module, and its test runner",
@@ -70,6 +83,14 @@ pub(super) const STEPS: [Step; 4] = [
         make: |workspace| DENY.make(workspace),
         advice: "`cargo install cargo-deny --version 0.20.2`",
         optional: false,
+    },
+    Step {
+        name: "mdbook",
+        what: "mdbook 0.5.4: makes pages of the book under docs",
+        done: |workspace| MDBOOK.done(workspace),
+        make: |workspace| MDBOOK.make(workspace),
+        advice: "`cargo install mdbook --version 0.5.4`",
+        optional: true,
     },
 ];
 
@@ -112,6 +133,7 @@ impl Tool {
             .args(["--force", "--root"])
             .args([workspace.tools().as_path()])
             .args(locked.then_some("--locked"))
+            .args(self.parts)
             .env("CARGO_TARGET_DIR", target)
             // These tools run for seconds: half the usual compile time is worth more.
             .env("CARGO_PROFILE_RELEASE_OPT_LEVEL", "1")
@@ -127,9 +149,11 @@ pub(super) fn target(workspace: &Workspace) -> PathBuf {
 }
 
 /// Whether `tool --version` names exactly that version, with or without the tool's name before
-/// it and a commit after it.
+/// it, a `v` in front and a commit after it.
 fn says(answer: &str, version: &str) -> bool {
-    answer.split_whitespace().any(|word| word == version)
+    answer
+        .split_whitespace()
+        .any(|word| word.strip_prefix('v').unwrap_or(word) == version)
 }
 
 #[cfg(test)]
@@ -141,6 +165,7 @@ mod tests {
         assert!(says("wasm-bindgen 0.2.130", "0.2.130"));
         assert!(says("wasm-bindgen 0.2.130 (abc123)", "0.2.130"));
         assert!(says("0.9.2", "0.9.2"));
+        assert!(says("mdbook v0.5.4", "0.5.4"));
         assert!(!says("wasm-bindgen 0.2.13", "0.2.130"));
         assert!(!says("wasm-bindgen 0.2.1301", "0.2.130"));
     }
@@ -158,7 +183,9 @@ mod tests {
 
     #[test]
     fn what_is_announced_names_the_pinned_versions() {
-        for (step, tool) in STEPS.iter().zip([WASM_BINDGEN, WASM_PACK, MACHETE, DENY]) {
+        let tools = [WASM_BINDGEN, WASM_PACK, MACHETE, DENY, MDBOOK];
+        assert_eq!(tools.len(), STEPS.len());
+        for (step, tool) in STEPS.iter().zip(tools) {
             assert!(step.what.contains(tool.version) && step.advice.contains(tool.version));
         }
     }

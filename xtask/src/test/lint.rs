@@ -4,10 +4,12 @@ use anyhow::Result;
 
 use super::fastembed::FEATURE as FASTEMBED;
 use super::{Check, Verdict};
+use crate::docs;
 use crate::process::{Run, cargo};
 use crate::report;
+use crate::setup;
 use crate::wasm::{TARGET, WasmToolchain};
-use crate::workspace::Workspace;
+use crate::workspace::{Workspace, which};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -33,6 +35,12 @@ pub(super) const CHECKS: &[Check] = &[
         what: "the documentation builds without a warning",
         needs: &[],
         run: doc,
+    },
+    Check {
+        name: "book",
+        what: "the book builds, and its pages load nothing from elsewhere",
+        needs: setup::BOOK,
+        run: book,
     },
 ];
 
@@ -91,18 +99,17 @@ fn clippy_wasm(workspace: &Workspace) -> Result<Verdict> {
 }
 
 fn doc(workspace: &Workspace) -> Result<Verdict> {
-    cargo(workspace)?
-        // The program and the SDK have one name; the program's documentation is its --help.
-        .args([
-            "doc",
-            "--workspace",
-            "--no-deps",
-            "--exclude",
-            "isovec-cli",
-            "--exclude",
-            "xtask",
-        ])
-        .env("RUSTDOCFLAGS", "-D warnings")
-        .show()?;
+    docs::api(workspace)?;
+    Ok(Verdict::Passed)
+}
+
+fn book(workspace: &Workspace) -> Result<Verdict> {
+    // Its links and code are tested natively, without it.
+    if which(workspace, "mdbook").is_none() {
+        return Ok(Verdict::Skipped(
+            "mdbook is not here (`cargo xtask setup mdbook`)".to_owned(),
+        ));
+    }
+    docs::build(workspace, &docs::folder(workspace), false)?;
     Ok(Verdict::Passed)
 }
