@@ -27,6 +27,12 @@ export interface Config {
   onnxruntime_library?: string;
   /** What it may compute on. */
   providers?: ProvidersConfig;
+  /**
+   * Keep what was found out while loading and running (which provider is the fastest, how large batches should be,
+   * what a GPU is checked against, its compiled kernels) for the next start: in isovec's cache folder, in a page in
+   * the browser's cache. Default: true.
+   */
+  remember?: boolean;
   /** How a session computes. */
   session?: SessionConfig;
   /** From text to vector. */
