@@ -117,6 +117,25 @@ test("an aborted call ends at once, and the worker goes on with the next", async
   assert.ok(seen.texts < 40000, `${seen.texts} texts were embedded all the same`);
 });
 
+test("many short texts keep neither a worker nor a page from everything else", async (t) => {
+  const page = await open(t);
+  const order = await page.evaluate(async () => {
+    const short = Array.from({ length: 20000 }, (_, index) => `text ${index}`);
+    const order = [];
+    const own = await isovec.Embedder.load("/model/", { worker: false });
+    await own.embed(["warm"]);
+    for (const one of [embedder, own]) {
+      const all = one.embed(short).then(() => order.push("texts"));
+      await new Promise((turn) => setTimeout(turn));
+      const other = one.countTokens("a text").then(() => order.push("other"));
+      await Promise.all([all, other]);
+    }
+    await own.dispose();
+    return order;
+  });
+  assert.deepEqual(order, ["other", "texts", "other", "texts"]);
+});
+
 test("many calls at once are computed together, and none is lost when the queue is full", async (t) => {
   const page = await open(t, "/", { config: { batching: { max_queue: 64 } } });
   const seen = await page.evaluate(async () => {

@@ -53,19 +53,12 @@ pub(crate) async fn in_slices<T, R>(
     work: impl Fn(&[T]) -> Result<Vec<R>>,
 ) -> Result<Vec<R>> {
     // The same clock and the same turns that the engine's own work takes.
-    let turns = EventLoop.worker()?;
-    let mut since = turns.now();
+    let mut pause = isovec_web::executor::pause(&EventLoop.worker()?);
     let mut results = Vec::with_capacity(items.len());
     for slice in items.chunks(SLICE) {
         cancel.check()?;
         results.extend(work(slice)?);
-        if turns
-            .time_slice()
-            .is_some_and(|slice| turns.now().saturating_sub(since) >= slice)
-        {
-            turns.pause().await;
-            since = turns.now();
-        }
+        pause.pause().await;
     }
     Ok(results)
 }

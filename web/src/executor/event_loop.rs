@@ -1,6 +1,6 @@
 //! Jobs inside the caller's event loop: a window, a worker, or node.
 
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -30,6 +30,12 @@ pub(crate) fn clock() -> Duration {
     STARTED.get_or_init(Instant::now).elapsed()
 }
 
+thread_local! {
+    /// When the last job of this thread ended, and when it had paused last: many short jobs in a row, such as the
+    /// batches of one call, keep everybody waiting as one long job does.
+    static LAST: Cell<Option<(Duration, Duration)>> = const { Cell::new(None) };
+}
+
 /// The event loop that the caller lives in.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct EventLoop;
@@ -40,7 +46,6 @@ impl Executor for EventLoop {
         #[allow(clippy::arc_with_non_send_sync)]
         Ok(Arc::new(Turns {
             one_at_a_time: Rc::new(Mutex::new(())),
-            started: Instant::now(),
             slice: match web_sys::window() {
                 Some(_) => IN_A_PAGE,
                 None => IN_A_WORKER,
@@ -61,7 +66,6 @@ impl Executor for EventLoop {
 #[derive(Debug)]
 struct Turns {
     one_at_a_time: Rc<Mutex<()>>,
-    started: Instant,
     slice: Duration,
     channel: Option<Channel>,
 }
@@ -80,7 +84,20 @@ impl Worker for Turns {
     }
 
     fn now(&self) -> Duration {
-        self.started.elapsed()
+        clock()
+    }
+
+    fn begins(&self) -> Duration {
+        let now = clock();
+        match LAST.get() {
+            // Whoever waited that long in between may have had a turn, or not; one pause too many is cheap.
+            Some((ended, paused)) if now.saturating_sub(ended) < self.slice => paused,
+            _ => now,
+        }
+    }
+
+    fn ends(&self, paused: Duration) {
+        LAST.set(Some((clock(), paused)));
     }
 
     fn pause(&self) -> BoxFuture<'_, ()> {

@@ -56,6 +56,17 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
 
     /// Lets everything else that waits for this thread have a turn.
     fn pause(&self) -> BoxFuture<'_, ()>;
+
+    /// From when on a job that begins now counts its time slice: from before it began, where other jobs have kept
+    /// everybody waiting until now.
+    fn begins(&self) -> Duration {
+        self.now()
+    }
+
+    /// A job ends that paused last at `paused`.
+    fn ends(&self, paused: Duration) {
+        let _ = paused;
+    }
 }
 
 /// Pauses as that worker's own jobs do, for whoever else does long work.
@@ -74,7 +85,7 @@ impl Pacer {
     pub(crate) fn new(worker: &Arc<dyn Worker>) -> Self {
         Self {
             worker: Arc::clone(worker),
-            paused: worker.now(),
+            paused: worker.begins(),
         }
     }
 
@@ -94,5 +105,11 @@ impl Pacer {
             self.worker.pause().await;
             self.paused = self.worker.now();
         }
+    }
+}
+
+impl Drop for Pacer {
+    fn drop(&mut self) {
+        self.worker.ends(self.paused);
     }
 }

@@ -66,6 +66,8 @@ fn page(workspace: &Workspace) -> Result<Verdict> {
     build::page(workspace)?;
     let browser = Browser::find(workspace)?;
     let screenshots = workspace.target.join("screenshots");
+    // Two test files write there, and neither knows which is the first.
+    std::fs::create_dir_all(&screenshots)?;
     report::word(&format!("screenshots go to {}", screenshots.display()));
     let mut run = npm(workspace)?.args(["run", "test:page"]);
     for (name, program) in firefox(workspace)? {
