@@ -21,7 +21,7 @@ use crate::model::{Answer, Model};
 
 /// Tokens of the texts: one of a single token, one that fills no group of threads, one that fills
 /// more than one.
-const LENGTHS: [usize; 3] = [1, 23, 70];
+const LENGTHS: [usize; 3] = [1, 7, 70];
 
 /// The one that is enough where the same kernels have passed with all of them on the same device and driver.
 const AGAIN: usize = 1;

@@ -1,6 +1,18 @@
 // Both contestants in one page and on one adapter, taking turns.
 const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)];
 
+/** What a visitor waits for the first vector, and whether the check of the adapter went by an earlier visit's. */
+globalThis.visit = async ({ text, software, origin }) => {
+  const from = performance.now();
+  const { Embedder } = await import("/isovec/dist/index.js");
+  const providers = { execution_providers: ["webgpu"], webgpu: { software_adapter: software } };
+  const embedder = await Embedder.load(`${origin}/model/`, { config: { providers } });
+  await embedder.embedOne(text);
+  const waited = performance.now() - from;
+  const { gpu } = await embedder.stats();
+  return { waited, recalled: gpu.check_recalled };
+};
+
 globalThis.measure = async ({ text, samples, software, transformers, onnxruntime, origin }) => {
   const adapter = await navigator.gpu?.requestAdapter();
   if (!adapter) throw new Error("the browser has no WebGPU adapter");
