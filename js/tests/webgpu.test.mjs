@@ -1,14 +1,18 @@
 // WebGPU, where the browser has it and where it has none: what computes by default, and what asking for it comes to. Run by
 // `cargo xtask test npm`, in every way of ways.mjs.
 import assert from "node:assert/strict";
-import { join } from "node:path";
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { HEADERS, WAY, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
 
 const origin = await serve((request, response, path) => {
   if (path === "/") return empty(response, HEADERS);
+  if (path.startsWith("/real/")) return send(response, join(real, path.slice(6)), HEADERS);
   send(response, path.startsWith("/model/") ? join(tiny, path.slice(7)) : join(js, path), HEADERS);
 });
+/** all-MiniLM-L6-v2, in the way that the other tests of the real model have it. */
+const real = process.env.ISOVEC_TEST_MODEL;
 const browser = await launch();
 const page = await browser.newPage();
 await page.goto(origin);
@@ -81,4 +85,44 @@ for (const worker of [true, false]) {
       assert.deepEqual(recalled, [false, 0, false, true, false, undefined, 0, false]);
     });
   }
+}
+
+if (WAY.webgpu && !WAY.isolated) {
+  const skip = real ? false : "ISOVEC_TEST_MODEL does not name all-MiniLM-L6-v2";
+
+  test("WebGPU keeps the suite's bounds on the real model, in a worker and in the page", { skip }, async () => {
+    const folder = join(dirname(js), "tests", "data", "reference");
+    const lines = readFileSync(join(folder, "texts.txt"), "utf8").trimEnd().split("\n");
+    // A processor that plays a GPU takes some 20 ms for a token.
+    const short = lines.map((text, line) => ({ text, line })).sort((a, b) => a.text.length - b.text.length).slice(0, 12);
+    const seen = await page.evaluate(async (texts) => {
+      const { Embedder } = await import("/dist/index.js");
+      const providers = { execution_providers: ["webgpu"], webgpu: { software_adapter: true } };
+      const seen = [];
+      for (const worker of [true, false]) {
+        const embedder = await Embedder.load("/real/", { worker, config: { providers } });
+        const vectors = await embedder.embed(texts);
+        seen.push({ engine: embedder.provider().engine, rows: Array.from(vectors, (row) => Array.from(row)) });
+        await embedder.dispose();
+      }
+      return seen;
+    }, short.map(({ text }) => text));
+    const exact = reference(join(folder, "vectors.npy"));
+    for (const { engine, rows } of seen) {
+      assert.equal(engine, "gpu");
+      for (const [at, row] of rows.entries()) {
+        const apart = row.map((value, column) => value - exact[short[at].line * row.length + column]);
+        assert.ok(Math.max(...apart.map(Math.abs)) <= 1e-6 && Math.hypot(...apart) <= 5e-6, `${short[at].text}: ${Math.hypot(...apart)}`);
+      }
+    }
+  });
+}
+
+/** The numbers of a NumPy file of float32 in C order (<https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html>, version 1.0). */
+function reference(path) {
+  const bytes = readFileSync(path);
+  const header = bytes.toString("latin1", 10, 10 + bytes.readUInt16LE(8));
+  assert.match(header, /'descr': '<f4', 'fortran_order': False/);
+  const values = bytes.subarray(10 + header.length);
+  return Float32Array.from({ length: values.length / 4 }, (_, at) => values.readFloatLE(at * 4));
 }
