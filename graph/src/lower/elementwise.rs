@@ -36,7 +36,10 @@ impl Lowerer {
             }
             "CastLike" => one(self.cast(call.input(0)?, call.input(1)?.kind())?),
             "Clip" => one(self.clip(call)?),
-            "Where" => one(self.pick(call)?),
+            "Where" => {
+                let [condition, a, b] = [call.input(0)?, call.input(1)?, call.input(2)?];
+                one(self.choose(condition, a, b)?)
+            }
             "com.microsoft::BiasGelu" | "com.microsoft::FastGelu" => {
                 let mut x = call.input(0)?.clone();
                 if let Some(bias) = call.optional(1) {
@@ -307,8 +310,8 @@ impl Lowerer {
         self.map(f, call.input(0)?)
     }
 
-    fn pick(&mut self, call: &Call<'_>) -> Why<Value> {
-        let (condition, a, b) = (call.input(0)?, call.input(1)?, call.input(2)?);
+    /// `if condition then a else b`, broadcast.
+    pub(super) fn choose(&mut self, condition: &Value, a: &Value, b: &Value) -> Why<Value> {
         if let Some(truth) = condition.uniform() {
             let taken = if truth != 0.0 { a } else { b };
             let shape = broadcast(&condition.shape(), &broadcast(&a.shape(), &b.shape())?)?;

@@ -1,12 +1,15 @@
 //! Reads an ONNX graph, node by node, into values and a program.
 
 mod call;
+mod columns;
+mod composed;
 mod elementwise;
 mod product;
 mod reduce;
 mod shape;
 mod slice;
 mod table;
+mod terms;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -247,6 +250,7 @@ impl Lowerer {
             Self::tables,
             Self::products,
             Self::reductions,
+            Self::composed,
         ];
         for family in families {
             if let Some(values) = family(self, operator, call)? {

@@ -1,6 +1,7 @@
 //! Operators that change how a value is seen, and those that compute with extents.
 
 use super::call::{Call, axis};
+use super::columns::together;
 use super::elementwise::{no_less_than_nothing, one};
 use super::{Lowerer, constant};
 use crate::builder::Builder;
@@ -87,6 +88,7 @@ impl Lowerer {
             }
             "Range" => one(self.range(call)?),
             "Concat" => one(self.concat(call)?),
+            "Pad" => one(self.pad(call)?),
             _ => return Ok(None),
         })
     }
@@ -245,21 +247,36 @@ impl Lowerer {
                 });
             }
         }
-        let parts: Option<Vec<&Data>> = values
-            .iter()
-            .map(|value| match value {
-                Value::Data(data) => Some(data),
-                _ => None,
-            })
-            .collect();
-        match parts {
-            Some(parts) => self.concat_data(&parts, at).map(Value::Data),
+        let computed = values.iter().find_map(|value| match value {
+            Value::Data(data) => Some(data.clone()),
+            _ => None,
+        });
+        let all = |value: &&Value| matches!(value, Value::Data(_) | Value::Constant(_));
+        match computed.filter(|_| values.iter().all(all)) {
+            Some(like) => self.concat_computed(&values, &like, at),
             None => indices(&values, at),
         }
     }
 
+    /// Values that are computed, and constants beside them.
+    fn concat_computed(&mut self, values: &[&Value], like: &Data, at: usize) -> Why<Value> {
+        let mut parts = Vec::new();
+        for value in values {
+            parts.push(match value {
+                Value::Data(data) => data.clone(),
+                Value::Constant(constant) => {
+                    together(constant.kind, like.kind)?;
+                    self.constant_rows(constant, like, at)?
+                }
+                other => return Err(format!("{} beside what is computed", other.what())),
+            });
+        }
+        let parts: Vec<&Data> = parts.iter().collect();
+        self.concat_data(&parts, at).map(Value::Data)
+    }
+
     /// Columns one after another along one axis.
-    fn concat_data(&mut self, parts: &[&Data], at: usize) -> Why<Data> {
+    pub(super) fn concat_data(&mut self, parts: &[&Data], at: usize) -> Why<Data> {
         let first = parts[0];
         let others = |data: &Data| -> Vec<Dim> {
             let mut shape = data.shape();
@@ -482,7 +499,7 @@ fn unsqueezed(shape: &[Dim], axes: &[i64]) -> Why<Vec<Dim>> {
         .ok_or_else(|| "an axis is named twice".into())
 }
 
-fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
+pub(super) fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
     let shape = value.shape();
     if perm.len() != shape.len() {
         return Err(format!(
