@@ -189,7 +189,7 @@ mod tests {
         pollster::block_on(async {
             let plan = Plan::read(&wrong).await.unwrap();
             let device = match Device::open(&wanted).await {
-                Ok(device) => device,
+                Ok(device) => Arc::new(device),
                 Err(error) if std::env::var("ISOVEC_REQUIRE_GPU").is_ok_and(|v| v == "1") => {
                     panic!("{error}")
                 }

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use async_lock::Mutex as AsyncMutex;
 use isovec_engine::buffers::{BufferPool, PoolLimits};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -40,6 +41,8 @@ pub struct WebGpu {
     pauses: Box<dyn Pauses>,
     binding_bytes: Option<u64>,
     tiles: Option<bool>,
+    /// The device that all models share, if they do.
+    shared: Option<AsyncMutex<Option<Arc<Device>>>>,
 }
 
 impl WebGpu {
@@ -49,6 +52,7 @@ impl WebGpu {
             pauses,
             binding_bytes: None,
             tiles: None,
+            shared: None,
         }
     }
 
@@ -64,6 +68,28 @@ impl WebGpu {
     pub fn with_tiles(mut self, tiles: bool) -> Self {
         self.tiles = Some(tiles);
         self
+    }
+
+    /// Opens one device and loads all models on it, until it is lost: for many small ones, which would
+    /// otherwise spend most of their time on that. A fault of one of them is then everybody's.
+    #[must_use]
+    pub fn with_one_device(mut self) -> Self {
+        self.shared = Some(AsyncMutex::new(None));
+        self
+    }
+
+    /// A device of its own for a model, or the one that all have.
+    async fn device(&self, wanted: &Wanted) -> Result<Arc<Device>> {
+        let Some(shared) = &self.shared else {
+            return Device::open(wanted).await.map(Arc::new);
+        };
+        let mut shared = shared.lock().await;
+        if let Some(device) = shared.as_ref().filter(|device| device.check().is_ok()) {
+            return Ok(Arc::clone(device));
+        }
+        let device = Arc::new(Device::open(wanted).await?);
+        *shared = Some(Arc::clone(&device));
+        Ok(device)
     }
 
     /// Loads a model, as [`EngineFactory::load`], into an engine whose device can be taken away.
@@ -85,7 +111,7 @@ impl WebGpu {
             tiles: self.tiles,
             binding_bytes: self.binding_bytes,
         };
-        let device = Device::open(&wanted).await?;
+        let device = self.device(&wanted).await?;
         let plan = Plan::read(bundle).await.map_err(|error| match error {
             CompileError::Engine(error) => error,
             other => EngineError::UnsupportedModel {

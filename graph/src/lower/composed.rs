@@ -64,6 +64,7 @@ impl Lowerer {
             "ReduceL1" | "ReduceLogSum" | "ReduceLogSumExp" => {
                 one(self.composed_reduction(operator, call)?)
             }
+            "RotaryEmbedding" => one(self.rotary(call)?),
             "Round" => one(self.round(call.input(0)?)?),
             "Selu" => {
                 let x = call.input(0)?;

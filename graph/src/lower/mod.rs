@@ -6,6 +6,7 @@ mod composed;
 mod elementwise;
 mod product;
 mod reduce;
+mod rotary;
 mod shape;
 mod slice;
 mod table;

@@ -21,11 +21,16 @@ impl Lowerer {
             "ReduceMean" => Some(Reduction::Mean),
             "ReduceMax" => Some(Reduction::Max),
             "ReduceMin" => Some(Reduction::Min),
+            "ReduceProd" => Some(Reduction::Product),
             "ReduceL2" => Some(Reduction::L2),
             "ReduceSumSquare" => Some(Reduction::SumOfSquares),
             _ => None,
         };
         if let Some(f) = f {
+            let plain = !matches!(f, Reduction::L2 | Reduction::SumOfSquares);
+            if plain && reduces_nothing(call)? {
+                return Ok(one(call.input(0)?.clone()));
+            }
             let (axes, keep) = asked(call)?;
             return self
                 .reduce(f, call.input(0)?, axes.as_deref(), keep)
@@ -124,6 +129,7 @@ impl Lowerer {
             }
             Reduction::Sum => value,
             Reduction::SumOfSquares => value * value,
+            Reduction::Product => return Err("the product of a mask".into()),
             Reduction::L2 => return Err("the norm of a mask".into()),
         };
         if target.iter().any(|&dim| dim != Dim::ONE) {
@@ -141,6 +147,7 @@ impl Lowerer {
 
     /// With the reduced axes as axes of 1.
     fn reduce_data(&mut self, f: Reduction, data: &Data, axes: &[usize]) -> Why<Data> {
+        over_one_text(data, axes)?;
         let mut rest = data.axes.clone();
         for &at in axes {
             rest[at] = Axis::Unit;
@@ -206,6 +213,7 @@ impl Lowerer {
         match value {
             Value::Scores(scores) if at + 1 == rank => Ok(Value::Probabilities(scores.clone())),
             Value::Data(data) => {
+                over_one_text(data, &[at])?;
                 let extent = match data.axes[at] {
                     Axis::Columns { extent, .. } => extent,
                     Axis::Unit => 1,
@@ -263,6 +271,7 @@ impl Lowerer {
         let Value::Data(data) = value else {
             return Err(format!("the normalisation of {}", value.what()));
         };
+        over_one_text(data, &(from..data.axes.len()).collect::<Vec<_>>())?;
         let extents = data.axes[from..].iter().map(|&axis| match axis {
             Axis::Columns { extent, .. } => Ok(extent),
             Axis::Unit => Ok(1),
@@ -299,11 +308,14 @@ impl Lowerer {
 
     fn lp_norm(&mut self, call: &Call<'_>) -> Why<Value> {
         let value = call.input(0)?.clone();
-        if call.int("p").unwrap_or(2) != 2 {
-            return Err("a norm that is not the Euclidean one".into());
-        }
         let at = [call.int("axis").unwrap_or(-1)];
-        let norm = self.reduce(Reduction::L2, &value, Some(&at), true)?;
+        let norm = match call.int("p").unwrap_or(2) {
+            1 => {
+                let size = self.map(Unary::Abs, &value)?;
+                self.reduce(Reduction::Sum, &size, Some(&at), true)?
+            }
+            _ => self.reduce(Reduction::L2, &value, Some(&at), true)?,
+        };
         self.zip(Binary::Div, &value, &norm)
     }
 
@@ -370,15 +382,34 @@ impl Lowerer {
 
 /// The axes that a reduction is asked for (`None`: all), and whether they stay as axes of 1.
 pub(super) fn asked(call: &Call<'_>) -> Why<(Option<Vec<i64>>, bool)> {
-    let axes = match call.whole_numbers(1)? {
-        Some(axes) => Some(axes),
-        None => call.ints("axes").map(<[i64]>::to_vec),
-    };
-    let none = axes.as_ref().is_none_or(Vec::is_empty);
-    if none && call.int("noop_with_empty_axes").unwrap_or(0) != 0 {
+    if reduces_nothing(call)? {
         return Err("it is asked to reduce nothing".into());
     }
-    Ok((axes, call.int("keepdims").unwrap_or(1) != 0))
+    Ok((named_axes(call)?, call.int("keepdims").unwrap_or(1) != 0))
+}
+
+/// The axes that a reduction names, as an input or, in older operator sets, as an attribute.
+fn named_axes(call: &Call<'_>) -> Why<Option<Vec<i64>>> {
+    Ok(match call.whole_numbers(1)? {
+        Some(axes) => Some(axes),
+        None => call.ints("axes").map(<[i64]>::to_vec),
+    })
+}
+
+/// Whether no axes means none, and not all of them.
+fn reduces_nothing(call: &Call<'_>) -> Why<bool> {
+    let none = named_axes(call)?.is_none_or(|axes| axes.is_empty());
+    Ok(none && call.int("noop_with_empty_axes").unwrap_or(0) != 0)
+}
+
+/// Refuses what takes in the first axis where that has one entry: the texts of a batch, of which a
+/// graph is read for one.
+fn over_one_text(data: &Data, axes: &[usize]) -> Why<()> {
+    let texts = data.axes.len() > 1 && data.axes[0] == Axis::Unit;
+    match texts && axes.contains(&0) {
+        true => Err("it takes the texts of a batch together".into()),
+        false => Ok(()),
+    }
 }
 
 /// All axes in order, but some of them behind the others.

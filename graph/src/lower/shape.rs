@@ -166,7 +166,7 @@ impl Lowerer {
     }
 
     fn reshape_data(&mut self, data: &Data, target: &[Dim]) -> Why<Data> {
-        if let Some(axes) = regroup(&data.axes, target)? {
+        if let Ok(Some(axes)) = regroup(&merged(&data.axes), target) {
             return Ok(Data {
                 axes,
                 ..data.clone()
@@ -174,7 +174,7 @@ impl Lowerer {
         }
         // The columns are not in an order that the new axes can follow: put them in order first.
         let data = self.builder.in_order(data);
-        let axes = regroup(&data.axes, target)?;
+        let axes = regroup(&merged(&data.axes), target)?;
         Ok(Data {
             axes: axes.ok_or("its columns cannot be grouped so")?,
             ..data
@@ -225,6 +225,21 @@ impl Lowerer {
             call.int("axis").ok_or("it does not say along which axis")?,
             rank,
         )?;
+        self.concat_values(&values, at)
+    }
+
+    /// Values one after another along one axis.
+    pub(super) fn concat_values(&mut self, all: &[&Value], at: usize) -> Why<Value> {
+        // Parts of no extent add nothing, as long as there are others.
+        let extends = |value: &&&Value| value.shape().get(at) != Some(&Dim::new(0));
+        let mut values: Vec<&Value> = all.iter().filter(extends).copied().collect();
+        if values.is_empty() {
+            values = all.to_vec();
+        }
+        let rank = values[0].shape().len();
+        if values.iter().any(|value| value.shape().len() != rank) {
+            return Err("its parts have different shapes".into());
+        }
         if let [only] = values[..] {
             return Ok(only.clone());
         }
@@ -541,6 +556,27 @@ pub(super) fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
         // and further axes of 1 before them.
         other => return Err(format!("{} are transposed", other.what())),
     })
+}
+
+/// Columns that stand beside one another as one axis, so that it can be split anywhere.
+fn merged(axes: &[Axis]) -> Vec<Axis> {
+    let mut merged: Vec<Axis> = Vec::with_capacity(axes.len());
+    for &axis in axes.iter().filter(|&&axis| axis != Axis::Unit) {
+        match (merged.last_mut(), axis) {
+            (
+                Some(Axis::Columns {
+                    extent: outer,
+                    stride: step,
+                }),
+                Axis::Columns { extent, stride },
+            ) if *step == extent * stride => {
+                *outer *= extent;
+                *step = stride;
+            }
+            _ => merged.push(axis),
+        }
+    }
+    merged
 }
 
 /// The axes of a view in new groups, `None` where its strides do not allow it.

@@ -267,10 +267,14 @@ impl Lowerer {
         let mut from = 0;
         let mut values = Vec::new();
         for size in sizes {
-            if size <= 0 || size > extent - from {
+            if size < 0 || size > extent - from {
                 return Err("its parts do not fit".into());
             }
             let to = from + size;
+            if size == 0 {
+                values.push(nothing(&value, at));
+                continue;
+            }
             let stretch = Stretch {
                 axis: at,
                 from: Dim::new(from),
@@ -310,6 +314,24 @@ impl Lowerer {
         let mut shape = part.shape();
         shape.remove(at);
         self.reshape(&part, &shape)
+    }
+}
+
+/// A value of no extent along one axis.
+fn nothing(value: &Value, at: usize) -> Value {
+    let mut shape = value.shape();
+    shape[at] = Dim::new(0);
+    match value {
+        Value::Constant(constant) => {
+            let mut extents = constant.shape.clone();
+            extents[at] = 0;
+            Value::constant(Constant::new(constant.kind, extents, Vec::new()))
+        }
+        other => Value::Uniform {
+            kind: other.kind(),
+            value: 0.0,
+            shape,
+        },
     }
 }
 

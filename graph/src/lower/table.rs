@@ -54,7 +54,7 @@ impl Lowerer {
         }
     }
 
-    fn gather_known(&mut self, table: &Value, at: usize, ids: &Constant) -> Why<Value> {
+    pub(super) fn gather_known(&mut self, table: &Value, at: usize, ids: &Constant) -> Why<Value> {
         if let (Some(known), 0) = (index(ids), ids.shape.len()) {
             return self.entry(table, at, known);
         }
@@ -122,7 +122,7 @@ impl Lowerer {
     }
 
     /// A row of a table for each token.
-    fn lookup(&mut self, table: &Value, at: usize, ids: &Data) -> Why<Value> {
+    pub(super) fn lookup(&mut self, table: &Value, at: usize, ids: &Data) -> Why<Value> {
         if at != 0 || ids.width() != 1 {
             return Err("it looks up along an axis that is not the first".into());
         }

@@ -35,7 +35,7 @@ pub struct Given {
 /// is none.
 ///
 /// # Panics
-/// The same under `CI`, where nothing is left out.
+/// The same where `ISOVEC_REQUIRE_NODE_TESTS=1`.
 pub fn folder() -> Option<PathBuf> {
     let named = std::env::var_os("ISOVEC_NODE_TESTS").map(PathBuf::from);
     let folder = named.or_else(|| Some(isovec::cache_dir()?.join("onnx-nodes/1.20.0")));

@@ -12,13 +12,19 @@ pub const ATOL: f64 = 1e-7;
 /// Whether the numbers are those that are wanted.
 ///
 /// # Errors
-/// In words, what differs first.
+/// What differs, with the particulars in brackets.
 pub fn compare(found: &Numbers, wanted: &Numbers) -> Result<(), String> {
     if found.shape != wanted.shape {
-        return Err(format!("shape {:?} for {:?}", found.shape, wanted.shape));
+        return Err(format!(
+            "another shape ({:?} for {:?})",
+            found.shape, wanted.shape
+        ));
     }
     if found.data_type != wanted.data_type {
-        return Err(format!("{:?} for {:?}", found.data_type, wanted.data_type));
+        return Err(format!(
+            "another element type ({:?} for {:?})",
+            found.data_type, wanted.data_type
+        ));
     }
     let pairs = found.values.iter().zip(&wanted.values);
     let mut places = pairs.enumerate().filter(|(_, (f, w))| !close(**f, **w));
@@ -27,7 +33,8 @@ pub fn compare(found: &Numbers, wanted: &Numbers) -> Result<(), String> {
     };
     let more = places.count();
     Err(format!(
-        "element {at} of {:?} is {found_value:.6e} for {wanted_value:.6e}, and {more} others differ",
+        "numbers beyond the tolerance (element {at} of {:?} is {found_value:.6e} for {wanted_value:.6e}, and \
+         {more} others differ)",
         found.shape
     ))
 }

@@ -1,9 +1,10 @@
 //! A test's graph as it is, for engines that take any graph.
 //!
-//! A batch of the contract carries six element types and one number of rows. What it carries is fed;
-//! the other inputs become initializers of the graph, which every engine has to read as well. An
-//! output of another type is cast, by a node behind it, to one that is carried and holds all of its
-//! values; what its type has to be stays written in the graph, where engines check it.
+//! A batch of the contract carries six element types and one number of rows. What it carries is fed,
+//! and so is what a carried type holds exactly, with a node behind it that casts it back; the other
+//! inputs become initializers of the graph, which every engine has to read as well. An output of another
+//! type is cast to one that is carried; what its type has to be stays written in the graph, where engines
+//! check it.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +43,6 @@ pub struct Direct {
 /// In words, why there is none.
 pub fn direct(case: &Case, feeds: &dyn Fn(&TensorProto) -> bool) -> Result<Direct, String> {
     let mut model = case.model.clone();
-    let graph = model.graph.get_or_insert_default();
     let mut batch = Batch::default();
     let mut rows = None;
     for given in &case.inputs {
@@ -50,22 +50,25 @@ pub fn direct(case: &Case, feeds: &dyn Fn(&TensorProto) -> bool) -> Result<Direc
             return Err("an input is no tensor".into());
         };
         let first = tensor.dims.first();
-        let whole = !tensor.dims.contains(&0);
         let fits = first.is_none() || rows.is_none_or(|rows| Some(rows) == first);
-        if let (Some(dtype), true) = (carried(tensor), whole && fits && feeds(tensor)) {
-            rows = rows.or(first);
-            let shape: Vec<usize> = tensor.dims.iter().map(|&extent| extent as usize).collect();
-            let tensor = Tensor::from_bytes(dtype, &shape, &tensor.raw_data);
-            let tensor = tensor.map_err(|error| error.to_string())?;
-            batch
-                .inputs
-                .push(NamedTensor::new(given.name.as_str(), tensor));
-        } else {
-            graph.input.retain(|input| input.name != given.name);
-            graph.initializer.push(TensorProto {
-                name: given.name.clone(),
-                ..tensor.clone()
-            });
+        match fed(tensor).filter(|_| fits && !tensor.dims.contains(&0) && feeds(tensor)) {
+            Some(value) => {
+                rows = rows.or(first);
+                let carrier = DataType::from(value.dtype());
+                let name = match carrier as i32 == tensor.data_type {
+                    true => given.name.clone(),
+                    false => cast_input(&mut model, &given.name, carrier),
+                };
+                batch.inputs.push(NamedTensor::new(name, value));
+            }
+            None => {
+                let graph = model.graph.get_or_insert_default();
+                graph.input.retain(|input| input.name != given.name);
+                graph.initializer.push(TensorProto {
+                    name: given.name.clone(),
+                    ..tensor.clone()
+                });
+            }
         }
     }
     // A batch has as many rows as its first tensor.
@@ -73,7 +76,8 @@ pub fn direct(case: &Case, feeds: &dyn Fn(&TensorProto) -> bool) -> Result<Direc
         .inputs
         .sort_by_key(|input| input.tensor.shape().is_empty());
     let mut wanted = Vec::new();
-    for (given, output) in case.outputs.iter().zip(&mut graph.output.clone()) {
+    let declared = model.graph.get_or_insert_default().output.clone();
+    for (given, output) in case.outputs.iter().zip(&declared) {
         let Some(tensor) = &given.tensor else {
             return Err("an output is no tensor".into());
         };
@@ -118,12 +122,61 @@ pub(crate) fn bundle(model: &ModelProto) -> Result<ModelBundle, String> {
         .map_err(|error| error.to_string())
 }
 
-/// The type in which a tensor crosses the contract.
-fn carried(tensor: &TensorProto) -> Option<DType> {
+/// An input as it crosses the contract, if a type that is carried holds its values exactly.
+fn fed(tensor: &TensorProto) -> Option<Tensor> {
     let data_type = DataType::try_from(tensor.data_type).ok()?;
-    DType::try_from(data_type)
-        .ok()
-        .filter(|_| tensor.int32_data.is_empty())
+    let shape: Vec<usize> = tensor.dims.iter().map(|&extent| extent as usize).collect();
+    let bytes = &tensor.raw_data;
+    let values = || Numbers::of(tensor).map(|numbers| numbers.values).ok();
+    match data_type {
+        DataType::Bool => Tensor::from_bytes(DType::U8, &shape, bytes),
+        // Those past 2^63 go as the whole numbers of the same bits.
+        DataType::Uint64 => Tensor::from_bytes(DType::I64, &shape, bytes),
+        DataType::Int16 | DataType::Uint16 | DataType::Uint32 => {
+            let values: Vec<i64> = values()?.iter().map(|&value| value as i64).collect();
+            Tensor::from_slice(&shape, &values)
+        }
+        DataType::Double => {
+            let values = values()?;
+            let exact = |&value: &f64| f64::from(value as f32) == value || value.is_nan();
+            let all = values.iter().all(exact);
+            let values: Vec<f32> = values.iter().map(|&value| value as f32).collect();
+            all.then(|| Tensor::from_slice(&shape, &values))?
+        }
+        other => Tensor::from_bytes(DType::try_from(other).ok()?, &shape, bytes),
+    }
+    .ok()
+}
+
+/// Has an input fed in another type, and cast back. Returns the new input's name.
+fn cast_input(model: &mut ModelProto, name: &str, carrier: DataType) -> String {
+    has_default_set(model);
+    let graph = model.graph.get_or_insert_default();
+    let fed = format!("{OWN}{name}");
+    let mut to = 0;
+    for input in graph.input.iter_mut().filter(|input| input.name == name) {
+        input.name.clone_from(&fed);
+        if let Some(TypeValue::Tensor(tensor)) =
+            input.r#type.as_mut().and_then(|kind| kind.value.as_mut())
+        {
+            to = std::mem::replace(&mut tensor.elem_type, carrier as i32);
+        }
+    }
+    let to = vec![int("to", i64::from(to))];
+    GraphBuilder::new(graph, OWN).named_node("Cast", &[&fed], name, to);
+    // Before whoever reads it.
+    graph.node.rotate_right(1);
+    fed
+}
+
+/// Casts are of the default operator set.
+fn has_default_set(model: &mut ModelProto) {
+    if !model.opset_import.iter().any(|set| set.domain.is_empty()) {
+        model.opset_import.push(OperatorSetIdProto {
+            domain: String::new(),
+            version: 17,
+        });
+    }
 }
 
 /// The type that an output is cast to, if it is not carried itself.
@@ -162,12 +215,7 @@ fn as_carried(
 
 /// Puts a cast behind an output, whose own type stays written. Returns the new output's name.
 fn cast(model: &mut ModelProto, output: &ValueInfoProto, to: DataType) -> String {
-    if !model.opset_import.iter().any(|set| set.domain.is_empty()) {
-        model.opset_import.push(OperatorSetIdProto {
-            domain: String::new(),
-            version: 17,
-        });
-    }
+    has_default_set(model);
     let graph = model.graph.get_or_insert_default();
     let name = format!("{OWN}{}", output.name);
     graph.value_info.push(output.clone());

@@ -127,18 +127,28 @@ pub fn portable() -> impl Fn(&Case) -> Verdict {
 ///
 /// # Panics
 /// The same where `ISOVEC_REQUIRE_GPU=1`.
-pub fn wgpu() -> Option<impl Fn(&Case) -> Verdict> {
-    let factory = WebGpu::new(Box::new(Never));
+pub fn wgpu(folder: &Path) -> Option<impl Fn(&Case) -> Verdict> {
+    let factory = WebGpu::new(Box::new(Never)).with_one_device();
     let mut config = config();
     config.providers.execution_providers = vec![ExecutionProvider::WebGpu];
     // Test machines have a processor that plays a GPU, if anything.
     config.providers.webgpu.software_adapter = Some(true);
+    let load = move |wrapped: &Wrapped| {
+        pollster::block_on(factory.load_model(&wrapped.bundle, &config, &Cancel::new()))
+    };
+    // Whether there is an adapter is known when one has loaded something.
+    let some = cases::read(folder, "test_abs");
+    let some = wrappings(&some, 0)[0]
+        .wrap(&some)
+        .expect("a graph of one operator");
+    if let Err(error) = load(&some) {
+        assert!(!required("ISOVEC_REQUIRE_GPU"), "{error}");
+        eprintln!("not run on a GPU: {error}");
+        return None;
+    }
     Some(move |case: &Case| {
-        let run = |wrapped: &Wrapped, batch: Batch| {
-            let cancel = Cancel::new();
-            let engine = pollster::block_on(factory.load_model(&wrapped.bundle, &config, &cancel))?;
-            engine.run_blocking(batch, &cancel)
-        };
+        let run =
+            |wrapped: &Wrapped, batch: Batch| load(wrapped)?.run_blocking(batch, &Cancel::new());
         run_wrapped(case, 1, &run)
     })
 }
@@ -166,7 +176,9 @@ fn run_wrapped(
                 }
             };
             if let Err(error) = pollster::block_on(Plan::read(&wrapped.bundle)) {
-                whys.unlowered(error);
+                if whys.unlowered(error) {
+                    break;
+                }
                 continue;
             }
             *ran += 1;
@@ -175,6 +187,8 @@ fn run_wrapped(
                 Err(why) => return Verdict::Refused(why),
             };
             match run(&wrapped, batch) {
+                // What the program is for is not what the test feeds.
+                Err(error @ EngineError::InvalidInput { .. }) => return refused(&error),
                 Err(error) => return Verdict::Differs(one_line(&error.to_string())),
                 Ok(output) => {
                     if let Err(how) = wrapped.compare(&output) {
@@ -201,11 +215,13 @@ impl Whys {
         }
     }
 
-    fn unlowered(&mut self, error: CompileError) {
+    /// Whether no other wrapping can do better: an operator that is not known at all.
+    fn unlowered(&mut self, error: CompileError) -> bool {
         let ours = |node: &str| node.starts_with(OWN);
         match error {
             CompileError::Unlowered(Unlowered::Operator { operator, .. }) => {
                 self.add(0, format!("operator {operator} is not known"));
+                return true;
             }
             CompileError::Unlowered(Unlowered::Use {
                 operator,
@@ -219,6 +235,7 @@ impl Whys {
             }
             other => self.add(4, one_line(&other.to_string())),
         }
+        false
     }
 
     fn most_telling(self) -> String {

@@ -79,7 +79,10 @@ pub fn wrappings(case: &Case, output: usize) -> Vec<Wrapping> {
     let Some(wanted) = &case.outputs[output].tensor else {
         return all;
     };
-    let shape = |at: usize| &case.inputs[at].tensor.as_ref().map_or(&[][..], |t| &t.dims)[..];
+    let shape = |at: usize| -> &[i64] {
+        let tensor = case.inputs[at].tensor.as_ref();
+        tensor.map_or(&[], |tensor| &tensor.dims)
+    };
     let arrives: Vec<usize> = (0..case.inputs.len())
         .filter(|&at| may_arrive(case, at))
         .collect();
@@ -309,6 +312,9 @@ impl Wrapping {
                 // Of as many axes as there are, so that it does not add one.
                 let ones = g.ints(&vec![1; shape.len()]);
                 let zero = g.node("Reshape", &[&zero, &ones], Vec::new());
+                let extents: Vec<i64> = shape.iter().map(|&extent| extent as i64).collect();
+                let extents = g.ints(&extents);
+                let zero = g.node("Expand", &[&zero, &extents], Vec::new());
                 let sum = g.node("Add", &[y, &zero], Vec::new());
                 return output(g, &sum, shape, 0);
             }
