@@ -74,6 +74,15 @@ impl Lowerer {
                 let unscaled = self.by_sign(x, &below)?;
                 one(self.affine(&unscaled, gamma, 0.0)?)
             }
+            "Shrink" => {
+                let (x, bias) = (call.input(0)?, float("bias", 0.0));
+                let edge = f64::from(float("lambd", 0.5));
+                let below = self.zip(Binary::Less, x, &number(-edge))?;
+                let above = self.zip(Binary::Greater, x, &number(edge))?;
+                let (up, down) = (self.affine(x, 1.0, bias)?, self.affine(x, 1.0, -bias)?);
+                let down = self.choose(&above, &down, &number(0.0))?;
+                one(self.choose(&below, &up, &down)?)
+            }
             "Sinh" => {
                 let (tanh, cosh) = (self.map(Unary::Tanh, call.input(0)?)?, call.input(0)?);
                 let cosh = self.cosh(cosh)?;

@@ -9,7 +9,7 @@ use crate::node::{Binary, Reduction};
 use crate::value::Value;
 
 /// The most terms of a row.
-const MOST_TERMS: i64 = 1 << 12;
+const MOST_TERMS: i64 = 1 << 14;
 
 impl Lowerer {
     /// `a · b`, their last axes as matrices and those before as stacks of them.

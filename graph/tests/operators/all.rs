@@ -408,7 +408,7 @@ fn operators_that_are_put_together() {
     }
     let soft = |x: f64| x.exp().ln_1p();
     type Row<'a> = (&'a str, Option<(&'a str, f32)>, &'a dyn Fn(f64) -> f64);
-    let formulas: [Row<'_>; 23] = [
+    let formulas: [Row<'_>; 24] = [
         ("Acos", None, &f64::acos),
         ("Acosh", None, &f64::acosh),
         ("Asin", None, &f64::asin),
@@ -429,6 +429,11 @@ fn operators_that_are_put_together() {
         ("Mish", None, &|x| x * soft(x).tanh()),
         ("Round", None, &f64::round_ties_even),
         ("Selu", None, &|x| 1.050_701 * elu(x, 1.673_263_2)),
+        ("Shrink", Some(("bias", 0.25)), &|x| match x {
+            x if x < -0.5 => x + 0.25,
+            x if x > 0.5 => x - 0.25,
+            _ => 0.0,
+        }),
         ("Sinh", None, &f64::sinh),
         ("Softplus", None, &soft),
         ("Softsign", None, &|x| x / (1.0 + x.abs())),
