@@ -283,14 +283,21 @@ impl Lowerer {
             let Some(value) = call.optional(at) else {
                 return Ok(None);
             };
-            match value {
-                Value::Constant(constant)
-                    if broadcast(&constant.shape, &extents).as_ref() == Ok(&extents) =>
-                {
-                    Ok(Some(floats(&constant.expand(&extents))))
-                }
-                other => Err(format!("its parameter is {}", other.what())),
+            let Value::Constant(constant) = value else {
+                return Err(format!("its parameter is {}", value.what()));
+            };
+            // Axes of 1 before those that are normalised change nothing.
+            let lead = constant.shape.len().saturating_sub(extents.len());
+            let (ones, own) = constant.shape.split_at(lead);
+            let repeats = broadcast(own, &extents).as_ref() != Ok(&extents);
+            if repeats || ones.iter().any(|&extent| extent != 1) {
+                return Err(format!(
+                    "its parameter is {:?}, for {extents:?}",
+                    constant.shape
+                ));
             }
+            let own = constant.reshaped(own.to_vec())?;
+            Ok(Some(floats(&own.expand(&extents))))
         };
         let (gamma, beta) = (parameter(at)?, parameter(at + 1)?);
         let epsilon = call.float("epsilon").unwrap_or(epsilon);

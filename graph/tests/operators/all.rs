@@ -400,6 +400,47 @@ fn activations_are_what_they_are() {
     );
 }
 
+/// Over two axes at once, with parameters that are repeated, and the statistics that go with it.
+#[test]
+fn normalisations_of_matrices() {
+    let gamma = [1.0, 2.0, 3.0, 4.0];
+    for statistics in [0, 1, 2] {
+        check(
+            &format!("statistics {statistics}"),
+            8,
+            |g| {
+                let apart = g.ints(&[0, 0, 2, 4]);
+                let x = g.node("Reshape", &["x", &apart], none());
+                let gamma = g.f32s(&[1, 1, 1, 4], &gamma.map(|gamma| gamma as f32));
+                let attributes = vec![int("axis", 2), float("epsilon", 0.1)];
+                let norm = g.node("LayerNormalization", &[&x, &gamma], attributes);
+                let all = [norm, "mean".to_owned(), "deviation".to_owned()];
+                let node = g.graph().node.last_mut().unwrap();
+                node.output.truncate(1);
+                node.output.extend(all[1..=statistics].iter().cloned());
+                let (whole, together) = (g.ints(&[1, 1, 2, 4]), g.ints(&[0, 0, 8]));
+                let y = g.node("Expand", &[&all[statistics], &whole], none());
+                g.node("Reshape", &[&y, &together], none())
+            },
+            each_row(|row| {
+                let mean = row.iter().sum::<f64>() / 8.0;
+                let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 8.0;
+                let scale = 1.0 / (variance + f64::from(0.1_f32)).sqrt();
+                let at = |at: usize| match statistics {
+                    0 => (row[at] - mean) * scale * gamma[at % 4],
+                    1 => mean,
+                    _ => scale,
+                };
+                (0..8).map(at).collect()
+            }),
+        );
+    }
+    refused("another parameter", "for [8]", |g| {
+        let gamma = g.f32s(&[4], &[1.0; 4]);
+        g.node("LayerNormalization", &["x", &gamma], none())
+    });
+}
+
 /// What ONNX defines by other operators, or could.
 #[test]
 fn operators_that_are_put_together() {
