@@ -22,6 +22,31 @@ pub struct Case {
     pub outputs: Vec<Given>,
 }
 
+/// What encoders are made of: products, elementwise functions, casts, softmax, norms, activations, rotary
+/// embedding, gather, transpose, reshape, slice, concat, pad, where, reductions, and what stands between
+/// them in exporters' graphs.
+#[rustfmt::skip]
+const OF_ENCODERS: [&str; 98] = [
+    "Abs", "Acos", "Acosh", "Add", "And", "Asin", "Asinh", "Atan", "Atanh", "Cast", "CastLike", "Ceil", "Celu",
+    "Clip", "Concat", "Constant", "ConstantOfShape", "Cos", "Cosh", "Div", "Einsum", "Elu", "Equal", "Erf", "Exp",
+    "Expand", "Flatten", "Floor", "Gather", "Gelu", "Gemm", "Greater", "GreaterOrEqual", "HardSigmoid", "HardSwish",
+    "Identity", "IsInf", "IsNaN", "LayerNormalization", "LeakyRelu", "Less", "LessOrEqual", "Log", "LogSoftmax",
+    "MatMul", "Max", "Mean", "Min", "Mish", "Mod", "Mul", "Neg", "Not", "Or", "PRelu", "Pad", "Pow",
+    "RMSNormalization", "Reciprocal", "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax",
+    "ReduceMean", "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare", "Relu", "Reshape", "RotaryEmbedding",
+    "Round", "Selu", "Shape", "Shrink", "Sigmoid", "Sign", "Sin", "Sinh", "Size", "Slice", "Softmax", "Softplus",
+    "Softsign", "Split", "Sqrt", "Squeeze", "Sub", "Sum", "Swish", "Tan", "Tanh", "ThresholdedRelu", "Transpose",
+    "Unsqueeze", "Where", "Xor",
+];
+
+impl Case {
+    /// Whether all of its operators are such as encoders are made of.
+    pub fn is_of_encoders(&self) -> bool {
+        let mut nodes = self.model.graph.iter().flat_map(|graph| &graph.node);
+        nodes.all(|node| OF_ENCODERS.contains(&node.op_type.as_str()))
+    }
+}
+
 /// An input or output.
 #[derive(Debug, Clone)]
 pub struct Given {

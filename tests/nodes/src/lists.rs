@@ -124,6 +124,25 @@ pub fn changes(known: &Fates, now: &Fates) -> Vec<String> {
     changes
 }
 
+/// Whether the lists are being written, and so not there to be read.
+pub fn are_written() -> bool {
+    std::env::var_os("ISOVEC_WRITE_LISTS").is_some_and(|value| value == "1")
+}
+
+/// The list that is committed for an engine.
+///
+/// # Panics
+/// Where there is none.
+pub fn committed(engine: &str) -> Fates {
+    let known = std::fs::read_to_string(file(engine)).expect("the list can be read");
+    parse(&known)
+}
+
+fn file(engine: &str) -> PathBuf {
+    let lists = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/lists"));
+    lists.join(format!("{engine}.txt"))
+}
+
 /// Holds an engine's fates to its list, which is of Linux on x86-64; writes it instead under
 /// `ISOVEC_WRITE_LISTS=1`.
 ///
@@ -137,14 +156,12 @@ pub fn hold(engine: &str, fates: &Fates) {
         fates.len(),
         kinds.map(|kind| (kind, count(kind)))
     );
-    let file = PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/lists"));
-    let file = file.join(format!("{engine}.txt"));
-    if std::env::var_os("ISOVEC_WRITE_LISTS").is_some_and(|value| value == "1") {
+    let file = file(engine);
+    if are_written() {
         std::fs::write(&file, text(fates)).expect("the list can be written");
         return;
     }
-    let known = std::fs::read_to_string(&file).expect("the list can be read");
-    let changes = changes(&parse(&known), fates);
+    let changes = changes(&committed(engine), fates);
     // Elsewhere a runtime may have other kernels, and a GPU other roundings: that is said and no more.
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return changes
