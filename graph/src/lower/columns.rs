@@ -60,8 +60,8 @@ impl Lowerer {
             false => self.builder.length(),
         };
         let axes = like.axes.iter().enumerate().map(|(own, axis)| match *axis {
-            _ if own == at => Axis::Columns { extent, stride: 0 },
-            Axis::Columns { extent, .. } => Axis::Columns { extent, stride: 0 },
+            _ if own == at => Axis::columns(extent, 0),
+            Axis::Columns { extent, .. } => Axis::columns(extent, 0),
             other => other,
         });
         let one = Data::whole(node, like.kind, &[], &[]);
@@ -71,15 +71,7 @@ impl Lowerer {
         };
         let one = self.builder.map(&one, f, like.kind);
         Data {
-            axes: axes
-                .map(|axis| {
-                    if axis.dim().known() == Some(1) {
-                        Axis::Unit
-                    } else {
-                        axis
-                    }
-                })
-                .collect(),
+            axes: axes.collect(),
             ..one
         }
     }
