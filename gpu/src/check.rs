@@ -245,6 +245,7 @@ mod tests {
 
     use super::*;
     use crate::device::{Device, Wanted};
+    use crate::host::Alone;
 
     /// Gives no turns, and keeps what it is given.
     #[derive(Default)]
@@ -252,17 +253,9 @@ mod tests {
         kept: Mutex<HashMap<String, Vec<u8>>>,
     }
 
-    struct Never;
-
-    impl Pause for Never {
-        fn pause(&mut self) -> BoxFuture<'_, ()> {
-            Box::pin(std::future::ready(()))
-        }
-    }
-
     impl Host for Shelf {
         fn pause(&self) -> Result<Box<dyn Pause>> {
-            Ok(Box::new(Never))
+            Ok(Box::new(Alone))
         }
 
         fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
@@ -296,13 +289,13 @@ mod tests {
             let plan = Plan::read(&wrong).await.unwrap();
             let host = Shelf::default();
             let device = match Device::open(&wanted, &host).await {
-                Ok(device) => device,
+                Ok(device) => Arc::new(device),
                 Err(error) if std::env::var("ISOVEC_REQUIRE_GPU").is_ok_and(|v| v == "1") => {
                     panic!("{error}")
                 }
                 Err(error) => return eprintln!("not run: {error}"),
             };
-            let model = Model::load(&wrong, &plan, device, &cancel, &mut Never)
+            let model = Model::load(&wrong, &plan, device, &cancel, &mut Alone)
                 .await
                 .unwrap();
             let recalls =

@@ -4,6 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
+use async_lock::Mutex as AsyncMutex;
 use isovec_engine::buffers::{BufferPool, PoolLimits};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -34,6 +35,8 @@ pub struct WebGpu {
     binding_bytes: Option<u64>,
     tiles: Option<bool>,
     tuning: Option<bool>,
+    /// The device that all models share, if they do.
+    shared: Option<AsyncMutex<Option<Arc<Device>>>>,
 }
 
 impl WebGpu {
@@ -44,6 +47,7 @@ impl WebGpu {
             binding_bytes: None,
             tiles: None,
             tuning: None,
+            shared: None,
         }
     }
 
@@ -69,6 +73,28 @@ impl WebGpu {
         self
     }
 
+    /// Opens one device and loads all models on it, until it is lost: for many small ones, which would
+    /// otherwise spend most of their time on that. A fault of one of them is then everybody's.
+    #[must_use]
+    pub fn with_one_device(mut self) -> Self {
+        self.shared = Some(AsyncMutex::new(None));
+        self
+    }
+
+    /// A device of its own for a model, or the one that all have.
+    async fn device(&self, wanted: &Wanted, host: &dyn Host) -> Result<Arc<Device>> {
+        let Some(shared) = &self.shared else {
+            return Device::open(wanted, host).await.map(Arc::new);
+        };
+        let mut shared = shared.lock().await;
+        if let Some(device) = shared.as_ref().filter(|device| device.check().is_ok()) {
+            return Ok(Arc::clone(device));
+        }
+        let device = Arc::new(Device::open(wanted, host).await?);
+        *shared = Some(Arc::clone(&device));
+        Ok(device)
+    }
+
     /// Loads a model, as [`EngineFactory::load`], into an engine whose device can be taken away.
     ///
     /// # Errors
@@ -92,7 +118,7 @@ impl WebGpu {
             tiles: self.tiles,
             binding_bytes: self.binding_bytes,
         };
-        let device = Device::open(&wanted, &host).await?;
+        let device = self.device(&wanted, &host).await?;
         let plan = Plan::read(bundle).await.map_err(|error| match error {
             CompileError::Engine(error) => error,
             other => EngineError::UnsupportedModel {

@@ -34,7 +34,7 @@ impl Host for Discreet<'_> {
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
         match self.keeps {
             true => self.host.recall(name),
-            false => Box::pin(std::future::ready(None)),
+            false => Alone.recall(name),
         }
     }
 
@@ -43,5 +43,29 @@ impl Host for Discreet<'_> {
             true => self.host.keep(name, bytes),
             false => Box::pin(std::future::ready(())),
         }
+    }
+}
+
+/// A host of programs that do nothing else meanwhile: it gives no turns and keeps nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Host for Alone {
+    fn pause(&self) -> Result<Box<dyn Pause>> {
+        Ok(Box::new(Self))
+    }
+
+    fn recall<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn keep<'a>(&'a self, _name: &'a str, _bytes: Vec<u8>) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Pause for Alone {
+    fn pause(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
     }
 }

@@ -23,7 +23,7 @@ mod tuning;
 mod upload;
 
 pub use engine::{GpuEngine, WebGpu};
-pub use host::Host;
+pub use host::{Alone, Host};
 
 /// The engine's name.
 const ENGINE: &str = "gpu";

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use async_lock::Mutex as AsyncMutex;
 use isovec_engine::bundle::ModelBundle;
@@ -32,7 +32,7 @@ const SLOW: u64 = 1_000_000;
 /// A model, ready to run.
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(crate) device: Device,
+    pub(crate) device: Arc<Device>,
     pub(crate) dispatches: Dispatches,
     pub(crate) tuning: Tuning,
     weights: Uploaded,
@@ -80,7 +80,7 @@ impl Model {
     pub(crate) async fn load(
         bundle: &ModelBundle,
         plan: &Plan,
-        device: Device,
+        device: Arc<Device>,
         cancel: &Cancel,
         pause: &mut dyn Pause,
     ) -> Result<Self> {

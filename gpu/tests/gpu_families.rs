@@ -10,11 +10,12 @@ use common::support::reference::{last_hidden_state, mean_normalised};
 use common::support::texts::texts;
 use std::sync::Arc;
 
-use common::{Never, batch, bundle, config, factory, load, run};
+use common::{batch, bundle, config, factory, load, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
 use isovec_engine::head::Pooling;
+use isovec_gpu::Alone;
 use isovec_graph::{Program, Run};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
@@ -123,7 +124,7 @@ fn every_pooling_agrees_with_the_processor() {
 }
 
 fn on_the_processor(bundle: &ModelBundle, batch: &Batch) -> Vec<f32> {
-    let mut never = Never;
+    let mut never = Alone;
     let cancel = Cancel::new();
     let program = Program::compile(bundle, Arithmetic::Fast, &cancel, &mut never);
     let program = Arc::new(pollster::block_on(program).unwrap());

@@ -9,14 +9,14 @@ use std::sync::{Arc, Mutex};
 use common::support::checkpoint::Stored;
 use common::support::models;
 use common::support::texts::texts;
-use common::{Never, batch, bundle, config, run};
+use common::{batch, bundle, config, run};
 use isovec_engine::Result;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::Engine;
 use isovec_engine::head::Pooling;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_gpu::{GpuEngine, Host, WebGpu};
+use isovec_gpu::{Alone, GpuEngine, Host, WebGpu};
 use isovec_graph::Pause;
 
 /// What is kept, by its name.
@@ -25,7 +25,7 @@ struct Shelf(Arc<Mutex<BTreeMap<String, Vec<u8>>>>);
 
 impl Host for Shelf {
     fn pause(&self) -> Result<Box<dyn Pause>> {
-        Ok(Box::new(Never))
+        Ok(Box::new(Alone))
     }
 
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {

@@ -8,6 +8,12 @@ pub(crate) fn unary(f: Unary, x: f64) -> f64 {
     match f {
         Unary::Affine { factor, shift } => f64::from(factor) * x + f64::from(shift),
         Unary::Abs => x.abs(),
+        Unary::Acos => libm::acos(x),
+        Unary::Acosh => libm::acosh(x),
+        Unary::Asin => libm::asin(x),
+        Unary::Asinh => libm::asinh(x),
+        Unary::Atan => libm::atan(x),
+        Unary::Atanh => libm::atanh(x),
         Unary::Ceil => x.ceil(),
         Unary::Cos => libm::cos(x),
         Unary::Erf => libm::erf(x),

@@ -24,6 +24,7 @@ pub(crate) fn of(op: &Op, known: &[f64]) -> f64 {
     let reduced = |x: f64, f: Reduction, many: usize| match f {
         Reduction::Sum => x * many as f64,
         Reduction::Mean | Reduction::Max | Reduction::Min => x,
+        Reduction::Product => libm::pow(x.max(1.0), many as f64),
         Reduction::L2 | Reduction::SumOfSquares => f64::INFINITY,
     };
     match op {

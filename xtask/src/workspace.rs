@@ -60,6 +60,11 @@ impl Workspace {
         self.cache.join("models").join(MODEL)
     }
 
+    /// The ONNX project's node tests, a folder each.
+    pub(crate) fn node_tests(&self) -> PathBuf {
+        self.cache.join("onnx-nodes").join("1.20.0")
+    }
+
     /// The texts of the benchmarks, one a line.
     pub(crate) fn corpus(&self) -> PathBuf {
         self.cache.join("corpus.txt")

@@ -29,11 +29,9 @@ use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::convert::convert;
 use isovec_engine::engine::{Batch, Engine, EngineFactory};
 use isovec_engine::head::{HeadSpec, MASK, Pooling, attach_head};
-use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_engine::weights::WeightsIdentity;
-use isovec_gpu::{Host, WebGpu};
-use isovec_graph::Pause;
+use isovec_gpu::{Alone, WebGpu};
 use isovec_native::OnnxRuntime;
 
 use checkpoint::{Checkpoint, Stored};
@@ -159,27 +157,4 @@ fn apart(some: &[Vec<f64>], others: &[Vec<f64>]) -> String {
         component.fold(0.0, f64::max),
         l2.fold(0.0, f64::max)
     )
-}
-
-/// Whoever loads is alone, and keeps nothing.
-struct Alone;
-
-impl Host for Alone {
-    fn pause(&self) -> isovec_engine::Result<Box<dyn Pause>> {
-        Ok(Box::new(Self))
-    }
-
-    fn recall<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
-        Box::pin(std::future::ready(None))
-    }
-
-    fn keep<'a>(&'a self, _name: &'a str, _bytes: Vec<u8>) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
-impl Pause for Alone {
-    fn pause(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
 }

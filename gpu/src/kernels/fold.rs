@@ -35,6 +35,12 @@ impl Fold {
             Reduction::Mean => Self::sum(term.into(), format!("sum / {count}")),
             Reduction::Max => extreme("-3.4028234e38f", "max", "tree_max"),
             Reduction::Min => extreme("3.4028234e38f", "min", "tree_min"),
+            Reduction::Product => Self {
+                start: "1.0f".into(),
+                step: format!("sum * {term}"),
+                tree: "tree_product",
+                end: "sum".into(),
+            },
             Reduction::L2 => Self::sum(format!("square({term})"), "sqrt(sum)".into()),
             Reduction::SumOfSquares => Self::sum(format!("square({term})"), "sum".into()),
         }

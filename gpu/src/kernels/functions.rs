@@ -21,6 +21,12 @@ pub(super) fn unary(f: Unary, x: &str, constants: &mut Constants) -> String {
             format!("({factor} * {x} + {shift})")
         }
         Unary::Abs => format!("abs({x})"),
+        Unary::Acos => format!("arccosine({x})"),
+        Unary::Acosh => format!("acosh({x})"),
+        Unary::Asin => format!("arcsine({x})"),
+        Unary::Asinh => format!("asinh({x})"),
+        Unary::Atan => format!("arctangent({x})"),
+        Unary::Atanh => format!("atanh({x})"),
         Unary::Ceil => format!("ceil({x})"),
         Unary::Cos => format!("cos({x})"),
         Unary::Erf => format!("erf({x})"),

@@ -54,6 +54,29 @@ fn gelu(x: f32) -> f32 { return 0.5f * x * (1.0f + erf(x * 0.70710678f)); }
 // x/2 (1 + tanh(z)) is x sigmoid(2 z).
 fn gelu_tanh(x: f32) -> f32 { return x * sigmoid(1.595769f * x + 0.071354816f * x * x * x); }
 
+// A polynomial between -tan(π/8) and tan(π/8), to which everything is brought: that of Cephes' atanf.
+fn arctangent(value: f32) -> f32 {
+  let size = abs(value);
+  var x = size;
+  var sum = 0.0f;
+  if (size > 2.4142135f) {
+    sum = 1.5707964f;
+    x = -1.0f / size;
+  } else if (size > 0.41421357f) {
+    sum = 0.7853982f;
+    x = (size - 1.0f) / (size + 1.0f);
+  }
+  let z = x * x;
+  let p = ((0.080537446f * z - 0.13877685f) * z + 0.19977711f) * z - 0.33332950f;
+  sum += p * z * x + x;
+  return select(sum, -sum, value < 0.0f);
+}
+
+// By the half of the angle, whose tangent is exact at both ends.
+fn arccosine(x: f32) -> f32 { return 2.0f * arctangent(sqrt((1.0f - x) / (1.0f + x))); }
+
+fn arcsine(x: f32) -> f32 { return arctangent(x / sqrt((1.0f - x) * (1.0f + x))); }
+
 fn square(x: f32) -> f32 { return x * x; }
 
 fn relu(x: f32) -> f32 { return max(x, 0.0f); }

@@ -16,6 +16,18 @@ fn tree_sum(own: f32, thread: u32) -> f32 {
   return all;
 }
 
+fn tree_product(own: f32, thread: u32) -> f32 {
+  branches[thread] = own;
+  workgroupBarrier();
+  for (var apart = THREADS / 2u; apart > 0u; apart /= 2u) {
+    if (thread < apart) { branches[thread] *= branches[thread + apart]; }
+    workgroupBarrier();
+  }
+  let all = branches[0];
+  workgroupBarrier();
+  return all;
+}
+
 fn tree_max(own: f32, thread: u32) -> f32 {
   branches[thread] = own;
   workgroupBarrier();

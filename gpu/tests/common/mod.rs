@@ -6,47 +6,20 @@ pub(crate) mod support;
 
 use std::collections::BTreeMap;
 
-use isovec_engine::Result;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::convert::convert;
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::head::{HeadSpec, MASK, Pooling, attach_head};
-use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_engine::weights::WeightsIdentity;
-use isovec_gpu::{GpuEngine, Host, WebGpu};
-use isovec_graph::Pause;
+use isovec_gpu::{Alone, GpuEngine, WebGpu};
 use support::checkpoint::{Checkpoint, Stored};
 use support::texts::Text;
 
-#[derive(Debug)]
-pub(crate) struct Never;
-
-impl Pause for Never {
-    fn pause(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
-/// Gives no turns, and keeps nothing.
-impl Host for Never {
-    fn pause(&self) -> Result<Box<dyn Pause>> {
-        Ok(Box::new(Never))
-    }
-
-    fn recall<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
-        Box::pin(std::future::ready(None))
-    }
-
-    fn keep<'a>(&'a self, _name: &'a str, _bytes: Vec<u8>) -> BoxFuture<'a, ()> {
-        Box::pin(std::future::ready(()))
-    }
-}
-
 pub(crate) fn factory() -> WebGpu {
-    WebGpu::new(Box::new(Never))
+    WebGpu::new(Box::new(Alone))
 }
 
 /// The tests' machine has a processor that plays a GPU, if anything.

@@ -29,14 +29,18 @@ impl Lowerer {
             return Ok(one(value));
         }
         Ok(match operator {
-            "Identity" | "Dropout" => one(call.input(0)?.clone()),
+            "Identity" => one(call.input(0)?.clone()),
+            "Dropout" => Some(dropout(call)?),
             "Cast" => {
                 let to = kind_to(call.int("to").ok_or("it does not say to what")?)?;
                 one(self.cast(call.input(0)?, to)?)
             }
             "CastLike" => one(self.cast(call.input(0)?, call.input(1)?.kind())?),
             "Clip" => one(self.clip(call)?),
-            "Where" => one(self.pick(call)?),
+            "Where" => {
+                let [condition, a, b] = [call.input(0)?, call.input(1)?, call.input(2)?];
+                one(self.choose(condition, a, b)?)
+            }
             "com.microsoft::BiasGelu" | "com.microsoft::FastGelu" => {
                 let mut x = call.input(0)?.clone();
                 if let Some(bias) = call.optional(1) {
@@ -307,8 +311,8 @@ impl Lowerer {
         self.map(f, call.input(0)?)
     }
 
-    fn pick(&mut self, call: &Call<'_>) -> Why<Value> {
-        let (condition, a, b) = (call.input(0)?, call.input(1)?, call.input(2)?);
+    /// `if condition then a else b`, broadcast.
+    pub(super) fn choose(&mut self, condition: &Value, a: &Value, b: &Value) -> Why<Value> {
         if let Some(truth) = condition.uniform() {
             let taken = if truth != 0.0 { a } else { b };
             let shape = broadcast(&condition.shape(), &broadcast(&a.shape(), &b.shape())?)?;
@@ -666,6 +670,25 @@ pub(super) fn broadcast(a: &[Dim], b: &[Dim]) -> Why<Vec<Dim>> {
         .collect()
 }
 
+/// Nothing is dropped but in training; what stays is all of it.
+fn dropout(call: &Call<'_>) -> Why<Vec<Value>> {
+    let x = call.input(0)?;
+    let training = match call.optional(2) {
+        Some(training) => training.uniform() != Some(0.0),
+        None => false,
+    };
+    let none = call.optional(1).and_then(Value::uniform) == Some(0.0);
+    if training && !none {
+        return Err("numbers are dropped at random, as in training".into());
+    }
+    let kept = Value::Uniform {
+        kind: Kind::Flag,
+        value: 1.0,
+        shape: x.shape(),
+    };
+    Ok(vec![x.clone(), kept])
+}
+
 pub(super) fn one(value: Value) -> Option<Vec<Value>> {
     Some(vec![value])
 }
@@ -673,6 +696,12 @@ pub(super) fn one(value: Value) -> Option<Vec<Value>> {
 fn unary(operator: &str, call: &Call<'_>) -> Option<Unary> {
     Some(match operator {
         "Abs" => Unary::Abs,
+        "Acos" => Unary::Acos,
+        "Acosh" => Unary::Acosh,
+        "Asin" => Unary::Asin,
+        "Asinh" => Unary::Asinh,
+        "Atan" => Unary::Atan,
+        "Atanh" => Unary::Atanh,
         "Ceil" => Unary::Ceil,
         "Cos" => Unary::Cos,
         "Erf" => Unary::Erf,

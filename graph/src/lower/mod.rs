@@ -1,12 +1,16 @@
 //! Reads an ONNX graph, node by node, into values and a program.
 
 mod call;
+mod columns;
+mod composed;
 mod elementwise;
 mod product;
 mod reduce;
+mod rotary;
 mod shape;
 mod slice;
 mod table;
+mod terms;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -247,6 +251,7 @@ impl Lowerer {
             Self::tables,
             Self::products,
             Self::reductions,
+            Self::composed,
         ];
         for family in families {
             if let Some(values) = family(self, operator, call)? {
@@ -323,6 +328,7 @@ fn kind_to(to: i64) -> Why<Kind> {
             | DataType::Int16
             | DataType::Int8
             | DataType::Uint8
+            | DataType::Uint16
             | DataType::Uint32
             | DataType::Uint64),
         ) => Ok(kind_of(known)),
@@ -359,6 +365,9 @@ fn values(data_type: DataType, shape: Vec<usize>, bytes: &[u8]) -> Why<Constant>
         DataType::Int64 => all(bytes, |b| i64::from_le_bytes(b) as f64),
         DataType::Int32 => all(bytes, |b| f64::from(i32::from_le_bytes(b))),
         DataType::Int16 => all(bytes, |b| f64::from(i16::from_le_bytes(b))),
+        DataType::Uint64 => all(bytes, |b| u64::from_le_bytes(b) as f64),
+        DataType::Uint32 => all(bytes, |b| f64::from(u32::from_le_bytes(b))),
+        DataType::Uint16 => all(bytes, |b| f64::from(u16::from_le_bytes(b))),
         DataType::Int8 => all(bytes, |[b]: [u8; 1]| f64::from(b as i8)),
         DataType::Uint8 | DataType::Bool => all(bytes, |[b]: [u8; 1]| f64::from(b)),
         other => return Err(format!("{other:?} is not computed with")),

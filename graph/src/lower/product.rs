@@ -13,13 +13,23 @@ use crate::value::{Axis, Data, Scores, Value, Weight};
 impl Lowerer {
     pub(super) fn products(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
         Ok(match operator {
+            "Einsum" => one(self.einsum(call)?),
             "MatMul" => one(self.product(call.input(0)?, call.input(1)?)?),
             "Gemm" => one(self.gemm(call)?),
             _ => return Ok(None),
         })
     }
 
+    /// By a kernel, or else by its terms, where they are few.
     fn product(&mut self, a: &Value, b: &Value) -> Why<Value> {
+        let computed = |value: &Value| matches!(value, Value::Data(_) | Value::Constant(_));
+        match self.product_by_kernel(a, b) {
+            Err(why) if computed(a) && computed(b) => self.product_by_terms(a, b).map_err(|_| why),
+            known => known,
+        }
+    }
+
+    fn product_by_kernel(&mut self, a: &Value, b: &Value) -> Why<Value> {
         match (a, b) {
             (Value::Data(data), Value::Weight(_) | Value::Constant(_)) => {
                 self.times_matrix(data, b).map(Value::Data)
@@ -118,17 +128,12 @@ impl Lowerer {
     }
 
     fn gemm(&mut self, call: &Call<'_>) -> Why<Value> {
-        let Value::Data(a) = call.input(0)? else {
-            return Err(format!("a product of {}", call.input(0)?.what()));
+        let operand = |at: usize, name: &str| match call.int(name).unwrap_or(0) {
+            0 => call.input(at).cloned(),
+            _ => self.turned(call.input(at)?),
         };
-        if call.int("transA").unwrap_or(0) != 0 {
-            return Err("a matrix is transposed whose rows are tokens or texts".into());
-        }
-        let mut matrix = call.input(1)?.clone();
-        if call.int("transB").unwrap_or(0) != 0 {
-            matrix = self.turned(&matrix)?;
-        }
-        let product = Value::Data(self.times_matrix(a, &matrix)?);
+        let (a, b) = (operand(0, "transA")?, operand(1, "transB")?);
+        let product = self.product(&a, &b)?;
         let scaled = |lowerer: &mut Self, value: &Value, name: &str| {
             let factor = f64::from(call.float(name).unwrap_or(1.0));
             let factor = crate::constant::Constant::scalar(Kind::Float, factor);
@@ -144,22 +149,6 @@ impl Lowerer {
                 let bias = scaled(self, bias, "beta")?;
                 self.zip(Binary::Add, &product, &bias)
             }
-        }
-    }
-
-    fn turned(&self, matrix: &Value) -> Why<Value> {
-        match matrix {
-            Value::Weight(weight) if weight.shape.len() == 2 => Ok(Value::Weight(Weight {
-                shape: vec![weight.shape[1], weight.shape[0]],
-                transposed: !weight.transposed,
-                ..weight.clone()
-            })),
-            Value::Constant(constant) if constant.shape.len() == 2 => {
-                let shape = vec![constant.shape[1], constant.shape[0]];
-                let turned = constant.pick(shape, |at| vec![at[1], at[0]]);
-                Ok(Value::constant(turned))
-            }
-            other => Err(format!("{} are transposed", other.what())),
         }
     }
 }

@@ -4,7 +4,7 @@ use super::Lowerer;
 use super::call::{Call, axis};
 use super::elementwise::one;
 use crate::builder::floats;
-use crate::constant::{Constant, Kind};
+use crate::constant::{Constant, Kind, broadcast};
 use crate::dim::Dim;
 use crate::error::Why;
 use crate::node::{Binary, Norm, NormKind, Op, Reduction, Rows, Unary};
@@ -21,27 +21,24 @@ impl Lowerer {
             "ReduceMean" => Some(Reduction::Mean),
             "ReduceMax" => Some(Reduction::Max),
             "ReduceMin" => Some(Reduction::Min),
+            "ReduceProd" => Some(Reduction::Product),
             "ReduceL2" => Some(Reduction::L2),
             "ReduceSumSquare" => Some(Reduction::SumOfSquares),
             _ => None,
         };
         if let Some(f) = f {
-            let axes = match call.whole_numbers(1)? {
-                Some(axes) => Some(axes),
-                None => call.ints("axes").map(<[i64]>::to_vec),
-            };
-            let none = axes.as_ref().is_none_or(Vec::is_empty);
-            if none && call.int("noop_with_empty_axes").unwrap_or(0) != 0 {
-                return Err("it is asked to reduce nothing".into());
+            let plain = !matches!(f, Reduction::L2 | Reduction::SumOfSquares);
+            if plain && reduces_nothing(call)? {
+                return Ok(one(call.input(0)?.clone()));
             }
-            let keep = call.int("keepdims").unwrap_or(1) != 0;
+            let (axes, keep) = asked(call)?;
             return self
                 .reduce(f, call.input(0)?, axes.as_deref(), keep)
                 .map(one);
         }
         Ok(match operator {
             "Softmax" => one(self.softmax(call)?),
-            "LayerNormalization" => one(self.layer_norm(call, NormKind::Layer)?),
+            "LayerNormalization" => Some(self.layer_norm_and_statistics(call)?),
             "RMSNormalization" | "SimplifiedLayerNormalization" => {
                 one(self.layer_norm(call, NormKind::RootMeanSquare)?)
             }
@@ -59,7 +56,8 @@ impl Lowerer {
                 if asked(1) || asked(2) {
                     return Err("its mean or deviation is asked for".into());
                 }
-                let norm = self.normed(call, &sum, NormKind::Layer, 2, 1e-12)?;
+                let last = sum.shape().len().checked_sub(1).ok_or("a single number")?;
+                let norm = self.normed(call, (&sum, last), NormKind::Layer, 2, 1e-12)?;
                 // The second and the third, which nothing asks for, are the mean and the deviation.
                 Some(vec![norm, sum.clone(), sum.clone(), sum])
             }
@@ -131,6 +129,7 @@ impl Lowerer {
             }
             Reduction::Sum => value,
             Reduction::SumOfSquares => value * value,
+            Reduction::Product => return Err("the product of a mask".into()),
             Reduction::L2 => return Err("the norm of a mask".into()),
         };
         if target.iter().any(|&dim| dim != Dim::ONE) {
@@ -148,6 +147,7 @@ impl Lowerer {
 
     /// With the reduced axes as axes of 1.
     fn reduce_data(&mut self, f: Reduction, data: &Data, axes: &[usize]) -> Why<Data> {
+        over_one_text(data, axes)?;
         let mut rest = data.axes.clone();
         for &at in axes {
             rest[at] = Axis::Unit;
@@ -162,6 +162,23 @@ impl Lowerer {
             .filter(|at| axes.contains(at))
             .collect();
         match (over_tokens, over.is_empty()) {
+            // A sum of groups of equal size is the sum of their sums.
+            (true, false) => {
+                let (tokens, columns): (Vec<usize>, Vec<usize>) =
+                    axes.iter().partition(|&&at| data.axes[at] == Axis::Tokens);
+                let (first, then) = match f {
+                    Reduction::L2 | Reduction::SumOfSquares => {
+                        (Reduction::SumOfSquares, Reduction::Sum)
+                    }
+                    same => (same, same),
+                };
+                let groups = self.reduce_data(first, data, &columns)?;
+                let all = self.reduce_data(then, &groups, &tokens)?;
+                Ok(match f {
+                    Reduction::L2 => self.builder.map(&all, Unary::Sqrt, all.kind),
+                    _ => all,
+                })
+            }
             (false, true) if matches!(f, Reduction::L2) => {
                 Ok(self.builder.map(data, Unary::Abs, data.kind))
             }
@@ -171,16 +188,17 @@ impl Lowerer {
             (false, true) => Ok(data.clone()),
             (true, true) => Ok(self.builder.pool(data, f, rest)),
             (false, false) => {
-                if columns[columns.len() - over.len()..] != over {
-                    return Err("it sums over columns that are not the last".into());
-                }
                 let size = over
                     .iter()
                     .map(|&at| data.axes[at].dim().known().unwrap_or(1) as usize)
                     .product();
-                Ok(self.builder.reduce(data, f, size, rest))
+                // Groups are columns that stand beside one another.
+                let order = last(data.axes.len(), axes);
+                let turned = permuted(data, &order);
+                let rest = order.iter().map(|&at| rest[at]).collect();
+                let reduced = self.builder.reduce(&turned, f, size, rest);
+                Ok(permuted(&reduced, &inverse(&order)))
             }
-            (true, false) => Err("it sums over tokens and columns".into()),
         }
     }
 
@@ -189,15 +207,22 @@ impl Lowerer {
         let rank = value.shape().len();
         let default = if call.opset < 13 { 1 } else { -1 };
         let at = axis(call.int("axis").unwrap_or(default), rank)?;
-        if at + 1 != rank {
-            return Err("a softmax along an axis that is not the last".into());
+        if call.opset < 13 && at + 1 != rank {
+            return Err("a softmax over several axes".into());
         }
         match value {
-            Value::Scores(scores) => Ok(Value::Probabilities(scores.clone())),
-            Value::Data(data) => match data.axes[at] {
-                Axis::Columns { extent, .. } => Ok(Value::Data(self.builder.softmax(data, extent))),
-                _ => Err("a softmax over tokens".into()),
-            },
+            Value::Scores(scores) if at + 1 == rank => Ok(Value::Probabilities(scores.clone())),
+            Value::Data(data) => {
+                over_one_text(data, &[at])?;
+                let extent = match data.axes[at] {
+                    Axis::Columns { extent, .. } => extent,
+                    Axis::Unit => 1,
+                    Axis::Tokens => return Err("a softmax over tokens".into()),
+                };
+                let order = last(rank, &[at]);
+                let soft = self.builder.softmax(&permuted(data, &order), extent);
+                Ok(Value::Data(permuted(&soft, &inverse(&order))))
+            }
             other => Err(format!("the softmax of {}", other.what())),
         }
     }
@@ -205,18 +230,40 @@ impl Lowerer {
     fn layer_norm(&mut self, call: &Call<'_>, kind: NormKind) -> Why<Value> {
         let value = call.input(0)?;
         let rank = value.shape().len();
-        let at = axis(call.int("axis").unwrap_or(-1), rank)?;
-        if at + 1 != rank {
-            return Err("a normalisation over several axes".into());
-        }
-        self.normed(call, value, kind, 1, 1e-5)
+        let from = axis(call.int("axis").unwrap_or(-1), rank)?;
+        self.normed(call, (value, from), kind, 1, 1e-5)
     }
 
-    /// With gamma at input `at`, and beta after it.
+    /// With the mean and the reciprocal of the deviation, where they are asked for.
+    fn layer_norm_and_statistics(&mut self, call: &Call<'_>) -> Why<Vec<Value>> {
+        let mut values = vec![self.layer_norm(call, NormKind::Layer)?];
+        if call.node.output.iter().skip(1).all(String::is_empty) {
+            return Ok(values);
+        }
+        let x = call.input(0)?;
+        let rank = x.shape().len();
+        let from = axis(call.int("axis").unwrap_or(-1), rank)?;
+        let axes: Vec<i64> = (from as i64..rank as i64).collect();
+        let mean = self.reduce(Reduction::Mean, x, Some(&axes), true)?;
+        let centred = self.zip(Binary::Sub, x, &mean)?;
+        let squares = self.map(Unary::Square, &centred)?;
+        let variance = self.reduce(Reduction::Mean, &squares, Some(&axes), true)?;
+        let f = Unary::Affine {
+            factor: 1.0,
+            shift: call.float("epsilon").unwrap_or(1e-5),
+        };
+        let variance = self.map(f, &variance)?;
+        let deviation = self.map(Unary::Sqrt, &variance)?;
+        values.push(mean);
+        values.push(self.map(Unary::Reciprocal, &deviation)?);
+        Ok(values)
+    }
+
+    /// Over the axes from `from` on, with gamma at input `at`, and beta after it.
     fn normed(
         &mut self,
         call: &Call<'_>,
-        value: &Value,
+        (value, from): (&Value, usize),
         kind: NormKind,
         at: usize,
         epsilon: f32,
@@ -224,23 +271,33 @@ impl Lowerer {
         let Value::Data(data) = value else {
             return Err(format!("the normalisation of {}", value.what()));
         };
-        let Some(Axis::Columns { extent: size, .. }) = data.axes.last().copied() else {
-            return Err("a normalisation over an axis that is no column".into());
-        };
+        over_one_text(data, &(from..data.axes.len()).collect::<Vec<_>>())?;
+        let extents = data.axes[from..].iter().map(|&axis| match axis {
+            Axis::Columns { extent, .. } => Ok(extent),
+            Axis::Unit => Ok(1),
+            Axis::Tokens => Err("a normalisation over tokens"),
+        });
+        let extents: Vec<usize> = extents.collect::<Result<_, _>>()?;
+        let size = extents.iter().product();
         let parameter = |at: usize| -> Why<Option<_>> {
             let Some(value) = call.optional(at) else {
                 return Ok(None);
             };
-            match value {
-                Value::Constant(constant) if constant.values.len() == size => {
-                    Ok(Some(floats(constant)))
-                }
-                Value::Constant(constant) if constant.values.len() == 1 => {
-                    let number = constant.values[0] as f32;
-                    Ok(Some(vec![number; size].into()))
-                }
-                other => Err(format!("its parameter is {}", other.what())),
+            let Value::Constant(constant) = value else {
+                return Err(format!("its parameter is {}", value.what()));
+            };
+            // Axes of 1 before those that are normalised change nothing.
+            let lead = constant.shape.len().saturating_sub(extents.len());
+            let (ones, own) = constant.shape.split_at(lead);
+            let repeats = broadcast(own, &extents).as_ref() != Ok(&extents);
+            if repeats || ones.iter().any(|&extent| extent != 1) {
+                return Err(format!(
+                    "its parameter is {:?}, for {extents:?}",
+                    constant.shape
+                ));
             }
+            let own = constant.reshaped(own.to_vec())?;
+            Ok(Some(floats(&own.expand(&extents))))
         };
         let (gamma, beta) = (parameter(at)?, parameter(at + 1)?);
         let epsilon = call.float("epsilon").unwrap_or(epsilon);
@@ -258,11 +315,14 @@ impl Lowerer {
 
     fn lp_norm(&mut self, call: &Call<'_>) -> Why<Value> {
         let value = call.input(0)?.clone();
-        if call.int("p").unwrap_or(2) != 2 {
-            return Err("a norm that is not the Euclidean one".into());
-        }
         let at = [call.int("axis").unwrap_or(-1)];
-        let norm = self.reduce(Reduction::L2, &value, Some(&at), true)?;
+        let norm = match call.int("p").unwrap_or(2) {
+            1 => {
+                let size = self.map(Unary::Abs, &value)?;
+                self.reduce(Reduction::Sum, &size, Some(&at), true)?
+            }
+            _ => self.reduce(Reduction::L2, &value, Some(&at), true)?,
+        };
         self.zip(Binary::Div, &value, &norm)
     }
 
@@ -325,4 +385,60 @@ impl Lowerer {
             node, data.kind, &data,
         )))
     }
+}
+
+/// The axes that a reduction is asked for (`None`: all), and whether they stay as axes of 1.
+pub(super) fn asked(call: &Call<'_>) -> Why<(Option<Vec<i64>>, bool)> {
+    if reduces_nothing(call)? {
+        return Err("it is asked to reduce nothing".into());
+    }
+    Ok((named_axes(call)?, call.int("keepdims").unwrap_or(1) != 0))
+}
+
+/// The axes that a reduction names, as an input or, in older operator sets, as an attribute.
+fn named_axes(call: &Call<'_>) -> Why<Option<Vec<i64>>> {
+    Ok(match call.whole_numbers(1)? {
+        Some(axes) => Some(axes),
+        None => call.ints("axes").map(<[i64]>::to_vec),
+    })
+}
+
+/// Whether no axes means none, and not all of them.
+fn reduces_nothing(call: &Call<'_>) -> Why<bool> {
+    let none = named_axes(call)?.is_none_or(|axes| axes.is_empty());
+    Ok(none && call.int("noop_with_empty_axes").unwrap_or(0) != 0)
+}
+
+/// Refuses what takes in the first axis where that has one entry: the texts of a batch, of which a
+/// graph is read for one.
+fn over_one_text(data: &Data, axes: &[usize]) -> Why<()> {
+    let texts = data.axes.len() > 1 && data.axes[0] == Axis::Unit;
+    match texts && axes.contains(&0) {
+        true => Err("it takes the texts of a batch together".into()),
+        false => Ok(()),
+    }
+}
+
+/// All axes in order, but some of them behind the others.
+fn last(rank: usize, some: &[usize]) -> Vec<usize> {
+    let others = (0..rank).filter(|at| !some.contains(at));
+    let some = (0..rank).filter(|at| some.contains(at));
+    others.chain(some).collect()
+}
+
+/// A value with its axes in another order.
+pub(super) fn permuted(data: &Data, order: &[usize]) -> Data {
+    Data {
+        axes: order.iter().map(|&at| data.axes[at]).collect(),
+        ..data.clone()
+    }
+}
+
+/// The order that takes an order back.
+fn inverse(order: &[usize]) -> Vec<usize> {
+    let mut inverse = vec![0; order.len()];
+    for (to, &from) in order.iter().enumerate() {
+        inverse[from] = to;
+    }
+    inverse
 }

@@ -1,6 +1,7 @@
 //! Operators that change how a value is seen, and those that compute with extents.
 
 use super::call::{Call, axis};
+use super::columns::together;
 use super::elementwise::{no_less_than_nothing, one};
 use super::{Lowerer, constant};
 use crate::builder::Builder;
@@ -87,6 +88,7 @@ impl Lowerer {
             }
             "Range" => one(self.range(call)?),
             "Concat" => one(self.concat(call)?),
+            "Pad" => one(self.pad(call)?),
             _ => return Ok(None),
         })
     }
@@ -164,7 +166,7 @@ impl Lowerer {
     }
 
     fn reshape_data(&mut self, data: &Data, target: &[Dim]) -> Why<Data> {
-        if let Some(axes) = regroup(&data.axes, target)? {
+        if let Ok(Some(axes)) = regroup(&merged(&data.axes), target) {
             return Ok(Data {
                 axes,
                 ..data.clone()
@@ -172,7 +174,7 @@ impl Lowerer {
         }
         // The columns are not in an order that the new axes can follow: put them in order first.
         let data = self.builder.in_order(data);
-        let axes = regroup(&data.axes, target)?;
+        let axes = regroup(&merged(&data.axes), target)?;
         Ok(Data {
             axes: axes.ok_or("its columns cannot be grouped so")?,
             ..data
@@ -223,6 +225,21 @@ impl Lowerer {
             call.int("axis").ok_or("it does not say along which axis")?,
             rank,
         )?;
+        self.concat_values(&values, at)
+    }
+
+    /// Values one after another along one axis.
+    pub(super) fn concat_values(&mut self, all: &[&Value], at: usize) -> Why<Value> {
+        // Parts of no extent add nothing, as long as there are others.
+        let extends = |value: &&&Value| value.shape().get(at) != Some(&Dim::new(0));
+        let mut values: Vec<&Value> = all.iter().filter(extends).copied().collect();
+        if values.is_empty() {
+            values = all.to_vec();
+        }
+        let rank = values[0].shape().len();
+        if values.iter().any(|value| value.shape().len() != rank) {
+            return Err("its parts have different shapes".into());
+        }
         if let [only] = values[..] {
             return Ok(only.clone());
         }
@@ -245,21 +262,36 @@ impl Lowerer {
                 });
             }
         }
-        let parts: Option<Vec<&Data>> = values
-            .iter()
-            .map(|value| match value {
-                Value::Data(data) => Some(data),
-                _ => None,
-            })
-            .collect();
-        match parts {
-            Some(parts) => self.concat_data(&parts, at).map(Value::Data),
+        let computed = values.iter().find_map(|value| match value {
+            Value::Data(data) => Some(data.clone()),
+            _ => None,
+        });
+        let all = |value: &&Value| matches!(value, Value::Data(_) | Value::Constant(_));
+        match computed.filter(|_| values.iter().all(all)) {
+            Some(like) => self.concat_computed(&values, &like, at),
             None => indices(&values, at),
         }
     }
 
+    /// Values that are computed, and constants beside them.
+    fn concat_computed(&mut self, values: &[&Value], like: &Data, at: usize) -> Why<Value> {
+        let mut parts = Vec::new();
+        for value in values {
+            parts.push(match value {
+                Value::Data(data) => data.clone(),
+                Value::Constant(constant) => {
+                    together(constant.kind, like.kind)?;
+                    self.constant_rows(constant, like, at)?
+                }
+                other => return Err(format!("{} beside what is computed", other.what())),
+            });
+        }
+        let parts: Vec<&Data> = parts.iter().collect();
+        self.concat_data(&parts, at).map(Value::Data)
+    }
+
     /// Columns one after another along one axis.
-    fn concat_data(&mut self, parts: &[&Data], at: usize) -> Why<Data> {
+    pub(super) fn concat_data(&mut self, parts: &[&Data], at: usize) -> Why<Data> {
         let first = parts[0];
         let others = |data: &Data| -> Vec<Dim> {
             let mut shape = data.shape();
@@ -482,7 +514,7 @@ fn unsqueezed(shape: &[Dim], axes: &[i64]) -> Why<Vec<Dim>> {
         .ok_or_else(|| "an axis is named twice".into())
 }
 
-fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
+pub(super) fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
     let shape = value.shape();
     if perm.len() != shape.len() {
         return Err(format!(
@@ -524,6 +556,27 @@ fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
         // and further axes of 1 before them.
         other => return Err(format!("{} are transposed", other.what())),
     })
+}
+
+/// Columns that stand beside one another as one axis, so that it can be split anywhere.
+fn merged(axes: &[Axis]) -> Vec<Axis> {
+    let mut merged: Vec<Axis> = Vec::with_capacity(axes.len());
+    for &axis in axes.iter().filter(|&&axis| axis != Axis::Unit) {
+        match (merged.last_mut(), axis) {
+            (
+                Some(Axis::Columns {
+                    extent: outer,
+                    stride: step,
+                }),
+                Axis::Columns { extent, stride },
+            ) if *step == extent * stride => {
+                *outer *= extent;
+                *step = stride;
+            }
+            _ => merged.push(axis),
+        }
+    }
+    merged
 }
 
 /// The axes of a view in new groups, `None` where its strides do not allow it.

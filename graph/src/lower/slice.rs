@@ -33,7 +33,45 @@ impl Lowerer {
         })
     }
 
+    /// The entries `from..to` of an axis.
+    pub(super) fn stretch(&mut self, value: &Value, axis: usize, from: i64, to: i64) -> Why<Value> {
+        let (from, to) = (Dim::new(from), Dim::new(to));
+        let step = 1;
+        self.slice(
+            value,
+            Stretch {
+                axis,
+                from,
+                to,
+                step,
+            },
+        )
+    }
+
+    /// From the last to the first.
+    fn backwards(&mut self, value: &Value, stretch: Stretch) -> Why<Value> {
+        let known = |dim: Dim| dim.known().ok_or("it runs backwards along a text");
+        let extent = known(value.shape()[stretch.axis])?;
+        let bound = |bound: i64| match bound < 0 {
+            true => bound.saturating_add(extent).max(-1),
+            false => bound.min(extent - 1),
+        };
+        let (from, to) = (bound(known(stretch.from)?), bound(known(stretch.to)?));
+        let back = usize::try_from(stretch.step.unsigned_abs());
+        let places = (to + 1..=from).rev().step_by(back.unwrap_or(usize::MAX));
+        let places: Vec<usize> = places
+            .filter_map(|place| usize::try_from(place).ok())
+            .collect();
+        if places.is_empty() {
+            return Err("a slice of nothing".into());
+        }
+        self.entries(value, stretch.axis, &places)
+    }
+
     fn slice(&mut self, value: &Value, stretch: Stretch) -> Why<Value> {
+        if stretch.step < 0 {
+            return self.backwards(value, stretch);
+        }
         let shape = value.shape();
         let own = shape[stretch.axis];
         let (from, to) = (clamp(stretch.from, own)?, clamp(stretch.to, own)?);
@@ -229,10 +267,14 @@ impl Lowerer {
         let mut from = 0;
         let mut values = Vec::new();
         for size in sizes {
-            if size <= 0 || size > extent - from {
+            if size < 0 || size > extent - from {
                 return Err("its parts do not fit".into());
             }
             let to = from + size;
+            if size == 0 {
+                values.push(nothing(&value, at));
+                continue;
+            }
             let stretch = Stretch {
                 axis: at,
                 from: Dim::new(from),
@@ -272,6 +314,24 @@ impl Lowerer {
         let mut shape = part.shape();
         shape.remove(at);
         self.reshape(&part, &shape)
+    }
+}
+
+/// A value of no extent along one axis.
+fn nothing(value: &Value, at: usize) -> Value {
+    let mut shape = value.shape();
+    shape[at] = Dim::new(0);
+    match value {
+        Value::Constant(constant) => {
+            let mut extents = constant.shape.clone();
+            extents[at] = 0;
+            Value::constant(Constant::new(constant.kind, extents, Vec::new()))
+        }
+        other => Value::Uniform {
+            kind: other.kind(),
+            value: 0.0,
+            shape,
+        },
     }
 }
 
@@ -324,7 +384,7 @@ fn stretches(call: &Call<'_>, shape: &[Dim]) -> Why<Vec<Stretch>> {
     }
     (0..starts.len())
         .map(|at| {
-            let step = steps[at].known().filter(|&step| step > 0);
+            let step = steps[at].known().filter(|&step| step != 0);
             Ok(Stretch {
                 axis: axis(
                     axes[at].known().ok_or("an axis depends on the text")?,
@@ -332,7 +392,7 @@ fn stretches(call: &Call<'_>, shape: &[Dim]) -> Why<Vec<Stretch>> {
                 )?,
                 from: starts[at],
                 to: ends[at],
-                step: step.ok_or("it runs backwards")?,
+                step: step.ok_or("it does not say in which steps")?,
             })
         })
         .collect()

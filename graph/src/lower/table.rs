@@ -54,7 +54,7 @@ impl Lowerer {
         }
     }
 
-    fn gather_known(&mut self, table: &Value, at: usize, ids: &Constant) -> Why<Value> {
+    pub(super) fn gather_known(&mut self, table: &Value, at: usize, ids: &Constant) -> Why<Value> {
         if let (Some(known), 0) = (index(ids), ids.shape.len()) {
             return self.entry(table, at, known);
         }
@@ -101,11 +101,28 @@ impl Lowerer {
             }
             return self.reshape(&entry, &shape);
         }
-        Err(format!("some entries of {}", table.what()))
+        let extent = shape_at(table, at)?;
+        let places = ids.values.iter().map(|&id| {
+            let id = if id < 0.0 { id + extent as f64 } else { id };
+            (id >= 0.0 && id < extent as f64).then_some(id as usize)
+        });
+        let places: Vec<usize> = places
+            .collect::<Option<_>>()
+            .ok_or("an entry that is not there")?;
+        let picked = self.entries(table, at, &places)?;
+        let shape = picked.shape();
+        let ids = ids.shape.iter().map(|&extent| Dim::new(extent as i64));
+        let target: Vec<Dim> = shape[..at]
+            .iter()
+            .copied()
+            .chain(ids)
+            .chain(shape[at + 1..].iter().copied())
+            .collect();
+        self.reshape(&picked, &target)
     }
 
     /// A row of a table for each token.
-    fn lookup(&mut self, table: &Value, at: usize, ids: &Data) -> Why<Value> {
+    pub(super) fn lookup(&mut self, table: &Value, at: usize, ids: &Data) -> Why<Value> {
         if at != 0 || ids.width() != 1 {
             return Err("it looks up along an axis that is not the first".into());
         }
@@ -258,6 +275,12 @@ impl Lowerer {
             other => Err(format!("{} in few bits", other.what())),
         }
     }
+}
+
+/// The extent of an axis whose entries are picked.
+fn shape_at(table: &Value, at: usize) -> Why<i64> {
+    let extent = table.shape()[at].known();
+    extent.ok_or_else(|| format!("some entries of {}", table.what()))
 }
 
 /// Elements by their places, of what is the same everywhere.

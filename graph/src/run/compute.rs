@@ -356,6 +356,7 @@ fn reduced(f: Reduction, group: &[f32]) -> f32 {
         Reduction::Min => -group
             .iter()
             .fold(f32::NEG_INFINITY, |most, &x| reduce::larger(most, -x)),
+        Reduction::Product => group.iter().product(),
         Reduction::L2 => reduce::sum(group, |x| x * x).sqrt(),
         Reduction::SumOfSquares => reduce::sum(group, |x| x * x),
     }
@@ -396,6 +397,10 @@ fn pool_tokens(f: Reduction, tokens: &[f32], out: &mut [f32]) {
             if f == Reduction::Mean {
                 out.iter_mut().for_each(|out| *out /= count);
             }
+        }
+        Reduction::Product => {
+            out.fill(1.0);
+            fold(out, rows, &|product, x| product * x);
         }
         Reduction::L2 | Reduction::SumOfSquares => {
             out.fill(0.0);

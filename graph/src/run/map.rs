@@ -27,6 +27,12 @@ pub(super) fn apply(f: Unary, x: &mut [f32]) {
     match f {
         Unary::Affine { factor, shift } => each(x, |x| factor * x + shift),
         Unary::Abs => each(x, f32::abs),
+        Unary::Acos => each(x, libm::acosf),
+        Unary::Acosh => each(x, libm::acoshf),
+        Unary::Asin => each(x, libm::asinf),
+        Unary::Asinh => each(x, libm::asinhf),
+        Unary::Atan => each(x, libm::atanf),
+        Unary::Atanh => each(x, libm::atanhf),
         Unary::Ceil => each(x, f32::ceil),
         Unary::Cos => each(x, libm::cosf),
         Unary::Erf => Activation::Erf.apply(x),

@@ -13,7 +13,7 @@ use isovec_engine::engine::Batch;
 use isovec_engine::head::MASK;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::{float, int, ints};
+use isovec_engine::onnx::builder::{float, int, ints, string};
 use isovec_engine::onnx::proto::{AttributeProto, GraphProto, ModelProto, OperatorSetIdProto};
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightInfo, WeightsIdentity};
@@ -398,6 +398,240 @@ fn activations_are_what_they_are() {
             row.iter().map(|&x| f(x)).collect()
         }),
     );
+}
+
+/// Over two axes at once, with parameters that are repeated, and the statistics that go with it.
+#[test]
+fn normalisations_of_matrices() {
+    let gamma = [1.0, 2.0, 3.0, 4.0];
+    for statistics in [0, 1, 2] {
+        check(
+            &format!("statistics {statistics}"),
+            8,
+            |g| {
+                let apart = g.ints(&[0, 0, 2, 4]);
+                let x = g.node("Reshape", &["x", &apart], none());
+                let gamma = g.f32s(&[1, 1, 1, 4], &gamma.map(|gamma| gamma as f32));
+                let attributes = vec![int("axis", 2), float("epsilon", 0.1)];
+                let norm = g.node("LayerNormalization", &[&x, &gamma], attributes);
+                let all = [norm, "mean".to_owned(), "deviation".to_owned()];
+                let node = g.graph().node.last_mut().unwrap();
+                node.output.truncate(1);
+                node.output.extend(all[1..=statistics].iter().cloned());
+                let (whole, together) = (g.ints(&[1, 1, 2, 4]), g.ints(&[0, 0, 8]));
+                let y = g.node("Expand", &[&all[statistics], &whole], none());
+                g.node("Reshape", &[&y, &together], none())
+            },
+            each_row(|row| {
+                let mean = row.iter().sum::<f64>() / 8.0;
+                let variance = row.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 8.0;
+                let scale = 1.0 / (variance + f64::from(0.1_f32)).sqrt();
+                let at = |at: usize| match statistics {
+                    0 => (row[at] - mean) * scale * gamma[at % 4],
+                    1 => mean,
+                    _ => scale,
+                };
+                (0..8).map(at).collect()
+            }),
+        );
+    }
+    refused("another parameter", "for [8]", |g| {
+        let gamma = g.f32s(&[4], &[1.0; 4]);
+        g.node("LayerNormalization", &["x", &gamma], none())
+    });
+}
+
+/// What ONNX defines by other operators, or could.
+#[test]
+fn operators_that_are_put_together() {
+    fn elu(x: f64, alpha: f64) -> f64 {
+        if x < 0.0 { alpha * x.exp_m1() } else { x }
+    }
+    let soft = |x: f64| x.exp().ln_1p();
+    type Row<'a> = (&'a str, Option<(&'a str, f32)>, &'a dyn Fn(f64) -> f64);
+    let formulas: [Row<'_>; 24] = [
+        ("Acos", None, &f64::acos),
+        ("Acosh", None, &f64::acosh),
+        ("Asin", None, &f64::asin),
+        ("Asinh", None, &f64::asinh),
+        ("Atan", None, &f64::atan),
+        ("Atanh", None, &f64::atanh),
+        ("Celu", Some(("alpha", 0.5)), &|x| elu(2.0 * x, 1.0) / 2.0),
+        ("Cosh", None, &f64::cosh),
+        ("Elu", Some(("alpha", 0.5)), &|x| elu(x, 0.5)),
+        ("HardSigmoid", Some(("alpha", 0.7)), &|x| {
+            (0.7 * x + 0.5).clamp(0.0, 1.0)
+        }),
+        ("HardSwish", None, &|x| x * (x / 6.0 + 0.5)),
+        ("LeakyRelu", Some(("alpha", 0.5)), &|x| {
+            if x < 0.0 { 0.5 * x } else { x }
+        }),
+        ("Mean", None, &|x| x),
+        ("Mish", None, &|x| x * soft(x).tanh()),
+        ("Round", None, &f64::round_ties_even),
+        ("Selu", None, &|x| 1.050_701 * elu(x, 1.673_263_2)),
+        ("Shrink", Some(("bias", 0.25)), &|x| match x {
+            x if x < -0.5 => x + 0.25,
+            x if x > 0.5 => x - 0.25,
+            _ => 0.0,
+        }),
+        ("Sinh", None, &f64::sinh),
+        ("Softplus", None, &soft),
+        ("Softsign", None, &|x| x / (1.0 + x.abs())),
+        ("Swish", Some(("alpha", 2.0)), &|x| x * sigmoid(2.0 * x)),
+        ("Tan", None, &f64::tan),
+        ("ThresholdedRelu", Some(("alpha", 0.5)), &|x| {
+            if x > 0.5 { x } else { 0.0 }
+        }),
+        ("Identity", None, &|x| x),
+    ];
+    for (operator, attribute, f) in formulas {
+        check(
+            operator,
+            8,
+            |g| {
+                // Where it is defined: acosh from 1 on.
+                let two = g.f32(2.0);
+                let x = match operator {
+                    "Acosh" => g.node("Add", &["x", &two], none()),
+                    _ => "x".to_owned(),
+                };
+                let attributes = attribute.map(|(name, value)| float(name, value));
+                g.node(operator, &[&x], attributes.into_iter().collect())
+            },
+            each(|x| match operator {
+                "Acosh" => f(x + 2.0),
+                _ => f(x),
+            }),
+        );
+    }
+}
+
+/// Columns as a matrix of 2 by 4: whatever is done along the first of its axes, and products and copies
+/// that no kernel is there for.
+#[test]
+fn axes_that_are_not_the_last() {
+    let by = |row: &[f64], f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+        (0..8).map(|at| f(row[at % 4], row[at % 4 + 4])).collect()
+    };
+    type Made<'a> = &'a dyn Fn(&mut GraphBuilder<'_>, &str) -> String;
+    type Wanted<'a> = &'a dyn Fn(&[f64]) -> Vec<f64>;
+    let reduced = |operator: &'static str| {
+        move |g: &mut GraphBuilder<'_>, x: &str| {
+            let (axis, shape) = (g.ints(&[2]), g.ints(&[1, 1, 2, 4]));
+            let reduced = g.node(operator, &[x, &axis], none());
+            g.node("Expand", &[&reduced, &shape], none())
+        }
+    };
+    let along = |operator: &'static str| {
+        move |g: &mut GraphBuilder<'_>, x: &str| g.node(operator, &[x], vec![int("axis", 2)])
+    };
+    let each_of_two = |row: &[f64], f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
+        (0..8).map(|at| f(row[at], row[(at + 4) % 8])).collect()
+    };
+    let share = |own: f64, other: f64| own.exp() / (own.exp() + other.exp());
+    let product = |g: &mut GraphBuilder<'_>, x: &str| {
+        let matrix = g.f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        g.node("MatMul", &[&matrix, x], none())
+    };
+    let backwards = |g: &mut GraphBuilder<'_>, x: &str| {
+        let [from, to, axis, step] = [-1, -9, 3, -1].map(|number| g.ints(&[number]));
+        g.node("Slice", &[x, &from, &to, &axis, &step], none())
+    };
+    let picked = |g: &mut GraphBuilder<'_>, x: &str| {
+        let places = g.ints(&[2, -1, 0, 0]);
+        g.node("Gather", &[x, &places], vec![int("axis", 3)])
+    };
+    let padded = |g: &mut GraphBuilder<'_>, x: &str| {
+        let (pads, number) = (g.ints(&[0, 0, 0, 2, 0, 0, 0, -2]), g.f32(7.0));
+        g.node("Pad", &[x, &pads, &number], none())
+    };
+    let beside = |g: &mut GraphBuilder<'_>, x: &str| {
+        let (from, to, axis) = (g.ints(&[1]), g.ints(&[4]), g.ints(&[3]));
+        let part = g.node("Slice", &[x, &from, &to, &axis], none());
+        let constant = g.f32s(&[1, 1, 2, 1], &[5.0, 6.0]);
+        // A constant has no tokens: it is repeated for each.
+        let zero = g.f32(0.0);
+        let first = g.node("Slice", &[x, &axis, &to, &axis], none());
+        let first = g.node("Mul", &[&first, &zero], none());
+        let first = g.node("Add", &[&first, &constant], none());
+        g.node("Concat", &[&part, &first], vec![int("axis", 3)])
+    };
+    let regrouped = |g: &mut GraphBuilder<'_>, x: &str| {
+        let (turned, back) = (g.ints(&[0, 0, 4, 2]), g.ints(&[0, 0, 2, 4]));
+        let x = g.node("Reshape", &[x, &turned], none());
+        g.node("Reshape", &[&x, &back], none())
+    };
+    let einsum = |g: &mut GraphBuilder<'_>, x: &str| {
+        let matrix = g.f32s(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let equation = string("equation", "ki,abic->abkc");
+        g.node("Einsum", &[&matrix, x], vec![equation])
+    };
+    let two_by_two = |row: &[f64]| -> Vec<f64> {
+        let at = |at: usize| {
+            let (a, b) = if at < 4 { (1.0, 2.0) } else { (3.0, 4.0) };
+            a * row[at % 4] + b * row[at % 4 + 4]
+        };
+        (0..8).map(at).collect()
+    };
+    let order = |row: &[f64], order: [usize; 4]| -> Vec<f64> {
+        let order = order.map(|at| [row[at], row[at + 4]]);
+        (0..8).map(|at| order[at % 4][at / 4]).collect()
+    };
+    let all: [(&str, Made<'_>, Wanted<'_>); 15] = [
+        ("sum", &reduced("ReduceSum"), &|row| by(row, &|a, b| a + b)),
+        ("mean", &reduced("ReduceMean"), &|row| {
+            by(row, &|a, b| (a + b) / 2.0)
+        }),
+        ("max", &reduced("ReduceMax"), &|row| by(row, &f64::max)),
+        ("product", &reduced("ReduceProd"), &|row| {
+            by(row, &|a, b| a * b)
+        }),
+        ("L1", &reduced("ReduceL1"), &|row| {
+            by(row, &|a, b| a.abs() + b.abs())
+        }),
+        ("log of exp", &reduced("ReduceLogSumExp"), &|row| {
+            by(row, &|a, b| (a.exp() + b.exp()).ln())
+        }),
+        ("softmax", &along("Softmax"), &|row| {
+            each_of_two(row, &share)
+        }),
+        ("log softmax", &along("LogSoftmax"), &|row| {
+            each_of_two(row, &|own, other| share(own, other).ln())
+        }),
+        ("a product from the left", &product, &two_by_two),
+        ("the same as an equation", &einsum, &two_by_two),
+        ("backwards", &backwards, &|row| order(row, [3, 2, 1, 0])),
+        ("some entries", &picked, &|row| order(row, [2, 3, 0, 0])),
+        ("padded", &padded, &|row| {
+            let at = |at: usize| if at % 4 < 2 { 7.0 } else { row[at - 2] };
+            (0..8).map(at).collect()
+        }),
+        ("beside a constant", &beside, &|row| {
+            let at = |at: usize| {
+                if at % 4 < 3 {
+                    row[at + 1]
+                } else {
+                    5.0 + (at / 4) as f64
+                }
+            };
+            (0..8).map(at).collect()
+        }),
+        ("regrouped", &regrouped, &|row| row.to_vec()),
+    ];
+    for (name, made, wanted) in all {
+        check(
+            name,
+            8,
+            |g| {
+                let (apart, together) = (g.ints(&[0, 0, 2, 4]), g.ints(&[0, 0, 8]));
+                let x = g.node("Reshape", &["x", &apart], none());
+                let y = made(g, &x);
+                g.node("Reshape", &[&y, &together], none())
+            },
+            each_row(wanted),
+        );
+    }
 }
 
 /// `x / sqrt(mean of squares + 0.1) · gamma (+ beta)` as exporters spell it.
@@ -1012,7 +1246,21 @@ fn a_sum_and_its_normalisation() {
 #[test]
 fn what_cannot_be_said_is_refused() {
     refused("nothing to reduce", "reduce nothing", |g| {
-        g.node("ReduceSum", &["x"], vec![int("noop_with_empty_axes", 1)])
+        g.node("ReduceL2", &["x"], vec![int("noop_with_empty_axes", 1)])
+    });
+    for operator in ["ReduceSum", "ReduceLogSumExp"] {
+        refused("a sum of texts", "texts of a batch", |g| {
+            let texts = g.ints(&[0]);
+            g.node(operator, &["x", &texts], none())
+        });
+    }
+    refused("shares of texts", "texts of a batch", |g| {
+        g.node("Softmax", &["x"], vec![int("axis", 0)])
+    });
+    refused("numbers left to chance", "at random", |g| {
+        let (ratio, one) = (g.f32(0.5), g.i32(1));
+        let training = g.node("Cast", &[&one], vec![int("to", 9)]);
+        g.node("Dropout", &["x", &ratio, &training], none())
     });
     refused("extents as a column", "cannot be computed", |g| {
         let (shape, axis) = (g.node("Shape", &["ids"], none()), g.ints(&[1]));

@@ -11,6 +11,7 @@ use tract_linalg::multithread::{Executor as OpPool, multithread_tract_scope};
 use tract_onnx::prelude::*;
 use tract_onnx::tract_core::ops::Cost;
 use tract_onnx::tract_core::ops::array::Gather;
+use tract_onnx::tract_core::ops::konst::Const;
 use tract_onnx::tract_core::ops::source::TypedSource;
 
 use super::{groups, panics, tensors};
@@ -130,12 +131,30 @@ impl Plan {
                     detail: format!("{error:#}"),
                 })
         })?;
+        self.seed(&mut state);
         Ok(Run {
             plan: Arc::clone(self),
             state,
             next: 0,
             batch,
         })
+    }
+}
+
+impl Plan {
+    /// tract puts its constants into a state when the first input comes, and a model may have none.
+    fn seed(&self, state: &mut TypedSimpleState) {
+        let values = &mut state.turn_state.values;
+        if !values.is_empty() {
+            return;
+        }
+        let nodes = self.plan.model().nodes.iter();
+        *values = nodes
+            .map(|node| {
+                let constant = node.op_as::<Const>()?;
+                Some(tvec!(Arc::clone(constant.val()).into_tvalue()))
+            })
+            .collect();
     }
 }
 

@@ -8,6 +8,7 @@ mod firefox;
 mod gpu;
 mod model;
 mod node;
+mod nodes;
 mod onnxruntime;
 mod peers;
 mod tools;
@@ -23,6 +24,7 @@ pub(crate) use browser::Browser;
 pub(crate) use firefox::find as find_firefox;
 pub(crate) use gpu::has_gpu;
 pub(crate) use node::{everywhere, install_packages};
+pub(crate) use nodes::has_node_tests;
 
 /// One thing to bring.
 #[derive(Clone, Copy)]
@@ -48,6 +50,7 @@ const STEPS: &[Step] = &[
     browser::STEP,
     firefox::STEP,
     gpu::STEP,
+    nodes::STEP,
     node::STEP,
     node::EVERYWHERE,
     tools::STEPS[2],

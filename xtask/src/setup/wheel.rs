@@ -65,6 +65,8 @@ pub(super) fn unpack(workspace: &Workspace, wheel: &Wheel) -> Result<PathBuf> {
                 "3.12",
                 "--abi",
                 "cp312",
+                "--abi",
+                "abi3",
             ])
             .args(["--platform", platform]);
     }

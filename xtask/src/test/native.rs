@@ -12,7 +12,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "native",
         what: "unit, integration and documentation tests, with all engines and the real model",
-        needs: &["onnxruntime", "model", "gpu"],
+        needs: &["onnxruntime", "model", "gpu", "nodes"],
         run: native,
     },
     Check {
@@ -24,13 +24,15 @@ pub(super) const CHECKS: &[Check] = &[
 ];
 
 fn native(workspace: &Workspace) -> Result<Verdict> {
+    let flag = |there: bool| if there { "1" } else { "0" };
     // One failed test binary must not hide what the others would say.
     cargo(workspace)?
         .args(["test", "--workspace", "--no-fail-fast"])
         // Set-up has brought them: a test that does not find one fails instead of being skipped.
+        .env("ISOVEC_REQUIRE_GPU", flag(setup::has_gpu(workspace)))
         .env(
-            "ISOVEC_REQUIRE_GPU",
-            if setup::has_gpu(workspace) { "1" } else { "0" },
+            "ISOVEC_REQUIRE_NODE_TESTS",
+            flag(setup::has_node_tests(workspace)),
         )
         .env("ISOVEC_REQUIRE_ONNXRUNTIME", "1")
         .env("ISOVEC_REQUIRE_MODELS", "1")

@@ -1,0 +1,99 @@
+//! The ONNX project's tests on every engine, each held to its list.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use isovec_nodes::cases::{Case, folder, names, read};
+use isovec_nodes::lists::{Verdict, are_written, committed, hold};
+use isovec_nodes::{engines, engines::run_all};
+
+fn check(engine: &str, run: Option<&dyn Fn(&Case) -> Verdict>, folder: &Path) {
+    if let Some(run) = run {
+        hold(engine, &run_all(folder, run));
+    }
+}
+
+/// Of what encoders are made of, isovec's own engines run what tract runs, or say why they do not. The
+/// README has the numbers.
+#[test]
+fn encoders_operators_are_right_or_refused() {
+    let Some(folder) = folder().filter(|_| !are_written()) else {
+        return;
+    };
+    let names = names(&folder);
+    let own: Vec<_> = names
+        .iter()
+        .filter(|name| read(&folder, name).is_of_encoders())
+        .collect();
+    let passes = |engine: &str| -> BTreeSet<_> {
+        let list = committed(engine);
+        let all = own
+            .iter()
+            .filter(|name| list.get(**name) == Some(&Verdict::Passes));
+        all.copied().collect()
+    };
+    let [onnxruntime, tract, portable, wgpu] =
+        ["onnxruntime", "tract", "portable", "wgpu"].map(passes);
+    let both = tract.intersection(&wgpu).count();
+    let counts = [onnxruntime.len(), tract.len(), portable.len(), wgpu.len()];
+    println!(
+        "{} tests of encoders: {counts:?} pass, {both} on tract and wgpu",
+        own.len()
+    );
+    let readme = include_str!("../../../README.md");
+    let row = counts.map(|count| count.to_string()).join(" | ");
+    let row = format!("| the {} of encoders' operators | {row} |", own.len());
+    assert!(readme.contains(&row), "the README does not say {row}");
+    let said = format!(
+        "Of the {} tests of them that tract passes, {both} pass on wgpu",
+        tract.len()
+    );
+    assert!(readme.contains(&said), "the README does not say: {said}");
+    let all = ["onnxruntime", "tract", "portable", "wgpu"].map(|engine| {
+        let list = committed(engine);
+        let passes = list.values().filter(|own| **own == Verdict::Passes).count();
+        match passes / 1000 {
+            0 => passes.to_string(),
+            thousands => format!("{thousands},{:03}", passes % 1000),
+        }
+    });
+    let row = format!("| all tests | {} |", all.join(" | "));
+    assert!(readme.contains(&row), "the README does not say {row}");
+    for engine in ["portable", "wgpu"] {
+        let list = committed(engine);
+        let wrong = tract
+            .iter()
+            .filter(|name| matches!(list.get(**name), Some(Verdict::Differs(_))));
+        assert_eq!(
+            wrong.collect::<Vec<_>>(),
+            Vec::<&&String>::new(),
+            "{engine} computes something else"
+        );
+    }
+}
+
+#[test]
+fn onnxruntime_passes_what_it_did() {
+    let Some(folder) = folder() else { return };
+    let run = engines::onnxruntime();
+    check("onnxruntime", run.as_ref().map(|run| run as _), &folder);
+}
+
+#[test]
+fn tract_passes_what_it_did() {
+    let Some(folder) = folder() else { return };
+    check("tract", Some(&engines::tract()), &folder);
+}
+
+#[test]
+fn portable_passes_what_it_did() {
+    let Some(folder) = folder() else { return };
+    check("portable", Some(&engines::portable()), &folder);
+}
+
+#[test]
+fn wgpu_passes_what_it_did() {
+    let Some(folder) = folder() else { return };
+    let run = engines::wgpu(&folder);
+    check("wgpu", run.as_ref().map(|run| run as _), &folder);
+}
