@@ -156,14 +156,19 @@ fn farthest<'a>(ours: &[Vec<f32>], theirs: &'a [Answer]) -> (&'a str, f64) {
         .unwrap_or(("nothing", f64::INFINITY))
 }
 
-/// The L2 distance of two rows, relative to the first's length; infinite where something is no number.
+/// The L2 distance of two rows, relative to the first's length; infinite where one has a number and the other has none.
 fn distance(exact: &[f32], other: &[f32]) -> f64 {
     let sum = |terms: &mut dyn Iterator<Item = f64>| terms.map(|x| x * x).sum::<f64>().sqrt();
-    let apart = sum(&mut exact
-        .iter()
-        .zip(other)
-        .map(|(a, b)| f64::from(*a) - f64::from(*b)));
-    let apart = apart / sum(&mut exact.iter().map(|x| f64::from(*x))).max(1e-12);
+    let apart = sum(&mut exact.iter().zip(other).map(|(a, b)| {
+        let alike = a == b || a.is_nan() && b.is_nan();
+        if alike {
+            0.0
+        } else {
+            f64::from(*a) - f64::from(*b)
+        }
+    }));
+    let finite = exact.iter().filter(|x| x.is_finite());
+    let apart = apart / sum(&mut finite.map(|x| f64::from(*x))).max(1e-12);
     if apart.is_nan() { f64::INFINITY } else { apart }
 }
 
@@ -327,5 +332,9 @@ mod tests {
         assert!((distance(&[3.0, 4.0], &[3.0, 4.5]) - 0.1).abs() < 1e-9);
         assert_eq!(distance(&[1.0], &[f32::NAN]), f64::INFINITY);
         assert_eq!(distance(&[1.0], &[-f32::NAN]), f64::INFINITY);
+        assert_eq!(distance(&[f32::INFINITY], &[1.0]), f64::INFINITY);
+        let none = [f32::NAN, f32::INFINITY, 2.0];
+        assert_eq!(distance(&none, &none), 0.0);
+        assert_eq!(distance(&none, &[f32::NAN, f32::INFINITY, 3.0]), 0.5);
     }
 }
