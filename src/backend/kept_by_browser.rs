@@ -1,10 +1,10 @@
 //! What was found out at an earlier start: entries of the browser's Cache API, beside the models' files and under keys
 //! like theirs (`js/ts/store.ts`), so that what takes the site's models away takes these as well.
 
-use js_sys::{ArrayBuffer, Reflect, Uint8Array, encode_uri_component};
+use js_sys::{Array, Function, Promise, Reflect, Uint8Array, encode_uri_component};
 use wasm_bindgen::{JsCast, JsValue};
 use wasm_bindgen_futures::JsFuture;
-use web_sys::{Cache, CacheStorage, Response};
+use web_sys::Response;
 
 /// The cache's name.
 const NAME: &str = "isovec";
@@ -22,28 +22,40 @@ pub(crate) async fn keep(kind: &str, name: &str, bytes: &[u8]) {
 }
 
 async fn read(kind: &str, name: &str) -> Result<Vec<u8>, JsValue> {
-    let found = JsFuture::from(cache().await?.match_with_str(&key(kind, name))).await?;
-    let response: Response = found.dyn_into()?;
-    let buffer: ArrayBuffer = JsFuture::from(response.array_buffer()?).await?.dyn_into()?;
+    let caches = caches()?;
+    // Opening a cache makes one, and a site that has kept nothing should not have any.
+    if ask(&caches, "has", &[NAME.into()]).await?.is_falsy() {
+        return Err(JsValue::NULL);
+    }
+    let cache = ask(&caches, "open", &[NAME.into()]).await?;
+    let found = ask(&cache, "match", &[key(kind, name)]).await?;
+    let buffer = ask(&found, "arrayBuffer", &[]).await?;
     Ok(Uint8Array::new(&buffer).to_vec())
 }
 
 async fn write(kind: &str, name: &str, bytes: &[u8]) -> Result<(), JsValue> {
-    let content = Uint8Array::from(bytes);
-    let response = Response::new_with_opt_js_u8_array(Some(&content))?;
-    JsFuture::from(cache().await?.put_with_str(&key(kind, name), &response)).await?;
+    let response = Response::new_with_opt_js_u8_array(Some(&Uint8Array::from(bytes)))?;
+    let cache = ask(&caches()?, "open", &[NAME.into()]).await?;
+    ask(&cache, "put", &[key(kind, name), response.into()]).await?;
     Ok(())
 }
 
-/// The cache; an error where there is none, as in node, on pages without TLS, and where the browser refuses it.
-async fn cache() -> Result<Cache, JsValue> {
-    let storage: CacheStorage = Reflect::get(&js_sys::global(), &"caches".into())?.dyn_into()?;
-    JsFuture::from(storage.open(NAME)).await?.dyn_into()
+/// All caches; nothing in node and on pages without TLS.
+fn caches() -> Result<JsValue, JsValue> {
+    Reflect::get(&js_sys::global(), &"caches".into())
+}
+
+/// Calls a method and waits for its answer. Edge runtimes have some of these methods, and throw at once in others,
+/// which the typed bindings do not catch.
+async fn ask(of: &JsValue, method: &str, with: &[JsValue]) -> Result<JsValue, JsValue> {
+    let method: Function = Reflect::get(of, &method.into())?.dyn_into()?;
+    let answer = method.apply(of, &with.iter().collect::<Array>())?;
+    JsFuture::from(Promise::resolve(&answer)).await
 }
 
 /// Keys have to be HTTP addresses. Nobody is asked at this one.
-fn key(kind: &str, name: &str) -> String {
+fn key(kind: &str, name: &str) -> JsValue {
     let kind = encode_uri_component(kind);
     let name = encode_uri_component(name);
-    format!("https://cache.isovec.invalid/kept/{kind}/{name}")
+    format!("https://cache.isovec.invalid/kept/{kind}/{name}").into()
 }

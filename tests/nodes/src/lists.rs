@@ -178,16 +178,18 @@ pub fn hold(engine: &str, fates: &Fates) {
 
 /// Whether an engine does here what it did where its list was written. ONNX Runtime's products of 8-bit numbers saturate in
 /// between on processors without VNNI.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 fn is_where_lists_were_written(engine: &str) -> bool {
-    #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
-    return engine != "onnxruntime"
-        || is_x86_feature_detected!("avx512vnni")
-        || is_x86_feature_detected!("avxvnni");
-    #[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
-    {
-        let _ = engine;
-        false
-    }
+    let vnni = [
+        is_x86_feature_detected!("avx512vnni"),
+        is_x86_feature_detected!("avxvnni"),
+    ];
+    vnni.contains(&true) || engine != "onnxruntime"
+}
+
+#[cfg(not(all(target_os = "linux", target_arch = "x86_64")))]
+fn is_where_lists_were_written(_engine: &str) -> bool {
+    false
 }
 
 #[cfg(test)]
