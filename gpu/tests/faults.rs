@@ -6,10 +6,11 @@ mod common;
 
 use std::time::Duration;
 
+use common::support::bundles::bundle;
 use common::support::checkpoint::Stored;
 use common::support::models;
 use common::support::texts::texts;
-use common::{batch, bundle, config, factory, load, run};
+use common::{batch, config, factory, load, run};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
 use isovec_engine::head::Pooling;

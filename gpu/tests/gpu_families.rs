@@ -10,7 +10,8 @@ use common::support::reference::{last_hidden_state, mean_normalised};
 use common::support::texts::texts;
 use std::sync::Arc;
 
-use common::{batch, bundle, config, factory, load, run};
+use common::support::bundles::bundle;
+use common::{batch, config, factory, load, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;

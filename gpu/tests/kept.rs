@@ -6,10 +6,11 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use common::support::bundles::bundle;
 use common::support::checkpoint::Stored;
 use common::support::models;
 use common::support::texts::texts;
-use common::{batch, bundle, config, run};
+use common::{batch, config, run};
 use isovec_engine::Result;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;

@@ -5,24 +5,20 @@
 
 mod support;
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::convert::convert;
 use isovec_engine::engine::Batch;
-use isovec_engine::head::{HeadSpec, MASK, Pooling, attach_head};
+use isovec_engine::head::Pooling;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_engine::tensor::{NamedTensor, Tensor};
-use isovec_engine::weights::WeightsIdentity;
 use isovec_graph::{Pause, Program, Run};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use support::bundles::bundle;
 use support::checkpoint::{Checkpoint, Stored};
 use support::models;
 use support::reference::{last_hidden_state, mean_normalised};
-use support::texts::{Text, texts};
+use support::texts::{batch, texts};
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 1e-6;
@@ -35,48 +31,11 @@ impl Pause for Never {
     }
 }
 
-fn bundle(model: &Checkpoint, pooling: Pooling) -> ModelBundle {
-    let converted = convert(&model.config_json(), model.tensor_set(Stored::F32)).unwrap();
-    let mut bundle = ModelBundle {
-        graph: converted.graph,
-        weights: converted.weights,
-        identity: WeightsIdentity("test".into()),
-        files: BTreeMap::new(),
-        model_file: "model.safetensors".into(),
-        origin: "a model of the tests".into(),
-    };
-    attach_head(&mut bundle, &HeadSpec::new(pooling, true)).unwrap();
-    bundle
-}
-
 fn program(model: &Checkpoint, pooling: Pooling, arithmetic: Arithmetic) -> Arc<Program> {
-    let (bundle, cancel) = (bundle(model, pooling), Cancel::new());
+    let (bundle, cancel) = (bundle(model, Stored::F32, pooling), Cancel::new());
     let mut never = Never;
     let program = Program::compile(&bundle, arithmetic, &cancel, &mut never);
     Arc::new(pollster::block_on(program).unwrap())
-}
-
-fn batch(texts: &[Text], padding: i64) -> Batch {
-    let length = texts.iter().map(|(ids, _)| ids.len()).max().unwrap();
-    let tensor = |name: &str, row: &dyn Fn(&Text) -> Vec<i64>, with: i64| {
-        let mut values = Vec::new();
-        for text in texts {
-            let mut row = row(text);
-            row.resize(length, with);
-            values.extend(row);
-        }
-        let tensor = Tensor::from_slice(&[texts.len(), length], &values).unwrap();
-        NamedTensor::new(name, tensor)
-    };
-    Batch {
-        inputs: vec![
-            tensor("input_ids", &|(ids, _)| ids.clone(), padding),
-            tensor("token_type_ids", &|(_, types)| types.clone(), 0),
-            tensor(MASK, &|(ids, _)| vec![1; ids.len()], 0),
-        ],
-        row_lengths: texts.iter().map(|(ids, _)| ids.len()).collect(),
-        ..Batch::default()
-    }
 }
 
 fn run(program: &Arc<Program>, batch: &Batch, budget: Option<u64>) -> Vec<f32> {

@@ -8,6 +8,8 @@
     reason = "the conversion's tests use the rest"
 )]
 
+#[path = "../../../graph/tests/support/bundles.rs"]
+mod bundles;
 #[path = "../../../engine/tests/convert_support/checkpoint.rs"]
 mod checkpoint;
 #[path = "../../../engine/tests/convert_support/full_size.rs"]
@@ -19,18 +21,15 @@ mod reference;
 #[path = "../../../engine/tests/convert_support/rng.rs"]
 mod rng;
 
-use std::collections::BTreeMap;
 use std::time::Instant;
 
 use isovec_bench::AnyError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
-use isovec_engine::convert::convert;
 use isovec_engine::engine::{Batch, Engine, EngineFactory};
-use isovec_engine::head::{HeadSpec, MASK, Pooling, attach_head};
+use isovec_engine::head::{MASK, Pooling};
 use isovec_engine::tensor::{NamedTensor, Tensor};
-use isovec_engine::weights::WeightsIdentity;
 use isovec_gpu::{Alone, WebGpu};
 use isovec_native::OnnxRuntime;
 
@@ -48,7 +47,7 @@ fn main() -> Result<(), AnyError> {
     for (name, make) in full_size::ALL {
         let model = make();
         let texts = texts(&model);
-        let bundle = bundle(&model)?;
+        let bundle = bundles::bundle(&model, Stored::F32, Pooling::Mean);
         let (onnxruntime, _) = run(&OnnxRuntime, ExecutionProvider::Cpu, &bundle, &texts)?;
         let gpu = WebGpu::new(Box::new(Alone));
         let (gpu, on) = run(&gpu, ExecutionProvider::WebGpu, &bundle, &texts)?;
@@ -75,20 +74,6 @@ fn texts(model: &Checkpoint) -> [Vec<i64>; 3] {
             .map(|_| 2 + rng.below(vocabulary - 2) as i64)
             .collect()
     })
-}
-
-fn bundle(model: &Checkpoint) -> Result<ModelBundle, AnyError> {
-    let converted = convert(&model.config_json(), model.tensor_set(Stored::F32))?;
-    let mut bundle = ModelBundle {
-        graph: converted.graph,
-        weights: converted.weights,
-        identity: WeightsIdentity("seeded".into()),
-        files: BTreeMap::new(),
-        model_file: "model.safetensors".into(),
-        origin: "a seeded model".into(),
-    };
-    attach_head(&mut bundle, &HeadSpec::new(Pooling::Mean, true))?;
-    Ok(bundle)
 }
 
 /// The texts' vectors, and on what and how fast they were computed.

@@ -4,18 +4,11 @@
 #[path = "../../../graph/tests/support/mod.rs"]
 pub(crate) mod support;
 
-use std::collections::BTreeMap;
-
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
-use isovec_engine::convert::convert;
 use isovec_engine::engine::{Batch, Engine};
-use isovec_engine::head::{HeadSpec, MASK, Pooling, attach_head};
-use isovec_engine::tensor::{NamedTensor, Tensor};
-use isovec_engine::weights::WeightsIdentity;
 use isovec_gpu::{Alone, GpuEngine, WebGpu};
-use support::checkpoint::{Checkpoint, Stored};
 use support::texts::Text;
 
 pub(crate) fn factory() -> WebGpu {
@@ -30,50 +23,17 @@ pub(crate) fn config() -> EngineConfig {
     config
 }
 
-pub(crate) fn bundle(model: &Checkpoint, stored: Stored, pooling: Pooling) -> ModelBundle {
-    let converted = convert(&model.config_json(), model.tensor_set(stored)).unwrap();
-    let mut bundle = ModelBundle {
-        graph: converted.graph,
-        weights: converted.weights,
-        identity: WeightsIdentity("test".into()),
-        files: BTreeMap::new(),
-        model_file: "model.safetensors".into(),
-        origin: "a model of the tests".into(),
-    };
-    attach_head(&mut bundle, &HeadSpec::new(pooling, true)).unwrap();
-    bundle
-}
-
 pub(crate) fn load(bundle: &ModelBundle) -> GpuEngine {
     pollster::block_on(factory().load_model(bundle, &config(), &Cancel::new())).unwrap()
 }
 
+/// The texts in a batch with the inputs that the model reads.
 pub(crate) fn batch(engine: &GpuEngine, texts: &[Text], padding: i64) -> Batch {
-    let length = texts.iter().map(|(ids, _)| ids.len()).max().unwrap();
-    let tensor = |name: &str, row: &dyn Fn(&Text) -> Vec<i64>, with: i64| {
-        let mut values = Vec::new();
-        for text in texts {
-            let mut row = row(text);
-            row.resize(length, with);
-            values.extend(row);
-        }
-        let tensor = Tensor::from_slice(&[texts.len(), length], &values).unwrap();
-        NamedTensor::new(name, tensor)
-    };
-    let all = [
-        tensor("input_ids", &|(ids, _)| ids.clone(), padding),
-        tensor("token_type_ids", &|(_, types)| types.clone(), 0),
-        tensor(MASK, &|(ids, _)| vec![1; ids.len()], 0),
-    ];
+    let mut batch = support::texts::batch(texts, padding);
     let wanted = &engine.description().inputs;
-    Batch {
-        inputs: all
-            .into_iter()
-            .filter(|tensor| wanted.iter().any(|input| *input.name == *tensor.name))
-            .collect(),
-        row_lengths: texts.iter().map(|(ids, _)| ids.len()).collect(),
-        ..Batch::default()
-    }
+    let reads = |name: &str| wanted.iter().any(|input| *input.name == *name);
+    batch.inputs.retain(|input| reads(&input.name));
+    batch
 }
 
 pub(crate) fn run(engine: &GpuEngine, batch: Batch) -> Vec<f32> {

@@ -2,6 +2,7 @@
 
 #![allow(dead_code, unreachable_pub)] // The conversion's tests use the rest.
 
+pub mod bundles;
 #[path = "../../../engine/tests/convert_support/checkpoint.rs"]
 pub mod checkpoint;
 #[path = "../../../engine/tests/convert_support/models.rs"]
