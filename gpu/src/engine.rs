@@ -138,9 +138,7 @@ impl WebGpu {
         let check_recalled =
             check::compare(&model, &plan, bundle, &description, &host, cancel).await?;
         model.device.keep_compiled(&host).await;
-        let mut engine = GpuEngine::new(model, description, config);
-        engine.check_recalled = check_recalled;
-        Ok(engine)
+        Ok(GpuEngine::new(model, description, config, check_recalled))
     }
 }
 
@@ -202,7 +200,12 @@ pub struct GpuEngine {
 }
 
 impl GpuEngine {
-    fn new(model: Model, description: ModelDescription, config: &EngineConfig) -> Self {
+    fn new(
+        model: Model,
+        description: ModelDescription,
+        config: &EngineConfig,
+        check_recalled: bool,
+    ) -> Self {
         let mut capabilities = Capabilities::default();
         capabilities.ragged = true;
         capabilities.cancels_running = true;
@@ -223,7 +226,7 @@ impl GpuEngine {
             provider,
             effective: settings::effective(config),
             counters: Counters::default(),
-            check_recalled: false,
+            check_recalled,
             buffers: BufferPool::new(PoolLimits::of(&config.memory)),
             model,
         }

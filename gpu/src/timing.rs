@@ -105,6 +105,7 @@ impl Timer {
         kernels: impl Iterator<Item = Timed>,
     ) -> Result<()> {
         let ticks: Vec<u64> = device.read(staging, staging.size()).await?;
+        // A driver that leaves one out leaves a zero.
         let zero = ticks.iter().copied().filter(|tick| *tick > 0).min();
         let since = |from: u64, to: u64| {
             let ticks = to.saturating_sub(from) as f64;
