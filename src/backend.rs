@@ -10,6 +10,8 @@ cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
         #[path = "backend/kept_by_browser.rs"]
         pub(crate) mod kept;
+        #[path = "backend/page.rs"]
+        pub(crate) mod machine;
         mod web;
         #[cfg(feature = "webgpu")]
         use web::executor;
@@ -22,6 +24,7 @@ cfg_if! {
     } else {
         #[path = "backend/kept_on_disk.rs"]
         pub(crate) mod kept;
+        pub(crate) mod machine;
         mod native;
         #[path = "blocking.rs"]
         pub mod blocking;
@@ -59,13 +62,18 @@ cfg_if! {
 cfg_if! {
     if #[cfg(feature = "webgpu")] {
         mod webgpu;
-        pub(crate) use webgpu::webgpu;
+        pub(crate) use webgpu::{adapters, webgpu};
         #[cfg(test)]
         pub(crate) use webgpu::webgpu_model;
     } else {
         /// The engine that drives a GPU itself, or why there is none.
         pub(crate) fn webgpu() -> Result<Arc<dyn EngineFactory>, &'static str> {
             Err("isovec was built without its feature `webgpu`")
+        }
+
+        /// The adapters that it could open; `None` where nobody can ask for them.
+        pub(crate) async fn adapters() -> Option<Vec<isovec_engine::hardware::AdapterInfo>> {
+            None
         }
     }
 }

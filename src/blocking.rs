@@ -28,6 +28,7 @@ use crate::config::EmbeddingConfig;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
+use crate::hardware::HardwareInfo;
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
 use crate::source::ModelSource;
@@ -209,6 +210,14 @@ impl Embedder {
 }
 
 describe_model!(Embedder);
+
+/// Looks at the hardware, on a thread of its own; see [`HardwareInfo::detect`].
+///
+/// # Errors
+/// As there.
+pub fn hardware() -> Result<HardwareInfo> {
+    backend::wait(HardwareInfo::detect())
+}
 
 /// Joins the calls of many threads into batches; see
 /// [`isovec::DynamicBatcher`](crate::DynamicBatcher), into which it converts.

@@ -7,6 +7,7 @@
 //! - [`buffers`]: memory for tensors, kept and used again, and how much of it there is.
 //! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
 //! - [`profile`]: when it did what, and for whom.
+//! - [`hardware`]: what an adapter tells of itself.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
 //!
 //! Nothing here names a runtime, and nothing says what the tensors mean: the same contract
@@ -24,6 +25,7 @@ pub mod effective;
 pub mod engine;
 pub mod error;
 pub mod fingerprint;
+pub mod hardware;
 pub mod head;
 #[cfg(feature = "hub-client")]
 pub mod hub;

@@ -6,6 +6,7 @@
 //! in `wgsl/`. `device/` opens an adapter and says what became of it, `model.rs` runs batches,
 //! `check.rs` compares a few rows with the processor before anybody else may use a model.
 
+mod adapters;
 mod arena;
 mod batch;
 mod check;
@@ -22,6 +23,7 @@ mod timing;
 mod tuning;
 mod upload;
 
+pub use adapters::adapters;
 pub use engine::{GpuEngine, WebGpu};
 pub use host::{Alone, Host};
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use isovec_engine::Result;
 use isovec_engine::engine::EngineFactory;
+use isovec_engine::hardware::AdapterInfo;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_gpu::{Host, WebGpu};
 use isovec_web::executor::Pause;
@@ -13,6 +14,11 @@ use super::{executor, kept};
 /// The engine that drives a GPU itself, or why there is none.
 pub(crate) fn webgpu() -> std::result::Result<Arc<dyn EngineFactory>, &'static str> {
     Ok(Arc::new(WebGpu::new(Box::new(Sdk))))
+}
+
+/// The adapters that it could open; `None` where nobody can ask for them.
+pub(crate) async fn adapters() -> Option<Vec<AdapterInfo>> {
+    Some(isovec_gpu::adapters().await)
 }
 
 /// A model on a GPU whose device can be taken away.

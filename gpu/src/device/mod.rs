@@ -247,11 +247,16 @@ pub(crate) fn unavailable(reason: String) -> EngineError {
     }
 }
 
-async fn adapter(wanted: &Wanted) -> Result<wgpu::Adapter> {
-    let instance = wgpu::Instance::new(wgpu::InstanceDescriptor {
+/// What adapters are asked for.
+pub(crate) fn instance() -> wgpu::Instance {
+    wgpu::Instance::new(wgpu::InstanceDescriptor {
         backends: wgpu::Backends::PRIMARY,
         ..wgpu::InstanceDescriptor::new_without_display_handle()
-    });
+    })
+}
+
+async fn adapter(wanted: &Wanted) -> Result<wgpu::Adapter> {
+    let instance = instance();
     let options = wgpu::RequestAdapterOptions {
         power_preference: match wanted.low_power {
             true => wgpu::PowerPreference::LowPower,

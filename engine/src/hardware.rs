@@ -1,0 +1,66 @@
+//! What an adapter for graphics and compute tells of itself, in the words that every crate shares.
+
+use serde::{Deserialize, Serialize};
+
+/// An adapter as WebGPU, Vulkan, Metal or DirectX 12 shows it. One GPU may be behind several of them.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct AdapterInfo {
+    /// As it names itself. Browsers leave it out.
+    pub name: Option<String>,
+    /// What it is reached by: `vulkan`, `metal`, `dx12`, `webgpu`.
+    pub backend: String,
+    /// What kind of device it is; `None` where that is not told, as in browsers.
+    pub kind: Option<AdapterKind>,
+    /// The PCI number of the vendor. Browsers leave it out.
+    pub vendor_id: Option<u32>,
+    /// The vendor's number for the device. Browsers leave it out.
+    pub device_id: Option<u32>,
+    /// The place on the PCI bus, such as `0000:01:00.0`.
+    pub pci: Option<String>,
+    /// The driver and its version.
+    pub driver: Option<String>,
+    /// Whether shaders may compute with 16-bit floats.
+    pub shader_f16: bool,
+    /// Whether the threads of a group can exchange values without memory.
+    pub subgroups: bool,
+    /// Threads of such a subgroup, at least.
+    pub subgroup_min_size: Option<u32>,
+    /// Threads of such a subgroup, at most.
+    pub subgroup_max_size: Option<u32>,
+    /// Whether it tells how long its kernels take.
+    pub timestamp_query: bool,
+    /// Bytes of a buffer, at most.
+    pub max_buffer_bytes: u64,
+    /// Bytes of a buffer that a kernel may bind, at most.
+    pub max_binding_bytes: u64,
+    /// Buffers that a kernel may bind, at most.
+    pub max_storage_buffers: u32,
+    /// Bytes that a group of threads may share, at most.
+    pub max_workgroup_bytes: u32,
+    /// Threads of a group, at most.
+    pub max_workgroup_threads: u32,
+}
+
+impl AdapterInfo {
+    /// Whether it is a processor that plays a GPU.
+    pub fn is_software(&self) -> bool {
+        self.kind == Some(AdapterKind::Cpu)
+    }
+}
+
+/// What kind of device an adapter is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum AdapterKind {
+    /// A GPU with memory of its own.
+    Discrete,
+    /// A GPU that shares the processor's memory.
+    Integrated,
+    /// A GPU that a virtual machine was given a part of.
+    Virtual,
+    /// A processor that plays a GPU.
+    Cpu,
+}
