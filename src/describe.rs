@@ -97,6 +97,26 @@ macro_rules! describe_model {
                 self.model.effective()
             }
 
+            /// The configuration that it was loaded under.
+            pub fn config(&self) -> &crate::EmbeddingConfig {
+                &self.model.config
+            }
+
+            /// What this embedder knows of itself, for [`Advisor`](crate::advisor::Advisor): its
+            /// configuration and what came of it, its model, and what was counted so far.
+            pub fn analysis_context(&self) -> crate::advisor::AnalysisContext {
+                crate::advisor::AnalysisContext {
+                    config: Some(self.config().clone()),
+                    effective: Some(self.effective_config().clone()),
+                    capabilities: Some(self.capabilities().clone()),
+                    provider: Some(self.provider().clone()),
+                    model: Some(self.description().clone()),
+                    stats: Some(self.stats()),
+                    memory: crate::backend::machine::process::memory(),
+                    ..crate::advisor::AnalysisContext::default()
+                }
+            }
+
             /// What was done since the model was loaded: sessions, buffers, provider, tokens and
             /// padding, and the times of every stage.
             pub fn stats(&self) -> crate::Stats {

@@ -40,6 +40,7 @@
 #[macro_use]
 mod describe;
 
+pub mod advisor;
 mod backend;
 mod batcher;
 #[cfg(feature = "chunking")]

@@ -44,6 +44,16 @@ pub(crate) enum Command {
     Export(Export),
     /// Measure this machine with a model and texts of yours: batches, lengths, callers.
     Bench(Bench),
+    /// What would make it faster or smaller on this machine, with your model and texts.
+    ///
+    /// Embeds the texts for some seconds and looks at what was counted. Every suggestion quotes what it
+    /// is based on. What it would bring is an expectation, until --verify has tried it.
+    Advise(Advise),
+    /// The configuration that is fastest on this machine, with your model and texts.
+    ///
+    /// Tries what `advise` suggests and the neighbours of the knobs that matter, keeps what is faster
+    /// with the same vectors, and goes on until nothing is. Begins with --preset and --config.
+    Tune(Tune),
     /// What would run: model, engine, provider, hardware, and every knob with its reason.
     Info(Info),
     /// What a trace says: times by stage, the slowest requests, the critical path, how full batches
@@ -337,6 +347,121 @@ fn positive(text: &str) -> Result<f64, String> {
         Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
         Ok(_) => Err("has to be more than 0 and at most 3600".into()),
         Err(error) => Err(format!("{error}")),
+    }
+}
+
+/// How two configurations are compared.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Trials")]
+pub(crate) struct TrialArgs {
+    /// What counts.
+    #[arg(long, value_enum, default_value_t = GoalArg::Throughput)]
+    pub(crate) goal: GoalArg,
+
+    /// Pairs of turns of a trial.
+    #[arg(long, value_name = "N", default_value_t = 12, value_parser = rounds)]
+    pub(crate) rounds: usize,
+
+    /// How long a turn takes, about; as many of the texts as fit into it are used.
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.25, value_parser = positive)]
+    pub(crate) seconds: f64,
+
+    /// The largest L2 distance of two vectors of a text that still counts as the same [default: 1e-4].
+    #[arg(long, value_name = "L2", value_parser = positive)]
+    pub(crate) tolerance: Option<f64>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GoalArg {
+    /// Texts a second, many in a call.
+    Throughput,
+    /// The time of a call with one text.
+    Latency,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ImpactArg {
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl From<ImpactArg> for isovec::advisor::Impact {
+    fn from(impact: ImpactArg) -> Self {
+        match impact {
+            ImpactArg::Low => Self::Low,
+            ImpactArg::Medium => Self::Medium,
+            ImpactArg::High => Self::High,
+            ImpactArg::Critical => Self::Critical,
+        }
+    }
+}
+
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("texts", |texts| texts.required_unless_present_any(["files", "context"])))]
+pub(crate) struct Advise {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// Look at what was written down elsewhere, an AnalysisContext as JSON, instead of embedding anything.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["verify", "files", "texts"])]
+    pub(crate) context: Option<PathBuf>,
+
+    /// Try every change of the configuration against what runs now, in turns on the same texts, and say
+    /// by how much it is faster.
+    #[arg(long)]
+    pub(crate) verify: bool,
+
+    /// Only suggestions from this impact on.
+    #[arg(long, value_enum, value_name = "IMPACT")]
+    pub(crate) min_impact: Option<ImpactArg>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) trial: TrialArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Tune {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// Write the configuration to this file, .toml or .json, for --config and the SDK.
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// How long it may take, about.
+    #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = positive)]
+    pub(crate) time: f64,
+
+    /// Try smaller forms of the weights and arithmetic in fewer bits as well; --tolerance says how far
+    /// vectors may move.
+    #[arg(long, requires = "tolerance")]
+    pub(crate) allow_precision: bool,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    #[command(flatten)]
+    pub(crate) trial: TrialArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+/// Fewer prove nothing.
+fn rounds(text: &str) -> Result<usize, String> {
+    match at_least_one(text)? {
+        rounds if (6..=1000).contains(&rounds) => Ok(rounds),
+        _ => Err("has to be from 6 to 1000; fewer can prove nothing".into()),
     }
 }
 

@@ -38,6 +38,8 @@ fn main() -> ExitCode {
         Command::Export(export) => commands::export::run(export),
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Info(info) => commands::info::run(info),
+        Command::Advise(advise) => commands::advise::run(advise),
+        Command::Tune(tune) => commands::tune::run(tune),
         Command::Trace(trace) => commands::trace::run(trace),
     };
     match result {

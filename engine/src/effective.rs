@@ -1,25 +1,26 @@
 //! What the configuration came to: per knob what was asked, what is used, and why.
 
+use std::borrow::Cow;
 use std::fmt;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::config::{IoConfig, SessionConfig};
 
 /// Every knob of the configuration as it is in effect. Engines note their own, the SDK adds its
 /// own; on every target the type is the same.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct EffectiveConfig {
     knobs: Vec<Knob>,
 }
 
 /// One knob.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Knob {
     /// Its path in the configuration: `text.max_length`.
-    pub name: &'static str,
+    pub name: Cow<'static, str>,
     /// What the configuration asked for, if it did.
     pub asked: Option<String>,
     /// What is in effect.
@@ -69,7 +70,7 @@ impl EffectiveConfig {
         let (asked, used) = (asked.map(|asked| asked.to_string()), used.to_string());
         let honoured = asked.as_ref().is_none_or(|asked| *asked == used);
         self.knobs.push(Knob {
-            name,
+            name: name.into(),
             asked,
             used,
             why,
@@ -192,7 +193,7 @@ mod tests {
         assert_eq!(
             effective
                 .not_honoured()
-                .map(|knob| knob.name)
+                .map(|knob| &*knob.name)
                 .collect::<Vec<_>>(),
             ["b"]
         );

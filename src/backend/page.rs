@@ -45,6 +45,13 @@ pub(crate) fn look() -> HardwareInfo {
     }
 }
 
+/// What the process takes: a page is not told, and its module's memory is in the statistics.
+pub(crate) mod process {
+    pub(crate) fn memory() -> Option<crate::advisor::ProcessMemory> {
+        None
+    }
+}
+
 /// A property; nothing where there is no such object.
 fn get(of: &JsValue, name: &str) -> JsValue {
     Reflect::get(of, &name.into()).unwrap_or(JsValue::UNDEFINED)

@@ -273,6 +273,7 @@ pub(crate) async fn load(
 
     Ok(Model {
         name,
+        config,
         dim,
         max_length,
         fingerprint: Arc::new(fingerprint),

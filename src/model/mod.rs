@@ -35,6 +35,7 @@ pub use prompts::Prompt;
 pub(crate) use prompts::Prompts;
 
 use crate::backend;
+use crate::config::EmbeddingConfig;
 use crate::effective::EffectiveConfig;
 use crate::embeddings::{Embeddings, Parts};
 use crate::error::{Error, Result};
@@ -82,6 +83,8 @@ impl EmbedOptions {
 pub(crate) struct Model {
     pub(crate) engines: Engines,
     pub(crate) name: String,
+    /// As it was asked for.
+    pub(crate) config: EmbeddingConfig,
     pub(crate) dim: usize,
     pub(crate) max_length: usize,
     pub(crate) fingerprint: Arc<Fingerprint>,

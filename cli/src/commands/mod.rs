@@ -1,5 +1,6 @@
 //! One file a command.
 
+pub(crate) mod advise;
 pub(crate) mod bench;
 pub(crate) mod embed;
 pub(crate) mod export;
@@ -7,6 +8,7 @@ pub(crate) mod info;
 pub(crate) mod search;
 pub(crate) mod similarity;
 pub(crate) mod trace;
+pub(crate) mod tune;
 
 use std::io::Write;
 

@@ -5,6 +5,7 @@ mod cgroup;
 mod gpus;
 #[cfg(any(target_os = "linux", target_os = "windows"))]
 mod nvidia;
+pub(crate) mod process;
 
 use std::path::Path;
 

@@ -1,0 +1,119 @@
+//! `isovec advise`: what would make it faster or smaller, and with --verify whether it does.
+
+use std::time::{Duration, Instant};
+
+use isovec::advisor::{
+    Advisor, AnalysisContext, Goal, OptimizationReport, ProfileSummary, Trial, Workload,
+};
+use isovec::blocking::Embedder;
+use isovec::{Cancel, EmbedOptions, HardwareInfo, ProfileOptions};
+
+use crate::args::{Advise, GoalArg, TrialArgs};
+use crate::error::{CliError, Result};
+use crate::{commands, input, interrupt, progress};
+
+/// Texts that are read: more do not change the advice.
+pub(super) const MOST: usize = 10_000;
+/// Texts of a call, where all are at hand.
+const CALL: usize = 256;
+
+pub(crate) fn run(args: &Advise) -> Result<()> {
+    if let Some(path) = &args.context {
+        let name = path.display().to_string();
+        let json = std::fs::read(path).map_err(CliError::io(name.clone()))?;
+        let context: AnalysisContext = serde_json::from_slice(&json)
+            .map_err(|error| CliError::Usage(format!("{name}: is no context in JSON: {error}")))?;
+        return show(args, Advisor::new().analyze(&context));
+    }
+    let texts = read(&args.input)?;
+    let cancel = interrupt::on_ctrl_c()?;
+    let spinner = progress::steps();
+    let embedder = args.model.load(&cancel)?;
+    spinner.set_message("looking at what is embedded, and how");
+    let context = observe(&embedder, &texts, args, &cancel)?;
+    let mut report = Advisor::new().analyze(&context);
+    if args.verify {
+        let trial = args.trial.trial(&cancel);
+        let verified = pollster::block_on(report.verify(
+            args.model.source(),
+            &embedder.into(),
+            &texts,
+            &trial,
+            |step| spinner.set_message(format!("trying: {step}")),
+        ));
+        verified?;
+    }
+    spinner.finish_and_clear();
+    show(args, report)
+}
+
+fn show(args: &Advise, mut report: OptimizationReport) -> Result<()> {
+    let impact = args.min_impact.map(Into::into);
+    report
+        .suggestions
+        .retain(|suggestion| impact.is_none_or(|least| suggestion.impact >= least));
+    if args.json {
+        commands::print_json(&report)
+    } else {
+        commands::print(&report.to_markdown())
+    }
+}
+
+/// What an embedder does with the texts in some seconds.
+fn observe(
+    embedder: &Embedder,
+    texts: &[String],
+    args: &Advise,
+    cancel: &Cancel,
+) -> Result<AnalysisContext> {
+    let options = EmbedOptions::default().with_cancel(cancel.clone());
+    let call = match args.trial.goal {
+        GoalArg::Throughput => CALL,
+        GoalArg::Latency => 1,
+    };
+    let until = Instant::now() + Duration::from_secs_f64(args.trial.seconds.max(1.0));
+    let session = embedder.profile(ProfileOptions::default())?;
+    let mut lengths = Vec::with_capacity(texts.len());
+    for texts in texts.chunks(call) {
+        let vectors = embedder.embed_with(texts, options.clone())?;
+        lengths.extend(vectors.token_counts().iter().map(|&tokens| tokens as usize));
+        if Instant::now() > until {
+            break;
+        }
+    }
+    let profile = ProfileSummary::from(&session.finish());
+    let hardware = pollster::block_on(HardwareInfo::detect())?;
+    Ok(embedder
+        .analysis_context()
+        .with_profile(profile)
+        .with_workload(Workload::new(texts.iter().zip(lengths)))
+        .with_hardware(hardware))
+}
+
+pub(super) fn read(args: &crate::args::InputArgs) -> Result<Vec<String>> {
+    let rows = input::open(args)?.rows.take(MOST);
+    let texts: Vec<String> = rows.map(|row| Ok(row?.text)).collect::<Result<_>>()?;
+    if texts.is_empty() {
+        return Err(CliError::Usage(
+            "there is no text to look at; name a file of yours with --file".into(),
+        ));
+    }
+    Ok(texts)
+}
+
+impl TrialArgs {
+    /// How two configurations are compared.
+    pub(super) fn trial(&self, cancel: &Cancel) -> Trial {
+        let mut trial = Trial::of(match self.goal {
+            GoalArg::Throughput => Goal::Throughput,
+            GoalArg::Latency => Goal::Latency,
+        });
+        trial.rounds = self.rounds;
+        trial.turn = Duration::from_secs_f64(self.seconds);
+        if let Some(tolerance) = self.tolerance {
+            trial.tolerance = tolerance;
+        }
+        trial.cancel = Some(cancel.clone());
+        trial
+    }
+}

@@ -1,0 +1,192 @@
+//! What an analysis came to.
+
+use std::fmt::Write as _;
+
+use serde::{Deserialize, Serialize};
+
+use super::context::Part;
+use super::suggestion::{Category, Difficulty, Impact, Suggestion, VectorChange};
+use super::trial::Verdict;
+
+/// What the rules found.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct OptimizationReport {
+    /// Changes that the evidence speaks for, those that promise most first.
+    pub suggestions: Vec<Suggestion>,
+    /// Rules that could not judge, and what they lacked.
+    pub not_judged: Vec<NotJudged>,
+    /// Custom rules that panicked.
+    pub failed: Vec<FailedRule>,
+    /// Rules that looked at everything they look at.
+    pub judged: usize,
+}
+
+/// A rule that could not judge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotJudged {
+    /// The rule.
+    pub rule: String,
+    /// The parts of the context that it lacked.
+    pub lacks: Vec<Part>,
+}
+
+/// A rule that panicked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FailedRule {
+    /// The rule.
+    pub rule: String,
+    /// What it said.
+    pub message: String,
+}
+
+impl OptimizationReport {
+    /// Suggestions of high and critical impact.
+    pub fn high_impact_suggestions(&self) -> impl Iterator<Item = &Suggestion> {
+        self.suggestions
+            .iter()
+            .filter(|suggestion| suggestion.impact >= Impact::High)
+    }
+
+    /// Suggestions about one thing.
+    pub fn suggestions_by_category(&self, category: Category) -> impl Iterator<Item = &Suggestion> {
+        self.suggestions
+            .iter()
+            .filter(move |suggestion| suggestion.category == category)
+    }
+
+    /// Suggestions that are a matter of a knob.
+    pub fn easy_suggestions(&self) -> impl Iterator<Item = &Suggestion> {
+        self.suggestions
+            .iter()
+            .filter(|suggestion| suggestion.difficulty == Difficulty::Easy)
+    }
+
+    /// The suggestion of that name.
+    pub fn suggestion(&self, id: &str) -> Option<&Suggestion> {
+        self.suggestions
+            .iter()
+            .find(|suggestion| suggestion.id == id)
+    }
+
+    /// What the context lacks, each part once, with how to come by it.
+    pub fn missing(&self) -> Vec<Part> {
+        let mut parts: Vec<Part> = self
+            .not_judged
+            .iter()
+            .flat_map(|rule| rule.lacks.iter().copied())
+            .collect();
+        parts.sort_unstable();
+        parts.dedup();
+        parts
+    }
+
+    /// Puts those that promise most first; what was tried and rejected goes last.
+    pub(super) fn sort(&mut self) {
+        let rejected = |suggestion: &Suggestion| {
+            let verdict = suggestion.verified.as_ref().map(|trial| trial.verdict);
+            verdict.is_some_and(|verdict| verdict != Verdict::Better)
+        };
+        self.suggestions.sort_by(|a, b| {
+            let by_speed = |suggestion: &Suggestion| suggestion.expected.speedup.unwrap_or(1.0);
+            rejected(a)
+                .cmp(&rejected(b))
+                .then(b.impact.cmp(&a.impact))
+                .then(by_speed(b).total_cmp(&by_speed(a)))
+                .then(a.difficulty.cmp(&b.difficulty))
+                .then(a.id.cmp(&b.id))
+        });
+    }
+
+    /// The report for people, as markdown.
+    pub fn to_markdown(&self) -> String {
+        let mut page = String::from("# What would make it better\n");
+        if self.suggestions.is_empty() {
+            let _ = writeln!(
+                page,
+                "\nNothing: none of the {} rules that could judge found anything.",
+                self.judged
+            );
+        }
+        for (place, suggestion) in self.suggestions.iter().enumerate() {
+            write(&mut page, place + 1, suggestion);
+        }
+        let missing = self.missing();
+        if !missing.is_empty() {
+            let _ = writeln!(page, "\n## What was not looked at\n");
+            for part in missing {
+                let lack = |rule: &&NotJudged| rule.lacks.contains(&part);
+                let rules = self.not_judged.iter().filter(lack);
+                let rules: Vec<&str> = rules.map(|rule| &*rule.rule).collect();
+                let _ = writeln!(
+                    page,
+                    "- no `{}` ({}): {}",
+                    part.name(),
+                    part.hint(),
+                    rules.join(", ")
+                );
+            }
+        }
+        for failed in &self.failed {
+            let _ = writeln!(
+                page,
+                "\nThe rule `{}` panicked: {}",
+                failed.rule, failed.message
+            );
+        }
+        page
+    }
+}
+
+fn write(page: &mut String, place: usize, suggestion: &Suggestion) {
+    let _ = writeln!(page, "\n## {place}. {}\n", suggestion.title);
+    let _ = writeln!(
+        page,
+        "`{}`: {} impact, {} to do, {}",
+        suggestion.id, suggestion.impact, suggestion.difficulty, suggestion.category
+    );
+    match &suggestion.verified {
+        Some(trial) => {
+            let _ = writeln!(page, "\n**Measured:** {trial}");
+        }
+        None => {
+            let _ = writeln!(
+                page,
+                "\n**Expected** (not measured): {}. {}",
+                suggestion.expected.improvement, suggestion.expected.reason
+            );
+        }
+    }
+    if !suggestion.evidence.is_empty() {
+        let _ = writeln!(page, "\nEvidence:\n");
+        for evidence in &suggestion.evidence {
+            let _ = writeln!(page, "- `{}`: {}", evidence.what, evidence.value);
+        }
+    }
+    if !suggestion.steps.is_empty() {
+        let _ = writeln!(page, "\nWhat to do:\n");
+        for (number, step) in suggestion.steps.iter().enumerate() {
+            let _ = writeln!(page, "{}. {step}", number + 1);
+        }
+    }
+    for (language, code) in [
+        ("rust", &suggestion.example.rust),
+        ("ts", &suggestion.example.typescript),
+    ] {
+        if !code.is_empty() {
+            let _ = writeln!(page, "\n```{language}\n{code}\n```");
+        }
+    }
+    match suggestion.vectors {
+        VectorChange::None => {}
+        VectorChange::Precision => page.push_str(
+            "\nVectors change in precision: they compare with those before within a wider bound.\n",
+        ),
+        VectorChange::Identity => {
+            page.push_str("\nVectors change: what was embedded before has to be embedded again.\n");
+        }
+    }
+    for warning in &suggestion.warnings {
+        let _ = writeln!(page, "\n> {warning}");
+    }
+}
