@@ -60,7 +60,7 @@ fn every_knob_in_effect_is_documented() {
             .effective_config()
             .knobs()
             .iter()
-            .map(|knob| knob.name)
+            .map(|knob| &*knob.name)
             .collect();
         let unknown: Vec<_> = used.difference(&documented).collect();
         assert!(unknown.is_empty(), "{engine:?}: {unknown:?}");

@@ -130,3 +130,38 @@ fn counts_add_up_and_survive_json() {
         assert_eq!(serde_json::from_value::<Stats>(json).unwrap(), stats);
     }
 }
+
+/// A pool of several runs: a call's batches are under way at the same time, on threads of their own,
+/// and its vectors are those of a single one.
+#[test]
+fn runs_of_a_pool_are_under_way_at_the_same_time() {
+    let texts = mixed_texts(TEXTS);
+    for which in engines() {
+        if which == Which::WebGpu {
+            continue;
+        }
+        let load = |runs| {
+            let config = EmbeddingConfig::default()
+                .with_intra_op_threads(1)
+                .with_pool_size(runs);
+            Embedder::load(tiny_model(), which.configure(config)).unwrap()
+        };
+        let one = load(1).embed(&texts).unwrap();
+        let pool = load(3);
+        assert_eq!(pool.capabilities().concurrent_runs, 3, "{}", which.name());
+        assert_eq!(pool.stats().engine.sessions.count, 3, "{}", which.name());
+        let session = pool.profile(isovec::ProfileOptions::default()).unwrap();
+        let several = pool.embed(&texts).unwrap();
+        let profile = session.finish();
+        assert_eq!(one.len(), several.len());
+        for (one, other) in one.iter().zip(several.iter()) {
+            for (a, b) in one.iter().zip(other) {
+                assert!((a - b).abs() <= 1e-6, "{}: {a} {b}", which.name());
+            }
+        }
+        let runs = profile.events().iter();
+        let runs = runs.filter(|event| event.stage == isovec::ProfileStage::Run);
+        let threads: std::collections::BTreeSet<u32> = runs.map(|run| run.thread).collect();
+        assert!(threads.len() > 1, "{}: {threads:?}", which.name());
+    }
+}

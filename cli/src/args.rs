@@ -363,7 +363,7 @@ pub(crate) struct TrialArgs {
     pub(crate) rounds: usize,
 
     /// How long a turn takes, about; as many of the texts as fit into it are used.
-    #[arg(long, value_name = "SECONDS", default_value_t = 0.25, value_parser = positive)]
+    #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = positive)]
     pub(crate) seconds: f64,
 
     /// The largest L2 distance of two vectors of a text that still counts as the same [default: 1e-4].

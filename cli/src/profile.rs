@@ -5,7 +5,7 @@ use std::io::BufWriter;
 use std::path::{Path, PathBuf};
 
 use isovec::blocking::Embedder;
-use isovec::{Cancel, ProfileOptions, ProfileSession};
+use isovec::{Cancel, EmbeddingConfig, ProfileOptions, ProfileSession};
 
 use crate::args::ModelArgs;
 use crate::error::{CliError, Result};
@@ -39,9 +39,20 @@ pub(crate) struct Profiling {
 }
 
 /// A folder of our own for the profile that ONNX Runtime takes by itself, which it writes to a file.
-struct Folder(PathBuf);
+pub(crate) struct Folder(PathBuf);
 
 impl Folder {
+    /// The configuration under which ONNX Runtime takes its own profile, and where it writes it, if
+    /// that was not said.
+    pub(crate) fn of(config: EmbeddingConfig) -> Result<(EmbeddingConfig, Option<Self>)> {
+        if config.runtime.session.profiling.is_some() {
+            return Ok((config, None));
+        }
+        let folder = Self::new()?;
+        let config = config.with_profiling(folder.0.join("onnxruntime"));
+        Ok((config, Some(folder)))
+    }
+
     fn new() -> Result<Self> {
         let path = std::env::temp_dir().join(format!("isovec-profile-{}", std::process::id()));
         std::fs::create_dir_all(&path).map_err(named(&path))?;
@@ -68,12 +79,7 @@ impl ProfileArgs {
             return Ok((model.load(cancel)?, None));
         };
         let file = File::create(path).map_err(named(path))?;
-        let mut config = model.embedding_config()?;
-        let mut own = None;
-        if config.runtime.session.profiling.is_none() {
-            let folder = own.insert(Folder::new()?);
-            config = config.with_profiling(folder.0.join("onnxruntime"));
-        }
+        let (config, own) = Folder::of(model.embedding_config()?)?;
         let embedder = model.load_as(config, cancel)?;
         let options = ProfileOptions::default().with_capacity(self.profile_events);
         let session = embedder.profile(options)?;

@@ -102,11 +102,13 @@ impl OptimizationReport {
     pub fn to_markdown(&self) -> String {
         let mut page = String::from("# What would make it better\n");
         if self.suggestions.is_empty() {
-            let _ = writeln!(
-                page,
-                "\nNothing: none of the {} rules that could judge found anything.",
-                self.judged
-            );
+            let _ = match self.judged {
+                0 => writeln!(page, "\nNobody knows: there was nothing to look at."),
+                rules => writeln!(
+                    page,
+                    "\nNothing: none of the {rules} rules that could judge found anything."
+                ),
+            };
         }
         for (place, suggestion) in self.suggestions.iter().enumerate() {
             write(&mut page, place + 1, suggestion);

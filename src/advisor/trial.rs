@@ -393,17 +393,22 @@ mod tests {
 
     #[test]
     fn equal_embedders_are_told_apart_no_more_often_than_promised() {
-        let trial = Trial::default();
+        let any = Trial {
+            worth: 0.0,
+            ..Trial::default()
+        };
         let mut noise = Noise(7);
-        let mut better = 0;
+        let (mut better, mut worth_it) = (0, 0);
         for _ in 0..2000 {
-            let mut turns = || (0..trial.rounds).map(|_| noise.seconds()).collect();
-            let (before, after) = (turns(), turns());
-            better += u32::from(trial.judge(before, after, 1).verdict == Verdict::Better);
+            let mut turns = || (0..any.rounds).map(|_| noise.seconds()).collect();
+            let (before, after): (Vec<f64>, Vec<f64>) = (turns(), turns());
+            let worth = Trial::default().judge(before.clone(), after.clone(), 1);
+            worth_it += u32::from(worth.verdict == Verdict::Better);
+            better += u32::from(any.judge(before, after, 1).verdict == Verdict::Better);
         }
-        // 2.5 % are promised, and being worth it takes more.
-        assert!(better <= 50, "{better} of 2000");
-        assert!(better >= 5, "{better} of 2000: nothing is ever found");
+        // 2.5 % are promised in this direction.
+        assert!((10..=60).contains(&better), "{better} of 2000");
+        assert!(worth_it <= better, "{worth_it} of 2000");
     }
 
     #[test]
@@ -416,7 +421,7 @@ mod tests {
             let after = (0..trial.rounds).map(|_| noise.seconds() / 1.1).collect();
             found += u32::from(trial.judge(before, after, 1).verdict == Verdict::Better);
         }
-        assert!(found >= 160, "{found} of 200");
+        assert!(found >= 120, "{found} of 200");
     }
 
     #[test]

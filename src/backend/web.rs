@@ -53,7 +53,7 @@ pub(crate) async fn in_slices<T, R>(
     work: impl Fn(&[T]) -> Result<Vec<R>>,
 ) -> Result<Vec<R>> {
     // The same clock and the same turns that the engine's own work takes.
-    let mut pause = isovec_web::executor::pause(&EventLoop.worker()?);
+    let mut pause = isovec_web::executor::pause(&EventLoop.worker(1)?);
     let mut results = Vec::with_capacity(items.len());
     for slice in items.chunks(SLICE) {
         cancel.check()?;

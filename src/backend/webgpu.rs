@@ -40,7 +40,7 @@ struct Sdk;
 
 impl Host for Sdk {
     fn pause(&self) -> Result<Box<dyn Pause>> {
-        Ok(isovec_web::executor::pause(&executor().worker()?))
+        Ok(isovec_web::executor::pause(&executor().worker(1)?))
     }
 
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {

@@ -250,6 +250,7 @@ pub(crate) fn with_config(
         batching: resolved.batching,
         engines: Engines::only(shared),
         name: "test".into(),
+        config: config.clone(),
         dim: 3,
         max_length: 8,
         fingerprint: Arc::default(),

@@ -119,7 +119,7 @@ mod tests {
         let mut effective = EffectiveConfig::default();
         let (_, hub) = Origin::at_hand(ModelSource::Folder("models/minilm".into())).split();
         hub.note(&mut effective, &config);
-        let names: Vec<_> = effective.not_honoured().map(|knob| knob.name).collect();
+        let names: Vec<_> = effective.not_honoured().map(|knob| &*knob.name).collect();
         assert_eq!(names, ["hub.revision", "hub.token"]);
         assert!(!effective.to_string().contains("secret"));
     }

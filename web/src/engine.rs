@@ -65,13 +65,13 @@ impl EngineFactory for Portable {
         cancel: &'a Cancel,
     ) -> EngineFuture<'a, Arc<dyn Engine>> {
         Box::pin(async move {
-            let worker = self.executor.worker()?;
-            let threads = self
-                .executor
-                .intra_op_threads(config.session.intra_op_threads);
+            let session = &config.session;
+            let threads = self.executor.intra_op_threads(session.intra_op_threads);
+            let runs = self.executor.concurrent_runs(session.pool_size, threads);
+            let worker = self.executor.worker(runs)?;
             // A bundle is small beside its weights, which are shared and not copied by this.
             let (bundle, own_worker) = (bundle.clone(), Arc::clone(&worker));
-            let settings = Settings::new(config, threads);
+            let settings = Settings::new(config, threads, runs);
             let engine: Arc<dyn Engine> = submit(&worker, cancel, move |cancel| async move {
                 PortableEngine::load(&bundle, settings, own_worker, &cancel).await
             })
@@ -111,6 +111,7 @@ impl PortableEngine {
         capabilities.ragged = model.ragged();
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
+        capabilities.concurrent_runs = settings.runs;
         // No operator's sum depends on what runs beside it, and rows without padding have no others.
         capabilities.deterministic = settings.deterministic || model.ragged();
         tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
@@ -155,7 +156,7 @@ impl Engine for PortableEngine {
     fn stats(&self) -> EngineStats {
         let mut stats = EngineStats::default();
         self.counters.read(&mut stats);
-        stats.sessions.count = 1;
+        stats.sessions.count = self.capabilities.concurrent_runs;
         stats.memory_pool = self.buffers.stats();
         stats.io_binding.fallback = Some("the processor computes where the tensors are".into());
         stats.provider.engine.clone_from(&self.provider.engine);

@@ -36,7 +36,15 @@ pub(crate) async fn load(
         true => Arithmetic::Deterministic,
         false => Arithmetic::Fast,
     };
-    match program::compile(bundle, arithmetic, settings.threads, cancel, pacer).await {
+    match program::compile(
+        bundle,
+        arithmetic,
+        (settings.threads, settings.runs),
+        cancel,
+        pacer,
+    )
+    .await
+    {
         Ok(program) => Ok(program),
         Err(CompileError::Engine(error)) => Err(error),
         Err(CompileError::Unlowered(why)) => {

@@ -35,7 +35,7 @@ struct Loaded {
 pub(crate) async fn compile(
     bundle: &ModelBundle,
     arithmetic: Arithmetic,
-    threads: usize,
+    (threads, runs): (usize, usize),
     cancel: &Cancel,
     pacer: &mut Pacer,
 ) -> Result<Arc<dyn Compiled>, CompileError> {
@@ -46,7 +46,7 @@ pub(crate) async fn compile(
     })?;
     Ok(Arc::new(Loaded {
         program: Arc::new(timed(program)),
-        threads: Threads::new(threads)?,
+        threads: Threads::new(threads, runs)?,
     }))
 }
 

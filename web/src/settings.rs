@@ -16,15 +16,16 @@ const SHARED: bool = cfg!(target_feature = "atomics");
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
     pub(crate) threads: usize,
+    pub(crate) runs: usize,
     pub(crate) deterministic: bool,
     pub(crate) pool: PoolLimits,
     pub(crate) effective: EffectiveConfig,
 }
 
 impl Settings {
-    /// Decides every knob, and notes why. `threads` is what the executor makes of the thread
-    /// count that was asked for.
-    pub(crate) fn new(config: &EngineConfig, threads: usize) -> Self {
+    /// Decides every knob, and notes why. `threads` and `runs` are what the executor makes of the
+    /// numbers that were asked for.
+    pub(crate) fn new(config: &EngineConfig, threads: usize, runs: usize) -> Self {
         let mut effective = EffectiveConfig::default();
         let session = &config.session;
         let deterministic = session.deterministic_compute.unwrap_or(false);
@@ -42,8 +43,12 @@ impl Settings {
             why,
         );
 
-        let one = "callers who wait compute on their own threads, others take turns on one";
-        effective.note("session.pool_size", session.pool_size, 1, one);
+        let why = match session.pool_size {
+            Some(asked) if asked == runs => "the configuration",
+            _ if cfg!(target_family = "wasm") => "runs take turns in the event loop",
+            _ => "the cores, divided by session.intra_op_threads",
+        };
+        effective.note("session.pool_size", session.pool_size, runs, why);
         let order = "operators run one after another";
         effective.note(
             "session.inter_op_threads",
@@ -96,6 +101,7 @@ impl Settings {
         );
         Self {
             threads,
+            runs,
             deterministic,
             pool,
             effective,
@@ -131,8 +137,8 @@ mod tests {
         config.session.cpu_arena = Some(true);
         config.io.zero_copy = Some(true);
         config.session.profiling = Some("profile".into());
-        let effective = Settings::new(&config, 1).effective;
-        let names: Vec<_> = effective.not_honoured().map(|knob| knob.name).collect();
+        let effective = Settings::new(&config, 1, 1).effective;
+        let names: Vec<_> = effective.not_honoured().map(|knob| &*knob.name).collect();
         assert_eq!(
             names,
             [

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use isovec::advisor::{
     Advisor, AnalysisContext, Goal, OptimizationReport, ProfileSummary, Trial, Workload,
 };
-use isovec::blocking::Embedder;
 use isovec::{Cancel, EmbedOptions, HardwareInfo, ProfileOptions};
 
 use crate::args::{Advise, GoalArg, TrialArgs};
 use crate::error::{CliError, Result};
+use crate::profile::Folder;
 use crate::{commands, input, interrupt, progress};
 
 /// Texts that are read: more do not change the advice.
@@ -28,15 +28,15 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
     let texts = read(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
     let spinner = progress::steps();
-    let embedder = args.model.load(&cancel)?;
     spinner.set_message("looking at what is embedded, and how");
-    let context = observe(&embedder, &texts, args, &cancel)?;
+    let context = observe(&texts, args, &cancel)?;
     let mut report = Advisor::new().analyze(&context);
     if args.verify {
         let trial = args.trial.trial(&cancel);
+        let baseline = args.model.load(&cancel)?;
         let verified = pollster::block_on(report.verify(
             args.model.source(),
-            &embedder.into(),
+            &baseline.into(),
             &texts,
             &trial,
             |step| spinner.set_message(format!("trying: {step}")),
@@ -59,13 +59,11 @@ fn show(args: &Advise, mut report: OptimizationReport) -> Result<()> {
     }
 }
 
-/// What an embedder does with the texts in some seconds.
-fn observe(
-    embedder: &Embedder,
-    texts: &[String],
-    args: &Advise,
-    cancel: &Cancel,
-) -> Result<AnalysisContext> {
+/// What the model does with the texts in some seconds, under a profile of the runtime's as well.
+fn observe(texts: &[String], args: &Advise, cancel: &Cancel) -> Result<AnalysisContext> {
+    let config = args.model.embedding_config()?;
+    let (profiled, _folder) = Folder::of(config.clone())?;
+    let embedder = args.model.load_as(profiled, cancel)?;
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let call = match args.trial.goal {
         GoalArg::Throughput => CALL,
@@ -83,11 +81,13 @@ fn observe(
     }
     let profile = ProfileSummary::from(&session.finish());
     let hardware = pollster::block_on(HardwareInfo::detect())?;
-    Ok(embedder
+    let mut context = embedder
         .analysis_context()
         .with_profile(profile)
         .with_workload(Workload::new(texts.iter().zip(lengths)))
-        .with_hardware(hardware))
+        .with_hardware(hardware);
+    context.config = Some(config);
+    Ok(context)
 }
 
 pub(super) fn read(args: &crate::args::InputArgs) -> Result<Vec<String>> {

@@ -16,7 +16,7 @@ const MOST_THREADS: usize = 1024;
 #[non_exhaustive]
 pub struct SessionConfig {
     /// Runs that may be under way at the same time, on one copy of the weights. `None`: as many as
-    /// fit the cores at `intra_op_threads` each, at least 1; the portable engine has 1.
+    /// fit the cores at `intra_op_threads` each, at least 1; a page has 1.
     pub pool_size: Option<usize>,
     /// Threads that work on one operator. `None`: the physical cores, at most 4; in a page half of
     /// the processors, 2 to 4, and 1 where its memory is not shared with workers.

@@ -29,6 +29,8 @@ pub(super) const REPEATED_TEXTS: BuiltIn = rule(
 const SOME_CALLS: u64 = 32;
 /// Padding that is not worth a word.
 const LITTLE_PADDING: f64 = 0.12;
+/// Tokens of a batch on processors, where nothing else is configured.
+const DEFAULT_TOKENS: usize = 256;
 /// Tokens of a batch that a processor's cache holds the work of.
 const CACHED_TOKENS: f64 = 1024.0;
 
@@ -147,12 +149,12 @@ fn padding(context: &AnalysisContext) -> Option<Suggestion> {
         return Some(used.with_patch(Patch::of([("io.batch_optimization", Value::Null)])));
     }
     let most: usize = context.used("batching.max_batch_tokens")?;
-    let smaller = if most > 256 { 256 } else { most / 2 };
-    if smaller < 32 {
+    if most <= DEFAULT_TOKENS {
+        // What is left is due to texts that have too few companions of their length.
         return None;
     }
     let used = suggestion.because("effective.batching.max_batch_tokens", most.to_string());
-    Some(used.with_patch(Patch::of([("batching.max_batch_tokens", smaller)])))
+    Some(used.with_patch(Patch::of([("batching.max_batch_tokens", DEFAULT_TOKENS)])))
 }
 
 fn repeated(context: &AnalysisContext) -> Option<Suggestion> {

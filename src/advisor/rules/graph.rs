@@ -94,8 +94,11 @@ fn unfused(context: &AnalysisContext) -> Option<Suggestion> {
         1.45,
         "operators that are not fused each write their result to memory and read it again",
     );
-    if let Some(profile) = &context.profile {
-        let operators = profile.stage(Stage::Operator);
+    let operators = context
+        .profile
+        .as_ref()
+        .map(|profile| (profile, profile.stage(Stage::Operator)));
+    if let Some((profile, operators)) = operators.filter(|(_, all)| all.count > 0) {
         let runs = profile.stage(Stage::Run).count.max(1);
         suggestion = suggestion.because(
             "profile.operators",

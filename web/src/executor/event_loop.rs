@@ -41,7 +41,7 @@ thread_local! {
 pub struct EventLoop;
 
 impl Executor for EventLoop {
-    fn worker(&self) -> Result<Arc<dyn Worker>> {
+    fn worker(&self, _runs: usize) -> Result<Arc<dyn Worker>> {
         // The contract asks for `Arc`; without threads there is nothing to send it to.
         #[allow(clippy::arc_with_non_send_sync)]
         Ok(Arc::new(Turns {
@@ -52,6 +52,11 @@ impl Executor for EventLoop {
             },
             channel: Channel::open(),
         }))
+    }
+
+    /// An event loop has one thread, and jobs take turns on it.
+    fn concurrent_runs(&self, _asked: Option<usize>, _threads: usize) -> usize {
+        1
     }
 
     fn intra_op_threads(&self, asked: Option<usize>) -> usize {

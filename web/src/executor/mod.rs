@@ -3,8 +3,8 @@
 //! The engine is the same code on every target; what differs is who drives its futures. An
 //! [`Executor`] gives every engine a [`Worker`] when it is loaded:
 //!
-//! - `threads` (feature `threads`): a thread per engine drives the job to its end while the
-//!   caller's future only waits.
+//! - `threads` (feature `threads`): threads of the engine's, one for each run at the same time, drive jobs to
+//!   their end while the callers' futures only wait.
 //! - `event_loop` (feature `event-loop`): the job is polled where the caller polls it, in a
 //!   window, a worker or node, and gives the event loop a turn between operators.
 
@@ -30,18 +30,21 @@ pub type Job = BoxFuture<'static, ()>;
 
 /// Gives every engine a place to run its jobs.
 pub trait Executor: MaybeSend + MaybeSync + Debug {
-    /// A place for one engine's jobs.
+    /// A place for one engine's jobs, `runs` of which make progress at the same time.
     ///
     /// # Errors
     /// [`EngineError::Runtime`](isovec_engine::EngineError::Runtime) when the platform has none
     /// to give.
-    fn worker(&self) -> Result<Arc<dyn Worker>>;
+    fn worker(&self, runs: usize) -> Result<Arc<dyn Worker>>;
 
     /// How many threads work on one operator when `asked` for that many (`None`: the default).
     fn intra_op_threads(&self, asked: Option<usize>) -> usize;
+
+    /// How many runs make progress at the same time when `asked` for that many (`None`: the default) of `threads` each.
+    fn concurrent_runs(&self, asked: Option<usize>, threads: usize) -> usize;
 }
 
-/// Runs one engine's jobs, one after another in the order in which they came.
+/// Runs one engine's jobs, begun in the order in which they came.
 pub trait Worker: MaybeSend + MaybeSync + Debug {
     /// Takes a job. The future completes when the job has run to its end; dropping it does not
     /// promise that the job stops, which is the job's own affair.

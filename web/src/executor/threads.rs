@@ -1,7 +1,7 @@
-//! Jobs on threads: one per engine, so that polling never computes.
+//! Jobs on threads of the engine's, so that polling never computes.
 
-use std::sync::Arc;
 use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
@@ -11,34 +11,55 @@ use isovec_engine::{EngineError, Result};
 use super::{Executor, Job, MOST_BY_DEFAULT, Worker};
 use crate::ENGINE;
 
-/// A thread per engine, and a pool of threads per engine for its operators.
+/// A thread for each run at the same time, and a pool of threads per engine for its operators.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Threads;
 
 impl Executor for Threads {
-    fn worker(&self) -> Result<Arc<dyn Worker>> {
-        Ok(Arc::new(Thread::start()?))
+    fn worker(&self, runs: usize) -> Result<Arc<dyn Worker>> {
+        Ok(Arc::new(Crew::start(runs)?))
     }
 
     fn intra_op_threads(&self, asked: Option<usize>) -> usize {
         asked.unwrap_or_else(|| num_cpus::get_physical().clamp(1, MOST_BY_DEFAULT))
     }
+
+    fn concurrent_runs(&self, asked: Option<usize>, threads: usize) -> usize {
+        asked.unwrap_or_else(|| (num_cpus::get_physical() / threads.max(1)).max(1))
+    }
 }
 
-/// A running thread. It ends when this handle and all jobs are gone.
+/// Threads that take jobs from one queue. They end when this handle and all jobs are gone.
 #[derive(Debug)]
-struct Thread {
+struct Crew {
     jobs: mpsc::Sender<Job>,
     started: Instant,
 }
 
-impl Thread {
-    fn start() -> Result<Self> {
+impl Crew {
+    fn start(threads: usize) -> Result<Self> {
         let (jobs, queue) = mpsc::channel::<Job>();
+        let queue = Arc::new(Mutex::new(queue));
+        for _ in 0..threads.max(1) {
+            Self::join(Arc::clone(&queue))?;
+        }
+        Ok(Self {
+            jobs,
+            started: Instant::now(),
+        })
+    }
+
+    /// Starts a thread that takes jobs until there can be no more.
+    fn join(queue: Arc<Mutex<mpsc::Receiver<Job>>>) -> Result<()> {
+        // One thread waits for a job, and the others wait for their turn to.
+        let next = move || {
+            let queue = queue.lock().unwrap_or_else(PoisonError::into_inner);
+            queue.recv().ok()
+        };
         std::thread::Builder::new()
             .name(format!("isovec-{ENGINE}"))
             .spawn(move || {
-                for job in queue {
+                while let Some(job) = next() {
                     // Jobs catch the panics of what they run, and answer for them; one that
                     // escapes must still not end the thread under the jobs behind it.
                     let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
@@ -51,20 +72,17 @@ impl Thread {
             })
             .map_err(|error| EngineError::Runtime {
                 engine: ENGINE,
-                doing: "starting its thread",
+                doing: "starting its threads",
                 detail: error.to_string(),
             })?;
-        Ok(Self {
-            jobs,
-            started: Instant::now(),
-        })
+        Ok(())
     }
 }
 
-impl Worker for Thread {
+impl Worker for Crew {
     fn run(&self, job: Job) -> Job {
         let (done, wait) = oneshot::channel::<()>();
-        // Sending fails only if the thread is gone, and then `done` is dropped with the job.
+        // Sending fails only if the threads are gone, and then `done` is dropped with the job.
         let _ = self.jobs.send(Box::pin(async move {
             job.await;
             let _ = done.send(());

@@ -9,7 +9,7 @@ pub(crate) struct Threads;
 
 impl Threads {
     /// There is one, whatever was asked for.
-    pub(crate) fn new(_threads: usize) -> Result<Self> {
+    pub(crate) fn new(_threads: usize, _runs: usize) -> Result<Self> {
         Ok(Self)
     }
 }

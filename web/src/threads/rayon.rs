@@ -7,14 +7,17 @@ use isovec_kernels::parallel::Pool;
 #[derive(Debug)]
 pub(crate) struct Threads {
     pool: Option<rayon::ThreadPool>,
+    /// Of one operator.
+    threads: usize,
 }
 
 impl Threads {
-    /// A pool in which `threads` compute, the caller's included.
-    pub(crate) fn new(threads: usize) -> Result<Self> {
+    /// A pool from which each of `runs` at the same time can have `threads` to an operator, the caller's
+    /// included.
+    pub(crate) fn new(threads: usize, runs: usize) -> Result<Self> {
         let start = || {
             rayon::ThreadPoolBuilder::new()
-                .num_threads(threads - 1)
+                .num_threads((threads - 1) * runs.max(1))
                 .thread_name(|number| format!("isovec-portable-{number}"))
                 .build()
         };
@@ -24,15 +27,13 @@ impl Threads {
             doing: "starting its threads",
             detail: error.to_string(),
         })?;
-        Ok(Self { pool })
+        Ok(Self { pool, threads })
     }
 }
 
 impl Pool for Threads {
     fn threads(&self) -> usize {
-        self.pool
-            .as_ref()
-            .map_or(1, |pool| pool.current_num_threads() + 1)
+        self.threads
     }
 
     fn run(&self, jobs: usize, job: &(dyn Fn(usize) + Sync)) {

@@ -26,7 +26,7 @@ pub(crate) struct Threads {
 
 impl Threads {
     /// So many threads, the caller's included; as many of them as have joined.
-    pub(crate) fn new(threads: usize) -> Result<Self> {
+    pub(crate) fn new(threads: usize, _runs: usize) -> Result<Self> {
         Ok(Self { threads })
     }
 }

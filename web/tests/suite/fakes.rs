@@ -62,11 +62,15 @@ impl Turns {
 pub struct FakeExecutor(pub Arc<Turns>);
 
 impl Executor for FakeExecutor {
-    fn worker(&self) -> Result<Arc<dyn Worker>> {
+    fn worker(&self, _runs: usize) -> Result<Arc<dyn Worker>> {
         Ok(Arc::clone(&self.0) as Arc<dyn Worker>)
     }
 
     fn intra_op_threads(&self, _asked: Option<usize>) -> usize {
+        1
+    }
+
+    fn concurrent_runs(&self, _asked: Option<usize>, _threads: usize) -> usize {
         1
     }
 }
