@@ -28,6 +28,7 @@
 //!   computes and what was passed over, waiting, buffers, copies, padding, the time of every stage.
 //! - [`Embedder::profile`]: when what was done, request by request and operator by operator, as a
 //!   trace for Perfetto, Chrome and `isovec trace`; the same spans go to [`tracing`].
+//! - [`advisor`]: what would make it faster or smaller, and trials that say whether it does.
 //! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.
@@ -120,6 +121,8 @@ mod documents {
     struct Embedding;
     #[doc = include_str!("../docs/getting-started.md")]
     struct GettingStarted;
+    #[doc = include_str!("../docs/improving.md")]
+    struct Improving;
     #[doc = include_str!("../docs/models.md")]
     struct Models;
     #[doc = include_str!("../docs/observing.md")]

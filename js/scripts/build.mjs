@@ -57,11 +57,15 @@ for (const [name, { folder, env, args = [] }] of Object.entries(BUILDS)) {
   mkdirSync(out, { recursive: true });
   run("wasm-bindgen", [...BINDGEN, "--out-dir", out, join(folder, "wasm32-unknown-unknown", "wasm", "isovec_js.wasm")], js);
 }
+// The advisor is asked by few pages, and by those seldom: a module of its own, which the others do not download.
+run("cargo", [...CARGO.map((arg) => (arg === "isovec-js" ? "isovec-js-advisor" : arg)), "--", "-C", "strip=none"], root);
+mkdirSync(join(js, "pkg", "advisor"), { recursive: true });
+run("wasm-bindgen", [...BINDGEN, "--out-dir", join(js, "pkg", "advisor"), join(target, "wasm32-unknown-unknown", "wasm", "isovec_js_advisor.wasm")], js);
 run(process.execPath, [join(js, "node_modules", "typescript", "bin", "tsc")], js);
 // A file for each entry and worker, and what they share: without a bundler every module would be a request, one after
 // another. The glue stays where it lies, beside its module. In one folder, because addresses are relative to the file.
 await build({
-  entryPoints: ["index", "inline", "compat", "worker", "thread"].map((entry) => join(js, "ts", `${entry}.ts`)),
+  entryPoints: ["index", "inline", "compat", "advisor", "worker", "thread"].map((entry) => join(js, "ts", `${entry}.ts`)),
   outdir: join(js, "dist"),
   bundle: true,
   splitting: true,

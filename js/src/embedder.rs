@@ -165,7 +165,7 @@ impl RawEmbedder {
     }
 
     /// Everything that is known of the model, as JSON: provider, fingerprint, effective
-    /// configuration, similarity, name.
+    /// configuration, similarity, name, what the engine can do with it, what its graph is made of.
     pub fn about(&self) -> String {
         serde_json::json!({
             "provider": self.embedder.provider(),
@@ -173,6 +173,8 @@ impl RawEmbedder {
             "effectiveConfig": self.embedder.effective_config(),
             "similarity": self.embedder.similarity(),
             "model": self.embedder.model_name(),
+            "capabilities": self.embedder.capabilities(),
+            "description": self.embedder.description(),
         })
         .to_string()
     }

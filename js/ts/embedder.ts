@@ -1,7 +1,7 @@
 import type { Build } from "./builds.js";
 import { Embeddings, type Fingerprint } from "./embeddings.js";
 import { IsovecError, cancelled, disposed } from "./error.js";
-import type { About, Downloaded, Host, Knob, Listening, ProviderInfo, Request, Role } from "./host.js";
+import type { About, Capabilities, Downloaded, Host, Knob, Listening, ModelDescription, ProviderInfo, Request, Role } from "./host.js";
 import { ProfileSession, type ProfileOptions } from "./profile.js";
 import { requested, type LoadOptions } from "./request.js";
 import type { Similarity } from "./similarity.js";
@@ -138,6 +138,16 @@ export abstract class BaseEmbedder {
   /** Every knob: what was asked, what is in effect, and why. */
   effectiveConfig(): readonly Knob[] {
     return this.#about.effectiveConfig;
+  }
+
+  /** What the engine can do with the model. */
+  capabilities(): Capabilities {
+    return this.#about.capabilities;
+  }
+
+  /** The model's graph: inputs, outputs, operators, size. */
+  description(): ModelDescription {
+    return this.#about.description;
   }
 
   /** Which files loading brought, and what of them is kept for the next time. Settled when that is known. */

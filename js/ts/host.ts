@@ -15,6 +15,31 @@ export interface ProviderInfo {
   version: string;
 }
 
+/** What the engine can do with the model. */
+export interface Capabilities {
+  /** Whether rows are run at their own length, without padding. */
+  ragged: boolean;
+  max_batch_tokens: number | null;
+  /** Runs that make progress at the same time. */
+  concurrent_runs: number;
+  /** Threads that work on one operator. */
+  intra_op_threads: number;
+  cancels_running: boolean;
+  deterministic: boolean;
+}
+
+/** The model's graph. */
+export interface ModelDescription {
+  inputs: readonly { name: string; dtype: string | null; dims: readonly (number | string)[] | null }[];
+  outputs: ModelDescription["inputs"];
+  opset: number;
+  producer: string;
+  weights_bytes: number;
+  parameters: number;
+  /** How often each operator occurs. */
+  operators: Readonly<Record<string, number>>;
+}
+
 /** One knob of the configuration: what was asked, what is used, and why. */
 export interface Knob {
   name: string;
@@ -47,6 +72,8 @@ export interface About {
   fingerprint: Fingerprint;
   effectiveConfig: readonly Knob[];
   similarity: Similarity;
+  capabilities: Capabilities;
+  description: ModelDescription;
 }
 
 /** Vectors as the engine gives them. */

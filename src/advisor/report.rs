@@ -69,6 +69,12 @@ impl OptimizationReport {
             .find(|suggestion| suggestion.id == id)
     }
 
+    /// Adds what others found, and puts it where it belongs.
+    pub fn add(&mut self, suggestions: impl IntoIterator<Item = Suggestion>) {
+        self.suggestions.extend(suggestions);
+        self.sort();
+    }
+
     /// What the context lacks, each part once, with how to come by it.
     pub fn missing(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = self

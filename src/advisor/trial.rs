@@ -167,6 +167,35 @@ impl Trial {
         Ok(self.with_vectors(report, distance, compatible))
     }
 
+    /// The report on turns that were taken elsewhere: seconds of the baseline's and of the candidate's,
+    /// and the vectors that the two made of the same texts, row by row.
+    ///
+    /// # Errors
+    /// [`Error::Config`] as for [`run`](Self::run), and for turns that are not pairs.
+    pub fn report(
+        &self,
+        (baseline, candidate): (Vec<f64>, Vec<f64>),
+        texts: usize,
+        vectors: (&[f32], &[f32]),
+        compatible: bool,
+    ) -> Result<TrialReport> {
+        let rounds = baseline.len();
+        Self {
+            rounds,
+            ..self.clone()
+        }
+        .check(texts)?;
+        if candidate.len() != rounds {
+            return Err(Error::Config(vec![format!(
+                "a trial has {rounds} turns of the baseline and {} of the candidate; they are pairs",
+                candidate.len()
+            )]));
+        }
+        let distance = distance_of_rows(vectors.0, vectors.1, texts);
+        let report = self.judge(baseline, candidate, texts);
+        Ok(self.with_vectors(report, distance, compatible))
+    }
+
     pub(super) fn check(&self, texts: usize) -> Result<()> {
         let mut faults = Vec::new();
         if texts == 0 {
@@ -337,10 +366,20 @@ fn is_lost(before: &[f64], after: &[f64]) -> bool {
 
 /// The largest L2 distance of two vectors of the same text.
 fn largest_distance(one: &Embeddings, other: &Embeddings) -> Option<f64> {
-    if one.dim() != other.dim() || one.len() != other.len() {
+    if one.dim() != other.dim() {
         return None;
     }
-    let pairs = one.iter().zip(other.iter());
+    distance_of_rows(one.as_slice(), other.as_slice(), one.len())
+}
+
+/// The largest L2 distance of two rows in the same place. `None`: they are not of one length, or a
+/// value is no number.
+fn distance_of_rows(one: &[f32], other: &[f32], rows: usize) -> Option<f64> {
+    if one.len() != other.len() || rows == 0 || !one.len().is_multiple_of(rows) {
+        return None;
+    }
+    let dim = (one.len() / rows).max(1);
+    let pairs = one.chunks_exact(dim).zip(other.chunks_exact(dim));
     let distances = pairs.map(|(a, b)| {
         let squares = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2));
         squares.sum::<f64>().sqrt()

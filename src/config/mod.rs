@@ -234,6 +234,16 @@ impl EmbeddingConfig {
         }
     }
 
+    /// The knobs that are set, as JSON: what a file for `--config`, or the `config` of the npm package,
+    /// needs to say. The hub's token is left out.
+    pub fn to_knobs(&self) -> serde_json::Value {
+        // A configuration is written without what could fail: its maps have names for keys.
+        let mut knobs = serde_json::to_value(self).unwrap_or_default();
+        let default = serde_json::to_value(Self::default()).unwrap_or_default();
+        without(&mut knobs, &default);
+        knobs
+    }
+
     fn faults(&self) -> Vec<String> {
         let mut faults = self.runtime.faults();
         let positive = [
@@ -297,6 +307,18 @@ impl EmbeddingConfig {
             }
         }
         faults
+    }
+}
+
+/// Takes out of a group what is as in another one.
+fn without(group: &mut serde_json::Value, other: &serde_json::Value) {
+    if let serde_json::Value::Object(group) = group {
+        group.retain(|name, value| {
+            let other = &other[name];
+            without(value, other);
+            let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
+            value != other && !is_empty
+        });
     }
 }
 

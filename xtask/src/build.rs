@@ -103,9 +103,12 @@ pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
         NOTICES,
         "dist/index.js",
         "dist/index.d.ts",
+        "dist/advisor.js",
         "dist/inline.js",
         "dist/thread.js",
         "dist/worker.js",
+        "pkg/advisor/isovec_js_advisor.js",
+        "pkg/advisor/isovec_js_advisor_bg.wasm",
         "README.md",
         "package.json",
     ];

@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use isovec::EmbeddingConfig;
 use isovec::advisor::{TuneOptions, TuneReport, TuneStep, VectorChange};
-use serde_json::Value;
 
 use super::advise::read;
 use crate::args::Tune;
@@ -88,7 +87,7 @@ fn page(report: &TuneReport, out: Option<&Path>) -> Result<String> {
 fn write(path: &Path, config: &EmbeddingConfig) -> Result<()> {
     let text = match path.extension().and_then(|ending| ending.to_str()) {
         Some("toml") => toml(config)?,
-        Some("json") => serde_json::to_string_pretty(&knobs(config)?).map_err(fault)?,
+        Some("json") => serde_json::to_string_pretty(&config.to_knobs()).map_err(fault)?,
         _ => {
             return Err(CliError::Usage(format!(
                 "{}: its ending is neither .toml nor .json",
@@ -100,30 +99,7 @@ fn write(path: &Path, config: &EmbeddingConfig) -> Result<()> {
 }
 
 fn toml(config: &EmbeddingConfig) -> Result<String> {
-    toml::to_string_pretty(&knobs(config)?).map_err(fault)
-}
-
-/// The knobs that are set.
-fn knobs(config: &EmbeddingConfig) -> Result<Value> {
-    let mut knobs = serde_json::to_value(config).map_err(fault)?;
-    prune(&mut knobs);
-    let default = serde_json::to_value(EmbeddingConfig::default()).map_err(fault)?;
-    if let (Value::Object(knobs), Value::Object(default)) = (&mut knobs, default) {
-        knobs.retain(|name, value| default.get(name) != Some(value));
-    }
-    Ok(knobs)
-}
-
-fn prune(value: &mut Value) {
-    if let Value::Object(group) = value {
-        group.values_mut().for_each(prune);
-        group.retain(|_, value| match value {
-            Value::Null => false,
-            Value::Object(inner) => !inner.is_empty(),
-            Value::Array(list) => !list.is_empty(),
-            _ => true,
-        });
-    }
+    toml::to_string_pretty(&config.to_knobs()).map_err(fault)
 }
 
 fn fault(error: impl std::fmt::Display) -> CliError {

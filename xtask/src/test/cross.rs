@@ -25,9 +25,10 @@ const TARGETS: [&str; 3] = [
 ];
 
 /// Packages that are used on developers' machines or in browsers only.
-const ELSEWHERE: [&str; 6] = [
+const ELSEWHERE: [&str; 7] = [
     "xtask",
     "isovec-js",
+    "isovec-js-advisor",
     "isovec-bench",
     "isovec-parity",
     "isovec-types",

@@ -1,0 +1,104 @@
+// The advisor of the built package in headless Chromium, on the tiny seeded model.
+import assert from "node:assert/strict";
+import { join } from "node:path";
+import { after, test } from "node:test";
+import { data, js, launch, page as empty, send, serve } from "./site.mjs";
+
+const fetched = [];
+const origin = await serve((_, response, path) => {
+  fetched.push(path);
+  if (path === "/") return empty(response);
+  send(response, path.startsWith("/data/") ? join(data, path.slice(6)) : join(js, path));
+});
+const browser = await launch();
+after(() => browser.close());
+const page = await browser.newPage();
+await page.goto(origin);
+await page.evaluate(async () => {
+  globalThis.advisor = await import("/dist/advisor.js");
+  const { Embedder } = await import("/dist/index.js");
+  globalThis.load = (config) => Embedder.load("/data/tiny-bert", { config });
+  globalThis.texts = Array.from({ length: 40 }, (_, place) => `text ${place} ${"and so on ".repeat(place % 7)}`);
+});
+
+test("nothing of it is fetched before it is asked", () => {
+  assert.deepEqual(fetched.filter((path) => path.includes("advisor_bg")), []);
+});
+
+test("a page is looked at, and what is wrong with it is named", async () => {
+  const { report, markdown, profiled, used } = await page.evaluate(async () => {
+    const embedder = await load();
+    const session = await embedder.profile();
+    await embedder.embed(texts);
+    const profile = await session.finish();
+    const context = await advisor.contextOf(embedder, { profile, texts: [...texts, ...texts] });
+    const report = await advisor.analyze(context);
+    await embedder.dispose();
+    return { report, markdown: await advisor.toMarkdown(report), profiled: context.profile, used: context.workload };
+  });
+  assert.ok(profiled.operators.attention.count > 0 && profiled.stages.run.seconds > 0, JSON.stringify(profiled));
+  assert.deepEqual([used.texts, used.distinct], [80, 40]);
+  const ids = report.suggestions.map(({ id }) => id);
+  // A server without the headers, and texts that come twice.
+  assert.deepEqual(ids, ["repeated-texts", "page-not-isolated"]);
+  assert.match(markdown, /Cross-Origin-Opener-Policy/);
+  assert.deepEqual(report.failed, []);
+  const lacks = new Set(report.not_judged.flatMap(({ lacks }) => lacks));
+  assert.deepEqual([...lacks], ["memory"]);
+  assert.ok(report.judged > 15, JSON.stringify(report.not_judged));
+});
+
+test("a context with nothing in it says what is missing", async () => {
+  const report = await page.evaluate(() => advisor.analyze({}));
+  assert.deepEqual([report.suggestions, report.judged], [[], 0]);
+  assert.ok(report.not_judged.length > 20);
+});
+
+test("rules of the page's stand among the others, and one that throws is named", async () => {
+  const { report, changed, kinds } = await page.evaluate(async () => {
+    const rules = [
+      { id: "mine", check: ({ provider }) => ({ title: `leave ${provider.engine}`, impact: "critical", patch: { batching: { max_batch_tokens: 64 } } }) },
+      { id: "silent", check: () => undefined },
+      {
+        id: "broken",
+        check: () => {
+          throw new Error("no idea");
+        },
+      },
+    ];
+    const report = await advisor.analyze({ provider: { engine: "portable", provider: "wasm simd128", version: "0" } }, { rules });
+    const [mine] = report.suggestions;
+    const changed = await advisor.apply(mine, { text: { max_length: 8 }, hub: { token: "secret" } });
+    const kind = (promise) => promise.then(() => "nothing", ({ kind }) => kind);
+    const kinds = [
+      await kind(advisor.apply({ ...mine, patch: undefined })),
+      await kind(advisor.apply({ ...mine, patch: { batching: { max_batch_tokens: 0 } } })),
+      await kind(advisor.analyze({ stats: 7 })),
+      await kind(advisor.analyze({}, { rules: [{ id: "odd", check: () => ({ impact: "enormous" }) }] })),
+    ];
+    return { report, changed, kinds };
+  });
+  assert.deepEqual(report.suggestions.map(({ id, title }) => [id, title]), [["mine", "leave portable"]]);
+  assert.deepEqual(report.failed, [{ rule: "broken", message: "Error: no idea" }]);
+  assert.deepEqual(changed, { text: { max_length: 8 }, batching: { max_batch_tokens: 64 }, hub: { token: "secret" } });
+  assert.deepEqual(kinds, ["Config", "Config", "Config", "Config"]);
+});
+
+test("two embedders are compared, and other vectors are never better", async () => {
+  const { same, other, kinds } = await page.evaluate(async () => {
+    const [baseline, cut] = [await load(), await load({ text: { max_length: 4 } })];
+    const options = { rounds: 6 };
+    const same = await advisor.trial(baseline, baseline, texts, options);
+    const other = await advisor.trial(baseline, cut, texts.slice(0, 4), { ...options, goal: "latency" });
+    const kind = (promise) => promise.then(() => "nothing", ({ kind }) => kind);
+    const kinds = [await kind(advisor.trial(baseline, cut, [])), await kind(advisor.trial(baseline, cut, ["a"], { rounds: 2 })), await kind(advisor.trial(baseline, cut, ["a"], { signal: AbortSignal.abort() }))];
+    await baseline.dispose();
+    await cut.dispose();
+    return { same, other, kinds };
+  });
+  assert.ok(same.verdict !== "other_vectors" && same.distance === 0 && same.compatible, JSON.stringify(same));
+  assert.deepEqual([same.baseline.length, same.candidate.length, same.texts], [6, 6, 40]);
+  assert.ok(same.low <= same.speedup && same.speedup <= same.high, JSON.stringify(same));
+  assert.deepEqual([other.verdict, other.compatible, other.goal], ["other_vectors", false, "latency"]);
+  assert.deepEqual(kinds, ["Config", "Config", "Cancelled"]);
+});

@@ -1,0 +1,123 @@
+import type { Config } from "./config.js";
+import type { Capabilities, Knob, ModelDescription, ProviderInfo } from "./host.js";
+import type { Stats } from "./stats.js";
+
+/** What the rules look at: Rust's `AnalysisContext`. Everything may be missing; what is, is said in the report. */
+export interface AnalysisContext {
+  config?: Config;
+  effective?: readonly Knob[];
+  capabilities?: Capabilities;
+  provider?: ProviderInfo;
+  model?: ModelDescription;
+  stats?: Stats;
+  profile?: ProfileSummary;
+  /** As Rust's `HardwareInfo` is written. */
+  hardware?: Record<string, unknown>;
+  workload?: Workload;
+  memory?: { current_bytes: number; peak_bytes: number };
+}
+
+/** A profile in few numbers. */
+export interface ProfileSummary {
+  seconds: number;
+  dropped: number;
+  stages: Record<string, { count: number; seconds: number }>;
+  operators: Record<string, { count: number; seconds: number }>;
+}
+
+/** What texts are like. */
+export interface Workload {
+  texts: number;
+  distinct: number;
+  tokens: number;
+  p50_tokens: number;
+  p99_tokens: number;
+  max_tokens: number;
+}
+
+export type Category = "provider" | "threads" | "batching" | "memory" | "precision" | "graph" | "cache" | "browser" | "other";
+export type Impact = "low" | "medium" | "high" | "critical";
+export type Difficulty = "easy" | "medium" | "hard";
+
+/** One change that the evidence speaks for. */
+export interface Suggestion {
+  /** The rule's name, stable. */
+  id: string;
+  title: string;
+  category: Category;
+  impact: Impact;
+  difficulty: Difficulty;
+  /** What it is expected to bring, before anybody has measured it. */
+  expected: { improvement: string; reason: string; speedup?: number };
+  /** What it is based on. */
+  evidence: { what: string; value: string }[];
+  steps: string[];
+  example: { rust: string; typescript: string };
+  warnings: string[];
+  /** What it does to the vectors: nothing, another precision class, or others that an index has to be made of anew. */
+  vectors: "none" | "precision" | "identity";
+  /** The change of the configuration, where it is one: a JSON merge patch (RFC 7396). */
+  patch?: Record<string, unknown>;
+  /** What came of it when it was tried. */
+  verified?: TrialReport;
+}
+
+/** A rule of the page's. What its suggestions leave out is at its mildest: low impact, easy, no patch. */
+export interface Rule {
+  id: string;
+  check(context: AnalysisContext): Partial<Suggestion> | readonly Partial<Suggestion>[] | undefined | Promise<Partial<Suggestion> | readonly Partial<Suggestion>[] | undefined>;
+}
+
+export interface FailedRule {
+  rule: string;
+  message: string;
+}
+
+/** What the rules found. */
+export interface OptimizationReport {
+  /** Those that promise most first. */
+  suggestions: Suggestion[];
+  /** Rules that could not judge, and the parts of the context that they lacked. */
+  not_judged: { rule: string; lacks: (keyof AnalysisContext)[] }[];
+  failed: FailedRule[];
+  /** Rules that looked at everything they look at. */
+  judged: number;
+}
+
+/** Texts a second with all of them in one call, or the time of a call with one text. */
+export type Goal = "throughput" | "latency";
+
+/** How two embedders are compared. */
+export interface TrialOptions {
+  /** Default: `throughput`. */
+  goal?: Goal;
+  /** Pairs of turns, at least 6. Default: 12. */
+  rounds?: number;
+  /** How sure a verdict has to be. Default: 0.95. */
+  confidence?: number;
+  /** By how much it has to be faster to be worth it. Default: 0.01. */
+  worth?: number;
+  /** The largest L2 distance of two vectors of a text that still counts as the same. Default: 1e-4. */
+  tolerance?: number;
+  signal?: AbortSignal;
+}
+
+/** What a trial came to. */
+export interface TrialReport {
+  verdict: "better" | "worse" | "no_difference" | "other_vectors";
+  goal: Goal;
+  /** How many times as fast as the baseline the candidate is, and the interval that this is in with `confidence`. */
+  speedup: number;
+  low: number | null;
+  high: number | null;
+  confidence: number;
+  rounds: number;
+  /** Seconds of the turns, in pairs. */
+  baseline: number[];
+  candidate: number[];
+  texts: number;
+  /** The largest L2 distance of two vectors of a text. */
+  distance: number | null;
+  /** Whether an index of the one may be searched with vectors of the other. */
+  compatible: boolean;
+}
