@@ -28,6 +28,7 @@ use crate::config::EmbeddingConfig;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
+use crate::features::Features;
 use crate::hardware::HardwareInfo;
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
@@ -217,6 +218,14 @@ describe_model!(Embedder);
 /// As there.
 pub fn hardware() -> Result<HardwareInfo> {
     backend::wait(HardwareInfo::detect())
+}
+
+/// Looks at the hardware and tries every engine; see [`Features::detect`].
+///
+/// # Errors
+/// As there.
+pub fn features(config: &EmbeddingConfig) -> Result<Features> {
+    backend::wait(Features::detect(config))
 }
 
 /// Joins the calls of many threads into batches; see

@@ -28,6 +28,7 @@
 //!   computes and what was passed over, waiting, buffers, copies, padding, the time of every stage.
 //! - [`Embedder::profile`]: when what was done, request by request and operator by operator, as a
 //!   trace for Perfetto, Chrome and `isovec trace`; the same spans go to [`tracing`].
+//! - [`HardwareInfo`], [`Features`]: what there is to compute with, and what of it can be used.
 //! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.
@@ -51,6 +52,7 @@ mod embeddings;
 mod error;
 mod export;
 mod fallback;
+mod features;
 mod hardware;
 mod metrics;
 mod model;
@@ -76,6 +78,7 @@ pub use embedder::Embedder;
 pub use embeddings::{Embeddings, PrecisionDifference};
 pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
+pub use features::{EngineFeature, Features, ProviderFeature};
 pub use hardware::{CacheInfo, CpuInfo, GpuInfo, HardwareInfo, MemoryInfo, PageInfo};
 pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};

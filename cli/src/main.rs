@@ -38,6 +38,7 @@ fn main() -> ExitCode {
         Command::Export(export) => commands::export::run(export),
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Info(info) => commands::info::run(info),
+        Command::Features(features) => commands::features::run(features),
         Command::Trace(trace) => commands::trace::run(trace),
     };
     match result {

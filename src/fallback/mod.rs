@@ -282,7 +282,7 @@ fn factory(provider: ExecutionProvider, engine: EngineChoice) -> Result<Arc<dyn 
 }
 
 /// The configuration with one provider to try.
-fn only(config: &EngineConfig, provider: ExecutionProvider) -> EngineConfig {
+pub(crate) fn only(config: &EngineConfig, provider: ExecutionProvider) -> EngineConfig {
     let mut config = config.clone();
     config.providers.execution_providers = vec![provider];
     config

@@ -3,6 +3,7 @@
 pub(crate) mod bench;
 pub(crate) mod embed;
 pub(crate) mod export;
+pub(crate) mod features;
 pub(crate) mod info;
 pub(crate) mod search;
 pub(crate) mod similarity;
