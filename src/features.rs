@@ -114,7 +114,8 @@ fn built_with() -> Vec<String> {
         ("chunking", cfg!(feature = "chunking")),
     ]
     .into_iter()
-    .filter_map(|(name, on)| on.then(|| name.to_owned()))
+    .filter(|(_, on)| *on)
+    .map(|(name, _)| name.to_owned())
     .collect()
 }
 

@@ -137,7 +137,8 @@ fn show(page: &mut Page, at: usize, adapter: &AdapterInfo) {
         ("timestamps", adapter.timestamp_query),
     ]
     .into_iter()
-    .filter_map(|(name, has)| has.then_some(name))
+    .filter(|(_, has)| *has)
+    .map(|(name, _)| name)
     .collect();
     let limits = format!(
         "  buffers of {}, bindings of {}",
