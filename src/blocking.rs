@@ -10,6 +10,7 @@
 //! # Ok::<(), isovec::Error>(())
 //! ```
 
+use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ use crate::batcher::{QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 use crate::chunk::{ChunkOptions, Combine, EmbeddedChunks};
 use crate::config::EmbeddingConfig;
+use crate::embedder::owned;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
@@ -300,7 +302,14 @@ impl Model {
     ) -> Result<Embeddings> {
         let started = Instant::now();
         let mut request = self.profiler.request(texts.len());
-        let result = self.embed_all_blocking(texts, options, request.scope());
+        let result = if self.is_cached() {
+            let compute = |texts: Vec<String>| {
+                ready(self.embed_all_blocking(&texts, options, request.scope()))
+            };
+            backend::wait(self.cached(owned(texts), options, compute))
+        } else {
+            self.embed_all_blocking(texts, options, request.scope())
+        };
         request.ended(Error::ended(&result));
         self.recorder.call(started.elapsed(), &result);
         result

@@ -43,6 +43,7 @@ mod describe;
 
 mod backend;
 mod batcher;
+mod cache;
 #[cfg(feature = "chunking")]
 mod chunk;
 mod config;
@@ -71,7 +72,8 @@ pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
 pub use config::{
-    BatchingConfig, Dtype, EmbeddingConfig, HubConfig, ModelConfig, TextConfig, Truncation,
+    BatchingConfig, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
+    TextConfig, Truncation,
 };
 pub use effective::{EffectiveConfig, Knob};
 pub use embedder::Embedder;
@@ -83,7 +85,7 @@ pub use hardware::{CacheInfo, CpuInfo, GpuInfo, HardwareInfo, MemoryInfo, PageIn
 pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
-pub use stats::{CallStats, StageStats, Stats, TokenStats};
+pub use stats::{CallStats, EmbeddingCacheStats, StageStats, Stats, TokenStats};
 pub use stream::{Embedded, OnStreamProgress, StreamOptions, StreamProgress};
 
 pub use isovec_engine::EngineError;

@@ -113,6 +113,11 @@ impl Engines {
         &self.loaded().engine
     }
 
+    /// Whether it is the one that the model was loaded with.
+    pub(crate) fn is_first(&self) -> bool {
+        Arc::ptr_eq(self.current(), &self.first.engine)
+    }
+
     /// What it computes on.
     pub(crate) fn provider(&self) -> ExecutionProvider {
         self.loaded().provider

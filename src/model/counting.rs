@@ -262,6 +262,7 @@ pub(crate) fn with_config(
         normalized: true,
         budget: resolved.budget,
         calibration: Calibration::default(),
+        cache: None,
     };
     (Arc::new(model), engine)
 }

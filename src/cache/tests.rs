@@ -1,0 +1,1 @@
+//! Kept vectors around an engine that only counts.
