@@ -12,7 +12,7 @@ cfg_if! {
         pub(crate) mod kept;
         #[path = "backend/page.rs"]
         pub(crate) mod machine;
-        #[path = "backend/no_entries.rs"]
+        #[path = "backend/entries_by_browser.rs"]
         pub(crate) mod entries;
         mod web;
         #[cfg(feature = "webgpu")]

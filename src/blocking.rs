@@ -302,7 +302,7 @@ impl Model {
     ) -> Result<Embeddings> {
         let started = Instant::now();
         let mut request = self.profiler.request(texts.len());
-        let result = if self.is_cached() {
+        let result = if self.cache.is_some() {
             let compute = |texts: Vec<String>| {
                 ready(self.embed_all_blocking(&texts, options, request.scope()))
             };

@@ -49,6 +49,9 @@ struct Seen {
 }
 
 impl Shelf {
+    /// Why it is where it is, where nobody says.
+    pub(crate) const WHY_THERE: &str = "isovec's cache folder";
+
     /// The shelf, or why there is none.
     pub(crate) fn open(
         folder: Option<&Path>,

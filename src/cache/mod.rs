@@ -295,12 +295,12 @@ fn note(
                 bytes(config.disk),
                 "the default",
             );
-            effective.note_own(
-                "embedding_cache.folder",
-                folder.as_ref(),
-                shelf.place(),
-                "isovec's cache folder",
-            );
+            let place = shelf.place();
+            let why = match folder.as_ref() == Some(&place) {
+                true => "the configuration",
+                false => Shelf::WHY_THERE,
+            };
+            effective.note("embedding_cache.folder", folder, place, why);
         }
         Some(Err(why)) => {
             effective.note_unused("embedding_cache.disk", config.disk, *why);

@@ -106,7 +106,7 @@ pub(crate) struct Model {
     pub(crate) recorder: Recorder,
     pub(crate) profiler: Profiler,
     /// Vectors that are kept, where that is wanted.
-    cache: Option<EmbeddingCache>,
+    pub(crate) cache: Option<EmbeddingCache>,
 }
 
 impl Model {
@@ -151,11 +151,6 @@ impl Model {
             Some(cache) if !texts.is_empty() => cache.serve(self, texts, options, compute).await,
             _ => compute(texts).await,
         }
-    }
-
-    /// Whether vectors are kept.
-    pub(crate) fn is_cached(&self) -> bool {
-        self.cache.is_some()
     }
 
     async fn compute_all(
