@@ -157,14 +157,12 @@ impl Inner {
         if self.seen.get().is_none() {
             self.look(&cache).await?;
         }
-        let puts = entries.iter().filter_map(|(of, entry)| {
-            let bytes = entry.to_bytes(*of)?;
-            let (cache, key) = (&cache, self.key(*of));
-            Some(async move { put(cache, &key, &Uint8Array::from(&bytes[..])).await })
+        let puts = entries.iter().map(|(of, entry)| {
+            let (cache, key, bytes) = (&cache, self.key(*of), entry.to_bytes(*of));
+            async move { put(cache, &key, &Uint8Array::from(&bytes[..])).await }
         });
-        let mut written = 0;
         let puts = join_all(puts).await;
-        written += puts.iter().filter(|put| put.is_ok()).count() as u64;
+        let written = puts.iter().filter(|put| put.is_ok()).count() as u64;
         let bytes = written * Self::size(self.dim);
         let (had, took) = self.seen.get().unwrap_or_default();
         self.seen.set(Some((had + written, took + bytes)));

@@ -180,9 +180,10 @@ impl Inner {
         for (key, entry) in entries {
             let path = self.path(*key);
             // Another process may have been quicker.
-            let Some(bytes) = entry.to_bytes(*key).filter(|_| !path.exists()) else {
+            if path.exists() {
                 continue;
-            };
+            }
+            let bytes = entry.to_bytes(*key);
             if let Err(error) = write_whole(&path, &bytes) {
                 self.failed(&format_args!("{}: {error}", path.display()));
                 return;

@@ -1,9 +1,8 @@
 //! What is kept of a text, in memory and as a file.
-
-use std::borrow::Cow;
-use std::collections::HashMap;
-
-use safetensors::{Dtype, SafeTensors, View};
+//!
+//! The file is a safetensors file (<https://github.com/huggingface/safetensors#format>), which many programs read. All files
+//! of one dimension have the same header, to the last byte: that is what is written here, and all that is read, so that a
+//! page is spared the crate `safetensors`, 40 KB of it.
 
 use super::key::Key;
 
@@ -15,87 +14,69 @@ pub(crate) struct Entry {
     pub(crate) truncated: bool,
 }
 
-/// The tensor's name, and those of what stands beside it.
-const VECTOR: &str = "embedding";
-const KEY: &str = "isovec.key";
-const TOKENS: &str = "isovec.tokens";
-const TRUNCATED: &str = "isovec.truncated";
-const CHECKSUM: &str = "isovec.checksum";
-
 impl Entry {
-    /// A safetensors file of one tensor, with a checksum over everything in it.
-    pub(crate) fn to_bytes(&self, key: Key) -> Option<Vec<u8>> {
-        let data: Vec<u8> = self.vector.iter().flat_map(|x| x.to_le_bytes()).collect();
-        let metadata = [
-            (KEY, key.hex()),
-            (TOKENS, self.tokens.to_string()),
-            (TRUNCATED, self.truncated.to_string()),
-            (CHECKSUM, checksum(key, self.tokens, self.truncated, &data)),
-        ];
-        let metadata: HashMap<String, String> = metadata
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), value))
-            .collect();
-        let vector = Vector {
-            shape: [self.vector.len()],
-            data: &data,
-        };
-        safetensors::serialize([(VECTOR, vector)], Some(metadata)).ok()
+    /// A file of an embedding, the number of its tokens, whether they are all, and a checksum over everything.
+    pub(crate) fn to_bytes(&self, key: Key) -> Vec<u8> {
+        let mut bytes = header(self.vector.len());
+        let start = bytes.len();
+        bytes.extend(self.vector.iter().flat_map(|x| x.to_le_bytes()));
+        bytes.extend(self.tokens.to_le_bytes());
+        bytes.push(u8::from(self.truncated));
+        let checksum = checksum(key, &bytes[start..]);
+        bytes.extend(checksum);
+        bytes
     }
 
     /// The entry of a key with vectors of so many components; nothing where the bytes are anything else, to the last bit.
     pub(crate) fn parse(bytes: &[u8], key: Key, dim: usize) -> Option<Self> {
-        let (_, header) = SafeTensors::read_metadata(bytes).ok()?;
-        let metadata = header.metadata().as_ref()?;
-        let tokens: u32 = metadata.get(TOKENS)?.parse().ok()?;
-        let truncated: bool = metadata.get(TRUNCATED)?.parse().ok()?;
-        let file = SafeTensors::deserialize(bytes).ok()?;
-        let vector = file.tensor(VECTOR).ok()?;
-        if vector.dtype() != Dtype::F32 || vector.shape() != [dim] {
+        let data = bytes.strip_prefix(&header(dim)[..])?;
+        let (data, sum) = data.split_last_chunk()?;
+        if *sum != checksum(key, data) {
             return None;
         }
-        if *metadata.get(CHECKSUM)? != checksum(key, tokens, truncated, vector.data()) {
+        let (vector, rest) = data.split_at_checked(dim * size_of::<f32>())?;
+        let (tokens, truncated) = rest.split_first_chunk()?;
+        let &[truncated @ (0 | 1)] = truncated else {
             return None;
-        }
-        let values = vector.data().as_chunks::<4>().0;
+        };
+        let values = vector.as_chunks().0;
         Some(Self {
             vector: values.iter().map(|x| f32::from_le_bytes(*x)).collect(),
-            tokens,
-            truncated,
+            tokens: u32::from_le_bytes(*tokens),
+            truncated: truncated == 1,
         })
     }
 }
 
+/// What stands before the tensors' bytes: the header's length, and the header, filled up so that they begin at a multiple
+/// of 8.
+fn header(dim: usize) -> Vec<u8> {
+    let mut end = 0;
+    let mut tensor = |name: &str, dtype: &str, count: usize, size: usize| {
+        let begin = end;
+        end += count * size;
+        format!(
+            r#","{name}":{{"dtype":"{dtype}","shape":[{count}],"data_offsets":[{begin},{end}]}}"#
+        )
+    };
+    let tensors = [
+        tensor("embedding", "F32", dim, 4),
+        tensor("tokens", "U32", 1, 4),
+        tensor("truncated", "BOOL", 1, 1),
+        tensor("checksum", "U8", 32, 1),
+    ];
+    let tensors = tensors.concat();
+    let json = format!(r#"{{"__metadata__":{{"format":"isovec embedding 1"}}{tensors}}}"#);
+    let length = json.len().next_multiple_of(8);
+    let mut header = (length as u64).to_le_bytes().to_vec();
+    header.extend(json.bytes());
+    header.resize(size_of::<u64>() + length, b' ');
+    header
+}
+
 /// Under the key, so that no other text's file can take this one's place.
-fn checksum(key: Key, tokens: u32, truncated: bool, vector: &[u8]) -> String {
-    let mut hash = blake3::Hasher::new_keyed(&key.0);
-    hash.update(&tokens.to_le_bytes());
-    hash.update(&[u8::from(truncated)]);
-    hash.update(vector);
-    hash.finalize().to_hex().to_string()
-}
-
-struct Vector<'a> {
-    shape: [usize; 1],
-    data: &'a [u8],
-}
-
-impl View for Vector<'_> {
-    fn dtype(&self) -> Dtype {
-        Dtype::F32
-    }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        self.data.into()
-    }
-
-    fn data_len(&self) -> usize {
-        self.data.len()
-    }
+fn checksum(key: Key, data: &[u8]) -> [u8; 32] {
+    blake3::keyed_hash(&key.0, data).into()
 }
 
 #[cfg(test)]
@@ -113,7 +94,7 @@ mod tests {
     #[test]
     fn what_was_written_is_read_to_the_last_bit() {
         let key = Key([3; 32]);
-        let bytes = entry().to_bytes(key).unwrap();
+        let bytes = entry().to_bytes(key);
         let read = Entry::parse(&bytes, key, 3).unwrap();
         assert_eq!(read, entry());
         assert!(read.vector[1].is_sign_negative());
@@ -126,18 +107,27 @@ mod tests {
     }
 
     #[test]
+    fn the_file_is_one_that_others_read() {
+        let bytes = entry().to_bytes(Key([3; 32]));
+        let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+        let tensor = |name: &str| file.tensor(name).unwrap();
+        assert_eq!(tensor("embedding").shape(), [3]);
+        assert_eq!(tensor("embedding").data()[..4], 0.5f32.to_le_bytes());
+        assert_eq!(tensor("tokens").data(), 7u32.to_le_bytes());
+        assert_eq!(tensor("truncated").data(), [1]);
+        assert_eq!(tensor("checksum").data().len(), 32);
+    }
+
+    #[test]
     fn no_damage_is_served() {
         let key = Key([3; 32]);
-        let bytes = entry().to_bytes(key).unwrap();
+        let bytes = entry().to_bytes(key);
         for at in 0..bytes.len() {
             assert_eq!(Entry::parse(&bytes[..at], key, 3), None, "cut at {at}");
             for bit in 0..8 {
                 let mut damaged = bytes.clone();
                 damaged[at] ^= 1 << bit;
-                if let Some(read) = Entry::parse(&damaged, key, 3) {
-                    // White space of the header, or the key's own copy, which nothing is read from.
-                    assert_eq!(read, entry(), "byte {at}, bit {bit}");
-                }
+                assert_eq!(Entry::parse(&damaged, key, 3), None, "byte {at}, bit {bit}");
             }
         }
         assert_eq!(Entry::parse(b"", key, 3), None);

@@ -2,6 +2,7 @@
 
 mod bench;
 mod features;
+mod kept;
 mod resume;
 mod streaming;
 mod trace;
