@@ -8,12 +8,12 @@ use std::cell::{Cell, RefCell};
 use std::path::Path;
 use std::rc::Rc;
 
-use futures_util::future::join_all;
-use js_sys::{Array, Reflect, Uint8Array};
+use js_sys::{Array, Promise, Reflect, Uint8Array};
 use wasm_bindgen::JsValue;
+use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;
 
-use super::kept::{NAME, ask, caches, key};
+use super::kept::{NAME, ask, asked, caches, key};
 use crate::cache::{Entry, Key, ShelfCounts};
 
 /// The kind of these entries, and how their keys begin.
@@ -70,14 +70,11 @@ impl Shelf {
 
     /// The entries of these keys, as far as they are there.
     pub(crate) async fn read(&self, keys: Vec<Key>) -> Vec<Option<Entry>> {
-        let cache = match self.0.cache().await {
-            Ok(cache) => cache,
-            Err(error) => {
-                self.0.failed(&error);
-                return vec![None; keys.len()];
-            }
-        };
-        join_all(keys.iter().map(|key| self.0.read(&cache, *key))).await
+        let mut entries = vec![None; keys.len()];
+        if let Err(error) = self.0.read(&keys, &mut entries).await {
+            self.0.failed(&error);
+        }
+        entries
     }
 
     /// Keeps entries.
@@ -117,38 +114,43 @@ impl Inner {
         (dim * size_of::<f32>()) as u64 + BESIDE
     }
 
-    async fn read(&self, cache: &JsValue, of: Key) -> Option<Entry> {
-        let key = self.key(of);
-        let read = async {
-            let found = ask(cache, "match", std::slice::from_ref(&key)).await?;
-            if found.is_undefined() {
-                return Ok(None);
+    async fn read(&self, keys: &[Key], entries: &mut [Option<Entry>]) -> Result<(), JsValue> {
+        let cache = self.cache().await?;
+        let asking: Result<Array, JsValue> = keys
+            .iter()
+            .map(|of| asked(&cache, "match", &[self.key(*of)]))
+            .collect();
+        let found = all(&asking?).await?;
+        let (mut places, contents) = (Vec::new(), Array::new());
+        for (place, response) in found.iter().enumerate() {
+            if !response.is_undefined() {
+                contents.push(&asked(&response, "arrayBuffer", &[])?);
+                places.push(place);
             }
-            let buffer = ask(&found, "arrayBuffer", &[]).await?;
-            Ok::<_, JsValue>(Some(Uint8Array::new(&buffer)))
-        };
-        let bytes = read.await.unwrap_or_else(|error| {
-            self.failed(&error);
-            None
-        })?;
-        let entry = Entry::parse(&bytes.to_vec(), of, self.dim);
-        let done = match &entry {
-            // Now the one that was used last.
-            Some(_) => put(cache, &key, &bytes).await,
-            None => {
-                tracing::warn!(target: "isovec", "a kept embedding is damaged, and is made anew");
-                let counts = self.counts.get();
-                self.counts.set(ShelfCounts {
-                    rejected: counts.rejected + 1,
-                    ..counts
-                });
-                ask(cache, "delete", &[key]).await.map(|_| ())
-            }
-        };
-        if let Err(error) = done {
-            self.failed(&error);
         }
-        entry
+        let after = Array::new();
+        for (place, buffer) in places.into_iter().zip(all(&contents).await?.iter()) {
+            let (of, bytes) = (keys[place], Uint8Array::new(&buffer));
+            let entry = Entry::parse(&bytes.to_vec(), of, self.dim);
+            after.push(&match &entry {
+                // Now the one that was used last.
+                Some(_) => put(&cache, &self.key(of), &bytes)?,
+                None => {
+                    tracing::warn!(target: "isovec", "a kept embedding is damaged, and is made anew");
+                    self.count(|counts| counts.rejected += 1);
+                    asked(&cache, "delete", &[self.key(of)])?
+                }
+            });
+            entries[place] = entry;
+        }
+        all(&after).await?;
+        Ok(())
+    }
+
+    fn count(&self, change: impl FnOnce(&mut ShelfCounts)) {
+        let mut counts = self.counts.get();
+        change(&mut counts);
+        self.counts.set(counts);
     }
 
     async fn write(&self, entries: Vec<(Key, Entry)>) -> Result<(), JsValue> {
@@ -157,12 +159,14 @@ impl Inner {
         if self.seen.get().is_none() {
             self.look(&cache).await?;
         }
-        let puts = entries.iter().map(|(of, entry)| {
-            let (cache, key, bytes) = (&cache, self.key(*of), entry.to_bytes(*of));
-            async move { put(cache, &key, &Uint8Array::from(&bytes[..])).await }
-        });
-        let puts = join_all(puts).await;
-        let written = puts.iter().filter(|put| put.is_ok()).count() as u64;
+        let puts = Array::new();
+        for (of, entry) in &entries {
+            let bytes = Uint8Array::from(&entry.to_bytes(*of)[..]);
+            puts.push(&put(&cache, &self.key(*of), &bytes)?);
+        }
+        // Those of which one fails are counted at the next look.
+        all(&puts).await?;
+        let written = entries.len() as u64;
         let bytes = written * Self::size(self.dim);
         let (had, took) = self.seen.get().unwrap_or_default();
         self.seen.set(Some((had + written, took + bytes)));
@@ -170,7 +174,7 @@ impl Inner {
         if took + bytes > self.limit || self.since.get() > self.limit / UNSEEN {
             self.look(&cache).await?;
         }
-        puts.into_iter().collect()
+        Ok(())
     }
 
     /// Counts the entries, and makes room where there are more than allowed.
@@ -190,42 +194,36 @@ impl Inner {
             true => self.limit - self.limit / SPARE,
             false => self.limit,
         };
-        let mut gone = Vec::new();
+        let gone = Array::new();
         for (size, request) in &theirs {
             if bytes <= room {
                 break;
             }
-            gone.push(ask(cache, "delete", std::slice::from_ref(request)));
+            gone.push(&asked(cache, "delete", std::slice::from_ref(request))?);
             (entries, bytes) = (entries - 1, bytes - size);
         }
-        let counts = self.counts.get();
-        self.counts.set(ShelfCounts {
-            evictions: counts.evictions + gone.len() as u64,
-            ..counts
-        });
+        self.count(|counts| counts.evictions += u64::from(gone.length()));
         self.seen.set(Some((entries, bytes)));
         self.since.set(0);
-        join_all(gone)
-            .await
-            .into_iter()
-            .try_for_each(|one| one.map(|_| ()))
+        all(&gone).await?;
+        Ok(())
     }
 
     /// A store that fails costs time, and nobody's vectors.
     fn failed(&self, why: &JsValue) {
-        let counts = self.counts.get();
-        self.counts.set(ShelfCounts {
-            failures: counts.failures + 1,
-            ..counts
-        });
-        if counts.failures == 0 {
+        if self.counts.get().failures == 0 {
             tracing::warn!(target: "isovec", "embeddings cannot be kept by the browser: {why:?}");
         }
+        self.count(|counts| counts.failures += 1);
     }
 }
 
-async fn put(cache: &JsValue, key: &JsValue, bytes: &Uint8Array) -> Result<(), JsValue> {
+fn put(cache: &JsValue, key: &JsValue, bytes: &Uint8Array) -> Result<JsValue, JsValue> {
     let response = Response::new_with_opt_js_u8_array(Some(bytes))?;
-    ask(cache, "put", &[key.clone(), response.into()]).await?;
-    Ok(())
+    asked(cache, "put", &[key.clone(), response.into()])
+}
+
+/// What all of them come to, or the first failure.
+async fn all(promises: &Array) -> Result<Array, JsValue> {
+    Ok(JsFuture::from(Promise::all(promises)).await?.into())
 }

@@ -48,9 +48,13 @@ pub(crate) fn caches() -> Result<JsValue, JsValue> {
 /// Calls a method and waits for its answer. Edge runtimes have some of these methods, and throw at once in others,
 /// which the typed bindings do not catch.
 pub(crate) async fn ask(of: &JsValue, method: &str, with: &[JsValue]) -> Result<JsValue, JsValue> {
+    JsFuture::from(Promise::resolve(&asked(of, method, with)?)).await
+}
+
+/// Calls a method, whose answer may be a promise.
+pub(crate) fn asked(of: &JsValue, method: &str, with: &[JsValue]) -> Result<JsValue, JsValue> {
     let method: Function = Reflect::get(of, &method.into())?.dyn_into()?;
-    let answer = method.apply(of, &with.iter().collect::<Array>())?;
-    JsFuture::from(Promise::resolve(&answer)).await
+    method.apply(of, &with.iter().collect::<Array>())
 }
 
 /// Keys have to be HTTP addresses. Nobody is asked at this one.
