@@ -85,11 +85,14 @@ export interface BatchingConfig {
  */
 export interface EmbeddingCacheConfig {
   /**
-   * Bytes of files with vectors that are kept for other embedders, processes and starts. Default: no vector is written to
-   * a disk. A page has none.
+   * Bytes of vectors that are kept for other embedders, processes and starts: natively in files, in a page in the
+   * browser's cache. Default: no vector is kept for them.
    */
   disk?: number;
-  /** The folder of those files; several processes may share it. Default: `embeddings` in isovec's cache folder. */
+  /**
+   * The folder of those files, which several processes may share; a page has none. Default: `embeddings` in isovec's
+   * cache folder.
+   */
   folder?: string;
   /**
    * Bytes of vectors that an embedder keeps in memory; those that were not used for longest go first. Default: no vector

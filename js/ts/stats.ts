@@ -104,7 +104,7 @@ export interface Stats {
     /** The kernels of those runs that a profile recorded operators of. Browsers round each time to 0.1 ms. */
     kernels: { name: string; dispatches: number; seconds: number }[];
   };
-  /** Vectors that are kept by their text, where `embedding_cache` asks for that. A page has no disk. */
+  /** Vectors that are kept by their text, where `embedding_cache` asks for that. The disk is the browser's Cache API. */
   embedding_cache?: {
     /** Texts that were not computed: kept, or again in one call. */
     hits: number;

@@ -20,6 +20,8 @@ use crate::cache::{Entry, Key, ShelfCounts};
 const KIND: &str = "embeddings";
 /// Bytes that an entry takes beside its vector, at most.
 const BESIDE: u64 = 512;
+/// Entries that the browser is asked for at the same time.
+const AT_ONCE: usize = 512;
 /// The part of the limit that one tab may write before it looks at what others have written.
 const UNSEEN: u64 = 16;
 /// The part of the limit that is left free when room is made, so that it is not made for every entry.
@@ -71,16 +73,20 @@ impl Shelf {
     /// The entries of these keys, as far as they are there.
     pub(crate) async fn read(&self, keys: Vec<Key>) -> Vec<Option<Entry>> {
         let mut entries = vec![None; keys.len()];
-        if let Err(error) = self.0.read(&keys, &mut entries).await {
-            self.0.failed(&error);
+        for (keys, entries) in keys.chunks(AT_ONCE).zip(entries.chunks_mut(AT_ONCE)) {
+            if let Err(error) = self.0.read(keys, entries).await {
+                self.0.failed(&error);
+            }
         }
         entries
     }
 
     /// Keeps entries.
     pub(crate) async fn write(&self, entries: Vec<(Key, Entry)>) {
-        if let Err(error) = self.0.write(entries).await {
-            self.0.failed(&error);
+        for entries in entries.chunks(AT_ONCE) {
+            if let Err(error) = self.0.write(entries).await {
+                self.0.failed(&error);
+            }
         }
     }
 
@@ -153,14 +159,14 @@ impl Inner {
         self.counts.set(counts);
     }
 
-    async fn write(&self, entries: Vec<(Key, Entry)>) -> Result<(), JsValue> {
+    async fn write(&self, entries: &[(Key, Entry)]) -> Result<(), JsValue> {
         let cache = self.cache().await?;
         // What there is has to be known before there is more.
         if self.seen.get().is_none() {
             self.look(&cache).await?;
         }
         let puts = Array::new();
-        for (of, entry) in &entries {
+        for (of, entry) in entries {
             let bytes = Uint8Array::from(&entry.to_bytes(*of)[..]);
             puts.push(&put(&cache, &self.key(*of), &bytes)?);
         }

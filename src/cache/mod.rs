@@ -308,7 +308,7 @@ fn note(
         }
         None => {
             effective.note_unused("embedding_cache.disk", config.disk, "the default");
-            let why = "no vector is written to a disk";
+            let why = "no vector is kept for others";
             effective.note_unused("embedding_cache.folder", folder, why);
         }
     }

@@ -15,10 +15,11 @@ pub struct EmbeddingCacheConfig {
     /// Bytes of vectors that an embedder keeps in memory; those that were not used for longest go first. `None`: no vector
     /// is kept in memory.
     pub memory: Option<u64>,
-    /// Bytes of files with vectors that are kept for other embedders, processes and starts. `None`: no vector is written to
-    /// a disk. A page has none.
+    /// Bytes of vectors that are kept for other embedders, processes and starts: natively in files, in a page in the
+    /// browser's cache. `None`: no vector is kept for them.
     pub disk: Option<u64>,
-    /// The folder of those files; several processes may share it. `None`: `embeddings` in isovec's cache folder.
+    /// The folder of those files, which several processes may share; a page has none. `None`: `embeddings` in isovec's
+    /// cache folder.
     pub folder: Option<PathBuf>,
 }
 
