@@ -12,6 +12,8 @@ cfg_if! {
         pub(crate) mod kept;
         #[path = "backend/page.rs"]
         pub(crate) mod machine;
+        #[path = "backend/entries_by_browser.rs"]
+        pub(crate) mod entries;
         mod web;
         #[cfg(feature = "webgpu")]
         use web::executor;
@@ -25,6 +27,8 @@ cfg_if! {
         #[path = "backend/kept_on_disk.rs"]
         pub(crate) mod kept;
         pub(crate) mod machine;
+        #[path = "backend/entries_on_disk.rs"]
+        pub(crate) mod entries;
         mod native;
         #[path = "blocking.rs"]
         pub mod blocking;

@@ -10,6 +10,7 @@
 //! # Ok::<(), isovec::Error>(())
 //! ```
 
+use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -26,9 +27,11 @@ use crate::batcher::{QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 use crate::chunk::{ChunkOptions, Combine, EmbeddedChunks};
 use crate::config::EmbeddingConfig;
+use crate::embedder::owned;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
+use crate::features::Features;
 use crate::hardware::HardwareInfo;
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
@@ -220,6 +223,14 @@ pub fn hardware() -> Result<HardwareInfo> {
     backend::wait(HardwareInfo::detect())
 }
 
+/// Looks at the hardware and tries every engine; see [`Features::detect`].
+///
+/// # Errors
+/// As there.
+pub fn features(config: &EmbeddingConfig) -> Result<Features> {
+    backend::wait(Features::detect(config))
+}
+
 /// Joins the calls of many threads into batches; see
 /// [`isovec::DynamicBatcher`](crate::DynamicBatcher), into which it converts.
 #[derive(Debug, Clone)]
@@ -292,7 +303,14 @@ impl Model {
     ) -> Result<Embeddings> {
         let started = Instant::now();
         let mut request = self.profiler.request(texts.len());
-        let result = self.embed_all_blocking(texts, options, request.scope());
+        let result = if self.cache.is_some() {
+            let compute = |texts: Vec<String>| {
+                ready(self.embed_all_blocking(&texts, options, request.scope()))
+            };
+            backend::wait(self.cached(owned(texts), options, compute))
+        } else {
+            self.embed_all_blocking(texts, options, request.scope())
+        };
         request.ended(Error::ended(&result));
         self.recorder.call(started.elapsed(), &result);
         result

@@ -309,4 +309,47 @@ mod tests {
         assert_eq!(serde_json::from_str::<HardwareInfo>(&text).unwrap(), info);
         assert_eq!(serde_json::from_str::<HardwareInfo>("{}").unwrap(), info);
     }
+
+    /// Every name of the JSON, nested ones behind a dot, one a line.
+    fn names(of: &serde_json::Value, before: &str, into: &mut Vec<String>) {
+        match of {
+            serde_json::Value::Object(fields) => {
+                for (name, value) in fields {
+                    let name = format!("{before}{name}");
+                    match value {
+                        serde_json::Value::Object(_) | serde_json::Value::Array(_) => {
+                            names(value, &format!("{name}."), into);
+                        }
+                        _ => into.push(name),
+                    }
+                }
+            }
+            serde_json::Value::Array(items) => {
+                for item in items {
+                    match item {
+                        serde_json::Value::Object(_) => names(item, before, into),
+                        _ => into.push(before.trim_end_matches('.').to_owned()),
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Scripts read these names, and the npm package's `hardware()` has the same in camel case (`js/tests/hardware.test.mjs`
+    /// holds it to the same file).
+    #[test]
+    fn the_json_has_the_names_that_it_always_had() {
+        let mut info = HardwareInfo::default();
+        info.cpu.simd = vec!["avx2".into()];
+        info.gpus = vec![GpuInfo::default()];
+        info.adapters = Some(vec![AdapterInfo::default()]);
+        info.page = Some(PageInfo::default());
+        let mut found = Vec::new();
+        names(&serde_json::to_value(&info).unwrap(), "", &mut found);
+        found.sort();
+        let kept = include_str!("../tests/data/hardware-keys.txt");
+        let kept: Vec<&str> = kept.lines().collect();
+        assert_eq!(found, kept, "\n{}", found.join("\n"));
+    }
 }

@@ -29,6 +29,7 @@
 //! - [`Embedder::profile`]: when what was done, request by request and operator by operator, as a
 //!   trace for Perfetto, Chrome and `isovec trace`; the same spans go to [`tracing`].
 //! - [`advisor`]: what would make it faster or smaller, and trials that say whether it does.
+//! - [`HardwareInfo`], [`Features`]: what there is to compute with, and what of it can be used.
 //! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.
@@ -44,6 +45,7 @@ mod describe;
 pub mod advisor;
 mod backend;
 mod batcher;
+mod cache;
 #[cfg(feature = "chunking")]
 mod chunk;
 mod config;
@@ -53,6 +55,7 @@ mod embeddings;
 mod error;
 mod export;
 mod fallback;
+mod features;
 mod hardware;
 mod metrics;
 mod model;
@@ -71,18 +74,20 @@ pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
 pub use config::{
-    BatchingConfig, Dtype, EmbeddingConfig, HubConfig, ModelConfig, TextConfig, Truncation,
+    BatchingConfig, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
+    TextConfig, Truncation,
 };
 pub use effective::{EffectiveConfig, Knob};
 pub use embedder::Embedder;
 pub use embeddings::{Embeddings, PrecisionDifference};
 pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
+pub use features::{EngineFeature, Features, ProviderFeature};
 pub use hardware::{CacheInfo, CpuInfo, GpuInfo, HardwareInfo, MemoryInfo, PageInfo};
 pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
-pub use stats::{CallStats, StageStats, Stats, TokenStats};
+pub use stats::{CallStats, EmbeddingCacheStats, StageStats, Stats, TokenStats};
 pub use stream::{Embedded, OnStreamProgress, StreamOptions, StreamProgress};
 
 pub use isovec_engine::EngineError;

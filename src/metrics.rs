@@ -7,7 +7,7 @@ use std::fmt::{self, Write};
 
 use isovec_engine::stats::{GpuStats, Latency};
 
-use crate::stats::Stats;
+use crate::stats::{EmbeddingCacheStats, Stats};
 
 impl Stats {
     /// The statistics as OpenMetrics text. Serve it under
@@ -75,7 +75,67 @@ impl Text {
             self.summary("isovec_stage_seconds", ("stage", stage), times)?;
         }
         self.engine(stats)?;
+        if let Some(cache) = &stats.embedding_cache {
+            self.embedding_cache(cache)?;
+        }
         self.0.write_str("# EOF\n")
+    }
+
+    fn embedding_cache(&mut self, cache: &EmbeddingCacheStats) -> fmt::Result {
+        let name = |part: &str| format!("isovec_embedding_cache_{part}");
+        for (part, help, count) in [
+            (
+                "hits",
+                "Texts whose vectors were kept, or came twice in a call.",
+                cache.hits,
+            ),
+            (
+                "disk_hits",
+                "Different texts of these that were found on the disk.",
+                cache.disk_hits,
+            ),
+            (
+                "misses",
+                "Texts whose vectors had to be computed.",
+                cache.misses,
+            ),
+            (
+                "disk_rejected",
+                "Files that were damaged, and were not used.",
+                cache.disk_rejected,
+            ),
+            (
+                "disk_failures",
+                "Times that the disk failed.",
+                cache.disk_failures,
+            ),
+        ] {
+            self.counter(&name(part), help, count)?;
+        }
+        let tiers = |memory, disk| [("memory", memory), ("disk", disk)];
+        let help = "Vectors that had to go for others.";
+        let evictions = tiers(cache.evictions, cache.disk_evictions);
+        self.counters(&name("evictions"), help, "tier", &evictions)?;
+        for (part, unit, help, values) in [
+            (
+                "entries",
+                None,
+                "Vectors that are kept.",
+                tiers(cache.entries, cache.disk_entries),
+            ),
+            (
+                "bytes",
+                Some("bytes"),
+                "Bytes that they take.",
+                tiers(cache.bytes, cache.disk_bytes),
+            ),
+        ] {
+            self.family(&name(part), "gauge", unit, help)?;
+            for (tier, value) in values {
+                self.sample(&name(part), &[("tier", tier)], value)?;
+            }
+        }
+        Ok(())
     }
 
     fn engine(&mut self, stats: &Stats) -> fmt::Result {
@@ -327,6 +387,8 @@ mod tests {
         stats.calls.embedded = 3;
         stats.tokens.padding = 5;
         stats.stages.embed.p99 = 0.25;
+        let cache = stats.embedding_cache.insert(EmbeddingCacheStats::default());
+        (cache.hits, cache.disk_bytes) = (6, 17);
         stats
     }
 
@@ -345,6 +407,9 @@ mod tests {
             "isovec_gpu_weight_bytes 11",
             r#"isovec_gpu_kernel_seconds_count{kernel="linear"} 4"#,
             r#"isovec_gpu_kernel_seconds_sum{kernel="linear"} 0.5"#,
+            "isovec_embedding_cache_hits_total 6",
+            r#"isovec_embedding_cache_evictions_total{tier="memory"} 0"#,
+            r#"isovec_embedding_cache_bytes{tier="disk"} 17"#,
         ] {
             assert!(
                 text.lines().any(|one| one == line),

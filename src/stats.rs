@@ -24,6 +24,49 @@ pub struct Stats {
     pub tokens: TokenStats,
     /// Where the time goes, in seconds.
     pub stages: StageStats,
+    /// Vectors that are kept; `None` where none are.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub embedding_cache: Option<EmbeddingCacheStats>,
+}
+
+/// Vectors that are kept by their text. Texts of calls that failed are counted where they were found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct EmbeddingCacheStats {
+    /// Texts that were not computed: found in memory or on the disk, or again in one call.
+    pub hits: u64,
+    /// Different texts of these that were found on the disk.
+    pub disk_hits: u64,
+    /// Texts that had to be computed.
+    pub misses: u64,
+    /// Vectors in memory.
+    pub entries: u64,
+    /// Bytes that they take.
+    pub bytes: u64,
+    /// Vectors that had to go from memory for others.
+    pub evictions: u64,
+    /// Files on the disk, of all models and processes, as far as this one has looked.
+    pub disk_entries: u64,
+    /// Bytes of these files.
+    pub disk_bytes: u64,
+    /// Files that this embedder took away for others.
+    pub disk_evictions: u64,
+    /// Files that were damaged, and were not used.
+    pub disk_rejected: u64,
+    /// Times that the disk failed.
+    pub disk_failures: u64,
+}
+
+impl EmbeddingCacheStats {
+    /// The part of all texts that was not computed, 0 to 1; 0 before the first.
+    pub fn hit_ratio(&self) -> f64 {
+        let all = self.hits + self.misses;
+        if all == 0 {
+            return 0.0;
+        }
+        self.hits as f64 / all as f64
+    }
 }
 
 /// Calls and texts.
@@ -139,6 +182,7 @@ impl Recorder {
 
     pub(crate) fn read(&self, engine: EngineStats) -> Stats {
         Stats {
+            embedding_cache: None,
             engine,
             calls: CallStats {
                 embedded: self.embedded.load(Relaxed),

@@ -56,6 +56,9 @@ pub(crate) enum Command {
     Tune(Tune),
     /// What would run: model, engine, provider, hardware, and every knob with its reason.
     Info(Info),
+    /// What there is to compute with: the machine, and which engines and providers of this build can be used on it, with
+    /// the reason where one cannot. Loads no model.
+    Features(Features),
     /// What a trace says: times by stage, the slowest requests, the critical path, how full batches
     /// were. With a second trace, what changed.
     ///
@@ -473,6 +476,21 @@ pub(crate) struct Info {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct Features {
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// A configuration to try engines with; --config overrides it.
+    #[arg(long, value_enum, value_name = "NAME")]
+    pub(crate) preset: Option<Preset>,
+
+    /// A file of knobs, TOML or JSON by its ending: its library and devices are the ones that are tried.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
 }
 
 #[derive(Debug, clap::Args)]

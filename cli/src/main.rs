@@ -40,6 +40,7 @@ fn main() -> ExitCode {
         Command::Info(info) => commands::info::run(info),
         Command::Advise(advise) => commands::advise::run(advise),
         Command::Tune(tune) => commands::tune::run(tune),
+        Command::Features(features) => commands::features::run(features),
         Command::Trace(trace) => commands::trace::run(trace),
     };
     match result {

@@ -1,6 +1,6 @@
 // A program on the packed package, as strict as compilers get: what is wrong here has to be an error for whoever writes
 // it, and what is right none. Compiled by pack.test.mjs.
-import { Embedder, type Config, type Dtype } from "isovec";
+import { Embedder, hardware, type Config, type Dtype, type Hardware } from "isovec";
 import { pipeline, type Tensor } from "isovec/compat";
 import { Embedder as Inline } from "isovec/inline";
 import module from "isovec/simd128.wasm";
@@ -34,6 +34,13 @@ export const wrong: Config[] = [
 export async function vectors(): Promise<Float32Array> {
   const embedder = await Embedder.load("owner/model", { config });
   return embedder.embedOne("a text");
+}
+
+export async function cores(): Promise<number | null> {
+  const { cpu, gpus }: Hardware = await hardware();
+  // @ts-expect-error what a browser does not tell is null
+  const bytes: number = gpus[0]?.memoryBytes;
+  return bytes > 0 ? cpu.logicalCores : null;
 }
 
 export function inline(): Promise<Inline> {

@@ -3,6 +3,7 @@ export type * from "./config.js";
 export type { EmbedOptions, StreamOptions } from "./embedder.js";
 export { Embeddings, type Fingerprint } from "./embeddings.js";
 export { IsovecError } from "./error.js";
+export { hardware, type Hardware, type HardwareAdapter, type HardwareGpu } from "./hardware.js";
 export type { Capabilities, Downloaded, Knob, ModelDescription, Progress, ProviderInfo, Role } from "./host.js";
 export { Profile, ProfileSession, type ProfileOptions, type TraceEvent } from "./profile.js";
 export { similarity, topK, type Hit, type Similarity } from "./similarity.js";

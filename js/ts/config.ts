@@ -5,11 +5,13 @@
  * or the default named there.
  *
  * In JSON the engine's own keys stand beside the groups: `{"engine": "portable", "session": {...},
- * "text": {...}, "batching": {...}, "hub": {...}, "model": {...}}`. An unknown key is an error.
+ * "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embedding_cache": {...}}`. An unknown key is an error.
  */
 export interface Config {
   /** How texts are put together. */
   batching?: BatchingConfig;
+  /** Whether vectors are kept, and where. */
+  embedding_cache?: EmbeddingCacheConfig;
   /** Which engine. Default: `auto`. */
   engine?: EngineChoice;
   /** Where model ids are resolved. */
@@ -74,6 +76,29 @@ export interface BatchingConfig {
   target_latency?: string;
   /** Whether steered batches are instead as large as brings more texts a second. Default: false. */
   throughput_optimization?: boolean;
+}
+
+/**
+ * Vectors that are kept by their text, so that a text that was embedded before is not computed again. Off where neither
+ * `memory` nor `disk` is set. What is kept belongs to one model, precision, engine and set of knobs that decide a vector:
+ * another never sees it. Sizes are in bytes.
+ */
+export interface EmbeddingCacheConfig {
+  /**
+   * Bytes of vectors that are kept for other embedders, processes and starts: natively in files, in a page in the
+   * browser's cache. Default: no vector is kept for them.
+   */
+  disk?: number;
+  /**
+   * The folder of those files, which several processes may share; a page has none. Default: `embeddings` in isovec's
+   * cache folder.
+   */
+  folder?: string;
+  /**
+   * Bytes of vectors that an embedder keeps in memory; those that were not used for longest go first. Default: no vector
+   * is kept in memory.
+   */
+  memory?: number;
 }
 
 /**

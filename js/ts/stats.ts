@@ -104,6 +104,23 @@ export interface Stats {
     /** The kernels of those runs that a profile recorded operators of. Browsers round each time to 0.1 ms. */
     kernels: { name: string; dispatches: number; seconds: number }[];
   };
+  /** Vectors that are kept by their text, where `embedding_cache` asks for that. The disk is the browser's Cache API. */
+  embedding_cache?: {
+    /** Texts that were not computed: kept, or again in one call. */
+    hits: number;
+    disk_hits: number;
+    /** Texts that had to be computed. */
+    misses: number;
+    entries: number;
+    bytes: number;
+    /** Vectors that had to go for others. */
+    evictions: number;
+    disk_entries: number;
+    disk_bytes: number;
+    disk_evictions: number;
+    disk_rejected: number;
+    disk_failures: number;
+  };
   calls: { embedded: number; failed: number; cancelled: number; texts: number; truncated: number; batches: number };
   tokens: { real: number; padding: number };
   stages: { tokenize: Latency; queue: Latency; batch: Latency; embed: Latency };

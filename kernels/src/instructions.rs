@@ -40,6 +40,7 @@ pub fn instruction_set() -> &'static str {
 pub fn instruction_sets() -> Vec<&'static str> {
     #[allow(unused_mut, reason = "some targets add nothing")]
     let mut sets = Vec::new();
+    #[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
     macro_rules! ask {
         ($detected:ident: $($name:tt)*) => {
             $(if std::arch::$detected!($name) {

@@ -224,6 +224,13 @@ impl AnalysisContext {
         Some((within(memory.available_bytes?), within(memory.total_bytes?)))
     }
 
+    /// Whether vectors are kept by their text.
+    pub fn keeps_vectors(&self) -> bool {
+        ["embedding_cache.memory", "embedding_cache.disk"]
+            .iter()
+            .any(|knob| self.used::<u64>(knob).is_some())
+    }
+
     /// Whether the page is cut off from others; `None` where there is no page.
     pub fn isolated(&self) -> Option<bool> {
         self.hardware.as_ref()?.page.as_ref()?.cross_origin_isolated

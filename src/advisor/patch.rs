@@ -91,10 +91,15 @@ impl Patch {
         let rust: Vec<String> = self
             .knobs()
             .into_iter()
-            .map(|(knob, value)| match literal(&knob, value) {
-                Some(literal) => format!("config = config.with_{}({literal});", last(&knob)),
-                None => format!("config.{} = {};", field(&knob), empty(&knob)),
-            })
+            .map(
+                |(knob, value)| match (literal(&knob, value), method(&knob)) {
+                    (Some(literal), Some(method)) => {
+                        format!("config = config.{method}({literal});")
+                    }
+                    (Some(literal), None) => format!("config.{} = Some({literal});", field(&knob)),
+                    (None, _) => format!("config.{} = {};", field(&knob), empty(&knob)),
+                },
+            )
             .collect();
         let own = Value::Object(without_nulls(&self.0));
         let options = serde_json::to_string_pretty(&own).unwrap_or_default();
@@ -157,6 +162,16 @@ fn last(knob: &str) -> &str {
     knob.rsplit('.').next().unwrap_or(knob)
 }
 
+/// The builder's method for a knob; options of providers have none.
+fn method(knob: &str) -> Option<String> {
+    let name = last(knob);
+    match knob.split('.').collect::<Vec<_>>()[..] {
+        ["embedding_cache", _] => Some(format!("with_embedding_cache_{name}")),
+        [_] | [_, _] => Some(format!("with_{name}")),
+        _ => None,
+    }
+}
+
 /// The argument of the knob's own method.
 fn literal(knob: &str, value: &Value) -> Option<String> {
     let pascal = |text: &str| {
@@ -197,6 +212,7 @@ fn field(knob: &str) -> String {
 fn empty(knob: &str) -> &'static str {
     match last(knob) {
         "execution_providers" => "Vec::new()",
+        "webgpu" => "WebGpuOptions::default()",
         "engine" => "EngineChoice::Auto",
         _ => "None",
     }
@@ -251,10 +267,47 @@ mod tests {
         );
         assert!(code.typescript.contains("\"pool_size\": 2"), "{code:?}");
         assert!(code.typescript.contains("// leave out memory.mmap"));
+        let patch = Patch::of([("providers.cuda.tf32", true)]);
+        let code = "config.runtime.providers.cuda.tf32 = Some(true);";
+        assert_eq!(patch.as_code().rust, code);
         let patch = Patch::of([("model.dtype", "int8")]);
         assert_eq!(
             patch.as_code().rust,
             "config = config.with_dtype(Dtype::Int8);"
         );
+    }
+
+    /// The code that suggestions show names methods that there are.
+    #[test]
+    fn every_knob_that_rules_change_has_its_method() {
+        let builder = include_str!("../config/builder.rs");
+        let rules = [
+            include_str!("rules/batching.rs"),
+            include_str!("rules/graph.rs"),
+            include_str!("rules/memory.rs"),
+            include_str!("rules/precision.rs"),
+            include_str!("rules/providers.rs"),
+            include_str!("rules/threads.rs"),
+            include_str!("experiments.rs"),
+        ];
+        let mut seen = 0;
+        for rule in rules {
+            let without_space: String = rule.split_whitespace().collect();
+            for before in ["Patch::of([(\"", ".and(\""] {
+                for rest in without_space.split(before).skip(1) {
+                    let knob = rest.split('"').next().unwrap_or_default();
+                    let known = serde_json::to_value(EmbeddingConfig::default()).unwrap();
+                    let path = format!("/{}", knob.replace('.', "/"));
+                    assert!(known.pointer(&path).is_some(), "{knob} is no knob");
+                    if knob == "providers.webgpu" {
+                        continue;
+                    }
+                    let method = method(knob).unwrap();
+                    assert!(builder.contains(&format!("fn {method}(")), "{method}");
+                    seen += 1;
+                }
+            }
+        }
+        assert!(seen > 20, "{seen}");
     }
 }

@@ -126,7 +126,8 @@ impl Trial {
     }
 
     /// Runs the baseline and the candidate in turns, each first as often as the other, on as many of
-    /// the texts as a turn has time for. Other work on the machine hits both.
+    /// the texts as a turn has time for. Other work on the machine hits both. Vectors that they keep
+    /// in memory are let go of before every turn; load them without `embedding_cache.disk`.
     ///
     /// # Errors
     /// [`Error::Config`] for no texts, fewer than 6 rounds, or a confidence that is none; else what
@@ -278,6 +279,10 @@ impl Trial {
     async fn turn(&self, embedder: &Embedder, texts: &[&str]) -> Result<(f64, Embeddings)> {
         let mut options = EmbedOptions::default();
         options.cancel.clone_from(&self.cancel);
+        // Else every turn but the first would find all its vectors kept.
+        if let Some(cache) = &embedder.model.cache {
+            cache.forget();
+        }
         let started = Instant::now();
         let vectors = match self.goal {
             Goal::Throughput => embedder.embed_with(texts, options).await?,

@@ -48,12 +48,14 @@ impl OptimizationReport {
     }
 }
 
-/// The same model under a change.
+/// The same model under a change. What is kept on a disk would answer for both sides of a trial.
 pub(super) async fn load(
     source: &ModelSource,
-    config: EmbeddingConfig,
+    mut config: EmbeddingConfig,
     trial: &Trial,
 ) -> Result<Embedder> {
+    config.embedding_cache.disk = None;
+    config.embedding_cache.folder = None;
     let mut options = LoadOptions::default();
     if let Some(cancel) = &trial.cancel {
         options = options.with_cancel(cancel.clone());

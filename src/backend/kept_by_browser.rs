@@ -7,7 +7,7 @@ use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;
 
 /// The cache's name.
-const NAME: &str = "isovec";
+pub(crate) const NAME: &str = "isovec";
 
 /// What was kept of a kind under a name, if it was.
 pub(crate) async fn recall(kind: &str, name: &str) -> Option<Vec<u8>> {
@@ -41,20 +41,24 @@ async fn write(kind: &str, name: &str, bytes: &[u8]) -> Result<(), JsValue> {
 }
 
 /// All caches; nothing in node and on pages without TLS.
-fn caches() -> Result<JsValue, JsValue> {
+pub(crate) fn caches() -> Result<JsValue, JsValue> {
     Reflect::get(&js_sys::global(), &"caches".into())
 }
 
 /// Calls a method and waits for its answer. Edge runtimes have some of these methods, and throw at once in others,
 /// which the typed bindings do not catch.
-async fn ask(of: &JsValue, method: &str, with: &[JsValue]) -> Result<JsValue, JsValue> {
+pub(crate) async fn ask(of: &JsValue, method: &str, with: &[JsValue]) -> Result<JsValue, JsValue> {
+    JsFuture::from(Promise::resolve(&asked(of, method, with)?)).await
+}
+
+/// Calls a method, whose answer may be a promise.
+pub(crate) fn asked(of: &JsValue, method: &str, with: &[JsValue]) -> Result<JsValue, JsValue> {
     let method: Function = Reflect::get(of, &method.into())?.dyn_into()?;
-    let answer = method.apply(of, &with.iter().collect::<Array>())?;
-    JsFuture::from(Promise::resolve(&answer)).await
+    method.apply(of, &with.iter().collect::<Array>())
 }
 
 /// Keys have to be HTTP addresses. Nobody is asked at this one.
-fn key(kind: &str, name: &str) -> JsValue {
+pub(crate) fn key(kind: &str, name: &str) -> JsValue {
     let kind = encode_uri_component(kind);
     let name = encode_uri_component(name);
     format!("https://cache.isovec.invalid/kept/{kind}/{name}").into()

@@ -14,7 +14,7 @@ pub(crate) async fn recall(kind: &str, name: &str) -> Option<Vec<u8>> {
 /// Keeps it, whole or not at all; a failure costs the next start its time, nothing else.
 pub(crate) async fn keep(kind: &str, name: &str, bytes: &[u8]) {
     if let Some(path) = file(kind, name)
-        && let Err(error) = write(&path, bytes)
+        && let Err(error) = write_whole(&path, bytes)
     {
         tracing::debug!(target: "isovec", "{}: {error}", path.display());
     }
@@ -25,7 +25,7 @@ fn file(kind: &str, name: &str) -> Option<PathBuf> {
 }
 
 /// Takes the place of what is there at once, so that whoever reads meanwhile reads one or the other.
-fn write(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     static WRITTEN: AtomicU64 = AtomicU64::new(0);
     let number = WRITTEN.fetch_add(1, Relaxed);
     let partial = path.with_extension(format!("{}-{number}.partial", std::process::id()));
@@ -46,14 +46,14 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("kind").join("name.json");
         for bytes in [&b"first"[..], b"second"] {
-            write(&path, bytes).unwrap();
+            write_whole(&path, bytes).unwrap();
             assert_eq!(fs::read(&path).unwrap(), bytes);
         }
         let beside = fs::read_dir(folder.path().join("kind")).unwrap();
         assert_eq!(beside.count(), 1);
         // A folder in its place: nothing can be written, and nothing is left.
         fs::create_dir(folder.path().join("taken")).unwrap();
-        write(&folder.path().join("taken"), b"third").unwrap_err();
+        write_whole(&folder.path().join("taken"), b"third").unwrap_err();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     }
 }

@@ -109,6 +109,14 @@ impl Core {
         }
     }
 
+    /// Refuses a call when nobody is let in any more.
+    pub(super) fn check_open(&self) -> Result<()> {
+        match self.lock().phase {
+            Phase::Open => Ok(()),
+            _ => Err(Error::ShutDown),
+        }
+    }
+
     /// Refuses a call at once where its texts would find no room, before they are tokenised.
     pub(super) fn check_room(&self, texts: usize) -> Result<()> {
         let mut state = self.lock();

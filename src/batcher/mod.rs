@@ -128,7 +128,7 @@ impl DynamicBatcher {
         Box::pin(async move {
             let started = Instant::now();
             let mut request = owner.0.model.profiler.request(texts.len());
-            let result = owner.embed(texts, options, request.scope()).await;
+            let result = owner.cached(texts, options, request.scope()).await;
             let result = result.map_err(|error| owner.if_shut_down(error));
             request.ended(Error::ended(&result));
             owner.0.model.recorder.call(started.elapsed(), &result);
@@ -182,6 +182,18 @@ impl DynamicBatcher {
 }
 
 impl Owner {
+    /// Past the queue where all vectors are kept.
+    async fn cached(
+        &self,
+        texts: Vec<String>,
+        options: EmbedOptions,
+        scope: &Scope,
+    ) -> Result<Embeddings> {
+        self.0.check_open()?;
+        let compute = |texts| self.embed(texts, options.clone(), scope);
+        self.0.model.cached(texts, &options, compute).await
+    }
+
     async fn embed(
         &self,
         texts: Vec<String>,

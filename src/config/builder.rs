@@ -459,4 +459,25 @@ impl EmbeddingConfig {
         self.model.dtype = Some(dtype);
         self
     }
+
+    /// Keeps so many bytes of vectors in memory.
+    #[must_use]
+    pub fn with_embedding_cache_memory(mut self, bytes: u64) -> Self {
+        self.embedding_cache.memory = Some(bytes);
+        self
+    }
+
+    /// Keeps so many bytes of vectors on the disk.
+    #[must_use]
+    pub fn with_embedding_cache_disk(mut self, bytes: u64) -> Self {
+        self.embedding_cache.disk = Some(bytes);
+        self
+    }
+
+    /// Sets the folder of the vectors that are kept on the disk.
+    #[must_use]
+    pub fn with_embedding_cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
+        self.embedding_cache.folder = Some(folder.into());
+        self
+    }
 }

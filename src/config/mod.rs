@@ -2,6 +2,7 @@
 
 mod builder;
 mod dtype;
+mod embedding_cache;
 mod presets;
 mod truncation;
 
@@ -15,6 +16,7 @@ use isovec_engine::head::Pooling;
 use serde::{Deserialize, Serialize};
 
 pub use dtype::Dtype;
+pub use embedding_cache::EmbeddingCacheConfig;
 pub use truncation::Truncation;
 
 use crate::error::{Error, Result};
@@ -23,7 +25,7 @@ use crate::error::{Error, Result};
 /// or the default named there.
 ///
 /// In JSON the engine's own keys stand beside the groups: `{"engine": "portable", "session": {...},
-/// "text": {...}, "batching": {...}, "hub": {...}, "model": {...}}`. An unknown key is an error.
+/// "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embedding_cache": {...}}`. An unknown key is an error.
 ///
 /// ```
 /// # use isovec::EmbeddingConfig;
@@ -50,6 +52,8 @@ pub struct EmbeddingConfig {
     pub hub: HubConfig,
     /// Which of a model's files are used.
     pub model: ModelConfig,
+    /// Whether vectors are kept, and where.
+    pub embedding_cache: EmbeddingCacheConfig,
 }
 
 /// From text to vector. What is set here overrides the model's sentence-transformers files.
@@ -265,6 +269,7 @@ impl EmbeddingConfig {
             }
         }
         faults.extend(self.batching.contradictions());
+        faults.extend(self.embedding_cache.contradictions());
         let written = [
             ("hub.revision", self.hub.revision.as_deref()),
             ("hub.token", self.hub.token.as_deref()),
@@ -336,7 +341,7 @@ impl fmt::Debug for HubConfig {
 }
 
 /// What may stand at the top of a configuration.
-const TOP: [&str; 11] = [
+const TOP: [&str; 12] = [
     "engine",
     "onnxruntime_library",
     "remember",
@@ -348,6 +353,7 @@ const TOP: [&str; 11] = [
     "batching",
     "hub",
     "model",
+    "embedding_cache",
 ];
 
 /// The same shape with a place for keys that nobody knows: serde's own check does not work
@@ -364,6 +370,8 @@ struct Unchecked {
     hub: HubConfig,
     #[serde(default)]
     model: ModelConfig,
+    #[serde(default)]
+    embedding_cache: EmbeddingCacheConfig,
     #[serde(flatten)]
     unknown: BTreeMap<String, serde::de::IgnoredAny>,
 }
@@ -378,6 +386,7 @@ impl TryFrom<Unchecked> for EmbeddingConfig {
             batching,
             hub,
             model,
+            embedding_cache,
             unknown,
         } = unchecked;
         if unknown.is_empty() {
@@ -387,6 +396,7 @@ impl TryFrom<Unchecked> for EmbeddingConfig {
                 batching,
                 hub,
                 model,
+                embedding_cache,
             });
         }
         Err(Error::Config(
@@ -540,6 +550,33 @@ mod tests {
         };
         // Two sizes, the queue, the wait twice, three knobs that nothing reads, and two aims.
         assert_eq!(faults.len(), 9, "{faults:#?}");
+    }
+
+    #[test]
+    fn a_cache_that_could_keep_nothing_is_refused() {
+        for (config, faults) in [
+            (
+                EmbeddingConfig::default()
+                    .with_embedding_cache_memory(0)
+                    .with_embedding_cache_disk(0),
+                2,
+            ),
+            (
+                EmbeddingConfig::default().with_embedding_cache_folder("a"),
+                1,
+            ),
+            (
+                EmbeddingConfig::default()
+                    .with_embedding_cache_disk(1)
+                    .with_embedding_cache_folder(""),
+                1,
+            ),
+        ] {
+            let Err(Error::Config(found)) = config.build() else {
+                panic!("it was taken");
+            };
+            assert_eq!(found.len(), faults, "{found:#?}");
+        }
     }
 
     #[test]

@@ -113,6 +113,11 @@ impl Engines {
         &self.loaded().engine
     }
 
+    /// Whether it is the one that the model was loaded with.
+    pub(crate) fn is_first(&self) -> bool {
+        Arc::ptr_eq(self.current(), &self.first.engine)
+    }
+
     /// What it computes on.
     pub(crate) fn provider(&self) -> ExecutionProvider {
         self.loaded().provider
@@ -282,7 +287,7 @@ fn factory(provider: ExecutionProvider, engine: EngineChoice) -> Result<Arc<dyn 
 }
 
 /// The configuration with one provider to try.
-fn only(config: &EngineConfig, provider: ExecutionProvider) -> EngineConfig {
+pub(crate) fn only(config: &EngineConfig, provider: ExecutionProvider) -> EngineConfig {
     let mut config = config.clone();
     config.providers.execution_providers = vec![provider];
     config

@@ -16,6 +16,7 @@ use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::{EngineError, head};
 
 use super::*;
+use crate::cache::Scope;
 use crate::config::{EmbeddingConfig, TextConfig};
 use crate::sentence_transformers::ModelFiles;
 
@@ -241,6 +242,8 @@ pub(crate) fn with_config(
     let mut effective = EffectiveConfig::default();
     let feed = Feed::new("test", engine.description(), PAD, 0).unwrap();
     let resolved = batching::resolve(config, &*engine, &feed, None, None, &mut effective);
+    let scope = Scope::new(&Fingerprint::default(), &engine.provider, &effective);
+    let cache = EmbeddingCache::open(&config.embedding_cache, 3, scope, &mut effective).unwrap();
     let model = Model {
         memory: Allowance::new(memory, &shared, &mut effective),
         optimize: true,
@@ -263,6 +266,7 @@ pub(crate) fn with_config(
         normalized: true,
         budget: resolved.budget,
         calibration: Calibration::default(),
+        cache,
     };
     (Arc::new(model), engine)
 }

@@ -21,6 +21,7 @@ use super::origin::Origin;
 use super::small::{self, Keep, Stored};
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
+use crate::cache::{EmbeddingCache, Scope};
 use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
@@ -271,6 +272,9 @@ pub(crate) async fn load(
         "the default, for large files that the source has on disk",
     );
 
+    let scope = Scope::new(&fingerprint, engine.provider(), &effective);
+    let cache = EmbeddingCache::open(&config.embedding_cache, dim, scope, &mut effective)?;
+
     Ok(Model {
         name,
         config,
@@ -292,6 +296,7 @@ pub(crate) async fn load(
         tokenizer,
         recorder: Recorder::default(),
         profiler: Profiler::default(),
+        cache,
         engines,
     })
 }

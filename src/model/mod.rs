@@ -14,6 +14,7 @@ pub(crate) mod rows;
 mod small;
 mod vocabulary;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -35,6 +36,7 @@ pub use prompts::Prompt;
 pub(crate) use prompts::Prompts;
 
 use crate::backend;
+use crate::cache::EmbeddingCache;
 use crate::config::EmbeddingConfig;
 use crate::effective::EffectiveConfig;
 use crate::embeddings::{Embeddings, Parts};
@@ -93,7 +95,7 @@ pub(crate) struct Model {
     pub(crate) prompts: Prompts,
     tokenizer: Tokenizer,
     limits: Limits,
-    lowercase: bool,
+    pub(crate) lowercase: bool,
     pub(crate) normalized: bool,
     /// As configured; [`Self::budget`] has what was measured since.
     budget: Budget,
@@ -106,6 +108,8 @@ pub(crate) struct Model {
     pub(crate) feed: Feed,
     pub(crate) recorder: Recorder,
     pub(crate) profiler: Profiler,
+    /// Vectors that are kept, where that is wanted.
+    pub(crate) cache: Option<EmbeddingCache>,
 }
 
 impl Model {
@@ -126,6 +130,33 @@ impl Model {
 
     /// The same, and counts as no call of its own.
     pub(crate) async fn embed_all(
+        self: Arc<Self>,
+        texts: Vec<String>,
+        options: EmbedOptions,
+        scope: &Scope,
+    ) -> Result<Embeddings> {
+        let model = Arc::clone(&self);
+        let compute = |texts| model.compute_all(texts, options.clone(), scope);
+        self.cached(texts, &options, compute).await
+    }
+
+    /// What every way to vectors goes through: `compute` is given the texts whose vectors are not kept.
+    pub(crate) async fn cached<F>(
+        &self,
+        texts: Vec<String>,
+        options: &EmbedOptions,
+        compute: impl FnOnce(Vec<String>) -> F,
+    ) -> Result<Embeddings>
+    where
+        F: Future<Output = Result<Embeddings>>,
+    {
+        match &self.cache {
+            Some(cache) if !texts.is_empty() => cache.serve(self, texts, options, compute).await,
+            _ => compute(texts).await,
+        }
+    }
+
+    async fn compute_all(
         self: Arc<Self>,
         texts: Vec<String>,
         options: EmbedOptions,
@@ -159,7 +190,9 @@ impl Model {
 
     /// What was done so far.
     pub(crate) fn stats(&self) -> Stats {
-        self.recorder.read(self.engines.stats())
+        let mut stats = self.recorder.read(self.engines.stats());
+        stats.embedding_cache = self.cache.as_ref().map(EmbeddingCache::stats);
+        stats
     }
 
     /// Tokens that `embed` would see if there were no limit.
@@ -170,10 +203,7 @@ impl Model {
 
     /// The same behind another prompt.
     pub(crate) fn count_with(&self, prefix: &str, text: &str) -> Result<usize> {
-        if prefix.is_empty() && !self.lowercase {
-            return Ok(self.tokenizer.count_tokens(strip(text))?);
-        }
-        let text = prepare_text(prefix, text, self.lowercase);
+        let text = prepared(prefix, text, self.lowercase);
         Ok(self.tokenizer.count_tokens(&text)?)
     }
 
@@ -322,17 +352,11 @@ impl Model {
     }
 
     pub(crate) fn encode<T: AsRef<str>>(&self, texts: &[T], prefix: &str) -> Result<Vec<Encoding>> {
-        // Most models want texts as they are; then nothing is copied.
-        if prefix.is_empty() && !self.lowercase {
-            let texts: SmallVec<[&str; 64]> =
-                texts.iter().map(|text| strip(text.as_ref())).collect();
-            return Ok(self.tokenizer.encode(&texts, &self.limits)?);
-        }
-        let texts: Vec<String> = texts
+        let texts: SmallVec<[Cow<'_, str>; 64]> = texts
             .iter()
-            .map(|text| prepare_text(prefix, text.as_ref(), self.lowercase))
+            .map(|text| prepared(prefix, text.as_ref(), self.lowercase))
             .collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        let texts: SmallVec<[&str; 64]> = texts.iter().map(Cow::as_ref).collect();
         Ok(self.tokenizer.encode(&texts, &self.limits)?)
     }
 
@@ -374,6 +398,15 @@ impl Model {
 impl EndProfile for Model {
     fn end_profile(&self, runs: &Runs) -> Vec<Event> {
         self.engines.current().end_profile(runs)
+    }
+}
+
+/// A text as the tokenizer is given it.
+pub(crate) fn prepared<'t>(prefix: &str, text: &'t str, lowercase: bool) -> Cow<'t, str> {
+    match prefix.is_empty() && !lowercase {
+        // Most models want texts as they are; then nothing is copied.
+        true => strip(text).into(),
+        false => prepare_text(prefix, text, lowercase).into(),
     }
 }
 

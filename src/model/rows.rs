@@ -87,6 +87,20 @@ impl Rows {
         Ok(())
     }
 
+    /// Takes a vector that was checked when it was made, and what the model saw of its text.
+    pub(crate) fn set(&mut self, text: usize, vector: &[f32], tokens: u32, truncated: bool) {
+        let begin = text * self.dim;
+        if let Some(row) = self.values.get_mut(begin..begin + self.dim) {
+            row.copy_from_slice(vector);
+        }
+        if let Some(count) = self.token_counts.get_mut(text) {
+            *count = tokens;
+        }
+        if let Some(cut) = self.truncated.get_mut(text) {
+            *cut = truncated;
+        }
+    }
+
     fn put(&mut self, text: usize, vector: &[f32]) -> Result<()> {
         if !vector.iter().all(|value| value.is_finite()) {
             return Err(Error::NotFinite { text });

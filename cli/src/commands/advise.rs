@@ -33,7 +33,11 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
     let mut report = Advisor::new().analyze(&context);
     if args.verify {
         let trial = args.trial.trial(&cancel);
-        let baseline = args.model.load(&cancel)?;
+        // What is kept on a disk would answer for both sides of a trial.
+        let mut config = args.model.embedding_config()?;
+        config.embedding_cache.disk = None;
+        config.embedding_cache.folder = None;
+        let baseline = args.model.load_as(config, &cancel)?;
         let verified = pollster::block_on(report.verify(
             args.model.source(),
             &baseline.into(),

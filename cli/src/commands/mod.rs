@@ -4,6 +4,7 @@ pub(crate) mod advise;
 pub(crate) mod bench;
 pub(crate) mod embed;
 pub(crate) mod export;
+pub(crate) mod features;
 pub(crate) mod info;
 pub(crate) mod search;
 pub(crate) mod similarity;

@@ -1,6 +1,8 @@
 //! The program as a user runs it, on the tiny seeded model and the engine that needs nothing.
 
 mod bench;
+mod features;
+mod kept;
 mod resume;
 mod streaming;
 mod trace;

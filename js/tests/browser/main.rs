@@ -2,6 +2,7 @@
 //! this through wasm-pack.
 #![cfg(target_arch = "wasm32")]
 
+mod hardware;
 mod joined;
 mod parity;
 

@@ -25,6 +25,8 @@ pub(super) const REPEATED_TEXTS: BuiltIn = rule(
     repeated,
 );
 
+/// Bytes of vectors that are worth keeping: some 40,000 of 384 components.
+const KEPT_BYTES: u64 = 64 << 20;
 /// Calls from which an average says something.
 const SOME_CALLS: u64 = 32;
 /// Padding that is not worth a word.
@@ -160,26 +162,25 @@ fn padding(context: &AnalysisContext) -> Option<Suggestion> {
 fn repeated(context: &AnalysisContext) -> Option<Suggestion> {
     let workload = context.workload.as_ref()?;
     let part = workload.repeated();
-    if part < 0.1 || workload.texts < 20 {
+    if part < 0.1 || workload.texts < 20 || context.keeps_vectors() {
         return None;
     }
-    let suggestion = Suggestion::new(
-        "repeated-texts",
-        Category::Cache,
-        "Embed equal texts once",
-    )
-    .because(
-        "workload",
-        format!(
-            "{} of {} texts are equal to an earlier one ({})",
-            workload.texts - workload.distinct,
-            workload.texts,
-            percent(part)
-        ),
-    )
-    .expecting_speedup(1.0 / (1.0 - part.min(0.9)), "what was computed is not computed again")
-    .with_difficulty(Difficulty::Medium)
-    .step("Keep the vectors of texts that come again, by the text and Embedder::fingerprint, and embed the rest.");
+    let suggestion = Suggestion::new("repeated-texts", Category::Cache, "Embed equal texts once")
+        .because(
+            "workload",
+            format!(
+                "{} of {} texts are equal to an earlier one ({})",
+                workload.texts - workload.distinct,
+                workload.texts,
+                percent(part)
+            ),
+        )
+        .expecting_speedup(
+            1.0 / (1.0 - part.min(0.9)),
+            "a vector that is kept is neither tokenised nor run",
+        )
+        .warning("Vectors take memory; for those of the next start there is embedding_cache.disk.");
     let impact = suggestion.impact.min(Impact::High);
-    Some(suggestion.with_impact(impact))
+    let patch = Patch::of([("embedding_cache.memory", KEPT_BYTES)]);
+    Some(suggestion.with_impact(impact).with_patch(patch))
 }

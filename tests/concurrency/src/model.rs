@@ -94,6 +94,19 @@ impl Model {
         })
     }
 
+    /// No vector is kept here.
+    pub(crate) async fn cached<F>(
+        &self,
+        texts: Vec<String>,
+        _options: &EmbedOptions,
+        compute: impl FnOnce(Vec<String>) -> F,
+    ) -> Result<Embeddings>
+    where
+        F: Future<Output = Result<Embeddings>>,
+    {
+        compute(texts).await
+    }
+
     pub(crate) fn budget(&self) -> Budget {
         self.budget
     }

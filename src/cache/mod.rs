@@ -1,0 +1,325 @@
+//! Vectors that are kept by their text: what was embedded before is not computed again.
+//!
+//! `key.rs` says which vector a text has, `entry.rs` what is kept of it, `memory.rs` what is at hand; what lies on a disk is
+//! the target's (`src/backend/entries_on_disk.rs`). Every way to vectors goes through [`EmbeddingCache::serve`], by
+//! `Model::cached`.
+
+mod entry;
+mod key;
+mod memory;
+
+use std::collections::HashMap;
+use std::collections::hash_map::Entry as Slot;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use isovec_engine::cancel::Cancel;
+use smallvec::{SmallVec, smallvec};
+
+pub(crate) use entry::Entry;
+pub(crate) use key::{Key, Scope};
+
+use crate::backend;
+use crate::backend::entries::Shelf;
+use crate::config::EmbeddingCacheConfig;
+use crate::effective::EffectiveConfig;
+use crate::embeddings::Embeddings;
+use crate::error::{Error, Result};
+use crate::model::rows::Rows;
+use crate::model::{EmbedOptions, Model, OwnCancel, prepared};
+use crate::stats::EmbeddingCacheStats;
+use memory::Memory;
+
+/// Texts that are looked up before others get at the memory.
+const AT_ONCE: usize = 1024;
+/// Bytes of text that are hashed where the caller polls: less than waking another thread takes.
+const AT_HAND: usize = 32 << 10;
+
+/// What a disk holds, as far as this process knows, and what was done there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct ShelfCounts {
+    pub(crate) entries: u64,
+    pub(crate) bytes: u64,
+    pub(crate) evictions: u64,
+    pub(crate) rejected: u64,
+    pub(crate) failures: u64,
+}
+
+/// A model's kept vectors.
+#[derive(Debug)]
+pub(crate) struct EmbeddingCache {
+    scope: Scope,
+    memory: Option<Mutex<Memory>>,
+    shelf: Option<Shelf>,
+    hits: AtomicU64,
+    disk_hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+/// A text that was not at hand, and the places that it has in the call.
+struct Missing {
+    key: Key,
+    places: SmallVec<[usize; 1]>,
+}
+
+impl EmbeddingCache {
+    /// What the configuration asks for, if it does, and notes what came of it.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where not even one vector would fit.
+    pub(crate) fn open(
+        config: &EmbeddingCacheConfig,
+        dim: usize,
+        scope: Scope,
+        effective: &mut EffectiveConfig,
+    ) -> Result<Option<Self>> {
+        let one = Memory::size(dim);
+        for (knob, bytes) in [("memory", config.memory), ("disk", config.disk)] {
+            if let Some(bytes) = bytes.filter(|&bytes| bytes < one) {
+                return Err(Error::Config(vec![format!(
+                    "embedding_cache.{knob} is {bytes} bytes, and one vector of this model takes {one}"
+                )]));
+            }
+        }
+        let opened = config
+            .disk
+            .map(|bytes| Shelf::open(config.folder.as_deref(), bytes, dim));
+        note(effective, config, opened.as_ref());
+        let shelf = opened.and_then(Result::ok);
+        let memory = config.memory.map(|bytes| Mutex::new(Memory::new(bytes)));
+        Ok((memory.is_some() || shelf.is_some()).then(|| Self {
+            scope,
+            memory,
+            shelf,
+            hits: AtomicU64::new(0),
+            disk_hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }))
+    }
+
+    /// The vectors of texts, of which only those are computed that are not kept, and each of them once. Nothing is locked
+    /// meanwhile, and nothing is kept of a call that fails.
+    pub(crate) async fn serve<F>(
+        &self,
+        model: &Model,
+        texts: Vec<String>,
+        options: &EmbedOptions,
+        compute: impl FnOnce(Vec<String>) -> F,
+    ) -> Result<Embeddings>
+    where
+        F: Future<Output = Result<Embeddings>>,
+    {
+        let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
+        let cancel = OwnCancel::linked(options.cancel.as_ref());
+        cancel.0.check()?;
+        let mut rows = Rows::new(texts.len(), model.dim, model.normalized)?;
+        let texts = Arc::new(texts);
+        let keys = self
+            .keys(&texts, prefix, model.lowercase, &cancel.0)
+            .await?;
+        let mut missing = self.at_hand(&keys, &mut rows);
+        self.on_the_shelf(&mut missing, &mut rows).await;
+        self.misses.fetch_add(missing.len() as u64, Relaxed);
+        let hits = texts.len() - missing.len();
+        self.hits.fetch_add(hits as u64, Relaxed);
+        if !missing.is_empty() {
+            let wanted = missing.iter().map(|text| texts[text.places[0]].clone());
+            let made = compute(wanted.collect()).await;
+            let place = |at: usize| missing.get(at).map_or(at, |text| text.places[0]);
+            let made = made.map_err(|error| error.moved(place))?;
+            let seen = made.token_counts().iter().zip(made.truncated());
+            let entries: Vec<(Key, Entry)> = missing
+                .iter()
+                .zip(made.iter().zip(seen))
+                .map(|(text, (vector, (&tokens, &truncated)))| {
+                    let entry = Entry {
+                        vector: vector.into(),
+                        tokens,
+                        truncated,
+                    };
+                    entry.place(&mut rows, &text.places);
+                    (text.key, entry)
+                })
+                .collect();
+            // What computes in a lost device's place rounds otherwise.
+            if model.engines.is_first() {
+                self.keep(entries).await;
+            }
+        }
+        model.finish(rows, prompt)
+    }
+
+    /// Lets go of what is in memory.
+    pub(crate) fn forget(&self) {
+        if let Some(memory) = &self.memory {
+            lock(memory).clear();
+        }
+    }
+
+    /// What was done so far, and what is kept now.
+    pub(crate) fn stats(&self) -> EmbeddingCacheStats {
+        let (entries, bytes, evictions) = self
+            .memory
+            .as_ref()
+            .map(|memory| lock(memory).counts())
+            .unwrap_or_default();
+        let disk = self.shelf.as_ref().map(Shelf::counts).unwrap_or_default();
+        EmbeddingCacheStats {
+            hits: self.hits.load(Relaxed),
+            disk_hits: self.disk_hits.load(Relaxed),
+            misses: self.misses.load(Relaxed),
+            entries,
+            bytes,
+            evictions,
+            disk_entries: disk.entries,
+            disk_bytes: disk.bytes,
+            disk_evictions: disk.evictions,
+            disk_rejected: disk.rejected,
+            disk_failures: disk.failures,
+        }
+    }
+
+    async fn keys(
+        &self,
+        texts: &Arc<Vec<String>>,
+        prefix: String,
+        lowercase: bool,
+        cancel: &Cancel,
+    ) -> Result<Vec<Key>> {
+        let scope = self.scope.clone();
+        let all = Arc::clone(texts);
+        let key = move |at: usize| scope.key(&prepared(&prefix, &all[at], lowercase));
+        if texts.iter().map(String::len).sum::<usize>() <= AT_HAND {
+            return Ok((0..texts.len()).map(key).collect());
+        }
+        let places: Vec<usize> = (0..texts.len()).collect();
+        let hash = move |places: &[usize]| Ok(places.iter().map(|&at| key(at)).collect());
+        backend::in_slices("looking texts up", places, cancel.clone(), hash).await
+    }
+
+    /// Puts what is in memory where it belongs, and gives the rest, each text once.
+    fn at_hand(&self, keys: &[Key], rows: &mut Rows) -> Vec<Missing> {
+        let mut missing: Vec<Missing> = Vec::new();
+        let mut known: HashMap<Key, usize> = HashMap::new();
+        for (part, keys) in keys.chunks(AT_ONCE).enumerate() {
+            let mut memory = self.memory.as_ref().map(lock);
+            for (offset, key) in keys.iter().enumerate() {
+                let place = part * AT_ONCE + offset;
+                if let Some(entry) = memory.as_mut().and_then(|memory| memory.get(key)) {
+                    entry.place(rows, &[place]);
+                    continue;
+                }
+                match known.entry(*key) {
+                    Slot::Occupied(at) => missing[*at.get()].places.push(place),
+                    Slot::Vacant(free) => {
+                        free.insert(missing.len());
+                        missing.push(Missing {
+                            key: *key,
+                            places: smallvec![place],
+                        });
+                    }
+                }
+            }
+        }
+        missing
+    }
+
+    /// Puts what lies on the disk where it belongs, and leaves the rest.
+    async fn on_the_shelf(&self, missing: &mut Vec<Missing>, rows: &mut Rows) {
+        let Some(shelf) = self.shelf.as_ref().filter(|_| !missing.is_empty()) else {
+            return;
+        };
+        let keys = missing.iter().map(|text| text.key).collect();
+        let mut found = shelf.read(keys).await.into_iter();
+        let mut entries = Vec::new();
+        missing.retain(|text| match found.next().flatten() {
+            None => true,
+            Some(entry) => {
+                entry.place(rows, &text.places);
+                entries.push((text.key, entry));
+                false
+            }
+        });
+        self.disk_hits.fetch_add(entries.len() as u64, Relaxed);
+        self.remember(entries);
+    }
+
+    async fn keep(&self, entries: Vec<(Key, Entry)>) {
+        match &self.shelf {
+            None => self.remember(entries),
+            Some(shelf) => {
+                self.remember(entries.clone());
+                shelf.write(entries).await;
+            }
+        }
+    }
+
+    fn remember(&self, entries: Vec<(Key, Entry)>) {
+        let Some(memory) = &self.memory else { return };
+        let mut entries = entries.into_iter().peekable();
+        while entries.peek().is_some() {
+            let mut memory = lock(memory);
+            for (key, entry) in entries.by_ref().take(AT_ONCE) {
+                memory.put(key, entry);
+            }
+        }
+    }
+}
+
+impl Entry {
+    fn place(&self, rows: &mut Rows, places: &[usize]) {
+        for &place in places {
+            rows.set(place, &self.vector, self.tokens, self.truncated);
+        }
+    }
+}
+
+fn lock(memory: &Mutex<Memory>) -> MutexGuard<'_, Memory> {
+    memory.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn note(
+    effective: &mut EffectiveConfig,
+    config: &EmbeddingCacheConfig,
+    shelf: Option<&std::result::Result<Shelf, &'static str>>,
+) {
+    let bytes = |bytes: Option<u64>| bytes.map_or_else(|| "none".to_owned(), |n| n.to_string());
+    effective.note_own(
+        "embedding_cache.memory",
+        config.memory.as_ref(),
+        bytes(config.memory),
+        "the default",
+    );
+    let folder = config
+        .folder
+        .as_ref()
+        .map(|path| path.display().to_string());
+    match shelf {
+        Some(Ok(shelf)) => {
+            effective.note_own(
+                "embedding_cache.disk",
+                config.disk.as_ref(),
+                bytes(config.disk),
+                "the default",
+            );
+            let place = shelf.place();
+            let why = match folder.as_ref() == Some(&place) {
+                true => "the configuration",
+                false => Shelf::WHY_THERE,
+            };
+            effective.note("embedding_cache.folder", folder, place, why);
+        }
+        Some(Err(why)) => {
+            effective.note_unused("embedding_cache.disk", config.disk, *why);
+            effective.note_unused("embedding_cache.folder", folder, *why);
+        }
+        None => {
+            effective.note_unused("embedding_cache.disk", config.disk, "the default");
+            let why = "no vector is kept for others";
+            effective.note_unused("embedding_cache.folder", folder, why);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

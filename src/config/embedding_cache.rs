@@ -1,0 +1,52 @@
+//! Whether vectors are kept, and where.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+/// Vectors that are kept by their text, so that a text that was embedded before is not computed again. Off where neither
+/// `memory` nor `disk` is set. What is kept belongs to one model, precision, engine and set of knobs that decide a vector:
+/// another never sees it. Sizes are in bytes.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(default, deny_unknown_fields)]
+#[non_exhaustive]
+pub struct EmbeddingCacheConfig {
+    /// Bytes of vectors that an embedder keeps in memory; those that were not used for longest go first. `None`: no vector
+    /// is kept in memory.
+    pub memory: Option<u64>,
+    /// Bytes of vectors that are kept for other embedders, processes and starts: natively in files, in a page in the
+    /// browser's cache. `None`: no vector is kept for them.
+    pub disk: Option<u64>,
+    /// The folder of those files, which several processes may share; a page has none. `None`: `embeddings` in isovec's
+    /// cache folder.
+    pub folder: Option<PathBuf>,
+}
+
+impl EmbeddingCacheConfig {
+    /// Whether any vector is kept.
+    pub fn is_on(&self) -> bool {
+        self.memory.is_some() || self.disk.is_some()
+    }
+
+    pub(super) fn contradictions(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        for (knob, value) in [("memory", self.memory), ("disk", self.disk)] {
+            if value == Some(0) {
+                faults.push(format!(
+                    "embedding_cache.{knob} is 0; leave it out to keep nothing there"
+                ));
+            }
+        }
+        match &self.folder {
+            Some(folder) if folder.as_os_str().is_empty() => {
+                faults.push("embedding_cache.folder is empty; leave it out for the default".into());
+            }
+            Some(_) if self.disk.is_none() => faults.push(
+                "embedding_cache.folder is set, and embedding_cache.disk, which says how much may lie there, is not".into(),
+            ),
+            _ => {}
+        }
+        faults
+    }
+}
