@@ -143,13 +143,14 @@ export async function trial(baseline: Embedder, candidate: Embedder, texts: read
 
 /** One turn: its seconds, and the vectors one after another. */
 async function turn(embedder: Embedder, texts: readonly string[], goal: Goal, signal: AbortSignal | undefined): Promise<{ seconds: number; values: Float32Array }> {
+  const options = signal ? { signal } : {};
   const began = performance.now();
   if (goal === "throughput") {
-    const all = await embedder.embed(texts, { signal });
+    const all = await embedder.embed(texts, options);
     return { seconds: (performance.now() - began) / 1e3, values: all.values };
   }
   const values = new Float32Array(texts.length * embedder.dimension);
-  for (const [place, text] of texts.entries()) values.set(await embedder.embedOne(text, { signal }), place * embedder.dimension);
+  for (const [place, text] of texts.entries()) values.set(await embedder.embedOne(text, options), place * embedder.dimension);
   return { seconds: (performance.now() - began) / 1e3, values };
 }
 

@@ -8,6 +8,7 @@ use isovec::{EmbeddingConfig, Fingerprint};
 use js_sys::{Error as JsError, Reflect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::Value;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 type Answer<T = String> = Result<T, JsValue>;
@@ -146,8 +147,10 @@ pub fn workload(texts: Vec<String>, tokens: &[u32]) -> Answer {
     write(&Workload::new(texts.into_iter().zip(lengths)))
 }
 
+/// Reads JSON by way of a tree: the types are then read from one kind of source, which is half of the code.
 fn read<T: DeserializeOwned>(what: &str, json: &str) -> Answer<T> {
-    serde_json::from_str(json)
+    serde_json::from_str::<Value>(json)
+        .and_then(serde_json::from_value)
         .map_err(|error| with_kind("Config", &format!("{what} cannot be read: {error}")))
 }
 
