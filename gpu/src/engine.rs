@@ -15,6 +15,7 @@ use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{
     Batch, Capabilities, Engine, EngineFactory, Probe, ProviderInfo, RunOutput,
 };
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::profile::{Span, Stage};
 use isovec_engine::stats::{EngineStats, GpuStats};
@@ -110,7 +111,6 @@ impl WebGpu {
             host: &*self.host,
             keeps: config.remembers(),
         };
-        let mut pause = host.pause()?;
         let options = &config.providers.webgpu;
         let wanted = Wanted {
             software: options.software_adapter.unwrap_or(false),
@@ -127,19 +127,87 @@ impl WebGpu {
                 hint: "The GPU runs transformer encoders; name cpu behind webgpu".into(),
             },
         })?;
-        let description = description::describe(bundle);
+        let asked = Asked {
+            bundle,
+            plan: &plan,
+            description: description::describe(bundle),
+            host: &host,
+            cancel,
+        };
+        let mut whole = None;
+        if options.f16 == Some(true) {
+            match device.limits.half {
+                true => match self.ready(&asked, Arc::clone(&device), true).await {
+                    Ok((model, recalled)) => {
+                        return Ok(GpuEngine::new(
+                            model,
+                            asked.description,
+                            config,
+                            recalled,
+                            None,
+                        ));
+                    }
+                    // Whatever it does not hold or compute in f16 it may well in f32, and that is what is wanted least
+                    // of all to be wrong. Strictly, what was asked for and does not work is an error.
+                    Err(EngineError::ProviderUnavailable { reason, .. })
+                        if !config.providers.strict() && device.check().is_ok() =>
+                    {
+                        tracing::warn!("computing in f32: {reason}");
+                        whole = Some(reason);
+                    }
+                    Err(error) => return Err(error),
+                },
+                false => {
+                    let name = device::name(&device.info);
+                    whole = Some(format!("the adapter {name} does not have shader-f16"));
+                }
+            }
+        }
+        let (model, recalled) = self.ready(&asked, device, false).await?;
+        Ok(GpuEngine::new(
+            model,
+            asked.description,
+            config,
+            recalled,
+            whole,
+        ))
+    }
+
+    /// A model that was checked, and whether that was against what was kept; `half` for arithmetic in f16.
+    async fn ready(
+        &self,
+        asked: &Asked<'_>,
+        device: Arc<Device>,
+        half: bool,
+    ) -> Result<(Model, bool)> {
+        let Asked {
+            bundle,
+            plan,
+            description,
+            host,
+            cancel,
+        } = asked;
         let tunes = self
             .tuning
             .unwrap_or(device.info.device_type != wgpu::DeviceType::Cpu);
-        let mut model = Model::load(bundle, &plan, device, cancel, &mut *pause).await?;
+        let mut pause = host.pause()?;
+        let mut model = Model::load(bundle, plan, device, half, cancel, &mut *pause).await?;
         if tunes {
-            tuning::tune(&mut model, &host, cancel).await?;
+            tuning::tune(&mut model, *host, cancel).await?;
         }
-        let check_recalled =
-            check::compare(&model, &plan, bundle, &description, &host, cancel).await?;
-        model.device.keep_compiled(&host).await;
-        Ok(GpuEngine::new(model, description, config, check_recalled))
+        let recalled = check::compare(&model, plan, bundle, description, *host, cancel).await?;
+        model.device.keep_compiled(*host).await;
+        Ok((model, recalled))
     }
+}
+
+/// What is loaded, and for whom.
+struct Asked<'a> {
+    bundle: &'a ModelBundle,
+    plan: &'a Plan,
+    description: ModelDescription,
+    host: &'a dyn Host,
+    cancel: &'a Cancel,
 }
 
 impl fmt::Debug for WebGpu {
@@ -200,11 +268,13 @@ pub struct GpuEngine {
 }
 
 impl GpuEngine {
+    /// `whole`: why it does not compute in f16, where that was asked for.
     fn new(
         model: Model,
         description: ModelDescription,
         config: &EngineConfig,
         check_recalled: bool,
+        whole: Option<String>,
     ) -> Self {
         let mut capabilities = Capabilities::default();
         capabilities.ragged = true;
@@ -214,6 +284,9 @@ impl GpuEngine {
         capabilities.max_batch_tokens = Some(model.most_tokens);
         // Every sum has its order, whatever the companions.
         capabilities.deterministic = true;
+        if model.half {
+            capabilities.precision = Precision::F16;
+        }
         let provider = ProviderInfo::new(
             ENGINE,
             PROVIDED,
@@ -224,7 +297,7 @@ impl GpuEngine {
             description,
             capabilities,
             provider,
-            effective: settings::effective(config),
+            effective: settings::effective(config, model.half, whole),
             counters: Counters::default(),
             check_recalled,
             buffers: BufferPool::new(PoolLimits::of(&config.memory)),
@@ -277,6 +350,7 @@ impl Engine for GpuEngine {
         gpu.pipelines = counts.pipelines.load(Relaxed);
         gpu.arena_bytes = counts.arena.load(Relaxed);
         gpu.weight_bytes = self.model.weight_bytes();
+        gpu.f16 = self.model.half;
         gpu.check_recalled = self.check_recalled;
         let from = self.model.tuning.from;
         gpu.tuned = from != tuning::From::Rule;

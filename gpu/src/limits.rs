@@ -13,10 +13,12 @@ pub(crate) struct Limits {
     pub(crate) threads: usize,
     /// Whether products of many rows are cut into tiles: what GPUs want, and processors do not.
     pub(crate) tiles: bool,
+    /// Whether weights, and what only products and attention read, are held as f16.
+    pub(crate) half: bool,
 }
 
 impl Limits {
-    pub(crate) fn of(limits: &wgpu::Limits, tiles: bool) -> Self {
+    pub(crate) fn of(limits: &wgpu::Limits, features: wgpu::Features, tiles: bool) -> Self {
         Self {
             storage_buffers: limits.max_storage_buffers_per_shader_stage as usize,
             binding_bytes: limits
@@ -28,6 +30,7 @@ impl Limits {
                 .min(limits.max_compute_workgroup_size_x)
                 .min(256) as usize,
             tiles,
+            half: features.contains(wgpu::Features::SHADER_F16),
         }
     }
 }

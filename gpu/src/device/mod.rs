@@ -58,10 +58,13 @@ impl Device {
             max_compute_workgroup_size_x: most.max_compute_workgroup_size_x,
             ..wgpu::Limits::downlevel_defaults().or_worse_values_from(&most)
         };
-        let wanted_features = wgpu::Features::PIPELINE_CACHE | wgpu::Features::TIMESTAMP_QUERY;
+        let wanted_features = wgpu::Features::PIPELINE_CACHE
+            | wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::SHADER_F16;
+        let features = adapter.features() & wanted_features;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("isovec"),
-            required_features: adapter.features() & wanted_features,
+            required_features: features,
             required_limits: required_limits.clone(),
             ..wgpu::DeviceDescriptor::default()
         };
@@ -81,7 +84,8 @@ impl Device {
             note(&seen, error.to_string());
         }));
         let software = info.device_type == wgpu::DeviceType::Cpu;
-        let mut limits = Limits::of(&required_limits, wanted.tiles.unwrap_or(!software));
+        let tiles = wanted.tiles.unwrap_or(!software);
+        let mut limits = Limits::of(&required_limits, features, tiles);
         if let Some(bytes) = wanted.binding_bytes {
             limits.binding_bytes = limits.binding_bytes.min(bytes);
         }

@@ -1,28 +1,35 @@
 //! Attention.
 
-use isovec_graph::plan::{Attention, HeadColumns, Node};
+use isovec_graph::plan::{Attention, HeadColumns, NodeId};
 
 use super::{Grid, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
+use crate::plan::Merged;
 
 /// Queries of a group of threads.
 const THREADS: u32 = 64;
 
 /// The kernel of an attention.
-pub(crate) fn kernel(nodes: &[Node], op: &Attention, constants: &mut Constants) -> Made {
+pub(crate) fn kernel(
+    merged: &Merged,
+    id: NodeId,
+    op: &Attention,
+    constants: &mut Constants,
+) -> Made {
     let sources = [op.query, op.key, op.value];
-    let width = |columns: &HeadColumns| nodes[columns.node.0].width;
+    let width = |columns: &HeadColumns| merged.nodes[columns.node.0].width;
+    let items = sources.map(|columns| merged.items(columns.node));
     let fours = op.size.is_multiple_of(4)
         && sources.iter().all(|columns| {
             [columns.offset, columns.stride, width(columns)]
                 .iter()
                 .all(|extent| extent.is_multiple_of(4))
         });
-    let (unit, vector, total) = match fours {
-        true => (4, "vec4<f32>", "dot(x, vec4<f32>(1.0f, 1.0f, 1.0f, 1.0f))"),
-        false => (1, "f32", "x"),
+    let (unit, total) = match fours {
+        true => (4, "dot(x, vec4<f32>(1.0f, 1.0f, 1.0f, 1.0f))"),
+        false => (1, "x"),
     };
-    let mut source = prelude();
+    let mut source = prelude(merged.items(id), unit, &items);
     let mut set = |name: &str, value: usize| {
         source += &format!("const {name}: u32 = {value}u;\n");
     };
@@ -44,10 +51,13 @@ pub(crate) fn kernel(nodes: &[Node], op: &Attention, constants: &mut Constants) 
     let scale = functions::number(op.scale, constants);
     source += &format!(
         "const HAS_BIAS: bool = {};\nconst HAS_REACH: bool = {};\nconst SCALE: f32 = {scale};\n\
-         alias V = {vector};\nfn total(x: V) -> f32 {{ return {total}; }}\n",
+         fn total(x: V) -> f32 {{ return {total}; }}\n",
         op.bias.is_some(),
         op.reach.is_some(),
     );
+    for (name, items) in ["Q", "K", "V"].iter().zip(items) {
+        source += &format!("alias {name}_ITEMS = {};\n", items.of(unit));
+    }
     source += include_str!("../wgsl/attention.wgsl");
     Made {
         name: "attention",

@@ -2,7 +2,7 @@
 
 use isovec_graph::plan::{Linear, NodeId, Rows};
 
-use super::{Grid, Kernel, Made, Reads, functions, prelude, repeat};
+use super::{Grid, Items, Kernel, Made, Reads, functions, prelude, repeat};
 use crate::constants::Constants;
 use crate::limits::Limits;
 use crate::plan::{Merged, Part, Weights};
@@ -58,28 +58,33 @@ pub(crate) fn kernel(
         Rows::Tokens => "tokens()",
         Rows::Texts => "texts()",
     };
-    let half = fours && weights.half(parts);
-    let (stored, weight) = match (fours, half) {
-        (true, true) => (
+    let x = merged.items(op.x);
+    // What a weight is once it is read; how it is stored; and how it is read.
+    let half = weights.half(parts);
+    let (w, stored, weight) = match (half, limits.half) {
+        (true, true) => (Items::F16, Items::F16.of(unit), "return w[at];"),
+        (true, false) if fours => (
+            Items::F32,
             "vec2<u32>",
             "let v = w[at]; return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));",
         ),
-        (true, false) => ("vec4<f32>", "return w[at];"),
-        (false, _) => ("f32", "return vec4<f32>(w[at]);"),
+        _ => (Items::F32, Items::F32.of(unit), "return w[at];"),
     };
-    let mut source = prelude();
+    let mut source = prelude(merged.items(id), unit, &[x, w]);
     source += &format!(
         "const K: u32 = {}u;\nconst N: u32 = {}u;\n\
          const HAS_BIAS: bool = {};\nconst BIAS: u32 = {}u;\nconst HAS_RESIDUAL: bool = {};\n\
-         alias STORED = {stored};\n\
+         alias X_ITEMS = {};\nalias W_ITEMS = {};\nalias STORED = {stored};\n\
          fn ROW_COUNT() -> u32 {{ return {rows}; }}\n\
          fn activation(x: f32) -> f32 {{ return {activation}; }}\n\
-         fn weight(at: u32) -> vec4<f32> {{ {weight} }}\n",
+         fn weight(at: u32) -> W_ITEMS {{ {weight} }}\n",
         k / unit,
         n / unit,
         bias.is_some(),
         bias.unwrap_or(0),
         op.residual.is_some(),
+        x.of(unit),
+        w.of(unit),
     );
     let tilings = match (fours, limits.tiles) {
         (true, true) => &[DIRECT, SMALL_TILES, LARGE_TILES][..],
