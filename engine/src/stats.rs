@@ -51,6 +51,8 @@ pub struct GpuStats {
     pub recreated: u64,
     /// Whether it computes with 16-bit floats.
     pub f16: bool,
+    /// Whether its kernels share by subgroups.
+    pub subgroups: bool,
     /// Whether what the device was checked against at load was computed at an earlier start.
     pub check_recalled: bool,
     /// Whether kernels were chosen by their times on this device, and not by a rule.

@@ -54,7 +54,7 @@ pub(crate) async fn compare(
     let int8 = int8
         .filter(|info| info.shape.len() > 1)
         .any(|info| info.dtype == DType::I8);
-    let bound = match (int8, model.half) {
+    let bound = match (int8, model.limits.half) {
         (true, _) => BOUND_INT8,
         (false, true) => BOUND_F16,
         (false, false) => BOUND,
@@ -82,7 +82,7 @@ pub(crate) async fn compare(
             "the adapter {} computes wrong vectors{}: {output} is {apart:.1e} away from the processor's, the bound is \
              {bound:.0e}",
             crate::device::name(&model.device.info),
-            if model.half { " with f16" } else { "" },
+            if model.limits.half { " with f16" } else { "" },
         )));
     }
     tracing::debug!("the device agrees with the processor");
@@ -122,7 +122,7 @@ fn kept_under(model: &Model, bundle: &ModelBundle) -> String {
     /// Changed with whatever changes the texts or how the processor computes them.
     const RULES: u32 = 2;
     let part = |hash: &str| hash.chars().take(32).collect::<String>();
-    let arithmetic = if model.half { "f16" } else { "f32" };
+    let arithmetic = if model.limits.half { "f16" } else { "f32" };
     let kernels = model.kernels().chain([arithmetic]);
     format!(
         "{}-{}-{}-{RULES}.f32",
@@ -261,6 +261,7 @@ mod tests {
     use super::*;
     use crate::device::{Device, Wanted};
     use crate::host::Alone;
+    use crate::limits::Limits;
 
     /// Gives no turns, and keeps what it is given.
     #[derive(Default)]
@@ -310,7 +311,11 @@ mod tests {
                 }
                 Err(error) => return eprintln!("not run: {error}"),
             };
-            let model = Model::load(&wrong, &plan, device, false, &cancel, &mut Alone)
+            let limits = Limits {
+                half: false,
+                ..device.limits
+            };
+            let model = Model::load(&wrong, &plan, device, limits, &cancel, &mut Alone)
                 .await
                 .unwrap();
             let recalls =

@@ -26,6 +26,7 @@ use web_time::Instant;
 
 use crate::device::{self, Device, Wanted};
 use crate::host::{Discreet, Host};
+use crate::limits::Limits;
 use crate::model::Model;
 use crate::timing::Timer;
 use crate::{ENGINE, check, settings, tuning};
@@ -36,6 +37,7 @@ pub struct WebGpu {
     binding_bytes: Option<u64>,
     tiles: Option<bool>,
     tuning: Option<bool>,
+    subgroups: Option<bool>,
     /// The device that all models share, if they do.
     shared: Option<AsyncMutex<Option<Arc<Device>>>>,
 }
@@ -48,6 +50,7 @@ impl WebGpu {
             binding_bytes: None,
             tiles: None,
             tuning: None,
+            subgroups: None,
             shared: None,
         }
     }
@@ -63,6 +66,14 @@ impl WebGpu {
     #[must_use]
     pub fn with_tiles(mut self, tiles: bool) -> Self {
         self.tiles = Some(tiles);
+        self
+    }
+
+    /// Has kernels share by subgroups where the adapter has them, or never: by default on adapters that are GPUs.
+    /// Browsers' are not driven yet.
+    #[must_use]
+    pub fn with_subgroups(mut self, subgroups: bool) -> Self {
+        self.subgroups = Some(subgroups);
         self
     }
 
@@ -116,6 +127,7 @@ impl WebGpu {
             software: options.software_adapter.unwrap_or(false),
             low_power: options.low_power.unwrap_or(false),
             tiles: self.tiles,
+            subgroups: self.subgroups,
             binding_bytes: self.binding_bytes,
         };
         let device = self.device(&wanted, &host).await?;
@@ -180,6 +192,34 @@ impl WebGpu {
         device: Arc<Device>,
         half: bool,
     ) -> Result<(Model, bool)> {
+        let limits = Limits {
+            half,
+            ..device.limits
+        };
+        if limits.subgroups.is_some() {
+            match self.try_with(asked, Arc::clone(&device), limits).await {
+                // Nobody asked for subgroups: a driver that has them wrong may well have the rest right.
+                Err(EngineError::ProviderUnavailable { reason, .. })
+                    if self.subgroups.is_none() && device.check().is_ok() =>
+                {
+                    tracing::debug!("going on without subgroups: {reason}");
+                }
+                done => return done,
+            }
+        }
+        let limits = Limits {
+            subgroups: None,
+            ..limits
+        };
+        self.try_with(asked, device, limits).await
+    }
+
+    async fn try_with(
+        &self,
+        asked: &Asked<'_>,
+        device: Arc<Device>,
+        limits: Limits,
+    ) -> Result<(Model, bool)> {
         let Asked {
             bundle,
             plan,
@@ -191,7 +231,7 @@ impl WebGpu {
             .tuning
             .unwrap_or(device.info.device_type != wgpu::DeviceType::Cpu);
         let mut pause = host.pause()?;
-        let mut model = Model::load(bundle, plan, device, half, cancel, &mut *pause).await?;
+        let mut model = Model::load(bundle, plan, device, limits, cancel, &mut *pause).await?;
         if tunes {
             tuning::tune(&mut model, *host, cancel).await?;
         }
@@ -284,7 +324,7 @@ impl GpuEngine {
         capabilities.max_batch_tokens = Some(model.most_tokens);
         // Every sum has its order, whatever the companions.
         capabilities.deterministic = true;
-        if model.half {
+        if model.limits.half {
             capabilities.precision = Precision::F16;
         }
         let provider = ProviderInfo::new(
@@ -297,7 +337,7 @@ impl GpuEngine {
             description,
             capabilities,
             provider,
-            effective: settings::effective(config, model.half, whole),
+            effective: settings::effective(config, model.limits.half, whole),
             counters: Counters::default(),
             check_recalled,
             buffers: BufferPool::new(PoolLimits::of(&config.memory)),
@@ -350,7 +390,8 @@ impl Engine for GpuEngine {
         gpu.pipelines = counts.pipelines.load(Relaxed);
         gpu.arena_bytes = counts.arena.load(Relaxed);
         gpu.weight_bytes = self.model.weight_bytes();
-        gpu.f16 = self.model.half;
+        gpu.f16 = self.model.limits.half;
+        gpu.subgroups = self.model.limits.subgroups.is_some();
         gpu.check_recalled = self.check_recalled;
         let from = self.model.tuning.from;
         gpu.tuned = from != tuning::From::Rule;

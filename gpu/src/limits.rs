@@ -15,6 +15,8 @@ pub(crate) struct Limits {
     pub(crate) tiles: bool,
     /// Whether weights, and what only products and attention read, are held as f16.
     pub(crate) half: bool,
+    /// Where kernels share by subgroups, the threads of the smallest.
+    pub(crate) subgroups: Option<usize>,
 }
 
 impl Limits {
@@ -31,6 +33,7 @@ impl Limits {
                 .min(256) as usize,
             tiles,
             half: features.contains(wgpu::Features::SHADER_F16),
+            subgroups: None,
         }
     }
 }

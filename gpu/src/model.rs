@@ -35,8 +35,8 @@ const SLOW: u64 = 1_000_000;
 pub(crate) struct Model {
     pub(crate) device: Arc<Device>,
     pub(crate) dispatches: Dispatches,
-    /// Whether it computes with f16.
-    pub(crate) half: bool,
+    /// What its kernels take of the device.
+    pub(crate) limits: Limits,
     pub(crate) tuning: Tuning,
     weights: Uploaded,
     constants: wgpu::Buffer,
@@ -75,7 +75,7 @@ pub(crate) struct Counts {
 pub(crate) type Answer = (String, Vec<usize>, Vec<f32>);
 
 impl Model {
-    /// Compiles a plan for a device and uploads the weights; `half` for arithmetic in f16.
+    /// Compiles a plan for a device, of whose limits `limits` leaves something out, and uploads the weights.
     ///
     /// # Errors
     /// [`EngineError::ProviderUnavailable`] for a device that cannot hold or run the model, and what
@@ -84,14 +84,10 @@ impl Model {
         bundle: &ModelBundle,
         plan: &Plan,
         device: Arc<Device>,
-        half: bool,
+        limits: Limits,
         cancel: &Cancel,
         pause: &mut dyn Pause,
     ) -> Result<Self> {
-        let limits = Limits {
-            half: half && device.limits.half,
-            ..device.limits
-        };
         let forms = Forms::of(plan, bundle, &limits);
         let dispatches =
             plan::compile(plan, &forms, &limits).map_err(crate::device::unavailable)?;
@@ -124,7 +120,7 @@ impl Model {
         Ok(Self {
             device,
             dispatches,
-            half: limits.half,
+            limits,
             weights,
             constants,
             pipelines,

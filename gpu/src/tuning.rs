@@ -144,7 +144,7 @@ fn kept_under(model: &Model, products: &[Vec<usize>]) -> String {
         .flat_map(|product| &steps[product[0]].kernels);
     let sources = kernels.map(|(_, kernel)| &*kernel.source);
     let rows = format!("{ROWS:?}");
-    let arithmetic = if model.half { "f16" } else { "f32" };
+    let arithmetic = if model.limits.half { "f16" } else { "f32" };
     let identity = model
         .device
         .identity_with(sources.chain([&*rows, arithmetic]));

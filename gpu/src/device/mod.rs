@@ -23,6 +23,8 @@ pub(crate) struct Wanted {
     pub(crate) low_power: bool,
     /// Whether products are cut into tiles, whatever the adapter is.
     pub(crate) tiles: Option<bool>,
+    /// Whether kernels share by subgroups, where the adapter has them, whatever it is.
+    pub(crate) subgroups: Option<bool>,
     /// Limits that are lower than the adapter's, for tests.
     pub(crate) binding_bytes: Option<u64>,
 }
@@ -60,7 +62,8 @@ impl Device {
         };
         let wanted_features = wgpu::Features::PIPELINE_CACHE
             | wgpu::Features::TIMESTAMP_QUERY
-            | wgpu::Features::SHADER_F16;
+            | wgpu::Features::SHADER_F16
+            | wgpu::Features::SUBGROUP;
         let features = adapter.features() & wanted_features;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("isovec"),
@@ -86,6 +89,10 @@ impl Device {
         let software = info.device_type == wgpu::DeviceType::Cpu;
         let tiles = wanted.tiles.unwrap_or(!software);
         let mut limits = Limits::of(&required_limits, features, tiles);
+        // A processor that plays a GPU has no threads that wait for one another.
+        if features.contains(wgpu::Features::SUBGROUP) && wanted.subgroups.unwrap_or(!software) {
+            limits.subgroups = Some(info.subgroup_min_size.max(1) as usize);
+        }
         if let Some(bytes) = wanted.binding_bytes {
             limits.binding_bytes = limits.binding_bytes.min(bytes);
         }

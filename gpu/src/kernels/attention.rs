@@ -2,12 +2,16 @@
 
 use isovec_graph::plan::{Attention, HeadColumns, NodeId};
 
-use super::{Grid, Kernel, Made, Reads, functions, prelude};
+use super::{Grid, Items, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
+use crate::limits::Limits;
 use crate::plan::Merged;
 
 /// Queries of a group of threads.
-const THREADS: u32 = 64;
+const THREADS: usize = 64;
+
+/// Threads of a group whose subgroups have a query each: as many as the largest subgroup has.
+const SUBGROUP_THREADS: usize = 128;
 
 /// The kernel of an attention.
 pub(crate) fn kernel(
@@ -15,6 +19,7 @@ pub(crate) fn kernel(
     id: NodeId,
     op: &Attention,
     constants: &mut Constants,
+    limits: &Limits,
 ) -> Made {
     let sources = [op.query, op.key, op.value];
     let width = |columns: &HeadColumns| merged.nodes[columns.node.0].width;
@@ -29,14 +34,27 @@ pub(crate) fn kernel(
         true => (4, "dot(x, vec4<f32>(1.0f, 1.0f, 1.0f, 1.0f))"),
         false => (1, "x"),
     };
-    let mut source = prelude(merged.items(id), unit, &items);
+    // A subgroup has each of its threads write columns of its own.
+    let of_values = if limits.subgroups.is_some() { 1 } else { unit };
+    let mut source = prelude(merged.items(id), of_values, &items);
     let mut set = |name: &str, value: usize| {
         source += &format!("const {name}: u32 = {value}u;\n");
     };
-    set("THREADS", THREADS as usize);
+    let (threads, queries) = match limits.subgroups {
+        Some(least) => {
+            let threads = SUBGROUP_THREADS.min(limits.threads);
+            set("QUERIES", threads.div_ceil(least));
+            set("WIDTH", op.size);
+            set("COLUMNS", op.size.div_ceil(least));
+            (threads, threads.div_ceil(least))
+        }
+        None => (THREADS, THREADS),
+    };
+    set("THREADS", threads);
     set("HEADS", op.heads);
     set("SIZE", op.size / unit);
-    for (name, columns) in ["Q", "K", "V"].iter().zip(&sources) {
+    let units = [unit, unit, of_values];
+    for ((name, columns), unit) in ["Q", "K", "V"].iter().zip(&sources).zip(units) {
         set(&format!("{name}_STRIDE"), width(columns) / unit);
         set(&format!("{name}_OFFSET"), columns.offset / unit);
         set(&format!("{name}_HEAD"), columns.stride / unit);
@@ -51,14 +69,21 @@ pub(crate) fn kernel(
     let scale = functions::number(op.scale, constants);
     source += &format!(
         "const HAS_BIAS: bool = {};\nconst HAS_REACH: bool = {};\nconst SCALE: f32 = {scale};\n\
-         fn total(x: V) -> f32 {{ return {total}; }}\n",
+         alias D = {};\nfn total(x: D) -> f32 {{ return {total}; }}\n",
         op.bias.is_some(),
         op.reach.is_some(),
+        Items::F32.of(unit),
     );
-    for (name, items) in ["Q", "K", "V"].iter().zip(items) {
+    for ((name, items), unit) in ["Q", "K", "V"].iter().zip(items).zip(units) {
         source += &format!("alias {name}_ITEMS = {};\n", items.of(unit));
     }
-    source += include_str!("../wgsl/attention.wgsl");
+    source += match limits.subgroups {
+        Some(_) => concat!(
+            include_str!("../wgsl/subgroups.wgsl"),
+            include_str!("../wgsl/attention_subgroups.wgsl")
+        ),
+        None => include_str!("../wgsl/attention.wgsl"),
+    };
     Made {
         name: "attention",
         kernels: vec![(
@@ -66,7 +91,7 @@ pub(crate) fn kernel(
             Kernel {
                 source,
                 grid: Grid::Heads {
-                    rows: THREADS,
+                    rows: queries as u32,
                     heads: op.heads as u32,
                 },
             },

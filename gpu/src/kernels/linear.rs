@@ -14,6 +14,8 @@ pub(crate) enum Tiling {
     Direct { rows: usize },
     /// Groups copy tiles; each thread computes `rows` rows of `columns` columns of four.
     Tiled { rows: usize, columns: usize },
+    /// Subgroups tell one another what they read; each thread computes `rows` rows of four columns.
+    Told { rows: usize },
     /// A number a thread.
     Any,
 }
@@ -35,6 +37,9 @@ const LARGE_TILES: (usize, Tiling) = (
         columns: 2,
     },
 );
+
+/// One that is taken where it was measured to be the fastest.
+const IF_MEASURED: usize = usize::MAX;
 
 /// The kernel of a product.
 pub(crate) fn kernel(
@@ -86,15 +91,20 @@ pub(crate) fn kernel(
         x.of(unit),
         w.of(unit),
     );
-    let tilings = match (fours, limits.tiles) {
-        (true, true) => &[DIRECT, SMALL_TILES, LARGE_TILES][..],
-        (true, false) => &[DIRECT],
-        (false, _) => &[(0, Tiling::Any)],
+    let mut tilings = match (fours, limits.tiles) {
+        (true, true) => vec![DIRECT, SMALL_TILES, LARGE_TILES],
+        (true, false) => vec![DIRECT],
+        (false, _) => vec![(0, Tiling::Any)],
     };
-    let kernels = tilings.iter().map(|(from, tiling)| {
+    if fours && limits.subgroups.is_some() {
+        // Where there are no tiles to fall back on, subgroups were asked for by name.
+        let from = if limits.tiles { IF_MEASURED } else { 0 };
+        tilings.push((from, Tiling::Told { rows: 4 }));
+    }
+    let kernels = tilings.into_iter().map(|(from, tiling)| {
         let mut source = source.clone();
         let grid = tiling.write(&mut source, n, limits);
-        (*from, Kernel { source, grid })
+        (from, Kernel { source, grid })
     });
     Made {
         name: "linear",
@@ -156,6 +166,17 @@ impl Tiling {
                 Grid::Tile {
                     rows: (rows * side) as u32,
                     across: across(4 * 16 * columns),
+                }
+            }
+            Self::Told { rows } => {
+                let column_threads = 64.min(limits.threads);
+                *source += &threads(column_threads, 1);
+                *source += &format!("const ROWS: u32 = {rows}u;\n");
+                *source += include_str!("../wgsl/subgroups.wgsl");
+                *source += &repeat(include_str!("../wgsl/matmul_subgroups.wgsl"), rows, 1);
+                Grid::Tile {
+                    rows: rows as u32,
+                    across: across(4 * column_threads),
                 }
             }
             Self::Any => {

@@ -24,6 +24,10 @@ use crate::plan::{Merged, TableForm, TableStored, Weights};
 /// Buffers that are bound to every kernel: the result, the batch, the constants.
 pub(crate) const ALWAYS: usize = 3;
 
+/// What else a kernel asks for that shares by subgroups.
+const SUBGROUPS: &str = ", @builtin(subgroup_size) size: u32, @builtin(subgroup_id) own: u32, \
+                         @builtin(num_subgroups) all: u32";
+
 /// Evaluations of a value beyond which it is computed once and kept.
 const DEAR: usize = 32;
 
@@ -67,14 +71,28 @@ impl Writer<'_> {
         };
         let mut source = prelude(out, 1, &[]);
         let _ = writeln!(source, "const THREADS: u32 = {threads}u;");
-        source += include_str!("../wgsl/row.wgsl");
+        // Only what looks at a row with all threads has them share.
+        let (builtins, enter) = match limits.subgroups.is_some() && text.stages.contains("tree_") {
+            true => {
+                source += include_str!("../wgsl/subgroups.wgsl");
+                source += include_str!("../wgsl/row_subgroups.wgsl");
+                (
+                    SUBGROUPS,
+                    "enter(size);\nsubgroup = own;\nsubgroups = all;\n",
+                )
+            }
+            false => {
+                source += include_str!("../wgsl/row.wgsl");
+                ("", "")
+            }
+        };
         source += &text.declarations;
         source += &text.functions;
         let _ = write!(
             source,
             "@compute @workgroup_size(THREADS)\n\
              fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, \
-             @builtin(local_invocation_index) thread: u32) {{\n\
+             @builtin(local_invocation_index) thread: u32{builtins}) {{\n{enter}\
              let row = group.x + group.y * groups.x;\nif (row >= {count}) {{ return; }}\n{}\
              for (var c = thread; c < {width}u; c += THREADS) {{ out[row * {width}u + c] = kept({value}); }}\n}}\n",
             text.stages,

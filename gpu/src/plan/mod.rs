@@ -182,7 +182,7 @@ pub(crate) fn compile(
                         linear::kernel(&merged, id, op, parts, weights, &mut constants, limits);
                     Ok(kernel)
                 }
-                Op::Attention(op) => Ok(attention::kernel(&merged, id, op, &mut constants)),
+                Op::Attention(op) => Ok(attention::kernel(&merged, id, op, &mut constants, limits)),
                 _ => row::Writer {
                     plan,
                     merged: &merged,
