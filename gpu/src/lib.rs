@@ -16,6 +16,8 @@ mod host;
 mod kernels;
 mod limits;
 mod model;
+#[cfg(test)]
+mod mutants;
 mod plan;
 mod settings;
 mod timing;

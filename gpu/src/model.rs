@@ -256,6 +256,21 @@ impl Model {
         Ok(outputs.collect())
     }
 
+    /// Writes something else into its kernels and compiles them again; how many of them had it.
+    #[cfg(test)]
+    pub(crate) fn mutate(&mut self, written: &str, instead: &str) -> usize {
+        let steps = &mut self.dispatches.steps;
+        let kernels = steps.iter_mut().flat_map(|step| &mut step.kernels);
+        let mut found = 0;
+        for (_, kernel) in kernels {
+            found += usize::from(kernel.source.contains(written));
+            kernel.source = kernel.source.replace(written, instead);
+        }
+        (self.pipelines, self.layouts) =
+            pipelines(&self.device, &self.dispatches.steps, &self.counts);
+        found
+    }
+
     /// Bytes of the weights.
     pub(crate) fn weight_bytes(&self) -> u64 {
         self.weights.bytes
