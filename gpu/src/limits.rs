@@ -15,8 +15,30 @@ pub(crate) struct Limits {
     pub(crate) tiles: bool,
     /// Whether weights, and what only products and attention read, are held as f16.
     pub(crate) half: bool,
-    /// Where kernels share by subgroups, the threads of the smallest.
-    pub(crate) subgroups: Option<usize>,
+    /// Where kernels share by subgroups, how large these are.
+    pub(crate) subgroups: Option<Subgroups>,
+}
+
+/// Threads of a subgroup, of which a driver takes as many as it thinks best for a kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Subgroups {
+    /// In the smallest.
+    pub(crate) least: usize,
+    /// In most of them, as far as anybody can tell: kernels are right with any other number, and slower.
+    pub(crate) usual: usize,
+}
+
+impl Subgroups {
+    pub(crate) fn of(info: &wgpu::AdapterInfo) -> Self {
+        /// Drivers that can do with less take at least so many where they may.
+        const USUAL: usize = 16;
+        let least = info.subgroup_min_size.max(1) as usize;
+        let most = (info.subgroup_max_size as usize).max(least);
+        Self {
+            least,
+            usual: USUAL.clamp(least, most),
+        }
+    }
 }
 
 impl Limits {

@@ -12,7 +12,7 @@ use isovec_engine::{EngineError, Result};
 
 use crate::PROVIDER;
 use crate::host::Host;
-use crate::limits::Limits;
+use crate::limits::{Limits, Subgroups};
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -91,7 +91,7 @@ impl Device {
         let mut limits = Limits::of(&required_limits, features, tiles);
         // A processor that plays a GPU has no threads that wait for one another.
         if features.contains(wgpu::Features::SUBGROUP) && wanted.subgroups.unwrap_or(!software) {
-            limits.subgroups = Some(info.subgroup_min_size.max(1) as usize);
+            limits.subgroups = Some(Subgroups::of(&info));
         }
         if let Some(bytes) = wanted.binding_bytes {
             limits.binding_bytes = limits.binding_bytes.min(bytes);

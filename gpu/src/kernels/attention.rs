@@ -41,12 +41,13 @@ pub(crate) fn kernel(
         source += &format!("const {name}: u32 = {value}u;\n");
     };
     let (threads, queries) = match limits.subgroups {
-        Some(least) => {
+        Some(subgroups) => {
             let threads = SUBGROUP_THREADS.min(limits.threads);
-            set("QUERIES", threads.div_ceil(least));
+            let queries = threads.div_ceil(subgroups.usual);
+            set("QUERIES", queries);
             set("WIDTH", op.size);
-            set("COLUMNS", op.size.div_ceil(least));
-            (threads, threads.div_ceil(least))
+            set("COLUMNS", op.size.div_ceil(subgroups.least));
+            (threads, queries)
         }
         None => (THREADS, THREADS),
     };

@@ -61,6 +61,8 @@ fn attend(token: u32, head: u32) {
         let weight = subgroupShuffle(share, place);
         let value = next * V_STRIDE + V_OFFSET + head * V_HEAD;
         for (var i = 0u; i < COLUMNS; i++) {
+          // Larger subgroups than the smallest have fewer columns a thread.
+          if (left + i * lanes >= WIDTH) { break; }
           let column = left + rank + i * lanes;
           if (column < WIDTH) { sums[i] += weight * f32(values[value + column]); }
         }
