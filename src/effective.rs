@@ -139,8 +139,13 @@ fn note_providers(effective: &mut EffectiveConfig, config: &EmbeddingConfig, eng
             flag(webgpu.low_power),
             "false",
         ),
+        ("providers.webgpu.f16", flag(webgpu.f16), "false"),
     ];
     for (name, asked, default) in typed {
+        // An engine that knows what became of it says so itself.
+        if engines.current().effective().get(name).is_some() {
+            continue;
+        }
         if name.split('.').nth(1) == Some(chosen.name()) {
             let used = asked.clone().unwrap_or_else(|| default.to_owned());
             effective.note_own(name, asked.as_ref(), used, "the default");

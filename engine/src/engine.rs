@@ -10,6 +10,7 @@ use crate::config::EngineConfig;
 use crate::description::{Dim, ModelDescription};
 use crate::effective::EffectiveConfig;
 use crate::error::{EngineError, Result};
+use crate::fingerprint::Precision;
 use crate::head::MASK;
 use crate::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
 use crate::profile::{Event, Runs, Scope};
@@ -237,6 +238,8 @@ pub struct Capabilities {
     /// A row's result does not depend, to the last bit, on the rows beside it, nor on what else
     /// runs at the same time, when it runs alone and unpadded.
     pub deterministic: bool,
+    /// The coarsest numbers that it computes with, whatever the weights are stored as.
+    pub precision: Precision,
 }
 
 impl Default for Capabilities {
@@ -248,6 +251,7 @@ impl Default for Capabilities {
             intra_op_threads: 1,
             cancels_running: false,
             deterministic: false,
+            precision: Precision::F32,
         }
     }
 }

@@ -49,6 +49,10 @@ pub struct GpuStats {
     pub arena_bytes: u64,
     /// Times that a lost device was opened anew.
     pub recreated: u64,
+    /// Whether it computes with 16-bit floats.
+    pub f16: bool,
+    /// Whether its kernels share by subgroups.
+    pub subgroups: bool,
     /// Whether what the device was checked against at load was computed at an earlier start.
     pub check_recalled: bool,
     /// Whether kernels were chosen by their times on this device, and not by a rule.

@@ -33,6 +33,9 @@ const BOUND: f64 = 1e-3;
 /// The same where the processor quantises activations and the device does not.
 const BOUND_INT8: f64 = 1e-2;
 
+/// The same where the device computes with f16: what the project promises of that precision.
+const BOUND_F16: f64 = 5e-3;
+
 /// Runs a few texts on the device, and compares their rows with the processor's. Where that went well at an earlier
 /// start, one text and what was kept of it are enough, so that the weights need not be read and packed a second time.
 /// Whether it was so is what is returned.
@@ -51,7 +54,11 @@ pub(crate) async fn compare(
     let int8 = int8
         .filter(|info| info.shape.len() > 1)
         .any(|info| info.dtype == DType::I8);
-    let bound = if int8 { BOUND_INT8 } else { BOUND };
+    let bound = match (int8, model.limits.half) {
+        (true, _) => BOUND_INT8,
+        (false, true) => BOUND_F16,
+        (false, false) => BOUND,
+    };
     let run = async |texts: &[usize]| {
         let batch = sample(plan, bundle, description, model, texts)?;
         let prepared = model.prepare(&batch)?;
@@ -72,9 +79,10 @@ pub(crate) async fn compare(
     let (output, apart) = farthest(&ours, &theirs);
     if apart > bound {
         return Err(crate::device::unavailable(format!(
-            "the adapter {} computes wrong vectors: {output} is {apart:.1e} away from the processor's, the bound is \
+            "the adapter {} computes wrong vectors{}: {output} is {apart:.1e} away from the processor's, the bound is \
              {bound:.0e}",
-            crate::device::name(&model.device.info)
+            crate::device::name(&model.device.info),
+            if model.limits.half { " with f16" } else { "" },
         )));
     }
     tracing::debug!("the device agrees with the processor");
@@ -112,13 +120,15 @@ async fn on_processor(
 /// What the processor's outputs are kept under: everything that they, and the device's, depend on.
 fn kept_under(model: &Model, bundle: &ModelBundle) -> String {
     /// Changed with whatever changes the texts or how the processor computes them.
-    const RULES: u32 = 1;
+    const RULES: u32 = 2;
     let part = |hash: &str| hash.chars().take(32).collect::<String>();
+    let arithmetic = if model.limits.half { "f16" } else { "f32" };
+    let kernels = model.kernels().chain([arithmetic]);
     format!(
         "{}-{}-{}-{RULES}.f32",
         part(&bundle.identity.0),
         part(&onnx::graph_identity(&bundle.graph)),
-        part(&model.device.identity_with(model.kernels())),
+        part(&model.device.identity_with(kernels)),
     )
 }
 
@@ -251,6 +261,7 @@ mod tests {
     use super::*;
     use crate::device::{Device, Wanted};
     use crate::host::Alone;
+    use crate::limits::Limits;
 
     /// Gives no turns, and keeps what it is given.
     #[derive(Default)]
@@ -300,7 +311,11 @@ mod tests {
                 }
                 Err(error) => return eprintln!("not run: {error}"),
             };
-            let model = Model::load(&wrong, &plan, device, &cancel, &mut Alone)
+            let limits = Limits {
+                half: false,
+                ..device.limits
+            };
+            let model = Model::load(&wrong, &plan, device, limits, &cancel, &mut Alone)
                 .await
                 .unwrap();
             let recalls =

@@ -15,6 +15,7 @@ use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{
     Batch, Capabilities, Engine, EngineFactory, Probe, ProviderInfo, RunOutput,
 };
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::profile::{Span, Stage};
 use isovec_engine::stats::{EngineStats, GpuStats};
@@ -25,6 +26,7 @@ use web_time::Instant;
 
 use crate::device::{self, Device, Wanted};
 use crate::host::{Discreet, Host};
+use crate::limits::Limits;
 use crate::model::Model;
 use crate::timing::Timer;
 use crate::{ENGINE, check, settings, tuning};
@@ -35,6 +37,7 @@ pub struct WebGpu {
     binding_bytes: Option<u64>,
     tiles: Option<bool>,
     tuning: Option<bool>,
+    subgroups: Option<bool>,
     /// The device that all models share, if they do.
     shared: Option<AsyncMutex<Option<Arc<Device>>>>,
 }
@@ -47,6 +50,7 @@ impl WebGpu {
             binding_bytes: None,
             tiles: None,
             tuning: None,
+            subgroups: None,
             shared: None,
         }
     }
@@ -62,6 +66,14 @@ impl WebGpu {
     #[must_use]
     pub fn with_tiles(mut self, tiles: bool) -> Self {
         self.tiles = Some(tiles);
+        self
+    }
+
+    /// Has kernels share by subgroups where the adapter has them, or never: by default on adapters that are GPUs.
+    /// Browsers' are not driven yet.
+    #[must_use]
+    pub fn with_subgroups(mut self, subgroups: bool) -> Self {
+        self.subgroups = Some(subgroups);
         self
     }
 
@@ -110,12 +122,12 @@ impl WebGpu {
             host: &*self.host,
             keeps: config.remembers(),
         };
-        let mut pause = host.pause()?;
         let options = &config.providers.webgpu;
         let wanted = Wanted {
             software: options.software_adapter.unwrap_or(false),
             low_power: options.low_power.unwrap_or(false),
             tiles: self.tiles,
+            subgroups: self.subgroups,
             binding_bytes: self.binding_bytes,
         };
         let device = self.device(&wanted, &host).await?;
@@ -127,19 +139,115 @@ impl WebGpu {
                 hint: "The GPU runs transformer encoders; name cpu behind webgpu".into(),
             },
         })?;
-        let description = description::describe(bundle);
+        let asked = Asked {
+            bundle,
+            plan: &plan,
+            description: description::describe(bundle),
+            host: &host,
+            cancel,
+        };
+        let mut whole = None;
+        if options.f16 == Some(true) {
+            match device.limits.half {
+                true => match self.ready(&asked, Arc::clone(&device), true).await {
+                    Ok((model, recalled)) => {
+                        return Ok(GpuEngine::new(
+                            model,
+                            asked.description,
+                            config,
+                            recalled,
+                            None,
+                        ));
+                    }
+                    // Whatever it does not hold or compute in f16 it may well in f32, and that is what is wanted least
+                    // of all to be wrong. Strictly, what was asked for and does not work is an error.
+                    Err(EngineError::ProviderUnavailable { reason, .. })
+                        if !config.providers.strict() && device.check().is_ok() =>
+                    {
+                        tracing::warn!("computing in f32: {reason}");
+                        whole = Some(reason);
+                    }
+                    Err(error) => return Err(error),
+                },
+                false => {
+                    let name = device::name(&device.info);
+                    whole = Some(format!("the adapter {name} does not have shader-f16"));
+                }
+            }
+        }
+        let (model, recalled) = self.ready(&asked, device, false).await?;
+        Ok(GpuEngine::new(
+            model,
+            asked.description,
+            config,
+            recalled,
+            whole,
+        ))
+    }
+
+    /// A model that was checked, and whether that was against what was kept; `half` for arithmetic in f16.
+    async fn ready(
+        &self,
+        asked: &Asked<'_>,
+        device: Arc<Device>,
+        half: bool,
+    ) -> Result<(Model, bool)> {
+        let limits = Limits {
+            half,
+            ..device.limits
+        };
+        if limits.subgroups.is_some() {
+            match self.try_with(asked, Arc::clone(&device), limits).await {
+                // Nobody asked for subgroups: a driver that has them wrong may well have the rest right.
+                Err(EngineError::ProviderUnavailable { reason, .. })
+                    if self.subgroups.is_none() && device.check().is_ok() =>
+                {
+                    tracing::debug!("going on without subgroups: {reason}");
+                }
+                done => return done,
+            }
+        }
+        let limits = Limits {
+            subgroups: None,
+            ..limits
+        };
+        self.try_with(asked, device, limits).await
+    }
+
+    async fn try_with(
+        &self,
+        asked: &Asked<'_>,
+        device: Arc<Device>,
+        limits: Limits,
+    ) -> Result<(Model, bool)> {
+        let Asked {
+            bundle,
+            plan,
+            description,
+            host,
+            cancel,
+        } = asked;
         let tunes = self
             .tuning
             .unwrap_or(device.info.device_type != wgpu::DeviceType::Cpu);
-        let mut model = Model::load(bundle, &plan, device, cancel, &mut *pause).await?;
+        let mut pause = host.pause()?;
+        let mut model = Model::load(bundle, plan, device, limits, cancel, &mut *pause).await?;
         if tunes {
-            tuning::tune(&mut model, &host, cancel).await?;
+            tuning::tune(&mut model, *host, cancel).await?;
         }
-        let check_recalled =
-            check::compare(&model, &plan, bundle, &description, &host, cancel).await?;
-        model.device.keep_compiled(&host).await;
-        Ok(GpuEngine::new(model, description, config, check_recalled))
+        let recalled = check::compare(&model, plan, bundle, description, *host, cancel).await?;
+        model.device.keep_compiled(*host).await;
+        Ok((model, recalled))
     }
+}
+
+/// What is loaded, and for whom.
+struct Asked<'a> {
+    bundle: &'a ModelBundle,
+    plan: &'a Plan,
+    description: ModelDescription,
+    host: &'a dyn Host,
+    cancel: &'a Cancel,
 }
 
 impl fmt::Debug for WebGpu {
@@ -200,11 +308,13 @@ pub struct GpuEngine {
 }
 
 impl GpuEngine {
+    /// `whole`: why it does not compute in f16, where that was asked for.
     fn new(
         model: Model,
         description: ModelDescription,
         config: &EngineConfig,
         check_recalled: bool,
+        whole: Option<String>,
     ) -> Self {
         let mut capabilities = Capabilities::default();
         capabilities.ragged = true;
@@ -214,6 +324,9 @@ impl GpuEngine {
         capabilities.max_batch_tokens = Some(model.most_tokens);
         // Every sum has its order, whatever the companions.
         capabilities.deterministic = true;
+        if model.limits.half {
+            capabilities.precision = Precision::F16;
+        }
         let provider = ProviderInfo::new(
             ENGINE,
             PROVIDED,
@@ -224,7 +337,7 @@ impl GpuEngine {
             description,
             capabilities,
             provider,
-            effective: settings::effective(config),
+            effective: settings::effective(config, model.limits.half, whole),
             counters: Counters::default(),
             check_recalled,
             buffers: BufferPool::new(PoolLimits::of(&config.memory)),
@@ -277,6 +390,8 @@ impl Engine for GpuEngine {
         gpu.pipelines = counts.pipelines.load(Relaxed);
         gpu.arena_bytes = counts.arena.load(Relaxed);
         gpu.weight_bytes = self.model.weight_bytes();
+        gpu.f16 = self.model.limits.half;
+        gpu.subgroups = self.model.limits.subgroups.is_some();
         gpu.check_recalled = self.check_recalled;
         let from = self.model.tuning.from;
         gpu.tuned = from != tuning::From::Rule;

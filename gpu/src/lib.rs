@@ -17,6 +17,8 @@ mod host;
 mod kernels;
 mod limits;
 mod model;
+#[cfg(test)]
+mod mutants;
 mod plan;
 mod settings;
 mod timing;

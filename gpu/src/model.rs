@@ -17,6 +17,7 @@ use web_time::Instant;
 use crate::arena::{Arena, BatchSize, Fixed};
 use crate::batch;
 use crate::device::{Device, gone};
+use crate::limits::Limits;
 use crate::plan::{self, Dispatches, Step};
 use crate::timing::{Timed, Timer};
 use crate::tuning::Tuning;
@@ -34,6 +35,8 @@ const SLOW: u64 = 1_000_000;
 pub(crate) struct Model {
     pub(crate) device: Arc<Device>,
     pub(crate) dispatches: Dispatches,
+    /// What its kernels take of the device.
+    pub(crate) limits: Limits,
     pub(crate) tuning: Tuning,
     weights: Uploaded,
     constants: wgpu::Buffer,
@@ -72,7 +75,7 @@ pub(crate) struct Counts {
 pub(crate) type Answer = (String, Vec<usize>, Vec<f32>);
 
 impl Model {
-    /// Compiles a plan for a device and uploads the weights.
+    /// Compiles a plan for a device, of whose limits `limits` leaves something out, and uploads the weights.
     ///
     /// # Errors
     /// [`EngineError::ProviderUnavailable`] for a device that cannot hold or run the model, and what
@@ -81,12 +84,13 @@ impl Model {
         bundle: &ModelBundle,
         plan: &Plan,
         device: Arc<Device>,
+        limits: Limits,
         cancel: &Cancel,
         pause: &mut dyn Pause,
     ) -> Result<Self> {
-        let forms = Forms::of(plan, bundle, device.limits.binding_bytes);
+        let forms = Forms::of(plan, bundle, &limits);
         let dispatches =
-            plan::compile(plan, &forms, &device.limits).map_err(crate::device::unavailable)?;
+            plan::compile(plan, &forms, &limits).map_err(crate::device::unavailable)?;
         let mut uploader = Uploader::new(&device, &forms, &dispatches.products);
         plan.read_weights(bundle, &mut uploader, cancel, pause)
             .await?;
@@ -110,12 +114,13 @@ impl Model {
         let widest = dispatches
             .slots
             .iter()
-            .map(|slot| slot.token_columns.max(slot.text_columns));
-        let widest = widest.max().unwrap_or(1).max(1) * size_of::<f32>();
+            .map(|slot| slot.token_bytes.max(slot.text_bytes));
+        let widest = widest.max().unwrap_or(1).max(size_of::<f32>());
         let most_tokens = (device.limits.binding_bytes / widest as u64) as usize;
         Ok(Self {
             device,
             dispatches,
+            limits,
             weights,
             constants,
             pipelines,
@@ -249,6 +254,21 @@ impl Model {
             (output.name.clone(), shape.collect(), values)
         });
         Ok(outputs.collect())
+    }
+
+    /// Writes something else into its kernels and compiles them again; how many of them had it.
+    #[cfg(test)]
+    pub(crate) fn mutate(&mut self, written: &str, instead: &str) -> usize {
+        let steps = &mut self.dispatches.steps;
+        let kernels = steps.iter_mut().flat_map(|step| &mut step.kernels);
+        let mut found = 0;
+        for (_, kernel) in kernels {
+            found += usize::from(kernel.source.contains(written));
+            kernel.source = kernel.source.replace(written, instead);
+        }
+        (self.pipelines, self.layouts) =
+            pipelines(&self.device, &self.dispatches.steps, &self.counts);
+        found
     }
 
     /// Bytes of the weights.
@@ -414,7 +434,7 @@ fn timed(step: &Step, texts: &Texts) -> Timed {
             inner: step.inner,
             width: step.width,
             multiply_adds: cost(step, texts),
-            bytes: (rows * step.width * size_of::<f32>()) as u64,
+            bytes: (rows * step.row_bytes) as u64,
         },
     }
 }

@@ -20,8 +20,12 @@ pub(crate) fn check(config: &EngineConfig) -> Result<()> {
     }
 }
 
-/// Notes what every knob came to.
-pub(crate) fn effective(config: &EngineConfig) -> EffectiveConfig {
+/// Notes what every knob came to: whether f16 is computed with, and why not where it was asked for.
+pub(crate) fn effective(
+    config: &EngineConfig,
+    half: bool,
+    whole: Option<String>,
+) -> EffectiveConfig {
     let mut effective = EffectiveConfig::default();
     let session = &config.session;
     let device = "the GPU computes";
@@ -70,5 +74,10 @@ pub(crate) fn effective(config: &EngineConfig) -> EffectiveConfig {
         false,
         "this engine does not foretell what a run takes",
     );
+    let f16 = config.providers.webgpu.f16;
+    match whole {
+        Some(why) => effective.note("providers.webgpu.f16", f16, half, why),
+        None => effective.note_own("providers.webgpu.f16", f16.as_ref(), half, "the default"),
+    }
     effective
 }

@@ -144,7 +144,10 @@ fn kept_under(model: &Model, products: &[Vec<usize>]) -> String {
         .flat_map(|product| &steps[product[0]].kernels);
     let sources = kernels.map(|(_, kernel)| &*kernel.source);
     let rows = format!("{ROWS:?}");
-    let identity = model.device.identity_with(sources.chain([&*rows]));
+    let arithmetic = if model.limits.half { "f16" } else { "f32" };
+    let identity = model
+        .device
+        .identity_with(sources.chain([&*rows, arithmetic]));
     format!("{}.tiles", &identity[..32])
 }
 
@@ -234,6 +237,7 @@ mod tests {
             quadratic: false,
             inner: 4,
             width: 4,
+            row_bytes: 16,
         }
     }
 

@@ -8,26 +8,31 @@ use isovec_engine::{EngineError, Result};
 use isovec_graph::{Dense, Plan, StoredMatrix, StoredTable, TakeWeights};
 
 use crate::device::Device;
+use crate::limits::Limits;
 use crate::plan::{Part, Product, TableForm, TableStored, Weights};
 
 /// How a bundle's weights will be held.
 pub(crate) struct Forms {
+    /// By matrix.
     half: Vec<bool>,
+    /// Whether whatever comes as f32 is held as f16.
+    narrowed: bool,
     tables: Vec<TableForm>,
 }
 
 impl Forms {
-    pub(crate) fn of(plan: &Plan, bundle: &ModelBundle, binding_bytes: u64) -> Self {
+    pub(crate) fn of(plan: &Plan, bundle: &ModelBundle, limits: &Limits) -> Self {
         let (matrices, tables) = plan.weights();
         let tables = (0..tables).map(|place| {
             let (dtype, rows, width) = plan.table(bundle, place);
             let (stored, row_bytes) = match dtype {
                 DType::F16 => (TableStored::F16, width * 2),
                 DType::I8 => (TableStored::I8, width + 4),
+                _ if limits.half => (TableStored::F16, width * 2),
                 _ => (TableStored::F32, width * 4),
             };
             // A multiple of four, so that every part begins with a whole word.
-            let fit = (binding_bytes / row_bytes.max(1) as u64) as usize / 4 * 4;
+            let fit = (limits.binding_bytes / row_bytes.max(1) as u64) as usize / 4 * 4;
             TableForm {
                 stored,
                 part_rows: if fit >= rows { rows } else { fit.max(4) },
@@ -37,8 +42,9 @@ impl Forms {
         });
         Self {
             half: (0..matrices)
-                .map(|place| plan.matrix_dtype(bundle, place) == DType::F16)
+                .map(|place| limits.half || plan.matrix_dtype(bundle, place) == DType::F16)
                 .collect(),
+            narrowed: limits.half,
             tables: tables.collect(),
         }
     }
@@ -143,7 +149,7 @@ impl<'a> Uploader<'a> {
             .filter_map(|part| self.pending.remove(&part))
             .collect();
         let fours = product.k.is_multiple_of(4) && product.n.is_multiple_of(4);
-        let half = fours && self.forms.half(&product.parts);
+        let half = (fours || self.forms.narrowed) && self.forms.half(&product.parts);
         let widths: Vec<usize> = product.parts.iter().map(|part| part.width).collect();
         let whole = match &mut parts[..] {
             [one] => std::mem::replace(one, Dense::F32(Vec::new())),
@@ -185,6 +191,23 @@ fn side_by_side(parts: &[Dense], widths: &[usize], k: usize) -> Dense {
     }
 }
 
+/// The nearest f16 of each.
+///
+/// # Errors
+/// [`EngineError::ProviderUnavailable`] where one is too large.
+fn narrowed(values: &[f32]) -> Result<Vec<u16>> {
+    let narrow = |&value: &f32| {
+        let small = half::f16::from_f32(value);
+        match value.is_finite() && !small.is_finite() {
+            true => Err(crate::device::unavailable(format!(
+                "the model has a weight of {value}, which is more than an f16 can say"
+            ))),
+            false => Ok(small.to_bits()),
+        }
+    };
+    values.iter().map(narrow).collect()
+}
+
 fn floats(values: Dense) -> Vec<f32> {
     match values {
         Dense::F32(values) => values,
@@ -198,7 +221,10 @@ fn floats(values: Dense) -> Vec<f32> {
 impl TakeWeights for Uploader<'_> {
     fn matrix(&mut self, place: usize, matrix: &StoredMatrix<'_>) -> Result<()> {
         let products = self.products;
-        let mut dense = Some(matrix.dense()?);
+        let mut dense = Some(match matrix.dense()? {
+            Dense::F32(values) if self.forms.narrowed => Dense::F16(narrowed(&values)?),
+            dense => dense,
+        });
         let wanted: Vec<(usize, usize)> = products
             .iter()
             .enumerate()
@@ -223,6 +249,10 @@ impl TakeWeights for Uploader<'_> {
 
     fn table(&mut self, place: usize, table: StoredTable) -> Result<()> {
         let form = self.forms.table(place).clone();
+        let table = match table {
+            StoredTable::F32(values) if self.forms.narrowed => StoredTable::F16(narrowed(&values)?),
+            table => table,
+        };
         for part in 0..form.parts() {
             let first = part * form.part_rows;
             let last = form.rows.min(first + form.part_rows);

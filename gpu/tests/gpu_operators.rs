@@ -18,8 +18,26 @@ mod elsewhere {
         bundle: &ModelBundle,
         batch: Batch,
     ) -> Option<Vec<Vec<Vec<f32>>>> {
+        let again = Batch {
+            inputs: batch.inputs.clone(),
+            row_lengths: batch.row_lengths.clone(),
+            ..Batch::default()
+        };
+        let plain = on(name, bundle, batch, false);
+        let shared = on(name, bundle, again, true);
+        for (plain, shared) in plain.iter().zip(&shared) {
+            for (a, b) in plain.concat().iter().zip(shared.concat()) {
+                let alike = *a == b || a.is_nan() && b.is_nan();
+                let near = (a - b).abs() <= 2e-5 * a.abs().max(1.0);
+                assert!(alike || near, "{name} by subgroups: {b} for {a}");
+            }
+        }
+        Some(plain)
+    }
+
+    fn on(name: &str, bundle: &ModelBundle, batch: Batch, subgroups: bool) -> Vec<Vec<Vec<f32>>> {
         let texts = batch.rows();
-        let load = crate::common::factory();
+        let load = crate::common::factory().with_subgroups(subgroups);
         let config = crate::common::config();
         let engine = pollster::block_on(load.load_model(bundle, &config, &Cancel::new()));
         let engine = engine.unwrap_or_else(|error| panic!("{name} on the GPU: {error}"));
@@ -30,6 +48,6 @@ mod elsewhere {
             let width = values.len() / texts;
             values.chunks(width).map(<[f32]>::to_vec).collect()
         });
-        Some(rows.collect())
+        rows.collect()
     }
 }

@@ -112,6 +112,31 @@ fn nothing_is_kept_nor_recalled_where_that_is_not_wanted() {
     assert!(!again.stats().gpu.unwrap().check_recalled);
 }
 
+/// What was found out of one precision says nothing of the other.
+#[test]
+fn precisions_keep_their_own() {
+    let shelf = Shelf::default();
+    let mut small = config();
+    small.providers.webgpu.f16 = Some(true);
+    let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
+    let load = |config: &EngineConfig| {
+        let factory = WebGpu::new(Box::new(shelf.clone()))
+            .with_tiles(true)
+            .with_tuning(true);
+        let engine = pollster::block_on(factory.load_model(&bundle, config, &Cancel::new()));
+        let gpu = engine.unwrap().stats().gpu.unwrap();
+        (gpu.f16, gpu.check_recalled, gpu.tuning_recalled)
+    };
+    assert_eq!(load(&config()), (false, false, false));
+    let first = load(&small);
+    if !first.0 {
+        return eprintln!("not run: the adapter has no f16");
+    }
+    assert_eq!(first, (true, false, false));
+    assert_eq!(load(&small), (true, true, true));
+    assert_eq!(load(&config()), (false, true, true));
+}
+
 /// Whatever is the fastest: the vectors are the same to the last bit.
 #[test]
 fn kernels_that_were_measured_are_recalled_and_compute_the_same() {

@@ -374,6 +374,11 @@ export interface TensorRtOptions {
 
 /** Options of WebGPU. */
 export interface WebGpuOptions {
+  /**
+   * Hold weights, and what products and attention read, as 16-bit floats, where the adapter has
+   * `shader-f16`; sums stay 32-bit. Default: false, as vectors then leave the bound of fp32.
+   */
+  f16?: boolean;
   /** Of two adapters, take the one that uses less power. Default: false. */
   low_power?: boolean;
   /**

@@ -94,6 +94,10 @@ export interface Stats {
     weight_bytes: number;
     arena_bytes: number;
     recreated: number;
+    /** Whether it computes with 16-bit floats. */
+    f16: boolean;
+    /** Whether its kernels share by subgroups; not in browsers yet. */
+    subgroups: boolean;
     /** Whether what it was checked against at load was computed at an earlier visit. */
     check_recalled: boolean;
     /** Whether kernels were chosen by their times on this device, and whether those were measured at an earlier visit. */

@@ -224,6 +224,28 @@ impl AnalysisContext {
         Some((within(memory.available_bytes?), within(memory.total_bytes?)))
     }
 
+    /// Whether isovec's own kernels run on a GPU that computes with 16-bit floats.
+    pub fn gpu_computes_f16(&self) -> bool {
+        let gpu = self
+            .stats
+            .as_ref()
+            .and_then(|stats| stats.engine.gpu.as_ref());
+        let Some(gpu) = gpu.filter(|gpu| !gpu.software) else {
+            return false;
+        };
+        let adapters = self
+            .hardware
+            .as_ref()
+            .and_then(|hardware| hardware.adapters.as_deref());
+        adapters.unwrap_or_default().iter().any(|adapter| {
+            let is_it = adapter
+                .name
+                .as_ref()
+                .is_none_or(|name| *name == gpu.adapter);
+            adapter.shader_f16 && is_it
+        })
+    }
+
     /// Whether vectors are kept by their text.
     pub fn keeps_vectors(&self) -> bool {
         ["embedding_cache.memory", "embedding_cache.disk"]

@@ -21,14 +21,15 @@ pub(crate) async fn adapters() -> Option<Vec<AdapterInfo>> {
     Some(isovec_gpu::adapters().await)
 }
 
-/// A model on a GPU whose device can be taken away.
+/// A model on a GPU whose device can be taken away, with kernels that share by subgroups or do not.
 #[cfg(test)]
 pub(crate) async fn webgpu_model(
+    subgroups: bool,
     bundle: &isovec_engine::bundle::ModelBundle,
     config: &isovec_engine::config::EngineConfig,
     cancel: &isovec_engine::cancel::Cancel,
 ) -> Result<isovec_gpu::GpuEngine> {
-    let factory = WebGpu::new(Box::new(Sdk));
+    let factory = WebGpu::new(Box::new(Sdk)).with_subgroups(subgroups);
     factory.load_model(bundle, config, cancel).await
 }
 

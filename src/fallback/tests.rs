@@ -173,14 +173,26 @@ fn a_chain_ends_where_something_works_and_says_what_did_not() {
 /// there is no adapter; `ISOVEC_REQUIRE_GPU=1` makes that a failure.
 #[cfg(feature = "webgpu")]
 fn on_a_gpu(rest: Vec<ExecutionProvider>) -> Option<(Embedder, Arc<isovec_gpu::GpuEngine>)> {
+    on_a_gpu_with(&tiny(), rest, false, false)
+}
+
+/// The same with any model, with 16-bit arithmetic, and with kernels that share by subgroups.
+#[cfg(feature = "webgpu")]
+fn on_a_gpu_with(
+    folder: &Path,
+    rest: Vec<ExecutionProvider>,
+    f16: bool,
+    subgroups: bool,
+) -> Option<(Embedder, Arc<isovec_gpu::GpuEngine>)> {
     let mut config = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
     config.runtime.providers.execution_providers = vec![ExecutionProvider::WebGpu];
     config.runtime.providers.webgpu.software_adapter = Some(true);
+    config.runtime.providers.webgpu.f16 = Some(f16);
     let config = config.build().unwrap();
     let cancel = Cancel::new();
-    let files = prepare(tiny().into(), &config, Purpose::run(&config), &cancel);
+    let files = prepare(folder.into(), &config, Purpose::run(&config), &cancel);
     let bundle = backend::wait(files).unwrap().bundle;
-    let loaded = backend::webgpu_model(&bundle, &config.runtime, &cancel);
+    let loaded = backend::webgpu_model(subgroups, &bundle, &config.runtime, &cancel);
     let engine = match backend::wait(loaded) {
         Ok(engine) => Arc::new(engine),
         Err(error) if std::env::var("ISOVEC_REQUIRE_GPU").is_ok_and(|must| must == "1") => {
@@ -192,7 +204,7 @@ fn on_a_gpu(rest: Vec<ExecutionProvider>) -> Option<(Embedder, Arc<isovec_gpu::G
         }
     };
     let portable = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
-    let embedder = backend::wait(Embedder::load(tiny(), portable)).unwrap();
+    let embedder = backend::wait(Embedder::load(folder, portable)).unwrap();
     let mut model = Arc::into_inner(embedder.model).unwrap();
     let shared: Arc<dyn Engine> = Arc::clone(&engine) as _;
     model.engines = Engines {
@@ -282,4 +294,67 @@ fn the_processor_takes_small_batches() {
     backend::wait(embedder.embed(texts)).unwrap();
     let stats = embedder.stats().engine.provider;
     assert_eq!((stats.beside.unwrap().batches, stats.runs), (1, 1));
+}
+
+/// What a lost device was computing in f16 is computed in f32, which is nearer.
+#[cfg(feature = "webgpu")]
+#[test]
+fn a_gpu_in_f16_that_is_lost_is_replaced_in_f32() {
+    let rest = vec![ExecutionProvider::Cpu];
+    let Some((embedder, engine)) = on_a_gpu_with(&tiny(), rest, true, false) else {
+        return;
+    };
+    if !embedder.stats().engine.gpu.is_some_and(|gpu| gpu.f16) {
+        return eprintln!("not run: the adapter has no f16");
+    }
+    let embed = || backend::wait(embedder.embed(["one text", "and another"])).unwrap();
+    let apart = |found: &crate::Embeddings| {
+        let expected = expected();
+        let rows = found.iter().zip(expected.iter());
+        let l2 = rows.map(|(a, b)| {
+            let squares = a.iter().zip(b).map(|(a, b)| f64::from(a - b).powi(2));
+            squares.sum::<f64>().sqrt()
+        });
+        l2.fold(0.0, f64::max)
+    };
+    let small = apart(&embed());
+    assert!(small > 1e-5 && small <= 5e-3, "{small:e}");
+    engine.lose_device();
+    same(&embed());
+    assert_eq!(embedder.provider().engine, "portable");
+    embedder.model.engines.losses.expire();
+    assert_eq!(apart(&embed()), small, "the device is back, and in f16");
+}
+
+/// Which of them a device gets is decided by its adapter: here both are held to the suite's bounds.
+#[cfg(feature = "webgpu")]
+#[test]
+fn a_gpu_keeps_the_bounds_by_subgroups_as_well() {
+    use isovec_parity::{BOUNDS, BOUNDS_F16, Deviation, Reference};
+
+    let minilm = std::env::var_os("ISOVEC_TEST_MODEL").map_or_else(
+        || crate::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2")),
+        |folder| Some(folder.into()),
+    );
+    let minilm = minilm.filter(|folder| folder.join("model.safetensors").is_file());
+    let mut models = vec![(tiny(), Reference::tiny())];
+    models.extend(minilm.map(|folder| (folder, Reference::minilm())));
+    for (folder, reference) in models {
+        for f16 in [false, true] {
+            let Some((embedder, _)) = on_a_gpu_with(&folder, Vec::new(), f16, true) else {
+                return;
+            };
+            let gpu = embedder.stats().engine.gpu.unwrap();
+            if (gpu.f16, gpu.subgroups) != (f16, true) {
+                eprintln!("not run: {} has no subgroups, or no f16", gpu.adapter);
+                continue;
+            }
+            let found = backend::wait(embedder.embed(&reference.texts)).unwrap();
+            let wanted = (0..reference.texts.len()).map(|row| reference.vector(row));
+            let apart = Deviation::between(found.iter(), wanted);
+            println!("{}, f16 {f16}: {apart}", folder.display());
+            let bounds = if f16 { &BOUNDS_F16 } else { &BOUNDS };
+            assert!(apart.within(bounds), "{apart}, allowed {bounds}");
+        }
+    }
 }

@@ -204,7 +204,11 @@ pub(crate) async fn load(
             None => tokenizer.truncation_side(),
         },
     };
-    let fingerprint = fingerprint(&prepared, &tokenizer, limits, max_length, dim, &prompts);
+    let precision = precision::computed(&prepared.bundle, &**engine);
+    let fingerprint = Fingerprint {
+        identity: identity(&prepared, &tokenizer, limits, max_length, dim, &prompts),
+        precision,
+    };
     let similarity = prepared.files.similarity.unwrap_or_default();
     let mut effective = EffectiveConfig::default();
     effective::note_runtime(&mut effective, &config, &engines);
@@ -386,14 +390,14 @@ fn max_length(config: &EmbeddingConfig, files: &ModelFiles) -> Result<(usize, &'
 }
 
 /// What has to be equal for vectors to be comparable.
-fn fingerprint(
+fn identity(
     prepared: &Prepared,
     tokenizer: &Tokenizer,
     limits: Limits,
     max_length: usize,
     dim: usize,
     prompts: &Prompts,
-) -> Fingerprint {
+) -> BTreeMap<String, String> {
     let cut = match limits.truncation_side {
         TruncationSide::Start => "cut at the start",
         TruncationSide::Middle => "cut in the middle, a quarter from the start",
@@ -421,8 +425,5 @@ fn fingerprint(
     if !head.dense.is_empty() {
         identity.insert("dense".into(), head.dense.clone());
     }
-    Fingerprint {
-        identity,
-        precision: precision::of(&prepared.bundle),
-    }
+    identity
 }

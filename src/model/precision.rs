@@ -1,6 +1,7 @@
 //! The numeric class that a model computes in, as its graph tells it.
 
 use isovec_engine::bundle::ModelBundle;
+use isovec_engine::engine::Engine;
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::tensor::DType;
 
@@ -20,6 +21,16 @@ pub(crate) fn coarseness(precision: Precision) -> u8 {
         Precision::F32 => 0,
         Precision::F16 => 1,
         _ => 2,
+    }
+}
+
+/// The class of the vectors that an engine computes of a bundle.
+pub(crate) fn computed(bundle: &ModelBundle, engine: &dyn Engine) -> Precision {
+    let stored = of(bundle);
+    let arithmetic = engine.capabilities().precision;
+    match coarseness(arithmetic) > coarseness(stored) {
+        true => arithmetic,
+        false => stored,
     }
 }
 

@@ -239,6 +239,9 @@ pub struct WebGpuOptions {
     pub software_adapter: Option<bool>,
     /// Of two adapters, take the one that uses less power. `None`: false.
     pub low_power: Option<bool>,
+    /// Hold weights, and what products and attention read, as 16-bit floats, where the adapter has
+    /// `shader-f16`; sums stay 32-bit. `None`: false, as vectors then leave the bound of fp32.
+    pub f16: Option<bool>,
 }
 
 /// What an engine may compute on.

@@ -12,7 +12,7 @@ use isovec_engine::{EngineError, Result};
 
 use crate::PROVIDER;
 use crate::host::Host;
-use crate::limits::Limits;
+use crate::limits::{Limits, Subgroups};
 
 /// What to look for.
 #[derive(Debug, Clone, Default)]
@@ -23,6 +23,8 @@ pub(crate) struct Wanted {
     pub(crate) low_power: bool,
     /// Whether products are cut into tiles, whatever the adapter is.
     pub(crate) tiles: Option<bool>,
+    /// Whether kernels share by subgroups, where the adapter has them, whatever it is.
+    pub(crate) subgroups: Option<bool>,
     /// Limits that are lower than the adapter's, for tests.
     pub(crate) binding_bytes: Option<u64>,
 }
@@ -58,10 +60,14 @@ impl Device {
             max_compute_workgroup_size_x: most.max_compute_workgroup_size_x,
             ..wgpu::Limits::downlevel_defaults().or_worse_values_from(&most)
         };
-        let wanted_features = wgpu::Features::PIPELINE_CACHE | wgpu::Features::TIMESTAMP_QUERY;
+        let wanted_features = wgpu::Features::PIPELINE_CACHE
+            | wgpu::Features::TIMESTAMP_QUERY
+            | wgpu::Features::SHADER_F16
+            | wgpu::Features::SUBGROUP;
+        let features = adapter.features() & wanted_features;
         let descriptor = wgpu::DeviceDescriptor {
             label: Some("isovec"),
-            required_features: adapter.features() & wanted_features,
+            required_features: features,
             required_limits: required_limits.clone(),
             ..wgpu::DeviceDescriptor::default()
         };
@@ -81,7 +87,12 @@ impl Device {
             note(&seen, error.to_string());
         }));
         let software = info.device_type == wgpu::DeviceType::Cpu;
-        let mut limits = Limits::of(&required_limits, wanted.tiles.unwrap_or(!software));
+        let tiles = wanted.tiles.unwrap_or(!software);
+        let mut limits = Limits::of(&required_limits, features, tiles);
+        // A processor that plays a GPU has no threads that wait for one another.
+        if features.contains(wgpu::Features::SUBGROUP) && wanted.subgroups.unwrap_or(!software) {
+            limits.subgroups = Some(Subgroups::of(&info));
+        }
         if let Some(bytes) = wanted.binding_bytes {
             limits.binding_bytes = limits.binding_bytes.min(bytes);
         }

@@ -33,8 +33,8 @@ impl Fold {
         match f {
             Reduction::Sum => Self::sum(term.into(), "sum".into()),
             Reduction::Mean => Self::sum(term.into(), format!("sum / {count}")),
-            Reduction::Max => extreme("-3.4028234e38f", "max", "tree_max"),
-            Reduction::Min => extreme("3.4028234e38f", "min", "tree_min"),
+            Reduction::Max => extreme("-3.4028234e38f", "larger", "tree_max"),
+            Reduction::Min => extreme("3.4028234e38f", "smaller", "tree_min"),
             Reduction::Product => Self {
                 start: "1.0f".into(),
                 step: format!("sum * {term}"),

@@ -52,7 +52,7 @@ pub(super) fn unary(f: Unary, x: &str, constants: &mut Constants) -> String {
         Unary::Tanh => format!("hyperbolic_tangent({x})"),
         Unary::Clamp { least, most } => {
             let (least, most) = (number(least, constants), number(most, constants));
-            format!("min(max({x}, {least}), {most})")
+            format!("between({x}, {least}, {most})")
         }
     }
 }
@@ -69,8 +69,8 @@ pub(super) fn binary(f: Binary, a: &str, b: &str) -> String {
         Binary::GreaterOrEqual => format!("flag({a} >= {b})"),
         Binary::Less => format!("flag({a} < {b})"),
         Binary::LessOrEqual => format!("flag({a} <= {b})"),
-        Binary::Max => format!("max({a}, {b})"),
-        Binary::Min => format!("min({a}, {b})"),
+        Binary::Max => format!("larger({a}, {b})"),
+        Binary::Min => format!("smaller({a}, {b})"),
         Binary::Modulo => format!("modulo({a}, {b})"),
         Binary::Mul => format!("({a} * {b})"),
         Binary::Or => format!("flag({a} != 0.0f || {b} != 0.0f)"),

@@ -2,7 +2,7 @@
 
 use isovec_graph::plan::{Linear, NodeId, Rows};
 
-use super::{Grid, Kernel, Made, Reads, functions, prelude, repeat};
+use super::{Grid, Items, Kernel, Made, Reads, functions, prelude, repeat};
 use crate::constants::Constants;
 use crate::limits::Limits;
 use crate::plan::{Merged, Part, Weights};
@@ -14,6 +14,8 @@ pub(crate) enum Tiling {
     Direct { rows: usize },
     /// Groups copy tiles; each thread computes `rows` rows of `columns` columns of four.
     Tiled { rows: usize, columns: usize },
+    /// Subgroups tell one another what they read; each thread computes `rows` rows of four columns.
+    Told { rows: usize },
     /// A number a thread.
     Any,
 }
@@ -35,6 +37,9 @@ const LARGE_TILES: (usize, Tiling) = (
         columns: 2,
     },
 );
+
+/// One that is taken where it was measured to be the fastest.
+const IF_MEASURED: usize = usize::MAX;
 
 /// The kernel of a product.
 pub(crate) fn kernel(
@@ -58,38 +63,48 @@ pub(crate) fn kernel(
         Rows::Tokens => "tokens()",
         Rows::Texts => "texts()",
     };
-    let half = fours && weights.half(parts);
-    let (stored, weight) = match (fours, half) {
-        (true, true) => (
+    let x = merged.items(op.x);
+    // What a weight is once it is read; how it is stored; and how it is read.
+    let half = weights.half(parts);
+    let (w, stored, weight) = match (half, limits.half) {
+        (true, true) => (Items::F16, Items::F16.of(unit), "return w[at];"),
+        (true, false) if fours => (
+            Items::F32,
             "vec2<u32>",
             "let v = w[at]; return vec4<f32>(unpack2x16float(v.x), unpack2x16float(v.y));",
         ),
-        (true, false) => ("vec4<f32>", "return w[at];"),
-        (false, _) => ("f32", "return vec4<f32>(w[at]);"),
+        _ => (Items::F32, Items::F32.of(unit), "return w[at];"),
     };
-    let mut source = prelude();
+    let mut source = prelude(merged.items(id), unit, &[x, w]);
     source += &format!(
         "const K: u32 = {}u;\nconst N: u32 = {}u;\n\
          const HAS_BIAS: bool = {};\nconst BIAS: u32 = {}u;\nconst HAS_RESIDUAL: bool = {};\n\
-         alias STORED = {stored};\n\
+         alias X_ITEMS = {};\nalias W_ITEMS = {};\nalias STORED = {stored};\n\
          fn ROW_COUNT() -> u32 {{ return {rows}; }}\n\
          fn activation(x: f32) -> f32 {{ return {activation}; }}\n\
-         fn weight(at: u32) -> vec4<f32> {{ {weight} }}\n",
+         fn weight(at: u32) -> W_ITEMS {{ {weight} }}\n",
         k / unit,
         n / unit,
         bias.is_some(),
         bias.unwrap_or(0),
         op.residual.is_some(),
+        x.of(unit),
+        w.of(unit),
     );
-    let tilings = match (fours, limits.tiles) {
-        (true, true) => &[DIRECT, SMALL_TILES, LARGE_TILES][..],
-        (true, false) => &[DIRECT],
-        (false, _) => &[(0, Tiling::Any)],
+    let mut tilings = match (fours, limits.tiles) {
+        (true, true) => vec![DIRECT, SMALL_TILES, LARGE_TILES],
+        (true, false) => vec![DIRECT],
+        (false, _) => vec![(0, Tiling::Any)],
     };
-    let kernels = tilings.iter().map(|(from, tiling)| {
+    if fours && limits.subgroups.is_some() {
+        // Where there are no tiles to fall back on, subgroups were asked for by name.
+        let from = if limits.tiles { IF_MEASURED } else { 0 };
+        tilings.push((from, Tiling::Told { rows: 4 }));
+    }
+    let kernels = tilings.into_iter().map(|(from, tiling)| {
         let mut source = source.clone();
         let grid = tiling.write(&mut source, n, limits);
-        (*from, Kernel { source, grid })
+        (from, Kernel { source, grid })
     });
     Made {
         name: "linear",
@@ -151,6 +166,17 @@ impl Tiling {
                 Grid::Tile {
                     rows: (rows * side) as u32,
                     across: across(4 * 16 * columns),
+                }
+            }
+            Self::Told { rows } => {
+                let column_threads = 64.min(limits.threads);
+                *source += &threads(column_threads, 1);
+                *source += &format!("const ROWS: u32 = {rows}u;\n");
+                *source += include_str!("../wgsl/subgroups.wgsl");
+                *source += &repeat(include_str!("../wgsl/matmul_subgroups.wgsl"), rows, 1);
+                Grid::Tile {
+                    rows: rows as u32,
+                    across: across(4 * column_threads),
                 }
             }
             Self::Any => {

@@ -59,6 +59,32 @@ pub(crate) enum Reads {
     Nothing,
 }
 
+/// The numbers of a buffer.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Items {
+    F32,
+    F16,
+}
+
+impl Items {
+    pub(crate) fn bytes(self) -> usize {
+        match self {
+            Self::F32 => 4,
+            Self::F16 => 2,
+        }
+    }
+
+    /// In WGSL, by ones or by fours.
+    fn of(self, unit: usize) -> &'static str {
+        match (self, unit) {
+            (Self::F32, 4) => "vec4<f32>",
+            (Self::F16, 4) => "vec4<f16>",
+            (Self::F32, _) => "f32",
+            (Self::F16, _) => "f16",
+        }
+    }
+}
+
 /// Groups along the three axes, of which none may be longer than 65,535.
 impl Grid {
     pub(crate) fn groups(self, rows: usize) -> [u32; 3] {
@@ -81,13 +107,25 @@ impl Grid {
     }
 }
 
-/// What all kernels begin with.
-fn prelude() -> String {
+/// What all kernels begin with that write `out` by vectors of `unit`, one or four, and read `others` as well.
+fn prelude(out: Items, unit: usize, others: &[Items]) -> String {
     let (batch, math) = (
         include_str!("../wgsl/batch.wgsl"),
         include_str!("../wgsl/math.wgsl"),
     );
-    format!("const HEAD: u32 = {HEAD}u;\n{batch}\n{math}\n")
+    let enable = match out == Items::F16 || others.contains(&Items::F16) {
+        true => "enable f16;\n",
+        false => "",
+    };
+    let write = match out {
+        Items::F32 => "fn kept(x: V) -> OUT { return x; }\n",
+        Items::F16 => include_str!("../wgsl/half.wgsl"),
+    };
+    format!(
+        "{enable}const HEAD: u32 = {HEAD}u;\n{batch}\n{math}\nalias V = {};\nalias OUT = {};\n{write}",
+        Items::F32.of(unit),
+        out.of(unit)
+    )
 }
 
 /// Repeats the lines that begin with `@i`, `@j` or `@ij`, with `$i` and `$j` replaced.

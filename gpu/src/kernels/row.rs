@@ -19,10 +19,14 @@ use super::{Grid, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
 use crate::limits::Limits;
 use crate::plan::written::{elsewhere, is_stage};
-use crate::plan::{TableForm, TableStored, Weights};
+use crate::plan::{Merged, TableForm, TableStored, Weights};
 
 /// Buffers that are bound to every kernel: the result, the batch, the constants.
 pub(crate) const ALWAYS: usize = 3;
+
+/// What else a kernel asks for that shares by subgroups.
+const SUBGROUPS: &str = ", @builtin(subgroup_size) size: u32, @builtin(subgroup_id) own: u32, \
+                         @builtin(num_subgroups) all: u32";
 
 /// Evaluations of a value beyond which it is computed once and kept.
 const DEAR: usize = 32;
@@ -39,7 +43,7 @@ pub(crate) enum TooLarge {
 /// What kernels are made of.
 pub(crate) struct Writer<'a> {
     pub(crate) plan: &'a Plan,
-    pub(crate) nodes: &'a [Node],
+    pub(crate) merged: &'a Merged,
     pub(crate) written: &'a HashSet<NodeId>,
     pub(crate) weights: &'a dyn Weights,
     pub(crate) limits: &'a Limits,
@@ -51,8 +55,8 @@ pub(crate) struct Writer<'a> {
 impl Writer<'_> {
     /// The kernel that writes a node.
     pub(crate) fn kernel(self, id: NodeId) -> Result<Made, TooLarge> {
-        let (limits, node) = (self.limits, &self.nodes[id.0]);
-        let (rows, width) = (node.rows, node.width);
+        let (limits, node) = (self.limits, &self.merged.nodes[id.0]);
+        let (rows, width, out) = (node.rows, node.width, self.merged.items(id));
         let mut text = Text::new(self, id);
         let value = text.own(id);
         let most = text.widest.max(width);
@@ -65,18 +69,32 @@ impl Writer<'_> {
             Rows::Tokens => "tokens()",
             Rows::Texts => "texts()",
         };
-        let mut source = prelude();
+        let mut source = prelude(out, 1, &[]);
         let _ = writeln!(source, "const THREADS: u32 = {threads}u;");
-        source += include_str!("../wgsl/row.wgsl");
+        // Only what looks at a row with all threads has them share.
+        let (builtins, enter) = match limits.subgroups.is_some() && text.stages.contains("tree_") {
+            true => {
+                source += include_str!("../wgsl/subgroups.wgsl");
+                source += include_str!("../wgsl/row_subgroups.wgsl");
+                (
+                    SUBGROUPS,
+                    "enter(size);\nsubgroup = own;\nsubgroups = all;\n",
+                )
+            }
+            false => {
+                source += include_str!("../wgsl/row.wgsl");
+                ("", "")
+            }
+        };
         source += &text.declarations;
         source += &text.functions;
         let _ = write!(
             source,
             "@compute @workgroup_size(THREADS)\n\
              fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>, \
-             @builtin(local_invocation_index) thread: u32) {{\n\
+             @builtin(local_invocation_index) thread: u32{builtins}) {{\n{enter}\
              let row = group.x + group.y * groups.x;\nif (row >= {count}) {{ return; }}\n{}\
-             for (var c = thread; c < {width}u; c += THREADS) {{ out[row * {width}u + c] = {value}; }}\n}}\n",
+             for (var c = thread; c < {width}u; c += THREADS) {{ out[row * {width}u + c] = kept({value}); }}\n}}\n",
             text.stages,
         );
         Ok(Made {
@@ -123,7 +141,7 @@ impl<'a> Text<'a> {
         let mut crossed = HashSet::new();
         for at in (0..=root.0).rev() {
             let id = NodeId(at);
-            let node = &from.nodes[at];
+            let node = &from.merged.nodes[at];
             let Some(&own) = uses.get(&id) else { continue };
             if id != root && from.written.contains(&id) {
                 continue;
@@ -133,12 +151,12 @@ impl<'a> Text<'a> {
             for input in node.op.inputs() {
                 *uses.entry(input).or_default() += own;
             }
-            crossed.extend(elsewhere(from.nodes, node));
+            crossed.extend(elsewhere(&from.merged.nodes, node));
             if crossed.contains(&id) {
                 crossed.extend(node.op.inputs());
             }
         }
-        let name = from.nodes[root.0].op.name();
+        let name = from.merged.nodes[root.0].op.name();
         Self {
             from,
             root,
@@ -156,7 +174,7 @@ impl<'a> Text<'a> {
     }
 
     fn node(&self, id: NodeId) -> &'a Node {
-        &self.from.nodes[id.0]
+        &self.from.merged.nodes[id.0]
     }
 
     /// A value of the group's own row, at column `c`.

@@ -81,6 +81,7 @@ pub(crate) fn merge(plan: &Plan) -> Merged {
             .map(|(at, node)| emptied(&moved, NodeId(at), node))
             .collect(),
         parts,
+        halves: HashSet::new(),
     }
 }
 

@@ -1,17 +1,18 @@
 //! From the plan of a graph to dispatches: which results are written to memory, which kernel
 //! computes each of them, and where they lie.
 
+mod halves;
 mod merge;
 mod slots;
 pub(crate) mod written;
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use isovec_graph::Plan;
 use isovec_graph::plan::{Node, NodeId, Op, Output, Rows};
 
 use crate::constants::{Constants, Region, Regions};
-use crate::kernels::{Kernel, Reads, attention, linear, row};
+use crate::kernels::{Items, Kernel, Reads, attention, linear, row};
 use crate::limits::Limits;
 
 pub(crate) use merge::Part;
@@ -60,6 +61,8 @@ pub(crate) struct Step {
     pub(crate) inner: usize,
     /// Columns of the result.
     pub(crate) width: usize,
+    /// Bytes of a row of it.
+    pub(crate) row_bytes: usize,
 }
 
 /// What a kernel reads beside the batch and the constants.
@@ -90,6 +93,23 @@ pub(crate) struct Merged {
     pub(crate) nodes: Vec<Node>,
     /// By the node of a product.
     pub(crate) parts: HashMap<NodeId, Vec<Part>>,
+    /// Results that are held as f16.
+    pub(crate) halves: HashSet<NodeId>,
+}
+
+impl Merged {
+    /// How a result that is written lies in memory.
+    pub(crate) fn items(&self, id: NodeId) -> Items {
+        match self.halves.contains(&id) {
+            true => Items::F16,
+            false => Items::F32,
+        }
+    }
+
+    /// Bytes of a row of a result.
+    pub(crate) fn row_bytes(&self, id: NodeId) -> usize {
+        self.nodes[id.0].width * self.items(id).bytes()
+    }
 }
 
 /// How the plan's weights are held: what a kernel has to know to read them.
@@ -135,7 +155,7 @@ pub(crate) fn compile(
     weights: &dyn Weights,
     limits: &Limits,
 ) -> Result<Dispatches, String> {
-    let merged = merge::merge(plan);
+    let mut merged = merge::merge(plan);
     let outputs: Vec<NodeId> = plan.outputs.iter().map(|output| output.node).collect();
     let mut written = written::written(&merged.nodes, &outputs);
     let mut inputs = Vec::new();
@@ -144,6 +164,9 @@ pub(crate) fn compile(
     let kernels = loop {
         inputs.clear();
         ids.clear();
+        if limits.half {
+            merged.halves = halves::halves(&merged.nodes, &written, &outputs);
+        }
         let mut kernels = Vec::new();
         let mut split = None;
         for (at, node) in merged.nodes.iter().enumerate() {
@@ -159,10 +182,10 @@ pub(crate) fn compile(
                         linear::kernel(&merged, id, op, parts, weights, &mut constants, limits);
                     Ok(kernel)
                 }
-                Op::Attention(op) => Ok(attention::kernel(&merged.nodes, op, &mut constants)),
+                Op::Attention(op) => Ok(attention::kernel(&merged, id, op, &mut constants, limits)),
                 _ => row::Writer {
                     plan,
-                    nodes: &merged.nodes,
+                    merged: &merged,
                     written: &written,
                     weights,
                     limits,
@@ -189,7 +212,7 @@ pub(crate) fn compile(
         }
     };
     let reads = kernels.iter().map(|(id, made, _)| (*id, &made.reads[..]));
-    let placed = slots::place(&merged.nodes, &reads.collect::<Vec<_>>(), &outputs);
+    let placed = slots::place(&merged, &reads.collect::<Vec<_>>(), &outputs);
     let mut regions = Regions::default();
     let mut products = Vec::new();
     let mut steps = Vec::new();
@@ -217,6 +240,7 @@ pub(crate) fn compile(
             quadratic: matches!(node.op, Op::Attention(_)),
             inner: made.inner,
             width: node.width,
+            row_bytes: merged.row_bytes(id),
         });
     }
     let outputs = plan.outputs.iter();

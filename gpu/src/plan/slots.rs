@@ -3,15 +3,16 @@
 
 use std::collections::HashMap;
 
-use isovec_graph::plan::{Node, NodeId, Rows};
+use isovec_graph::plan::{NodeId, Rows};
 
+use super::Merged;
 use crate::kernels::Reads;
 
-/// Memory that results take turns in: for so many columns of all tokens, and of all texts.
+/// Memory that results take turns in: for so many bytes of each token, and of each text.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Slot {
-    pub(crate) token_columns: usize,
-    pub(crate) text_columns: usize,
+    pub(crate) token_bytes: usize,
+    pub(crate) text_bytes: usize,
     /// Whether it is read back.
     pub(crate) output: bool,
 }
@@ -19,8 +20,7 @@ pub(crate) struct Slot {
 impl Slot {
     /// Bytes for a batch.
     pub(crate) fn bytes(&self, tokens: usize, texts: usize) -> u64 {
-        let values = (self.token_columns * tokens).max(self.text_columns * texts);
-        (values * size_of::<f32>()) as u64
+        (self.token_bytes * tokens).max(self.text_bytes * texts) as u64
     }
 }
 
@@ -34,7 +34,7 @@ pub(crate) struct Placed {
 }
 
 /// Places what kernels write: each its node, with what it reads.
-pub(crate) fn place(nodes: &[Node], kernels: &[(NodeId, &[Reads])], outputs: &[NodeId]) -> Placed {
+pub(crate) fn place(merged: &Merged, kernels: &[(NodeId, &[Reads])], outputs: &[NodeId]) -> Placed {
     let mut last: HashMap<NodeId, usize> = HashMap::new();
     for (at, (id, reads)) in kernels.iter().enumerate() {
         last.insert(*id, at);
@@ -51,17 +51,17 @@ pub(crate) fn place(nodes: &[Node], kernels: &[(NodeId, &[Reads])], outputs: &[N
     };
     let mut free: Vec<usize> = Vec::new();
     for (at, (id, _)) in kernels.iter().enumerate() {
-        let node = &nodes[id.0];
+        let (node, bytes) = (&merged.nodes[id.0], merged.row_bytes(*id));
         let output = outputs.contains(id);
         let wide = |slot: &Slot| match node.rows {
-            Rows::Tokens => slot.token_columns,
-            Rows::Texts => slot.text_columns,
+            Rows::Tokens => slot.token_bytes,
+            Rows::Texts => slot.text_bytes,
         };
         // The free one whose width is nearest; outputs have their own.
         let best = free
             .iter()
             .enumerate()
-            .min_by_key(|&(_, &slot)| wide(&placed.slots[slot]).abs_diff(node.width))
+            .min_by_key(|&(_, &slot)| wide(&placed.slots[slot]).abs_diff(bytes))
             .map(|(place, _)| place)
             .filter(|_| !output);
         let slot = match best {
@@ -74,8 +74,8 @@ pub(crate) fn place(nodes: &[Node], kernels: &[(NodeId, &[Reads])], outputs: &[N
         let own = &mut placed.slots[slot];
         own.output |= output;
         match node.rows {
-            Rows::Tokens => own.token_columns = own.token_columns.max(node.width),
-            Rows::Texts => own.text_columns = own.text_columns.max(node.width),
+            Rows::Tokens => own.token_bytes = own.token_bytes.max(bytes),
+            Rows::Texts => own.text_bytes = own.text_bytes.max(bytes),
         }
         placed.of_steps.push(slot);
         placed.of_nodes.insert(*id, slot);
@@ -93,7 +93,7 @@ pub(crate) fn place(nodes: &[Node], kernels: &[(NodeId, &[Reads])], outputs: &[N
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isovec_graph::plan::Op;
+    use isovec_graph::plan::{Node, Op};
 
     #[test]
     fn no_kernel_writes_what_is_still_read() {
@@ -115,7 +115,13 @@ mod tests {
         let kernels: Vec<_> = kernels
             .map(|(id, reads)| (NodeId(id), &reads[..]))
             .collect();
-        let placed = place(&nodes, &kernels, &[NodeId(4)]);
+        let merged = Merged {
+            nodes: nodes.to_vec(),
+            parts: HashMap::new(),
+            // As wide as 0, in half of the bytes.
+            halves: [NodeId(1)].into(),
+        };
+        let placed = place(&merged, &kernels, &[NodeId(4)]);
         let slot = |id| placed.of_nodes[&NodeId(id)];
         // 0 is read until 3 is written, 1 until 2 is.
         assert!([1, 2, 3].iter().all(|&other| slot(other) != slot(0)));

@@ -5,12 +5,12 @@
 // the same keys at the same time.
 //
 // V is a vector of four or, where a head's columns are no multiple of four, one number; SIZE, strides
-// and offsets are counted in V.
+// and offsets are counted in V. Whatever the buffers hold, all sums are of f32.
 
-@group(0) @binding(0) var<storage, read_write> out: array<V>;
-@group(0) @binding(3) var<storage, read> queries: array<V>;
-@group(0) @binding(4) var<storage, read> keys: array<V>;
-@group(0) @binding(5) var<storage, read> values: array<V>;
+@group(0) @binding(0) var<storage, read_write> out: array<OUT>;
+@group(0) @binding(3) var<storage, read> queries: array<Q_ITEMS>;
+@group(0) @binding(4) var<storage, read> keys: array<K_ITEMS>;
+@group(0) @binding(5) var<storage, read> values: array<V_ITEMS>;
 
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) thread: vec3<u32>) {
@@ -27,7 +27,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) t
   var query: array<V, SIZE>;
   var sums: array<V, SIZE>;
   for (var i = 0u; i < SIZE; i++) {
-    query[i] = SCALE * queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i];
+    query[i] = SCALE * V(queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i]);
     sums[i] = V();
   }
   var most = -3.0e38f;
@@ -35,7 +35,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) t
   for (var other = first; other < end; other++) {
     let key = other * K_STRIDE + K_OFFSET + head * K_HEAD;
     var product = V();
-    for (var i = 0u; i < SIZE; i++) { product += query[i] * keys[key + i]; }
+    for (var i = 0u; i < SIZE; i++) { product += query[i] * V(keys[key + i]); }
     var score = total(product);
     if (HAS_BIAS) { score += constants[BIAS + head * (2u * POSITIONS - 1u) + other + POSITIONS - 1u - token]; }
     if (score > most) {
@@ -47,8 +47,8 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) t
     let share = exp(score - most);
     sum += share;
     let value = other * V_STRIDE + V_OFFSET + head * V_HEAD;
-    for (var i = 0u; i < SIZE; i++) { sums[i] += share * values[value + i]; }
+    for (var i = 0u; i < SIZE; i++) { sums[i] += share * V(values[value + i]); }
   }
   let at = (token * HEADS + head) * SIZE;
-  for (var i = 0u; i < SIZE; i++) { out[at + i] = sums[i] / sum; }
+  for (var i = 0u; i < SIZE; i++) { out[at + i] = kept(sums[i] / sum); }
 }

@@ -1,13 +1,20 @@
 // Functions of one or two numbers, to the same bounds as those of the processor
-// (kernels/src/math.rs): WGSL's own tanh may be off by 2^-11, and it has no erf.
+// (kernels/src/math.rs): WGSL's own tanh may be off by 2^-11, and it has no erf. What is no number stays none: WGSL's
+// min, max and clamp may make a number of it, and a vector that nobody knows to be wrong.
 
 fn flag(truth: bool) -> f32 { return select(0.0f, 1.0f, truth); }
 
 fn is_nan(x: f32) -> bool { return (bitcast<u32>(x) & 0x7fffffffu) > 0x7f800000u; }
 
+fn larger(a: f32, b: f32) -> f32 { return select(max(a, b), a + b, is_nan(a) || is_nan(b)); }
+
+fn smaller(a: f32, b: f32) -> f32 { return select(min(a, b), a + b, is_nan(a) || is_nan(b)); }
+
+fn between(x: f32, least: f32, most: f32) -> f32 { return select(min(max(x, least), most), x, is_nan(x)); }
+
 // An odd rational function of degree 11 over 10.
 fn erf(value: f32) -> f32 {
-  let x = clamp(value, -3.92f, 3.92f);
+  let x = between(value, -3.92f, 3.92f);
   let t = x * x;
   var p = 2.0504144e-6f;
   p = p * t + 0.0002848313f;
@@ -21,12 +28,12 @@ fn erf(value: f32) -> f32 {
   q = q * t + 0.114089265f;
   q = q * t + 0.5020336f;
   q = q * t + 1.0f;
-  return clamp(x * p / q, -1.0f, 1.0f);
+  return between(x * p / q, -1.0f, 1.0f);
 }
 
 // An odd rational function of degree 9 over 8.
 fn hyperbolic_tangent(value: f32) -> f32 {
-  let x = clamp(value, -9.02f, 9.02f);
+  let x = between(value, -9.02f, 9.02f);
   let t = x * x;
   var p = 1.3318888e-8f;
   p = p * t + 2.058334e-5f;
@@ -38,7 +45,7 @@ fn hyperbolic_tangent(value: f32) -> f32 {
   q = q * t + 0.025871038f;
   q = q * t + 0.46713024f;
   q = q * t + 1.0f;
-  return clamp(x * p / q, -1.0f, 1.0f);
+  return between(x * p / q, -1.0f, 1.0f);
 }
 
 // Of the negative magnitude alone, so that nothing overflows.
@@ -79,7 +86,7 @@ fn arcsine(x: f32) -> f32 { return arctangent(x / sqrt((1.0f - x) * (1.0f + x)))
 
 fn square(x: f32) -> f32 { return x * x; }
 
-fn relu(x: f32) -> f32 { return max(x, 0.0f); }
+fn relu(x: f32) -> f32 { return select(max(x, 0.0f), x, is_nan(x)); }
 
 // WGSL's pow is for positive numbers alone. `nan` is what a root of a negative number is.
 fn power(x: f32, exponent: f32, nan: f32) -> f32 {

@@ -18,11 +18,11 @@ fn main(
 @i var sum$i = vec4<f32>();
   for (var k = 0u; k < K; k++) {
     let at = 4u * k * N + column;
-    let w0 = weight(at);
-    let w1 = weight(at + N);
-    let w2 = weight(at + 2u * N);
-    let w3 = weight(at + 3u * N);
-@i let a$i = x[x$i + k];
+    let w0 = V(weight(at));
+    let w1 = V(weight(at + N));
+    let w2 = V(weight(at + 2u * N));
+    let w3 = V(weight(at + 3u * N));
+@i let a$i = V(x[x$i + k]);
 @i sum$i += a$i.x * w0;
 @i sum$i += a$i.y * w1;
 @i sum$i += a$i.z * w2;

@@ -8,8 +8,8 @@ const THREADS: u32 = COLUMN_THREADS * ROW_THREADS;
 const TILE_ROWS: u32 = ROW_THREADS * ROWS;
 const TILE_COLUMNS: u32 = COLUMN_THREADS * COLUMNS;
 
-var<workgroup> tile_x: array<vec4<f32>, TILE_ROWS * DEPTH>;
-var<workgroup> tile_w: array<vec4<f32>, 4 * DEPTH * TILE_COLUMNS>;
+var<workgroup> tile_x: array<X_ITEMS, TILE_ROWS * DEPTH>;
+var<workgroup> tile_w: array<W_ITEMS, 4 * DEPTH * TILE_COLUMNS>;
 
 @compute @workgroup_size(COLUMN_THREADS, ROW_THREADS)
 fn main(
@@ -27,7 +27,7 @@ fn main(
     for (var at = index; at < TILE_ROWS * DEPTH; at += THREADS) {
       let row = min(first_row + at / DEPTH, rows - 1u);
       let k = start + at % DEPTH;
-      tile_x[at] = select(vec4<f32>(), x[row * K + min(k, K - 1u)], k < K);
+      tile_x[at] = select(X_ITEMS(), x[row * K + min(k, K - 1u)], k < K);
     }
     for (var at = index; at < 4u * DEPTH * TILE_COLUMNS; at += THREADS) {
       let step = 4u * start + at / TILE_COLUMNS;
@@ -36,14 +36,14 @@ fn main(
     }
     workgroupBarrier();
     for (var k = 0u; k < DEPTH; k++) {
-@i   let a$i = tile_x[(thread.y + $iu * ROW_THREADS) * DEPTH + k];
-@j   let p$j = tile_w[(4u * k) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS];
+@i   let a$i = V(tile_x[(thread.y + $iu * ROW_THREADS) * DEPTH + k]);
+@j   let p$j = V(tile_w[(4u * k) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS]);
 @ij  sum$i_$j += a$i.x * p$j;
-@j   let q$j = tile_w[(4u * k + 1u) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS];
+@j   let q$j = V(tile_w[(4u * k + 1u) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS]);
 @ij  sum$i_$j += a$i.y * q$j;
-@j   let r$j = tile_w[(4u * k + 2u) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS];
+@j   let r$j = V(tile_w[(4u * k + 2u) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS]);
 @ij  sum$i_$j += a$i.z * r$j;
-@j   let s$j = tile_w[(4u * k + 3u) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS];
+@j   let s$j = V(tile_w[(4u * k + 3u) * TILE_COLUMNS + thread.x + $ju * COLUMN_THREADS]);
 @ij  sum$i_$j += a$i.w * s$j;
     }
     workgroupBarrier();

@@ -1,6 +1,6 @@
 // What kernels over rows share: sums between the threads of a group, as a tree.
 
-@group(0) @binding(0) var<storage, read_write> out: array<f32>;
+@group(0) @binding(0) var<storage, read_write> out: array<OUT>;
 
 var<workgroup> branches: array<f32, THREADS>;
 
@@ -32,7 +32,7 @@ fn tree_max(own: f32, thread: u32) -> f32 {
   branches[thread] = own;
   workgroupBarrier();
   for (var apart = THREADS / 2u; apart > 0u; apart /= 2u) {
-    if (thread < apart) { branches[thread] = max(branches[thread], branches[thread + apart]); }
+    if (thread < apart) { branches[thread] = larger(branches[thread], branches[thread + apart]); }
     workgroupBarrier();
   }
   let all = branches[0];

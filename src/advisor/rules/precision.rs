@@ -59,6 +59,8 @@ fn mixed_on_gpu(context: &AnalysisContext) -> Option<Suggestion> {
         ("providers.tensorrt.fp16", "16-bit floats")
     } else if provider.contains("cuda") {
         ("providers.cuda.tf32", "TensorFloat-32")
+    } else if context.gpu_computes_f16() {
+        ("providers.webgpu.f16", "16-bit floats")
     } else {
         return None;
     };
@@ -78,6 +80,6 @@ fn mixed_on_gpu(context: &AnalysisContext) -> Option<Suggestion> {
         "matrix units of GPUs are several times as fast in fewer bits; sums are still taken in 32",
     )
     .changing(VectorChange::Precision)
-    .warning("GPUs without such units (older than Ampere) gain nothing.");
+    .warning("GPUs without such units gain nothing; docs/parity.md states how far vectors move.");
     Some(suggestion.with_patch(Patch::of([(knob, true)])))
 }

@@ -21,6 +21,13 @@ pub const BOUNDS: Deviation = Deviation {
     text: 0,
 };
 
+/// What it promises of vectors that are computed with 16-bit floats.
+pub const BOUNDS_F16: Deviation = Deviation {
+    component: 5e-3,
+    l2: 5e-3,
+    text: 0,
+};
+
 impl Deviation {
     /// Measures row after row. Rows that differ in length or hold NaN deviate without limit.
     pub fn between<'a, 'b>(

@@ -9,6 +9,6 @@ pub mod deviation;
 pub mod reference;
 pub mod suite;
 
-pub use deviation::{BOUNDS, Deviation};
+pub use deviation::{BOUNDS, BOUNDS_F16, Deviation};
 pub use reference::Reference;
 pub use suite::{Report, run};

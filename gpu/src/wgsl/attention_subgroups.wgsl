@@ -1,0 +1,79 @@
+// For each head and query: as attention.wgsl, by a subgroup instead of a thread. Its threads take a key each, agree on
+// the largest score, and tell one another their shares while each adds up some columns of the values. That is what suits
+// GPUs, which have far more threads than short batches have queries, and reads values side by side.
+//
+// D is a vector of four or, where a head's columns are no multiple of four, one number; SIZE and what belongs to queries
+// and keys are counted in D, WIDTH and what belongs to values in numbers.
+
+@group(0) @binding(0) var<storage, read_write> out: array<OUT>;
+@group(0) @binding(3) var<storage, read> queries: array<Q_ITEMS>;
+@group(0) @binding(4) var<storage, read> keys: array<K_ITEMS>;
+@group(0) @binding(5) var<storage, read> values: array<V_ITEMS>;
+
+@compute @workgroup_size(THREADS)
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(subgroup_size) size: u32,
+  @builtin(subgroup_id) subgroup: u32,
+  @builtin(num_subgroups) subgroups: u32,
+) {
+  enter(size);
+  for (var at = subgroup; at < QUERIES; at += subgroups) {
+    let token = group.x * QUERIES + at;
+    if (token < tokens()) { attend(token, group.y); }
+  }
+}
+
+fn attend(token: u32, head: u32) {
+  let text = text_of(token);
+  var first = first_token(text);
+  var end = first_token(text + 1u);
+  if (HAS_REACH) {
+    first = max(first, token - min(token, REACH));
+    end = min(end, token + REACH + 1u);
+  }
+  var query: array<D, SIZE>;
+  for (var i = 0u; i < SIZE; i++) {
+    query[i] = SCALE * D(queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i]);
+  }
+  // All columns at once, unless there are fewer threads than the device has in its smallest subgroup.
+  for (var left = 0u; left < WIDTH; left += COLUMNS * lanes) {
+    var sums: array<f32, COLUMNS>;
+    for (var i = 0u; i < COLUMNS; i++) { sums[i] = 0.0f; }
+    var most = -3.0e38f;
+    var sum = 0.0f;
+    for (var start = first; start < end; start += lanes) {
+      let inside = start + rank < end;
+      let other = min(start + rank, end - 1u);
+      let key = other * K_STRIDE + K_OFFSET + head * K_HEAD;
+      var product = D();
+      for (var i = 0u; i < SIZE; i++) { product += query[i] * D(keys[key + i]); }
+      var score = total(product);
+      if (HAS_BIAS) { score += constants[BIAS + head * (2u * POSITIONS - 1u) + other + POSITIONS - 1u - token]; }
+      let top = max(most, subgroupMax(select(-3.0e38f, score, inside)));
+      let shrink = exp(most - top);
+      let share = select(0.0f, exp(score - top), inside);
+      sum = sum * shrink + subgroupAdd(share);
+      for (var i = 0u; i < COLUMNS; i++) { sums[i] *= shrink; }
+      var next = start;
+      for (var place = 0u; place < places && next < end; place++) {
+        if (!is_there(place)) { continue; }
+        let weight = subgroupShuffle(share, place);
+        let value = next * V_STRIDE + V_OFFSET + head * V_HEAD;
+        for (var i = 0u; i < COLUMNS; i++) {
+          // Larger subgroups than the smallest have fewer columns a thread.
+          if (left + i * lanes >= WIDTH) { break; }
+          let column = left + rank + i * lanes;
+          if (column < WIDTH) { sums[i] += weight * f32(values[value + column]); }
+        }
+        next++;
+      }
+      most = top;
+    }
+    let at = (token * HEADS + head) * WIDTH;
+    for (var i = 0u; i < COLUMNS; i++) {
+      let column = left + rank + i * lanes;
+      if (column < WIDTH) { out[at + column] = kept(sums[i] / sum); }
+    }
+  }
+}
