@@ -17,14 +17,15 @@ const manifest = JSON.parse(readFileSync(join(js, "package.json"), "utf8"));
 
 /** Every file is one of these. */
 const ALLOWED = [
-  /^dist\/(index|inline|compat|worker|thread|chunk-\w+)\.js(\.map)?$/,
+  /^dist\/(index|advisor|inline|compat|worker|thread|chunk-\w+)\.js(\.map)?$/,
   /^dist\/(\w+\/)?\w+\.d\.ts$/,
   /^types\/module\.d\.ts$/,
   /^pkg\/(simd128|relaxed|threads)\/isovec_js(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
+  /^pkg\/advisor\/isovec_js_advisor(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
   /^(LICENSE-MIT|LICENSE-APACHE|THIRD-PARTY-NOTICES|README\.md|package\.json)$/,
 ];
-/** Bytes of the tarball: three builds of the module, and little else. */
-const LARGEST = 3_000_000;
+/** Bytes of the tarball: three builds of the module, the advisor's, and little else. */
+const LARGEST = 3_350_000;
 
 let folder, tarball, packed, files;
 

@@ -48,7 +48,10 @@ const INSIDE: [(&str, &str); 2] = [
 ];
 
 /// Benchmarks that need the corpus, or programs to compare with.
-const PEERS: [&str; 4] = ["adaptive", "peers", "python", "retrieval"];
+const PEERS: [&str; 5] = ["adaptive", OBSERVING, "peers", "python", "retrieval"];
+
+/// The benchmark that runs the program.
+const OBSERVING: &str = "observing";
 
 /// The folder that measures transformers.js, whose model Python makes.
 const TRANSFORMERS: &str = "transformers";
@@ -102,9 +105,13 @@ impl Bench {
                 let features: Vec<_> = features.iter().map(|f| format!("{package}/{f}")).collect();
                 // By the workspace and not by the package: a package alone has other features of the
                 // same dependencies, and all of them would be built once more.
-                cargo(workspace)?
+                let run = cargo(workspace)?
                     .args(["bench", "--workspace", "--features", &features.join(",")])
-                    .args(["--bench", name, "--"])
+                    .args(["--bench", name, "--"]);
+                match name.as_str() {
+                    OBSERVING => run.env("ISOVEC_PROGRAM", demo::program(workspace)?),
+                    _ => run,
+                }
             }
             Self::Inside { test, .. } => cargo(workspace)?
                 .args(["test", "--workspace", "--profile", "bench", "--lib", "--"])
