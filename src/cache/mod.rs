@@ -1,8 +1,8 @@
 //! Vectors that are kept by their text: what was embedded before is not computed again.
 //!
 //! `key.rs` says which vector a text has, `entry.rs` what is kept of it, `memory.rs` what is at hand; what lies on a disk is
-//! the target's (`src/backend/entries_on_disk.rs`). Every way to vectors goes through [`EmbeddingCache::serve`], by
-//! `Model::cached`.
+//! the target's (`src/backend/entries_on_disk.rs`). Every way to vectors goes through `Model::cached`:
+//! [`EmbeddingCache::look`] before what computes, [`EmbeddingCache::complete`] behind it. Nothing is locked in between.
 
 mod entry;
 mod key;
@@ -14,7 +14,6 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isovec_engine::cancel::Cancel;
-use smallvec::{SmallVec, smallvec};
 
 pub(crate) use entry::Entry;
 pub(crate) use key::{Key, Scope};
@@ -56,10 +55,21 @@ pub(crate) struct EmbeddingCache {
     misses: AtomicU64,
 }
 
+/// Texts of which those that are kept have their vectors.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    /// Those that have none, each once.
+    pub(crate) wanted: Vec<String>,
+    rows: Rows,
+    missing: Vec<Missing>,
+    prompt: Option<String>,
+}
+
 /// A text that was not at hand, and the places that it has in the call.
+#[derive(Debug)]
 struct Missing {
     key: Key,
-    places: SmallVec<[usize; 1]>,
+    places: Vec<usize>,
 }
 
 impl EmbeddingCache {
@@ -97,18 +107,13 @@ impl EmbeddingCache {
         }))
     }
 
-    /// The vectors of texts, of which only those are computed that are not kept, and each of them once. Nothing is locked
-    /// meanwhile, and nothing is kept of a call that fails.
-    pub(crate) async fn serve<F>(
+    /// Looks texts up: what is kept is put where it belongs, and the rest is [`Looked::wanted`], each text once.
+    pub(crate) async fn look(
         &self,
         model: &Model,
         texts: Vec<String>,
         options: &EmbedOptions,
-        compute: impl FnOnce(Vec<String>) -> F,
-    ) -> Result<Embeddings>
-    where
-        F: Future<Output = Result<Embeddings>>,
-    {
+    ) -> Result<Looked> {
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         cancel.0.check()?;
@@ -122,29 +127,45 @@ impl EmbeddingCache {
         self.misses.fetch_add(missing.len() as u64, Relaxed);
         let hits = texts.len() - missing.len();
         self.hits.fetch_add(hits as u64, Relaxed);
-        if !missing.is_empty() {
-            let wanted = missing.iter().map(|text| texts[text.places[0]].clone());
-            let made = compute(wanted.collect()).await;
-            let place = |at: usize| missing.get(at).map_or(at, |text| text.places[0]);
-            let made = made.map_err(|error| error.moved(place))?;
-            let seen = made.token_counts().iter().zip(made.truncated());
-            let entries: Vec<(Key, Entry)> = missing
-                .iter()
-                .zip(made.iter().zip(seen))
-                .map(|(text, (vector, (&tokens, &truncated)))| {
-                    let entry = Entry {
-                        vector: vector.into(),
-                        tokens,
-                        truncated,
-                    };
-                    entry.place(&mut rows, &text.places);
-                    (text.key, entry)
-                })
-                .collect();
-            // What computes in a lost device's place rounds otherwise.
-            if model.engines.is_first() {
-                self.keep(entries).await;
-            }
+        let wanted = missing.iter().map(|text| texts[text.places[0]].clone());
+        Ok(Looked {
+            wanted: wanted.collect(),
+            rows,
+            missing,
+            prompt,
+        })
+    }
+
+    /// Puts what was computed of the missing texts in their places, keeps it, and gives all vectors. Nothing is kept of what
+    /// failed.
+    pub(crate) async fn complete(
+        &self,
+        model: &Model,
+        looked: Looked,
+        made: Result<Embeddings>,
+    ) -> Result<Embeddings> {
+        let Looked {
+            mut rows,
+            missing,
+            prompt,
+            ..
+        } = looked;
+        let place = |at: usize| missing.get(at).map_or(at, |text| text.places[0]);
+        let made = made.map_err(|error| error.moved(place))?;
+        let seen = made.token_counts().iter().zip(made.truncated());
+        let mut entries = Vec::with_capacity(missing.len());
+        for (text, (vector, (&tokens, &truncated))) in missing.iter().zip(made.iter().zip(seen)) {
+            let entry = Entry {
+                vector: vector.into(),
+                tokens,
+                truncated,
+            };
+            entry.place(&mut rows, &text.places);
+            entries.push((text.key, entry));
+        }
+        // What computes in a lost device's place rounds otherwise.
+        if model.engines.is_first() {
+            self.keep(entries).await;
         }
         model.finish(rows, prompt)
     }
@@ -215,7 +236,7 @@ impl EmbeddingCache {
                         free.insert(missing.len());
                         missing.push(Missing {
                             key: *key,
-                            places: smallvec![place],
+                            places: vec![place],
                         });
                     }
                 }

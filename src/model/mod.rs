@@ -150,9 +150,23 @@ impl Model {
     where
         F: Future<Output = Result<Embeddings>>,
     {
-        match &self.cache {
-            Some(cache) if !texts.is_empty() => cache.serve(self, texts, options, compute).await,
-            _ => compute(texts).await,
+        let cache = self.cache.as_ref().filter(|_| !texts.is_empty());
+        let (looked, wanted) = match cache {
+            None => (None, texts),
+            Some(cache) => {
+                let mut looked = cache.look(self, texts, options).await?;
+                let wanted = std::mem::take(&mut looked.wanted);
+                (Some((cache, looked)), wanted)
+            }
+        };
+        // Called in one place, because what computes is compiled into it.
+        let made = match looked.is_some() && wanted.is_empty() {
+            true => self.empty_set(&options.prompt),
+            false => compute(wanted).await,
+        };
+        match looked {
+            None => made,
+            Some((cache, looked)) => cache.complete(self, looked, made).await,
         }
     }
 
@@ -352,11 +366,17 @@ impl Model {
     }
 
     pub(crate) fn encode<T: AsRef<str>>(&self, texts: &[T], prefix: &str) -> Result<Vec<Encoding>> {
-        let texts: SmallVec<[Cow<'_, str>; 64]> = texts
+        // Most models want texts as they are; then nothing is copied.
+        if prefix.is_empty() && !self.lowercase {
+            let texts: SmallVec<[&str; 64]> =
+                texts.iter().map(|text| strip(text.as_ref())).collect();
+            return Ok(self.tokenizer.encode(&texts, &self.limits)?);
+        }
+        let texts: Vec<String> = texts
             .iter()
-            .map(|text| prepared(prefix, text.as_ref(), self.lowercase))
+            .map(|text| prepare_text(prefix, text.as_ref(), self.lowercase))
             .collect();
-        let texts: SmallVec<[&str; 64]> = texts.iter().map(Cow::as_ref).collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         Ok(self.tokenizer.encode(&texts, &self.limits)?)
     }
 
