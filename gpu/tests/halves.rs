@@ -4,6 +4,9 @@
 
 mod common;
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use common::support::bundles::bundle;
 use common::support::checkpoint::{Checkpoint, Stored};
 use common::support::models;
@@ -13,9 +16,15 @@ use common::{batch, config, factory, load, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
-use isovec_engine::engine::Engine;
+use isovec_engine::description::Dim;
+use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::fingerprint::Precision;
-use isovec_engine::head::Pooling;
+use isovec_engine::head::{MASK, Pooling};
+use isovec_engine::onnx::GraphBuilder;
+use isovec_engine::onnx::builder::int;
+use isovec_engine::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto};
+use isovec_engine::tensor::{DType, NamedTensor, Tensor};
+use isovec_engine::weights::{BytesWeights, WeightsIdentity};
 use isovec_gpu::{GpuEngine, WebGpu};
 
 /// What the project promises of 16-bit arithmetic: the L2 distance of unit vectors.
@@ -259,5 +268,89 @@ fn an_overflow_is_never_a_wrong_vector() {
             let apart = found.iter().zip(wanted).map(square).sum::<f64>().sqrt();
             assert!(apart <= BOUND, "{activation}, text {text}: {apart:e}");
         }
+    }
+}
+
+/// What makes numbers of what is none, in most languages for shaders: the largest of several, what is cut off below or
+/// on both sides. Behind an overflow they must not.
+#[test]
+fn an_overflow_is_not_hidden_by_what_comes_after() {
+    for (operator, constants) in [("Relu", 0), ("Clip", 2), ("Tanh", 0), ("Erf", 0)] {
+        let engine = load_with(&factory(), &with_an_overflow(operator, constants));
+        let knob = engine.effective().get("providers.webgpu.f16").unwrap();
+        if knob.why.contains("shader-f16") {
+            return eprintln!("not run: {}", knob.why);
+        }
+        assert!(knob.honoured, "{operator}: {knob:?}");
+        let texts = [vec![3, ODD, 5], vec![3, 4, 5]];
+        let ids = Tensor::from_slice(&[2, 3], &texts.concat()).unwrap();
+        let batch = Batch {
+            inputs: vec![
+                NamedTensor::new("ids", ids),
+                NamedTensor::new(MASK, Tensor::from_slice(&[2, 3], &[1i64; 6]).unwrap()),
+            ],
+            row_lengths: vec![3, 3],
+            ..Batch::default()
+        };
+        let found = run(&engine, batch);
+        assert!(
+            found[..4].iter().all(|value| value.is_nan()),
+            "{operator}: {found:?}"
+        );
+        assert!(
+            found[4..].iter().all(|value| value.is_finite()),
+            "{operator}: {found:?}"
+        );
+    }
+}
+
+/// A token that the comparison at load does not meet.
+const ODD: i64 = 501;
+
+/// A graph whose first product is too large for an f16 where a text has the token, and minus that after the second.
+fn with_an_overflow(operator: &str, constants: usize) -> ModelBundle {
+    let mut graph = GraphProto::default();
+    let mut g = GraphBuilder::new(&mut graph, "t.");
+    for name in ["ids", MASK] {
+        let dims = ["batch", "sequence"].map(|name| Dim::Symbolic(name.into()));
+        g.input(name, DType::I64, &dims);
+    }
+    let mut rows: Vec<f32> = (0..4000).map(|at| (at % 7) as f32 / 7.0).collect();
+    rows[ODD as usize * 4..][..4].fill(3e4);
+    let table = g.f32s(&[1000, 4], &rows);
+    let x = g.node("Gather", &[&table, "ids"], vec![int("axis", 0)]);
+    let up = g.f32s(&[4, 4], &[2.0; 16]);
+    let down = g.f32s(&[4, 4], &[-0.5; 16]);
+    let large = g.node("MatMul", &[&x, &up], vec![]);
+    let small = g.node("MatMul", &[&large, &down], vec![]);
+    let bounds: Vec<String> = [-1.0, 1.0][..constants]
+        .iter()
+        .map(|&bound| g.f32(bound))
+        .collect();
+    let operands: Vec<&str> = [&small]
+        .into_iter()
+        .chain(&bounds)
+        .map(String::as_str)
+        .collect();
+    let cut = g.node(operator, &operands, vec![]);
+    let one = g.ints(&[1]);
+    let most = g.node("ReduceMax", &[&cut, &one], vec![int("keepdims", 0)]);
+    let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(4)];
+    g.output(&most, DType::F32, &dims);
+    ModelBundle {
+        graph: ModelProto {
+            ir_version: 8,
+            opset_import: vec![OperatorSetIdProto {
+                domain: String::new(),
+                version: 18,
+            }],
+            graph: Some(graph),
+            ..ModelProto::default()
+        },
+        weights: Arc::new(BytesWeights::new()),
+        identity: WeightsIdentity("test".into()),
+        files: BTreeMap::new(),
+        model_file: "model.onnx".into(),
+        origin: "a model of the tests".into(),
     }
 }

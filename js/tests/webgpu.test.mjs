@@ -68,6 +68,28 @@ for (const worker of [true, false]) {
       assert.ok(apart <= 2e-6, `${apart}`);
     });
 
+    test(`16-bit arithmetic is done where the adapter has it, and else said not to be, ${where}`, async () => {
+      const seen = await page.evaluate(async (worker) => {
+        const { Embedder } = await import("/dist/index.js");
+        const load = (f16) =>
+          Embedder.load("/model/", { worker, config: { providers: { execution_providers: ["webgpu"], webgpu: { software_adapter: true, f16 } } } });
+        const [small, large] = [await load(true), await load(false)];
+        const knob = small.effectiveConfig().find(({ name }) => name === "providers.webgpu.f16");
+        const vectors = [Array.from(await small.embedOne("a text")), Array.from(await large.embedOne("a text"))];
+        const has = (await navigator.gpu.requestAdapter()).features.has("shader-f16");
+        const { gpu } = await small.stats();
+        const { precision } = small.fingerprint();
+        await small.dispose();
+        await large.dispose();
+        return { knob, vectors, has, f16: gpu.f16, precision };
+      }, worker);
+      assert.deepEqual([seen.f16, seen.knob.honoured, seen.precision], [seen.has, seen.has, seen.has ? "f16" : "f32"]);
+      const apart = Math.hypot(...seen.vectors[0].map((value, at) => value - seen.vectors[1][at]));
+      if (seen.has) return assert.ok(apart > 0 && apart <= 5e-3, `${apart}`);
+      assert.match(seen.knob.why, /shader-f16/);
+      assert.equal(apart, 0);
+    });
+
     test(`the next load goes by what this one kept, ${where}`, async () => {
       const recalled = await page.evaluate(async (worker) => {
         const { Embedder, cache } = await import("/dist/index.js");
