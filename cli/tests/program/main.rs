@@ -1,5 +1,6 @@
 //! The program as a user runs it, on the tiny seeded model and the engine that needs nothing.
 
+mod advise;
 mod bench;
 mod features;
 mod kept;
