@@ -223,6 +223,7 @@ impl RunOutput {
 
 /// What an engine can do with a given model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
 #[non_exhaustive]
 pub struct Capabilities {
     /// Rows are run at their own length; padding costs nothing.

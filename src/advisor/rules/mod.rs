@@ -80,3 +80,6 @@ fn percent(part: f64) -> String {
 fn megabytes(bytes: u64) -> String {
     format!("{:.0} MB", bytes as f64 / 1e6)
 }
+
+#[cfg(test)]
+mod tests;
