@@ -115,6 +115,39 @@ fn products_have_the_same_bits_as_by_tiles() {
     }
 }
 
+/// Products by subgroups are among those whose times are compared, and whichever is the fastest, the bits are the same.
+#[test]
+fn what_is_measured_computes_the_same() {
+    let model = models::bert_of(5, models::VOCABULARY, 160, 1);
+    let bundle = bundle(&model, Stored::F32, Pooling::Mean);
+    let Some(by_rule) = load(&bundle, true, true, false) else {
+        return;
+    };
+    let factory = factory().with_subgroups(true).with_tiles(true);
+    let (factory, cancel) = (factory.with_tuning(true), Cancel::new());
+    let tuned = pollster::block_on(factory.load_model(&bundle, &config(), &cancel)).unwrap();
+    let [rule, measured] = [&by_rule, &tuned].map(|engine| engine.stats().gpu.unwrap());
+    assert!(measured.tuned && !rule.tuned);
+    assert_eq!(measured.pipelines, rule.pipelines);
+    let without = load(&bundle, false, true, false).unwrap();
+    let shapes = 4;
+    let others = without.stats().gpu.unwrap().pipelines;
+    assert_eq!(
+        measured.pipelines,
+        others + shapes,
+        "one more for each shape"
+    );
+    for lengths in [&[3][..], &[64, 1, 9, 33], &[61; 40]] {
+        let texts = texts(lengths);
+        let expected = run(&by_rule, batch(&by_rule, &texts, 0));
+        assert_eq!(
+            run(&tuned, batch(&tuned, &texts, 0)),
+            expected,
+            "{lengths:?}"
+        );
+    }
+}
+
 /// Of other sizes: Mesa's llvmpipe has as many threads in a subgroup as its vectors have numbers, for which it asks the
 /// environment. (Other drivers run the same once more.)
 #[test]

@@ -1,5 +1,5 @@
-//! all-MiniLM-L6-v2 on a GPU in f32 and in f16, with and without subgroups, by turns: how long runs take, how many bytes
-//! the weights and the results take on the device, and how far the vectors are from those in f32. Run it with
+//! all-MiniLM-L6-v2 on a GPU in f32 and in f16, with and without subgroups, by turns: how long runs take, how many
+//! bytes the weights and the results take on the device, and how far the vectors are from those in f32. Run it with
 //! `cargo xtask bench gpu`.
 
 use std::hint::black_box;

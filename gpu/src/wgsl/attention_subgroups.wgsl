@@ -1,9 +1,9 @@
-// For each head and query: as attention.wgsl, by a subgroup instead of a thread. Its threads take a key each, agree on
-// the largest score, and tell one another their shares while each adds up some columns of the values. That is what suits
-// GPUs, which have far more threads than short batches have queries, and reads values side by side.
+// For each head and query: as attention.wgsl, by a subgroup instead of a thread. Its threads take a key each, agree
+// on the largest score, and tell one another their shares while each adds up some columns of the values. That is what
+// suits GPUs, which have far more threads than short batches have queries, and reads values side by side.
 //
-// D is a vector of four or, where a head's columns are no multiple of four, one number; SIZE and what belongs to queries
-// and keys are counted in D, WIDTH and what belongs to values in numbers.
+// D is a vector of four or, where a head's columns are no multiple of four, one number; SIZE and what belongs to
+// queries and keys are counted in D, WIDTH and what belongs to values in numbers.
 
 @group(0) @binding(0) var<storage, read_write> out: array<OUT>;
 @group(0) @binding(3) var<storage, read> queries: array<Q_ITEMS>;
