@@ -38,6 +38,23 @@ fn every_engine_and_provider_says_whether_and_why() {
     assert!(features["built_with"].to_string().contains("webgpu"));
 }
 
+/// Scripts read these names. Those of the hardware are held by `src/hardware.rs`.
+#[test]
+fn the_json_has_the_names_that_it_always_had() {
+    let features = features(&[]);
+    let names = |of: &Value| -> String {
+        let names = of.as_object().expect("an object").keys();
+        names.cloned().collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(
+        names(&features),
+        "auto_engine built_with engines hardware hardware_id version"
+    );
+    let engine = &features["engines"][1];
+    assert_eq!(names(engine), "hint name providers reason usable version");
+    assert_eq!(names(&engine["providers"][0]), "hint name reason usable");
+}
+
 #[test]
 fn the_machine_is_the_same_each_time() {
     let (one, other) = (features(&[]), features(&[]));
