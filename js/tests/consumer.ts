@@ -1,6 +1,7 @@
 // A program on the packed package, as strict as compilers get: what is wrong here has to be an error for whoever writes
 // it, and what is right none. Compiled by pack.test.mjs.
 import { Embedder, hardware, type Config, type Dtype, type Hardware } from "isovec";
+import { analyze, contextOf, type OptimizationReport, type Rule } from "isovec/advisor";
 import { pipeline, type Tensor } from "isovec/compat";
 import { Embedder as Inline } from "isovec/inline";
 import module from "isovec/simd128.wasm";
@@ -45,6 +46,17 @@ export async function cores(): Promise<number | null> {
 
 export function inline(): Promise<Inline> {
   return Inline.load("owner/model", { module });
+}
+
+export const loud: Rule = {
+  id: "loud",
+  // @ts-expect-error there is no such impact
+  check: () => ({ title: "no", impact: "enormous" }),
+};
+
+export async function advised(embedder: Embedder): Promise<OptimizationReport> {
+  const rule: Rule = { id: "mine", check: ({ stats }) => (stats?.calls.failed ? { title: "look at the errors", impact: "high" } : undefined) };
+  return analyze(await contextOf(embedder), { rules: [rule] });
 }
 
 export async function compatible(): Promise<number[][]> {
