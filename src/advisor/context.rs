@@ -253,6 +253,13 @@ impl AnalysisContext {
             .any(|knob| self.used::<u64>(knob).is_some())
     }
 
+    /// Whether it runs in a page, where runs take turns.
+    pub fn in_page(&self) -> bool {
+        self.hardware
+            .as_ref()
+            .is_some_and(|hardware| hardware.page.is_some())
+    }
+
     /// Whether the page is cut off from others; `None` where there is no page.
     pub fn isolated(&self) -> Option<bool> {
         self.hardware.as_ref()?.page.as_ref()?.cross_origin_isolated

@@ -37,27 +37,22 @@ fn threads(context: &AnalysisContext) -> Vec<Suggestion> {
     let Some(cores) = context.cores() else {
         return Vec::new();
     };
-    let runs = match context.on_onnxruntime() {
-        true => vec![(1, cores), (cores, 1), (cores / 2, 2)],
-        false => vec![(cores, 1), (cores / 2, 1), (1, 1)],
+    let layouts = match context.in_page() {
+        true => vec![(cores, 1), (cores / 2, 1), (1, 1)],
+        false => vec![(1, cores), (cores, 1), (cores / 2, 2)],
     };
-    let runs = runs.into_iter().filter(|&(threads, _)| threads > 0);
-    runs.map(|(threads, runs)| {
-        let patch = Patch::of([("session.intra_op_threads", threads)]);
-        let (patch, title) = if context.on_onnxruntime() {
-            (
-                patch.and("session.pool_size", runs),
-                format!("{runs} runs at the same time, {threads} threads each"),
-            )
-        } else {
-            (
-                patch.and("session.pool_size", Value::Null),
-                format!("{threads} threads to an operator"),
-            )
-        };
-        experiment("try-threads", Category::Threads, title, patch)
-    })
-    .collect()
+    let layouts = layouts.into_iter().filter(|&(threads, _)| threads > 0);
+    layouts
+        .map(|(threads, runs)| {
+            let patch = Patch::of([("session.intra_op_threads", threads)]);
+            let patch = match context.in_page() {
+                true => patch.and("session.pool_size", Value::Null),
+                false => patch.and("session.pool_size", runs),
+            };
+            let title = format!("{runs} runs at the same time, {threads} threads each");
+            experiment("try-threads", Category::Threads, title, patch)
+        })
+        .collect()
 }
 
 fn batches(context: &AnalysisContext) -> Vec<Suggestion> {

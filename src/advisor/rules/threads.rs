@@ -50,7 +50,7 @@ fn at_work(context: &AnalysisContext) -> Option<(usize, usize)> {
 /// all cores in one run.
 fn suited(context: &AnalysisContext, cores: usize) -> Patch {
     let bulk = context.texts_of_a_call() >= Some(MANY_TEXTS);
-    if context.on_onnxruntime() && bulk {
+    if bulk && !context.in_page() {
         Patch::of([("session.pool_size", cores)]).and("session.intra_op_threads", 1)
     } else {
         Patch::of([("session.pool_size", Value::Null)]).and("session.intra_op_threads", cores)
