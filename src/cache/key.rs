@@ -8,13 +8,14 @@ use isovec_engine::fingerprint::Fingerprint;
 const LAYOUT: &str = "isovec embeddings 1";
 
 /// Knobs that change a vector's bits and are not part of the fingerprint, which says what may be compared.
-const DECIDING: [&str; 6] = [
+const DECIDING: [&str; 7] = [
     "model.onnx_file",
     "model.dtype",
     "session.deterministic_compute",
     "session.graph_optimization_level",
     "providers.cuda.tf32",
     "providers.tensorrt.fp16",
+    "providers.webgpu.f16",
 ];
 
 /// Whatever decides vectors beside the text.
