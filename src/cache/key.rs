@@ -7,15 +7,33 @@ use isovec_engine::fingerprint::Fingerprint;
 /// Another layout of what is hashed is another cache.
 const LAYOUT: &str = "isovec embeddings 1";
 
-/// Knobs that change a vector's bits and are not part of the fingerprint, which says what may be compared.
-const DECIDING: [&str; 7] = [
-    "model.onnx_file",
-    "model.dtype",
-    "session.deterministic_compute",
-    "session.graph_optimization_level",
-    "providers.cuda.tf32",
-    "providers.tensorrt.fp16",
-    "providers.webgpu.f16",
+/// Groups and knobs that change no vector, or no more than a text's neighbours in a batch do. Every other knob, those to come
+/// included, makes a cache of its own.
+const NOT_DECIDING: [&str; 24] = [
+    "batching.",
+    "embedding_cache.",
+    "engine",
+    "hub.",
+    "io.",
+    "memory.",
+    "onnxruntime_library",
+    "remember",
+    "session.pool_size",
+    "session.intra_op_threads",
+    "session.inter_op_threads",
+    "session.parallel_execution",
+    "session.memory_pattern",
+    "session.cpu_arena",
+    "session.profiling",
+    "session.optimized_model_cache",
+    "providers.provider_auto_selection",
+    "providers.hardware_detection",
+    "providers.strict_providers",
+    "providers.cuda.memory_limit",
+    "providers.tensorrt.max_workspace_size",
+    "providers.tensorrt.engine_cache",
+    "providers.webgpu.low_power",
+    "providers.webgpu.software_adapter",
 ];
 
 /// Whatever decides vectors beside the text.
@@ -23,14 +41,15 @@ const DECIDING: [&str; 7] = [
 pub(crate) struct Scope([u8; 32]);
 
 impl Scope {
-    /// Of a model as it was loaded: its fingerprint's identity and precision, who computes, and the knobs that change bits.
+    /// Of a model as it was loaded: its fingerprint's identity and precision, who computes on which device, the knobs in
+    /// effect, and the options of providers as they were written, which no knob shows.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
-        provider: &ProviderInfo,
+        (provider, device): (&ProviderInfo, &str),
         effective: &EffectiveConfig,
+        options: &str,
     ) -> Self {
         let precision = fingerprint.precision.to_string();
-        let provider = provider.to_string();
         let mut hash = blake3::Hasher::new();
         let mut add = |part: &str| {
             hash.update(&(part.len() as u64).to_le_bytes());
@@ -41,13 +60,24 @@ impl Scope {
             env!("CARGO_PKG_VERSION"),
             std::env::consts::ARCH,
             &precision,
-            &provider,
+            &provider.engine,
+            &provider.provider,
+            &provider.version,
+            device,
+            options,
         ] {
             add(part);
         }
-        for knob in DECIDING {
-            add(effective.get(knob).map_or("", |knob| &knob.used));
+        for knob in effective
+            .knobs()
+            .iter()
+            .filter(|knob| decides(&knob.name[..]))
+        {
+            add(&knob.name[..]);
+            add(&knob.used);
         }
+        // No knob has this name.
+        add("");
         for (key, value) in &fingerprint.identity {
             add(key);
             add(value);
@@ -59,6 +89,13 @@ impl Scope {
     pub(crate) fn key(&self, text: &str) -> Key {
         Key(blake3::keyed_hash(&self.0, text.as_bytes()).into())
     }
+}
+
+fn decides(knob: &str) -> bool {
+    !NOT_DECIDING.iter().any(|other| match other.ends_with('.') {
+        true => knob.starts_with(other),
+        false => knob == *other,
+    })
 }
 
 /// A text's vector under one scope.
@@ -103,7 +140,7 @@ mod tests {
         let mut effective = EffectiveConfig::default();
         effective.note("model.onnx_file", None::<&str>, used, "");
         let provider = ProviderInfo::new("engine", provider, "1");
-        Scope::new(&fingerprint, &provider, &effective).key(text)
+        Scope::new(&fingerprint, (&provider, ""), &effective, "").key(text)
     }
 
     proptest! {
@@ -115,19 +152,31 @@ mod tests {
     }
 
     #[test]
-    fn each_knob_that_changes_bits_changes_the_key() {
+    fn every_knob_makes_a_scope_of_its_own_but_those_that_change_no_vector() {
         let fingerprint = Fingerprint::default();
         let provider = ProviderInfo::new("engine", "CPU", "1");
-        let scope = |name: Option<&'static str>| {
+        let scope = |name: &'static str, used: &str| {
             let mut effective = EffectiveConfig::default();
-            if let Some(name) = name {
-                effective.note(name, None::<&str>, "x", "");
-            }
-            Scope::new(&fingerprint, &provider, &effective)
+            effective.note(name, None::<&str>, used, "");
+            Scope::new(&fingerprint, (&provider, ""), &effective, "")
         };
-        for name in DECIDING {
-            assert_ne!(scope(Some(name)), scope(None), "{name}");
+        for name in [
+            "model.dtype",
+            "session.deterministic_compute",
+            "session.graph_optimization_level",
+            "providers.execution_providers",
+            "providers.cuda.tf32",
+            "one.to_come",
+        ] {
+            assert_ne!(scope(name, "a"), scope(name, "b"), "{name}");
         }
-        assert_eq!(scope(Some("session.pool_size")), scope(None));
+        for name in ["session.pool_size", "batching.max_queue", "engine"] {
+            assert_eq!(scope(name, "a"), scope(name, "b"), "{name}");
+        }
+        let effective = EffectiveConfig::default();
+        let plain = Scope::new(&fingerprint, (&provider, ""), &effective, "");
+        let device = Scope::new(&fingerprint, (&provider, "a GPU"), &effective, "");
+        let options = Scope::new(&fingerprint, (&provider, ""), &effective, "{}");
+        assert!(plain != device && plain != options && device != options);
     }
 }

@@ -323,11 +323,10 @@ fn what_an_interrupted_process_left_is_cleared_away() {
 
 #[test]
 fn a_bound_below_one_vector_is_refused() {
-    let scope = Scope::new(
-        &isovec_engine::fingerprint::Fingerprint::default(),
-        &isovec_engine::engine::ProviderInfo::new("counting", "CPU", "1"),
-        &EffectiveConfig::default(),
-    );
+    let provider = isovec_engine::engine::ProviderInfo::new("counting", "CPU", "1");
+    let fingerprint = isovec_engine::fingerprint::Fingerprint::default();
+    let effective = EffectiveConfig::default();
+    let scope = Scope::new(&fingerprint, (&provider, ""), &effective, "");
     let config = EmbeddingCacheConfig {
         memory: Some(100),
         ..EmbeddingCacheConfig::default()

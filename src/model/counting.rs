@@ -242,7 +242,8 @@ pub(crate) fn with_config(
     let mut effective = EffectiveConfig::default();
     let feed = Feed::new("test", engine.description(), PAD, 0).unwrap();
     let resolved = batching::resolve(config, &*engine, &feed, None, None, &mut effective);
-    let scope = Scope::new(&Fingerprint::default(), &engine.provider, &effective);
+    let who = (&engine.provider, "");
+    let scope = Scope::new(&Fingerprint::default(), who, &effective, "");
     let cache = EmbeddingCache::open(&config.embedding_cache, 3, scope, &mut effective).unwrap();
     let model = Model {
         memory: Allowance::new(memory, &shared, &mut effective),

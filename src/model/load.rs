@@ -276,7 +276,10 @@ pub(crate) async fn load(
         "the default, for large files that the source has on disk",
     );
 
-    let scope = Scope::new(&fingerprint, engine.provider(), &effective);
+    let device = engine.stats().gpu.map(|gpu| gpu.adapter);
+    let who = (engine.provider(), device.as_deref().unwrap_or_default());
+    let options = format!("{:?}", config.runtime.providers.options);
+    let scope = Scope::new(&fingerprint, who, &effective, &options);
     let cache = EmbeddingCache::open(&config.embedding_cache, dim, scope, &mut effective)?;
 
     Ok(Model {
