@@ -105,7 +105,10 @@ pub(crate) fn written_down(
     folder: &Path,
     cancel: &Cancel,
 ) -> Result<ModelBundle> {
-    let load = Arc::new(Load::default());
+    let load = Arc::new(Load {
+        quiet: true,
+        ..Load::default()
+    });
     let _cancelled = cancel.on_cancel({
         let load = Arc::clone(&load);
         move || load.cancel()
@@ -129,6 +132,8 @@ pub(crate) fn written_down(
 #[derive(Debug, Default)]
 struct Load {
     cancelled: AtomicBool,
+    /// Whether warnings were said already, by another load of the same model.
+    quiet: bool,
     options: Mutex<Option<Arc<SessionOptions>>>,
 }
 
@@ -234,6 +239,9 @@ impl Load {
             return make(&optimized, options);
         }
         options.save_optimized(kept.partial()).map_err(fail)?;
+        if self.quiet {
+            options.errors_only().map_err(fail)?;
+        }
         let session = make(bundle, options)?;
         kept.complete();
         Ok(session)

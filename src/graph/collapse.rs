@@ -30,7 +30,11 @@ pub(super) fn groups(nodes: &[GraphNode]) -> Vec<GraphGroup> {
         at = group.all().end;
         groups.push(group.clone());
     }
-    let last = if first_layer.is_some() { "head" } else { "nodes" };
+    let last = if first_layer.is_some() {
+        "head"
+    } else {
+        "nodes"
+    };
     rest(last, at, nodes.len(), &mut groups);
     groups
 }
@@ -64,22 +68,17 @@ fn attentions(nodes: &[GraphNode]) -> usize {
     nodes.iter().filter(named).count()
 }
 
-/// A number for each node: equal for nodes that do the same to results equally far before them.
+/// A number for each node: equal for nodes that do the same to results of the same operators.
 fn kinds(nodes: &[GraphNode]) -> Vec<usize> {
     let mut known = HashMap::new();
     let kinds = nodes.iter().enumerate().map(|(at, node)| {
-        // A result that all layers read, such as a mask, is further away from each of them.
-        let near: Vec<usize> = node
+        // Not how far away they are: what is read by all layers is computed before the first of them, or among its
+        // nodes.
+        let inputs: Vec<&str> = node
             .inputs
             .iter()
-            .map(|input| at - input)
-            .filter(|&distance| distance <= LONGEST)
+            .map(|&input| nodes[input].operator.as_str())
             .collect();
-        let inputs = match near.len() {
-            1 => near,
-            // Of several only the nearest says where in the layer it is read.
-            _ => near.into_iter().min().into_iter().collect(),
-        };
         let shape = node.shape.as_ref().map(|dims| format!("{dims:?}"));
         let key = (
             &node.operator,
@@ -109,7 +108,10 @@ fn repeats(
     let Some(depth) = depth.checked_sub(1) else {
         return;
     };
-    let Range { start: from, end: to } = place;
+    let Range {
+        start: from,
+        end: to,
+    } = place;
     let mut best: Option<(usize, usize, usize, usize)> = None;
     for period in 1..=((to - from) / 2).min(LONGEST) {
         let mut start = from;
@@ -197,7 +199,9 @@ mod tests {
         let nodes = chain(&["a", "b", "c"]);
         assert_eq!(groups(&nodes), [group("nodes", 0, 3, 1)]);
         assert!(groups(&[]).is_empty());
-        let many: Vec<String> = (0..10_000).map(|at| format!("op{}", at * at % 977)).collect();
+        let many: Vec<String> = (0..10_000)
+            .map(|at| format!("op{}", at * at % 977))
+            .collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
         let nodes = chain(&many);
         let covered: usize = groups(&nodes).iter().map(|group| group.all().len()).sum();

@@ -39,7 +39,11 @@ impl ModelGraph {
              <caption>What all nodes of a kind take together</caption>\n<thead><tr><th scope=\"col\">Operator</th>\
              <th scope=\"col\">Nodes</th><th scope=\"col\">Parameters</th><th scope=\"col\">FLOPs</th>\
              <th scope=\"col\">Share of FLOPs</th>{}</tr></thead>\n<tbody>\n",
-            if timed { "<th scope=\"col\">Time</th>" } else { "" }
+            if timed {
+                "<th scope=\"col\">Time</th>"
+            } else {
+                ""
+            }
         );
         for share in &self.operators {
             let _ = writeln!(
@@ -85,7 +89,11 @@ impl ModelGraph {
              <th scope=\"col\">Reads</th><th scope=\"col\">Result</th><th scope=\"col\">Parameters</th>\
              <th scope=\"col\">Weights</th><th scope=\"col\">Bytes of the result</th><th scope=\"col\">FLOPs</th>\
              <th scope=\"col\">Runs on</th>{}</tr></thead>\n<tbody>\n",
-            if timed { "<th scope=\"col\">Time</th>" } else { "" }
+            if timed {
+                "<th scope=\"col\">Time</th>"
+            } else {
+                ""
+            }
         );
         let unknown = || "unknown".to_owned();
         for at in group.copy(copy) {
@@ -94,7 +102,10 @@ impl ModelGraph {
                 true => String::new(),
                 false => format!(" <span>{}</span>", escape(&node.detail)),
             };
-            let reads = node.inputs.iter().map(|input| format!("<a href=\"#n{input}\">{input}</a>"));
+            let reads = node
+                .inputs
+                .iter()
+                .map(|input| format!("<a href=\"#n{input}\">{input}</a>"));
             let runs_on = match &node.provider {
                 Some(provider) => escape(provider),
                 None if node.operator == INPUT => String::new(),
@@ -122,7 +133,10 @@ impl ModelGraph {
 fn time(timed: bool, milliseconds: Option<f64>) -> String {
     match (timed, milliseconds) {
         (false, _) => String::new(),
-        (true, time) => format!("<td>{}</td>", time.map(numbers::milliseconds).unwrap_or_default()),
+        (true, time) => format!(
+            "<td>{}</td>",
+            time.map(numbers::milliseconds).unwrap_or_default()
+        ),
     }
 }
 

@@ -64,7 +64,9 @@ impl Sizes {
     pub(super) fn new(graph: &GraphProto, rows: usize, tokens: usize) -> Self {
         let mut sizes = HashMap::new();
         for input in &graph.input {
-            let Some((dims, _)) = declared(input) else { continue };
+            let Some((dims, _)) = declared(input) else {
+                continue;
+            };
             for (dim, size) in dims.iter().zip([rows, tokens]) {
                 if let Dim::Symbolic(name) = dim {
                     sizes.entry(name.clone()).or_insert(size as u64);
@@ -83,7 +85,9 @@ impl Sizes {
 
     pub(super) fn numbers(&self, dims: &[Dim]) -> Option<u64> {
         let mut extents = dims.iter().map(|dim| self.extent(dim));
-        extents.try_fold(1_u64, |product, extent| Some(product.saturating_mul(extent?)))
+        extents.try_fold(1_u64, |product, extent| {
+            Some(product.saturating_mul(extent?))
+        })
     }
 
     pub(super) fn bytes(&self, values: &Values, name: &str) -> Option<u64> {
@@ -98,12 +102,18 @@ pub(super) fn infer(graph: &GraphProto, weights: &[WeightInfo]) -> Values {
     for info in weights {
         let dims = info.shape.iter().map(|&extent| Dim::Fixed(extent));
         values.dims.insert(info.name.clone(), dims.collect());
-        values.size.insert(info.name.clone(), info.dtype.size() as u64);
+        values
+            .size
+            .insert(info.name.clone(), info.dtype.size() as u64);
     }
     for tensor in &graph.initializer {
         take_constant(&mut values, &tensor.name, tensor);
     }
-    let declarations = graph.input.iter().chain(&graph.value_info).chain(&graph.output);
+    let declarations = graph
+        .input
+        .iter()
+        .chain(&graph.value_info)
+        .chain(&graph.output);
     for value in declarations {
         if let Some((dims, size)) = declared(value) {
             values.dims.entry(value.name.clone()).or_insert(dims);
@@ -143,7 +153,10 @@ fn bytes_of(data_type: i32) -> u64 {
 }
 
 fn take_constant(values: &mut Values, name: &str, tensor: &TensorProto) {
-    let dims = tensor.dims.iter().map(|&extent| Dim::Fixed(extent.max(0) as usize));
+    let dims = tensor
+        .dims
+        .iter()
+        .map(|&extent| Dim::Fixed(extent.max(0) as usize));
     values.dims.insert(name.into(), dims.collect());
     values.size.insert(name.into(), bytes_of(tensor.data_type));
     let numbers: Vec<i64> = match DataType::try_from(tensor.data_type) {
@@ -164,7 +177,9 @@ fn step(values: &mut Values, node: &NodeProto) {
     };
     if let ("Constant", Some(tensor)) = (
         node.op_type.as_str(),
-        node.attribute.iter().find_map(|attribute| attribute.t.as_ref()),
+        node.attribute
+            .iter()
+            .find_map(|attribute| attribute.t.as_ref()),
     ) {
         take_constant(values, output, tensor);
         return;
@@ -178,9 +193,18 @@ fn step(values: &mut Values, node: &NodeProto) {
         let size = match node.op_type.as_str() {
             "Cast" => Attributes(node).int("to").map(|to| bytes_of(to as i32)),
             "Shape" => Some(8),
-            "Equal" | "Greater" | "Less" | "Not" | "And" | "Or" | "LessOrEqual" | "GreaterOrEqual" => Some(1),
-            "Where" => node.input.get(1).and_then(|name| values.size.get(name)).copied(),
-            _ => node.input.first().and_then(|name| values.size.get(name)).copied(),
+            "Equal" | "Greater" | "Less" | "Not" | "And" | "Or" | "LessOrEqual"
+            | "GreaterOrEqual" => Some(1),
+            "Where" => node
+                .input
+                .get(1)
+                .and_then(|name| values.size.get(name))
+                .copied(),
+            _ => node
+                .input
+                .first()
+                .and_then(|name| values.size.get(name))
+                .copied(),
         };
         if let Some(size) = size {
             values.size.insert(output.clone(), size);
@@ -225,14 +249,18 @@ fn extents(values: &Values, node: &NodeProto) -> Option<Vec<Dim>> {
             let column = usize::from(attributes.int("transB") != Some(1));
             Some(vec![a.get(row)?.clone(), b.get(column)?.clone()])
         }
-        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Max" | "Min" | "Equal" | "Greater" | "GreaterOrEqual" | "Less"
-        | "LessOrEqual" | "And" | "Or" | "Mod" => Some(broadcast(of(0)?, of(1)?)),
+        "Add" | "Sub" | "Mul" | "Div" | "Pow" | "Max" | "Min" | "Equal" | "Greater"
+        | "GreaterOrEqual" | "Less" | "LessOrEqual" | "And" | "Or" | "Mod" => {
+            Some(broadcast(of(0)?, of(1)?))
+        }
         "Where" => Some(broadcast(of(0)?, &broadcast(of(1)?, of(2)?))),
         "Transpose" => {
             let dims = of(0)?;
             match attributes.ints("perm") {
                 Some(order) => {
-                    let moved = order.iter().map(|&axis| dims.get(place(axis, dims.len())?).cloned());
+                    let moved = order
+                        .iter()
+                        .map(|&axis| dims.get(place(axis, dims.len())?).cloned());
                     moved.collect()
                 }
                 None => Some(dims.iter().rev().cloned().collect()),
@@ -250,7 +278,10 @@ fn extents(values: &Values, node: &NodeProto) -> Option<Vec<Dim>> {
             let axes = axes(1)?;
             let mut dims = of(0)?.to_vec();
             let rank = dims.len() + axes.len();
-            let mut places = axes.iter().map(|&axis| place(axis, rank)).collect::<Option<Vec<_>>>()?;
+            let mut places = axes
+                .iter()
+                .map(|&axis| place(axis, rank))
+                .collect::<Option<Vec<_>>>()?;
             places.sort_unstable();
             for at in places {
                 if at > dims.len() {
@@ -263,27 +294,70 @@ fn extents(values: &Values, node: &NodeProto) -> Option<Vec<Dim>> {
         "Squeeze" => {
             let dims = of(0)?;
             let axes = axes(1)?;
-            let gone = axes.iter().map(|&axis| place(axis, dims.len())).collect::<Option<Vec<_>>>()?;
+            let gone = axes
+                .iter()
+                .map(|&axis| place(axis, dims.len()))
+                .collect::<Option<Vec<_>>>()?;
             let kept = dims.iter().enumerate().filter(|(at, _)| !gone.contains(at));
             Some(kept.map(|(_, dim)| dim.clone()).collect())
+        }
+        "Slice" => {
+            let mut dims = of(0)?.to_vec();
+            let rank = dims.len();
+            let axes = known(3).cloned().or_else(|| attributes.ints("axes"));
+            for axis in axes.unwrap_or_else(|| (0..rank as i64).collect()) {
+                *dims.get_mut(place(axis, rank)?)? = Dim::Symbolic(UNKNOWN.into());
+            }
+            Some(dims)
         }
         "Reshape" => reshaped(of(0)?, known(1)?),
         "Shape" => Some(vec![Dim::Fixed(of(0)?.len())]),
         name if name.starts_with("Reduce") => {
             let dims = of(0)?;
             let axes = axes(1).unwrap_or_else(|| (0..dims.len() as i64).collect());
-            let gone = axes.iter().map(|&axis| place(axis, dims.len())).collect::<Option<Vec<_>>>()?;
+            let gone = axes
+                .iter()
+                .map(|&axis| place(axis, dims.len()))
+                .collect::<Option<Vec<_>>>()?;
             let keep = attributes.int("keepdims") != Some(0);
-            let kept = dims.iter().enumerate().filter_map(|(at, dim)| match gone.contains(&at) {
-                true => keep.then_some(Dim::Fixed(1)),
-                false => Some(dim.clone()),
-            });
+            let kept = dims
+                .iter()
+                .enumerate()
+                .filter_map(|(at, dim)| match gone.contains(&at) {
+                    true => keep.then_some(Dim::Fixed(1)),
+                    false => Some(dim.clone()),
+                });
             Some(kept.collect())
         }
-        "Abs" | "Cast" | "Clip" | "Cos" | "CumSum" | "Dropout" | "Erf" | "Exp" | "FastGelu" | "Gelu" | "BiasGelu"
-        | "Identity" | "LayerNormalization" | "Log" | "MultiHeadAttention" | "Neg" | "Not" | "QuickGelu"
-        | "Reciprocal" | "Relu" | "RMSNormalization" | "Sigmoid" | "SimplifiedLayerNormalization" | "Sin"
-        | "SkipLayerNormalization" | "SkipSimplifiedLayerNormalization" | "Softmax" | "Sqrt" | "Tanh"
+        "Abs"
+        | "Cast"
+        | "Clip"
+        | "Cos"
+        | "CumSum"
+        | "Dropout"
+        | "Erf"
+        | "Exp"
+        | "FastGelu"
+        | "Gelu"
+        | "BiasGelu"
+        | "Identity"
+        | "LayerNormalization"
+        | "Log"
+        | "MultiHeadAttention"
+        | "Neg"
+        | "Not"
+        | "QuickGelu"
+        | "Reciprocal"
+        | "Relu"
+        | "RMSNormalization"
+        | "Sigmoid"
+        | "SimplifiedLayerNormalization"
+        | "Sin"
+        | "SkipLayerNormalization"
+        | "SkipSimplifiedLayerNormalization"
+        | "Softmax"
+        | "Sqrt"
+        | "Tanh"
         | "LpNormalization" => Some(of(0)?.to_vec()),
         _ => None,
     }
@@ -295,7 +369,9 @@ fn broadcast(a: &[Dim], b: &[Dim]) -> Vec<Dim> {
     let one = Dim::Fixed(1);
     let at = |dims: &[Dim], place: usize| {
         let missing = rank - dims.len();
-        place.checked_sub(missing).map_or(one.clone(), |place| dims[place].clone())
+        place
+            .checked_sub(missing)
+            .map_or(one.clone(), |place| dims[place].clone())
     };
     let dims = (0..rank).map(|place| match (at(a, place), at(b, place)) {
         (Dim::Fixed(1), other) | (other, Dim::Fixed(1)) => other,
@@ -327,7 +403,10 @@ fn reshaped(dims: &[Dim], wanted: &[i64]) -> Option<Vec<Dim>> {
         });
         extents.fold(1_usize, usize::saturating_mul)
     };
-    let mut names: Vec<&Dim> = dims.iter().filter(|dim| matches!(dim, Dim::Symbolic(_))).collect();
+    let mut names: Vec<&Dim> = dims
+        .iter()
+        .filter(|dim| matches!(dim, Dim::Symbolic(_)))
+        .collect();
     for (at, dim) in shape.iter().enumerate() {
         if at != open && matches!(dim, Dim::Symbolic(_)) {
             let same = names.iter().position(|name| *name == dim)?;
@@ -349,23 +428,38 @@ mod tests {
     use super::*;
 
     fn dims(text: &[&str]) -> Vec<Dim> {
-        let dim = |text: &&str| text.parse().map_or_else(|_| Dim::Symbolic((*text).into()), Dim::Fixed);
+        let dim = |text: &&str| {
+            text.parse()
+                .map_or_else(|_| Dim::Symbolic((*text).into()), Dim::Fixed)
+        };
         text.iter().map(dim).collect()
     }
 
     #[test]
     fn reshaping_keeps_what_is_named_and_finds_what_is_left() {
         let x = dims(&["batch", "tokens", "384"]);
-        assert_eq!(reshaped(&x, &[0, 0, 12, 32]), Some(dims(&["batch", "tokens", "12", "32"])));
-        assert_eq!(reshaped(&x, &[0, -1, 12, 32]), Some(dims(&["batch", "tokens", "12", "32"])));
-        assert_eq!(reshaped(&x, &[0, 0, -1, 32]), Some(dims(&["batch", "tokens", "12", "32"])));
+        assert_eq!(
+            reshaped(&x, &[0, 0, 12, 32]),
+            Some(dims(&["batch", "tokens", "12", "32"]))
+        );
+        assert_eq!(
+            reshaped(&x, &[0, -1, 12, 32]),
+            Some(dims(&["batch", "tokens", "12", "32"]))
+        );
+        assert_eq!(
+            reshaped(&x, &[0, 0, -1, 32]),
+            Some(dims(&["batch", "tokens", "12", "32"]))
+        );
         assert_eq!(reshaped(&x, &[-1, 384]), Some(dims(&["?", "384"])));
         assert_eq!(reshaped(&x, &[0, 0, 0, 0]), None);
     }
 
     #[test]
     fn ones_give_way() {
-        let sum = broadcast(&dims(&["batch", "1", "1", "tokens"]), &dims(&["12", "tokens", "1"]));
+        let sum = broadcast(
+            &dims(&["batch", "1", "1", "tokens"]),
+            &dims(&["12", "tokens", "1"]),
+        );
         assert_eq!(sum, dims(&["batch", "12", "tokens", "tokens"]));
     }
 }

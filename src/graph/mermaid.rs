@@ -31,7 +31,11 @@ impl ModelGraph {
             if shown == 0 {
                 break;
             }
-            let _ = writeln!(text, "  subgraph g{number}[\"{}\"]", escape(&self.title(group, None)));
+            let _ = writeln!(
+                text,
+                "  subgraph g{number}[\"{}\"]",
+                escape(&self.title(group, None))
+            );
             for at in group.copy(0).take(shown) {
                 let _ = writeln!(text, "    {}", self.box_of(at, group));
             }
@@ -63,7 +67,12 @@ impl ModelGraph {
         let node = &self.nodes[at];
         let mut lines = vec![numbers::short(&node.operator, LABEL)];
         let texts = [node.detail.as_str(), node.name.as_str()];
-        lines.extend(texts.iter().filter(|text| !text.is_empty()).map(|text| numbers::short(text, LABEL)));
+        lines.extend(
+            texts
+                .iter()
+                .filter(|text| !text.is_empty())
+                .map(|text| numbers::short(text, LABEL)),
+        );
         lines.push(numbers::short(&numbers::shape(node), LABEL));
         if let Some(flops) = node.flops.filter(|&flops| flops > 0) {
             lines.push(numbers::flops(flops));
@@ -102,7 +111,8 @@ fn escape(text: &str) -> String {
     let mut escaped = String::new();
     for c in numbers::plain(text).chars() {
         match c {
-            '"' | '#' | ';' | '<' | '>' | '&' | '`' | '\\' | '%' | '$' | '*' | '_' | '~' | '|' | '{' | '}' => {
+            '"' | '#' | ';' | '<' | '>' | '&' | '`' | '\\' | '%' | '$' | '*' | '_' | '~' | '|'
+            | '{' | '}' => {
                 let _ = write!(escaped, "#{};", u32::from(c));
             }
             c => escaped.push(c),

@@ -28,6 +28,8 @@ mod mermaid;
 mod numbers;
 mod onnx;
 mod plan;
+#[cfg(test)]
+mod tests;
 mod text;
 mod times;
 
@@ -418,7 +420,9 @@ impl ModelGraph {
         }
         operators.sort_by(|a, b| {
             let key = |share: &OperatorShare| (share.flops, share.nodes);
-            key(b).cmp(&key(a)).then_with(|| a.operator.cmp(&b.operator))
+            key(b)
+                .cmp(&key(a))
+                .then_with(|| a.operator.cmp(&b.operator))
         });
         self.operators = operators;
         self.groups = collapse::groups(&self.nodes);

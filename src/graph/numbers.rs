@@ -14,7 +14,10 @@ pub(super) fn bytes(value: u64) -> String {
 
 /// Floating-point operations.
 pub(super) fn flops(value: u64) -> String {
-    scaled(value, [" FLOP", " kFLOP", " MFLOP", " GFLOP", " TFLOP", " PFLOP"])
+    scaled(
+        value,
+        [" FLOP", " kFLOP", " MFLOP", " GFLOP", " TFLOP", " PFLOP"],
+    )
 }
 
 pub(super) fn milliseconds(value: f64) -> String {
@@ -46,6 +49,12 @@ fn scaled(value: u64, units: [&str; 6]) -> String {
     format!("{number:.digits$}{}", units[unit])
 }
 
+/// `1 parameter`, `2.50 M parameters`.
+pub(super) fn parameters(value: u64) -> String {
+    let plural = if value == 1 { "" } else { "s" };
+    format!("{} parameter{plural}", count(value))
+}
+
 /// `1 node`, `2 nodes`.
 pub(super) fn some(number: usize, what: &str) -> String {
     match number {
@@ -71,7 +80,9 @@ pub(super) fn plain(name: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let breaks = |c: char| matches!(c, '\u{2028}' | '\u{2029}');
     let odd = |c: char| c.is_control() || turns(c) || breaks(c);
-    name.chars().map(|c| if odd(c) { '\u{fffd}' } else { c }).collect()
+    name.chars()
+        .map(|c| if odd(c) { '\u{fffd}' } else { c })
+        .collect()
 }
 
 /// The same, cut in the middle to at most so many characters.
@@ -95,7 +106,9 @@ mod tests {
     fn three_digits_and_a_unit() {
         let numbers = [0, 7, 999, 1000, 12_345, 999_499, 999_999, u64::MAX];
         let shown = numbers.map(count);
-        let wanted = ["0", "7", "999", "1.00 k", "12.3 k", "999 k", "1.00 M", "18447 P"];
+        let wanted = [
+            "0", "7", "999", "1.00 k", "12.3 k", "999 k", "1.00 M", "18447 P",
+        ];
         assert_eq!(shown, wanted);
         assert_eq!(bytes(90_868_224), "90.9 MB");
         assert_eq!(flops(2_500_000_000), "2.50 GFLOP");
@@ -104,6 +117,9 @@ mod tests {
     #[test]
     fn long_names_keep_their_end_and_odd_characters_are_shown() {
         assert_eq!(short("encoder.layer.0.weight", 11), "enc….weight");
-        assert_eq!(plain("a\nb\u{202e}c\u{1b}[31m"), "a\u{fffd}b\u{fffd}c\u{fffd}[31m");
+        assert_eq!(
+            plain("a\nb\u{202e}c\u{1b}[31m"),
+            "a\u{fffd}b\u{fffd}c\u{fffd}[31m"
+        );
     }
 }

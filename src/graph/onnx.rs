@@ -12,16 +12,50 @@ use super::{Dim, GraphForm, GraphNode, INPUT, ModelGraph};
 
 /// Operators that only say where numbers are, or move them.
 const MOVES: &[&str] = &[
-    "Cast", "Concat", "Constant", "ConstantOfShape", "EmbedLayerNormalization", "Expand", "Flatten", "Gather",
-    "GatherElements", "GatherND", "Identity", "Range", "Reshape", "Shape", "Slice", "Split", "Squeeze", "Tile",
-    "Transpose", "Unsqueeze",
+    "Cast",
+    "Concat",
+    "Constant",
+    "ConstantOfShape",
+    "EmbedLayerNormalization",
+    "Expand",
+    "Flatten",
+    "Gather",
+    "GatherElements",
+    "GatherND",
+    "Identity",
+    "Range",
+    "Reshape",
+    "Shape",
+    "Slice",
+    "Split",
+    "Squeeze",
+    "Tile",
+    "Transpose",
+    "Unsqueeze",
 ];
 
 /// Operators that take many multiply-adds for a number: functions, norms.
 const FUNCTIONS: &[&str] = &[
-    "BiasGelu", "BiasSoftmax", "Cos", "Erf", "Exp", "FastGelu", "Gelu", "LayerNormalization", "Log", "Pow", "QuickGelu",
-    "RMSNormalization", "Sigmoid", "SimplifiedLayerNormalization", "Sin", "SkipLayerNormalization",
-    "SkipSimplifiedLayerNormalization", "Softmax", "Sqrt", "Tanh",
+    "BiasGelu",
+    "BiasSoftmax",
+    "Cos",
+    "Erf",
+    "Exp",
+    "FastGelu",
+    "Gelu",
+    "LayerNormalization",
+    "Log",
+    "Pow",
+    "QuickGelu",
+    "RMSNormalization",
+    "Sigmoid",
+    "SimplifiedLayerNormalization",
+    "Sin",
+    "SkipLayerNormalization",
+    "SkipSimplifiedLayerNormalization",
+    "Softmax",
+    "Sqrt",
+    "Tanh",
 ];
 
 /// Multiply-adds that stand for a number of a function's result, as in isovec's own plans.
@@ -68,7 +102,11 @@ impl ModelGraph {
                 name: node.name.clone(),
                 detail: detail(node, &values),
                 inputs,
-                shape: node.output.first().and_then(|name| values.dims(name)).map(<[Dim]>::to_vec),
+                shape: node
+                    .output
+                    .first()
+                    .and_then(|name| values.dims(name))
+                    .map(<[Dim]>::to_vec),
                 flops: flops(node, &values, &sizes),
                 ..GraphNode::default()
             };
@@ -101,8 +139,8 @@ fn reads(node: &NodeProto) -> Vec<&str> {
     names
 }
 
-/// Each node behind those that it reads, else in the file's order: a graph that ONNX Runtime wrote down is not
-/// in the order that the format asks for.
+/// Each node behind those that it reads, else in the file's order, but what reads no product comes first: ONNX Runtime
+/// writes a mask down where the first layer reads it, which would then be no layer like the others.
 fn sorted(graph: &GraphProto) -> Vec<&NodeProto> {
     let nodes = &graph.node;
     let mut makers = HashMap::new();
@@ -123,12 +161,30 @@ fn sorted(graph: &GraphProto) -> Vec<&NodeProto> {
             } else if !std::mem::replace(&mut begun[at], true) {
                 stack.push((at, true));
                 let before = reads(&nodes[at]).into_iter().rev();
-                let before = before.filter_map(|name| makers.get(name)).filter(|&&maker| !begun[maker]);
+                let before = before
+                    .filter_map(|name| makers.get(name))
+                    .filter(|&&maker| !begun[maker]);
                 stack.extend(before.map(|&maker| (maker, false)));
             }
         }
     }
-    order
+    let mut behind: HashSet<&str> = HashSet::new();
+    let (mut first, mut later) = (Vec::new(), Vec::new());
+    for node in order {
+        if is_product(node) || reads(node).iter().any(|name| behind.contains(name)) {
+            behind.extend(node.output.iter().map(String::as_str));
+            later.push(node);
+        } else {
+            first.push(node);
+        }
+    }
+    first.extend(later);
+    first
+}
+
+fn is_product(node: &NodeProto) -> bool {
+    let name = node.op_type.as_str();
+    name.contains("MatMul") || name.contains("Gemm") || name.contains("Attention")
 }
 
 /// By name, how many numbers and bytes a weight has; whole numbers are no parameters.
@@ -141,8 +197,15 @@ fn weights<'b>(graph: &'b GraphProto, large: &'b [WeightInfo]) -> HashMap<&'b st
     let small = graph.initializer.iter().map(|tensor| {
         let whole = [DataType::Int64 as i32, DataType::Int32 as i32].contains(&tensor.data_type);
         let numbers = tensor.dims.iter().map(|&extent| extent.max(0) as u64);
-        let numbers = if whole { 0 } else { numbers.fold(1, u64::saturating_mul) };
-        (tensor.name.as_str(), (numbers, tensor.raw_data.len() as u64))
+        let numbers = if whole {
+            0
+        } else {
+            numbers.fold(1, u64::saturating_mul)
+        };
+        (
+            tensor.name.as_str(),
+            (numbers, tensor.raw_data.len() as u64),
+        )
     });
     large.chain(small).collect()
 }
@@ -161,7 +224,11 @@ fn detail(node: &NodeProto, values: &Values) -> String {
     if let (Some(inner), Some(width)) = (inner(node, values), width(node, values)) {
         parts.push(format!("{inner} → {width}"));
     }
-    parts.extend(attributes.int("num_heads").map(|heads| format!("{heads} heads")));
+    parts.extend(
+        attributes
+            .int("num_heads")
+            .map(|heads| format!("{heads} heads")),
+    );
     parts.extend(attributes.text("activation"));
     if node.op_type == "Cast"
         && let Some(to) = attributes.int("to")
@@ -192,12 +259,14 @@ fn inner(node: &NodeProto, values: &Values) -> Option<usize> {
     };
     let last = |length: usize| length.wrapping_sub(1);
     match node.op_type.as_str() {
-        "MatMul" | "FusedMatMul" | "MatMulInteger" | "DynamicQuantizeMatMul" | "MatMulIntegerToFloat" => {
-            match attributes.int("transA") {
-                Some(1) => of(0, &|length| length.wrapping_sub(2)),
-                _ => of(0, &last),
-            }
-        }
+        "MatMul"
+        | "FusedMatMul"
+        | "MatMulInteger"
+        | "DynamicQuantizeMatMul"
+        | "MatMulIntegerToFloat" => match attributes.int("transA") {
+            Some(1) => of(0, &|length| length.wrapping_sub(2)),
+            _ => of(0, &last),
+        },
         "QLinearMatMul" => of(0, &last),
         "Gemm" | "FusedGemm" => match attributes.int("transA") {
             Some(1) => of(0, &|_| 0),
@@ -217,8 +286,15 @@ fn flops(node: &NodeProto, values: &Values, sizes: &Sizes) -> Option<u64> {
     let numbers = |name: Option<&String>| sizes.numbers(values.dims(name?)?);
     let result = || numbers(node.output.first());
     let multiply_adds = match operator {
-        "MatMul" | "FusedMatMul" | "Gemm" | "FusedGemm" | "MatMulInteger" | "DynamicQuantizeMatMul"
-        | "MatMulIntegerToFloat" | "QLinearMatMul" | "MatMulNBits" => {
+        "MatMul"
+        | "FusedMatMul"
+        | "Gemm"
+        | "FusedGemm"
+        | "MatMulInteger"
+        | "DynamicQuantizeMatMul"
+        | "MatMulIntegerToFloat"
+        | "QLinearMatMul"
+        | "MatMulNBits" => {
             let inner = match inner(node, values) {
                 Some(inner) => inner as u64,
                 // Scores times values: the sums run over the tokens.

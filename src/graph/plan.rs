@@ -50,12 +50,12 @@ impl ModelGraph {
 /// What a node's operator leaves open.
 fn detail(plan: &Plan, node: &Node) -> String {
     let width = node.width;
-    let word = |text: String| text.to_lowercase();
+    let word = |text: String| text.to_lowercase().replace(" {", "").replace(" }", "");
     match &node.op {
         Op::Input(_) => String::new(),
         Op::Position => "place in the text".into(),
         Op::Length => "length of the text".into(),
-        Op::Gather { .. } => "rows of a table".into(),
+        Op::Gather { .. } => String::new(),
         Op::Linear(linear) => {
             let mut parts = vec![format!("{} → {width}", plan.nodes[linear.x.0].width)];
             parts.extend(linear.activation.map(|f| word(format!("{f:?}"))));
@@ -75,7 +75,9 @@ fn detail(plan: &Plan, node: &Node) -> String {
             format!("{kind}{groups}{residual}")
         }
         Op::Attention(attention) => {
-            let reach = attention.reach.map(|reach| format!(", {reach} tokens each way"));
+            let reach = attention
+                .reach
+                .map(|reach| format!(", {reach} tokens each way"));
             let bias = attention.bias.as_ref().map_or("", |_| ", relative bias");
             let (heads, size) = (attention.heads, attention.size);
             format!("{heads} heads of {size}{}{bias}", reach.unwrap_or_default())

@@ -53,9 +53,9 @@ impl ModelGraph {
         let mut lines = vec![
             format!("{}, {form}", numbers::plain(&self.model)),
             format!(
-                "{}, {} parameters, {} of weights",
+                "{}, {}, {} of weights",
                 numbers::some(computed.count(), "node"),
-                numbers::count(totals.parameters),
+                numbers::parameters(totals.parameters),
                 numbers::bytes(totals.weight_bytes),
             ),
             format!(
@@ -73,7 +73,11 @@ impl ModelGraph {
         if let Some(times) = &self.times {
             lines.push(times.line());
         }
-        lines.extend(self.notes.iter().map(|note| format!("note: {}", numbers::plain(note))));
+        lines.extend(
+            self.notes
+                .iter()
+                .map(|note| format!("note: {}", numbers::plain(note))),
+        );
         lines
     }
 
@@ -84,7 +88,10 @@ impl ModelGraph {
         }
         let _ = writeln!(text, "\nby operator");
         for share in self.operators.iter().take(shown) {
-            let time = share.milliseconds.map(numbers::milliseconds).unwrap_or_default();
+            let time = share
+                .milliseconds
+                .map(numbers::milliseconds)
+                .unwrap_or_default();
             let line = format!(
                 "  {:<28} {:>5} × {:>14} {:>8}  {time}",
                 numbers::short(&share.operator, 28),
@@ -118,11 +125,15 @@ impl ModelGraph {
         let mut parts = vec![numbers::some(nodes.len(), "node")];
         let parameters = sum(|node| node.parameters);
         if parameters > 0 {
-            parts.push(format!("{} parameters", numbers::count(parameters)));
+            parts.push(numbers::parameters(parameters));
         }
         if flops > 0 {
             let share = flops as f64 / self.totals.flops.max(1) as f64;
-            parts.push(format!("{} ({})", numbers::flops(flops), numbers::percent(share)));
+            parts.push(format!(
+                "{} ({})",
+                numbers::flops(flops),
+                numbers::percent(share)
+            ));
         }
         let times: Vec<f64> = nodes.iter().filter_map(|node| node.milliseconds).collect();
         if !times.is_empty() {
@@ -155,7 +166,7 @@ impl ModelGraph {
         let most = if expand { usize::MAX } else { NAME };
         let mut parts = Vec::new();
         if node.parameters > 0 {
-            parts.push(format!("{} parameters", numbers::count(node.parameters)));
+            parts.push(numbers::parameters(node.parameters));
         }
         match node.flops {
             Some(0) => {}
@@ -188,12 +199,16 @@ impl ModelGraph {
         }
         let place = (at - group.first) % group.nodes;
         let copies = (0..group.repeats).map(|copy| group.copy(copy).start + place);
-        let times: Vec<f64> = copies.filter_map(|at| self.nodes[at].milliseconds).collect();
+        let times: Vec<f64> = copies
+            .filter_map(|at| self.nodes[at].milliseconds)
+            .collect();
         (!times.is_empty()).then(|| times.iter().sum::<f64>() / times.len() as f64)
     }
 }
 
 /// Whether a provider is the one that the engine computes on: ONNX Runtime writes `CPUExecutionProvider` for `CPU`.
 fn names(engine: Option<&str>, provider: &str) -> bool {
-    engine.is_some_and(|engine| provider == engine || provider.strip_suffix("ExecutionProvider") == Some(engine))
+    engine.is_some_and(|engine| {
+        provider == engine || provider.strip_suffix("ExecutionProvider") == Some(engine)
+    })
 }

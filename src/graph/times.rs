@@ -46,13 +46,17 @@ impl GraphTimes {
 #[non_exhaustive]
 pub enum TimesError {
     /// It is no trace, ends in the middle, or cannot be read.
-    #[error("the trace cannot be read ({0}); record it again with `isovec embed --profile`, and let that finish")]
+    #[error(
+        "the trace cannot be read ({0}); record it again with `isovec embed --profile`, and let that finish"
+    )]
     Unreadable(#[from] serde_json::Error),
     /// No run of an engine is in it.
     #[error("the trace has no operators of any run; record one of a command that embeds texts")]
     NoRuns,
     /// Not one of its runs is of this graph.
-    #[error("the trace is of another model or engine ({detail}); record it with this model and the same options")]
+    #[error(
+        "the trace is of another model or engine ({detail}); record it with this model and the same options"
+    )]
     OtherModel {
         /// Where the first run differs.
         detail: String,
@@ -159,7 +163,11 @@ impl ModelGraph {
     }
 
     /// The nodes of a run's events on ONNX Runtime, which names them.
-    fn by_name(&self, run: &[Operator], names: &HashMap<&str, usize>) -> Result<Vec<usize>, String> {
+    fn by_name(
+        &self,
+        run: &[Operator],
+        names: &HashMap<&str, usize>,
+    ) -> Result<Vec<usize>, String> {
         let mut seen = vec![false; self.nodes.len()];
         let mut places = Vec::with_capacity(run.len());
         for event in run {
@@ -185,7 +193,11 @@ impl ModelGraph {
     /// The nodes of a run's events on the portable engine, which runs them in order, each in one piece or several.
     fn in_order(&self, run: &[Operator], size: Option<(u64, u64)>) -> Result<Vec<usize>, String> {
         let (texts, tokens) = size.ok_or("its batch is not in the trace")?;
-        let mut nodes = self.nodes.iter().enumerate().filter(|(_, node)| node.operator != INPUT);
+        let mut nodes = self
+            .nodes
+            .iter()
+            .enumerate()
+            .filter(|(_, node)| node.operator != INPUT);
         let mut current = nodes.next();
         let mut done = 0;
         let mut places = Vec::with_capacity(run.len());
@@ -269,7 +281,9 @@ fn read_events<'de, D: Deserializer<'de>>(
         fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<Self::Value, A::Error> {
             let (mut runs, mut sizes) = (Runs::new(), BTreeMap::new());
             while let Some(event) = events.next_element::<Operator>()? {
-                let Some(batch) = event.args.batch else { continue };
+                let Some(batch) = event.args.batch else {
+                    continue;
+                };
                 match event.cat.as_str() {
                     "operator" => runs.entry(batch).or_default().push(event),
                     "batch" => {

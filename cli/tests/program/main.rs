@@ -2,6 +2,7 @@
 
 mod bench;
 mod features;
+mod graph;
 mod kept;
 mod resume;
 mod streaming;
