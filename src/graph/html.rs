@@ -35,7 +35,8 @@ impl ModelGraph {
         let timed = self.times.is_some();
         let _ = write!(
             page,
-            "<h2>By operator</h2>\n<div class=\"wide\" role=\"region\" aria-label=\"Operators\" tabindex=\"0\">\n<table>\n\
+            "<h2>By operator</h2>\n\
+             <div class=\"wide\" role=\"region\" aria-label=\"Operators\" tabindex=\"0\">\n<table>\n\
              <caption>What all nodes of a kind take together</caption>\n<thead><tr><th scope=\"col\">Operator</th>\
              <th scope=\"col\">Nodes</th><th scope=\"col\">Parameters</th><th scope=\"col\">FLOPs</th>\
              <th scope=\"col\">Share of FLOPs</th>{}</tr></thead>\n<tbody>\n",

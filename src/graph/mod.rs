@@ -14,8 +14,8 @@
 //!
 //! # How FLOPs are counted
 //! A multiplication with an addition is two. A product `[m, k] · [k, n]` takes `2 · m · k · n`, and attention
-//! `4 · n · seen · width` for a text of `n` tokens, each of which meets `seen` others, once for the score and once for
-//! the value (Kaplan et al., "Scaling Laws for Neural Language Models", table 1, counts the same:
+//! `4 · n · seen · width` for a text of `n` tokens, each of which meets `seen` others, once for the score and
+//! once for the value (Kaplan et al., "Scaling Laws for Neural Language Models", table 1, counts the same:
 //! <https://arxiv.org/abs/2001.08361>). These two are exact, and nearly all there is. What goes over
 //! numbers one by one stands in for what takes about as long: 16 for each number of a norm, a softmax or a
 //! function, 4 for other arithmetic. Operators that only move numbers count 4 for each in a plan of isovec's,
@@ -317,7 +317,8 @@ impl ModelGraph {
                 Err(error) => {
                     self.take_file(bundle);
                     self.notes.push(format!(
-                        "ONNX Runtime cannot write down what it made of this graph, which is shown as the file has it: {error}"
+                        "ONNX Runtime cannot write down what it made of this graph, which is shown as the \
+                         file has it: {error}"
                     ));
                 }
             }

@@ -166,9 +166,12 @@ fn the_page_asks_for_nothing_and_is_well_formed() {
             assert_eq!(opened, closed, "{tag}");
         }
         // Every link leads to a row of the page, and each row is there once.
-        for at in 0..graph.nodes.len() {
-            assert_eq!(page.matches(&format!("id=\"n{at}\"")).count(), 1);
-        }
+        let rows = page
+            .split("<tr id=\"n")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap());
+        let wanted = (0..graph.nodes.len()).map(|at| at.to_string());
+        assert!(rows.eq(wanted));
     }
 }
 

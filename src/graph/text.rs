@@ -156,7 +156,7 @@ impl ModelGraph {
             let _ = writeln!(text, "{branch} {line}");
         }
         if cut > 0 {
-            let _ = writeln!(text, "└─ … {} more, not shown", numbers::some(cut, "node"));
+            let _ = writeln!(text, "└─ … {}, not shown", numbers::some(cut, "more node"));
         }
     }
 

@@ -72,8 +72,8 @@ pub enum TimesError {
 }
 
 impl ModelGraph {
-    /// Takes the times of nodes from a Chrome trace that [`Profile::write_chrome_trace`](crate::Profile::write_chrome_trace)
-    /// or `isovec embed --profile` wrote, of the same model on the same engine: for each node the mean of all
+    /// Takes the times of nodes from a Chrome trace that
+    /// [`Profile::write_chrome_trace`](crate::Profile::write_chrome_trace) or `isovec embed --profile` wrote, of the same model on the same engine: for each node the mean of all
     /// runs. A model whose operators have the same extents is not told apart from this one.
     ///
     /// # Errors
@@ -237,11 +237,14 @@ impl ModelGraph {
 #[derive(Deserialize)]
 struct Trace {
     #[serde(rename = "traceEvents", deserialize_with = "read_events")]
-    events: (Runs, BTreeMap<u64, (u64, u64)>),
+    events: (Runs, Sizes),
 }
 
 /// Operators by batch.
 type Runs = BTreeMap<u64, Vec<Operator>>;
+
+/// Texts and tokens by batch.
+type Sizes = BTreeMap<u64, (u64, u64)>;
 
 #[derive(Deserialize)]
 struct Operator {
@@ -267,19 +270,17 @@ struct Args {
 }
 
 /// Reads events one by one, and keeps those of operators, and the texts and tokens of batches.
-fn read_events<'de, D: Deserializer<'de>>(
-    deserializer: D,
-) -> Result<(Runs, BTreeMap<u64, (u64, u64)>), D::Error> {
+fn read_events<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Runs, Sizes), D::Error> {
     struct Events;
     impl<'de> Visitor<'de> for Events {
-        type Value = (Runs, BTreeMap<u64, (u64, u64)>);
+        type Value = (Runs, Sizes);
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a list of events")
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<Self::Value, A::Error> {
-            let (mut runs, mut sizes) = (Runs::new(), BTreeMap::new());
+            let (mut runs, mut sizes) = (Runs::new(), Sizes::new());
             while let Some(event) = events.next_element::<Operator>()? {
                 let Some(batch) = event.args.batch else {
                     continue;
