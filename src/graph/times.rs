@@ -73,8 +73,8 @@ pub enum TimesError {
 
 impl ModelGraph {
     /// Takes the times of nodes from a Chrome trace that
-    /// [`Profile::write_chrome_trace`](crate::Profile::write_chrome_trace) or `isovec embed --profile` wrote, of the same model on the same engine: for each node the mean of all
-    /// runs. A model whose operators have the same extents is not told apart from this one.
+    /// [`Profile::write_chrome_trace`](crate::Profile::write_chrome_trace) or `isovec embed --profile` wrote, of
+    /// the same model on the same engine: for each node the mean of all runs. A model whose operators have the same extents is not told apart from this one.
     ///
     /// # Errors
     /// [`TimesError`]; the graph is then as it was.
