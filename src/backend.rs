@@ -50,6 +50,8 @@ cfg_if! {
         pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
             Ok(Arc::new(isovec_native::OnnxRuntime))
         }
+
+        pub(crate) use isovec_native::optimized;
     } else if #[cfg(target_arch = "wasm32")] {
         /// The engine that needs a shared library, or why there is none.
         pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
@@ -59,6 +61,26 @@ cfg_if! {
         /// The engine that needs a shared library, or why there is none.
         pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
             Err("isovec was built without its feature `onnxruntime`")
+        }
+    }
+}
+
+cfg_if! {
+    if #[cfg(not(all(not(target_arch = "wasm32"), any(feature = "onnxruntime", feature = "onnxruntime-download"))))] {
+        /// What that engine makes of a graph; nobody has one to ask.
+        pub(crate) async fn optimized(
+            _: &isovec_engine::bundle::ModelBundle,
+            _: &isovec_engine::config::EngineConfig,
+            _: &isovec_engine::cancel::Cancel,
+        ) -> isovec_engine::Result<(
+            isovec_engine::onnx::proto::ModelProto,
+            Vec<isovec_engine::weights::WeightInfo>,
+        )> {
+            Err(isovec_engine::EngineError::EngineUnavailable {
+                engine: "onnxruntime",
+                reason: "isovec was built without it".into(),
+                hint: "Build isovec with its feature `onnxruntime`".into(),
+            })
         }
     }
 }

@@ -32,6 +32,7 @@ use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
 use crate::features::Features;
+use crate::graph::{GraphOptions, ModelGraph};
 use crate::hardware::HardwareInfo;
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
@@ -402,6 +403,18 @@ pub fn export(
     options: ExportOptions,
 ) -> Result<Exported> {
     backend::wait(crate::export(source, folder, config, options))
+}
+
+/// Reads a model's graph; see [`ModelGraph::read`].
+///
+/// # Errors
+/// As there.
+pub fn graph(
+    source: impl Into<ModelSource>,
+    config: EmbeddingConfig,
+    options: GraphOptions,
+) -> Result<ModelGraph> {
+    backend::wait(ModelGraph::read(source, config, options))
 }
 
 /// Looks for the configuration that is fastest here; see [`advisor::tune`](crate::advisor::tune).

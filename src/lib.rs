@@ -33,6 +33,7 @@
 //! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.
+//! - [`graph`]: what a model is made of, node by node, as text, Mermaid, a page or JSON.
 //!
 //! With nothing installed, the portable engine computes. Where ONNX Runtime's shared library is
 //! named ([`EmbeddingConfig::with_onnxruntime_library`], or the variable `ORT_DYLIB_PATH`), ONNX
@@ -56,6 +57,7 @@ mod error;
 mod export;
 mod fallback;
 mod features;
+pub mod graph;
 mod hardware;
 mod metrics;
 mod model;

@@ -56,6 +56,12 @@ pub(crate) enum Command {
     Tune(Tune),
     /// What would run: model, engine, provider, hardware, and every knob with its reason.
     Info(Info),
+    /// What the model is made of, node by node: operators, extents, parameters, FLOPs, bytes, and who runs them.
+    ///
+    /// Shows the graph as the engine runs it that would be chosen for this model and these options: isovec's own plan
+    /// on the portable engine and the GPU, the optimised graph on ONNX Runtime. With --profile, how long each node
+    /// takes.
+    Graph(GraphArgs),
     /// What there is to compute with: the machine, and which engines and providers of this build can be used on it, with
     /// the reason where one cannot. Loads no model.
     Features(Features),
@@ -476,6 +482,52 @@ pub(crate) struct Info {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(crate) struct GraphArgs {
+    /// How it is shown.
+    #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
+    pub(crate) format: GraphFormat,
+
+    /// Where it is written [default: standard output].
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Texts of the batch that FLOPs and bytes are counted for.
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
+    pub(crate) rows: usize,
+
+    /// Tokens of each of them.
+    #[arg(long, value_name = "N", default_value_t = 128, value_parser = at_least_one)]
+    pub(crate) tokens: usize,
+
+    /// The graph as the model's file has it, with its pooling head, before any engine.
+    #[arg(long)]
+    pub(crate) onnx: bool,
+
+    /// Every layer of its own, and every node, in the text.
+    #[arg(long)]
+    pub(crate) expand: bool,
+
+    /// Times of the nodes: a trace that `isovec embed --profile` wrote with the same model and options.
+    #[arg(long, value_name = "FILE", conflicts_with = "onnx")]
+    pub(crate) profile: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum GraphFormat {
+    /// A tree; equal layers once.
+    Text,
+    /// A flowchart that GitHub and others draw.
+    Mermaid,
+    /// A page that loads nothing from anywhere.
+    Html,
+    /// Everything that is known, for programs.
+    Json,
 }
 
 #[derive(Debug, clap::Args)]

@@ -58,6 +58,13 @@ pub(crate) enum CliError {
         error: crate::trace::TraceError,
     },
 
+    /// A trace that says nothing of a graph's nodes.
+    #[error("{name}: {error}")]
+    Times {
+        name: String,
+        error: isovec::graph::TimesError,
+    },
+
     /// Ctrl-C.
     #[error("interrupted; {0}")]
     Interrupted(String),

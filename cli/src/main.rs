@@ -41,6 +41,7 @@ fn main() -> ExitCode {
         Command::Advise(advise) => commands::advise::run(advise),
         Command::Tune(tune) => commands::tune::run(tune),
         Command::Features(features) => commands::features::run(features),
+        Command::Graph(graph) => commands::graph::run(graph),
         Command::Trace(trace) => commands::trace::run(trace),
     };
     match result {

@@ -13,9 +13,11 @@
 mod bias;
 mod builder;
 mod constant;
+mod cost;
 mod dim;
 mod error;
 mod eval;
+mod facts;
 mod fuse;
 mod load;
 mod lower;
@@ -28,6 +30,7 @@ mod run;
 mod value;
 
 pub use error::Unlowered;
+pub use facts::NodeWeights;
 pub use load::{Dense, StoredMatrix, StoredTable};
 pub use lower::knows;
 pub use plan::{Pause, Plan, TakeWeights};

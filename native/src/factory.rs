@@ -1,5 +1,6 @@
 //! Making engines: the library, the weights, the sessions.
 
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -97,10 +98,42 @@ impl EngineFactory for OnnxRuntime {
     }
 }
 
+/// Makes a session whose optimised graph is kept in `folder`, and reads that.
+pub(crate) fn written_down(
+    bundle: &ModelBundle,
+    config: &EngineConfig,
+    folder: &Path,
+    cancel: &Cancel,
+) -> Result<ModelBundle> {
+    let load = Arc::new(Load {
+        quiet: true,
+        ..Load::default()
+    });
+    let _cancelled = cancel.on_cancel({
+        let load = Arc::clone(&load);
+        move || load.cancel()
+    });
+    let runtime = runtime(config)?;
+    let bundle = &bundle.widened();
+    let description = describe(bundle);
+    let settings = Settings::new(config, &description, config.providers.chain()[0]);
+    drop(load.session(runtime, bundle, config, &description, &settings)?);
+    let (library, key) = (&runtime.library.version, settings.optimization_key());
+    Kept::new(folder, bundle, library, &key)
+        .read(bundle)
+        .ok_or_else(|| EngineError::Runtime {
+            engine: NAME,
+            doing: "writing the optimised graph",
+            detail: "what was written cannot be read".into(),
+        })
+}
+
 /// A model that is being loaded, and the handles to stop that.
 #[derive(Debug, Default)]
 struct Load {
     cancelled: AtomicBool,
+    /// Whether warnings were said already, by another load of the same model.
+    quiet: bool,
     options: Mutex<Option<Arc<SessionOptions>>>,
 }
 
@@ -206,6 +239,9 @@ impl Load {
             return make(&optimized, options);
         }
         options.save_optimized(kept.partial()).map_err(fail)?;
+        if self.quiet {
+            options.errors_only().map_err(fail)?;
+        }
         let session = make(bundle, options)?;
         kept.complete();
         Ok(session)

@@ -11,7 +11,7 @@
 //! - `settings`, `provider`: what the configuration's knobs come to, and who truly computes.
 //! - `pool`, `slot`, `engine`: runs, who waits for them, and how one is cancelled.
 //! - `outputs`, `predict`, `counts`: what a run will take, and what it took.
-//! - `kept`: the optimised graph on disk.
+//! - `kept`, `optimized`: the optimised graph on disk, and for whoever shows a model.
 //! - `explain`: ONNX Runtime's messages as isovec's errors.
 //!
 //! # One session, many slots
@@ -36,6 +36,7 @@ mod factory;
 mod graph;
 mod kept;
 mod library;
+mod optimized;
 mod outputs;
 mod own_profile;
 mod pool;
@@ -51,6 +52,7 @@ mod tests;
 mod weights;
 
 pub use factory::OnnxRuntime;
+pub use optimized::optimized;
 
 /// The engine's name in the config, on the command line and in errors.
 pub(crate) const NAME: &str = "onnxruntime";

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError, RwLock, RwLockReadGuard};
 use std::time::{Duration, Instant};
 
-use isovec_engine::profile::{Lap, OwnProfile};
+use isovec_engine::profile::{Detail, Lap, OwnProfile};
 use serde::Deserialize;
 
 use crate::sys::Session;
@@ -72,6 +72,8 @@ struct Line {
 struct Args {
     #[serde(default)]
     op_name: String,
+    #[serde(default)]
+    provider: String,
 }
 
 /// Reads a profile whose last run began at `last`.
@@ -82,13 +84,14 @@ fn read(file: &Path, last: Instant) -> std::io::Result<OwnProfile> {
     let Some(last_ts) = runs.map(|line| line.ts).max() else {
         return Ok(OwnProfile::default());
     };
-    let lap = |line: &Line, name: &str| {
+    let lap = |line: &Line, name: &str, detail: Detail| {
         let began = last.checked_sub(Duration::from_micros(last_ts.saturating_sub(line.ts)))?;
         Some(Lap {
             name: name.to_owned(),
             began,
             took: Duration::from_micros(line.dur),
             thread: line.tid,
+            detail,
         })
     };
     let mut own = OwnProfile::default();
@@ -97,9 +100,13 @@ fn read(file: &Path, last: Instant) -> std::io::Result<OwnProfile> {
             Some(node) if line.cat == "Node" => {
                 let operator = &line.args.op_name;
                 let name = if operator.is_empty() { node } else { operator };
-                own.operators.extend(lap(line, name));
+                let detail = Detail::Node {
+                    node: node.into(),
+                    provider: line.args.provider.as_str().into(),
+                };
+                own.operators.extend(lap(line, name, detail));
             }
-            _ if is_run(line) => own.runs.extend(lap(line, &line.name)),
+            _ if is_run(line) => own.runs.extend(lap(line, &line.name, Detail::None)),
             _ => {}
         }
     }
@@ -130,6 +137,11 @@ mod tests {
             panic!("{own:?}")
         };
         assert_eq!((operator.name.as_str(), operator.thread), ("MatMul", 1));
+        let detail = Detail::Node {
+            node: "a".into(),
+            provider: "CPU".into(),
+        };
+        assert_eq!(operator.detail, detail);
         assert_eq!(last - operator.began, Duration::from_micros(290));
         assert_eq!(operator.took, Duration::from_micros(40));
 

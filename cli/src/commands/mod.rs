@@ -5,6 +5,7 @@ pub(crate) mod bench;
 pub(crate) mod embed;
 pub(crate) mod export;
 pub(crate) mod features;
+pub(crate) mod graph;
 pub(crate) mod info;
 pub(crate) mod search;
 pub(crate) mod similarity;

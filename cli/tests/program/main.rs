@@ -3,6 +3,7 @@
 mod advise;
 mod bench;
 mod features;
+mod graph;
 mod kept;
 mod resume;
 mod streaming;

@@ -75,5 +75,9 @@ pub(super) fn close(span: &Span, name: &str, detail: &Detail) {
             span.record("rows", rows);
             span.record("width", width);
         }
+        #[cfg(feature = "node-names")]
+        Detail::Node { .. } => {
+            span.record("operator", name);
+        }
     }
 }

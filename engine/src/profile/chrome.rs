@@ -280,6 +280,13 @@ impl Serialize for Args<'_> {
                 args.serialize_entry("multiplyAdds", multiply_adds)?;
                 args.serialize_entry("bytes", bytes)?;
             }
+            #[cfg(feature = "node-names")]
+            Detail::Node { node, provider } => {
+                args.serialize_entry("node", node)?;
+                if !provider.is_empty() {
+                    args.serialize_entry("provider", provider)?;
+                }
+            }
         }
         args.end()
     }

@@ -131,4 +131,12 @@ pub enum Detail {
         /// Bytes of the result.
         bytes: u64,
     },
+    /// Of an operator of a runtime's own graph. Browsers have no such runtime, and no code for it.
+    #[cfg(feature = "node-names")]
+    Node {
+        /// The node's name in that graph.
+        node: Box<str>,
+        /// Who ran it, as the runtime says; may be empty.
+        provider: Box<str>,
+    },
 }

@@ -35,6 +35,8 @@ pub struct Lap {
     pub took: Duration,
     /// The runtime's number for the thread that did it.
     pub thread: u64,
+    /// What else is known of it.
+    pub detail: Detail,
 }
 
 impl Lap {
@@ -66,7 +68,7 @@ impl Runs {
                 thread: of.thread,
                 request: of.request,
                 batch: of.batch,
-                detail: Detail::None,
+                detail: lap.detail.clone(),
             }));
         }
         events

@@ -278,6 +278,7 @@ fn a_runtimes_own_operators_stand_in_their_runs() {
     let nap = || std::thread::sleep(Duration::from_millis(20));
     nap();
     let lap = |name: &str, after: u64, took: u64| Lap {
+        detail: Detail::None,
         name: name.into(),
         began: before + Duration::from_millis(after),
         took: Duration::from_millis(took),

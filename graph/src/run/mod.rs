@@ -191,19 +191,7 @@ fn in_place(op: &Op) -> Option<NodeId> {
 
 /// Multiply-adds of a row of a step's result, or what takes about as long.
 pub(crate) fn cost(step: &Step, program: &Program, longest: usize) -> u64 {
-    let width = step.node.width as u64;
-    match &step.node.op {
-        Op::Linear(_) => width * inner(step, program) as u64,
-        Op::Attention(attention) => {
-            let seen = attention
-                .reach
-                .map_or(longest, |reach| longest.min(2 * reach + 1));
-            2 * width * seen as u64
-        }
-        Op::Pool { .. } | Op::WeightedSum { .. } => width * longest as u64,
-        Op::Map { .. } | Op::Norm(_) | Op::Softmax { .. } => 8 * width,
-        _ => 2 * width,
-    }
+    crate::cost::of_row(&step.node, inner(step, program), longest)
 }
 
 fn inner(step: &Step, program: &Program) -> usize {

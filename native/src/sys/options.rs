@@ -4,7 +4,10 @@ use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr::{self, NonNull};
 
-use ort::sys::{ExecutionMode, GraphOptimizationLevel, OrtSessionOptions, OrtStatusPtr, os_char};
+use ort::sys::{
+    ExecutionMode, GraphOptimizationLevel, OrtLoggingLevel, OrtSessionOptions, OrtStatusPtr,
+    os_char,
+};
 
 use super::{Result, check, written};
 
@@ -111,6 +114,13 @@ impl SessionOptions {
         self.set(|options| unsafe {
             (ort::api().SetOptimizedModelFilePath)(options, path.as_ptr())
         })
+    }
+
+    /// Whether the session says nothing but errors.
+    pub(crate) fn errors_only(&mut self) -> Result<()> {
+        let severity = OrtLoggingLevel::ORT_LOGGING_LEVEL_ERROR as i32;
+        // SAFETY: the options are alive.
+        self.set(|options| unsafe { (ort::api().SetSessionLogSeverityLevel)(options, severity) })
     }
 
     /// Sets one of the keys of `onnxruntime_session_options_config_keys.h`.

@@ -1,0 +1,88 @@
+//! What ONNX Runtime makes of a graph, for whoever shows a model: the nodes that a session runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use futures_channel::oneshot;
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::config::EngineConfig;
+use isovec_engine::error::{EngineError, Result};
+use isovec_engine::onnx::proto::ModelProto;
+use isovec_engine::weights::WeightInfo;
+
+use crate::NAME;
+use crate::engine::spawn;
+use crate::factory::written_down;
+
+/// The graph that a session on the first of the configuration's providers runs, and what is known of its large
+/// weights. A session is made for it and ended, with room for the weights once more in memory, and in the
+/// system's folder for temporary files as long as it takes.
+///
+/// # Errors
+/// As loading the model; [`EngineError::Runtime`] where the graph cannot be written down, as is so with
+/// providers that compile parts of it for their device.
+pub async fn optimized(
+    bundle: &ModelBundle,
+    config: &EngineConfig,
+    cancel: &Cancel,
+) -> Result<(ModelProto, Vec<WeightInfo>)> {
+    cancel.check()?;
+    let (bundle, config, stop) = (bundle.clone(), config.clone(), cancel.clone());
+    let (reply, answer) = oneshot::channel();
+    spawn(move || {
+        let _ = reply.send(read(&bundle, config, &stop));
+    })?;
+    answer.await.unwrap_or_else(|_| {
+        Err(EngineError::Runtime {
+            engine: NAME,
+            doing: "optimising the graph",
+            detail: "the thread panicked".into(),
+        })
+    })
+}
+
+fn read(
+    bundle: &ModelBundle,
+    mut config: EngineConfig,
+    cancel: &Cancel,
+) -> Result<(ModelProto, Vec<WeightInfo>)> {
+    let folder = Folder::new()?;
+    config.session.optimized_model_cache = Some(folder.0.clone());
+    config.session.profiling = None;
+    let written = written_down(bundle, &config, &folder.0, cancel)?;
+    // The file is mapped: it goes before its folder does.
+    let weights = written.weights.weights().to_vec();
+    Ok((written.graph, weights))
+}
+
+/// A folder of our own, as long as this is there.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Result<Self> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("isovec-graph-{}-{number}", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        // Not one that is there already: nobody else's files are read, or removed.
+        fs::create_dir(&path).map_err(|error| failed(&path, &error))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        // What cannot be removed is the system's to clean up, as other temporary files are.
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn failed(path: &Path, error: &std::io::Error) -> EngineError {
+    EngineError::Runtime {
+        engine: NAME,
+        doing: "writing the optimised graph",
+        detail: format!("{}: {error}", path.display()),
+    }
+}
