@@ -6,6 +6,8 @@ use isovec::blocking::Embedder;
 use isovec::{Cancel, EmbedOptions};
 use serde::Serialize;
 
+use super::figure::{Figure, Of, Part};
+use super::plan::Plan;
 use super::turns::{Contestant, quantile};
 use super::{again, turns};
 use crate::args::Bench;
@@ -51,12 +53,16 @@ pub(super) struct Band {
 /// Measures them in turns.
 pub(super) fn compare(
     args: &Bench,
+    plan: &Plan,
     embedder: &Embedder,
     texts: &[String],
     cancel: &Cancel,
-) -> Result<Offline> {
+) -> Result<(Offline, Vec<Figure>)> {
     let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let texts_a_turn = texts_a_turn(args, embedder, texts, &options)?;
+    let texts_a_turn = match plan.texts_a_turn {
+        Some(count) => count,
+        None => texts_a_turn(plan.options.seconds, embedder, texts, &options)?,
+    };
     let chosen = spread(texts, texts_a_turn);
     let lengths: Vec<usize> = chosen
         .iter()
@@ -80,12 +86,19 @@ pub(super) fn compare(
     {
         *padding = padding_of(embedder, contestant)?;
     }
-    let seconds = turns::take(args.rounds, cancel, &mut contestants)?;
+    let seconds = turns::take(plan.options.rounds, cancel, &mut contestants)?;
     let names = [
         "isovec, in one call",
         "one text at a time",
         "batches of 32 in the given order",
     ];
+    let mut figures: Vec<Figure> = names
+        .into_iter()
+        .zip(&seconds)
+        .filter_map(|(name, seconds)| {
+            Figure::new(Part::Offline, name, Of::Time, chosen.len(), seconds)
+        })
+        .collect();
     let ways = names.into_iter().zip(padding).zip(&seconds);
     let ways = ways.map(|((name, padding), seconds)| {
         let seconds = quantile(seconds, 0.5).max(f64::MIN_POSITIVE);
@@ -96,13 +109,16 @@ pub(super) fn compare(
             padding,
         }
     });
-    Ok(Offline {
+    let (bands, of_bands) = bands(plan.options.rounds, embedder, &chosen, &lengths, cancel)?;
+    figures.extend(of_bands);
+    let offline = Offline {
         texts: chosen.len(),
         given: texts.len(),
         tokens,
         ways: ways.collect(),
-        bands: bands(args, embedder, &chosen, &lengths, cancel)?,
-    })
+        bands,
+    };
+    Ok((offline, figures))
 }
 
 /// The part of what a turn computes that is padding.
@@ -116,14 +132,15 @@ fn padding_of(embedder: &Embedder, contestant: &mut Contestant<'_>) -> Result<f6
 }
 
 fn bands(
-    args: &Bench,
+    rounds: usize,
     embedder: &Embedder,
     texts: &[&String],
     lengths: &[usize],
     cancel: &Cancel,
-) -> Result<Vec<Band>> {
+) -> Result<(Vec<Band>, Vec<Figure>)> {
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let mut bands = Vec::new();
+    let mut figures = Vec::new();
     let mut shorter = 0;
     for longest in BANDS {
         let own: Vec<&String> = texts
@@ -132,12 +149,13 @@ fn bands(
             .filter(|&(_, &tokens)| tokens > shorter && tokens <= longest)
             .map(|(&text, _)| text)
             .collect();
+        let from = shorter + 1;
         shorter = longest;
         if own.is_empty() {
             continue;
         }
         let seconds = turns::take(
-            args.rounds,
+            rounds,
             cancel,
             &mut [
                 whole(embedder, &own, &options),
@@ -146,6 +164,20 @@ fn bands(
         )?;
         let rate =
             |way: usize| own.len() as f64 / quantile(&seconds[way], 0.5).max(f64::MIN_POSITIVE);
+        let of = match longest {
+            usize::MAX => format!("{from} and more tokens"),
+            longest => format!("{from} to {longest} tokens"),
+        };
+        for (way, seconds) in ["in one call", "one at a time"].into_iter().zip(&seconds) {
+            let name = format!("{of}, {way}");
+            figures.extend(Figure::new(
+                Part::Lengths,
+                name,
+                Of::Time,
+                own.len(),
+                seconds,
+            ));
+        }
         bands.push(Band {
             longest: (longest != usize::MAX).then_some(longest),
             texts: own.len(),
@@ -153,7 +185,7 @@ fn bands(
             one_by_one_texts_per_second: rate(1),
         });
     }
-    Ok(bands)
+    Ok((bands, figures))
 }
 
 fn whole<'a>(
@@ -182,7 +214,7 @@ fn one_by_one<'a>(
 
 /// How many texts a turn has time for, judged by a few that run one at a time.
 fn texts_a_turn(
-    args: &Bench,
+    seconds_a_turn: f64,
     embedder: &Embedder,
     texts: &[String],
     options: &EmbedOptions,
@@ -193,7 +225,7 @@ fn texts_a_turn(
     let started = Instant::now();
     probe()?;
     let seconds = started.elapsed().as_secs_f64().max(1e-9);
-    Ok((few.len() as f64 * args.seconds / seconds) as usize)
+    Ok((few.len() as f64 * seconds_a_turn / seconds) as usize)
 }
 
 /// So many of the texts, at least one, from all parts of the list.
