@@ -1,6 +1,7 @@
 //! The program as a user runs it, on the tiny seeded model and the engine that needs nothing.
 
 mod bench;
+mod bench_kept;
 mod features;
 mod kept;
 mod resume;
