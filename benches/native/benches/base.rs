@@ -48,7 +48,10 @@ fn main() -> Result<(), AnyError> {
         let folder = Path::new(folder);
         return match ENGINES.iter().find(|(name, _)| *name == engine) {
             Some(&(_, choice)) => memory_of(folder, choice),
-            None => latency(folder),
+            None => {
+                latency(folder, Some(1))?;
+                latency(folder, None)
+            }
         };
     }
     let minilm = minilm()?;
@@ -109,8 +112,12 @@ fn part(what: &str, folder: &Path) -> Result<String, AnyError> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-fn load(folder: &Path, engine: EngineChoice) -> Result<Embedder, AnyError> {
-    let config = EmbeddingConfig::default().with_engine(engine);
+/// With the threads of an operator that were named, or the default.
+fn load(folder: &Path, engine: EngineChoice, threads: Option<usize>) -> Result<Embedder, AnyError> {
+    let mut config = EmbeddingConfig::default().with_engine(engine);
+    if let Some(threads) = threads {
+        config = config.with_intra_op_threads(threads);
+    }
     Ok(Embedder::load(PathBuf::from(folder), config)?)
 }
 
@@ -126,9 +133,9 @@ fn text(embedder: &Embedder, tokens: usize) -> Result<String, AnyError> {
     }
 }
 
-fn latency(folder: &Path) -> Result<(), AnyError> {
-    let onnxruntime = load(folder, EngineChoice::OnnxRuntime)?;
-    let portable = load(folder, EngineChoice::Portable)?;
+fn latency(folder: &Path, threads: Option<usize>) -> Result<(), AnyError> {
+    let onnxruntime = load(folder, EngineChoice::OnnxRuntime, threads)?;
+    let portable = load(folder, EngineChoice::Portable, threads)?;
     let threads = onnxruntime.effective_config();
     let threads = threads.get("session.intra_op_threads");
     let threads = threads.map_or("1", |knob| knob.used.as_str()).parse()?;
@@ -162,7 +169,7 @@ fn latency(folder: &Path) -> Result<(), AnyError> {
 
 /// The peak of a process that has loaded the model and embedded texts of both lengths, and the weights' bytes.
 fn memory_of(folder: &Path, engine: EngineChoice) -> Result<(), AnyError> {
-    let embedder = load(folder, engine)?;
+    let embedder = load(folder, engine, None)?;
     let loaded = memory()?;
     for (tokens, _) in ROUNDS {
         let text = text(&embedder, tokens)?;

@@ -85,7 +85,10 @@ pub(super) fn compare(
                 .filter(|&&took| took > target.as_secs_f64());
             late.count() as f64 / seconds[1].len().max(1) as f64
         });
-    let figures = ["each for itself", "joined by a DynamicBatcher"];
+    let figures = [
+        "callers, each for itself",
+        "callers joined by a DynamicBatcher",
+    ];
     let figures = figures.into_iter().zip(&turns);
     let figures = figures
         .flat_map(|(name, turns)| turns.figures(name))

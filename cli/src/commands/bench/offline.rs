@@ -17,6 +17,12 @@ use crate::error::Result;
 const IN_ORDER: usize = 32;
 /// The longest text of each band, in tokens; the last band has no end.
 const BANDS: [usize; 6] = [16, 32, 64, 128, 256, usize::MAX];
+/// What all texts are embedded by.
+const WAYS: [&str; 3] = [
+    "isovec, in one call",
+    "one text at a time",
+    "batches of 32 in the given order",
+];
 /// Texts by which it is judged how many a turn has time for.
 const PROBE: usize = 64;
 
@@ -75,7 +81,8 @@ pub(super) fn compare(
             .with_batch_optimization(false)
             .with_max_batch_size(IN_ORDER)
     })?;
-    let mut contestants = [
+    let groups = groups(&chosen, &lengths);
+    let mut contestants = vec![
         whole(embedder, &chosen, &options),
         one_by_one(embedder, &chosen, &options),
         whole(&in_order, &chosen, &options),
@@ -86,20 +93,22 @@ pub(super) fn compare(
     {
         *padding = padding_of(embedder, contestant)?;
     }
+    for group in &groups {
+        contestants.push(whole(embedder, &group.texts, &options));
+        contestants.push(one_by_one(embedder, &group.texts, &options));
+    }
+    // All of them in the same rounds: turns of one thing are then spread over the whole time, and a slow moment does
+    // not look like a slow band.
     let seconds = turns::take(plan.options.rounds, cancel, &mut contestants)?;
-    let names = [
-        "isovec, in one call",
-        "one text at a time",
-        "batches of 32 in the given order",
-    ];
-    let mut figures: Vec<Figure> = names
+    let (of_ways, of_bands) = seconds.split_at(WAYS.len());
+    let mut figures: Vec<Figure> = WAYS
         .into_iter()
-        .zip(&seconds)
+        .zip(of_ways)
         .filter_map(|(name, seconds)| {
             Figure::new(Part::Offline, name, Of::Time, chosen.len(), seconds)
         })
         .collect();
-    let ways = names.into_iter().zip(padding).zip(&seconds);
+    let ways = WAYS.into_iter().zip(padding).zip(of_ways);
     let ways = ways.map(|((name, padding), seconds)| {
         let seconds = quantile(seconds, 0.5).max(f64::MIN_POSITIVE);
         Way {
@@ -109,14 +118,16 @@ pub(super) fn compare(
             padding,
         }
     });
-    let (bands, of_bands) = bands(plan.options.rounds, embedder, &chosen, &lengths, cancel)?;
-    figures.extend(of_bands);
+    let of_groups = || groups.iter().zip(of_bands.chunks_exact(2));
+    figures.extend(of_groups().flat_map(|(group, seconds)| group.figures(seconds)));
     let offline = Offline {
         texts: chosen.len(),
         given: texts.len(),
         tokens,
         ways: ways.collect(),
-        bands,
+        bands: of_groups()
+            .map(|(group, seconds)| group.band(seconds))
+            .collect(),
     };
     Ok((offline, figures))
 }
@@ -131,61 +142,60 @@ fn padding_of(embedder: &Embedder, contestant: &mut Contestant<'_>) -> Result<f6
     Ok(own.padding_ratio())
 }
 
-fn bands(
-    rounds: usize,
-    embedder: &Embedder,
-    texts: &[&String],
-    lengths: &[usize],
-    cancel: &Cancel,
-) -> Result<(Vec<Band>, Vec<Figure>)> {
-    let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let mut bands = Vec::new();
-    let mut figures = Vec::new();
+/// The texts of a band.
+struct Group<'a> {
+    from: usize,
+    longest: usize,
+    texts: Vec<&'a String>,
+}
+
+/// The texts by their lengths, without the bands that have none.
+fn groups<'a>(texts: &[&'a String], lengths: &[usize]) -> Vec<Group<'a>> {
     let mut shorter = 0;
-    for longest in BANDS {
-        let own: Vec<&String> = texts
-            .iter()
-            .zip(lengths)
-            .filter(|&(_, &tokens)| tokens > shorter && tokens <= longest)
-            .map(|(&text, _)| text)
-            .collect();
+    let groups = BANDS.map(|longest| {
         let from = shorter + 1;
         shorter = longest;
-        if own.is_empty() {
-            continue;
+        let own = texts.iter().zip(lengths);
+        let own = own.filter(|&(_, &tokens)| tokens >= from && tokens <= longest);
+        Group {
+            from,
+            longest,
+            texts: own.map(|(&text, _)| text).collect(),
         }
-        let seconds = turns::take(
-            rounds,
-            cancel,
-            &mut [
-                whole(embedder, &own, &options),
-                one_by_one(embedder, &own, &options),
-            ],
-        )?;
-        let rate =
-            |way: usize| own.len() as f64 / quantile(&seconds[way], 0.5).max(f64::MIN_POSITIVE);
-        let of = match longest {
-            usize::MAX => format!("{from} and more tokens"),
-            longest => format!("{from} to {longest} tokens"),
+    });
+    let some = |group: &Group<'_>| !group.texts.is_empty();
+    groups.into_iter().filter(some).collect()
+}
+
+impl Group<'_> {
+    /// Of the turns in one call, and of those one at a time.
+    fn figures(&self, seconds: &[Vec<f64>]) -> Vec<Figure> {
+        let of = match self.longest {
+            usize::MAX => format!("{} and more tokens", self.from),
+            longest => format!("{} to {longest} tokens", self.from),
         };
-        for (way, seconds) in ["in one call", "one at a time"].into_iter().zip(&seconds) {
+        let ways = ["in one call", "one at a time"].into_iter().zip(seconds);
+        ways.filter_map(|(way, seconds)| {
             let name = format!("{of}, {way}");
-            figures.extend(Figure::new(
-                Part::Lengths,
-                name,
-                Of::Time,
-                own.len(),
-                seconds,
-            ));
-        }
-        bands.push(Band {
-            longest: (longest != usize::MAX).then_some(longest),
-            texts: own.len(),
+            Figure::new(Part::Lengths, name, Of::Time, self.texts.len(), seconds)
+        })
+        .collect()
+    }
+
+    fn band(&self, seconds: &[Vec<f64>]) -> Band {
+        let rate = |way: usize| {
+            let middle = seconds
+                .get(way)
+                .map_or(0.0, |seconds| quantile(seconds, 0.5));
+            self.texts.len() as f64 / middle.max(f64::MIN_POSITIVE)
+        };
+        Band {
+            longest: (self.longest != usize::MAX).then_some(self.longest),
+            texts: self.texts.len(),
             planned_texts_per_second: rate(0),
             one_by_one_texts_per_second: rate(1),
-        });
+        }
     }
-    Ok((bands, figures))
 }
 
 fn whole<'a>(
