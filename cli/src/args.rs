@@ -364,7 +364,7 @@ pub(crate) struct KeptArgs {
     pub(crate) with: Option<String>,
 
     /// How much slower a figure may be, in percent, before the exit code is 4.
-    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent)]
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, requires = "compare")]
     pub(crate) threshold: f64,
 
     /// Compare although it was measured on another machine, and say so.

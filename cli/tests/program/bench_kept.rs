@@ -399,9 +399,15 @@ fn what_cannot_be_written_is_said_before_anything_is_measured() {
         );
     }
     let said = stderr(&mut kept.measure(&["--save", "few", "--rounds", "3"]), 2);
-    assert!(said.contains("at least 4"), "{said}");
+    assert!(said.contains("at least 6"), "{said}");
+    let said = stderr(
+        &mut kept.measure(&["--save", "few", "--rounds", "6", "--curves"]),
+        2,
+    );
+    assert!(said.contains("at least 8"), "{said}");
     for args in [
         &["--with", "base"][..],
+        &["a text", "--threshold", "7"],
         &["--list", "--compare", "base"],
         &["--list", "a text"],
     ] {
@@ -422,7 +428,7 @@ fn a_full_disk_leaves_the_older_one() {
         .arg("bench")
         .args(TEXTS)
         .args(SHORT)
-        .args(["--save", "base", "--rounds", "4"])
+        .args(["--save", "base", "--rounds", "6"])
         .env("ISOVEC_CACHE", kept.0.path())
         .env("ISOVEC_MODEL", crate::model())
         .output()
@@ -483,7 +489,7 @@ fn curves_are_of_texts_of_exactly_that_length_and_are_measured_again_with_the_sa
         "--save",
         "base",
         "--rounds",
-        "4",
+        "8",
         "--max-length",
         "40",
         "--json",

@@ -316,3 +316,25 @@ impl fmt::Display for Comparison {
         )
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_of_the_whole_interval() {
+        for (interval, verdict) in [
+            (Some((1.06, 1.2)), Verdict::Slower),
+            (Some((1.04, 1.2)), Verdict::Unclear),
+            (Some((0.96, 1.04)), Verdict::Same),
+            (Some((0.8, 0.94)), Verdict::Faster),
+            (Some((0.8, 0.96)), Verdict::Unclear),
+            (Some((0.5, 2.0)), Verdict::Unclear),
+            (None, Verdict::Unclear),
+        ] {
+            assert_eq!(Verdict::of(interval, 1.05), verdict, "{interval:?}");
+        }
+        // Without a threshold anything that is not the same is told.
+        assert_eq!(Verdict::of(Some((1.001, 1.002)), 1.0), Verdict::Slower);
+    }
+}

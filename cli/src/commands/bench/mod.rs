@@ -54,11 +54,12 @@ fn compare_kept(args: &Bench, baseline: &Benchmark, name: &str) -> Result<()> {
     let candidate = Benchmark::read(&Place::new(name)?)?;
     let comparison = compare(args, baseline, Some(name), &candidate)?;
     write_page(args, &candidate, Some(&comparison))?;
-    match args.json {
+    let printed = match args.json {
         true => commands::print_json(&comparison),
         false => commands::print(&comparison.to_string()),
-    }?;
-    comparison.verdict()
+    };
+    // The verdict counts, also where nobody reads to the end.
+    comparison.verdict().and(printed)
 }
 
 fn measure(args: &Bench, baseline: Option<&Benchmark>, save: Option<&Place>) -> Result<()> {
@@ -118,12 +119,12 @@ fn measure(args: &Bench, baseline: Option<&Benchmark>, save: Option<&Place>) -> 
     }
     let verdict = comparison.as_ref().map_or(Ok(()), Comparison::verdict);
     let report = Report::new(&embedder, offline, callers, points, comparison);
-    if args.json {
-        commands::print_json(&report)?;
+    let printed = if args.json {
+        commands::print_json(&report)
     } else {
-        commands::print(&report.to_string())?;
-    }
-    verdict
+        commands::print(&report.to_string())
+    };
+    verdict.and(printed)
 }
 
 fn compare(

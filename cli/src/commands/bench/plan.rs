@@ -9,8 +9,9 @@ use crate::error::{CliError, Result};
 const ROUNDS: usize = 3;
 /// Enough that 300 figures have an interval at once: 1 in 6435 is the least that eight and eight values can prove.
 const KEPT_ROUNDS: usize = 8;
-/// Below which no interval of 95 % has ends.
-const FEWEST_KEPT: usize = 4;
+/// Turns with which all figures together can have intervals: 1 in 462 covers 21 figures, 1 in 6435 those of curves too.
+const FEWEST_KEPT: usize = 6;
+const FEWEST_WITH_CURVES: usize = 8;
 const SECONDS: f64 = 2.0;
 const CALLERS: usize = 64;
 
@@ -47,9 +48,15 @@ impl Plan {
     /// [`CliError::Usage`] for too few rounds to keep, [`CliError::Kept`] for options that are not the baseline's.
     pub(super) fn new(args: &Bench, baseline: Option<&Benchmark>) -> Result<Self> {
         let kept = args.kept.save.is_some();
-        if kept && args.rounds.is_some_and(|rounds| rounds < FEWEST_KEPT) {
+        let fewest = if args.curves {
+            FEWEST_WITH_CURVES
+        } else {
+            FEWEST_KEPT
+        };
+        if kept && baseline.is_none() && args.rounds.is_some_and(|rounds| rounds < fewest) {
             return Err(CliError::Usage(format!(
-                "--rounds has to be at least {FEWEST_KEPT} with --save: fewer turns prove nothing when they are compared"
+                "--rounds has to be at least {fewest} with --save{}: fewer turns prove nothing when they are compared",
+                if args.curves { " and --curves" } else { "" }
             )));
         }
         let Some(baseline) = baseline else {
