@@ -1,13 +1,14 @@
 //! Mann and Whitney's statistic: the Hodges–Lehmann estimate of the shift between two samples that are not paired, and
 //! its confidence interval.
 //!
-//! It is the counterpart of `signed_rank` for runs at different times, whose turns nothing pairs. It asks nothing of how
-//! times are distributed but that both samples have one shape. (Hollander, Wolfe and Chicken, *Nonparametric Statistical
-//! Methods*, 4.2 and 4.3.)
+//! It is the counterpart of `signed_rank` for runs at different times, whose turns nothing pairs. It asks nothing of
+//! how times are distributed but that both samples have one shape. (Hollander, Wolfe and Chicken, *Nonparametric
+//! Statistical Methods*, 4.2 and 4.3.)
 
 use super::signed_rank::Interval;
 
-/// Products of the samples' sizes up to which the statistic's distribution is computed; past it the normal one is as good.
+/// Products of the samples' sizes up to which the statistic's distribution is computed; past it the normal one is as
+/// good.
 const EXACT: usize = 2_500;
 
 /// How much larger the values of `after` are than those of `before`. Where there are too few for the confidence, the

@@ -310,8 +310,8 @@ impl fmt::Display for Comparison {
         }
         writeln!(
             f,
-            "\nIntervals of {:.3} % each: all of them together are right with 95 %. They are of the scatter inside each \
-             run; what changed on the machine between the two looks like a change.",
+            "\nIntervals of {:.3} % each: all of them together are right with 95 %. They are of the scatter inside \
+             each run; what changed on the machine between the two looks like a change.",
             self.confidence * 100.0
         )
     }

@@ -54,7 +54,7 @@ pub(super) enum Of {
     Time,
     /// What half of the turn's calls took at most.
     P50,
-    /// What 99 in 100 of its calls took at most; with fewer calls, the slowest.
+    /// What 99 in 100 of its calls took at most; with few calls, the slowest.
     P99,
 }
 

@@ -22,8 +22,8 @@ pub(super) fn chart(figures: &[&Figure]) -> String {
     let up = Axis::of(all().flat_map(|point| [point.2, point.3]));
     let x = |rate: f64| LEFT + PLOT.0 * across.at(rate);
     let y = |milliseconds: f64| TOP + PLOT.1 * (1.0 - up.at(milliseconds));
-    let says = "Milliseconds of a call over texts a second, both logarithmic: right is more, low is sooner. Each line is \
-                a length, each point a number of texts of a call; the thin line goes from p50 up to p99.";
+    let says = "Milliseconds of a call over texts a second, both logarithmic: right is more, low is sooner. Each line \
+                is a length, each point a number of texts of a call; the thin line goes from p50 up to p99.";
     let mut chart = svg("Latency against throughput", says, WIDTH, HEIGHT);
     let (bottom, right) = (TOP + PLOT.1, LEFT + PLOT.0);
     for tick in across.ticks() {

@@ -10,8 +10,8 @@ pub(crate) enum KeptError {
 
     /// A name that cannot be that of a file everywhere.
     #[error(
-        "a name has at most 64 letters, digits, `-`, `_` and `.`, begins with a letter or digit and has no `..`; a file \
-         has a separator in it or ends in .json"
+        "a name has at most 64 letters, digits, `-`, `_` and `.`, begins with a letter or digit and has no `..`; a \
+         file has a separator in it or ends in .json"
     )]
     Name,
 
@@ -29,7 +29,8 @@ pub(crate) enum KeptError {
 
     /// A file of another isovec.
     #[error(
-        "it has version {found} of the format, and this isovec reads {known}; use the isovec that wrote it, or measure again"
+        "it has version {found} of the format, and this isovec reads {known}; use the isovec that \
+         wrote it, or measure again"
     )]
     Version { found: u32, known: u32 },
 
