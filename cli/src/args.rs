@@ -16,7 +16,8 @@ use crate::profile::ProfileArgs;
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 130 interrupted.\n\
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 4 slower than what it was \
+    compared with (bench --compare), 130 interrupted.\n\
     ISOVEC_LOG=debug shows what happens underneath."
 )]
 pub(crate) struct Args {
@@ -43,7 +44,11 @@ pub(crate) enum Command {
     /// Write a model as one ONNX file, pooling and normalisation inside.
     Export(Export),
     /// Measure this machine with a model and texts of yours: batches, lengths, callers.
-    Bench(Bench),
+    ///
+    /// --save keeps every turn under a name, --compare measures the same again and says of each figure how much slower
+    /// or faster it is, with a confidence interval: all of them together are right with 95 %. The exit code is 4 where
+    /// any is slower by more than --threshold for certain.
+    Bench(Box<Bench>),
     /// What would make it faster or smaller on this machine, with your model and texts.
     ///
     /// Embeds the texts for some seconds and looks at what was counted. Every suggestion quotes what it
@@ -311,28 +316,105 @@ pub(crate) struct Export {
 }
 
 #[derive(Debug, clap::Args)]
+#[command(mut_arg("texts", |texts| texts.required_unless_present_any(["list", "with"])))]
 pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Turns that everything takes; the middle one counts.
-    #[arg(long, value_name = "N", default_value_t = 3, value_parser = at_least_one)]
-    pub(crate) rounds: usize,
+    /// Turns that everything takes; the middle one counts [default: 3; with --save 8, with --compare the baseline's].
+    #[arg(long, value_name = "N", value_parser = turns)]
+    pub(crate) rounds: Option<usize>,
 
-    /// How long a turn may take, about; as many of the texts as fit into it are used.
-    #[arg(long, value_name = "SECONDS", default_value_t = 2.0, value_parser = positive)]
-    pub(crate) seconds: f64,
+    /// How long a turn may take, about; as many of the texts as fit into it are used [default: 2, with --compare the
+    /// baseline's].
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub(crate) seconds: Option<f64>,
 
-    /// Callers that ask at the same time.
-    #[arg(long, value_name = "N", default_value_t = 64, value_parser = callers)]
-    pub(crate) callers: usize,
+    /// Callers that ask at the same time [default: 64, with --compare the baseline's].
+    #[arg(long, value_name = "N", value_parser = callers)]
+    pub(crate) callers: Option<usize>,
+
+    /// Measure calls of 1, 2, 4 … 64 texts of 16 to 256 tokens each as well: latency against throughput.
+    #[arg(long)]
+    pub(crate) curves: bool,
 
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
 
+    /// Write a page with charts and tables, which needs nothing but itself.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) html: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub(crate) kept: KeptArgs,
+
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+/// What is kept of a benchmark, and what it is compared with.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Comparing")]
+pub(crate) struct KeptArgs {
+    /// Keep every turn under this name, in isovec's cache folder; in a file if it has a separator or ends in .json.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) save: Option<String>,
+
+    /// Compare with what was kept under this name.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) compare: Option<String>,
+
+    /// Measure nothing: compare with what was kept under this other name.
+    #[arg(long, value_name = "NAME", requires = "compare", conflicts_with_all = MEASURING)]
+    pub(crate) with: Option<String>,
+
+    /// How much slower a figure may be, in percent, before the exit code is 4.
+    #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, requires = "compare")]
+    pub(crate) threshold: f64,
+
+    /// Compare although it was measured on another machine, and say so.
+    #[arg(long, requires = "compare")]
+    pub(crate) allow_other_machine: bool,
+
+    /// List what is kept.
+    #[arg(long, conflicts_with_all = MEASURING, conflicts_with_all = ["compare", "with", "html"])]
+    pub(crate) list: bool,
+}
+
+/// What means nothing where nothing is measured. (The model may be named by the environment, and is left out.)
+const MEASURING: [&str; 16] = [
+    "texts",
+    "files",
+    "input_format",
+    "rounds",
+    "seconds",
+    "callers",
+    "curves",
+    "save",
+    "preset",
+    "config",
+    "engine",
+    "threads",
+    "max_length",
+    "dimension",
+    "dtype",
+    "revision",
+];
+
+fn turns(text: &str) -> Result<usize, String> {
+    match at_least_one(text)? {
+        turns if turns <= 1000 => Ok(turns),
+        _ => Err("has to be at most 1000".into()),
+    }
+}
+
+fn percent(text: &str) -> Result<f64, String> {
+    match text.parse::<f64>() {
+        Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent),
+        Ok(_) => Err("has to be at least 0 and at most 1000".into()),
+        Err(error) => Err(format!("{error}")),
+    }
 }
 
 /// Each has a thread of its own.

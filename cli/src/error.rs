@@ -65,6 +65,21 @@ pub(crate) enum CliError {
         error: isovec::graph::TimesError,
     },
 
+    /// A benchmark that was kept and cannot be used.
+    #[error("{name}: {error}")]
+    Kept {
+        name: String,
+        error: crate::commands::bench::KeptError,
+    },
+
+    /// A benchmark in which something has become slower.
+    #[error("slower than {baseline} by more than {percent} %: {}", .figures.join("; "))]
+    Slower {
+        baseline: String,
+        percent: f64,
+        figures: Vec<String>,
+    },
+
     /// Ctrl-C.
     #[error("interrupted; {0}")]
     Interrupted(String),
@@ -106,11 +121,13 @@ impl CliError {
         }
     }
 
-    /// 1: failed, 2: wrong usage (as clap's own), 3: no model, 130: interrupted.
+    /// 1: failed, 2: wrong usage (as clap's own), 3: no model, 4: slower than before, 130: interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
             Self::Model(_) => 3,
+            Self::Slower { .. } => 4,
+            Self::Kept { error, .. } if error.is_usage() => 2,
             Self::Resumable { error, .. } => error.exit_code(),
             _ if self.is_interrupt() => 130,
             _ if self.is_silent() => 0,

@@ -7,6 +7,7 @@ mod config;
 mod documents;
 mod embedding;
 mod error;
+mod in_place;
 mod input;
 mod interrupt;
 mod model;

@@ -17,14 +17,17 @@
 //!
 //! A suggestion says what it expects, until it was tried: [`Trial`] runs two embedders in turns on
 //! the same texts and says by how much one is faster, with a confidence interval, and whether
-//! their vectors agree; [`tune`] goes on until nothing helps.
+//! their vectors agree; [`tune`] goes on until nothing helps. [`Samples`] compare what was measured at
+//! different times.
 
 mod context;
 mod experiments;
 mod patch;
 mod profile;
+mod rank_sum;
 mod report;
 mod rules;
+mod samples;
 mod signed_rank;
 mod suggestion;
 mod trial;
@@ -39,6 +42,7 @@ pub use context::{AnalysisContext, Part, ProcessMemory};
 pub use patch::Patch;
 pub use profile::{ProfileSummary, Times};
 pub use report::{FailedRule, NotJudged, OptimizationReport};
+pub use samples::{Ratio, Samples};
 pub use suggestion::{
     Category, CodeExample, Difficulty, Evidence, Expected, Impact, Suggestion, VectorChange,
 };

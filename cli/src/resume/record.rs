@@ -1,6 +1,6 @@
 //! The record of a run: what is on the disk, and how it was made.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::args::{OutputFormat, RoleArg};
 use crate::error::{CliError, Result};
+use crate::in_place;
 use crate::input::Row;
 
 /// The record's own format.
@@ -119,26 +120,10 @@ impl Record {
     /// Writes the record in place of an older one, so that at any moment the one or the other is
     /// on the disk.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
-        let mut new = path.as_os_str().to_owned();
-        new.push(".new");
-        let new = Path::new(&new);
-        let write = || {
-            let mut file = File::create(new)?;
-            serde_json::to_writer_pretty(&mut file, self)?;
-            file.write_all(b"\n")?;
-            file.sync_all()?;
-            fs::rename(new, path)
-        };
-        if let Err(error) = write() {
-            fs::remove_file(new).ok();
-            return Err(CliError::io(path.display().to_string())(error));
-        }
-        // The new name too, where folders can be synchronised at all.
-        let folder = path.parent().filter(|path| !path.as_os_str().is_empty());
-        if let Ok(folder) = File::open(folder.unwrap_or(Path::new("."))) {
-            folder.sync_all().ok();
-        }
-        Ok(())
+        in_place::write(path, |file| {
+            serde_json::to_writer_pretty(&mut *file, self)?;
+            file.write_all(b"\n")
+        })
     }
 
     /// Whether a run that makes `now` may go on with what this one left in `out`.

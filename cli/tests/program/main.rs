@@ -2,6 +2,7 @@
 
 mod advise;
 mod bench;
+mod bench_kept;
 mod features;
 mod graph;
 mod kept;

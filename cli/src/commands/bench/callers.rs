@@ -10,8 +10,9 @@ use isovec::{Cancel, EmbedOptions, Result as SdkResult};
 use serde::Serialize;
 
 use super::check;
+use super::figure::{Figure, Of, Part};
+use super::plan::Options;
 use super::turns::quantile;
-use crate::args::Bench;
 use crate::error::{CliError, Result};
 
 /// Calls of a single caller, each way.
@@ -43,11 +44,11 @@ type Call<'a> = &'a (dyn Fn(&str) -> SdkResult<()> + Sync);
 
 /// Measures both, in turns.
 pub(super) fn compare(
-    args: &Bench,
+    plan: &Options,
     embedder: &Embedder,
     texts: &[String],
     cancel: &Cancel,
-) -> Result<Callers> {
+) -> Result<(Callers, Vec<Figure>)> {
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let batcher = DynamicBatcher::new(embedder);
     let alone = |text: &str| embedder.embed_with([text], options.clone()).map(drop);
@@ -55,20 +56,20 @@ pub(super) fn compare(
     let ways: [Call<'_>; 2] = [&alone, &joined];
 
     let mut seconds: [Vec<f64>; 2] = Default::default();
-    let mut rates: [Vec<f64>; 2] = Default::default();
-    for round in 0..=args.rounds {
-        for (call, (seconds, rates)) in ways.iter().zip(seconds.iter_mut().zip(&mut rates)) {
+    let mut turns: [Turns; 2] = Default::default();
+    for round in 0..=plan.rounds {
+        for (call, (seconds, turns)) in ways.iter().zip(seconds.iter_mut().zip(&mut turns)) {
             check(cancel)?;
-            let (took, elapsed) = turn(args, texts, *call)?;
+            let (took, elapsed) = turn(plan, texts, *call)?;
             // The first round warms up, and lets the batcher find its size.
             if round > 0 {
-                rates.push(took.len() as f64 / elapsed);
+                turns.add(&took, elapsed);
                 seconds.extend(took);
             }
         }
     }
     let served = |way: usize| Served {
-        texts_per_second: quantile(&rates[way], 0.5),
+        texts_per_second: 1.0 / quantile(&turns[way].a_text, 0.5),
         p50_milliseconds: quantile(&seconds[way], 0.5) * 1e3,
         p99_milliseconds: quantile(&seconds[way], 0.99) * 1e3,
     };
@@ -84,28 +85,64 @@ pub(super) fn compare(
                 .filter(|&&took| took > target.as_secs_f64());
             late.count() as f64 / seconds[1].len().max(1) as f64
         });
-    Ok(Callers {
-        callers: args.callers,
+    let figures = [
+        "callers, each for itself",
+        "callers joined by a DynamicBatcher",
+    ];
+    let figures = figures.into_iter().zip(&turns);
+    let figures = figures
+        .flat_map(|(name, turns)| turns.figures(name))
+        .collect();
+    let callers = Callers {
+        callers: plan.callers,
         alone: served(0),
         joined: served(1),
         texts_per_batch: counts.batched_texts as f64 / counts.batches.max(1) as f64,
         target_latency: target.filter(|_| late.is_some()),
         late,
         added_milliseconds: added(texts, ways, cancel)?,
-    })
+    };
+    Ok((callers, figures))
 }
 
-/// Every caller asks again and again until the time is over: the seconds of the calls that ended,
-/// and of the whole.
-fn turn(args: &Bench, texts: &[String], call: Call<'_>) -> Result<(Vec<f64>, f64)> {
-    let start = Barrier::new(args.callers);
+/// What turns came to: seconds of the whole for each text, and what half and 99 in 100 of its calls took.
+#[derive(Default)]
+struct Turns {
+    a_text: Vec<f64>,
+    p50: Vec<f64>,
+    p99: Vec<f64>,
+}
+
+impl Turns {
+    fn add(&mut self, seconds: &[f64], elapsed: f64) {
+        self.a_text.push(elapsed / seconds.len().max(1) as f64);
+        self.p50.push(quantile(seconds, 0.5));
+        self.p99.push(quantile(seconds, 0.99));
+    }
+
+    fn figures(&self, name: &'static str) -> impl Iterator<Item = Figure> {
+        let all = [
+            (Of::Time, &self.a_text),
+            (Of::P50, &self.p50),
+            (Of::P99, &self.p99),
+        ];
+        all.into_iter()
+            .filter_map(move |(of, seconds)| Figure::new(Part::Callers, name, of, 1, seconds))
+    }
+}
+
+/// Every caller asks again and again until the time is over, and once at least: the seconds of the calls that
+/// ended, and of the whole.
+fn turn(plan: &Options, texts: &[String], call: Call<'_>) -> Result<(Vec<f64>, f64)> {
+    let start = Barrier::new(plan.callers);
     let next = AtomicUsize::new(0);
-    let time = Duration::from_secs_f64(args.seconds);
+    let time = Duration::from_secs_f64(plan.seconds);
     let caller = || {
         let mut seconds = Vec::new();
         start.wait();
         let began = Instant::now();
-        while began.elapsed() < time {
+        // A caller that was only refused until now goes on: a turn has a time for each.
+        while seconds.is_empty() || began.elapsed() < time {
             let text = &texts[next.fetch_add(1, Ordering::Relaxed) % texts.len()];
             let asked = Instant::now();
             match call(text) {
@@ -121,7 +158,7 @@ fn turn(args: &Bench, texts: &[String], call: Call<'_>) -> Result<(Vec<f64>, f64
     };
     let began = Instant::now();
     let all = thread::scope(|scope| {
-        let callers: Vec<_> = (0..args.callers).map(|_| scope.spawn(caller)).collect();
+        let callers: Vec<_> = (0..plan.callers).map(|_| scope.spawn(caller)).collect();
         callers
             .into_iter()
             .map(|caller| {

@@ -6,6 +6,8 @@ use isovec::blocking::Embedder;
 use isovec::{Cancel, EmbedOptions};
 use serde::Serialize;
 
+use super::figure::{Figure, Of, Part};
+use super::plan::Plan;
 use super::turns::{Contestant, quantile};
 use super::{again, turns};
 use crate::args::Bench;
@@ -15,6 +17,12 @@ use crate::error::Result;
 const IN_ORDER: usize = 32;
 /// The longest text of each band, in tokens; the last band has no end.
 const BANDS: [usize; 6] = [16, 32, 64, 128, 256, usize::MAX];
+/// What all texts are embedded by.
+const WAYS: [&str; 3] = [
+    "isovec, in one call",
+    "one text at a time",
+    "batches of 32 in the given order",
+];
 /// Texts by which it is judged how many a turn has time for.
 const PROBE: usize = 64;
 
@@ -51,12 +59,16 @@ pub(super) struct Band {
 /// Measures them in turns.
 pub(super) fn compare(
     args: &Bench,
+    plan: &Plan,
     embedder: &Embedder,
     texts: &[String],
     cancel: &Cancel,
-) -> Result<Offline> {
+) -> Result<(Offline, Vec<Figure>)> {
     let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let texts_a_turn = texts_a_turn(args, embedder, texts, &options)?;
+    let texts_a_turn = match plan.texts_a_turn {
+        Some(count) => count,
+        None => texts_a_turn(plan.options.seconds, embedder, texts, &options)?,
+    };
     let chosen = spread(texts, texts_a_turn);
     let lengths: Vec<usize> = chosen
         .iter()
@@ -69,7 +81,8 @@ pub(super) fn compare(
             .with_batch_optimization(false)
             .with_max_batch_size(IN_ORDER)
     })?;
-    let mut contestants = [
+    let groups = groups(&chosen, &lengths);
+    let mut contestants = vec![
         whole(embedder, &chosen, &options),
         one_by_one(embedder, &chosen, &options),
         whole(&in_order, &chosen, &options),
@@ -80,13 +93,22 @@ pub(super) fn compare(
     {
         *padding = padding_of(embedder, contestant)?;
     }
-    let seconds = turns::take(args.rounds, cancel, &mut contestants)?;
-    let names = [
-        "isovec, in one call",
-        "one text at a time",
-        "batches of 32 in the given order",
-    ];
-    let ways = names.into_iter().zip(padding).zip(&seconds);
+    for group in &groups {
+        contestants.push(whole(embedder, &group.texts, &options));
+        contestants.push(one_by_one(embedder, &group.texts, &options));
+    }
+    // All of them in the same rounds: turns of one thing are then spread over the whole time, and a slow moment does
+    // not look like a slow band.
+    let seconds = turns::take(plan.options.rounds, cancel, &mut contestants)?;
+    let (of_ways, of_bands) = seconds.split_at(WAYS.len());
+    let mut figures: Vec<Figure> = WAYS
+        .into_iter()
+        .zip(of_ways)
+        .filter_map(|(name, seconds)| {
+            Figure::new(Part::Offline, name, Of::Time, chosen.len(), seconds)
+        })
+        .collect();
+    let ways = WAYS.into_iter().zip(padding).zip(of_ways);
     let ways = ways.map(|((name, padding), seconds)| {
         let seconds = quantile(seconds, 0.5).max(f64::MIN_POSITIVE);
         Way {
@@ -96,13 +118,18 @@ pub(super) fn compare(
             padding,
         }
     });
-    Ok(Offline {
+    let of_groups = || groups.iter().zip(of_bands.chunks_exact(2));
+    figures.extend(of_groups().flat_map(|(group, seconds)| group.figures(seconds)));
+    let offline = Offline {
         texts: chosen.len(),
         given: texts.len(),
         tokens,
         ways: ways.collect(),
-        bands: bands(args, embedder, &chosen, &lengths, cancel)?,
-    })
+        bands: of_groups()
+            .map(|(group, seconds)| group.band(seconds))
+            .collect(),
+    };
+    Ok((offline, figures))
 }
 
 /// The part of what a turn computes that is padding.
@@ -115,45 +142,60 @@ fn padding_of(embedder: &Embedder, contestant: &mut Contestant<'_>) -> Result<f6
     Ok(own.padding_ratio())
 }
 
-fn bands(
-    args: &Bench,
-    embedder: &Embedder,
-    texts: &[&String],
-    lengths: &[usize],
-    cancel: &Cancel,
-) -> Result<Vec<Band>> {
-    let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let mut bands = Vec::new();
+/// The texts of a band.
+struct Group<'a> {
+    from: usize,
+    longest: usize,
+    texts: Vec<&'a String>,
+}
+
+/// The texts by their lengths, without the bands that have none.
+fn groups<'a>(texts: &[&'a String], lengths: &[usize]) -> Vec<Group<'a>> {
     let mut shorter = 0;
-    for longest in BANDS {
-        let own: Vec<&String> = texts
-            .iter()
-            .zip(lengths)
-            .filter(|&(_, &tokens)| tokens > shorter && tokens <= longest)
-            .map(|(&text, _)| text)
-            .collect();
+    let groups = BANDS.map(|longest| {
+        let from = shorter + 1;
         shorter = longest;
-        if own.is_empty() {
-            continue;
+        let own = texts.iter().zip(lengths);
+        let own = own.filter(|&(_, &tokens)| tokens >= from && tokens <= longest);
+        Group {
+            from,
+            longest,
+            texts: own.map(|(&text, _)| text).collect(),
         }
-        let seconds = turns::take(
-            args.rounds,
-            cancel,
-            &mut [
-                whole(embedder, &own, &options),
-                one_by_one(embedder, &own, &options),
-            ],
-        )?;
-        let rate =
-            |way: usize| own.len() as f64 / quantile(&seconds[way], 0.5).max(f64::MIN_POSITIVE);
-        bands.push(Band {
-            longest: (longest != usize::MAX).then_some(longest),
-            texts: own.len(),
+    });
+    let some = |group: &Group<'_>| !group.texts.is_empty();
+    groups.into_iter().filter(some).collect()
+}
+
+impl Group<'_> {
+    /// Of the turns in one call, and of those one at a time.
+    fn figures(&self, seconds: &[Vec<f64>]) -> Vec<Figure> {
+        let of = match self.longest {
+            usize::MAX => format!("{} and more tokens", self.from),
+            longest => format!("{} to {longest} tokens", self.from),
+        };
+        let ways = ["in one call", "one at a time"].into_iter().zip(seconds);
+        ways.filter_map(|(way, seconds)| {
+            let name = format!("{of}, {way}");
+            Figure::new(Part::Lengths, name, Of::Time, self.texts.len(), seconds)
+        })
+        .collect()
+    }
+
+    fn band(&self, seconds: &[Vec<f64>]) -> Band {
+        let rate = |way: usize| {
+            let middle = seconds
+                .get(way)
+                .map_or(0.0, |seconds| quantile(seconds, 0.5));
+            self.texts.len() as f64 / middle.max(f64::MIN_POSITIVE)
+        };
+        Band {
+            longest: (self.longest != usize::MAX).then_some(self.longest),
+            texts: self.texts.len(),
             planned_texts_per_second: rate(0),
             one_by_one_texts_per_second: rate(1),
-        });
+        }
     }
-    Ok(bands)
 }
 
 fn whole<'a>(
@@ -182,7 +224,7 @@ fn one_by_one<'a>(
 
 /// How many texts a turn has time for, judged by a few that run one at a time.
 fn texts_a_turn(
-    args: &Bench,
+    seconds_a_turn: f64,
     embedder: &Embedder,
     texts: &[String],
     options: &EmbedOptions,
@@ -193,7 +235,7 @@ fn texts_a_turn(
     let started = Instant::now();
     probe()?;
     let seconds = started.elapsed().as_secs_f64().max(1e-9);
-    Ok((few.len() as f64 * args.seconds / seconds) as usize)
+    Ok((few.len() as f64 * seconds_a_turn / seconds) as usize)
 }
 
 /// So many of the texts, at least one, from all parts of the list.

@@ -6,6 +6,8 @@ use isovec::blocking::Embedder;
 use serde::Serialize;
 
 use super::callers::Callers;
+use super::compare::Comparison;
+use super::curves::Point;
 use super::offline::Offline;
 
 /// Everything that was measured.
@@ -16,10 +18,20 @@ pub(super) struct Report {
     batch_tokens: String,
     offline: Offline,
     many_callers: Callers,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    curves: Option<Vec<Point>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comparison: Option<Comparison>,
 }
 
 impl Report {
-    pub(super) fn new(embedder: &Embedder, offline: Offline, many_callers: Callers) -> Self {
+    pub(super) fn new(
+        embedder: &Embedder,
+        offline: Offline,
+        many_callers: Callers,
+        curves: Option<Vec<Point>>,
+        comparison: Option<Comparison>,
+    ) -> Self {
         let knob = embedder.effective_config().get("batching.max_batch_tokens");
         Self {
             model: embedder.model_name().to_owned(),
@@ -28,6 +40,8 @@ impl Report {
                 .map_or_else(String::new, |knob| format!("{} ({})", knob.used, knob.why)),
             offline,
             many_callers,
+            curves,
+            comparison,
         }
     }
 }
@@ -113,6 +127,32 @@ impl fmt::Display for Report {
                 late * 100.0
             )?;
         }
+        if let Some(points) = &self.curves {
+            curves(f, points)?;
+        }
+        if let Some(comparison) = &self.comparison {
+            write!(f, "\n{comparison}")?;
+        }
         Ok(())
     }
+}
+
+fn curves(f: &mut fmt::Formatter<'_>, points: &[Point]) -> fmt::Result {
+    writeln!(
+        f,
+        "\n{:<20} {:>14} {:>9} {:>10} {:>10}",
+        "tokens of a text", "texts a call", "texts/s", "p50 ms", "p99 ms"
+    )?;
+    for point in points {
+        writeln!(
+            f,
+            "{:<20} {:>14} {:>9.1} {:>10.2} {:>10.2}",
+            point.tokens,
+            point.texts,
+            point.texts_per_second,
+            point.p50_milliseconds,
+            point.p99_milliseconds
+        )?;
+    }
+    Ok(())
 }

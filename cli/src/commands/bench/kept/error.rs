@@ -1,0 +1,56 @@
+//! Why a benchmark that was kept cannot be used.
+
+/// Why a benchmark that was kept cannot be used.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub(crate) enum KeptError {
+    /// Nothing has that name.
+    #[error("no benchmark is kept under this name; `isovec bench --list` has those that are")]
+    NotThere,
+
+    /// A name that cannot be that of a file everywhere.
+    #[error(
+        "a name has at most 64 letters, digits, `-`, `_` and `.`, begins with a letter or digit and has no `..`; a \
+         file has a separator in it or ends in .json"
+    )]
+    Name,
+
+    /// It ends in the middle.
+    #[error("it ends in the middle; measure it again with --save")]
+    Truncated,
+
+    /// It cannot be read.
+    #[error("it is damaged ({0}); measure it again with --save")]
+    Damaged(String),
+
+    /// A file of something else.
+    #[error("it is no benchmark of isovec's")]
+    Foreign,
+
+    /// A file of another isovec.
+    #[error(
+        "it has version {found} of the format, and this isovec reads {known}; use the isovec that \
+         wrote it, or measure again"
+    )]
+    Version { found: u32, known: u32 },
+
+    /// It cannot be compared with.
+    #[error("it is of something else, and no comparison would say anything: {}", .0.join("; "))]
+    Other(Vec<String>),
+
+    /// It is of another machine.
+    #[error(
+        "it was measured on another machine ({then}; this is {now}); --allow-other-machine compares all the same"
+    )]
+    OtherMachine { then: String, now: String },
+}
+
+impl KeptError {
+    /// Whether another command would do.
+    pub(crate) fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Name | Self::Other(_) | Self::OtherMachine { .. }
+        )
+    }
+}
