@@ -272,7 +272,7 @@ export interface SessionConfig {
   parallel_execution?: boolean;
   /**
    * Runs that may be under way at the same time, on one copy of the weights. Default: as many as
-   * fit the cores at `intra_op_threads` each, at least 1; the portable engine has 1.
+   * fit the cores at `intra_op_threads` each, at least 1; a page has 1.
    */
   pool_size?: number;
   /** Write the engine's own profile to a file whose name begins like this. Default: no profile. */
