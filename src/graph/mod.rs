@@ -146,7 +146,7 @@ pub struct ModelGraph {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GraphTotals {
-    /// Parameters of the model, as [`ModelDescription`](crate::ModelDescription) counts them. What an engine
+    /// Parameters of the model, as [`ModelDescription`] counts them. What an engine
     /// folded into other numbers, or leaves out, is in them and in no node.
     pub parameters: u64,
     /// Bytes of the weights as the model stores them.
