@@ -40,14 +40,17 @@ const bundle = (entryPoints, more) =>
   });
 await bundle({ main: "main.ts", map: "map/worker.ts", style: "style.css" });
 for (const file of ["index.html", "icon.svg"]) copyFileSync(join(www, "src", file), join(dist, file));
+// The page asks for no advice.
+const isAdvice = (path) => path.startsWith("advisor");
 for (const folder of ["dist", "pkg"]) {
-  for (const path of list(join(js, folder)).filter(isCode)) cpSync(join(js, folder, path), join(dist, "isovec", folder, path));
+  for (const path of list(join(js, folder)).filter((path) => isCode(path) && !isAdvice(path))) cpSync(join(js, folder, path), join(dist, "isovec", folder, path));
 }
 mkdirSync(join(dist, "sample"));
 copyFileSync(index, join(dist, "sample", "sample.safetensors"));
 cpSync(join(root, "tests", "data", "reference"), join(dist, "reference"), { recursive: true, filter: (path) => !path.endsWith(".md") });
 
-const engine = Object.fromEntries(readdirSync(join(js, "pkg")).map((build) => [build, size(`isovec/pkg/${build}/isovec_js_bg.wasm`)]));
+const builds = readdirSync(join(js, "pkg")).filter((build) => !isAdvice(build));
+const engine = Object.fromEntries(builds.map((build) => [build, size(`isovec/pkg/${build}/isovec_js_bg.wasm`)]));
 const models = model ? list(model) : [];
 // A version is named by what it is made of, so that a service worker knows its own files from another's.
 const files = list(dist).filter((path) => !path.endsWith(".map"));

@@ -35,8 +35,11 @@ export interface Workload {
   max_tokens: number;
 }
 
+/** What a suggestion is about. */
 export type Category = "provider" | "threads" | "batching" | "memory" | "precision" | "graph" | "cache" | "browser" | "other";
+/** How much a change is expected to bring: some percent, a tenth, a third, twice as fast or something that does not work. */
 export type Impact = "low" | "medium" | "high" | "critical";
+/** How hard a change is: a knob, some lines, another model or deployment. */
 export type Difficulty = "easy" | "medium" | "hard";
 
 /** One change that the evidence speaks for. */
@@ -68,6 +71,7 @@ export interface Rule {
   check(context: AnalysisContext): Partial<Suggestion> | readonly Partial<Suggestion>[] | undefined | Promise<Partial<Suggestion> | readonly Partial<Suggestion>[] | undefined>;
 }
 
+/** A rule that threw, and what. */
 export interface FailedRule {
   rule: string;
   message: string;
