@@ -12,10 +12,10 @@ use crate::error::{CliError, Result};
 use crate::profile::Folder;
 use crate::{commands, input, interrupt, progress};
 
-/// Texts that are read: more do not change the advice.
-pub(super) const MOST: usize = 10_000;
 /// Texts of a call, where all are at hand.
 const CALL: usize = 256;
+/// How long is looked, about.
+const LOOKING: Duration = Duration::from_secs(1);
 
 pub(crate) fn run(args: &Advise) -> Result<()> {
     if let Some(path) = &args.context {
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
             .map_err(|error| CliError::Usage(format!("{name}: is no context in JSON: {error}")))?;
         return show(args, Advisor::new().analyze(&context));
     }
-    let texts = read(&args.input)?;
+    let texts = input::some(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
     let spinner = progress::steps();
     spinner.set_message("looking at what is embedded, and how");
@@ -63,7 +63,7 @@ fn show(args: &Advise, mut report: OptimizationReport) -> Result<()> {
     }
 }
 
-/// What the model does with the texts in some seconds, under a profile of the runtime's as well.
+/// What the model does with the texts, under a profile of the runtime's as well.
 fn observe(texts: &[String], args: &Advise, cancel: &Cancel) -> Result<AnalysisContext> {
     let config = args.model.embedding_config()?;
     let (profiled, _folder) = Folder::of(config.clone())?;
@@ -73,7 +73,7 @@ fn observe(texts: &[String], args: &Advise, cancel: &Cancel) -> Result<AnalysisC
         GoalArg::Throughput => CALL,
         GoalArg::Latency => 1,
     };
-    let until = Instant::now() + Duration::from_secs_f64(args.trial.seconds.max(1.0));
+    let until = Instant::now() + LOOKING;
     let session = embedder.profile(ProfileOptions::default())?;
     let mut lengths = Vec::with_capacity(texts.len());
     for texts in texts.chunks(call) {
@@ -92,17 +92,6 @@ fn observe(texts: &[String], args: &Advise, cancel: &Cancel) -> Result<AnalysisC
         .with_hardware(hardware);
     context.config = Some(config);
     Ok(context)
-}
-
-pub(super) fn read(args: &crate::args::InputArgs) -> Result<Vec<String>> {
-    let rows = input::open(args)?.rows.take(MOST);
-    let texts: Vec<String> = rows.map(|row| Ok(row?.text)).collect::<Result<_>>()?;
-    if texts.is_empty() {
-        return Err(CliError::Usage(
-            "there is no text to look at; name a file of yours with --file".into(),
-        ));
-    }
-    Ok(texts)
 }
 
 impl TrialArgs {

@@ -1,6 +1,7 @@
 //! `isovec tune`: the configuration that is fastest here, found by trying.
 
 use std::fmt::Write as _;
+use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,18 +9,18 @@ use std::time::Duration;
 use isovec::EmbeddingConfig;
 use isovec::advisor::{TuneOptions, TuneReport, TuneStep, VectorChange};
 
-use super::advise::read;
 use crate::args::Tune;
 use crate::error::{CliError, Result};
-use crate::{commands, interrupt, progress};
+use crate::{commands, in_place, input, interrupt, progress};
 
 pub(crate) fn run(args: &Tune) -> Result<()> {
-    let texts = read(&args.input)?;
+    let texts = input::some(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
     let config = args.model.embedding_config()?;
     if let Some(out) = &args.out {
         // What cannot be written is known before minutes are spent.
-        write(out, &config)?;
+        Format::of(out)?;
+        in_place::check(out)?;
     }
     let spinner = progress::steps();
     spinner.set_message("looking at what is embedded, and how");
@@ -83,19 +84,33 @@ fn page(report: &TuneReport, out: Option<&Path>) -> Result<String> {
     Ok(page)
 }
 
-/// Writes a configuration in the format that its ending names.
-fn write(path: &Path, config: &EmbeddingConfig) -> Result<()> {
-    let text = match path.extension().and_then(|ending| ending.to_str()) {
-        Some("toml") => toml(config)?,
-        Some("json") => serde_json::to_string_pretty(&config.to_knobs()).map_err(fault)?,
-        _ => {
-            return Err(CliError::Usage(format!(
+/// How a configuration is written.
+#[derive(Debug, Clone, Copy)]
+enum Format {
+    Toml,
+    Json,
+}
+
+impl Format {
+    /// By the file's ending.
+    fn of(path: &Path) -> Result<Self> {
+        match path.extension().and_then(|ending| ending.to_str()) {
+            Some("toml") => Ok(Self::Toml),
+            Some("json") => Ok(Self::Json),
+            _ => Err(CliError::Usage(format!(
                 "{}: its ending is neither .toml nor .json",
                 path.display()
-            )));
+            ))),
         }
+    }
+}
+
+fn write(path: &Path, config: &EmbeddingConfig) -> Result<()> {
+    let text = match Format::of(path)? {
+        Format::Toml => toml(config)?,
+        Format::Json => serde_json::to_string_pretty(&config.to_knobs()).map_err(fault)?,
     };
-    std::fs::write(path, text).map_err(CliError::io(path.display().to_string()))
+    in_place::write(path, |file| file.write_all(text.as_bytes()))
 }
 
 fn toml(config: &EmbeddingConfig) -> Result<String> {

@@ -34,6 +34,21 @@ type Parsed = (String, Map<String, Value>);
 /// Rows in order, read as they are asked for.
 pub(crate) type Rows = Box<dyn Iterator<Item = Result<Row>> + Send>;
 
+/// Texts that measuring and looking read: more do not change the figures.
+const SOME: usize = 10_000;
+
+/// The first texts that the command line names, at least one.
+pub(crate) fn some(args: &InputArgs) -> Result<Vec<String>> {
+    let rows = open(args)?.rows.take(SOME);
+    let texts: Vec<String> = rows.map(|row| Ok(row?.text)).collect::<Result<_>>()?;
+    if texts.is_empty() {
+        return Err(CliError::Usage(
+            "there is no text to measure with; name a file of yours with --file".into(),
+        ));
+    }
+    Ok(texts)
+}
+
 /// All rows that the command line names: texts, then files.
 pub(crate) struct Input {
     pub(crate) rows: Rows,

@@ -25,9 +25,6 @@ use crate::args::Bench;
 use crate::error::{CliError, Result};
 use crate::{commands, in_place, input, interrupt, progress};
 
-/// Texts that are read: more do not change the figures.
-const MOST: usize = 10_000;
-
 pub(crate) fn run(args: &Bench) -> Result<()> {
     if args.kept.list {
         return kept::list(args.json);
@@ -63,7 +60,7 @@ fn compare_kept(args: &Bench, baseline: &Benchmark, name: &str) -> Result<()> {
 }
 
 fn measure(args: &Bench, baseline: Option<&Benchmark>, save: Option<&Place>) -> Result<()> {
-    let texts = read(args)?;
+    let texts = input::some(&args.input)?;
     let plan = Plan::new(args, baseline)?;
     let cancel = interrupt::on_ctrl_c()?;
     let embedder = args.model.load(&cancel)?;
@@ -146,17 +143,6 @@ fn write_page(args: &Bench, benchmark: &Benchmark, comparison: Option<&Compariso
     in_place::write(path, |file| {
         std::io::Write::write_all(file, page.as_bytes())
     })
-}
-
-fn read(args: &Bench) -> Result<Vec<String>> {
-    let rows = input::open(&args.input)?.rows.take(MOST);
-    let texts: Vec<String> = rows.map(|row| Ok(row?.text)).collect::<Result<_>>()?;
-    if texts.is_empty() {
-        return Err(CliError::Usage(
-            "there is no text to measure with; name a file of yours with --file".into(),
-        ));
-    }
-    Ok(texts)
 }
 
 fn check(cancel: &Cancel) -> Result<()> {
