@@ -26,7 +26,7 @@ use support::models::{VOCABULARY, bert_of};
 type Mutant = (&'static str, &'static str, &'static str);
 
 /// Of kernels that every device runs.
-const PLAIN: [Mutant; 5] = [
+const PLAIN: [Mutant; 6] = [
     (
         "the last step of a product",
         "k < K; k++",
@@ -39,9 +39,14 @@ const PLAIN: [Mutant; 5] = [
         "",
     ),
     (
+        "keys of other texts",
+        "Seen(first_token(text), first_token(text + 1u))",
+        "Seen(0u, first_token(text + 1u))",
+    ),
+    (
         "values of the next token",
         "let value = other * V_STRIDE",
-        "let value = min(other + 1u, end - 1u) * V_STRIDE",
+        "let value = min(other + 1u, seen.end - 1u) * V_STRIDE",
     ),
     (
         "half of a row's sum",
@@ -64,7 +69,7 @@ const BY_SUBGROUPS: [Mutant; 6] = [
     ),
     (
         "keys behind the last",
-        "let inside = start + rank < end;",
+        "let inside = start + rank < seen.end;",
         "let inside = true;",
     ),
     (

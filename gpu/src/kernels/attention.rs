@@ -78,6 +78,7 @@ pub(crate) fn kernel(
     for ((name, items), unit) in ["Q", "K", "V"].iter().zip(items).zip(units) {
         source += &format!("alias {name}_ITEMS = {};\n", items.of(unit));
     }
+    source += include_str!("../wgsl/attention_keys.wgsl");
     source += match limits.subgroups {
         Some(_) => concat!(
             include_str!("../wgsl/subgroups.wgsl"),

@@ -7,23 +7,12 @@
 // V is a vector of four or, where a head's columns are no multiple of four, one number; SIZE, strides
 // and offsets are counted in V. Whatever the buffers hold, all sums are of f32.
 
-@group(0) @binding(0) var<storage, read_write> out: array<OUT>;
-@group(0) @binding(3) var<storage, read> queries: array<Q_ITEMS>;
-@group(0) @binding(4) var<storage, read> keys: array<K_ITEMS>;
-@group(0) @binding(5) var<storage, read> values: array<V_ITEMS>;
-
 @compute @workgroup_size(THREADS)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) thread: vec3<u32>) {
   let token = group.x * THREADS + thread.x;
   let head = group.y;
   if (token >= tokens()) { return; }
-  let text = text_of(token);
-  var first = first_token(text);
-  var end = first_token(text + 1u);
-  if (HAS_REACH) {
-    first = max(first, token - min(token, REACH));
-    end = min(end, token + REACH + 1u);
-  }
+  let seen = seen_by(token);
   var query: array<V, SIZE>;
   var sums: array<V, SIZE>;
   for (var i = 0u; i < SIZE; i++) {
@@ -32,7 +21,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) t
   }
   var most = -3.0e38f;
   var sum = 0.0f;
-  for (var other = first; other < end; other++) {
+  for (var other = seen.first; other < seen.end; other++) {
     let key = other * K_STRIDE + K_OFFSET + head * K_HEAD;
     var product = V();
     for (var i = 0u; i < SIZE; i++) { product += query[i] * V(keys[key + i]); }

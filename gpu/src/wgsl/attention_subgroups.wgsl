@@ -5,11 +5,6 @@
 // D is a vector of four or, where a head's columns are no multiple of four, one number; SIZE and what belongs to
 // queries and keys are counted in D, WIDTH and what belongs to values in numbers.
 
-@group(0) @binding(0) var<storage, read_write> out: array<OUT>;
-@group(0) @binding(3) var<storage, read> queries: array<Q_ITEMS>;
-@group(0) @binding(4) var<storage, read> keys: array<K_ITEMS>;
-@group(0) @binding(5) var<storage, read> values: array<V_ITEMS>;
-
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
@@ -25,13 +20,7 @@ fn main(
 }
 
 fn attend(token: u32, head: u32) {
-  let text = text_of(token);
-  var first = first_token(text);
-  var end = first_token(text + 1u);
-  if (HAS_REACH) {
-    first = max(first, token - min(token, REACH));
-    end = min(end, token + REACH + 1u);
-  }
+  let seen = seen_by(token);
   var query: array<D, SIZE>;
   for (var i = 0u; i < SIZE; i++) {
     query[i] = SCALE * D(queries[token * Q_STRIDE + Q_OFFSET + head * Q_HEAD + i]);
@@ -42,9 +31,9 @@ fn attend(token: u32, head: u32) {
     for (var i = 0u; i < COLUMNS; i++) { sums[i] = 0.0f; }
     var most = -3.0e38f;
     var sum = 0.0f;
-    for (var start = first; start < end; start += lanes) {
-      let inside = start + rank < end;
-      let other = min(start + rank, end - 1u);
+    for (var start = seen.first; start < seen.end; start += lanes) {
+      let inside = start + rank < seen.end;
+      let other = min(start + rank, seen.end - 1u);
       let key = other * K_STRIDE + K_OFFSET + head * K_HEAD;
       var product = D();
       for (var i = 0u; i < SIZE; i++) { product += query[i] * D(keys[key + i]); }
@@ -56,7 +45,7 @@ fn attend(token: u32, head: u32) {
       sum = sum * shrink + subgroupAdd(share);
       for (var i = 0u; i < COLUMNS; i++) { sums[i] *= shrink; }
       var next = start;
-      for (var place = 0u; place < places && next < end; place++) {
+      for (var place = 0u; place < places && next < seen.end; place++) {
         if (!is_there(place)) { continue; }
         let weight = subgroupShuffle(share, place);
         let value = next * V_STRIDE + V_OFFSET + head * V_HEAD;
