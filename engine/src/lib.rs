@@ -31,6 +31,7 @@ pub mod head;
 pub mod hub;
 pub mod maybe_send;
 pub mod onnx;
+pub mod panics;
 pub mod precision;
 pub mod profile;
 pub mod safetensors;

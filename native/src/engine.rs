@@ -1,6 +1,5 @@
 //! A loaded model: runs on the caller's thread, or on the engine's.
 
-use std::any::Any;
 use std::ffi::CString;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -19,6 +18,7 @@ use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{Batch, Capabilities, Engine, ProviderInfo, RunOutput};
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::panics;
 use isovec_engine::profile::{Event, Runs, Span, Stage};
 use isovec_engine::stats::EngineStats;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
@@ -642,7 +642,7 @@ fn guarded<T>(
     work: AssertUnwindSafe<impl FnOnce() -> Result<T>>,
 ) -> Result<T> {
     catch_unwind(work).unwrap_or_else(|panic| {
-        let detail = message(panic.as_ref());
+        let detail = panics::message(&*panic);
         tracing::error!(target: "isovec", "panic in a run of ONNX Runtime: {detail}");
         let detail = poison.get_or_init(|| detail).clone();
         Err(EngineError::EnginePoisoned {
@@ -650,14 +650,6 @@ fn guarded<T>(
             detail,
         })
     })
-}
-
-fn message(panic: &(dyn Any + Send)) -> String {
-    panic
-        .downcast_ref::<String>()
-        .cloned()
-        .or_else(|| panic.downcast_ref::<&str>().map(|&text| text.to_owned()))
-        .unwrap_or_else(|| "a panic without a message".into())
 }
 
 /// An output out of ONNX Runtime's memory.

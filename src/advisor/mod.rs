@@ -22,6 +22,8 @@
 
 mod context;
 mod experiments;
+#[cfg(test)]
+mod noise;
 mod patch;
 mod profile;
 mod rank_sum;
@@ -51,6 +53,7 @@ pub use tune::{OnTuneStep, TuneOptions, TuneReport, TuneStep, tune};
 pub use workload::Workload;
 
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
+use isovec_engine::panics;
 
 /// Looks at one thing, and says what would be better.
 pub trait Rule: MaybeSend + MaybeSync {
@@ -137,16 +140,10 @@ impl OptimizationReport {
             Ok(Err(lacks)) => self.not_judged.push(NotJudged { rule: name, lacks }),
             Err(panic) => self.failed.push(FailedRule {
                 rule: name,
-                message: message(&*panic),
+                message: panics::message(&*panic),
             }),
         }
     }
-}
-
-fn message(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-    text.or_else(|| panic.downcast_ref::<String>().cloned())
-        .unwrap_or_else(|| "something that is no text".to_owned())
 }
 
 #[cfg(test)]

@@ -133,21 +133,12 @@ impl fmt::Display for Ratio {
 mod tests {
     use super::*;
 
-    /// The same numbers every time, with a long tail to the slow side, as times have.
-    struct Noise(u64);
+    use crate::advisor::noise::Noise;
 
-    impl Noise {
-        fn next(&mut self) -> f64 {
-            self.0 ^= self.0 << 13;
-            self.0 ^= self.0 >> 7;
-            self.0 ^= self.0 << 17;
-            (self.0 >> 11) as f64 / (1u64 << 53) as f64
-        }
-
-        fn samples(&mut self, count: usize, factor: f64) -> Samples {
-            let value = |_| factor * (1.0 - 0.1 * (1.0 - self.next()).ln());
-            Samples::new((0..count).map(value).collect::<Vec<_>>()).expect("above 0")
-        }
+    /// With a long tail to the slow side, as times have.
+    fn samples(noise: &mut Noise, count: usize, factor: f64) -> Samples {
+        let value = |_| factor * (1.0 - 0.1 * (1.0 - noise.next()).ln());
+        Samples::new((0..count).map(value).collect::<Vec<_>>()).expect("above 0")
     }
 
     #[test]
@@ -155,7 +146,7 @@ mod tests {
         let mut noise = Noise(77);
         for confidence in [0.95, 0.99] {
             let alarms = (0..2000).filter(|_| {
-                let (before, after) = (noise.samples(8, 1.0), noise.samples(8, 1.0));
+                let (before, after) = (samples(&mut noise, 8, 1.0), samples(&mut noise, 8, 1.0));
                 let found = after.ratio_to(&before, confidence).unwrap();
                 found.low > Some(1.0) || found.high < Some(1.0)
             });
@@ -170,8 +161,10 @@ mod tests {
     #[test]
     fn a_tenth_is_found_and_one_slow_turn_is_not() {
         let mut noise = Noise(5);
-        let before = noise.samples(40, 1.0);
-        let found = noise.samples(40, 1.2).ratio_to(&before, 0.95).unwrap();
+        let before = samples(&mut noise, 40, 1.0);
+        let found = samples(&mut noise, 40, 1.2)
+            .ratio_to(&before, 0.95)
+            .unwrap();
         assert!(found.low > Some(1.1), "{found}");
         assert!(found.high < Some(1.3), "{found}");
         let mut values = before.values().to_vec();

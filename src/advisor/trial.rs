@@ -140,7 +140,7 @@ impl Trial {
     ) -> Result<TrialReport> {
         self.check(texts.len())?;
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-        let (count, _) = self.texts_of_a_turn(baseline, &texts).await?;
+        let count = self.texts_of_a_turn(baseline, &texts).await?;
         let chosen = spread(&texts, count);
         let ours = self.turn(baseline, &chosen).await?;
         let theirs = self.turn(candidate, &chosen).await?;
@@ -298,8 +298,8 @@ impl Trial {
         Ok((started.elapsed().as_secs_f64(), vectors))
     }
 
-    /// As many texts as a turn has time for, and what they took.
-    async fn texts_of_a_turn(&self, embedder: &Embedder, texts: &[&str]) -> Result<(usize, f64)> {
+    /// As many texts as a turn has time for.
+    async fn texts_of_a_turn(&self, embedder: &Embedder, texts: &[&str]) -> Result<usize> {
         let mut count = texts.len().min(8);
         // The first call of all is not like the others.
         self.turn(embedder, &spread(texts, count)).await?;
@@ -308,7 +308,7 @@ impl Trial {
             let asked = self.turn.as_secs_f64();
             if seconds >= asked / 2.0 || count == texts.len() {
                 let fits = count as f64 * asked / seconds.max(1e-9);
-                return Ok(((fits as usize).clamp(1, texts.len()), seconds));
+                return Ok((fits as usize).clamp(1, texts.len()));
             }
             count = (count * 2).min(texts.len());
         }
@@ -410,29 +410,17 @@ fn spread<'a>(texts: &[&'a str], count: usize) -> Vec<&'a str> {
 mod tests {
     use super::*;
 
-    /// Noise that is the same every time: what a busy machine does to times.
-    struct Noise(u64);
+    use crate::advisor::noise::Noise;
 
-    impl Noise {
-        fn next(&mut self) -> f64 {
-            // SplitMix64 (Steele, Lea and Flood 2014).
-            self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-            let mut z = self.0;
-            z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-            ((z ^ (z >> 31)) >> 11) as f64 / (1_u64 << 53) as f64
-        }
-
-        /// Seconds of a turn: some percent of jitter, now and then somebody else's work.
-        fn seconds(&mut self) -> f64 {
-            let jitter = 1.0 + 0.05 * self.next();
-            let burst = if self.next() > 0.9 {
-                1.0 + self.next()
-            } else {
-                1.0
-            };
-            0.25 * jitter * burst
-        }
+    /// Seconds of a turn: some percent of jitter, now and then somebody else's work.
+    fn seconds(noise: &mut Noise) -> f64 {
+        let jitter = 1.0 + 0.05 * noise.next();
+        let burst = if noise.next() > 0.9 {
+            1.0 + noise.next()
+        } else {
+            1.0
+        };
+        0.25 * jitter * burst
     }
 
     #[test]
@@ -444,7 +432,7 @@ mod tests {
         let mut noise = Noise(7);
         let (mut better, mut worth_it) = (0, 0);
         for _ in 0..2000 {
-            let mut turns = || (0..any.rounds).map(|_| noise.seconds()).collect();
+            let mut turns = || (0..any.rounds).map(|_| seconds(&mut noise)).collect();
             let (before, after): (Vec<f64>, Vec<f64>) = (turns(), turns());
             let worth = Trial::default().judge(before.clone(), after.clone(), 1);
             worth_it += u32::from(worth.verdict == Verdict::Better);
@@ -461,8 +449,10 @@ mod tests {
         let mut noise = Noise(8);
         let mut found = 0;
         for _ in 0..200 {
-            let before: Vec<f64> = (0..trial.rounds).map(|_| noise.seconds()).collect();
-            let after = (0..trial.rounds).map(|_| noise.seconds() / 1.1).collect();
+            let before: Vec<f64> = (0..trial.rounds).map(|_| seconds(&mut noise)).collect();
+            let after = (0..trial.rounds)
+                .map(|_| seconds(&mut noise) / 1.1)
+                .collect();
             found += u32::from(trial.judge(before, after, 1).verdict == Verdict::Better);
         }
         assert!(found >= 120, "{found} of 200");

@@ -8,6 +8,7 @@ use futures_channel::oneshot;
 use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::EngineFactory;
+use isovec_engine::panics;
 use isovec_web::Portable;
 use isovec_web::executor::Executor;
 use isovec_web::executor::threads::Threads;
@@ -148,11 +149,9 @@ fn vanished(doing: &'static str) -> Error {
 /// A panic becomes an error: it must neither end the process nor leave the caller waiting.
 fn guarded<T>(doing: &'static str, job: impl FnOnce() -> Result<T>) -> Result<T> {
     catch_unwind(AssertUnwindSafe(job)).unwrap_or_else(|panic| {
-        let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
-        let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
         Err(Error::Panicked {
             doing,
-            detail: text.unwrap_or_else(|| "no message".into()),
+            detail: panics::message(&*panic),
         })
     })
 }

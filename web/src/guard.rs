@@ -7,16 +7,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
+use isovec_engine::panics;
+
 /// Runs `work`; a panic becomes `Err` with its message.
 pub(crate) fn catch<T>(work: impl FnOnce() -> T) -> Result<T, String> {
     // What the closure may leave half-changed is never used again: callers drop it on `Err`.
-    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| {
-        panic
-            .downcast_ref::<&str>()
-            .map(|message| (*message).to_owned())
-            .or_else(|| panic.downcast_ref::<String>().cloned())
-            .unwrap_or_else(|| "a panic without a message".into())
-    })
+    catch_unwind(AssertUnwindSafe(work)).map_err(|panic| panics::message(&*panic))
 }
 
 /// Runs `work`, which may wait in between; a panic becomes `Err` with its message.
