@@ -111,7 +111,7 @@ pub struct TuneReport {
 /// faster with the same vectors, and goes on until nothing is. Loads the model for every try.
 ///
 /// # Errors
-/// As loading and embedding under `config`; that a change cannot be tried is no error.
+/// As loading and embedding under `config`, and [`HardwareInfo::detect`]; that a change cannot be tried is no error.
 pub async fn tune<T: AsRef<str>>(
     source: impl Into<ModelSource>,
     config: EmbeddingConfig,
@@ -122,7 +122,7 @@ pub async fn tune<T: AsRef<str>>(
     let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
     let start = load(&source, config.clone(), &options.trial).await?;
     let mut tuner = Tuner {
-        hardware: HardwareInfo::detect().await.ok(),
+        hardware: HardwareInfo::detect().await?,
         best: start.clone(),
         tried: BTreeSet::from([written(&config)]),
         report: TuneReport {
@@ -148,10 +148,10 @@ struct Tuner<'a> {
     source: ModelSource,
     texts: Vec<&'a str>,
     options: TuneOptions,
-    hardware: Option<HardwareInfo>,
+    hardware: HardwareInfo,
     until: Instant,
     best: Embedder,
-    /// Configurations, as they are written.
+    /// Configurations, as they are written, and changes that led to none.
     tried: BTreeSet<String>,
     report: TuneReport,
 }
@@ -167,8 +167,23 @@ impl Tuner<'_> {
             if suggestion.vectors > self.options.vectors {
                 continue;
             }
-            let Ok(config) = suggestion.apply(&self.report.config) else {
+            let Some(patch) = &suggestion.patch else {
                 continue;
+            };
+            let config = match patch.apply(&self.report.config) {
+                Ok(config) => config,
+                Err(error) => {
+                    let why = error.to_string();
+                    // The next pass would say it again.
+                    if self.tried.insert(format!("{}: {why}", suggestion.id)) {
+                        self.note(TuneStep {
+                            suggestion,
+                            kept: false,
+                            failed: Some(why),
+                        });
+                    }
+                    continue;
+                }
             };
             if !self.tried.insert(written(&config)) {
                 continue;
@@ -188,15 +203,13 @@ impl Tuner<'_> {
         mut suggestion: Suggestion,
         config: EmbeddingConfig,
     ) -> Result<bool> {
-        let tried = match load(&self.source, config.clone(), &self.options.trial).await {
-            Ok(candidate) => {
-                let trial = &self.options.trial;
-                let ran = trial.run(&self.best, &candidate, &self.texts).await;
-                ran.map(|report| (candidate, report))
-            }
-            Err(error) => Err(error),
+        let tried = async {
+            let trial = &self.options.trial;
+            let candidate = load(&self.source, config.clone(), trial).await?;
+            let report = trial.run(&self.best, &candidate, &self.texts).await?;
+            Ok::<_, crate::Error>((candidate, report))
         };
-        let mut step = match tried {
+        let mut step = match tried.await {
             Ok((candidate, report)) => {
                 let kept = report.verdict == Verdict::Better;
                 if kept {
@@ -217,16 +230,20 @@ impl Tuner<'_> {
                 failed: Some(error.to_string()),
             },
         };
-        // Turns of a kept change are of no use any more, and there are many steps.
+        // Nobody looks at the turns of so many steps.
         if let Some(report) = &mut step.suggestion.verified {
             report.forget_turns();
         }
+        let kept = step.kept;
+        self.note(step);
+        Ok(kept)
+    }
+
+    fn note(&mut self, step: TuneStep) {
         if let Some(hears) = &self.options.on_step {
             hears.step(&step);
         }
-        let kept = step.kept;
         self.report.steps.push(step);
-        Ok(kept)
     }
 
     /// What the best configuration does with the texts.
@@ -238,13 +255,12 @@ impl Tuner<'_> {
         let vectors = self.best.embed_with(few, options).await?;
         let profile = ProfileSummary::from(&session.finish());
         let lengths = vectors.token_counts().iter().map(|&tokens| tokens as usize);
-        let mut context = self
+        Ok(self
             .best
             .analysis_context()
             .with_profile(profile)
-            .with_workload(Workload::new(few.iter().zip(lengths)));
-        context.hardware.clone_from(&self.hardware);
-        Ok(context)
+            .with_workload(Workload::new(few.iter().zip(lengths)))
+            .with_hardware(self.hardware.clone()))
     }
 }
 

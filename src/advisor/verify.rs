@@ -27,15 +27,16 @@ impl OptimizationReport {
         let source = source.into();
         trial.check(texts.len())?;
         for suggestion in &mut self.suggestions {
-            let Ok(config) = suggestion.apply(baseline.config()) else {
+            let Some(patch) = &suggestion.patch else {
                 continue;
             };
             on_step(&suggestion.title);
-            let tried = match load(&source, config, trial).await {
-                Ok(candidate) => trial.run(baseline, &candidate, texts).await,
-                Err(error) => Err(error),
+            let tried = async {
+                let config = patch.apply(baseline.config())?;
+                let candidate = load(&source, config, trial).await?;
+                trial.run(baseline, &candidate, texts).await
             };
-            match tried {
+            match tried.await {
                 Ok(report) => suggestion.verified = Some(report),
                 Err(error) if error.is_cancelled() => return Err(error),
                 Err(error) => suggestion

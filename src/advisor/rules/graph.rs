@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::{BuiltIn, Part, percent, rule};
 use crate::advisor::context::AnalysisContext;
 use crate::advisor::patch::Patch;
-use crate::advisor::suggestion::{Category, Difficulty, Impact, Suggestion};
+use crate::advisor::suggestion::{Category, Difficulty, Impact, Suggestion, VectorChange};
 
 pub(super) const ATTENTION: BuiltIn = rule(
     "attention-cost",
@@ -71,7 +71,7 @@ fn attention(context: &AnalysisContext) -> Option<Suggestion> {
         "let chunks = embedder.embed_chunks(texts, ChunkOptions::default().with_max_tokens(128)).await?;",
         "const embedder = await Embedder.load(model, { config: { text: { max_length: 128 } } });",
     )
-    .changing(crate::advisor::VectorChange::Identity)
+    .changing(VectorChange::Identity)
     .warning("Another text.max_length, or chunks, make other vectors: what was embedded before has to be embedded again.");
     Some(suggestion)
 }

@@ -40,10 +40,49 @@ pub(super) const PARALLEL_OPERATORS: BuiltIn =
 /// Texts of a call from which there is enough to do for several runs.
 const MANY_TEXTS: f64 = 8.0;
 
-/// Threads that computing takes at the most: of one operator, times runs.
-fn at_work(context: &AnalysisContext) -> Option<(usize, usize)> {
-    let capabilities = context.capabilities.as_ref()?;
-    Some((capabilities.intra_op_threads, capabilities.concurrent_runs))
+/// What computes at the most, and on how many cores.
+struct AtWork {
+    /// To an operator.
+    threads: usize,
+    /// At the same time.
+    runs: usize,
+    cores: usize,
+}
+
+impl AtWork {
+    fn of(context: &AnalysisContext) -> Option<Self> {
+        let capabilities = context.capabilities.as_ref()?;
+        Some(Self {
+            threads: capabilities.intra_op_threads,
+            runs: capabilities.concurrent_runs,
+            cores: context.cores()?,
+        })
+    }
+
+    fn all(&self) -> usize {
+        self.threads * self.runs
+    }
+
+    fn speaks_for(&self, suggestion: Suggestion) -> Suggestion {
+        let Self {
+            threads,
+            runs,
+            cores,
+        } = self;
+        suggestion
+            .because(
+                "capabilities.intra_op_threads",
+                format!("{threads} to an operator"),
+            )
+            .because(
+                "capabilities.concurrent_runs",
+                format!("{runs} at the same time"),
+            )
+            .because(
+                "hardware.cores",
+                format!("{cores} that this process may use"),
+            )
+    }
 }
 
 /// The threads that suit the machine: a run for each core where there is much to do at once, else
@@ -58,9 +97,8 @@ fn suited(context: &AnalysisContext, cores: usize) -> Patch {
 }
 
 fn idle(context: &AnalysisContext) -> Option<Suggestion> {
-    let (threads, runs) = at_work(context)?;
-    let cores = context.cores()?;
-    let busy = threads * runs;
+    let work = AtWork::of(context)?;
+    let (cores, busy) = (work.cores, work.all());
     // A program whose one caller embeds a text at a time leaves runs idle, and no knob helps it.
     let asked = context.asked("session.intra_op_threads").is_some()
         || context.asked("session.pool_size").is_some();
@@ -73,26 +111,25 @@ fn idle(context: &AnalysisContext) -> Option<Suggestion> {
         Category::Threads,
         format!("Let {cores} cores work instead of {busy}"),
     )
-    .because("capabilities.intra_op_threads", format!("{threads} to an operator"))
-    .because("capabilities.concurrent_runs", format!("{runs} at the same time"))
-    .because("hardware.cores", format!("{cores} that this process may use"))
     .expecting_speedup(
         gain,
         "cores without a thread wait; what memory and the parts that run alone leave of it has to be measured",
     )
     .warning("Where other programs need the cores, this takes them.");
-    Some(suggestion.with_patch(suited(context, cores)))
+    Some(
+        work.speaks_for(suggestion)
+            .with_patch(suited(context, cores)),
+    )
 }
 
 fn oversubscribed(context: &AnalysisContext) -> Option<Suggestion> {
-    let (threads, runs) = at_work(context)?;
-    let cores = context.cores()?;
-    let all = threads * runs;
+    let work = AtWork::of(context)?;
+    let (cores, all) = (work.cores, work.all());
     if !context.on_processor() || all <= cores {
         return None;
     }
     // A second thread of an operator that has no core makes the first one wait for it.
-    let factor = if threads > 1 {
+    let factor = if work.threads > 1 {
         1.0 + 0.5 * (all as f64 / cores as f64 - 1.0).min(2.0)
     } else {
         1.0 + 0.15 * (all as f64 / cores as f64 - 1.0).min(2.0)
@@ -102,14 +139,14 @@ fn oversubscribed(context: &AnalysisContext) -> Option<Suggestion> {
         Category::Threads,
         format!("Use {cores} threads, as many as there are cores, and not {all}"),
     )
-    .because("capabilities.intra_op_threads", format!("{threads} to an operator"))
-    .because("capabilities.concurrent_runs", format!("{runs} at the same time"))
-    .because("hardware.cores", format!("{cores} that this process may use"))
     .expecting_speedup(
         factor,
         "threads that share a core wait for each other within every operator, and every run keeps memory of its own",
     );
-    Some(suggestion.with_patch(suited(context, cores)))
+    Some(
+        work.speaks_for(suggestion)
+            .with_patch(suited(context, cores)),
+    )
 }
 
 fn deterministic(context: &AnalysisContext) -> Option<Suggestion> {
