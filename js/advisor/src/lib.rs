@@ -1,15 +1,20 @@
 //! What `isovec/advisor` stands on: JSON in, JSON out. Nothing here knows of engines.
 
+// One way for errors into JavaScript, for both modules.
+#[path = "../../src/error.rs"]
+mod error;
+
 use isovec::advisor::{
     Advisor, AnalysisContext, FailedRule, OptimizationReport, Patch, ProfileSummary, Suggestion,
     Trial, Workload,
 };
 use isovec::{EmbeddingConfig, Fingerprint};
-use js_sys::{Error as JsError, Reflect};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+
+use error::{to_js, with_kind};
 
 type Answer<T = String> = Result<T, JsValue>;
 
@@ -46,9 +51,7 @@ pub fn markdown(report: &str) -> Answer {
 pub fn apply(config: &str, patch: &str) -> Answer {
     let config: EmbeddingConfig = read("the configuration", config)?;
     let patch: Patch = read("the patch", patch)?;
-    let changed = patch
-        .apply(&config)
-        .map_err(|error| with_kind(error.kind(), &error.to_string()))?;
+    let changed = patch.apply(&config).map_err(|error| to_js(&error))?;
     write(&changed.to_knobs())
 }
 
@@ -77,7 +80,7 @@ pub fn judge(turns: Turns, baseline: &[f32], candidate: &[f32]) -> Answer {
             (baseline, candidate),
             compatible,
         )
-        .map_err(|error| with_kind(error.kind(), &error.to_string()))?;
+        .map_err(|error| to_js(&error))?;
     write(&report)
 }
 
@@ -132,8 +135,8 @@ impl Options {
 /// An `Error` of the kind `Config` for what is no such trace.
 #[wasm_bindgen]
 pub fn profile(trace: &str) -> Answer {
-    let summary = ProfileSummary::from_chrome_trace(trace.as_bytes())
-        .map_err(|error| with_kind(error.kind(), &error.to_string()))?;
+    let summary =
+        ProfileSummary::from_chrome_trace(trace.as_bytes()).map_err(|error| to_js(&error))?;
     write(&summary)
 }
 
@@ -156,13 +159,4 @@ fn read<T: DeserializeOwned>(what: &str, json: &str) -> Answer<T> {
 
 fn write(value: &impl Serialize) -> Answer {
     serde_json::to_string(value).map_err(|error| with_kind("Config", &error.to_string()))
-}
-
-/// An `Error` whose `kind` is the stable name that Rust gives the same failure.
-fn with_kind(kind: &str, message: &str) -> JsValue {
-    let error = JsError::new(message);
-    error.set_name("IsovecError");
-    // Setting a property of a fresh, extensible object cannot fail.
-    let _ = Reflect::set(&error, &"kind".into(), &kind.into());
-    error.into()
 }
