@@ -1,7 +1,8 @@
-//! What a file holds: bytes in memory, or bytes that are kept elsewhere and copied in range by range.
+//! What a file holds: bytes in memory, or bytes that are kept elsewhere and lent or copied in range by range.
 //!
 //! A page keeps a model's files in JavaScript's memory. What is copied from there into the module
-//! stays part of the module's memory for good, so weights are never copied as a whole.
+//! stays part of the module's memory for good, so weights are never copied as a whole. Natively a
+//! large file is mapped, and its pages are the process's only while a part of it is lent.
 
 use std::fmt::Debug;
 use std::io;
@@ -16,6 +17,9 @@ use crate::maybe_send::{MaybeSend, MaybeSync};
 /// elements of every type.
 const PIECE: usize = 256 << 10;
 
+/// Bytes of a piece that is lent: enough for all cores to share the work on it.
+const LENT_PIECE: usize = 4 << 20;
+
 /// Bytes that are kept elsewhere.
 pub trait ByteSource: MaybeSend + MaybeSync + Debug {
     /// How many there are.
@@ -26,6 +30,12 @@ pub trait ByteSource: MaybeSend + MaybeSync + Debug {
     /// # Errors
     /// When they cannot be had, or end before `into` is full.
     fn read(&self, from: usize, into: &mut [u8]) -> io::Result<()>;
+
+    /// A part of them without a copy, where there is such a way. When the last clone of it is dropped, the memory that
+    /// it took is given back.
+    fn lend(&self, _range: Range<usize>) -> Option<Bytes> {
+        None
+    }
 }
 
 /// What a file holds, or a part of it. Cloning copies nothing.
@@ -49,7 +59,7 @@ impl Content {
         Self(Held::Elsewhere { source, range })
     }
 
-    /// Whether it is in memory already.
+    /// Whether it is in memory already, for as long as it lives.
     pub fn in_memory(&self) -> bool {
         matches!(self.0, Held::Here(_))
     }
@@ -81,7 +91,7 @@ impl Content {
         }))
     }
 
-    /// All of it in memory: copied where it is kept elsewhere.
+    /// All of it in memory: lent or copied where it is kept elsewhere.
     ///
     /// # Errors
     /// What the source could not do.
@@ -89,6 +99,9 @@ impl Content {
         match &self.0 {
             Held::Here(bytes) => Ok(bytes.clone()),
             Held::Elsewhere { source, range } => {
+                if let Some(bytes) = source.lend(range.clone()) {
+                    return Ok(bytes);
+                }
                 let mut bytes = vec![0; range.len()];
                 source.read(range.start, &mut bytes)?;
                 Ok(bytes.into())
@@ -97,7 +110,8 @@ impl Content {
     }
 
     /// Hands it over in order: in one piece where it is in memory, else in pieces that are no
-    /// longer than a few hundred kilobytes and, but for the last, hold whole elements of every type.
+    /// longer than some megabytes where they are lent, a few hundred kilobytes where they are copied,
+    /// and, but for the last, hold whole elements of every type.
     ///
     /// # Errors
     /// What `take` says, or what `unread` makes of the source's error.
@@ -110,6 +124,15 @@ impl Content {
             Held::Here(bytes) => return take(bytes),
             Held::Elsewhere { source, range } => (source, range.clone()),
         };
+        if source.lend(range.start..range.start).is_some() {
+            for from in range.clone().step_by(LENT_PIECE) {
+                let Some(piece) = source.lend(from..range.end.min(from + LENT_PIECE)) else {
+                    return Err(unread(io::ErrorKind::UnexpectedEof.into()));
+                };
+                take(&piece)?;
+            }
+            return Ok(());
+        }
         let mut piece = vec![0; PIECE.min(range.len())];
         for from in range.clone().step_by(PIECE) {
             let piece = &mut piece[..PIECE.min(range.end - from)];

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 
+use super::mapped::Mapped;
 use crate::content::Content;
 use crate::error::{EngineError, Result};
 use crate::onnx::read::{External, inside};
@@ -149,12 +150,11 @@ impl Files {
                 // Deeper than the list reaches, when somebody names such a file.
                 let path = inside(name).map(|name| root.join(name));
                 let path = path.filter(|path| path.is_file());
-                path.map(|path| Ok(read(&path, self.maps)?.into()))
-                    .transpose()
+                path.map(|path| read(&path, self.maps)).transpose()
             }
             Place::Folder { listed: files, .. } | Place::Named(files) => files
                 .get(name)
-                .map(|path| Ok(read(path, self.maps)?.into()))
+                .map(|path| read(path, self.maps))
                 .transpose(),
             Place::Contents(files) => Ok(files.get(name).cloned()),
         }
@@ -180,7 +180,7 @@ impl Files {
         if !within.iter().any(|folder| path.starts_with(folder)) {
             return Ok(External::Outside);
         }
-        Ok(External::Found(read(&path, self.maps)?.into()))
+        Ok(External::Found(read(&path, self.maps)?))
     }
 }
 
@@ -274,7 +274,7 @@ fn list(folder: &Path, prefix: &str, into: &mut BTreeMap<String, PathBuf>) -> Re
 }
 
 /// A file's contents, mapped where it is large and the file system can.
-fn read(path: &Path, maps: bool) -> Result<Bytes> {
+fn read(path: &Path, maps: bool) -> Result<Content> {
     let failed = |error| EngineError::io(path, error);
     let metadata = fs::metadata(path).map_err(failed)?;
     if !metadata.is_file() {
@@ -282,19 +282,9 @@ fn read(path: &Path, maps: bool) -> Result<Bytes> {
     }
     if maps && metadata.len() >= MAP_MIN_BYTES {
         let file = File::open(path).map_err(failed)?;
-        if let Ok(bytes) = map(&file) {
-            return Ok(bytes);
+        if let Ok(mapped) = Mapped::new(&file) {
+            return Ok(Content::elsewhere(mapped));
         }
     }
-    fs::read(path).map(Bytes::from).map_err(failed)
-}
-
-fn map(file: &File) -> io::Result<Bytes> {
-    // SAFETY: a mapping is sound as long as nobody changes or shortens the file while it lives,
-    // which no operating system can promise. The files are a model's weights: the Hugging Face
-    // cache never changes one in place, our downloads and exports replace files by renaming, and
-    // the documentation of `ModelBundle` asks the same of everybody else. Every reader of large
-    // models makes this choice; the other one is to hold each model in memory twice.
-    let mapping = unsafe { memmap2::Mmap::map(file)? };
-    Ok(Bytes::from_owner(mapping))
+    fs::read(path).map(Content::from).map_err(failed)
 }

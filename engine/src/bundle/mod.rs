@@ -2,6 +2,7 @@
 
 mod files;
 mod load;
+mod mapped;
 mod prune;
 mod rows;
 

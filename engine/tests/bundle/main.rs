@@ -5,6 +5,8 @@
 mod elsewhere;
 mod external_data;
 mod folders;
+#[cfg(target_os = "linux")] // What is in memory of a mapping is asked of /proc.
+mod mapped;
 mod onnx_bad_input;
 mod onnx_read;
 mod onnx_write;
