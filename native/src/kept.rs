@@ -1,6 +1,7 @@
 //! The optimised graph on disk, so that the next start need not optimise again.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::path::{Path, PathBuf};
 
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
@@ -26,9 +27,11 @@ impl Kept {
             "{weights}-{graph}-onnxruntime{library}-{optimization}-{}.onnx",
             machine()
         );
+        // Another process may be at the same, in a container of its own with the same number as this one.
+        let number = RandomState::new().hash_one(&name);
         Self {
             path: folder.join(&name),
-            partial: folder.join(format!("{name}.{}.partial", std::process::id())),
+            partial: folder.join(format!("{name}.{number:016x}.partial")),
         }
     }
 

@@ -65,6 +65,11 @@ impl Shelf {
         Err("there is no Cache API here: in pages it needs TLS, and node has none")
     }
 
+    /// What an entry with vectors of so many components takes, at most.
+    pub(crate) fn size(dim: usize) -> u64 {
+        (dim * size_of::<f32>()) as u64 + BESIDE
+    }
+
     /// Where it is.
     pub(crate) fn place(&self) -> String {
         "the browser's Cache API".to_owned()
@@ -113,11 +118,6 @@ impl Inner {
 
     fn key(&self, of: Key) -> JsValue {
         key(KIND, &format!("{}-{}", self.dim, of.hex()))
-    }
-
-    /// What an entry with vectors of so many components takes, at most.
-    fn size(dim: usize) -> u64 {
-        (dim * size_of::<f32>()) as u64 + BESIDE
     }
 
     async fn read(&self, keys: &[Key], entries: &mut [Option<Entry>]) -> Result<(), JsValue> {
@@ -173,7 +173,7 @@ impl Inner {
         // Those of which one fails are counted at the next look.
         all(&puts).await?;
         let written = entries.len() as u64;
-        let bytes = written * Self::size(self.dim);
+        let bytes = written * Shelf::size(self.dim);
         let (had, took) = self.seen.get().unwrap_or_default();
         self.seen.set(Some((had + written, took + bytes)));
         self.since.set(self.since.get() + bytes);
@@ -192,7 +192,7 @@ impl Inner {
             .filter_map(|request| {
                 let url = Reflect::get(&request, &"url".into()).ok()?.as_string()?;
                 let dim = url.strip_prefix(&start)?.split('-').next()?.parse().ok()?;
-                Some((Self::size(dim), request))
+                Some((Shelf::size(dim), request))
             })
             .collect();
         let (mut entries, mut bytes) = (theirs.len() as u64, theirs.iter().map(|one| one.0).sum());

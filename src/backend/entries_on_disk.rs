@@ -1,9 +1,10 @@
 //! Vectors of texts in a folder that several processes may share: a file each, named by its key.
 //!
 //! A file is written beside its place and renamed, so that nobody ever reads a half; its time of modification is when it was
-//! last used. Nothing is synced to the disk: what a crash leaves behind is damaged or not there, and the checksum tells.
+//! last used. Files that are not named so are others', and left alone. Nothing is synced to the disk: what a crash leaves
+//! behind is damaged or not there, and the checksum tells.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,6 +19,10 @@ use crate::cache::{Entry, Key, ShelfCounts};
 
 /// The ending of a file that is complete.
 const ENDING: &str = "safetensors";
+/// The ending of a file that is being written.
+const PARTIAL: &str = "partial";
+/// Hex digits of a key.
+const DIGITS: usize = 64;
 /// Files that were used less long ago are not marked as used again: the order only has to be about right.
 const FRESH: Duration = Duration::from_secs(60);
 /// The part of the limit that one process may write before it looks at what others have written.
@@ -34,6 +39,8 @@ struct Inner {
     folder: PathBuf,
     limit: u64,
     dim: usize,
+    /// Bytes of a file.
+    size: u64,
     seen: Mutex<Option<Seen>>,
     evictions: AtomicU64,
     rejected: AtomicU64,
@@ -68,11 +75,22 @@ impl Shelf {
             folder,
             limit,
             dim,
+            size: Self::size(dim),
             seen: Mutex::default(),
             evictions: AtomicU64::new(0),
             rejected: AtomicU64::new(0),
             failures: AtomicU64::new(0),
         })))
+    }
+
+    /// What an entry with vectors of so many components takes.
+    pub(crate) fn size(dim: usize) -> u64 {
+        let entry = Entry {
+            vector: vec![0.0; dim].into(),
+            tokens: 0,
+            truncated: false,
+        };
+        entry.to_bytes(Key([0; 32])).len() as u64
     }
 
     /// Where it is.
@@ -132,11 +150,11 @@ impl Inner {
 
     fn read(&self, key: Key) -> Option<Entry> {
         let path = self.path(key);
-        let bytes = match self.used(&path) {
-            Ok(bytes) => bytes,
+        let (bytes, size) = match self.used(&path) {
+            Ok(used) => used,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return None,
             Err(error) => {
-                self.failed(&format_args!("{}: {error}", path.display()));
+                self.failed_at(&path, &error);
                 return None;
             }
         };
@@ -148,14 +166,19 @@ impl Inner {
                 && let Some(seen) = &mut *self.seen()
             {
                 seen.entries = seen.entries.saturating_sub(1);
-                seen.bytes = seen.bytes.saturating_sub(bytes.len() as u64);
+                seen.bytes = seen.bytes.saturating_sub(size);
             }
         }
         entry
     }
 
-    /// A file's bytes, and marks it as used.
-    fn used(&self, path: &Path) -> io::Result<Vec<u8>> {
+    /// A file's bytes, no more than show that it is too long, and its length; marks it as used. What is no file has no bytes.
+    fn used(&self, path: &Path) -> io::Result<(Vec<u8>, u64)> {
+        // Before it is opened: opening a pipe waits for whoever is to write into it, and a link may lead to what never ends.
+        let about = fs::symlink_metadata(path)?;
+        if !about.is_file() {
+            return Ok((Vec::new(), about.len()));
+        }
         // Marking needs the right to write on some systems; where there is none, the order is that of writing.
         let mut file = OpenOptions::new()
             .read(true)
@@ -163,19 +186,23 @@ impl Inner {
             .open(path)
             .or_else(|_| File::open(path))?;
         let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes)?;
+        file.by_ref().take(self.size + 1).read_to_end(&mut bytes)?;
         let now = SystemTime::now();
-        let last = file.metadata().and_then(|about| about.modified());
+        let last = about.modified();
         if last.is_ok_and(|last| now.duration_since(last).is_ok_and(|age| age > FRESH)) {
             let _ = file.set_modified(now);
         }
-        Ok(bytes)
+        Ok((bytes, about.len()))
     }
 
     fn write(&self, entries: &[(Key, Entry)]) {
         // What there is has to be known before there is more.
         if self.seen().is_none() {
             self.look();
+        }
+        // A folder that cannot be listed would grow past any bound.
+        if self.seen().is_none() {
+            return;
         }
         for (key, entry) in entries {
             let path = self.path(*key);
@@ -185,7 +212,7 @@ impl Inner {
             }
             let bytes = entry.to_bytes(*key);
             if let Err(error) = write_whole(&path, &bytes) {
-                self.failed(&format_args!("{}: {error}", path.display()));
+                self.failed_at(&path, &error);
                 return;
             }
             if let Some(seen) = &mut *self.seen() {
@@ -202,22 +229,21 @@ impl Inner {
         }
     }
 
-    /// Looks through the folder, and makes room where there is more than allowed: what was not used for longest goes.
+    /// Looks through the folder, and makes room where there is more than allowed: what was not used for longest goes. A folder
+    /// that cannot be listed is not known any more.
     fn look(&self) {
+        let shards = match shards(&self.folder) {
+            Ok(shards) => shards,
+            Err(error) => {
+                self.failed_at(&self.folder, &error);
+                *self.seen() = None;
+                return;
+            }
+        };
         let mut files = Vec::new();
-        for shard in subfolders(&self.folder) {
-            for entry in fs::read_dir(shard).into_iter().flatten().flatten() {
-                let path = entry.path();
-                let Ok(about) = entry.metadata() else {
-                    continue;
-                };
-                let used = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-                if path.extension().is_some_and(|ending| ending == ENDING) {
-                    files.push((used, about.len(), path));
-                } else if used.elapsed().is_ok_and(|age| age > FRESH) {
-                    // Left behind by a process that was ended while it wrote.
-                    let _ = fs::remove_file(path);
-                }
+        for (digits, shard) in shards {
+            if let Err(error) = list(&shard, &digits, &mut files) {
+                self.failed_at(&shard, &error);
             }
         }
         let mut seen = Seen {
@@ -231,15 +257,26 @@ impl Inner {
                 if seen.bytes <= self.limit - self.limit / SPARE {
                     break;
                 }
-                // Another process may be making room as well.
-                if fs::remove_file(path).is_ok() {
-                    self.evictions.fetch_add(1, Relaxed);
+                match fs::remove_file(&path) {
+                    Ok(()) => {
+                        self.evictions.fetch_add(1, Relaxed);
+                    }
+                    // Another process may be making room as well.
+                    Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                    Err(error) => {
+                        self.failed_at(&path, &error);
+                        continue;
+                    }
                 }
                 seen.entries -= 1;
                 seen.bytes -= bytes;
             }
         }
         *self.seen() = Some(seen);
+    }
+
+    fn failed_at(&self, path: &Path, error: &io::Error) {
+        self.failed(&format_args!("{}: {error}", path.display()));
     }
 
     /// A disk that fails costs time, and nobody's vectors.
@@ -252,15 +289,102 @@ impl Inner {
     }
 }
 
-/// The folders that files are in: two hex digits each, whatever else lies beside them.
-fn subfolders(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else {
-        return Vec::new();
+/// The folders that files are in, by the two hex digits that they are named, whatever else lies beside them. None where the
+/// folder itself is not there yet.
+fn shards(folder: &Path) -> io::Result<Vec<(String, PathBuf)>> {
+    let mut shards = Vec::new();
+    for entry in entries(folder)? {
+        let entry = entry?;
+        if let Ok(name) = entry.file_name().into_string()
+            && name.len() == 2
+            && is_hex(&name)
+        {
+            shards.push((name, entry.path()));
+        }
+    }
+    Ok(shards)
+}
+
+/// Adds the complete files of a shard, each with when it was used and its bytes, and clears away what was left behind.
+fn list(shard: &Path, digits: &str, files: &mut Vec<(SystemTime, u64, PathBuf)>) -> io::Result<()> {
+    for entry in entries(shard)? {
+        let entry = entry?;
+        let name = entry.file_name();
+        let Some(ending) = name.to_str().and_then(|name| own_ending(name, digits)) else {
+            continue;
+        };
+        let about = match entry.metadata() {
+            Ok(about) => about,
+            // Another process has taken it away.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) => return Err(error),
+        };
+        let used = about.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        if ending == ENDING {
+            files.push((used, about.len(), entry.path()));
+        } else if used.elapsed().is_ok_and(|age| age > FRESH) {
+            // Left behind by a process that was ended while it wrote.
+            let _ = fs::remove_file(entry.path());
+        }
+    }
+    Ok(())
+}
+
+/// What is in a folder; nothing where there is none.
+fn entries(folder: &Path) -> io::Result<impl Iterator<Item = io::Result<DirEntry>>> {
+    let found = match fs::read_dir(folder) {
+        Ok(found) => Some(found),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => None,
+        Err(error) => return Err(error),
     };
-    let is_shard = |path: &PathBuf| {
-        let name = path.file_name().and_then(|name| name.to_str());
-        name.is_some_and(|name| name.len() == 2 && u8::from_str_radix(name, 16).is_ok())
-    };
-    let paths = entries.flatten().map(|entry| entry.path());
-    paths.filter(is_shard).collect()
+    Ok(found.into_iter().flatten())
+}
+
+/// The ending of a file that was written here, by its name in the shard of these digits: the folder may be another
+/// program's as well, which names its own folders in the same way.
+fn own_ending<'n>(name: &'n str, digits: &str) -> Option<&'n str> {
+    let (key, rest) = name.split_once('.')?;
+    let is_key = key.len() == DIGITS && is_hex(key) && key.starts_with(digits);
+    let ending = rest.rsplit_once('.').map_or(rest, |(_, ending)| ending);
+    let is_ours = rest == ENDING || ending == PARTIAL;
+    (is_key && is_ours).then_some(ending)
+}
+
+fn is_hex(name: &str) -> bool {
+    let mut bytes = name.bytes();
+    bytes.all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_more_of_a_file_is_read_than_shows_that_it_is_too_long() {
+        let folder = tempfile::tempdir().unwrap();
+        let shelf = Shelf::open(Some(folder.path()), 1 << 20, 3).unwrap();
+        let path = folder.path().join("long");
+        fs::write(&path, vec![0u8; 1 << 20]).unwrap();
+        let (bytes, size) = shelf.0.used(&path).unwrap();
+        assert_eq!((bytes.len() as u64, size), (Shelf::size(3) + 1, 1 << 20));
+    }
+
+    #[test]
+    fn a_file_is_ours_by_its_whole_name_only() {
+        let key = "ab".repeat(32);
+        for (name, ending) in [
+            (format!("{key}.safetensors"), Some(ENDING)),
+            (format!("{key}.0123456789abcdef.partial"), Some(PARTIAL)),
+            (key.clone(), None),
+            (format!("{key}.json"), None),
+            (format!("{key}.part.safetensors"), None),
+            (format!("{key}0.safetensors"), None),
+            (format!("{}.safetensors", &key[..62]), None),
+            (format!("cd{}.safetensors", &key[2..]), None),
+            (format!("{}.safetensors", key.to_uppercase()), None),
+            ("notes.1.partial".into(), None),
+        ] {
+            assert_eq!(own_ending(&name, "ab"), ending, "{name}");
+        }
+    }
 }

@@ -3,6 +3,9 @@
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::ProviderInfo;
 use isovec_engine::fingerprint::Fingerprint;
+use isovec_engine::onnx::{graph_identity, proto::ModelProto};
+
+use crate::fallback::{self, Engines};
 
 /// Another layout of what is hashed is another cache.
 const LAYOUT: &str = "isovec embeddings 1";
@@ -41,8 +44,29 @@ const NOT_DECIDING: [&str; 24] = [
 pub(crate) struct Scope([u8; 32]);
 
 impl Scope {
-    /// Of a model as it was loaded: its fingerprint's identity and precision, who computes on which device, the knobs in
-    /// effect, and the options of providers as they were written, which no knob shows.
+    /// Of a model as it was loaded: all that [`Self::new`] takes, the graph, which has what was read from `config.json`
+    /// (checkpoints with the same weights may differ in that alone), and who computes small batches beside a GPU.
+    pub(crate) fn of(
+        fingerprint: &Fingerprint,
+        graph: &ModelProto,
+        engines: &Engines,
+        effective: &EffectiveConfig,
+        options: &str,
+    ) -> Self {
+        let engine = engines.current();
+        let device = fallback::device(&**engine);
+        Self::new(
+            fingerprint,
+            (engine.provider(), device.as_str()),
+            effective,
+            options,
+        )
+        .also(&graph_identity(graph))
+        .also(&format!("{:?}", engines.beside()))
+    }
+
+    /// Of the model's fingerprint (identity and precision), who computes on which device, the knobs in effect, and the
+    /// options of providers as they were written, which no knob shows.
     pub(crate) fn new(
         fingerprint: &Fingerprint,
         (provider, device): (&ProviderInfo, &str),
@@ -85,6 +109,11 @@ impl Scope {
         Self(hash.finalize().into())
     }
 
+    /// The same where one thing more decides vectors.
+    fn also(&self, part: &str) -> Self {
+        Self(blake3::keyed_hash(&self.0, part.as_bytes()).into())
+    }
+
     /// The key of a text as the tokenizer is given it, prompt included.
     pub(crate) fn key(&self, text: &str) -> Key {
         Key(blake3::keyed_hash(&self.0, text.as_bytes()).into())
@@ -118,16 +147,23 @@ mod tests {
 
     use super::*;
 
-    type Made = (BTreeMap<String, String>, bool, String, String, String);
+    type Made = (
+        BTreeMap<String, String>,
+        bool,
+        String,
+        String,
+        String,
+        String,
+    );
 
     /// Small alphabets, so that parts run into each other where nothing keeps them apart.
     fn made() -> impl Strategy<Value = Made> {
         let word = || "[ab]{0,2}";
         let identity = prop::collection::btree_map(word(), word(), 0..3);
-        (identity, any::<bool>(), word(), word(), word())
+        (identity, any::<bool>(), word(), word(), word(), word())
     }
 
-    fn key((identity, small, provider, used, text): &Made) -> Key {
+    fn key((identity, small, provider, used, more, text): &Made) -> Key {
         let precision = if *small {
             Precision::Int8
         } else {
@@ -140,7 +176,9 @@ mod tests {
         let mut effective = EffectiveConfig::default();
         effective.note("model.onnx_file", None::<&str>, used, "");
         let provider = ProviderInfo::new("engine", provider, "1");
-        Scope::new(&fingerprint, (&provider, ""), &effective, "").key(text)
+        Scope::new(&fingerprint, (&provider, ""), &effective, "")
+            .also(more)
+            .key(text)
     }
 
     proptest! {

@@ -14,6 +14,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::Engine;
 
 pub(crate) use entry::Entry;
 pub(crate) use key::{Key, Scope};
@@ -63,6 +64,8 @@ pub(crate) struct Looked {
     rows: Rows,
     missing: Vec<Missing>,
     prompt: Option<String>,
+    /// What computes the missing ones, where its vectors may be kept.
+    engine: Option<Arc<dyn Engine>>,
 }
 
 /// A text that was not at hand, and the places that it has in the call.
@@ -83,11 +86,13 @@ impl EmbeddingCache {
         scope: Scope,
         effective: &mut EffectiveConfig,
     ) -> Result<Option<Self>> {
-        let one = Memory::size(dim);
-        for (knob, bytes) in [("memory", config.memory), ("disk", config.disk)] {
+        for (knob, bytes, one) in [
+            ("memory", config.memory, Memory::size(dim)),
+            ("disk", config.disk, Shelf::size(dim)),
+        ] {
             if let Some(bytes) = bytes.filter(|&bytes| bytes < one) {
                 return Err(Error::Config(vec![format!(
-                    "embedding_cache.{knob} is {bytes} bytes, and one vector of this model takes {one}"
+                    "embedding_cache.{knob} is {bytes} bytes, and one vector of this model takes {one} there"
                 )]));
             }
         }
@@ -133,6 +138,7 @@ impl EmbeddingCache {
             rows,
             missing,
             prompt,
+            engine: model.engines.as_first().cloned(),
         })
     }
 
@@ -148,6 +154,7 @@ impl EmbeddingCache {
             mut rows,
             missing,
             prompt,
+            engine,
             ..
         } = looked;
         let place = |at: usize| missing.get(at).map_or(at, |text| text.places[0]);
@@ -163,8 +170,8 @@ impl EmbeddingCache {
             entry.place(&mut rows, &text.places);
             entries.push((text.key, entry));
         }
-        // What computes in a lost device's place rounds otherwise.
-        if model.engines.is_first() {
+        // What computes in a lost device's place rounds otherwise, be it for a part of the call.
+        if engine.is_some_and(|engine| Arc::ptr_eq(&engine, model.engines.current())) {
             self.keep(entries).await;
         }
         model.finish(rows, prompt)

@@ -6,15 +6,21 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
-use isovec_engine::config::MemoryConfig;
+use isovec_engine::EngineError;
+use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::config::{EngineChoice, MemoryConfig};
+use isovec_engine::fingerprint::Fingerprint;
+use isovec_engine::onnx::proto::ModelProto;
 use proptest::prelude::*;
 
 use super::*;
 use crate::batcher::{DynamicBatcher, Shutdown};
 use crate::config::EmbeddingConfig;
 use crate::embedder::Embedder;
+use crate::fallback::Engines;
 use crate::model::Prompt;
 use crate::model::counting::{Counting, HELD, NAN, text, with_config};
+use crate::source::ModelSource;
 
 fn config() -> EmbeddingConfig {
     EmbeddingConfig::default()
@@ -62,6 +68,48 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     let shards = fs::read_dir(folder).unwrap().flatten();
     let files = shards.flat_map(|shard| fs::read_dir(shard.path()).unwrap().flatten());
     files.map(|file| file.path()).collect()
+}
+
+/// The folder of the seeded model.
+fn tiny() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-bert")
+}
+
+/// The name of a file in the shard `ab`, with a key that no text has.
+fn named(ending: &str) -> String {
+    format!("{}.{ending}", "ab".repeat(32))
+}
+
+/// A file that was not touched for years.
+fn old(path: &Path, bytes: usize) {
+    fs::create_dir_all(path.parent().unwrap()).unwrap();
+    fs::write(path, vec![0u8; bytes]).unwrap();
+    let file = File::options().write(true).open(path).unwrap();
+    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
+}
+
+/// An engine of some version.
+fn version(version: &str) -> Arc<Counting> {
+    let mut engine = Counting::free();
+    engine.provider.version = version.into();
+    Arc::new(engine)
+}
+
+/// Engines of which the second takes the first one's place when its device is lost.
+fn two(first: &Arc<Counting>, second: &Arc<Counting>) -> Engines {
+    let bundle = ModelBundle::from_folder(tiny(), &BundleOptions::default()).unwrap();
+    Engines::with_beside(Arc::clone(first) as _, Arc::clone(second) as _, bundle)
+}
+
+/// Takes the device of what computes away.
+async fn lose_device(engines: &Engines) {
+    let lost = EngineError::DeviceLost {
+        provider: "counting".into(),
+        detail: "it fell off the bus".into(),
+    };
+    let cancel = Cancel::new();
+    let next = engines.after_loss(engines.current(), lost, &cancel).await;
+    next.unwrap();
 }
 
 #[test]
@@ -310,15 +358,199 @@ fn a_disk_that_fails_costs_nobody_a_vector() {
 fn what_an_interrupted_process_left_is_cleared_away() {
     let folder = tempfile::tempdir().unwrap();
     let shard = folder.path().join("ab");
-    fs::create_dir(&shard).unwrap();
-    let left = shard.join("abcd.1-0.partial");
-    let file = File::create(&left).unwrap();
-    file.set_modified(SystemTime::UNIX_EPOCH).unwrap();
-    let beside = folder.path().join("README");
-    fs::write(&beside, "not ours").unwrap();
+    let (left, under_way) = (
+        shard.join(named("12.partial")),
+        shard.join(named("34.partial")),
+    );
+    old(&left, 1);
+    fs::write(&under_way, "another process's").unwrap();
     let (model, _) = model(&on_disk(folder.path(), 1 << 20));
     embed(&model, &texts(&[5])).unwrap();
-    assert!(!left.exists() && beside.exists());
+    assert!(!left.exists() && under_way.exists());
+}
+
+#[test]
+fn files_of_others_are_neither_counted_nor_taken_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let others = [
+        "README".to_owned(),
+        // As git, DVC and others name what they keep.
+        format!("ab/{}", "cd".repeat(19)),
+        format!("ab/{}.safetensors", "cd".repeat(19)),
+        format!("ab/{}", named("json")),
+        "ab/notes.partial".into(),
+        // The right names in the wrong shard.
+        format!("cd/{}", named("safetensors")),
+        format!("cd/{}", named("12.partial")),
+        format!("weights/{}", named("safetensors")),
+    ];
+    let others = others.map(|name| folder.path().join(name));
+    for path in &others {
+        old(path, 4096);
+    }
+    // Less than theirs: room is made.
+    let (model, _) = model(&on_disk(folder.path(), 2 * Shelf::size(3)));
+    embed(&model, &texts(&[5, 6, 7, 8])).unwrap();
+    for path in &others {
+        assert!(path.exists(), "{}", path.display());
+    }
+    let stats = stats(&model);
+    assert_eq!(
+        (stats.disk_entries, stats.disk_bytes),
+        (1, Shelf::size(3)),
+        "{stats:?}"
+    );
+    assert_eq!((stats.disk_evictions, stats.disk_failures), (3, 0));
+}
+
+#[test]
+fn what_cannot_be_taken_away_is_a_failure_and_still_counts() {
+    let folder = tempfile::tempdir().unwrap();
+    // A folder, which is not removed as a file is, whoever asks.
+    let stays = folder.path().join("ab").join(named("safetensors"));
+    fs::create_dir_all(&stays).unwrap();
+    let size = Shelf::size(3);
+    let (model, _) = model(&on_disk(folder.path(), size + size / 2));
+    embed(&model, &texts(&[5, 6])).unwrap();
+    let left = files(folder.path());
+    assert!(left.contains(&stays));
+    let bytes: u64 = left
+        .iter()
+        .map(|path| fs::metadata(path).unwrap().len())
+        .sum();
+    let stats = stats(&model);
+    assert!(stats.disk_failures > 0, "{stats:?}");
+    assert_eq!(
+        (stats.disk_entries, stats.disk_bytes),
+        (left.len() as u64, bytes),
+        "{stats:?}"
+    );
+}
+
+#[test]
+fn a_shard_that_cannot_be_listed_is_a_failure() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("ab"), "a file, and no folder").unwrap();
+    let (model, _) = model(&on_disk(folder.path(), 1 << 20));
+    embed(&model, &texts(&[5])).unwrap();
+    assert!(stats(&model).disk_failures > 0);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_in_an_entrys_place_is_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = on_disk(&folder.path().join("kept"), 1 << 20);
+    let made = embed(&model(&config).0, &texts(&[5])).unwrap();
+    let path = files(&folder.path().join("kept")).remove(0);
+    let elsewhere = folder.path().join("elsewhere");
+    fs::rename(&path, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &path).unwrap();
+    let (model, engine) = model(&config);
+    assert_eq!(embed(&model, &texts(&[5])).unwrap(), made);
+    assert_eq!(
+        (stats(&model).disk_rejected, ran(&model, &engine).0),
+        (1, 1)
+    );
+    assert!(fs::symlink_metadata(&path).unwrap().is_file());
+    assert!(elsewhere.exists());
+}
+
+#[test]
+fn models_that_differ_only_in_their_graph_share_a_folder_and_no_vector() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = EmbeddingConfig::default()
+        .with_engine(EngineChoice::Portable)
+        .with_embedding_cache_disk(1 << 20)
+        .with_embedding_cache_folder(folder.path().join("kept"));
+    let four = fs::read_to_string(tiny().join("config.json")).unwrap();
+    let heads = r#""num_attention_heads": "#;
+    let two = four.replace(&format!("{heads}4"), &format!("{heads}2"));
+    assert_ne!(four, two);
+    fs::write(folder.path().join("config.json"), two).unwrap();
+    let names = [
+        "1_Pooling/config.json",
+        "config.json",
+        "config_sentence_transformers.json",
+        "model.safetensors",
+        "modules.json",
+        "sentence_bert_config.json",
+        "tokenizer.json",
+    ];
+    let files = |config: PathBuf| {
+        let path = |name: &str| match name {
+            "config.json" => config.clone(),
+            other => tiny().join(other),
+        };
+        ModelSource::Files(names.map(|name| (name.to_owned(), path(name))).into())
+    };
+    let made = |at: PathBuf| {
+        let embedder = backend::wait(Embedder::load(files(at), config.clone())).unwrap();
+        let made = backend::wait(embedder.embed(["the end of a cat"])).unwrap();
+        (made, stats(&embedder.model).misses)
+    };
+    let (first, misses) = made(tiny().join("config.json"));
+    assert_eq!(misses, 1);
+    let (second, misses) = made(folder.path().join("config.json"));
+    assert_eq!(misses, 1, "another model's is not its own");
+    assert_eq!(first.fingerprint(), second.fingerprint());
+    assert_ne!(first.as_slice(), second.as_slice());
+    // Whoever loads it, it is the same model.
+    let (again, misses) = made(tiny().join("config.json"));
+    assert_eq!((again, misses), (first, 0));
+}
+
+#[test]
+fn the_graph_and_what_computes_small_batches_are_part_of_the_scope() {
+    let scope = |engines: &Engines, producer: &str| {
+        let graph = ModelProto {
+            producer_name: producer.into(),
+            ..ModelProto::default()
+        };
+        let (fingerprint, effective) = (Fingerprint::default(), EffectiveConfig::default());
+        Scope::of(&fingerprint, &graph, engines, &effective, "")
+    };
+    let first = version("1");
+    let alone = Engines::only(Arc::clone(&first) as _);
+    let [one, same, other] = ["1", "1", "2"].map(|beside| two(&first, &version(beside)));
+    assert_eq!(scope(&one, "a"), scope(&same, "a"));
+    assert_ne!(scope(&one, "a"), scope(&one, "b"));
+    assert_ne!(scope(&one, "a"), scope(&other, "a"));
+    assert_ne!(scope(&one, "a"), scope(&alone, "a"));
+}
+
+#[test]
+fn what_a_device_makes_that_came_back_is_kept_and_what_another_makes_in_its_place_is_not() {
+    for (next, kept) in [("1", 1), ("2", 0)] {
+        let (model, first) = model(&in_memory());
+        let mut model = Arc::into_inner(model).unwrap();
+        model.engines = two(&first, &version(next));
+        backend::wait(lose_device(&model.engines));
+        let model = Arc::new(model);
+        embed(&model, &texts(&[5])).unwrap();
+        assert_eq!(ran(&model, &first).0, 0, "its device is lost");
+        assert_eq!(stats(&model).entries, kept, "{next}");
+    }
+}
+
+#[test]
+fn nothing_is_kept_of_a_call_during_which_the_device_changed() {
+    let (model, first) = model(&in_memory());
+    let mut model = Arc::into_inner(model).unwrap();
+    let next = version("1");
+    model.engines = two(&first, &next);
+    let model = Arc::new(model);
+    let call = Arc::clone(&model).embed(texts(&[HELD]), EmbedOptions::default());
+    let change = async {
+        lose_device(&model.engines).await;
+        first.let_go.cancel();
+        next.let_go.cancel();
+    };
+    let (made, ()) = backend::wait(futures_util::future::join(call, change));
+    made.unwrap();
+    assert_eq!(stats(&model).entries, 0);
+    embed(&model, &texts(&[5])).unwrap();
+    assert_eq!(stats(&model).entries, 1);
 }
 
 #[test]
@@ -332,5 +564,21 @@ fn a_bound_below_one_vector_is_refused() {
         ..EmbeddingCacheConfig::default()
     };
     let opened = EmbeddingCache::open(&config, 384, scope, &mut EffectiveConfig::default());
+    assert!(matches!(opened, Err(Error::Config(_))), "{opened:?}");
+}
+
+#[test]
+fn the_smallest_bound_that_a_disk_may_have_keeps_a_vector() {
+    let folder = tempfile::tempdir().unwrap();
+    let size = Shelf::size(3);
+    assert!(size > Memory::size(3), "a file takes more");
+    let (model, _) = model(&on_disk(folder.path(), size));
+    embed(&model, &texts(&[5])).unwrap();
+    let path = files(folder.path()).remove(0);
+    assert_eq!(fs::metadata(path).unwrap().len(), size);
+    let effective = &mut EffectiveConfig::default();
+    let scope = model.cache.as_ref().unwrap().scope.clone();
+    let config = on_disk(folder.path(), size - 1).embedding_cache;
+    let opened = EmbeddingCache::open(&config, 3, scope, effective);
     assert!(matches!(opened, Err(Error::Config(_))), "{opened:?}");
 }

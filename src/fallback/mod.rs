@@ -14,7 +14,7 @@ use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineChoice, EngineConfig, ExecutionProvider};
-use isovec_engine::engine::{Engine, EngineFactory, Probe};
+use isovec_engine::engine::{Engine, EngineFactory, Probe, ProviderInfo};
 use isovec_engine::stats::{EngineStats, Fallback};
 
 use crate::backend;
@@ -108,14 +108,43 @@ impl Engines {
         }
     }
 
+    /// An engine, and one that takes its place when its device is lost.
+    #[cfg(test)]
+    pub(crate) fn with_beside(
+        first: Arc<dyn Engine>,
+        beside: Arc<dyn Engine>,
+        bundle: ModelBundle,
+    ) -> Self {
+        Self {
+            beside: Some(Beside::new(Self::only(beside).first, 0)),
+            spare: Some(Spare {
+                bundle,
+                config: EngineConfig::default(),
+                rest: Vec::new(),
+            }),
+            ..Self::only(first)
+        }
+    }
+
     /// The engine that computes now.
     pub(crate) fn current(&self) -> &Arc<dyn Engine> {
         &self.loaded().engine
     }
 
-    /// Whether it is the one that the model was loaded with.
-    pub(crate) fn is_first(&self) -> bool {
-        Arc::ptr_eq(self.current(), &self.first.engine)
+    /// The engine that computes now, where it is the one that the model was loaded with, or that one's device opened anew.
+    pub(crate) fn as_first(&self) -> Option<&Arc<dyn Engine>> {
+        let (now, first) = (self.current(), &self.first.engine);
+        let same = Arc::ptr_eq(now, first)
+            || now.provider() == first.provider()
+                && now.capabilities().precision == first.capabilities().precision
+                && device(&**now) == device(&**first);
+        same.then_some(now)
+    }
+
+    /// Who computes small batches, where that is somebody else.
+    pub(crate) fn beside(&self) -> Option<&ProviderInfo> {
+        let beside = self.beside.as_ref();
+        beside.map(|beside| beside.loaded.engine.provider())
     }
 
     /// What it computes on.
@@ -284,6 +313,12 @@ fn factory(provider: ExecutionProvider, engine: EngineChoice) -> Result<Arc<dyn 
     }
     let factory = backend::onnxruntime().map_err(|reason| unavailable(reason.to_owned()))?;
     Ok(factory)
+}
+
+/// The device that an engine computes on; empty where it does not say.
+pub(crate) fn device(engine: &dyn Engine) -> String {
+    let gpu = engine.stats().gpu;
+    gpu.map(|gpu| gpu.adapter).unwrap_or_default()
 }
 
 /// The configuration with one provider to try.

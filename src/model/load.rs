@@ -276,10 +276,8 @@ pub(crate) async fn load(
         "the default, for large files that the source has on disk",
     );
 
-    let device = engine.stats().gpu.map(|gpu| gpu.adapter);
-    let who = (engine.provider(), device.as_deref().unwrap_or_default());
     let options = format!("{:?}", config.runtime.providers.options);
-    let scope = Scope::new(&fingerprint, who, &effective, &options);
+    let scope = Scope::of(&fingerprint, &bundle.graph, &engines, &effective, &options);
     let cache = EmbeddingCache::open(&config.embedding_cache, dim, scope, &mut effective)?;
 
     Ok(Model {

@@ -2,8 +2,8 @@
 //! the next start reads the small form.
 
 use std::fs;
+use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::cancel::Cancel;
@@ -179,17 +179,14 @@ impl Kept {
     /// Keeps a small form and opens it, so that its weights are mapped and not made anew at every
     /// reading. `None` where it cannot be kept: that costs the next start its time, nothing else.
     async fn write(&self, small: &ModelBundle) -> Result<Option<ModelBundle>> {
-        static WRITTEN: AtomicU64 = AtomicU64::new(0);
         let weights = small.weights.weights().iter();
         let bytes: u64 = weights.map(|weight| weight.byte_len() as u64).sum();
         if bytes > MAX_KEPT_BYTES {
             return Ok(None);
         }
-        // Another process, or another thread of this one, may be at the same.
-        let number = WRITTEN.fetch_add(1, Ordering::Relaxed);
-        let partial = self
-            .path
-            .with_extension(format!("{}.{number}.partial", std::process::id()));
+        // Another thread or process may be at the same, in a container of its own with the same number as this one.
+        let number = RandomState::new().hash_one(&self.path);
+        let partial = self.path.with_extension(format!("{number:016x}.partial"));
         let folder = self.path.parent().unwrap_or(&self.path);
         let written = match fs::create_dir_all(folder) {
             Ok(()) => onnx::export(small, &partial)
