@@ -6,7 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::bundle::ModelBundle;
 use crate::onnx::proto::{
-    DataType, DimensionValue, GraphProto, ModelProto, NodeProto, TypeValue, ValueInfoProto,
+    DataType, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, TypeValue,
+    ValueInfoProto,
 };
 use crate::tensor::DType;
 
@@ -120,7 +121,7 @@ pub(crate) fn default_opset(model: &ModelProto) -> i64 {
 }
 
 /// What the graph says of an input or output.
-fn describe_value(value: &ValueInfoProto) -> ValueDescription {
+pub fn describe_value(value: &ValueInfoProto) -> ValueDescription {
     let declared = value
         .r#type
         .as_ref()
@@ -134,12 +135,9 @@ fn describe_value(value: &ValueInfoProto) -> ValueDescription {
     };
     let dims = tensor.shape.as_ref().map(|shape| {
         let dims = shape.dim.iter().enumerate();
-        dims.map(|(axis, dim)| match &dim.value {
-            Some(DimensionValue::Value(extent @ 1..)) => Dim::Fixed(*extent as usize),
-            Some(DimensionValue::Param(name)) if !name.is_empty() => Dim::Symbolic(name.clone()),
-            // Exporters write 0 or -1 for an extent that is not known. Two such extents need
-            // not be equal, so each gets a name of its own.
-            _ => Dim::Symbolic(format!("{}.{axis}", value.name)),
+        dims.map(|(axis, dim)| {
+            // Two extents that are not known need not be equal, so each gets a name of its own.
+            declared_extent(dim).unwrap_or_else(|| Dim::Symbolic(format!("{}.{axis}", value.name)))
         })
         .collect()
     });
@@ -149,6 +147,16 @@ fn describe_value(value: &ValueInfoProto) -> ValueDescription {
             .ok()
             .and_then(|data_type| DType::try_from(data_type).ok()),
         dims,
+    }
+}
+
+/// An extent as the graph declares it; `None` for one that is not known, for which exporters write
+/// no name, 0 or -1.
+pub fn declared_extent(dim: &Dimension) -> Option<Dim> {
+    match &dim.value {
+        Some(DimensionValue::Value(extent @ 1..)) => Some(Dim::Fixed(*extent as usize)),
+        Some(DimensionValue::Param(name)) if !name.is_empty() => Some(Dim::Symbolic(name.clone())),
+        _ => None,
     }
 }
 

@@ -4,19 +4,53 @@ use crate::node::{Node, Op};
 
 /// Multiply-adds of a row of a node's result, in texts of at most `longest` tokens. Those of products
 /// (`[m, k] · [k, n]` has m · k · n) and of attention (a query meets every key that it sees, once for its score
-/// and once for the value) are what is computed; the others stand for what takes about as long.
+/// and once for the value) are what is computed; the others stand for what takes about as long. A number that
+/// is too large for the type is its largest: a plan is looked at for texts of any length.
 pub(crate) fn of_row(node: &Node, inner: usize, longest: usize) -> u64 {
-    let width = node.width as u64;
+    let (width, longest) = (node.width as u64, longest as u64);
     match &node.op {
-        Op::Linear(_) => width * inner as u64,
+        Op::Linear(_) => width.saturating_mul(inner as u64),
         Op::Attention(attention) => {
-            let seen = attention
-                .reach
-                .map_or(longest, |reach| longest.min(2 * reach + 1));
-            2 * width * seen as u64
+            let seen = attention.reach.map_or(longest, |reach| {
+                let both_ways = (reach as u64).saturating_mul(2);
+                longest.min(both_ways.saturating_add(1))
+            });
+            width.saturating_mul(2).saturating_mul(seen)
         }
-        Op::Pool { .. } | Op::WeightedSum { .. } => width * longest as u64,
-        Op::Map { .. } | Op::Norm(_) | Op::Softmax { .. } => 8 * width,
-        _ => 2 * width,
+        Op::Pool { .. } | Op::WeightedSum { .. } => width.saturating_mul(longest),
+        Op::Map { .. } | Op::Norm(_) | Op::Softmax { .. } => width.saturating_mul(8),
+        _ => width.saturating_mul(2),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::node::{Attention, NodeId, Rows};
+    use crate::value::HeadColumns;
+
+    #[test]
+    fn attention_that_reaches_any_distance_sees_the_whole_text() {
+        let columns = HeadColumns {
+            node: NodeId(0),
+            offset: 0,
+            stride: 4,
+        };
+        let node = |reach| Node {
+            op: Op::Attention(Box::new(Attention {
+                query: columns,
+                key: columns,
+                value: columns,
+                heads: 2,
+                size: 4,
+                scale: 1.0,
+                bias: None,
+                reach: Some(reach),
+            })),
+            rows: Rows::Tokens,
+            width: 8,
+        };
+        assert_eq!(of_row(&node(usize::MAX), 4, 100), 2 * 8 * 100);
+        assert_eq!(of_row(&node(3), 4, 100), 2 * 8 * 7);
     }
 }

@@ -6,8 +6,9 @@
 
 use std::collections::HashMap;
 
+use isovec_engine::description::{declared_extent, describe_value};
 use isovec_engine::onnx::proto::{
-    DataType, DimensionValue, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto,
+    DataType, GraphProto, NodeProto, TensorProto, TypeValue, ValueInfoProto,
 };
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
@@ -16,6 +17,9 @@ use super::Dim;
 
 /// An extent that nobody knows.
 const UNKNOWN: &str = "?";
+
+/// Axes that a value has at most. No model has as many, but a chain of `Gather(x, x)` would double them at each node.
+const MOST_AXES: usize = 64;
 
 /// What is known of a graph's values, by name.
 #[derive(Debug, Default)]
@@ -30,6 +34,20 @@ pub(super) struct Values {
 impl Values {
     pub(super) fn dims(&self, name: &str) -> Option<&[Dim]> {
         self.dims.get(name).map(Vec::as_slice)
+    }
+
+    /// Takes a value's extents; of one with more than [`MOST_AXES`] they stay unknown.
+    fn set(&mut self, name: &str, dims: Vec<Dim>) {
+        if dims.len() <= MOST_AXES {
+            self.dims.insert(name.into(), dims);
+        }
+    }
+
+    /// The same, where nothing is known of the value yet.
+    fn declare(&mut self, name: &str, dims: Vec<Dim>) {
+        if !self.dims.contains_key(name) {
+            self.set(name, dims);
+        }
     }
 }
 
@@ -63,14 +81,26 @@ impl Sizes {
     /// Of an encoder's inputs: axis 0 is the text, axis 1 the token.
     pub(super) fn new(graph: &GraphProto, rows: usize, tokens: usize) -> Self {
         let mut sizes = HashMap::new();
-        for input in &graph.input {
-            let Some((dims, _)) = declared(input) else {
-                continue;
-            };
+        let mut take = |dims: &[Dim]| {
             for (dim, size) in dims.iter().zip([rows, tokens]) {
-                if let Dim::Symbolic(name) = dim {
+                if let Dim::Symbolic(name) = dim
+                    && name != UNKNOWN
+                {
                     sizes.entry(name.clone()).or_insert(size as u64);
                 }
+            }
+        };
+        // Ids first: of them this holds whatever the extents are called, and where they have no name.
+        for input in graph.input.iter().map(describe_value) {
+            if let (Some(DType::I64 | DType::I32), Some(dims @ [_, _])) =
+                (input.dtype, input.dims.as_deref())
+            {
+                take(dims);
+            }
+        }
+        for input in &graph.input {
+            if let Some((dims, _)) = declared(input) {
+                take(&dims);
             }
         }
         Self(sizes)
@@ -101,7 +131,7 @@ pub(super) fn infer(graph: &GraphProto, weights: &[WeightInfo]) -> Values {
     let mut values = Values::default();
     for info in weights {
         let dims = info.shape.iter().map(|&extent| Dim::Fixed(extent));
-        values.dims.insert(info.name.clone(), dims.collect());
+        values.set(&info.name, dims.collect());
         values
             .size
             .insert(info.name.clone(), info.dtype.size() as u64);
@@ -109,14 +139,22 @@ pub(super) fn infer(graph: &GraphProto, weights: &[WeightInfo]) -> Values {
     for tensor in &graph.initializer {
         take_constant(&mut values, &tensor.name, tensor);
     }
+    // An input's unknown extents have names, by which `Sizes` knows those of ids.
+    for input in graph.input.iter().map(describe_value) {
+        if let Some(dims) = input.dims {
+            values.declare(&input.name, dims);
+        }
+    }
     let declarations = graph
         .input
         .iter()
         .chain(&graph.value_info)
-        .chain(&graph.output);
+        .chain(&graph.output)
+        // Operands that are left out are read by the empty name.
+        .filter(|value| !value.name.is_empty());
     for value in declarations {
         if let Some((dims, size)) = declared(value) {
-            values.dims.entry(value.name.clone()).or_insert(dims);
+            values.declare(&value.name, dims);
             values.size.entry(value.name.clone()).or_insert(size);
         }
     }
@@ -129,16 +167,14 @@ pub(super) fn infer(graph: &GraphProto, weights: &[WeightInfo]) -> Values {
     values
 }
 
+/// The extents that a value is declared with, and the bytes of a number.
 fn declared(value: &ValueInfoProto) -> Option<(Vec<Dim>, u64)> {
     let Some(TypeValue::Tensor(tensor)) = value.r#type.as_ref()?.value.as_ref() else {
         return None;
     };
     let dims = tensor.shape.as_ref()?.dim.iter();
-    let dims = dims.map(|dim| match &dim.value {
-        Some(DimensionValue::Value(extent)) if *extent >= 0 => Dim::Fixed(*extent as usize),
-        Some(DimensionValue::Param(name)) if !name.is_empty() => Dim::Symbolic(name.clone()),
-        _ => Dim::Symbolic(UNKNOWN.into()),
-    });
+    let dims =
+        dims.map(|dim| declared_extent(dim).unwrap_or_else(|| Dim::Symbolic(UNKNOWN.into())));
     Some((dims.collect(), bytes_of(tensor.elem_type)))
 }
 
@@ -157,7 +193,7 @@ fn take_constant(values: &mut Values, name: &str, tensor: &TensorProto) {
         .dims
         .iter()
         .map(|&extent| Dim::Fixed(extent.max(0) as usize));
-    values.dims.insert(name.into(), dims.collect());
+    values.set(name, dims.collect());
     values.size.insert(name.into(), bytes_of(tensor.data_type));
     let numbers: Vec<i64> = match DataType::try_from(tensor.data_type) {
         Ok(DataType::Int64) if tensor.raw_data.is_empty() => tensor.int64_data.clone(),
@@ -167,7 +203,10 @@ fn take_constant(values: &mut Values, name: &str, tensor: &TensorProto) {
         }
         _ => return,
     };
-    values.known.insert(name.into(), numbers);
+    // More than this are no shape and no axes.
+    if numbers.len() <= MOST_AXES {
+        values.known.insert(name.into(), numbers);
+    }
 }
 
 /// Finds the extents of a node's first result, and its type, where they are not known yet.
@@ -187,7 +226,7 @@ fn step(values: &mut Values, node: &NodeProto) {
     if !values.dims.contains_key(output)
         && let Some(dims) = extents(values, node)
     {
-        values.dims.insert(output.clone(), dims);
+        values.set(output, dims);
     }
     if !values.size.contains_key(output) {
         let size = match node.op_type.as_str() {
@@ -278,6 +317,9 @@ fn extents(values: &Values, node: &NodeProto) -> Option<Vec<Dim>> {
             let axes = axes(1)?;
             let mut dims = of(0)?.to_vec();
             let rank = dims.len() + axes.len();
+            if rank > MOST_AXES {
+                return None;
+            }
             let mut places = axes
                 .iter()
                 .map(|&axis| place(axis, rank))

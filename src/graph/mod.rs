@@ -409,7 +409,7 @@ impl ModelGraph {
                     milliseconds: None,
                 });
             share.nodes += 1;
-            share.parameters += node.parameters;
+            share.parameters = share.parameters.saturating_add(node.parameters);
             share.flops = share.flops.saturating_add(flops);
             if let Some(time) = node.milliseconds {
                 *share.milliseconds.get_or_insert(0.0) += time;

@@ -114,13 +114,14 @@ impl ModelGraph {
                 if let Some(&(numbers, bytes)) = weights.get(name)
                     && counted.insert(name)
                 {
-                    shown.parameters += numbers;
-                    shown.weight_bytes += bytes;
+                    shown.parameters = shown.parameters.saturating_add(numbers);
+                    shown.weight_bytes = shown.weight_bytes.saturating_add(bytes);
                 }
             }
-            let results = node.output.iter().filter(|name| !name.is_empty());
-            shown.result_bytes = results.map(|name| sizes.bytes(&values, name)).sum();
-            for output in &node.output {
+            let mut bytes = results(node).map(|name| sizes.bytes(&values, name));
+            shown.result_bytes =
+                bytes.try_fold(0_u64, |sum, bytes| Some(sum.saturating_add(bytes?)));
+            for output in results(node) {
                 from.insert(output, self.nodes.len());
             }
             self.nodes.push(shown);
@@ -128,9 +129,21 @@ impl ModelGraph {
     }
 }
 
+/// What a node computes; a result that is left out has the empty name, and is none.
+fn results(node: &NodeProto) -> impl Iterator<Item = &str> {
+    named(&node.output)
+}
+
+fn named(names: &[String]) -> impl Iterator<Item = &str> {
+    names
+        .iter()
+        .map(String::as_str)
+        .filter(|name| !name.is_empty())
+}
+
 /// What a node reads, graphs inside it included.
 fn reads(node: &NodeProto) -> Vec<&str> {
-    let mut names: Vec<&str> = node.input.iter().map(String::as_str).collect();
+    let mut names: Vec<&str> = named(&node.input).collect();
     for attribute in &node.attribute {
         for inner in attribute.g.iter().chain(&attribute.graphs) {
             names.extend(inner.node.iter().flat_map(reads));
@@ -145,8 +158,8 @@ fn sorted(graph: &GraphProto) -> Vec<&NodeProto> {
     let nodes = &graph.node;
     let mut makers = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
-        for output in node.output.iter().filter(|name| !name.is_empty()) {
-            makers.insert(output.as_str(), at);
+        for output in results(node) {
+            makers.insert(output, at);
         }
     }
     let mut order = Vec::with_capacity(nodes.len());
@@ -172,7 +185,7 @@ fn sorted(graph: &GraphProto) -> Vec<&NodeProto> {
     let (mut first, mut later) = (Vec::new(), Vec::new());
     for node in order {
         if is_product(node) || reads(node).iter().any(|name| behind.contains(name)) {
-            behind.extend(node.output.iter().map(String::as_str));
+            behind.extend(results(node));
             later.push(node);
         } else {
             first.push(node);
@@ -302,10 +315,21 @@ fn flops(node: &NodeProto, values: &Values, sizes: &Sizes) -> Option<u64> {
             };
             result()?.saturating_mul(inner)
         }
-        "MultiHeadAttention" => attention(values.dims(node.input.first()?)?, sizes)?,
+        "MultiHeadAttention" => {
+            let queries = values.dims(node.input.first()?)?;
+            attention(queries, queries, sizes)?
+        }
+        // The default set's takes queries and keys that are computed already.
+        "Attention" if default_domain(&node.domain).is_empty() => {
+            let of = |at: usize| values.dims(node.input.get(at)?);
+            attention(of(0)?, of(1)?, sizes)?
+        }
+        "Attention" | "QAttention" if node.domain != "com.microsoft" => return None,
+        // Microsoft's computes them itself, with a matrix.
         "Attention" | "QAttention" => {
             let x = values.dims(node.input.first()?)?;
-            let own = attention(values.dims(node.output.first()?)?, sizes)?;
+            let y = values.dims(node.output.first()?)?;
+            let own = attention(y, y, sizes)?;
             let columns = sizes.extent(values.dims(node.input.get(1)?)?.last()?)?;
             own.saturating_add(sizes.numbers(x)?.saturating_mul(columns))
         }
@@ -318,9 +342,14 @@ fn flops(node: &NodeProto, values: &Values, sizes: &Sizes) -> Option<u64> {
     Some(multiply_adds.saturating_mul(2))
 }
 
-/// Multiply-adds of attention whose result is `[texts, tokens, width]`: every query meets every key.
-fn attention(dims: &[Dim], sizes: &Sizes) -> Option<u64> {
-    let [_, tokens, _] = dims else { return None };
-    let pairs = sizes.numbers(dims)?.saturating_mul(sizes.extent(tokens)?);
+/// Multiply-adds of attention between `[texts, tokens, width]` or `[texts, heads, tokens, size]`: every query meets
+/// every key.
+fn attention(queries: &[Dim], keys: &[Dim], sizes: &Sizes) -> Option<u64> {
+    let ([_, tokens, _] | [_, _, tokens, _]) = keys else {
+        return None;
+    };
+    let pairs = sizes
+        .numbers(queries)?
+        .saturating_mul(sizes.extent(tokens)?);
     Some(pairs.saturating_mul(2))
 }

@@ -14,7 +14,10 @@ impl ModelGraph {
         self.nodes = nodes
             .map(|(at, (node, weights))| {
                 let (rows, axis) = match node.rows {
-                    Rows::Tokens => (self.rows as u64 * self.tokens as u64, "tokens"),
+                    Rows::Tokens => {
+                        let tokens = (self.rows as u64).saturating_mul(self.tokens as u64);
+                        (tokens, "tokens")
+                    }
                     Rows::Texts => (self.rows as u64, "texts"),
                 };
                 let mut inputs: Vec<usize> = node.op.inputs().iter().map(|id| id.0).collect();
@@ -26,6 +29,7 @@ impl ModelGraph {
                         .saturating_mul(plan.multiply_adds(at, self.tokens))
                         .saturating_mul(2),
                 };
+                let row_bytes = (node.width as u64).saturating_mul(size_of::<f32>() as u64);
                 GraphNode {
                     operator: node.op.name().into(),
                     name: match &node.op {
@@ -37,7 +41,7 @@ impl ModelGraph {
                     shape: Some(vec![Dim::Symbolic(axis.into()), Dim::Fixed(node.width)]),
                     parameters: weights.parameters,
                     weight_bytes: weights.bytes,
-                    result_bytes: Some(rows * (node.width * size_of::<f32>()) as u64),
+                    result_bytes: Some(rows.saturating_mul(row_bytes)),
                     flops: Some(flops),
                     provider: None,
                     milliseconds: None,

@@ -1,6 +1,8 @@
 //! What renderers make of graphs that no exporter would write.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
+mod counts;
+
 use super::*;
 
 fn node(operator: &str, inputs: &[usize]) -> GraphNode {

@@ -199,7 +199,7 @@ impl ModelGraph {
             .enumerate()
             .filter(|(_, node)| node.operator != INPUT);
         let mut current = nodes.next();
-        let mut done = 0;
+        let mut done = 0_u64;
         let mut places = Vec::with_capacity(run.len());
         for event in run {
             let Some((at, node)) = current else {
@@ -220,7 +220,7 @@ impl ModelGraph {
                 ));
             }
             places.push(at);
-            done += args.rows.unwrap_or_default();
+            done = done.saturating_add(args.rows.unwrap_or_default());
             let rows = if axis == "tokens" { tokens } else { texts };
             if done >= rows {
                 (current, done) = (nodes.next(), 0);
