@@ -1,5 +1,6 @@
 //! A model is compared with the processor before anybody may use it: that is how drivers are caught
-//! that compute wrong vectors without a word.
+//! that compute wrong vectors without a word. Every kernel is right for any number of rows, and those that batches
+//! of other sizes are given are run on the same few texts.
 
 use std::sync::Arc;
 
@@ -36,9 +37,9 @@ const BOUND_INT8: f64 = 1e-2;
 /// The same where the device computes with f16: what the project promises of that precision.
 const BOUND_F16: f64 = 5e-3;
 
-/// Runs a few texts on the device, and compares their rows with the processor's. Where that went well at an earlier
-/// start, one text and what was kept of it are enough, so that the weights need not be read and packed a second time.
-/// Whether it was so is what is returned.
+/// Runs a few texts on the device, once by every kernel that a batch may be given, and compares their rows with the
+/// processor's. Where that went well at an earlier start, one text and what was kept of it are enough, so that the
+/// weights need not be read and packed a second time. Whether it was so is what is returned.
 ///
 /// # Errors
 /// [`EngineError::ProviderUnavailable`] when they differ, and what running fails with.
@@ -62,13 +63,24 @@ pub(crate) async fn compare(
     let run = async |texts: &[usize]| {
         let batch = sample(plan, bundle, description, model, texts)?;
         let prepared = model.prepare(&batch)?;
-        let answers = model.run(&prepared, Scope::default, cancel).await?;
-        Ok::<_, EngineError>((answers, batch))
+        let mut found = Vec::new();
+        for (kernel, tuning) in model.tuning.alternatives() {
+            // What a kernel leaves unwritten must not be there already, of the one before it.
+            model.clear().await;
+            let answers = model
+                .run(&prepared, &tuning, Scope::default, cancel)
+                .await?;
+            found.push((kernel, answers));
+        }
+        Ok::<_, EngineError>((found, batch))
     };
     let name = kept_under(model, bundle);
     if let Some(bytes) = host.recall(&name).await {
         let (theirs, _) = run(&[AGAIN]).await?;
-        if split(&bytes, &theirs).is_some_and(|kept| farthest(&kept, &theirs).1 <= bound) {
+        let agrees = |theirs: &[Answer]| {
+            split(&bytes, theirs).is_some_and(|kept| farthest(&kept, theirs).1 <= bound)
+        };
+        if theirs.iter().all(|(_, theirs)| agrees(theirs)) {
             tracing::debug!("the device agrees with what was kept of an earlier start");
             return Ok(true);
         }
@@ -76,14 +88,19 @@ pub(crate) async fn compare(
     }
     let (theirs, batch) = run(&[0, 1, 2]).await?;
     let ours = on_processor(bundle, &batch, host, cancel).await?;
-    let (output, apart) = farthest(&ours, &theirs);
-    if apart > bound {
-        return Err(crate::device::unavailable(format!(
-            "the adapter {} computes wrong vectors{}: {output} is {apart:.1e} away from the processor's, the bound is \
-             {bound:.0e}",
-            crate::device::name(&model.device.info),
-            if model.limits.half { " with f16" } else { "" },
-        )));
+    for (kernel, theirs) in &theirs {
+        let (output, apart) = farthest(&ours, theirs);
+        if apart > bound {
+            let how = kernel.map_or_else(String::new, |kernel| {
+                format!(" where products are computed {}", model.how(kernel))
+            });
+            return Err(crate::device::unavailable(format!(
+                "the adapter {} computes wrong vectors{}{how}: {output} is {apart:.1e} away from the processor's, the \
+                 bound is {bound:.0e}",
+                crate::device::name(&model.device.info),
+                if model.limits.half { " with f16" } else { "" },
+            )));
+        }
     }
     tracing::debug!("the device agrees with the processor");
     let again = ours.iter().flat_map(|values| {
@@ -119,8 +136,8 @@ async fn on_processor(
 
 /// What the processor's outputs are kept under: everything that they, and the device's, depend on.
 fn kept_under(model: &Model, bundle: &ModelBundle) -> String {
-    /// Changed with whatever changes the texts or how the processor computes them.
-    const RULES: u32 = 2;
+    /// Changed with whatever changes the texts, how the processor computes them, or what is compared with that.
+    const RULES: u32 = 3;
     let part = |hash: &str| hash.chars().take(32).collect::<String>();
     let arithmetic = if model.limits.half { "f16" } else { "f32" };
     let kernels = model.kernels().chain([arithmetic]);
@@ -259,7 +276,7 @@ mod tests {
     use isovec_graph::Pause;
 
     use super::*;
-    use crate::device::{Device, Wanted};
+    use crate::device::{Wanted, testing};
     use crate::host::Alone;
     use crate::limits::Limits;
 
@@ -304,12 +321,8 @@ mod tests {
         pollster::block_on(async {
             let plan = Plan::read(&wrong).await.unwrap();
             let host = Shelf::default();
-            let device = match Device::open(&wanted, &host).await {
-                Ok(device) => Arc::new(device),
-                Err(error) if std::env::var("ISOVEC_REQUIRE_GPU").is_ok_and(|v| v == "1") => {
-                    panic!("{error}")
-                }
-                Err(error) => return eprintln!("not run: {error}"),
+            let Some(device) = testing::device(&wanted).await else {
+                return;
             };
             let limits = Limits {
                 half: false,
@@ -339,6 +352,47 @@ mod tests {
             assert!(recalls(&wrong).await.unwrap(), "it was mended");
             // Another model's is not this one's.
             assert_eq!(host.kept.lock().unwrap().len(), 1);
+        });
+    }
+
+    /// A kernel that does nothing is the fastest, and these texts have too few rows to be given it by rule.
+    #[test]
+    fn kernels_for_other_numbers_of_rows_are_compared_at_every_start() {
+        let bundle = tiny(Pooling::Mean);
+        let (cancel, description, host) = (Cancel::new(), describe(&bundle), Shelf::default());
+        let wanted = Wanted {
+            software: true,
+            tiles: Some(true),
+            subgroups: Some(false),
+            ..Wanted::default()
+        };
+        pollster::block_on(async {
+            let plan = Plan::read(&bundle).await.unwrap();
+            let Some(device) = testing::device(&wanted).await else {
+                return;
+            };
+            let limits = Limits {
+                half: false,
+                ..device.limits
+            };
+            let mut model = Model::load(&bundle, &plan, device, limits, &cancel, &mut Alone)
+                .await
+                .unwrap();
+            let recalls = async |model: &Model| {
+                compare(model, &plan, &bundle, &description, &host, &cancel).await
+            };
+            assert!(!recalls(&model).await.unwrap(), "the processor computes");
+            assert!(recalls(&model).await.unwrap(), "and is not asked again");
+            let begins = "var sum0_1 = vec4<f32>();";
+            let ends = format!("{begins}\nif (rows > 0u) {{ return; }}");
+            assert!(model.mutate(begins, &ends) > 0, "only large tiles have it");
+            // As if the driver had got it right at the start before.
+            let kept = host.kept.lock().unwrap().values().next().cloned();
+            let name = kept_under(&model, &bundle);
+            host.kept.lock().unwrap().insert(name, kept.unwrap());
+            let error = recalls(&model).await.unwrap_err().to_string();
+            assert!(error.contains("wrong vectors"), "{error}");
+            assert!(error.contains("by tiles of 8 rows a thread"), "{error}");
         });
     }
 

@@ -29,6 +29,7 @@ use crate::host::{Discreet, Host};
 use crate::limits::Limits;
 use crate::model::Model;
 use crate::timing::Timer;
+use crate::tuning::Tuning;
 use crate::{ENGINE, check, settings, tuning};
 
 /// Makes engines that compute on a GPU.
@@ -78,7 +79,7 @@ impl WebGpu {
     }
 
     /// Measures which ways of cutting products up are the fastest, or goes by a rule: by default the former on adapters
-    /// that are GPUs.
+    /// that are GPUs. Where `session.deterministic_compute` is set there is one way, and nothing is measured.
     #[must_use]
     pub fn with_tuning(mut self, tuning: bool) -> Self {
         self.tuning = Some(tuning);
@@ -145,6 +146,7 @@ impl WebGpu {
             description: description::describe(bundle),
             host: &host,
             cancel,
+            deterministic: config.session.deterministic_compute == Some(true),
         };
         let mut whole = None;
         if options.f16 == Some(true) {
@@ -226,13 +228,16 @@ impl WebGpu {
             description,
             host,
             cancel,
+            deterministic,
         } = asked;
         let tunes = self
             .tuning
             .unwrap_or(device.info.device_type != wgpu::DeviceType::Cpu);
         let mut pause = host.pause()?;
         let mut model = Model::load(bundle, plan, device, limits, cancel, &mut *pause).await?;
-        if tunes {
+        if *deterministic {
+            model.tuning = Tuning::one(&model.dispatches.steps);
+        } else if tunes {
             tuning::tune(&mut model, *host, cancel).await?;
         }
         let recalled = check::compare(&model, plan, bundle, description, *host, cancel).await?;
@@ -248,6 +253,8 @@ struct Asked<'a> {
     description: ModelDescription,
     host: &'a dyn Host,
     cancel: &'a Cancel,
+    /// Whether a text's bits may not depend on the texts beside it.
+    deterministic: bool,
 }
 
 impl fmt::Debug for WebGpu {
@@ -322,8 +329,9 @@ impl GpuEngine {
         // One is put together while the device works on another.
         capabilities.concurrent_runs = 2;
         capabilities.max_batch_tokens = Some(model.most_tokens);
-        // Every sum has its order, whatever the companions.
-        capabilities.deterministic = true;
+        // Every sum has its order, whatever the companions; another kernel may round otherwise.
+        let varies = model.tuning.varies();
+        capabilities.deterministic = !varies;
         if model.limits.half {
             capabilities.precision = Precision::F16;
         }
@@ -337,7 +345,7 @@ impl GpuEngine {
             description,
             capabilities,
             provider,
-            effective: settings::effective(config, model.limits.half, whole),
+            effective: settings::effective(config, model.limits.half, whole, varies),
             counters: Counters::default(),
             check_recalled,
             buffers: BufferPool::new(PoolLimits::of(&config.memory)),
@@ -426,7 +434,8 @@ impl Engine for GpuEngine {
                 self.counters.waited(started - asked);
                 running.scope().clone()
             };
-            let result = self.model.run(&prepared, begun, cancel).await;
+            let tuning = &self.model.tuning;
+            let result = self.model.run(&prepared, tuning, begun, cancel).await;
             self.counters.ran(started.elapsed(), Ended::of(&result));
             drop(running);
             let outputs = result?;

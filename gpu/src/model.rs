@@ -94,7 +94,7 @@ impl Model {
         let mut uploader = Uploader::new(&device, &forms, &dispatches.products);
         plan.read_weights(bundle, &mut uploader, cancel, pause)
             .await?;
-        let weights = uploader.finish()?;
+        let weights = uploader.finish().await?;
         let counts = Counts::default();
         let watch = device.watch();
         let constants = device.device.create_buffer(&wgpu::BufferDescriptor {
@@ -156,13 +156,15 @@ impl Model {
         Ok(Prepared { texts, words })
     }
 
-    /// Runs a batch, when it is its turn: then `begun` is called, and says where kernels are recorded.
+    /// Runs a batch by the kernels that `tuning` chooses, when it is its turn: then `begun` is called, and says where
+    /// kernels are recorded.
     ///
     /// # Errors
     /// `Cancelled`, and `DeviceLost` for whatever goes wrong on the device.
     pub(crate) async fn run(
         &self,
         prepared: &Prepared,
+        tuning: &Tuning,
         begun: impl FnOnce() -> Scope,
         cancel: &Cancel,
     ) -> Result<Vec<Answer>> {
@@ -209,7 +211,7 @@ impl Model {
                 self.device.queue.write_buffer(&arena.batch, 0, bytes);
                 self.counts.up.fetch_add(bytes.len() as u64, Relaxed);
             }
-            let mut encoder = self.encode(arena, piece, texts, timer);
+            let mut encoder = self.encode(arena, tuning, piece, texts, timer);
             if number == last {
                 staging = Some(self.copy_out(arena, texts, &mut encoder));
                 times = timer.map(|timer| timer.copy_out(&self.device, &mut encoder));
@@ -256,6 +258,11 @@ impl Model {
         Ok(outputs.collect())
     }
 
+    /// Lets the memory of runs go, and with it whatever they left there.
+    pub(crate) async fn clear(&self) {
+        *self.arena.lock().await = None;
+    }
+
     /// Writes something else into its kernels and compiles them again; how many of them had it.
     #[cfg(test)]
     pub(crate) fn mutate(&mut self, written: &str, instead: &str) -> usize {
@@ -281,10 +288,22 @@ impl Model {
         &self.dispatches.ids
     }
 
-    /// The sources of all kernels.
+    /// The sources of all kernels that batches are given.
     pub(crate) fn kernels(&self) -> impl Iterator<Item = &str> {
-        let kernels = self.dispatches.steps.iter().flat_map(|step| &step.kernels);
-        kernels.map(|(_, kernel)| &*kernel.source)
+        let steps = self.dispatches.steps.iter().enumerate();
+        steps.flat_map(move |(at, step)| {
+            let kernels = step.kernels.iter().enumerate();
+            let given = kernels.filter(move |(kernel, _)| self.tuning.takes(at, *kernel));
+            given.map(|(_, (_, kernel))| &*kernel.source)
+        })
+    }
+
+    /// What messages call the kernel of products that has this place among those of its step.
+    pub(crate) fn how(&self, kernel: usize) -> &str {
+        let steps = self.dispatches.steps.iter();
+        let mut products = steps.filter(|step| step.kernels.len() > 1);
+        let named = products.find_map(|step| step.kernels.get(kernel));
+        named.map_or("", |(_, kernel)| kernel.how.as_str())
     }
 
     /// Dispatches of a run.
@@ -329,6 +348,7 @@ impl Model {
     fn encode(
         &self,
         arena: &Arena,
+        tuning: &Tuning,
         piece: std::ops::Range<usize>,
         texts: &Texts,
         timer: Option<&Timer>,
@@ -354,7 +374,7 @@ impl Model {
             let mut pass = encoder.begin_compute_pass(&descriptor);
             for at in (first..piece.end).take(each) {
                 let rows = rows(&self.dispatches.steps[at], texts);
-                let kernel = self.tuning.kernel(at, rows);
+                let kernel = tuning.kernel(at, rows);
                 self.dispatch(&mut pass, arena, (at, kernel), rows);
             }
         }

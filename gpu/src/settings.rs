@@ -20,11 +20,13 @@ pub(crate) fn check(config: &EngineConfig) -> Result<()> {
     }
 }
 
-/// Notes what every knob came to: whether f16 is computed with, and why not where it was asked for.
+/// Notes what every knob came to: whether f16 is computed with, and why not where it was asked for; whether kernels
+/// depend on the rows of a batch.
 pub(crate) fn effective(
     config: &EngineConfig,
     half: bool,
     whole: Option<String>,
+    varies: bool,
 ) -> EffectiveConfig {
     let mut effective = EffectiveConfig::default();
     let session = &config.session;
@@ -58,11 +60,15 @@ pub(crate) fn effective(
         arena,
     );
     effective.note("session.cpu_arena", session.cpu_arena, false, arena);
+    let bits = match varies {
+        true => "products of few rows and of many have kernels of their own",
+        false => "every product has one kernel; other adapters may round differently",
+    };
     effective.note(
         "session.deterministic_compute",
         session.deterministic_compute,
-        true,
-        "sums have one order, on one and the same adapter; others round differently",
+        !varies,
+        bits,
     );
     effective.note_without_files(session);
     let copies = "padding is left out while inputs are copied to the device";

@@ -1,7 +1,8 @@
 //! Which way of cutting products up suits the device: for products of every shape, the one that is fastest at a few
-//! numbers of rows, as it was measured at the first load. All of them add in the same order, so that the choice shows
-//! in the time and nowhere else.
+//! numbers of rows, as it was measured at the first load. All of them add in the same order. A driver may still round
+//! one of them otherwise, so that where bits are promised there is one kernel and no choice.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use isovec_engine::cancel::Cancel;
@@ -13,6 +14,7 @@ use crate::arena::{Arena, BatchSize};
 use crate::device::gone;
 use crate::host::Host;
 use crate::kernels::HEAD;
+use crate::kernels::linear::IF_MEASURED;
 use crate::model::Model;
 use crate::plan::Step;
 
@@ -49,12 +51,66 @@ impl Tuning {
     /// The choices that the plan names.
     pub(crate) fn rule(steps: &[Step]) -> Self {
         let choices = steps.iter().map(|step| {
-            let kernels = step.kernels.iter().enumerate();
-            kernels.map(|(at, (least, _))| (*least, at)).collect()
+            let mut choices: Vec<(usize, usize)> = Vec::new();
+            for (at, (least, _)) in step.kernels.iter().enumerate() {
+                if *least == IF_MEASURED {
+                    continue;
+                }
+                // Of two from the same number of rows on, the latter runs.
+                choices.retain(|(other, _)| other != least);
+                choices.push((*least, at));
+            }
+            choices
         });
         Self {
             choices: choices.collect(),
             from: From::Rule,
+        }
+    }
+
+    /// The kernel that the plan names for the fewest rows, for any number of them: a row's bits then depend neither on
+    /// the rows beside it nor on the clock.
+    pub(crate) fn one(steps: &[Step]) -> Self {
+        let mut one = Self::rule(steps);
+        one.choices.iter_mut().for_each(|all| all.truncate(1));
+        one
+    }
+
+    /// Whether a step may be given this kernel.
+    pub(crate) fn takes(&self, step: usize, kernel: usize) -> bool {
+        self.choices[step].iter().any(|(_, own)| *own == kernel)
+    }
+
+    /// Whether any step's kernel depends on the rows.
+    pub(crate) fn varies(&self) -> bool {
+        self.choices.iter().any(|all| differ(all))
+    }
+
+    /// Choices with which one batch, whatever its rows, runs every kernel that some batch is given: by the kernel, among
+    /// those of its step, that steps are given which may be given it. Where no step's kernel depends on the rows it is
+    /// these very choices, and no kernel.
+    pub(crate) fn alternatives(&self) -> Vec<(Option<usize>, Self)> {
+        let several = self.choices.iter().filter(|all| differ(all)).flatten();
+        let kernels: BTreeSet<usize> = several.map(|(_, kernel)| *kernel).collect();
+        if kernels.is_empty() {
+            return vec![(None, self.clone())];
+        }
+        let kernels = kernels.into_iter();
+        kernels
+            .map(|kernel| (Some(kernel), self.only(kernel)))
+            .collect()
+    }
+
+    /// The same, but for steps that may be given this kernel: they are given it whatever the rows.
+    fn only(&self, kernel: usize) -> Self {
+        let choices = self.choices.iter().enumerate();
+        let choices = choices.map(|(step, all)| match self.takes(step, kernel) {
+            true => vec![(0, kernel)],
+            false => all.clone(),
+        });
+        Self {
+            choices: choices.collect(),
+            from: self.from,
         }
     }
 
@@ -80,6 +136,11 @@ impl Tuning {
         }
         self.from = from;
     }
+}
+
+/// Whether a step's choices name more than one kernel.
+fn differ(choices: &[(usize, usize)]) -> bool {
+    choices.iter().any(|(_, kernel)| *kernel != choices[0].1)
 }
 
 /// Measures the model's products, or recalls what was measured at an earlier start. What goes wrong leaves the rule.
@@ -264,6 +325,54 @@ mod tests {
         }
         assert_eq!(kernels(&tuning, 1), [0; 8]);
         assert_eq!(kernels(&tuning, 2), [0, 0, 0, 0, 1, 1, 0, 0]);
+    }
+
+    fn alternatives(tuning: &Tuning) -> Vec<Option<usize>> {
+        let alternatives = tuning.alternatives().into_iter();
+        alternatives.map(|(kernel, _)| kernel).collect()
+    }
+
+    #[test]
+    fn alternatives_run_every_kernel_that_a_batch_is_given() {
+        let steps = [step(&["a", "b", "c"]), step(&["x"]), step(&["d", "e"])];
+        let products = products(&steps);
+        let mut tuning = Tuning::rule(&steps);
+        assert!(tuning.varies());
+        assert_eq!(alternatives(&tuning), [Some(0), Some(1), Some(2)]);
+        let kernels = |tuning: &Tuning, rows| [0, 1, 2].map(|step| tuning.kernel(step, rows));
+        let given = tuning.alternatives();
+        for rows in [1, 9000] {
+            assert_eq!(kernels(&given[0].1, rows), [0, 0, 0]);
+            assert_eq!(kernels(&given[1].1, rows), [1, 0, 1]);
+        }
+        // What has no such kernel goes by its rows.
+        assert_eq!(kernels(&given[2].1, 1), [2, 0, 0]);
+        assert_eq!(kernels(&given[2].1, 9000), [2, 0, 1]);
+        // A kernel that was measured to be slow is given to no batch.
+        tuning.take(&products, &[2, 2, 1, 1, 0, 0, 0, 0], From::Measured);
+        assert_eq!(alternatives(&tuning), [Some(1), Some(2)]);
+        tuning.take(&products, &[2, 2, 2, 2, 1, 1, 1, 1], From::Measured);
+        assert!(!tuning.varies());
+        assert_eq!(alternatives(&tuning), [None]);
+        assert_eq!(kernels(&tuning.alternatives()[0].1, 1), [2, 0, 1]);
+    }
+
+    #[test]
+    fn kernels_that_no_rule_leads_to_are_no_alternatives() {
+        let mut told = step(&["a", "b", "c"]);
+        (told.kernels[1].0, told.kernels[2].0) = (0, IF_MEASURED);
+        let tuning = Tuning::rule(&[told]);
+        assert_eq!([1, 9000].map(|rows| tuning.kernel(0, rows)), [1, 1]);
+        assert_eq!(alternatives(&tuning), [None]);
+    }
+
+    #[test]
+    fn where_bits_are_promised_there_is_one_kernel() {
+        let steps = [step(&["a", "b", "c"]), step(&["x"])];
+        let one = Tuning::one(&steps);
+        assert_eq!([1, 150, 9000].map(|rows| one.kernel(0, rows)), [0; 3]);
+        assert!(!one.varies());
+        assert_eq!(one.from, From::Rule);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 
 use isovec_engine::bundle::ModelBundle;
+use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::{EngineError, Result};
 use isovec_graph::{Dense, Plan, StoredMatrix, StoredTable, TakeWeights};
@@ -79,6 +80,8 @@ pub(crate) struct Uploader<'a> {
     done: Vec<Option<wgpu::Buffer>>,
     tables: Vec<Vec<wgpu::Buffer>>,
     bytes: u64,
+    /// What the device says of each buffer, when it does.
+    verdicts: Vec<BoxFuture<'static, Result<(), String>>>,
 }
 
 impl<'a> Uploader<'a> {
@@ -91,14 +94,21 @@ impl<'a> Uploader<'a> {
             done: products.iter().map(|_| None).collect(),
             tables: forms.tables.iter().map(|_| Vec::new()).collect(),
             bytes: 0,
+            verdicts: Vec::new(),
         }
     }
 
     /// The buffers, when all weights have come.
     ///
     /// # Errors
-    /// [`EngineError::Weight`] for one that has not.
-    pub(crate) fn finish(self) -> Result<Uploaded> {
+    /// [`EngineError::ProviderUnavailable`] where the device does not have the memory, [`EngineError::Weight`] for a
+    /// weight that has not come.
+    pub(crate) async fn finish(self) -> Result<Uploaded> {
+        for verdict in self.verdicts {
+            verdict.await.map_err(|error| {
+                crate::device::unavailable(format!("it does not hold the model's weights: {error}"))
+            })?;
+        }
         let missing = || EngineError::Weight {
             name: "a matrix of a product".into(),
             detail: "nothing holds it".into(),
@@ -122,20 +132,35 @@ impl<'a> Uploader<'a> {
             )));
         }
         self.bytes += size;
+        let buffer = self.buffer(label, size);
+        {
+            let mut view = buffer.get_mapped_range_mut(..).map_err(|error| {
+                // Of a device that is there, a new buffer is mapped if there was memory for it.
+                match self.device.check() {
+                    Err(lost) => lost,
+                    Ok(()) => crate::device::unavailable(format!(
+                        "the adapter {} has no memory for {size} bytes of {label}: {error}",
+                        crate::device::name(&self.device.info)
+                    )),
+                }
+            })?;
+            view.slice(..bytes.len()).copy_from_slice(bytes);
+        }
+        buffer.unmap();
+        Ok(buffer)
+    }
+
+    /// A buffer to be filled. That there is no memory for it is an answer of the adapter's, and no fault of the device.
+    fn buffer(&mut self, label: &str, size: u64) -> wgpu::Buffer {
+        let watch = self.device.watch();
         let buffer = self.device.device.create_buffer(&wgpu::BufferDescriptor {
             label: Some(label),
             size,
             usage: wgpu::BufferUsages::STORAGE,
             mapped_at_creation: true,
         });
-        {
-            let mut view = buffer
-                .get_mapped_range_mut(..)
-                .map_err(|error| crate::device::gone(&error.to_string()))?;
-            view.slice(..bytes.len()).copy_from_slice(bytes);
-        }
-        buffer.unmap();
-        Ok(buffer)
+        self.verdicts.push(Box::pin(watch.close()));
+        buffer
     }
 
     /// Puts a product's parts side by side, when all of them are there.
@@ -274,5 +299,36 @@ impl TakeWeights for Uploader<'_> {
             self.tables[place].push(buffer);
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::{Wanted, testing};
+
+    /// As where memory is short: the next provider is asked, and the device is as good as before.
+    #[test]
+    fn a_buffer_that_the_device_refuses_is_no_lost_device() {
+        let wanted = Wanted {
+            software: true,
+            ..Wanted::default()
+        };
+        pollster::block_on(async {
+            let Some(device) = testing::device(&wanted).await else {
+                return;
+            };
+            let forms = Forms {
+                half: Vec::new(),
+                narrowed: false,
+                tables: Vec::new(),
+            };
+            let mut uploader = Uploader::new(&device, &forms, &[]);
+            // Every device refuses that size, which is no multiple of four.
+            uploader.buffer("weights", 6);
+            let error = uploader.finish().await.unwrap_err();
+            assert_eq!(error.kind(), "ProviderUnavailable", "{error}");
+            device.check().unwrap();
+        });
     }
 }

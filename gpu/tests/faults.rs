@@ -10,13 +10,16 @@ use common::support::bundles::bundle;
 use common::support::checkpoint::Stored;
 use common::support::models;
 use common::support::texts::texts;
-use common::{batch, config, factory, load, run};
+use common::{batch, config, factory, has_adapter, load, run};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
 use isovec_engine::head::Pooling;
 
 #[test]
 fn a_device_lost_between_batches_is_named() {
+    if !has_adapter() {
+        return;
+    }
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
     let engine = load(&bundle);
     let texts = texts(&[5, 9]);
@@ -31,6 +34,9 @@ fn a_device_lost_between_batches_is_named() {
 /// Whenever it happens, the batch has all of its vectors or a typed error.
 #[test]
 fn a_device_lost_during_a_batch_leaves_no_wrong_vector() {
+    if !has_adapter() {
+        return;
+    }
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
     let texts = texts(&[64; 40]);
     let expected = {
@@ -63,6 +69,9 @@ fn a_device_lost_during_a_batch_leaves_no_wrong_vector() {
 /// Tables that are larger than a buffer may be are cut; the vectors are the same.
 #[test]
 fn a_table_larger_than_a_buffer_is_cut_up() {
+    if !has_adapter() {
+        return;
+    }
     for stored in [Stored::F32, Stored::F16] {
         let bundle = bundle(&models::bert(), stored, Pooling::Mean);
         let texts = texts(&[5, 9, 17]);
@@ -78,6 +87,9 @@ fn a_table_larger_than_a_buffer_is_cut_up() {
 
 #[test]
 fn an_adapter_that_cannot_hold_the_model_is_refused() {
+    if !has_adapter() {
+        return;
+    }
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
     let limited = factory().with_binding_limit(256);
     let error =
@@ -88,6 +100,9 @@ fn an_adapter_that_cannot_hold_the_model_is_refused() {
 
 #[test]
 fn a_processor_that_plays_a_gpu_is_not_chosen_by_itself() {
+    if !has_adapter() {
+        return;
+    }
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
     let mut config = config();
     let engine = load(&bundle);
@@ -104,6 +119,9 @@ fn a_processor_that_plays_a_gpu_is_not_chosen_by_itself() {
 /// Longer than its tables, and ids beyond them: refused, and the next batch runs.
 #[test]
 fn what_does_not_fit_is_refused() {
+    if !has_adapter() {
+        return;
+    }
     let engine = load(&bundle(&models::bert(), Stored::F32, Pooling::Mean));
     let good = texts(&[3]);
     let expected = run(&engine, batch(&engine, &good, 0));
@@ -122,6 +140,9 @@ fn what_does_not_fit_is_refused() {
 
 #[test]
 fn a_cancelled_run_ends_and_the_next_one_runs() {
+    if !has_adapter() {
+        return;
+    }
     let engine = load(&bundle(&models::bert(), Stored::F32, Pooling::Mean));
     let cancel = Cancel::new();
     cancel.cancel();
@@ -136,6 +157,9 @@ fn a_cancelled_run_ends_and_the_next_one_runs() {
 /// Nothing but the vectors comes back, and a batch's words go up.
 #[test]
 fn what_crosses_is_counted() {
+    if !has_adapter() {
+        return;
+    }
     let engine = load(&bundle(&models::bert(), Stored::F32, Pooling::Mean));
     let before = engine.stats();
     let texts = texts(&[5, 9, 17]);

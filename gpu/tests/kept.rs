@@ -10,14 +10,14 @@ use common::support::bundles::bundle;
 use common::support::checkpoint::Stored;
 use common::support::models;
 use common::support::texts::texts;
-use common::{batch, config, run};
+use common::{batch, config, factory_of, has_adapter, run};
 use isovec_engine::Result;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::Engine;
 use isovec_engine::head::Pooling;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_gpu::{Alone, GpuEngine, Host, WebGpu};
+use isovec_gpu::{Alone, GpuEngine, Host};
 use isovec_graph::Pause;
 
 /// What is kept, by its name.
@@ -47,7 +47,7 @@ impl Shelf {
 
     fn load_with(&self, pooling: Pooling, config: &EngineConfig) -> GpuEngine {
         let bundle = bundle(&models::bert(), Stored::F32, pooling);
-        let factory = WebGpu::new(Box::new(self.clone()));
+        let factory = factory_of(Box::new(self.clone()));
         pollster::block_on(factory.load_model(&bundle, config, &Cancel::new())).unwrap()
     }
 
@@ -58,6 +58,9 @@ impl Shelf {
 
 #[test]
 fn the_next_load_goes_by_what_was_kept() {
+    if !has_adapter() {
+        return;
+    }
     let shelf = Shelf::default();
     let texts = texts(&[5, 9, 40]);
     let embed = |engine: &GpuEngine| run(engine, batch(engine, &texts, 0));
@@ -102,6 +105,9 @@ fn the_next_load_goes_by_what_was_kept() {
 
 #[test]
 fn nothing_is_kept_nor_recalled_where_that_is_not_wanted() {
+    if !has_adapter() {
+        return;
+    }
     let shelf = Shelf::default();
     let mut config = config();
     config.remember = Some(false);
@@ -115,14 +121,16 @@ fn nothing_is_kept_nor_recalled_where_that_is_not_wanted() {
 /// What was found out of one precision says nothing of the other.
 #[test]
 fn precisions_keep_their_own() {
+    if !has_adapter() {
+        return;
+    }
     let shelf = Shelf::default();
     let mut small = config();
     small.providers.webgpu.f16 = Some(true);
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
     let load = |config: &EngineConfig| {
-        let factory = WebGpu::new(Box::new(shelf.clone()))
-            .with_tiles(true)
-            .with_tuning(true);
+        let factory = factory_of(Box::new(shelf.clone()));
+        let factory = factory.with_tiles(true).with_tuning(true);
         let engine = pollster::block_on(factory.load_model(&bundle, config, &Cancel::new()));
         let gpu = engine.unwrap().stats().gpu.unwrap();
         (gpu.f16, gpu.check_recalled, gpu.tuning_recalled)
@@ -140,11 +148,14 @@ fn precisions_keep_their_own() {
 /// Whatever is the fastest: the vectors are the same to the last bit.
 #[test]
 fn kernels_that_were_measured_are_recalled_and_compute_the_same() {
+    if !has_adapter() {
+        return;
+    }
     let shelf = Shelf::default();
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
     let texts = [&[3][..], &[64, 1, 9, 33], &[61; 40]].map(texts);
     let load = |tuning: bool| {
-        let factory = WebGpu::new(Box::new(shelf.clone()));
+        let factory = factory_of(Box::new(shelf.clone()));
         let factory = factory.with_tiles(true).with_tuning(tuning);
         let (config, cancel) = (config(), Cancel::new());
         let engine = factory.load_model(&bundle, &config, &cancel);

@@ -9,7 +9,7 @@ use common::support::checkpoint::{Checkpoint, Stored};
 use common::support::models;
 use common::support::reference::{last_hidden_state, mean_normalised};
 use common::support::texts::{Text, texts};
-use common::{batch, config, factory, run};
+use common::{batch, config, factory, has_adapter, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
@@ -22,6 +22,9 @@ const BOUND_F16: f64 = 5e-3;
 
 /// An engine that shares by subgroups or does not; `None`, aloud, where the adapter lacks what it wants.
 fn load(bundle: &ModelBundle, subgroups: bool, tiles: bool, f16: bool) -> Option<GpuEngine> {
+    if !has_adapter() {
+        return None;
+    }
     let mut config = config();
     config.providers.webgpu.f16 = Some(f16);
     let factory = factory().with_subgroups(subgroups).with_tiles(tiles);

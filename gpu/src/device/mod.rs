@@ -3,6 +3,8 @@
 mod compiled;
 #[cfg(not(target_arch = "wasm32"))]
 mod poll;
+#[cfg(test)]
+pub(crate) mod testing;
 
 use std::sync::{Arc, Mutex, PoisonError};
 

@@ -96,6 +96,7 @@ pub(crate) fn kernel(
                     rows: queries as u32,
                     heads: op.heads as u32,
                 },
+                ..Kernel::default()
             },
         )],
         reads: sources

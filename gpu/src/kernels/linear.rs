@@ -38,8 +38,8 @@ const LARGE_TILES: (usize, Tiling) = (
     },
 );
 
-/// One that is taken where it was measured to be the fastest.
-const IF_MEASURED: usize = usize::MAX;
+/// One that is taken where it was measured to be the fastest, and nowhere else.
+pub(crate) const IF_MEASURED: usize = usize::MAX;
 
 /// The kernel of a product.
 pub(crate) fn kernel(
@@ -104,7 +104,8 @@ pub(crate) fn kernel(
     let kernels = tilings.into_iter().map(|(from, tiling)| {
         let mut source = source.clone();
         let grid = tiling.write(&mut source, n, limits);
-        (from, Kernel { source, grid })
+        let how = tiling.how();
+        (from, Kernel { source, grid, how })
     });
     Made {
         name: "linear",
@@ -134,6 +135,16 @@ fn bias(parts: &[Part], constants: &mut Constants) -> Option<usize> {
 }
 
 impl Tiling {
+    /// What messages call it.
+    fn how(self) -> String {
+        match self {
+            Self::Direct { .. } => "without tiles".into(),
+            Self::Tiled { rows, .. } => format!("by tiles of {rows} rows a thread"),
+            Self::Told { .. } => "by subgroups".into(),
+            Self::Any => "number by number".into(),
+        }
+    }
+
     /// Writes the kernel for `n` columns.
     fn write(self, source: &mut String, n: usize, limits: &Limits) -> Grid {
         let threads = |columns: usize, rows: usize| {

@@ -17,6 +17,8 @@ pub(crate) const HEAD: usize = 8;
 pub(crate) struct Kernel {
     pub(crate) source: String,
     pub(crate) grid: Grid,
+    /// What a message calls a product's, behind "products are computed".
+    pub(crate) how: String,
 }
 
 /// Groups of threads for a batch.
@@ -102,7 +104,10 @@ impl Grid {
                 let [y, z] = split(rows.div_ceil(each as usize));
                 [across, y, z]
             }
-            Self::Heads { rows: each, heads } => [rows.div_ceil(each as usize) as u32, heads, 1],
+            Self::Heads { rows: each, heads } => {
+                let [x, z] = split(rows.div_ceil(each as usize));
+                [x, heads, z]
+            }
         }
     }
 }
@@ -162,14 +167,11 @@ mod tests {
         assert_eq!(tile.groups(17), [3, 3, 1]);
         let [x, y, z] = tile.groups(8 * 65_535 * 3 + 1);
         assert!(x == 3 && y <= 65_535 && y * z > 65_535 * 3);
-        assert_eq!(
-            Grid::Heads {
-                rows: 64,
-                heads: 12
-            }
-            .groups(65),
-            [2, 12, 1]
-        );
+        let heads = Grid::Heads { rows: 8, heads: 12 };
+        assert_eq!(heads.groups(65), [9, 12, 1]);
+        assert_eq!(heads.groups(8 * 65_535), [65_535, 12, 1]);
+        let [x, y, z] = heads.groups(8 * 65_535 * 3 + 1);
+        assert!(y == 12 && x <= 65_535 && x * z > 65_535 * 3);
     }
 
     #[test]

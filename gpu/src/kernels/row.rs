@@ -104,6 +104,7 @@ impl Writer<'_> {
                 Kernel {
                     source,
                     grid: Grid::Row,
+                    ..Kernel::default()
                 },
             )],
             reads: text.reads,

@@ -60,7 +60,11 @@ fn hides(nodes: &[Node], halves: &HashSet<NodeId>) -> bool {
 /// Whether an operator's result may be a number where an operand is none.
 fn makes_numbers(op: &Op) -> bool {
     match op {
-        Op::Map { f, .. } => matches!(f, Unary::IsNan | Unary::Not | Unary::Sign),
+        // Anything to the power of 0 is 1.
+        Op::Map { f, .. } => match f {
+            Unary::Power(exponent) => *exponent == 0.0,
+            f => matches!(f, Unary::IsNan | Unary::Not | Unary::Sign),
+        },
         Op::Zip { f, .. } => matches!(
             f,
             Binary::And
@@ -70,6 +74,7 @@ fn makes_numbers(op: &Op) -> bool {
                 | Binary::GreaterOrEqual
                 | Binary::Less
                 | Binary::LessOrEqual
+                | Binary::Power
         ),
         // The operand that decides, or the number of a row.
         Op::Select { .. } | Op::Gather { .. } => true,
@@ -79,7 +84,7 @@ fn makes_numbers(op: &Op) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use isovec_graph::plan::{Linear, Matrix, Rows};
+    use isovec_graph::plan::{Linear, Matrix, Operand, Rows, Source};
 
     use super::*;
 
@@ -131,12 +136,25 @@ mod tests {
 
     #[test]
     fn nothing_is_held_small_where_an_overflow_would_be_hidden() {
-        let sign = |x| Op::Map {
-            x: NodeId(x),
-            f: Unary::Sign,
+        let map = |f| Op::Map { x: NodeId(2), f };
+        let operand = |source| Operand {
+            source,
+            offset: 0,
+            strides: vec![1],
+        };
+        let zip = |f| Op::Zip {
+            f,
+            a: operand(Source::Node(NodeId(2))),
+            b: operand(Source::Constant([0.0; 4].into())),
+            extents: vec![4],
         };
         let ops = |last| vec![Op::Position, linear(0, None), linear(1, None), last];
         assert_eq!(of(ops(linear(2, None))), [0, 1, 2]);
-        assert!(of(ops(sign(2))).is_empty());
+        assert!(of(ops(map(Unary::Sign))).is_empty());
+        // No number to the power of 0 is 1.
+        assert!(of(ops(map(Unary::Power(0.0)))).is_empty());
+        assert_eq!(of(ops(map(Unary::Power(2.0)))), [0, 1]);
+        assert!(of(ops(zip(Binary::Power))).is_empty());
+        assert_eq!(of(ops(zip(Binary::Mul))), [0, 1]);
     }
 }

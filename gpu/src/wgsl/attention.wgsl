@@ -8,8 +8,12 @@
 // and offsets are counted in V. Whatever the buffers hold, all sums are of f32.
 
 @compute @workgroup_size(THREADS)
-fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_id) thread: vec3<u32>) {
-  let token = group.x * THREADS + thread.x;
+fn main(
+  @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
+  @builtin(local_invocation_id) thread: vec3<u32>,
+) {
+  let token = (group.x + group.z * groups.x) * THREADS + thread.x;
   let head = group.y;
   if (token >= tokens()) { return; }
   let seen = seen_by(token);

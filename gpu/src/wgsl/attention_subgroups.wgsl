@@ -8,13 +8,14 @@
 @compute @workgroup_size(THREADS)
 fn main(
   @builtin(workgroup_id) group: vec3<u32>,
+  @builtin(num_workgroups) groups: vec3<u32>,
   @builtin(subgroup_size) size: u32,
   @builtin(subgroup_id) subgroup: u32,
   @builtin(num_subgroups) subgroups: u32,
 ) {
   enter(size);
   for (var at = subgroup; at < QUERIES; at += subgroups) {
-    let token = group.x * QUERIES + at;
+    let token = (group.x + group.z * groups.x) * QUERIES + at;
     if (token < tokens()) { attend(token, group.y); }
   }
 }

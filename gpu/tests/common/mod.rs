@@ -1,4 +1,4 @@
-//! What the tests share: seeded models, and an engine on whatever adapter there is.
+//! What the tests share: seeded models, and an engine that does the same on whatever adapter there is.
 #![allow(dead_code, reason = "every test file uses some of it")]
 
 #[path = "../../../graph/tests/support/mod.rs"]
@@ -8,11 +8,27 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::engine::{Batch, Engine};
-use isovec_gpu::{Alone, GpuEngine, WebGpu};
+use isovec_gpu::{Alone, GpuEngine, Host, WebGpu};
 use support::texts::Text;
 
+/// Whether there is an adapter. That there is none is said, and no fault unless `ISOVEC_REQUIRE_GPU=1`.
+pub(crate) fn has_adapter() -> bool {
+    let must = std::env::var("ISOVEC_REQUIRE_GPU").is_ok_and(|must| must == "1");
+    let has = must || !pollster::block_on(isovec_gpu::adapters()).is_empty();
+    if !has {
+        eprintln!("not run: there is no adapter");
+    }
+    has
+}
+
 pub(crate) fn factory() -> WebGpu {
-    WebGpu::new(Box::new(Alone))
+    factory_of(Box::new(Alone))
+}
+
+/// Without what adapters that are GPUs have by default, and processors that play one have not.
+pub(crate) fn factory_of(host: Box<dyn Host>) -> WebGpu {
+    let factory = WebGpu::new(host).with_tuning(false);
+    factory.with_tiles(false).with_subgroups(false)
 }
 
 /// The tests' machine has a processor that plays a GPU, if anything.
