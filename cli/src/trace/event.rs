@@ -16,10 +16,18 @@ pub(super) struct RawEvent<'a> {
     pub(super) ph: Any<'a>,
     pub(super) ts: Any<'a>,
     pub(super) dur: Any<'a>,
-    pub(super) pid: Any<'a>,
-    pub(super) tid: Any<'a>,
-    pub(super) id: Any<'a>,
+    pid: Any<'a>,
+    tid: Any<'a>,
+    id: Any<'a>,
+    id2: Id2<'a>,
     pub(super) args: Args<'a>,
+}
+
+/// An id that says whether it is one everywhere or within its process only.
+#[derive(Debug, Default)]
+struct Id2<'a> {
+    local: Any<'a>,
+    global: Any<'a>,
 }
 
 /// What is read of an event's arguments.
@@ -47,8 +55,43 @@ pub(super) enum Any<'a> {
     Text(Cow<'a, str>),
     /// Numbers of a list.
     List(Vec<u64>),
-    /// An object, of which only its identity matters (`id2`).
+    /// An object, of which only its identity matters.
     Identity(u64),
+}
+
+impl RawEvent<'_> {
+    /// A span's stage and name. Our traces write the stage as the category. ONNX Runtime's categories
+    /// are fewer than the things that it measures; its operators get a name that several nodes share.
+    pub(super) fn stage_and_name(&self) -> (&str, &str) {
+        let name = self.name.text();
+        match self.cat.text() {
+            "" => ("other", name),
+            "Node" if name.ends_with("_kernel_time") => match self.args.op_name.text() {
+                "" => ("operator", name.trim_end_matches("_kernel_time")),
+                operator => ("operator", operator),
+            },
+            "Node" => ("fence", name),
+            "Session" if name == "model_run" => ("run", name),
+            "Session" => ("session", name),
+            other => (other, name),
+        }
+    }
+
+    /// The thread that it was on, and its process.
+    pub(super) fn thread(&self) -> (u64, u64) {
+        (self.pid.identity(), self.tid.identity())
+    }
+
+    /// What the beginning and the end of a span without a thread have in common.
+    pub(super) fn identity(&self) -> u64 {
+        let id = match (&self.id2.local, &self.id2.global) {
+            (Any::None, Any::None) => (0, 0, self.id.identity()),
+            (Any::None, global) => (1, 0, global.identity()),
+            // Another process has the same one for something else.
+            (local, _) => (2, self.pid.identity(), local.identity()),
+        };
+        hash(&(self.stage_and_name(), id))
+    }
 }
 
 impl Any<'_> {
@@ -232,8 +275,13 @@ fields!(RawEvent, EventVisitor, EventField {
     "pid" => Pid pid,
     "tid" => Tid tid,
     "id" => Id id,
-    "id2" => Id2 id,
+    "id2" => Id2 id2,
     "args" => Args args,
+});
+
+fields!(Id2, Id2Visitor, Id2Field {
+    "local" => Local local,
+    "global" => Global global,
 });
 
 fields!(Args, ArgsVisitor, ArgsField {
@@ -263,19 +311,24 @@ mod tests {
         assert_eq!(event.dur.number(), Some(-3.0));
         assert_eq!(event.args.requests, Any::List(vec![1, 2]));
         assert_eq!(event.args.op_name.text(), "");
-        let ids: Vec<u64> = [
-            r#"{"id2": {"local": "0x1"}}"#,
-            r#"{"id2": {"global": "0x1"}}"#,
-        ]
-        .iter()
-        .map(|text| {
-            serde_json::from_str::<RawEvent<'_>>(text)
-                .unwrap()
-                .id
-                .identity()
-        })
-        .collect();
-        assert_ne!(ids[0], ids[1]);
+    }
+
+    #[test]
+    fn an_id_is_local_to_its_process_if_it_says_so() {
+        let identity = |text: &str| {
+            let event: RawEvent<'_> = serde_json::from_str(text).unwrap();
+            event.identity()
+        };
+        let in_both = |id: &str| {
+            [1, 2].map(|pid| identity(&format!("{{\"pid\": {pid}, \"name\": \"load\", {id}}}")))
+        };
+        let [local, elsewhere] = in_both("\"id2\": {\"local\": \"0x1\"}");
+        assert_ne!(local, elsewhere);
+        let [global, same] = in_both("\"id2\": {\"global\": \"0x1\"}");
+        assert_eq!(global, same);
+        let [plain, same] = in_both("\"id\": \"0x1\"");
+        assert_eq!(plain, same);
+        assert!(local != global && global != plain && plain != local);
     }
 
     #[test]

@@ -7,10 +7,14 @@ use std::collections::BTreeMap;
 pub(super) struct Faults {
     /// Where the file ends before the trace does, and why.
     pub(super) cut: Option<(u64, String)>,
+    /// Where something follows after the trace's end.
+    pub(super) more: Option<u64>,
     /// Values among the events that are none.
     pub(super) no_events: u64,
     /// Events without a time, or with one that is no number.
     pub(super) no_time: u64,
+    /// Spans without a duration, or with one that is no number.
+    pub(super) no_duration: u64,
     /// Spans that end before they begin.
     pub(super) negative: u64,
     /// Spans that begin within another one of their track and end after it.
@@ -35,6 +39,11 @@ impl Faults {
                 "the trace ends at byte {at}: {why}; what is before is here"
             ));
         }
+        if let Some(at) = self.more {
+            said.push(format!(
+                "what begins at byte {at}, after the trace's end, is not read; if traces were joined, give each one in a file of its own"
+            ));
+        }
         let mut count = |number: u64, what: &str| {
             if number > 0 {
                 said.push(format!("{number} {what}"));
@@ -50,6 +59,10 @@ impl Faults {
         );
         count(self.no_events, "values are no events");
         count(self.no_time, "events have no time");
+        count(
+            self.no_duration,
+            "spans have no duration that is a number, and are left out",
+        );
         count(
             self.negative,
             "spans end before they begin, and count as 0: the clock was set back",
@@ -77,12 +90,33 @@ impl Faults {
     pub(super) fn is_unknown(&mut self, kind: &str) {
         /// Different ones that are named.
         const MOST: usize = 8;
+        /// Characters of one that are named.
+        const LONGEST: usize = 16;
+        let end = kind.char_indices().nth(LONGEST);
+        let kind = end.map_or(kind, |(end, _)| &kind[..end]);
         if let Some(count) = self.unknown.get_mut(kind) {
             *count += 1;
         } else if self.unknown.len() < MOST {
-            self.unknown.insert(kind.chars().take(16).collect(), 1);
+            self.unknown.insert(kind.to_owned(), 1);
         } else {
             *self.unknown.entry("others".into()).or_default() += 1;
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_kind_is_counted_by_what_is_named_of_it() {
+        let mut faults = Faults::default();
+        let kind = "\u{e9}".repeat(20);
+        for _ in 0..1000 {
+            faults.is_unknown(&kind);
+        }
+        let named = format!("{:?} (1000)", "\u{e9}".repeat(16));
+        let said = faults.sentences();
+        assert!(said.len() == 1 && said[0].ends_with(&named), "{said:?}");
     }
 }

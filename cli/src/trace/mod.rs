@@ -1,18 +1,23 @@
 //! Reading traces, and finding out what they say.
 //!
 //! `json.rs` takes a file apart value by value, `event.rs` reads an event of any program's,
-//! `load.rs` makes spans of events and keeps them small, `faults.rs` says what was wrong with them.
-//! `summary.rs` counts, `requests.rs` and `path.rs` find what was slow and why, `compare.rs` sets
-//! two summaries side by side, `show.rs` prints.
+//! `reader.rs` makes spans of events and keeps them small, with `open.rs` for those that have not
+//! ended, `load.rs` leaves what was asked for, `faults.rs` says what was wrong, and `stages.rs` which
+//! stages there are. `summary.rs` counts, `requests.rs` and `path.rs` find what was slow and why,
+//! `compare.rs` sets two summaries side by side, `show.rs` prints, and `plain.rs` makes names printable.
 
 mod compare;
 mod event;
 mod faults;
 mod json;
 mod load;
+mod open;
 mod path;
+mod plain;
+mod reader;
 mod requests;
 mod show;
+mod stages;
 mod summary;
 #[cfg(test)]
 mod tests;

@@ -4,6 +4,7 @@ use std::fmt::{self, Display, Write};
 
 use super::compare::Comparison;
 use super::path::{CriticalPath, Step};
+use super::plain::plain;
 use super::summary::{Summary, Times};
 
 /// A table: names to the left, numbers to the right.
@@ -68,9 +69,10 @@ fn percent(part: f64) -> String {
 /// A name that has room in a table.
 fn short(name: &str) -> String {
     const MOST: usize = 60;
+    let name = plain(name);
     match name.chars().count() > MOST {
         true => name.chars().take(MOST - 1).chain(['…']).collect(),
-        false => name.to_owned(),
+        false => name,
     }
 }
 
@@ -79,7 +81,7 @@ impl Display for Summary {
         write!(
             f,
             "{}: {} events in {}",
-            self.file,
+            plain(&self.file),
             self.events,
             time(self.seconds)
         )?;
@@ -153,7 +155,7 @@ impl Display for Summary {
                     time(row.queue),
                     time(row.batch),
                     time(row.other),
-                    row.ended.clone(),
+                    short(&row.ended),
                 ]);
             }
             write!(f, "{table}")?;
@@ -209,7 +211,7 @@ impl Display for Comparison<'_> {
             writeln!(
                 f,
                 "{which}: {}, {} events in {}",
-                summary.file,
+                plain(&summary.file),
                 summary.events,
                 time(summary.seconds)
             )?;

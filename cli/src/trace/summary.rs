@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::Serialize;
 
-use super::load::Loaded;
+use super::load::{Batch, Loaded};
 use super::path::{self, CriticalPath};
 use super::requests::{self, RequestRow, Requests};
 
@@ -172,7 +172,7 @@ fn fill(loaded: &Loaded) -> Option<BatchFill> {
     let stage = loaded.number("batch");
     let spans = loaded.spans.iter();
     let of_batches = spans.filter(|span| Some(span.stage) == stage && span.batch > 0);
-    let batches: Vec<_> = of_batches
+    let batches: Vec<&Batch> = of_batches
         .filter_map(|span| loaded.batches.get(span.batch as usize - 1))
         .collect();
     if batches.is_empty() {
@@ -182,11 +182,15 @@ fn fill(loaded: &Loaded) -> Option<BatchFill> {
     let mut rows: Vec<u64> = batches.iter().map(|batch| batch.rows).collect();
     rows.sort_unstable();
     let requests: usize = batches.iter().map(|batch| batch.requests.len()).sum();
-    let tokens = batches.iter().map(|batch| batch.tokens).sum();
-    let positions = batches.iter().map(|batch| batch.positions).sum();
+    // What a trace says need not be true, nor add up to a number of 64 bits.
+    let sum = |of: fn(&Batch) -> u64| {
+        let numbers = batches.iter().map(|batch| of(batch));
+        numbers.fold(0, u64::saturating_add)
+    };
+    let (tokens, positions) = (sum(|batch| batch.tokens), sum(|batch| batch.positions));
     Some(BatchFill {
         count: batches.len(),
-        mean_rows: rows.iter().sum::<u64>() as f64 / count,
+        mean_rows: rows.iter().map(|&rows| rows as f64).sum::<f64>() / count,
         p50_rows: at(&rows, 0.5),
         most_rows: at(&rows, 1.0),
         mean_requests: requests as f64 / count,

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::load::{Loaded, load_from};
-use super::{Filter, Summary, TraceError};
+use super::load::{Limits, Loaded, load_from};
+use super::{Comparison, Filter, Summary, TraceError};
 
 /// Two requests: one in a batch of its own, both in the other.
 const OURS: &str = r#"{"displayTimeUnit":"ms","otherData":{"producer":"isovec 0.1.0","dropped":2},"traceEvents":[
@@ -24,7 +24,7 @@ const OURS: &str = r#"{"displayTimeUnit":"ms","otherData":{"producer":"isovec 0.
 "#;
 
 fn loaded(text: impl AsRef<[u8]>, filter: &Filter) -> Result<Loaded, TraceError> {
-    load_from(|| Ok(text.as_ref()), filter)
+    load_from(|| Ok(text.as_ref()), filter, Limits::default())
 }
 
 fn summary(text: impl AsRef<[u8]>) -> Summary {
@@ -192,6 +192,86 @@ fn chromes_own_trace_is_read() {
 }
 
 #[test]
+fn spans_of_two_processes_may_share_a_local_id() {
+    let mut took: Vec<Vec<f64>> = Vec::new();
+    for id in [
+        "\"id2\":{\"local\":\"0x1\"}",
+        "\"id2\":{\"global\":\"0x1\"}",
+    ] {
+        let event = |ph: &str, pid: u32, ts: u32| {
+            format!(r#"{{"ph":"{ph}","pid":{pid},"tid":1,"ts":{ts},"cat":"a","name":"load",{id}}}"#)
+        };
+        let events = [
+            event("b", 1, 0),
+            event("b", 2, 5),
+            event("e", 1, 6),
+            event("e", 2, 20),
+        ];
+        let events = format!("[{}]", events.join(","));
+        let loaded = loaded(events, &Filter::default()).unwrap();
+        took.push(loaded.spans.iter().map(|span| span.took).collect());
+    }
+    let wanted: [Vec<f64>; 2] = [vec![6.0, 15.0], vec![20.0, 1.0]];
+    assert_eq!(took, wanted);
+}
+
+#[test]
+fn what_follows_the_trace_is_said() {
+    for (first, rest) in [("[]", 2), ("{\"traceEvents\": []}", 19)] {
+        let joined = summary(format!("{first}{OURS}"));
+        assert_eq!((joined.spans, joined.faults.len()), (0, 1));
+        let said = &joined.faults[0];
+        assert!(said.contains(&format!("at byte {rest}, after")), "{said}");
+        assert!(summary(format!("{first} \n\t\r\n")).faults.is_empty());
+    }
+}
+
+#[test]
+fn numbers_that_add_up_to_too_much_are_no_panic() {
+    let batch = |id: u32| {
+        format!(
+            r#"{{"name":"batch","cat":"batch","ph":"X","ts":0,"dur":1,"args":{{"batch":{id},"rows":1e19,"tokens":1e19,"positions":1e19,"requests":[1]}}}}"#
+        )
+    };
+    let summary = summary(format!("[{},{}]", batch(1), batch(2)));
+    let batches = summary.batches.as_ref().unwrap();
+    assert_eq!((batches.tokens, batches.positions), (u64::MAX, u64::MAX));
+    assert!((batches.mean_rows / 1e19 - 1.0).abs() < 1e-9, "{batches:?}");
+    assert!(close(batches.fill, 1.0));
+}
+
+#[test]
+fn names_move_nothing_on_a_terminal() {
+    let events = r#"{"otherData":{"producer":"pODD"},"traceEvents":[
+{"name":"nODD","cat":"cODD","ph":"X","ts":0,"dur":100,"pid":1,"tid":1},
+{"name":"mODD","cat":"cODD","ph":"X","ts":1,"dur":50,"pid":1,"tid":1},
+{"name":"r","cat":"request","ph":"X","ts":1,"dur":2,"pid":1,"tid":2,"args":{"request":1,"ended":"eODD"}},
+{"name":"?","ph":"QODD","ts":1}
+]}"#
+        .replace("ODD", r"\u001b[2J\r\n\u0007\u202e");
+    let loaded_events = loaded(&events, &Filter::default()).unwrap();
+    let summary = Summary::new("f\u{1b}]0;x\u{7}".into(), &loaded_events, 10);
+    let nothing = Filter {
+        stages: vec!["none".into()],
+        ..Filter::default()
+    };
+    for shown in [
+        summary.to_string(),
+        Comparison::new(&summary, &summary).to_string(),
+        loaded(&events, &nothing).unwrap_err().to_string(),
+    ] {
+        let odd = |c: char| c.is_control() && c != '\n' || c == '\u{202e}';
+        assert!(!shown.contains(odd), "{shown:?}");
+        assert!(shown.contains("c\u{fffd}[2J\u{fffd}\u{fffd}"), "{shown:?}");
+    }
+    // Programs get them as they are.
+    let json = serde_json::to_value(&summary).unwrap();
+    let names = json["names"].as_array().unwrap();
+    let odd = "n\u{1b}[2J\r\n\u{7}\u{202e}";
+    assert!(names.iter().any(|named| named["name"] == odd), "{json}");
+}
+
+#[test]
 fn what_is_wrong_is_said() {
     let summary = summary(
         r#"[
@@ -203,6 +283,8 @@ fn what_is_wrong_is_said() {
 {"ph":"X","ts":1050,"dur":100,"name":"crosses a","pid":1,"tid":3},
 {"ph":"X","dur":100,"name":"when?","pid":1,"tid":3},
 {"ph":"X","ts":1e999,"name":"never","pid":1,"tid":3},
+{"ph":"X","ts":900,"name":"how long?","pid":1,"tid":3},
+{"ph":"X","ts":900,"dur":"NaN","name":"no number","pid":1,"tid":3},
 {"ph":"Q","ts":1,"name":"?","pid":1,"tid":3},
 17, null, [], {}
 ]"#
@@ -214,6 +296,7 @@ fn what_is_wrong_is_said() {
         "1 spans begin within another",
         "1 ends have no beginning",
         "2 events have no time",
+        "2 spans have no duration",
         "4 values are no events",
         "\"Q\" (1)",
     ] {
