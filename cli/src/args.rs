@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
 
+use crate::commands::bench::limits::{MOST_CALLERS, MOST_ROUNDS, MOST_SECONDS};
 use crate::config::Preset;
 use crate::profile::ProfileArgs;
 
@@ -404,8 +405,8 @@ const MEASURING: [&str; 16] = [
 
 fn turns(text: &str) -> Result<usize, String> {
     match at_least_one(text)? {
-        turns if turns <= 1000 => Ok(turns),
-        _ => Err("has to be at most 1000".into()),
+        turns if turns <= MOST_ROUNDS => Ok(turns),
+        _ => Err(format!("has to be at most {MOST_ROUNDS}")),
     }
 }
 
@@ -420,8 +421,8 @@ fn percent(text: &str) -> Result<f64, String> {
 /// Each has a thread of its own.
 fn callers(text: &str) -> Result<usize, String> {
     match at_least_one(text)? {
-        callers if callers <= 4096 => Ok(callers),
-        _ => Err("has to be at most 4096".into()),
+        callers if callers <= MOST_CALLERS => Ok(callers),
+        _ => Err(format!("has to be at most {MOST_CALLERS}")),
     }
 }
 
@@ -435,8 +436,8 @@ pub(crate) fn at_least_one(text: &str) -> Result<usize, String> {
 
 fn positive(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
-        Ok(seconds) if seconds > 0.0 && seconds <= 3600.0 => Ok(seconds),
-        Ok(_) => Err("has to be more than 0 and at most 3600".into()),
+        Ok(seconds) if seconds > 0.0 && seconds <= MOST_SECONDS => Ok(seconds),
+        Ok(_) => Err(format!("has to be more than 0 and at most {MOST_SECONDS}")),
         Err(error) => Err(format!("{error}")),
     }
 }

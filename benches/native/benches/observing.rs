@@ -107,18 +107,29 @@ fn trace() -> Result<(), AnyError> {
             .arg(&path)
             .stdout(File::create(folder.path().join("out.json"))?)
             .spawn()?;
-        let status = format!("/proc/{}/status", child.id());
-        while child.try_wait()?.is_none() {
+        let memory = format!("/proc/{}/status", child.id());
+        let ended = loop {
+            if let Some(ended) = child.try_wait()? {
+                break ended;
+            }
             // The peak is told as long as the process is there.
-            if let Ok(text) = std::fs::read_to_string(&status)
+            if let Ok(text) = std::fs::read_to_string(&memory)
                 && let Some(line) = text.lines().find(|line| line.starts_with("VmHWM"))
                 && let Some(kilobytes) = line.split_whitespace().nth(1)
             {
                 peak = peak.max(kilobytes.parse::<u64>().unwrap_or(0));
             }
             std::thread::sleep(Duration::from_millis(2));
-        }
+        };
         times.push(started.elapsed().as_secs_f64());
+        if !ended.success() {
+            // What it said stands above: its standard error is this one's.
+            return Err(format!(
+                "{} trace: {ended}; a program that fails has no time",
+                program.display()
+            )
+            .into());
+        }
     }
     println!(
         "isovec trace, {EVENTS} events, {:.0} MB: {:.2} s (median of {}), {:.0} MB at the peak",

@@ -55,6 +55,18 @@ fn the_table_is_for_people() {
 }
 
 #[test]
+fn a_band_is_named_by_its_own_lengths_where_shorter_ones_have_no_texts() {
+    let text = "cat ".repeat(20);
+    let mut command = isovec(&["bench", &text, "--engine", "portable"]);
+    command.args(["--rounds", "1", "--seconds", "0.01", "--callers", "2"]);
+    let table = stdout(command.args(["--max-length", "32"]));
+    assert!(
+        table.lines().any(|line| line.starts_with("17 to 32 ")),
+        "{table}"
+    );
+}
+
+#[test]
 fn what_cannot_be_measured_is_wrong_usage() {
     let said = stderr(isovec(&["bench", "-"]).write_stdin(""), 2);
     assert!(said.contains("no text"), "{said}");

@@ -378,6 +378,79 @@ fn a_file_that_is_none_or_not_whole_is_named_with_what_is_wrong() {
     }
 }
 
+/// They would be done again: minutes or for ever, or end in a panic.
+#[test]
+fn options_and_points_that_no_benchmark_has_are_refused() {
+    let kept = Kept::new();
+    let with_point = |name: &str, change: fn(&mut Value)| {
+        kept.made(name, |value| {
+            let mut point = value["figures"][0].clone();
+            point["part"] = json!("curves");
+            point["name"] = json!("64 texts of 256 tokens");
+            point["texts"] = json!(64);
+            point["tokens"] = json!(256);
+            point["calls"] = json!(1000);
+            change(&mut point);
+            let figures = value["figures"].as_array_mut().expect("figures");
+            figures.push(point);
+            value["options"]["curves"] = json!(true);
+        });
+    };
+    // The largest that there is, so that what is refused below is refused for what was changed.
+    with_point("largest", |_| {});
+    let compare = |name: &str| kept.command(&["--compare", name, "--with", name]);
+    stdout(&mut compare("largest"));
+
+    let options: [(&str, Value, &str); 8] = [
+        ("seconds", json!(-1), "--seconds is -1.0"),
+        ("seconds", json!(0), "--seconds is 0.0"),
+        ("seconds", json!(1e300), "--seconds is 1e300"),
+        ("seconds", json!(3600.5), "at most 3600"),
+        ("callers", json!(0), "--callers is 0"),
+        ("callers", json!(1_000_000), "--callers is 1000000"),
+        ("callers", json!(4097), "1 to 4096"),
+        ("rounds", json!(0), "--rounds is 0"),
+    ];
+    for (option, wrong, words) in options {
+        kept.made("wrong", |value| value["options"][option] = wrong);
+        refused(&mut compare("wrong"), words);
+    }
+    kept.made("wrong", |value| {
+        value["options"]["rounds"] = json!(1001);
+        for figure in value["figures"].as_array_mut().expect("figures") {
+            figure["seconds"] = json!([0.1].repeat(1001));
+        }
+    });
+    refused(&mut compare("wrong"), "--rounds is 1001");
+
+    type Change = fn(&mut Value);
+    let points: [(Change, &str); 8] = [
+        (
+            |point| point["texts"] = json!(1_000_000_000_000_000_u64),
+            "1000000000000000 texts of 256 tokens",
+        ),
+        (|point| point["texts"] = json!(63), "no point"),
+        (|point| point["tokens"] = json!(512), "of 512 tokens"),
+        (|point| point["tokens"] = json!(null), "no tokens"),
+        (|point| point["calls"] = json!(1001), "1001 calls"),
+        (|point| point["calls"] = json!(0), "0 calls"),
+        (|point| point["calls"] = json!(null), "no calls"),
+        // Under names of their own there could be any number of them.
+        (|point| point["name"] = json!("another"), "another is said"),
+    ];
+    for (change, words) in points {
+        with_point("wrong", change);
+        refused(&mut compare("wrong"), words);
+    }
+}
+
+fn refused(command: &mut Command, words: &str) {
+    let said = stderr(command, 1);
+    for words in [words, "damaged or was edited", "measure it again"] {
+        assert!(said.contains(words), "{words}: {said}");
+    }
+}
+
 #[test]
 fn what_cannot_be_written_is_said_before_anything_is_measured() {
     let kept = Kept::new();

@@ -5,6 +5,7 @@ use std::fmt;
 use isovec::advisor::Samples;
 use serde::{Deserialize, Serialize};
 
+use super::plan::Cell;
 use super::turns::quantile;
 
 /// Seconds of one thing's turns: smaller is better for all of them.
@@ -77,6 +78,15 @@ impl Figure {
             calls: None,
             tokens: None,
             seconds: Samples::new(seconds).ok()?,
+        })
+    }
+
+    /// The point of the curves that it is of.
+    pub(super) fn cell(&self) -> Option<Cell> {
+        Some(Cell {
+            texts: self.texts,
+            tokens: self.tokens?,
+            calls: self.calls?,
         })
     }
 

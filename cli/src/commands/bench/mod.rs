@@ -2,10 +2,12 @@
 
 mod callers;
 mod compare;
+mod crowd;
 mod curves;
 mod figure;
 mod html;
 mod kept;
+pub(crate) mod limits;
 mod offline;
 mod plan;
 mod report;

@@ -1,5 +1,6 @@
 //! All texts at hand: planned by isovec, one by one, and as programs do that do not sort.
 
+use std::fmt;
 use std::time::Instant;
 
 use isovec::blocking::Embedder;
@@ -8,7 +9,7 @@ use serde::Serialize;
 
 use super::figure::{Figure, Of, Part};
 use super::plan::Plan;
-use super::turns::{Contestant, quantile};
+use super::turns::{Contestant, middle};
 use super::{again, turns};
 use crate::args::Bench;
 use crate::error::Result;
@@ -50,10 +51,19 @@ pub(super) struct Way {
 /// Texts of about one length.
 #[derive(Debug, Serialize)]
 pub(super) struct Band {
-    pub(super) longest: Option<usize>,
+    #[serde(flatten)]
+    pub(super) lengths: Lengths,
     pub(super) texts: usize,
     pub(super) planned_texts_per_second: f64,
     pub(super) one_by_one_texts_per_second: f64,
+}
+
+/// Tokens of a band's texts.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub(super) struct Lengths {
+    from: usize,
+    /// `None` for the last band, which has no end.
+    longest: Option<usize>,
 }
 
 /// Measures them in turns.
@@ -110,7 +120,7 @@ pub(super) fn compare(
         .collect();
     let ways = WAYS.into_iter().zip(padding).zip(of_ways);
     let ways = ways.map(|((name, padding), seconds)| {
-        let seconds = quantile(seconds, 0.5).max(f64::MIN_POSITIVE);
+        let seconds = middle(seconds).max(f64::MIN_POSITIVE);
         Way {
             name,
             texts_per_second: chosen.len() as f64 / seconds,
@@ -144,8 +154,7 @@ fn padding_of(embedder: &Embedder, contestant: &mut Contestant<'_>) -> Result<f6
 
 /// The texts of a band.
 struct Group<'a> {
-    from: usize,
-    longest: usize,
+    lengths: Lengths,
     texts: Vec<&'a String>,
 }
 
@@ -158,8 +167,10 @@ fn groups<'a>(texts: &[&'a String], lengths: &[usize]) -> Vec<Group<'a>> {
         let own = texts.iter().zip(lengths);
         let own = own.filter(|&(_, &tokens)| tokens >= from && tokens <= longest);
         Group {
-            from,
-            longest,
+            lengths: Lengths {
+                from,
+                longest: (longest != usize::MAX).then_some(longest),
+            },
             texts: own.map(|(&text, _)| text).collect(),
         }
     });
@@ -170,13 +181,9 @@ fn groups<'a>(texts: &[&'a String], lengths: &[usize]) -> Vec<Group<'a>> {
 impl Group<'_> {
     /// Of the turns in one call, and of those one at a time.
     fn figures(&self, seconds: &[Vec<f64>]) -> Vec<Figure> {
-        let of = match self.longest {
-            usize::MAX => format!("{} and more tokens", self.from),
-            longest => format!("{} to {longest} tokens", self.from),
-        };
         let ways = ["in one call", "one at a time"].into_iter().zip(seconds);
         ways.filter_map(|(way, seconds)| {
-            let name = format!("{of}, {way}");
+            let name = format!("{} tokens, {way}", self.lengths);
             Figure::new(Part::Lengths, name, Of::Time, self.texts.len(), seconds)
         })
         .collect()
@@ -184,16 +191,23 @@ impl Group<'_> {
 
     fn band(&self, seconds: &[Vec<f64>]) -> Band {
         let rate = |way: usize| {
-            let middle = seconds
-                .get(way)
-                .map_or(0.0, |seconds| quantile(seconds, 0.5));
-            self.texts.len() as f64 / middle.max(f64::MIN_POSITIVE)
+            let seconds = seconds.get(way).map_or(0.0, |seconds| middle(seconds));
+            self.texts.len() as f64 / seconds.max(f64::MIN_POSITIVE)
         };
         Band {
-            longest: (self.longest != usize::MAX).then_some(self.longest),
+            lengths: self.lengths,
             texts: self.texts.len(),
             planned_texts_per_second: rate(0),
             one_by_one_texts_per_second: rate(1),
+        }
+    }
+}
+
+impl fmt::Display for Lengths {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.longest {
+            Some(longest) => write!(f, "{} to {longest}", self.from),
+            None => write!(f, "{} and more", self.from),
         }
     }
 }
@@ -256,5 +270,44 @@ mod tests {
         assert_eq!(spread(&texts, 4), ["0", "2", "5", "7"]);
         assert_eq!(spread(&texts, 0), ["0"]);
         assert_eq!(spread(&texts, 99).len(), 10);
+    }
+
+    #[test]
+    fn a_band_says_the_same_as_its_figures_where_shorter_ones_have_no_texts() {
+        let text = "a text".to_owned();
+        let groups = groups(&[&text; 4], &[100, 100, 100, 300]);
+        // The middle of an even number of turns lies between two of them.
+        let turns = [[1.0; 4], [2.0; 4]].concat();
+        let seconds = [turns.clone(), turns];
+        let said: Vec<_> = groups
+            .iter()
+            .map(|group| {
+                let (band, figures) = (group.band(&seconds), group.figures(&seconds));
+                assert_eq!(
+                    figures[0].key.name,
+                    format!("{} tokens, in one call", band.lengths)
+                );
+                for (figure, rate) in figures.iter().zip([
+                    band.planned_texts_per_second,
+                    band.one_by_one_texts_per_second,
+                ]) {
+                    assert_eq!(figure.texts_per_second(), rate);
+                }
+                let json = serde_json::to_value(&band).unwrap();
+                (
+                    band.lengths.to_string(),
+                    json["from"].as_u64(),
+                    json["longest"].as_u64(),
+                    band.planned_texts_per_second,
+                )
+            })
+            .collect();
+        assert_eq!(
+            said,
+            [
+                ("65 to 128".to_owned(), Some(65), Some(128), 3.0 / 1.5),
+                ("257 and more".to_owned(), Some(257), None, 1.0 / 1.5),
+            ]
+        );
     }
 }

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::kept::{Benchmark, KeptError};
+use super::limits::{MOST_CALLERS, MOST_ROUNDS, MOST_SECONDS};
 use crate::args::Bench;
 use crate::error::{CliError, Result};
 
@@ -97,6 +98,26 @@ impl Plan {
 }
 
 impl Options {
+    /// What the command line would have refused.
+    pub(super) fn fault(&self) -> Option<String> {
+        let Self {
+            rounds,
+            seconds,
+            callers,
+            curves: _,
+        } = *self;
+        if !(1..=MOST_ROUNDS).contains(&rounds) {
+            return Some(format!("--rounds is {rounds}, and not 1 to {MOST_ROUNDS}"));
+        }
+        if !(seconds > 0.0 && seconds <= MOST_SECONDS) {
+            return Some(format!(
+                "--seconds is {seconds:?}, and not more than 0 and at most {MOST_SECONDS}"
+            ));
+        }
+        let in_range = (1..=MOST_CALLERS).contains(&callers);
+        (!in_range).then(|| format!("--callers is {callers}, and not 1 to {MOST_CALLERS}"))
+    }
+
     /// What is not the same, as `now` has it and as it was.
     pub(super) fn differences(&self, now: &Self) -> Vec<String> {
         [

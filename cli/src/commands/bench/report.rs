@@ -80,16 +80,11 @@ impl fmt::Display for Report {
             "\n{:<20} {:>7} {:>14} {:>14} {:>8}",
             "texts by tokens", "texts", "one call, /s", "one by one, /s", "isovec"
         )?;
-        let mut from = 1;
         for band in bands {
-            let name = match band.longest {
-                Some(longest) => format!("{from} to {longest}"),
-                None => format!("{from} and more"),
-            };
-            from = band.longest.unwrap_or(0) + 1;
             writeln!(
                 f,
-                "{name:<20} {:>7} {:>14.1} {:>14.1} {:>7.2}x",
+                "{:<20} {:>7} {:>14.1} {:>14.1} {:>7.2}x",
+                band.lengths.to_string(),
                 band.texts,
                 band.planned_texts_per_second,
                 band.one_by_one_texts_per_second,

@@ -64,7 +64,8 @@ impl<'a> Seeded<'a> {
     }
 
     fn word(&mut self) -> &'static str {
-        // Marsaglia's xorshift: the same texts every time, so that two runs have the same work.
+        // Marsaglia's xorshift: who asks for the same texts in the same order gets the same every time, so that two
+        // runs have the same work.
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use isovec::Cancel;
+use isovec::advisor::Samples;
 
 use super::check;
 use crate::error::Result;
@@ -30,6 +31,12 @@ pub(super) fn take(
     Ok(seconds)
 }
 
+/// The middle turn, between the two middle ones where their number is even: as figures and comparisons have it. 0 of
+/// none.
+pub(super) fn middle(turns: &[f64]) -> f64 {
+    Samples::new(turns).map_or(0.0, |turns| turns.median())
+}
+
 /// The value below which that part of the values lies; 0 of none.
 pub(super) fn quantile(values: &[f64], part: f64) -> f64 {
     let mut sorted = values.to_vec();
@@ -51,6 +58,14 @@ mod tests {
         assert_eq!(quantile(&values, 0.5), 3.0);
         assert_eq!(quantile(&values, 0.99), 5.0);
         assert_eq!(quantile(&[], 0.5), 0.0);
+    }
+
+    #[test]
+    fn the_middle_of_an_even_number_of_turns_is_between_two() {
+        let turns = [1.0, 2.0, 1.0, 2.0, 1.0, 2.0, 1.0, 2.0];
+        assert_eq!(middle(&turns), 1.5);
+        assert_eq!(middle(&turns[..3]), 1.0);
+        assert_eq!(middle(&[]), 0.0);
     }
 
     #[test]

@@ -19,8 +19,8 @@ pub(crate) enum KeptError {
     #[error("it ends in the middle; measure it again with --save")]
     Truncated,
 
-    /// It cannot be read.
-    #[error("it is damaged ({0}); measure it again with --save")]
+    /// It cannot be read, or says what no benchmark says.
+    #[error("it is damaged or was edited ({0}); measure it again with --save")]
     Damaged(String),
 
     /// A file of something else.

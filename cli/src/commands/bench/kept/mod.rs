@@ -1,11 +1,11 @@
 //! Benchmarks that are kept: what was measured, turn by turn, and on what.
 
+mod check;
 mod error;
 mod list;
 mod machine;
 mod place;
 
-use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -135,47 +135,8 @@ impl Benchmark {
         }
         let found: Self =
             serde_json::from_value(value).map_err(|error| KeptError::Damaged(error.to_string()))?;
-        found.check()?;
+        check::check(&found)?;
         Ok(found)
-    }
-
-    /// What the types do not say.
-    fn check(&self) -> Result<(), KeptError> {
-        let damaged = |what: String| Err(KeptError::Damaged(what));
-        if self.figures.is_empty() {
-            return damaged("it has no figure".into());
-        }
-        let keys: BTreeSet<_> = self.figures.iter().map(|figure| &figure.key).collect();
-        if keys.len() != self.figures.len() {
-            return damaged("a figure is there twice".into());
-        }
-        let rounds = self.options.rounds;
-        for figure in &self.figures {
-            let turns = figure.seconds.values().len();
-            if turns != rounds || figure.texts == 0 {
-                let (key, texts) = (&figure.key, figure.texts);
-                return damaged(format!(
-                    "{key} has {turns} turns of {texts} texts out of {rounds} turns"
-                ));
-            }
-        }
-        let curves = self
-            .figures
-            .iter()
-            .filter(|figure| figure.key.part == Part::Curves);
-        if curves
-            .clone()
-            .any(|figure| figure.tokens.is_none() || figure.calls.is_none_or(|calls| calls == 0))
-        {
-            return damaged("a point of the curves has no tokens or no calls".into());
-        }
-        if self.texts.a_turn == 0 || self.texts.a_turn > self.texts.count {
-            return damaged(format!(
-                "a turn takes {} of {} texts",
-                self.texts.a_turn, self.texts.count
-            ));
-        }
-        Ok(())
     }
 
     /// Writes it whole, or not at all.
@@ -190,14 +151,8 @@ impl Benchmark {
     pub(super) fn cells(&self) -> Vec<Cell> {
         let of_curves =
             |figure: &&Figure| figure.key.part == Part::Curves && figure.key.of == Of::Time;
-        let cells = self.figures.iter().filter(of_curves).filter_map(|figure| {
-            Some(Cell {
-                texts: figure.texts,
-                tokens: figure.tokens?,
-                calls: figure.calls?,
-            })
-        });
-        cells.collect()
+        let figures = self.figures.iter().filter(of_curves);
+        figures.filter_map(Figure::cell).collect()
     }
 }
 
