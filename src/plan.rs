@@ -65,6 +65,15 @@ impl fmt::Display for Tokens {
     }
 }
 
+impl Tokens {
+    /// The most tokens of a batch, of what [`Display`](fmt::Display) has written.
+    pub(crate) fn most_of(written: &str) -> Option<usize> {
+        let parts = written.split(", ");
+        let tokens = parts.map(|part| part.split(' ').next().unwrap_or_default().parse().ok());
+        tokens.collect::<Option<Vec<usize>>>()?.into_iter().max()
+    }
+}
+
 /// The texts of a list, put into batches.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Plan {
@@ -244,6 +253,9 @@ mod tests {
             tokens.to_string(),
             "64 in texts of up to 32, 256 up to 128, 128 beyond"
         );
+        assert_eq!(Tokens::most_of(&tokens.to_string()), Some(256));
+        assert_eq!(Tokens::most_of(&Tokens::same(64).to_string()), Some(64));
+        assert_eq!(Tokens::most_of("none"), None);
     }
 
     proptest! {

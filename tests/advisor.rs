@@ -146,10 +146,11 @@ fn each_planted_fault_is_named_first() {
             "{first:?}"
         );
         assert!(
+            // Nobody measured the process, and ONNX Runtime tells of operators only where it is asked to.
             report
                 .not_judged
                 .iter()
-                .all(|rule| rule.rule == "memory-peak"),
+                .all(|rule| ["memory-peak", "attention-cost"].contains(&&*rule.rule)),
             "{report:?}"
         );
         if first.patch.is_some() {

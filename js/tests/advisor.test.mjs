@@ -48,6 +48,16 @@ test("a page is looked at, and what is wrong with it is named", async () => {
   assert.ok(report.judged > 15, JSON.stringify(report.not_judged));
 });
 
+test("a token does not get into a context", async () => {
+  const config = await page.evaluate(async () => {
+    const embedder = await load();
+    const context = await advisor.contextOf(embedder, { config: { hub: { token: "secret", revision: "main" } } });
+    await embedder.dispose();
+    return context.config;
+  });
+  assert.deepEqual(config, { hub: { revision: "main" } });
+});
+
 test("a context with nothing in it says what is missing", async () => {
   const report = await page.evaluate(() => advisor.analyze({}));
   assert.deepEqual([report.suggestions, report.judged], [[], 0]);
@@ -92,6 +102,13 @@ test("two embedders are compared, and other vectors are never better", async () 
     const other = await advisor.trial(baseline, cut, texts.slice(0, 4), { ...options, goal: "latency" });
     const kind = (promise) => promise.then(() => "nothing", ({ kind }) => kind);
     const kinds = [await kind(advisor.trial(baseline, cut, [])), await kind(advisor.trial(baseline, cut, ["a"], { rounds: 2 })), await kind(advisor.trial(baseline, cut, ["a"], { signal: AbortSignal.abort() }))];
+    const keeps = await load({ embedding_cache: { memory: 1 << 20 } });
+    kinds.push(await kind(advisor.trial(baseline, keeps, texts)));
+    await keeps.dispose();
+    // Refused before anything runs.
+    const calls = async () => (await baseline.stats()).calls.embedded;
+    const before = await calls();
+    kinds.push(await kind(advisor.trial(baseline, baseline, texts, { confidence: 95 })), (await calls()) - before);
     await baseline.dispose();
     await cut.dispose();
     return { same, other, kinds };
@@ -100,5 +117,5 @@ test("two embedders are compared, and other vectors are never better", async () 
   assert.deepEqual([same.baseline.length, same.candidate.length, same.texts], [6, 6, 40]);
   assert.ok(same.low <= same.speedup && same.speedup <= same.high, JSON.stringify(same));
   assert.deepEqual([other.verdict, other.compatible, other.goal], ["other_vectors", false, "latency"]);
-  assert.deepEqual(kinds, ["Config", "Config", "Cancelled"]);
+  assert.deepEqual(kinds, ["Config", "Config", "Cancelled", "Config", "Config", 0]);
 });

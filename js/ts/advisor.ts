@@ -64,7 +64,7 @@ export interface Looking {
 export async function contextOf(embedder: Embedder, { profile, texts, config = {} }: Looking = {}): Promise<AnalysisContext> {
   const [stats, machine] = await Promise.all([embedder.stats(), hardware()]);
   const context: AnalysisContext = {
-    config,
+    config: withoutToken(config),
     effective: embedder.effectiveConfig(),
     capabilities: embedder.capabilities(),
     provider: embedder.provider(),
@@ -79,6 +79,13 @@ export async function contextOf(embedder: Embedder, { profile, texts, config = {
     context.workload = await ask<Workload>((module) => module.workload([...texts], Uint32Array.from(tokens)));
   }
   return context;
+}
+
+/** A context is written down and looked at elsewhere. */
+function withoutToken(config: Config): Config {
+  if (config.hub?.token === undefined) return config;
+  const { token: _, ...hub } = config.hub;
+  return { ...config, hub };
 }
 
 /**
@@ -120,12 +127,22 @@ export async function apply(suggestion: Suggestion, config: Config = {}): Promis
 
 /**
  * Runs two embedders in turns on the same texts: whether the candidate is faster, by how much, and whether their vectors
- * are the same. Other work on the machine hits both.
+ * are the same. Other work on the machine hits both. Embedders that keep vectors (`embedding_cache`) are refused: every
+ * turn but the first would find them all.
  */
 export async function trial(baseline: Embedder, candidate: Embedder, texts: readonly string[], options: TrialOptions = {}): Promise<TrialReport> {
   const { goal = "throughput", rounds = 12, signal, ...judging } = options;
   checkTexts(texts);
   if (texts.length === 0) throw new IsovecError("Config", "a trial needs texts to run with; give it some of those that are embedded");
+  for (const embedder of [baseline, candidate]) {
+    const keeps = embedder.effectiveConfig().find(({ name, used }) => /^embedding_cache\.(memory|disk)$/.test(name) && used !== "none");
+    if (keeps) throw new IsovecError("Config", `a trial measures computing, and an embedder keeps its vectors: load it without ${keeps.name}`);
+  }
+  const fingerprints = JSON.stringify([baseline.fingerprint(), candidate.fingerprint()]);
+  const judge = (texts: number, seconds: ArrayLike<number>, vectors: readonly [Float32Array, Float32Array]) =>
+    ask<TrialReport>((module) => module.judge(new module.Turns(JSON.stringify({ goal, ...judging }), texts, Float64Array.from(seconds), fingerprints), ...vectors));
+  // What the options are refused for is known before anything runs.
+  await judge(1, Array<number>(2 * Math.max(0, Math.trunc(rounds) || 0)).fill(1), [new Float32Array(1), new Float32Array(1)]);
   const run = (embedder: Embedder) => turn(embedder, texts, goal, signal);
   const vectors = [await run(baseline), await run(candidate)] as const;
   const seconds: [number[], number[]] = [[], []];
@@ -134,11 +151,7 @@ export async function trial(baseline: Embedder, candidate: Embedder, texts: read
     const order = round % 2 === 0 ? ([0, 1] as const) : ([1, 0] as const);
     for (const who of order) seconds[who].push((await run([baseline, candidate][who] as Embedder)).seconds);
   }
-  const fingerprints = JSON.stringify([baseline.fingerprint(), candidate.fingerprint()]);
-  return ask((module) => {
-    const turns = new module.Turns(JSON.stringify({ goal, ...judging }), texts.length, Float64Array.from(seconds.flat()), fingerprints);
-    return module.judge(turns, vectors[0].values, vectors[1].values);
-  });
+  return judge(texts.length, seconds.flat(), [vectors[0].values, vectors[1].values]);
 }
 
 /** One turn: its seconds, and the vectors one after another. */

@@ -10,6 +10,7 @@ use super::workload::Workload;
 use crate::config::EmbeddingConfig;
 use crate::effective::EffectiveConfig;
 use crate::hardware::HardwareInfo;
+use crate::plan::Tokens;
 use crate::stats::Stats;
 
 /// What is known of an embedder and its surroundings. [`Embedder::analysis_context`] fills in what
@@ -77,7 +78,7 @@ pub enum Part {
     Model,
     /// [`AnalysisContext::stats`], of something that was embedded.
     Stats,
-    /// [`AnalysisContext::profile`].
+    /// [`AnalysisContext::profile`], with the operators in it.
     Profile,
     /// [`AnalysisContext::hardware`].
     Hardware,
@@ -95,7 +96,9 @@ impl Part {
                 "take it from a loaded model: Embedder::analysis_context"
             }
             Self::Stats => "embed something first, then take Embedder::analysis_context",
-            Self::Profile => "record one with Embedder::profile while texts are embedded",
+            Self::Profile => {
+                "record one with Embedder::profile while texts are embedded; ONNX Runtime tells of its operators under session.profiling"
+            }
             Self::Hardware => "HardwareInfo::detect",
             Self::Workload => "Workload::of the texts that are embedded",
             Self::Memory => "what the process takes now, and took at most",
@@ -158,7 +161,10 @@ impl AnalysisContext {
                 .stats
                 .as_ref()
                 .is_some_and(|stats| stats.calls.batches > 0),
-            Part::Profile => self.profile.is_some(),
+            Part::Profile => self
+                .profile
+                .as_ref()
+                .is_some_and(|profile| !profile.operators.is_empty()),
             Part::Hardware => self.hardware.is_some(),
             Part::Workload => self.workload.is_some(),
             Part::Memory => self.memory.is_some(),
@@ -169,6 +175,12 @@ impl AnalysisContext {
     pub fn used<T: std::str::FromStr>(&self, knob: &str) -> Option<T> {
         let effective = self.effective.as_ref()?;
         effective.get(knob)?.used.parse().ok()
+    }
+
+    /// The most tokens of a batch, whether one number is in effect or one for each length of texts.
+    pub fn max_batch_tokens(&self) -> Option<usize> {
+        let knob = self.effective.as_ref()?.get("batching.max_batch_tokens")?;
+        Tokens::most_of(&knob.used)
     }
 
     /// What was asked for of a knob.
@@ -212,9 +224,15 @@ impl AnalysisContext {
 
     /// Cores that this process may keep busy: physical ones, since two threads of one core share what computes.
     pub fn cores(&self) -> Option<usize> {
+        let usable = self.hardware_threads()?;
+        let physical = self.hardware.as_ref()?.cpu.physical_cores;
+        Some(physical.map_or(usable, |cores| cores.min(usable)))
+    }
+
+    /// Threads that this process may run at the same time, two on a core where it has two.
+    pub fn hardware_threads(&self) -> Option<usize> {
         let cpu = &self.hardware.as_ref()?.cpu;
-        let usable = cpu.usable_cores.or(cpu.logical_cores)?;
-        Some(cpu.physical_cores.map_or(usable, |cores| cores.min(usable)))
+        cpu.usable_cores.or(cpu.logical_cores)
     }
 
     /// Bytes of memory that can still be had, and that there are in all, as far as the control group allows.

@@ -56,7 +56,7 @@ fn threads(context: &AnalysisContext) -> Vec<Suggestion> {
 }
 
 fn batches(context: &AnalysisContext) -> Vec<Suggestion> {
-    let Some(tokens) = context.used::<usize>("batching.max_batch_tokens") else {
+    let Some(tokens) = context.max_batch_tokens() else {
         return Vec::new();
     };
     [tokens.saturating_mul(2), tokens / 2]

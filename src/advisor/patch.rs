@@ -1,15 +1,19 @@
 //! A change of the configuration, as data.
 
+use std::fmt;
+
+use isovec_engine::config::{EngineChoice, ExecutionProvider};
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::suggestion::CodeExample;
-use crate::config::EmbeddingConfig;
+use crate::config::{Dtype, EmbeddingConfig};
 use crate::error::{Error, Result};
 
 /// Changes of a configuration: a JSON merge patch (RFC 7396) of its JSON form. A `null` sets a knob
 /// back to its default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Patch(Map<String, Value>);
 
@@ -174,29 +178,27 @@ fn method(knob: &str) -> Option<String> {
 
 /// The argument of the knob's own method.
 fn literal(knob: &str, value: &Value) -> Option<String> {
-    let pascal = |text: &str| {
-        let mut text = text.to_owned();
-        if let Some(first) = text.get_mut(..1) {
-            first.make_ascii_uppercase();
-        }
-        text
-    };
-    match (last(knob), value) {
-        (_, Value::Null) => None,
-        ("dtype", Value::String(dtype)) => Some(format!("Dtype::{}", pascal(dtype))),
-        ("engine", Value::String(engine)) => Some(format!("EngineChoice::{}", pascal(engine))),
-        ("execution_providers", Value::Array(all)) => {
-            let names = all.iter().filter_map(Value::as_str);
-            let names: Vec<String> = names
-                .map(|name| match name {
-                    "webgpu" => "ExecutionProvider::WebGpu".to_owned(),
-                    name => format!("ExecutionProvider::{}", pascal(name)),
-                })
-                .collect();
-            Some(format!("[{}]", names.join(", ")))
-        }
-        (_, value) => Some(value.to_string()),
+    if value.is_null() {
+        return None;
     }
+    let written = match last(knob) {
+        "dtype" => variant::<Dtype>("Dtype", value),
+        "engine" => variant::<EngineChoice>("EngineChoice", value),
+        "execution_providers" => {
+            let name = |one| variant::<ExecutionProvider>("ExecutionProvider", one);
+            let all = value.as_array().into_iter().flatten();
+            let names: Option<Vec<String>> = all.map(name).collect();
+            names.map(|names| format!("[{}]", names.join(", ")))
+        }
+        _ => None,
+    };
+    Some(written.unwrap_or_else(|| value.to_string()))
+}
+
+/// How Rust writes what configurations write so.
+fn variant<T: DeserializeOwned + fmt::Debug>(name: &str, value: &Value) -> Option<String> {
+    let variant: T = serde_json::from_value(value.clone()).ok()?;
+    Some(format!("{name}::{variant:?}"))
 }
 
 /// Where the knob is in the configuration's type.
@@ -274,6 +276,18 @@ mod tests {
         assert_eq!(
             patch.as_code().rust,
             "config = config.with_dtype(Dtype::Int8);"
+        );
+        let patch = Patch::of([("engine", "onnxruntime")]);
+        assert_eq!(
+            patch.as_code().rust,
+            "config = config.with_engine(EngineChoice::OnnxRuntime);"
+        );
+        let all = ["ort-webgpu", "tensorrt", "cpu"];
+        let patch = Patch::of([("providers.execution_providers", Value::from(&all[..]))]);
+        assert_eq!(
+            patch.as_code().rust,
+            "config = config.with_execution_providers([ExecutionProvider::OrtWebGpu, \
+             ExecutionProvider::TensorRt, ExecutionProvider::Cpu]);"
         );
     }
 

@@ -20,6 +20,14 @@ pub struct OptimizationReport {
     pub failed: Vec<FailedRule>,
     /// Rules that looked at everything they look at.
     pub judged: usize,
+    /// Suggestions that [`leave_out_below`](Self::leave_out_below) took out.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub left_out: usize,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+fn is_none(count: &usize) -> bool {
+    *count == 0
 }
 
 /// A rule that could not judge.
@@ -75,6 +83,14 @@ impl OptimizationReport {
         self.sort();
     }
 
+    /// Leaves out what matters less.
+    pub fn leave_out_below(&mut self, least: Impact) {
+        let found = self.suggestions.len();
+        self.suggestions
+            .retain(|suggestion| suggestion.impact >= least);
+        self.left_out += found - self.suggestions.len();
+    }
+
     /// What the context lacks, each part once, with how to come by it.
     pub fn missing(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = self
@@ -89,9 +105,13 @@ impl OptimizationReport {
 
     /// Puts those that promise most first; what was tried and rejected goes last.
     pub(super) fn sort(&mut self) {
-        let rejected = |suggestion: &Suggestion| {
-            let verdict = suggestion.verified.as_ref().map(|trial| trial.verdict);
-            verdict.is_some_and(|verdict| verdict != Verdict::Better)
+        let rejected = |suggestion: &Suggestion| match &suggestion.verified {
+            // It was not to become faster.
+            Some(trial) if suggestion.category == Category::Memory => {
+                trial.verdict == Verdict::OtherVectors
+            }
+            Some(trial) => trial.verdict != Verdict::Better,
+            None => false,
         };
         self.suggestions.sort_by(|a, b| {
             let by_speed = |suggestion: &Suggestion| suggestion.expected.speedup.unwrap_or(1.0);
@@ -107,7 +127,13 @@ impl OptimizationReport {
     /// The report for people, as markdown.
     pub fn to_markdown(&self) -> String {
         let mut page = String::from("# What would make it better\n");
-        if self.suggestions.is_empty() {
+        if self.left_out > 0 {
+            let _ = writeln!(
+                page,
+                "\nLeft out for less impact than was asked for: {}.",
+                self.left_out
+            );
+        } else if self.suggestions.is_empty() {
             let _ = match self.judged {
                 0 => writeln!(page, "\nNobody knows: there was nothing to look at."),
                 rules => writeln!(
@@ -153,17 +179,23 @@ fn write(page: &mut String, place: usize, suggestion: &Suggestion) {
         "`{}`: {} impact, {} to do, {}",
         suggestion.id, suggestion.impact, suggestion.difficulty, suggestion.category
     );
+    let about_memory = suggestion.category == Category::Memory;
     match &suggestion.verified {
+        Some(trial) if about_memory => {
+            let _ = writeln!(page, "\n**Measured:** {}", trial.figures());
+        }
         Some(trial) => {
             let _ = writeln!(page, "\n**Measured:** {trial}");
         }
-        None => {
-            let _ = writeln!(
-                page,
-                "\n**Expected** (not measured): {}. {}",
-                suggestion.expected.improvement, suggestion.expected.reason
-            );
-        }
+        None => {}
+    }
+    // A trial measures time and vectors.
+    if suggestion.verified.is_none() || about_memory {
+        let _ = writeln!(
+            page,
+            "\n**Expected** (not measured): {}. {}",
+            suggestion.expected.improvement, suggestion.expected.reason
+        );
     }
     if !suggestion.evidence.is_empty() {
         let _ = writeln!(page, "\nEvidence:\n");

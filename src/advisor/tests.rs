@@ -63,6 +63,31 @@ fn a_rule_that_panics_is_named_and_the_others_go_on() {
 }
 
 #[test]
+fn a_change_for_memory_is_not_rejected_for_its_speed() {
+    let suggestion = |category| {
+        let trial = Trial::default();
+        let turns = (vec![1.0; 6], vec![1.0; 6]);
+        let report = trial.report(turns, 1, (&[1.0], &[1.0]), true).unwrap();
+        let mut suggestion = Suggestion::new("one", category, "One")
+            .expecting("90 MB less memory", "pages are shared")
+            .with_impact(Impact::High);
+        suggestion.verified = Some(report);
+        suggestion
+    };
+    let other = Suggestion::new("other", Category::Other, "Other");
+    for (category, first) in [(Category::Memory, "one"), (Category::Threads, "other")] {
+        let mut report = OptimizationReport::default();
+        report.add([suggestion(category), other.clone()]);
+        assert_eq!(report.suggestions[0].id, first);
+        let page = report.to_markdown();
+        let of_memory = category == Category::Memory;
+        assert_eq!(page.contains("rejected"), !of_memory, "{page}");
+        assert_eq!(page.contains("90 MB less memory"), of_memory, "{page}");
+        assert!(page.contains("1.00 times as fast"), "{page}");
+    }
+}
+
+#[test]
 fn names_of_rules_are_their_own() {
     let mut names = Advisor::new().rules();
     names.sort_unstable();

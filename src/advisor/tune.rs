@@ -100,7 +100,7 @@ pub struct TuneReport {
     pub config: EmbeddingConfig,
     /// Everything that was tried, in order.
     pub steps: Vec<TuneStep>,
-    /// The result against what it began with; `None` where nothing was kept.
+    /// The result against what it began with; `None` where nothing was kept, or this last trial could not be finished.
     pub overall: Option<TrialReport>,
     /// Whether everything was tried that might help. Else the time was over.
     pub complete: bool,
@@ -111,7 +111,8 @@ pub struct TuneReport {
 /// faster with the same vectors, and goes on until nothing is. Loads the model for every try.
 ///
 /// # Errors
-/// As loading and embedding under `config`, and [`HardwareInfo::detect`]; that a change cannot be tried is no error.
+/// What a [`Trial`] refuses, as loading and embedding under `config`, and [`HardwareInfo::detect`]; that a change cannot be
+/// tried is no error.
 pub async fn tune<T: AsRef<str>>(
     source: impl Into<ModelSource>,
     config: EmbeddingConfig,
@@ -120,10 +121,12 @@ pub async fn tune<T: AsRef<str>>(
 ) -> Result<TuneReport> {
     let source = source.into();
     let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
+    options.trial.check(texts.len())?;
     let start = load(&source, config.clone(), &options.trial).await?;
     let mut tuner = Tuner {
         hardware: HardwareInfo::detect().await?,
         best: start.clone(),
+        start,
         tried: BTreeSet::from([written(&config)]),
         report: TuneReport {
             config,
@@ -131,15 +134,21 @@ pub async fn tune<T: AsRef<str>>(
             overall: None,
             complete: true,
         },
-        until: Instant::now() + options.time,
+        until: Instant::now().checked_add(options.time),
         source,
         texts,
         options,
     };
     while tuner.pass().await? {}
-    if tuner.report.steps.iter().any(|step| step.kept) {
+    if tuner.has_kept() {
         let trial = &tuner.options.trial;
-        tuner.report.overall = Some(trial.run(&start, &tuner.best, &tuner.texts).await?);
+        let overall = trial.run(&tuner.start, &tuner.best, &tuner.texts).await;
+        tuner.report.overall = match overall {
+            Ok(overall) => Some(overall),
+            Err(error) if error.is_cancelled() => return Err(error),
+            // What was found holds without it.
+            Err(_) => None,
+        };
     }
     Ok(tuner.report)
 }
@@ -149,7 +158,9 @@ struct Tuner<'a> {
     texts: Vec<&'a str>,
     options: TuneOptions,
     hardware: HardwareInfo,
-    until: Instant,
+    /// `None`: later than any time.
+    until: Option<Instant>,
+    start: Embedder,
     best: Embedder,
     /// Configurations, as they are written, and changes that led to none.
     tried: BTreeSet<String>,
@@ -188,7 +199,7 @@ impl Tuner<'_> {
             if !self.tried.insert(written(&config)) {
                 continue;
             }
-            if Instant::now() > self.until {
+            if self.until.is_some_and(|until| Instant::now() > until) {
                 self.report.complete = false;
                 return Ok(false);
             }
@@ -206,7 +217,14 @@ impl Tuner<'_> {
         let tried = async {
             let trial = &self.options.trial;
             let candidate = load(&self.source, config.clone(), trial).await?;
-            let report = trial.run(&self.best, &candidate, &self.texts).await?;
+            let mut report = trial.run(&self.best, &candidate, &self.texts).await?;
+            if report.verdict == Verdict::Better && self.has_kept() {
+                // Each step may go as far as the tolerance, all of them together no farther.
+                let few = &self.texts[..self.texts.len().min(COMPARED)];
+                if !trial.are_same(&self.start, &candidate, few).await? {
+                    report.verdict = Verdict::OtherVectors;
+                }
+            }
             Ok::<_, crate::Error>((candidate, report))
         };
         let mut step = match tried.await {
@@ -239,6 +257,10 @@ impl Tuner<'_> {
         Ok(kept)
     }
 
+    fn has_kept(&self) -> bool {
+        self.report.steps.iter().any(|step| step.kept)
+    }
+
     fn note(&mut self, step: TuneStep) {
         if let Some(hears) = &self.options.on_step {
             hears.step(&step);
@@ -264,6 +286,8 @@ impl Tuner<'_> {
     }
 }
 
+/// Texts whose vectors are compared with those of the beginning.
+const COMPARED: usize = 64;
 /// Texts that are embedded to look at how they are.
 const FEW: usize = 512;
 

@@ -23,14 +23,14 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
         let json = std::fs::read(path).map_err(CliError::io(name.clone()))?;
         let context: AnalysisContext = serde_json::from_slice(&json)
             .map_err(|error| CliError::Usage(format!("{name}: is no context in JSON: {error}")))?;
-        return show(args, Advisor::new().analyze(&context));
+        return show(args, &analyze(args, &context));
     }
     let texts = input::some(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
     let spinner = progress::steps();
     spinner.set_message("looking at what is embedded, and how");
     let context = observe(&texts, args, &cancel)?;
-    let mut report = Advisor::new().analyze(&context);
+    let mut report = analyze(args, &context);
     if args.verify {
         let trial = args.trial.trial(&cancel);
         // What is kept on a disk would answer for both sides of a trial.
@@ -48,16 +48,21 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
         verified?;
     }
     spinner.finish_and_clear();
-    show(args, report)
+    show(args, &report)
 }
 
-fn show(args: &Advise, mut report: OptimizationReport) -> Result<()> {
-    let impact = args.min_impact.map(Into::into);
+/// What matters as much as was asked for: only that is tried.
+fn analyze(args: &Advise, context: &AnalysisContext) -> OptimizationReport {
+    let mut report = Advisor::new().analyze(context);
+    if let Some(least) = args.min_impact {
+        report.leave_out_below(least.into());
+    }
     report
-        .suggestions
-        .retain(|suggestion| impact.is_none_or(|least| suggestion.impact >= least));
+}
+
+fn show(args: &Advise, report: &OptimizationReport) -> Result<()> {
     if args.json {
-        commands::print_json(&report)
+        commands::print_json(report)
     } else {
         commands::print(&report.to_markdown())
     }

@@ -68,6 +68,9 @@ fn page(report: &TuneReport, out: Option<&Path>) -> Result<String> {
         Some(overall) => {
             let _ = writeln!(page, "\nagainst the beginning, {overall}");
         }
+        None if report.steps.iter().any(|step| step.kept) => {
+            page.push_str("\nhow much it is in all could not be measured\n");
+        }
         None => page.push_str("\nnothing that was tried is faster than what it began with\n"),
     }
     if !report.complete {

@@ -44,7 +44,7 @@ fn batches_of_one(context: &AnalysisContext) -> Option<Suggestion> {
     }
     // Long texts fill a batch alone, and there is nothing to put together.
     let rows: usize = context.used("batching.max_batch_size")?;
-    let tokens: usize = context.used("batching.max_batch_tokens")?;
+    let tokens = context.max_batch_tokens()?;
     let of_a_text = context.tokens_of_a_batch()? / texts_of_a_batch;
     let held_back = rows == 1 || (tokens as f64) < 2.0 * of_a_text && of_a_text < 128.0;
     if !held_back || context.used("session.deterministic_compute") == Some(true) {
@@ -98,8 +98,8 @@ fn calls_of_one(context: &AnalysisContext) -> Option<Suggestion> {
 
 fn over_batching(context: &AnalysisContext) -> Option<Suggestion> {
     let tokens = context.tokens_of_a_batch()?;
-    let most: f64 = context.used("batching.max_batch_tokens")?;
-    if !context.on_processor() || tokens < CACHED_TOKENS || most < CACHED_TOKENS {
+    let most = context.max_batch_tokens()?;
+    if !context.on_processor() || tokens < CACHED_TOKENS || (most as f64) < CACHED_TOKENS {
         return None;
     }
     let sorted = context.used("io.batch_optimization").unwrap_or(true);
@@ -150,7 +150,7 @@ fn padding(context: &AnalysisContext) -> Option<Suggestion> {
         let used = suggestion.because("effective.io.batch_optimization", "false");
         return Some(used.with_patch(Patch::of([("io.batch_optimization", Value::Null)])));
     }
-    let most: usize = context.used("batching.max_batch_tokens")?;
+    let most = context.max_batch_tokens()?;
     if most <= DEFAULT_TOKENS {
         // What is left is due to texts that have too few companions of their length.
         return None;

@@ -22,8 +22,8 @@ fn not_isolated(context: &AnalysisContext) -> Option<Suggestion> {
         "Isolate the page, so that isovec may use threads",
     )
     .with_difficulty(Difficulty::Medium)
-    .because("hardware.browser.cross_origin_isolated", "false")
-    .because("hardware.cores", cores.to_string())
+    .because("hardware.page.cross_origin_isolated", "false")
+    .because("hardware.cpu", format!("{cores} cores"))
     .expecting_speedup(
         1.4,
         "browsers share memory between workers in isolated pages only; 2 threads were 1.44 times as fast as one (benches/RESULTS.md)",

@@ -180,8 +180,12 @@ fn flash(context: &AnalysisContext) -> Option<Suggestion> {
 fn runtime_profile(context: &AnalysisContext) -> Option<Suggestion> {
     let path = context.asked("session.profiling")?;
     let knob = context.effective.as_ref()?.get("session.profiling")?;
-    // Under a profile that is being taken it belongs there.
-    if !knob.honoured || context.profile.is_some() {
+    // For a look at the operators it is switched on, by others than the configuration.
+    let in_config = match &context.config {
+        Some(config) => config.runtime.session.profiling.is_some(),
+        None => context.profile.is_none(),
+    };
+    if !knob.honoured || !in_config {
         return None;
     }
     let suggestion = Suggestion::new(

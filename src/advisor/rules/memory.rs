@@ -7,8 +7,11 @@ use crate::advisor::context::AnalysisContext;
 use crate::advisor::patch::Patch;
 use crate::advisor::suggestion::{Category, Impact, Suggestion};
 
-pub(super) const PRESSURE: BuiltIn =
-    rule("memory-pressure", &[Part::Stats, Part::Hardware], pressure);
+pub(super) const PRESSURE: BuiltIn = rule(
+    "memory-pressure",
+    &[Part::Effective, Part::Stats, Part::Hardware],
+    pressure,
+);
 pub(super) const FRAGMENTATION: BuiltIn = rule(
     "memory-peak",
     &[Part::Effective, Part::Memory, Part::Stats],
@@ -25,15 +28,47 @@ pub(super) const PATTERN: BuiltIn = rule("memory-pattern", &[Part::Effective], p
 
 /// The part of the memory from which on it is scarce.
 const SCARCE: f64 = 0.1;
+/// Tokens of a batch where memory is scarce.
+const SMALL_BATCH: usize = 128;
+/// The part of a peak that runs have to have taken for smaller ones to lower it.
+const OF_RUNS: f64 = 0.25;
 /// Requests of buffers from which their ratio says something.
 const SOME_REQUESTS: u64 = 64;
+
+/// Limits lower than those in effect; `None` where all are as low.
+fn lower(context: &AnalysisContext) -> Option<Patch> {
+    let above = |knob, limit| context.used::<u64>(knob).is_some_and(|used| used > limit);
+    let mut patch = Patch::default();
+    if context.used("memory.memory_pool") == Some(true) {
+        for (knob, limit) in [
+            ("memory.max_pool_memory", 4 << 20),
+            ("memory.max_pool_size", 8),
+        ] {
+            if above(knob, limit) {
+                patch = patch.and(knob, limit);
+            }
+        }
+    }
+    if has_large_batches(context) {
+        patch = patch.and("batching.max_batch_tokens", SMALL_BATCH);
+    }
+    if above("session.pool_size", 1) {
+        patch = patch.and("session.pool_size", 1);
+    }
+    (patch != Patch::default()).then_some(patch)
+}
+
+/// Whether smaller batches would take less and cost little: a GPU is idle in small ones.
+fn has_large_batches(context: &AnalysisContext) -> bool {
+    context.on_processor() && context.max_batch_tokens() > Some(SMALL_BATCH)
+}
 
 fn pressure(context: &AnalysisContext) -> Option<Suggestion> {
     let stats = context.stats.as_ref()?;
     let cleanups = stats.engine.memory_pool.pressure_cleanups;
-    let (free, all) = context.free_memory()?;
-    let left = free as f64 / all.max(1) as f64;
-    if cleanups == 0 && left >= SCARCE {
+    let memory = context.free_memory();
+    let left = memory.map(|(free, all)| free as f64 / all.max(1) as f64);
+    if cleanups == 0 && left? >= SCARCE {
         return None;
     }
     let impact = if cleanups > 0 {
@@ -41,12 +76,11 @@ fn pressure(context: &AnalysisContext) -> Option<Suggestion> {
     } else {
         Impact::Medium
     };
-    let suggestion = Suggestion::new(
+    let mut suggestion = Suggestion::new(
         "memory-pressure",
         Category::Memory,
         "Take less memory: the machine has little left",
     )
-    .because("hardware.memory", format!("{} of {} are free ({})", megabytes(free), megabytes(all), percent(left)))
     .because("stats.memory_pool.pressure_cleanups", format!("the pool let go of its buffers {cleanups} times"))
     .expecting(
         "no buffers made anew after every cleanup, and batches that are not refused",
@@ -54,18 +88,41 @@ fn pressure(context: &AnalysisContext) -> Option<Suggestion> {
     )
     .with_impact(impact)
     .warning("An embedding takes some percent longer.");
-    let patch = Patch::of([("memory.max_pool_memory", 4 << 20)])
-        .and("memory.max_pool_size", 8)
-        .and("batching.max_batch_tokens", 128)
-        .and("session.pool_size", 1);
-    Some(suggestion.with_patch(patch))
+    if let (Some((free, all)), Some(left)) = (memory, left) {
+        let text = format!(
+            "{} of {} are free ({})",
+            megabytes(free),
+            megabytes(all),
+            percent(left)
+        );
+        suggestion = suggestion.because("hardware.memory", text);
+    }
+    Some(suggestion.with_patch(lower(context)?))
 }
 
 fn peak(context: &AnalysisContext) -> Option<Suggestion> {
     let memory = context.memory.as_ref()?;
     let runs = context.stats.as_ref()?.engine.sessions.peak_run_bytes;
     let over = memory.peak_bytes.saturating_sub(memory.current_bytes);
-    if memory.peak_bytes < memory.current_bytes.saturating_mul(2) || over < 256 << 20 {
+    if memory.peak_bytes < memory.current_bytes.saturating_mul(2)
+        || over < 256 << 20
+        // Else it was a peak of loading, or somebody else's in the process.
+        || (runs as f64) < OF_RUNS * over as f64
+    {
+        return None;
+    }
+    let mut patch = Patch::default();
+    if has_large_batches(context) {
+        patch = patch.and("batching.max_batch_tokens", SMALL_BATCH);
+    }
+    // A limit is kept by foretelling, which an arena is needed for.
+    if context.on_onnxruntime()
+        && context.used("session.cpu_arena") == Some(true)
+        && context.asked("memory.memory_limit").is_none()
+    {
+        patch = patch.and("session.cpu_arena", false);
+    }
+    if patch == Patch::default() {
         return None;
     }
     let suggestion = Suggestion::new(
@@ -88,7 +145,6 @@ fn peak(context: &AnalysisContext) -> Option<Suggestion> {
         "the machine has to have the peak's memory, though it is needed for moments; pieces of several sizes that were let go leave holes",
     )
     .with_impact(Impact::Medium);
-    let patch = Patch::of([("batching.max_batch_tokens", 128)]).and("session.cpu_arena", false);
     Some(suggestion.with_patch(patch))
 }
 
@@ -146,8 +202,12 @@ fn pool_misses(context: &AnalysisContext) -> Option<Suggestion> {
         "buffers that were let go are made again for the next batch",
     )
     .with_impact(Impact::Medium);
-    let patch = Patch::of([("memory.max_pool_size", Value::Null)])
-        .and("memory.max_pool_memory", Value::Null);
+    let mut patch = Patch::default();
+    for knob in ["memory.max_pool_size", "memory.max_pool_memory"] {
+        if let Some(used) = context.used::<u64>(knob) {
+            patch = patch.and(knob, used.saturating_mul(2));
+        }
+    }
     Some(suggestion.with_patch(patch))
 }
 

@@ -24,8 +24,9 @@ const LARGE_PART: f64 = 0.25;
 fn smaller_weights(context: &AnalysisContext) -> Option<Suggestion> {
     let bytes = context.model.as_ref()?.weights_bytes;
     let stored: String = context.used("model.dtype")?;
-    let (free, _) = context.free_memory()?;
-    let is_large = bytes >= LARGE || bytes as f64 >= LARGE_PART * free as f64;
+    let free = context.free_memory().map(|(free, _)| free);
+    let is_large =
+        bytes >= LARGE || free.is_some_and(|free| bytes as f64 >= LARGE_PART * free as f64);
     if stored != "f32" || !is_large {
         return None;
     }
@@ -42,7 +43,6 @@ fn smaller_weights(context: &AnalysisContext) -> Option<Suggestion> {
     )
     .because("effective.model.dtype", stored)
     .because("model.weights_bytes", megabytes(bytes))
-    .because("hardware.memory", format!("{} are free", megabytes(free)))
     .expecting(
         format!("about {} less memory", megabytes(saved)),
         "large models are bound by the memory that their weights are read from",
@@ -50,6 +50,12 @@ fn smaller_weights(context: &AnalysisContext) -> Option<Suggestion> {
     .with_impact(Impact::Medium)
     .changing(VectorChange::Precision)
     .warning("The vectors of a smaller form differ by what docs/parity.md states; try it on your own texts.");
+    let suggestion = match free {
+        Some(free) => {
+            suggestion.because("hardware.memory", format!("{} are free", megabytes(free)))
+        }
+        None => suggestion,
+    };
     Some(suggestion.with_patch(Patch::of([("model.dtype", dtype)])))
 }
 

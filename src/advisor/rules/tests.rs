@@ -11,6 +11,7 @@ fn well() -> Value {
     let knobs = [
         ("session.intra_op_threads", "2"),
         ("session.pool_size", "1"),
+        ("session.cpu_arena", "true"),
         ("session.deterministic_compute", "false"),
         ("session.parallel_execution", "false"),
         ("session.inter_op_threads", "1"),
@@ -20,6 +21,8 @@ fn well() -> Value {
         ("io.io_binding", "true"),
         ("io.batch_optimization", "true"),
         ("memory.memory_pool", "true"),
+        ("memory.max_pool_size", "32"),
+        ("memory.max_pool_memory", "67108864"),
         ("memory.mmap", "true"),
         ("model.dtype", "f32"),
         ("text.max_length", "512"),
@@ -215,11 +218,9 @@ fn each_fires_on_its_evidence_and_not_just_below() {
         ),
         (
             "threads-oversubscribed",
+            vec![("capabilities.concurrent_runs", json!(3))],
+            // As many as two threads of each core.
             vec![("capabilities.concurrent_runs", json!(2))],
-            vec![
-                ("capabilities.concurrent_runs", json!(2)),
-                ("hardware.cpu.physical_cores", json!(4)),
-            ],
         ),
         (
             "calls-of-one",
@@ -250,6 +251,24 @@ fn each_fires_on_its_evidence_and_not_just_below() {
             ],
         ),
         (
+            // A size for each length, as they are measured.
+            "over-batching",
+            vec![
+                (
+                    "knob:batching.max_batch_tokens",
+                    json!([null, "4096 in texts of up to 32, 256 up to 128, 128 beyond"]),
+                ),
+                ("stats.tokens.real", json!(820_000)),
+            ],
+            vec![
+                (
+                    "knob:batching.max_batch_tokens",
+                    json!([null, "512 in texts of up to 32, 256 up to 128, 128 beyond"]),
+                ),
+                ("stats.tokens.real", json!(820_000)),
+            ],
+        ),
+        (
             "padding-waste",
             vec![
                 ("knob:io.batch_optimization", json!(["false", "false"])),
@@ -275,13 +294,48 @@ fn each_fires_on_its_evidence_and_not_just_below() {
         ),
         (
             "memory-pressure",
-            vec![("stats.memory_pool.pressure_cleanups", json!(1))],
-            vec![],
+            vec![
+                ("stats.memory_pool.pressure_cleanups", json!(1)),
+                // A page does not know how much memory there is.
+                ("hardware.memory", json!({})),
+            ],
+            vec![("hardware.memory", json!({}))],
+        ),
+        (
+            // All limits are low already.
+            "memory-pressure",
+            vec![
+                ("stats.memory_pool.pressure_cleanups", json!(1)),
+                ("knob:memory.memory_pool", json!(["false", "false"])),
+            ],
+            vec![
+                ("stats.memory_pool.pressure_cleanups", json!(1)),
+                ("knob:memory.memory_pool", json!(["false", "false"])),
+                ("knob:batching.max_batch_tokens", json!(["64", "64"])),
+            ],
         ),
         (
             "memory-peak",
-            vec![("memory.peak_bytes", json!(610_000_000))],
-            vec![("memory.peak_bytes", json!(590_000_000))],
+            vec![
+                ("memory.peak_bytes", json!(610_000_000)),
+                ("stats.sessions.peak_run_bytes", json!(90_000_000)),
+            ],
+            vec![
+                ("memory.peak_bytes", json!(590_000_000)),
+                ("stats.sessions.peak_run_bytes", json!(90_000_000)),
+            ],
+        ),
+        (
+            // The peak was not one of runs.
+            "memory-peak",
+            vec![
+                ("memory.peak_bytes", json!(610_000_000)),
+                ("stats.sessions.peak_run_bytes", json!(78_000_000)),
+            ],
+            vec![
+                ("memory.peak_bytes", json!(610_000_000)),
+                ("stats.sessions.peak_run_bytes", json!(77_000_000)),
+            ],
         ),
         (
             "pool-misses",
@@ -306,6 +360,15 @@ fn each_fires_on_its_evidence_and_not_just_below() {
                 ("model.weights_bytes", json!(500_000_000)),
                 ("knob:model.dtype", json!(["f16", "f16"])),
             ],
+        ),
+        (
+            // Large wherever it runs; without a word on memory nobody can say of a smaller one.
+            "smaller-weights",
+            vec![
+                ("model.weights_bytes", json!(500_000_000)),
+                ("hardware.memory", json!({})),
+            ],
+            vec![("hardware.memory", json!({}))],
         ),
         (
             "attention-cost",
@@ -358,14 +421,19 @@ fn each_fires_on_its_evidence_and_not_just_below() {
 }
 
 #[test]
-fn a_profile_that_is_left_on_is_named_where_nobody_asked_for_it() {
+fn a_profile_that_is_left_on_is_named_where_it_is_not_the_looking_that_asks_for_it() {
+    let names = |context: Value| -> Vec<String> {
+        let context: AnalysisContext = serde_json::from_value(context).unwrap();
+        let found = ALL.iter().flat_map(|rule| rule.check(&context));
+        found.map(|found| found.id).collect()
+    };
     let mut context = with(&[("knob:session.profiling", json!(["run.json", "run.json"]))]);
-    assert_eq!(found(&context), [""; 0]);
+    assert_eq!(names(context.clone()), [""; 0]);
+    context["config"] = json!({});
+    assert_eq!(names(context.clone()), [""; 0]);
+    context["config"] = json!({"session": {"profiling": "run.json"}});
+    assert_eq!(names(context.clone()), ["runtime-profile-on"]);
+    context["config"] = Value::Null;
     context["profile"] = Value::Null;
-    let context: AnalysisContext = serde_json::from_value(context).unwrap();
-    let names = ALL
-        .iter()
-        .flat_map(|rule| rule.check(&context))
-        .map(|found| found.id);
-    assert_eq!(names.collect::<Vec<_>>(), ["runtime-profile-on"]);
+    assert_eq!(names(context), ["runtime-profile-on"]);
 }

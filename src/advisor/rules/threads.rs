@@ -79,8 +79,8 @@ impl AtWork {
                 format!("{runs} at the same time"),
             )
             .because(
-                "hardware.cores",
-                format!("{cores} that this process may use"),
+                "hardware.cpu",
+                format!("{cores} cores that this process may use"),
             )
     }
 }
@@ -125,7 +125,8 @@ fn idle(context: &AnalysisContext) -> Option<Suggestion> {
 fn oversubscribed(context: &AnalysisContext) -> Option<Suggestion> {
     let work = AtWork::of(context)?;
     let (cores, all) = (work.cores, work.all());
-    if !context.on_processor() || all <= cores {
+    // Two threads of one core share what computes, which gains little and costs little.
+    if !context.on_processor() || all <= context.hardware_threads()? {
         return None;
     }
     // A second thread of an operator that has no core makes the first one wait for it.
