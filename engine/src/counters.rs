@@ -42,18 +42,35 @@ impl Ended {
 pub struct Counters {
     wait: LatencyRecorder,
     run: LatencyRecorder,
-    runs: AtomicU64,
-    failed: AtomicU64,
-    inputs: AtomicU64,
-    inputs_copied: AtomicU64,
-    outputs: AtomicU64,
-    outputs_copied: AtomicU64,
+    // Each outcome by itself: a difference of two counters can fall while they are written.
+    runs: Both,
+    inputs: Both,
+    outputs: Both,
     copied_bytes: AtomicU64,
     to_device_bytes: AtomicU64,
     from_device_bytes: AtomicU64,
-    buffers: AtomicU64,
-    buffers_reused: AtomicU64,
+    buffers: Both,
     allocation_nanos: AtomicU64,
+}
+
+/// How often something was so, and how often it was not.
+#[derive(Debug, Default)]
+struct Both {
+    yes: AtomicU64,
+    no: AtomicU64,
+}
+
+impl Both {
+    fn count(&self, is: bool) {
+        let counter = if is { &self.yes } else { &self.no };
+        counter.fetch_add(1, Relaxed);
+    }
+
+    /// Of all, those that were so.
+    fn read(&self) -> (u64, u64) {
+        let yes = self.yes.load(Relaxed);
+        (yes + self.no.load(Relaxed), yes)
+    }
 }
 
 impl Counters {
@@ -68,23 +85,18 @@ impl Counters {
             return;
         }
         self.run.record(took);
-        self.runs.fetch_add(1, Relaxed);
-        self.failed
-            .fetch_add(u64::from(ended == Ended::Failed), Relaxed);
+        self.runs.count(ended == Ended::Failed);
     }
 
     /// An input went in, for which so many bytes were copied.
     pub fn input(&self, copied: usize) {
-        self.inputs.fetch_add(1, Relaxed);
-        self.inputs_copied.fetch_add(u64::from(copied > 0), Relaxed);
+        self.inputs.count(copied == 0);
         self.copied_bytes.fetch_add(copied as u64, Relaxed);
     }
 
     /// An output came back, for which so many bytes were copied.
     pub fn output(&self, copied: usize) {
-        self.outputs.fetch_add(1, Relaxed);
-        self.outputs_copied
-            .fetch_add(u64::from(copied > 0), Relaxed);
+        self.outputs.count(copied == 0);
         self.copied_bytes.fetch_add(copied as u64, Relaxed);
     }
 
@@ -97,8 +109,7 @@ impl Counters {
 
     /// Getting a buffer took so long.
     pub fn buffer(&self, took: Duration, reused: bool) {
-        self.buffers.fetch_add(1, Relaxed);
-        self.buffers_reused.fetch_add(u64::from(reused), Relaxed);
+        self.buffers.count(reused);
         let nanos = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.allocation_nanos.fetch_add(nanos, Relaxed);
     }
@@ -108,21 +119,17 @@ impl Counters {
         stats.sessions.wait = self.wait.read();
         stats.sessions.run = self.run.read();
         let io = &mut stats.io_binding;
-        io.inputs = self.inputs.load(Relaxed);
-        io.inputs_in_place = io.inputs.saturating_sub(self.inputs_copied.load(Relaxed));
-        io.outputs = self.outputs.load(Relaxed);
-        io.outputs_in_place = io.outputs.saturating_sub(self.outputs_copied.load(Relaxed));
+        (io.inputs, io.inputs_in_place) = self.inputs.read();
+        (io.outputs, io.outputs_in_place) = self.outputs.read();
         io.copied_bytes = self.copied_bytes.load(Relaxed);
         io.to_device_bytes = self.to_device_bytes.load(Relaxed);
         io.from_device_bytes = self.from_device_bytes.load(Relaxed);
-        io.buffers = self.buffers.load(Relaxed);
-        io.buffers_reused = self.buffers_reused.load(Relaxed);
+        (io.buffers, io.buffers_reused) = self.buffers.read();
         if io.buffers > 0 {
             let nanos = self.allocation_nanos.load(Relaxed) as f64;
             io.average_allocation_seconds = nanos / io.buffers as f64 / 1e9;
         }
-        stats.provider.runs = self.runs.load(Relaxed);
-        stats.provider.failed = self.failed.load(Relaxed);
+        (stats.provider.runs, stats.provider.failed) = self.runs.read();
     }
 }
 

@@ -2,11 +2,12 @@
 //! (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>).
 //!
 //! Spans on one track of that format have to lie within one another. Operators and runs do on
-//! their threads; requests and batches overlap, so each gets a lane that is free for as long as
-//! it lasts, and what is recorded of it stands in its lane.
+//! their threads, but for those of a device, where a thread sends a batch while another still runs; requests and
+//! batches overlap, so each gets a lane that is free for as long as it lasts, and what is recorded of it stands in
+//! its lane.
 
 use std::cmp::Reverse;
-use std::collections::{BinaryHeap, HashMap};
+use std::collections::{BinaryHeap, HashMap, HashSet};
 use std::io::{self, Write};
 use std::time::Duration;
 
@@ -46,6 +47,8 @@ impl Profile {
             first = false;
             Ok(serde_json::to_writer(&mut out, event)?)
         };
+        let crossing = crossing(&self.events);
+        let on = |event: &Event| on(event, &crossing);
         let requests = Lanes::new(&self.events, |event| on(event).request());
         let batches = Lanes::new(&self.events, |event| on(event).batch());
         line(&named("process_name", PROCESS, "isovec"))?;
@@ -122,8 +125,33 @@ impl Track {
     }
 }
 
-fn on(event: &Event) -> Track {
+/// Batches that were run while their thread's run before was not over.
+fn crossing(events: &[Event]) -> HashSet<u64> {
+    let mut crossing = HashSet::new();
+    // Of each thread the run that lasts longest so far. The events are in the order of their start.
+    let mut last: HashMap<u32, (Duration, u64)> = HashMap::new();
+    for event in events.iter().filter(|event| event.stage == Stage::Run) {
+        let Some(batch) = event.batch else { continue };
+        let end = event.start + event.took();
+        match last.get(&event.thread) {
+            Some(&(before, other)) if event.start < before => {
+                crossing.extend([batch, other]);
+                last.insert(
+                    event.thread,
+                    (before.max(end), if end > before { batch } else { other }),
+                );
+            }
+            _ => drop(last.insert(event.thread, (end, batch))),
+        }
+    }
+    crossing
+}
+
+fn on(event: &Event, crossing: &HashSet<u64>) -> Track {
     match (event.stage, event.request, event.batch) {
+        (Stage::Run | Stage::Operator, _, Some(batch)) if crossing.contains(&batch) => {
+            Track::Batch(batch)
+        }
         (Stage::Batch | Stage::Wait | Stage::Copy, _, Some(batch)) => Track::Batch(batch),
         (Stage::Request | Stage::Tokenize | Stage::Queue | Stage::Copy, Some(request), _) => {
             Track::Request(request)

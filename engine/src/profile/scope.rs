@@ -281,7 +281,8 @@ fn batch(first: &On, all: &[&Arc<On>]) -> Span {
         }
     }
     let on = On {
-        recorder: first.recorder.clone(),
+        // A request that began before the profile did is not recorded; the others of its batch are.
+        recorder: all.iter().find_map(|on| on.recorder.clone()),
         request: first.request.filter(|_| requests.len() == 1),
         batch: Some(BATCHES.fetch_add(1, Relaxed)),
         around: first.around.clone(),

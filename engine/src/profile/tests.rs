@@ -216,6 +216,13 @@ fn spans_of_a_track_lie_within_one_another() {
             // Its request had to go, and was there all the same.
             span(Stage::Queue, 10, 9, Some(3), None),
             span(Stage::Request, 20, 1, Some(4), None),
+            // A device runs one while its thread sends the next.
+            span(Stage::Batch, 30, 6, Some(5), Some(5)),
+            span(Stage::Run, 31, 4, Some(5), Some(5)),
+            span(Stage::Operator, 32, 1, Some(5), Some(5)),
+            span(Stage::Batch, 32, 9, Some(6), Some(6)),
+            span(Stage::Run, 33, 7, Some(6), Some(6)),
+            span(Stage::Operator, 36, 2, Some(6), Some(6)),
         ],
         dropped: 7,
         threads: vec![(3, "main".into())],
@@ -224,7 +231,7 @@ fn spans_of_a_track_lie_within_one_another() {
     assert_eq!(trace["otherData"]["dropped"], 7);
     let events = trace["traceEvents"].as_array().unwrap();
     let spans: Vec<&Value> = events.iter().filter(|event| event["ph"] == "X").collect();
-    assert_eq!(spans.len(), 9);
+    assert_eq!(spans.len(), 15);
     let number = |event: &Value, of: &str| event[of].as_f64().unwrap();
     for a in &spans {
         for b in &spans {
@@ -252,6 +259,11 @@ fn spans_of_a_track_lie_within_one_another() {
     assert!(lanes.contains(&track(4, "request")), "a lane is used again");
     assert_ne!(track(1, "batch"), track(2, "batch"));
     assert_eq!(track(1, "run"), 3);
+    for batch in [5, 6] {
+        assert_eq!(track(batch, "run"), track(batch, "batch"));
+        assert_eq!(track(batch, "operator"), track(batch, "batch"));
+    }
+    assert_ne!(track(5, "run"), track(6, "run"));
     let named = |track: &Value| {
         events
             .iter()
