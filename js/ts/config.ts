@@ -53,7 +53,8 @@ export interface BatchingConfig {
   /**
    * Tokens in a batch, padding included. A single longer text is a batch of its own. Default: 256,
    * which on CPUs is faster than more, because sorted small batches carry almost no padding and
-   * stay in the cache, or 8192 on a GPU; after half a minute of work, what was measured.
+   * stay in the cache, or 8192 on a GPU; after half a minute of work, what was measured, where
+   * the engine pads (ONNX Runtime).
    */
   max_batch_tokens?: number;
   /** Texts that may wait in a batcher; more are refused. Default: 8192. */

@@ -96,7 +96,8 @@ pub struct BatchingConfig {
     pub max_batch_size: Option<usize>,
     /// Tokens in a batch, padding included. A single longer text is a batch of its own. `None`: 256,
     /// which on CPUs is faster than more, because sorted small batches carry almost no padding and
-    /// stay in the cache, or 8192 on a GPU; after half a minute of work, what was measured.
+    /// stay in the cache, or 8192 on a GPU; after half a minute of work, what was measured, where
+    /// the engine pads (ONNX Runtime).
     pub max_batch_tokens: Option<usize>,
     /// Whether a [`DynamicBatcher`](crate::DynamicBatcher) steers the size of its batches by what
     /// it measures. `None`: true.
