@@ -7,6 +7,7 @@
 
 mod bench;
 mod build;
+mod clones;
 mod demo;
 mod docs;
 mod notices;
@@ -124,6 +125,7 @@ fn main() -> ExitCode {
 /// Runs one command; `false` says that it ran to its end and found failures it has reported.
 fn run(cli: Cli) -> Result<bool> {
     let workspace = Workspace::find()?;
+    clones::take_over(&workspace)?;
     match cli.command {
         Command::Setup { names, demo, list } => {
             if list {
