@@ -90,10 +90,14 @@ fn sessions(count: usize) -> Result<(), AnyError> {
     if used != count {
         return Err(format!("{used} of {count} sessions were used at the same time").into());
     }
-    let Memory { now, peak } = memory()?;
+    let Memory {
+        now,
+        peak,
+        of_files,
+    } = memory()?;
     println!(
         "{count} sessions: {:.1} MiB when loaded (peak {:.1}), {now:.1} after {CALLS} texts of up \
-         to 252 tokens each; peak {peak:.1} MiB",
+         to 252 tokens each ({of_files:.1} of files); peak {peak:.1} MiB",
         loaded.now, loaded.peak
     );
     Ok(())
@@ -110,10 +114,10 @@ fn many_texts() -> Result<(), AnyError> {
             embedder.embed(&call)?;
             done += call.len();
         }
-        let now = memory()?.now;
+        let Memory { now, of_files, .. } = memory()?;
         let first = *first.get_or_insert(now);
         println!(
-            "after {done:>7} texts: {now:.1} MiB, {:.3}x of that after {}",
+            "after {done:>7} texts: {now:.1} MiB ({of_files:.1} of files), {:.3}x of that after {}",
             now / first,
             MILESTONES[0]
         );

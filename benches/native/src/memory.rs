@@ -9,6 +9,8 @@ pub struct Memory {
     pub now: f64,
     /// At its peak.
     pub peak: f64,
+    /// Of now, pages of mapped files: weights and programs. The system takes them back where memory is short.
+    pub of_files: f64,
 }
 
 /// Reads it from the kernel.
@@ -29,5 +31,6 @@ pub fn memory() -> Result<Memory, AnyError> {
     Ok(Memory {
         now: field("VmRSS:")?,
         peak: field("VmHWM:")?,
+        of_files: field("RssFile:")?,
     })
 }
