@@ -43,7 +43,10 @@ use isovec_engine::maybe_send::BoxFuture;
 use isovec_graph::{CompileError, Plan};
 use serde::{Deserialize, Serialize};
 
+// For names of other origins in programs of ours.
 pub use isovec_engine::description::Dim;
+#[doc(hidden)]
+pub use numbers::plain;
 pub use times::{GraphTimes, TimesError};
 
 use crate::backend;

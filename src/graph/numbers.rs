@@ -76,7 +76,7 @@ pub(super) fn shape(node: &GraphNode) -> String {
 }
 
 /// A name on one line that moves no cursor and turns no text around: what would is shown as U+FFFD.
-pub(super) fn plain(name: &str) -> String {
+pub fn plain(name: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let breaks = |c: char| matches!(c, '\u{2028}' | '\u{2029}');
     let odd = |c: char| c.is_control() || turns(c) || breaks(c);

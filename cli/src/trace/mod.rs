@@ -4,7 +4,7 @@
 //! `reader.rs` makes spans of events and keeps them small, with `open.rs` for those that have not
 //! ended, `load.rs` leaves what was asked for, `faults.rs` says what was wrong, and `stages.rs` which
 //! stages there are. `summary.rs` counts, `requests.rs` and `path.rs` find what was slow and why,
-//! `compare.rs` sets two summaries side by side, `show.rs` prints, and `plain.rs` makes names printable.
+//! `compare.rs` sets two summaries side by side, and `show.rs` prints.
 
 mod compare;
 mod event;
@@ -13,7 +13,6 @@ mod json;
 mod load;
 mod open;
 mod path;
-mod plain;
 mod reader;
 mod requests;
 mod show;

@@ -2,9 +2,10 @@
 
 use std::fmt::{self, Display, Write};
 
+use isovec::graph::plain;
+
 use super::compare::Comparison;
 use super::path::{CriticalPath, Step};
-use super::plain::plain;
 use super::summary::{Summary, Times};
 
 /// A table: names to the left, numbers to the right.

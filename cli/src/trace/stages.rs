@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use isovec::graph::plain;
+
 use super::load::Loaded;
-use super::plain::plain;
 
 /// Stages that are named, at most.
 const MOST: usize = 50;
