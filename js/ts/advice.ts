@@ -86,6 +86,8 @@ export interface OptimizationReport {
   failed: FailedRule[];
   /** Rules that looked at everything they look at. */
   judged: number;
+  /** In a report of `isovec advise --min-impact`: suggestions that matter less. */
+  left_out?: number;
 }
 
 /** Texts a second with all of them in one call, or the time of a call with one text. */

@@ -21,12 +21,12 @@ pub struct OptimizationReport {
     /// Rules that looked at everything they look at.
     pub judged: usize,
     /// Suggestions that [`leave_out_below`](Self::leave_out_below) took out.
-    #[serde(default, skip_serializing_if = "is_none")]
+    #[serde(default, skip_serializing_if = "is_zero")]
     pub left_out: usize,
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
-fn is_none(count: &usize) -> bool {
+fn is_zero(count: &usize) -> bool {
     *count == 0
 }
 

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::markup::escape;
 use super::{GraphGroup, INPUT, ModelGraph, numbers};
 
 /// Colours have a contrast of at least 4.5 to 1 with what is behind them, in light and in dark (WCAG 2.2, 1.4.3).
@@ -11,7 +12,7 @@ impl ModelGraph {
     /// The graph as an HTML page of its own: sums, operators by kind, and every node, layers folded away. It asks for
     /// nothing from anywhere, and follows the reader's choice of light and dark.
     pub fn to_html(&self) -> String {
-        let title = escape(&self.model);
+        let title = name(&self.model);
         let mut page = format!(
             "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
              <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'\">\n\
@@ -20,7 +21,7 @@ impl ModelGraph {
              <title>Graph of {title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n<h1>{title}</h1>\n"
         );
         for line in self.headline() {
-            let _ = writeln!(page, "<p>{}</p>", escape(&line));
+            let _ = writeln!(page, "<p>{}</p>", name(&line));
         }
         self.kinds(&mut page);
         let _ = writeln!(page, "<h2>Nodes</h2>");
@@ -51,7 +52,7 @@ impl ModelGraph {
                 page,
                 "<tr><th scope=\"row\">{}</th><td>{}</td><td>{}</td><td>{}</td><td><meter min=\"0\" max=\"1\" \
                  value=\"{:.4}\" aria-hidden=\"true\"></meter> {}</td>{}</tr>",
-                escape(&share.operator),
+                name(&share.operator),
                 share.nodes,
                 numbers::count(share.parameters),
                 numbers::flops(share.flops),
@@ -66,10 +67,10 @@ impl ModelGraph {
     /// A group, folded away where it is one of many; each copy of a layer has its own fold in it.
     fn group(&self, page: &mut String, group: &GraphGroup) {
         let open = if self.nodes.len() <= 64 { " open" } else { "" };
-        let title = escape(&self.title(group, None));
+        let title = name(&self.title(group, None));
         let _ = writeln!(page, "<details{open}>\n<summary>{title}</summary>");
         for copy in 0..group.repeats {
-            let title = escape(&self.title(group, Some(copy)));
+            let title = name(&self.title(group, Some(copy)));
             if group.repeats > 1 {
                 let _ = writeln!(page, "<details>\n<summary>{title}</summary>");
             }
@@ -101,14 +102,14 @@ impl ModelGraph {
             let node = &self.nodes[at];
             let detail = match node.detail.is_empty() {
                 true => String::new(),
-                false => format!(" <span>{}</span>", escape(&node.detail)),
+                false => format!(" <span>{}</span>", name(&node.detail)),
             };
             let reads = node
                 .inputs
                 .iter()
                 .map(|input| format!("<a href=\"#n{input}\">{input}</a>"));
             let runs_on = match &node.provider {
-                Some(provider) => escape(provider),
+                Some(provider) => name(provider),
                 None if node.operator == INPUT => String::new(),
                 None => unknown(),
             };
@@ -116,10 +117,10 @@ impl ModelGraph {
                 page,
                 "<tr id=\"n{at}\"><td>{at}</td><th scope=\"row\">{}{detail}</th><td>{}</td><td>{}</td><td>{}</td>\
                  <td>{}</td><td>{}</td><td>{}</td><td>{}</td><td>{runs_on}</td>{}</tr>",
-                escape(&node.operator),
-                escape(&node.name),
+                name(&node.operator),
+                name(&node.name),
                 reads.collect::<Vec<_>>().join(" "),
-                escape(&numbers::shape(node)),
+                name(&numbers::shape(node)),
                 numbers::count(node.parameters),
                 numbers::bytes(node.weight_bytes),
                 node.result_bytes.map_or_else(unknown, numbers::bytes),
@@ -141,18 +142,7 @@ fn time(timed: bool, milliseconds: Option<f64>) -> String {
     }
 }
 
-/// Text that is no markup, in elements and in attributes.
-fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in numbers::plain(text).chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            c => escaped.push(c),
-        }
-    }
-    escaped
+/// A name as text of the page.
+fn name(text: &str) -> String {
+    escape(&numbers::plain(text))
 }

@@ -24,6 +24,7 @@
 mod collapse;
 mod html;
 mod infer;
+mod markup;
 mod mermaid;
 mod numbers;
 mod onnx;
@@ -43,11 +44,12 @@ use isovec_engine::maybe_send::BoxFuture;
 use isovec_graph::{CompileError, Plan};
 use serde::{Deserialize, Serialize};
 
-// For names of other origins in programs of ours.
 pub use isovec_engine::description::Dim;
-#[doc(hidden)]
-pub use numbers::plain;
 pub use times::{GraphTimes, TimesError};
+
+// For text of other origins in the program `isovec`.
+#[doc(hidden)]
+pub use {markup::escape, numbers::plain};
 
 use crate::backend;
 use crate::config::EmbeddingConfig;

@@ -187,20 +187,8 @@ fn table<const N: usize>(
 
 /// Text as HTML and attributes have it. Characters that no document may have are left out.
 fn escape(text: &str) -> String {
-    let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '&' => escaped.push_str("&amp;"),
-            '<' => escaped.push_str("&lt;"),
-            '>' => escaped.push_str("&gt;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&#39;"),
-            '\t' | '\n' => escaped.push(c),
-            c if c.is_control() => {}
-            c => escaped.push(c),
-        }
-    }
-    escaped
+    let allowed = |c: &char| matches!(c, '\t' | '\n') || !c.is_control();
+    isovec::graph::escape(&text.chars().filter(allowed).collect::<String>())
 }
 
 /// The beginning of a chart: what it is, for those who hear it as well.
