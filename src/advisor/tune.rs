@@ -147,7 +147,10 @@ pub async fn tune<T: AsRef<str>>(
             Ok(overall) => Some(overall),
             Err(error) if error.is_cancelled() => return Err(error),
             // What was found holds without it.
-            Err(_) => None,
+            Err(error) => {
+                tracing::warn!(target: "isovec", "what was tuned could not be compared with the beginning: {error}");
+                None
+            }
         };
     }
     Ok(tuner.report)
