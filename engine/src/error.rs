@@ -4,6 +4,8 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use crate::budget::Resource;
+
 /// Shorthand used throughout the crate.
 pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 
@@ -91,6 +93,21 @@ pub enum EngineError {
         limit: u64,
         /// What is counted.
         unit: &'static str,
+    },
+
+    /// Reading a model's files would cost more than files of their size may; refused before it is spent.
+    #[error(
+        "{place} asks for {asked} {resource} in all, and reading a model of this size may take {allowed}; its files are damaged, or made to exhaust whoever reads them"
+    )]
+    OverBudget {
+        /// Which of the budgets.
+        resource: Resource,
+        /// What would have been taken in all.
+        asked: u64,
+        /// What is allowed.
+        allowed: u64,
+        /// Where in the model.
+        place: String,
     },
 
     /// The model produced NaN or an infinity; the vector is refused.
@@ -212,6 +229,7 @@ impl EngineError {
             Self::Weight { .. } => "Weight",
             Self::InvalidInput { .. } => "InvalidInput",
             Self::InputTooLarge { .. } => "InputTooLarge",
+            Self::OverBudget { .. } => "OverBudget",
             Self::NotFinite { .. } => "NotFinite",
             Self::Cancelled => "Cancelled",
             Self::DeviceLost { .. } => "DeviceLost",

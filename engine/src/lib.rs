@@ -4,6 +4,7 @@
 //! - [`bundle`], [`weights`], [`safetensors`]: a model as a small graph with its weights apart from it.
 //! - [`onnx`], [`convert`], [`head`]: reading, writing, building and completing graphs.
 //! - [`precision`]: weights stored in f16 or int8, and back.
+//! - [`budget`]: what reading a model's files may cost.
 //! - [`buffers`]: memory for tensors, kept and used again, and how much of it there is.
 //! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
 //! - [`profile`]: when it did what, and for whom.
@@ -13,6 +14,7 @@
 //! Nothing here names a runtime, and nothing says what the tensors mean: the same contract
 //! serves models that read tokens and models that read pixels.
 
+pub mod budget;
 pub mod buffers;
 pub mod bundle;
 pub mod cancel;
