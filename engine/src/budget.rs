@@ -59,15 +59,38 @@ impl Resource {
         }
     }
 
-    /// What is allowed: so much for any model, and so much for each byte of its files.
-    const fn scale(self) -> (u64, u64) {
+    const fn scale(self) -> Scale {
         match self {
-            Self::Bytes => (BASE_BYTES, BYTES_PER_BYTE),
-            Self::Elements => (1 << 24, 8),
-            // Some 0.3 s at a gigabyte a second for any file, then in proportion to its size.
-            Self::Steps => (1 << 28, 64),
+            Self::Bytes => Scale {
+                base: BASE_BYTES,
+                for_each: BYTES_PER_BYTE,
+                most: MOST_BYTES,
+            },
+            Self::Elements => Scale::of(1 << 24, 8),
+            // Less than a second for any file of 64 KiB, then in proportion to its size.
+            Self::Steps => Scale::of(1 << 26, 16),
             // The shortest message takes two bytes.
-            Self::Nodes => (1 << 20, 1),
+            Self::Nodes => Scale::of(1 << 18, 1),
+        }
+    }
+}
+
+/// What is allowed.
+struct Scale {
+    /// For any model.
+    base: u64,
+    /// For each byte of its files.
+    for_each: u64,
+    /// In all.
+    most: u64,
+}
+
+impl Scale {
+    const fn of(base: u64, for_each: u64) -> Self {
+        Self {
+            base,
+            for_each,
+            most: u64::MAX,
         }
     }
 }
@@ -85,6 +108,10 @@ const BASE_BYTES: u64 = 32 << 20;
 /// new place for a moment, and names are looked up in sets. With these, reading stays within twice what is counted: 64 MiB
 /// and 32 times the files.
 const BYTES_PER_BYTE: u64 = 16;
+
+/// Memory that no model may take, however large its files are: half of what a page can address. The same natively, so that
+/// a model that loads in one place loads in the other. Bytes of weights are not counted, only what is made of the rest.
+const MOST_BYTES: u64 = 2 << 30;
 
 /// What one loading may cost, and what it has cost so far.
 #[derive(Debug, Clone)]
@@ -131,8 +158,14 @@ impl Budget {
         if let Some(limit) = self.limits[resource.place()] {
             return limit;
         }
-        let (base, factor) = resource.scale();
-        base.saturating_add(self.files.saturating_mul(factor))
+        let scale = resource.scale();
+        let scaled = self.files.saturating_mul(scale.for_each);
+        let allowed = scale.base.saturating_add(scaled);
+        if allowed < scale.most {
+            allowed
+        } else {
+            scale.most
+        }
     }
 
     /// What was taken of a resource and not given back.
@@ -220,7 +253,8 @@ mod tests {
     #[test]
     fn counts_past_32_and_64_bits_are_refused_and_do_not_wrap() {
         let mut budget = Budget::for_files(u64::MAX);
-        assert_eq!(budget.allowed(Resource::Bytes), u64::MAX);
+        assert_eq!(budget.allowed(Resource::Elements), u64::MAX);
+        assert_eq!(budget.allowed(Resource::Bytes), MOST_BYTES);
         let mut small = Budget::for_files(1 << 20);
         for amount in [1 << 32, u64::MAX - 1, u64::MAX] {
             assert!(small.take(Resource::Bytes, amount, "it").is_err());

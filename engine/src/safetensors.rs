@@ -15,6 +15,7 @@ use std::ops::Range;
 use serde::Deserialize;
 use serde::de::{Error as _, MapAccess, Visitor};
 
+use crate::budget::{Budget, Resource};
 use crate::content::Content;
 use crate::error::{EngineError, Result};
 use crate::sniff;
@@ -25,6 +26,9 @@ const LENGTH_BYTES: usize = 8;
 
 /// The longest header that is read, the limit of the reference implementation.
 const MAX_HEADER_BYTES: usize = 100_000_000;
+
+/// Memory that each byte of a header can ask for.
+const HEADER_COST: u64 = 16;
 
 /// The header's entry that is not a tensor.
 const METADATA: &str = "__metadata__";
@@ -123,11 +127,23 @@ impl TensorSet {
     /// a name occurs twice; [`EngineError::UnsupportedModel`] for an element type not listed in
     /// [`SourceDType`]; [`EngineError::Io`].
     pub fn from_files(origin: &str, files: Vec<(String, Content)>) -> Result<Self> {
+        Self::from_files_within(origin, files, &mut Budget::for_files(0))
+    }
+
+    /// [`from_files`](Self::from_files) within a budget, to which the sizes of the files are added.
+    ///
+    /// # Errors
+    /// As [`from_files`](Self::from_files); [`EngineError::OverBudget`]; [`EngineError::Cancelled`].
+    pub fn from_files_within(
+        origin: &str,
+        files: Vec<(String, Content)>,
+        budget: &mut Budget,
+    ) -> Result<Self> {
         let mut tensors = BTreeMap::new();
         let mut homes: BTreeMap<String, String> = BTreeMap::new();
         for (file, data) in files {
             let place = format!("{origin}/{file}");
-            for (name, tensor) in read_file(&place, &data)? {
+            for (name, tensor) in read_file(&place, &data, budget)? {
                 if let Some(other) = homes.insert(name.clone(), file.clone()) {
                     let detail = if other == file {
                         format!("its header names tensor {name} twice")
@@ -166,8 +182,24 @@ impl TensorSet {
     /// # Errors
     /// [`EngineError::Io`] when a file cannot be read.
     pub fn identity(&self) -> Result<WeightsIdentity> {
+        self.identity_within(&mut Budget::for_files(self.byte_len()))
+    }
+
+    /// Bytes of all tensors.
+    pub fn byte_len(&self) -> u64 {
+        let tensors = self.tensors.values();
+        tensors.map(|tensor| tensor.data.len() as u64).sum()
+    }
+
+    /// [`identity`](Self::identity) within a budget.
+    ///
+    /// # Errors
+    /// As [`identity`](Self::identity); [`EngineError::OverBudget`]; [`EngineError::Cancelled`].
+    pub fn identity_within(&self, budget: &mut Budget) -> Result<WeightsIdentity> {
         let mut hasher = IdentityHasher::new();
         for (name, tensor) in &self.tensors {
+            let place = format_args!("{}: hashing tensor {name}", self.origin);
+            budget.take(Resource::Steps, tensor.data.len() as u64, place)?;
             let shape = tensor.shape.iter().map(|&extent| extent as u64);
             let content = &tensor.data;
             hasher
@@ -219,7 +251,12 @@ impl<'de> Deserialize<'de> for Header {
 }
 
 /// Reads one file's tensors; `place` names it in messages.
-fn read_file(place: &str, file: &Content) -> Result<Vec<(String, SourceTensor)>> {
+fn read_file(
+    place: &str,
+    file: &Content,
+    budget: &mut Budget,
+) -> Result<Vec<(String, SourceTensor)>> {
+    budget.add_file(file.len() as u64);
     let bytes = |range: Range<usize>| {
         let part = file
             .part(range)
@@ -250,6 +287,9 @@ fn read_file(place: &str, file: &Content) -> Result<Vec<(String, SourceTensor)>>
         })?;
     let behind = LENGTH_BYTES + header_bytes;
     let size = file.len() - behind;
+    // Two bytes of a shape are two numbers of eight bytes in lists that double.
+    let header_place = format_args!("the header of {place}");
+    budget.take(Resource::Bytes, length * HEADER_COST, header_place)?;
     let header = bytes(LENGTH_BYTES..behind)?;
     let Header(mut entries) = serde_json::from_slice(&header)
         .map_err(|error| invalid(format!("its header is not what safetensors asks: {error}")))?;

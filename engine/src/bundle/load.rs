@@ -9,8 +9,9 @@ use bytes::Bytes;
 
 use super::files::Files;
 use super::{BundleOptions, HALF_ONNX_FILE, ModelBundle, is_checkpoint, takes_half};
+use crate::budget::{Budget, Resource};
 use crate::content::Content;
-use crate::convert::convert;
+use crate::convert::convert_within;
 use crate::error::{EngineError, Result};
 use crate::onnx::read::{External, inside, read};
 use crate::safetensors::TensorSet;
@@ -49,7 +50,19 @@ impl ModelBundle {
     /// ONNX file; [`EngineError::InvalidModel`], [`EngineError::OutsideBundle`] and
     /// [`EngineError::Io`] for files that are damaged, reach out of the bundle, or cannot be read.
     pub fn from_folder(path: impl AsRef<Path>, options: &BundleOptions) -> Result<Self> {
-        load(Files::folder(path.as_ref())?, options)
+        Self::from_folder_within(path, options, &mut Budget::for_files(0))
+    }
+
+    /// [`from_folder`](Self::from_folder) within a budget, to which the sizes of the files are added.
+    ///
+    /// # Errors
+    /// As [`from_folder`](Self::from_folder); [`EngineError::OverBudget`]; [`EngineError::Cancelled`].
+    pub fn from_folder_within(
+        path: impl AsRef<Path>,
+        options: &BundleOptions,
+        budget: &mut Budget,
+    ) -> Result<Self> {
+        load(Files::folder(path.as_ref())?, options, budget)
     }
 
     /// Loads a model from files wherever they are, by the names that they have in the bundle:
@@ -58,7 +71,19 @@ impl ModelBundle {
     /// # Errors
     /// As [`from_folder`](Self::from_folder).
     pub fn from_files(files: BTreeMap<String, PathBuf>, options: &BundleOptions) -> Result<Self> {
-        load(Files::named(files), options)
+        Self::from_files_within(files, options, &mut Budget::for_files(0))
+    }
+
+    /// [`from_files`](Self::from_files) within a budget, to which the sizes of the files are added.
+    ///
+    /// # Errors
+    /// As [`from_folder_within`](Self::from_folder_within).
+    pub fn from_files_within(
+        files: BTreeMap<String, PathBuf>,
+        options: &BundleOptions,
+        budget: &mut Budget,
+    ) -> Result<Self> {
+        load(Files::named(files), options, budget)
     }
 
     /// Loads a model from bytes by the names that the files have in the bundle. `origin` is what
@@ -88,14 +113,27 @@ impl ModelBundle {
         files: BTreeMap<String, Content>,
         options: &BundleOptions,
     ) -> Result<Self> {
-        load(Files::contents(origin, files), options)
+        Self::from_contents_within(origin, files, options, &mut Budget::for_files(0))
+    }
+
+    /// [`from_contents`](Self::from_contents) within a budget, to which the sizes of the files are added.
+    ///
+    /// # Errors
+    /// As [`from_folder_within`](Self::from_folder_within).
+    pub fn from_contents_within(
+        origin: &str,
+        files: BTreeMap<String, Content>,
+        options: &BundleOptions,
+        budget: &mut Budget,
+    ) -> Result<Self> {
+        load(Files::contents(origin, files), options, budget)
     }
 }
 
-fn load(files: Files, options: &BundleOptions) -> Result<ModelBundle> {
+fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<ModelBundle> {
     let files = &files.mapped(!options.read_into_memory);
     if let Some(name) = &options.onnx_file {
-        return load_onnx(files, name);
+        return load_onnx(files, name, budget);
     }
     if options.smallest && files.has(HALF_ONNX_FILE) {
         let mut checkpoint = None;
@@ -109,25 +147,25 @@ fn load(files: Files, options: &BundleOptions) -> Result<ModelBundle> {
             }
         }
         if takes_half(half, checkpoint) {
-            return load_onnx(files, HALF_ONNX_FILE);
+            return load_onnx(files, HALF_ONNX_FILE, budget);
         }
     }
     let onnx = ONNX_FILES.into_iter().find(|name| files.has(name));
     let has_tensors = files.has(SAFETENSORS) || files.has(SAFETENSORS_INDEX);
     match (has_tensors, files.read(CONFIG)?, onnx) {
-        (true, Some(config), None) => load_safetensors(files, &config),
-        (true, Some(config), Some(onnx)) => match load_safetensors(files, &config) {
+        (true, Some(config), None) => load_safetensors(files, &config, budget),
+        (true, Some(config), Some(onnx)) => match load_safetensors(files, &config, budget) {
             Err(EngineError::UnsupportedModel { reason, .. }) => {
                 tracing::info!(
                     origin = files.origin,
                     reason,
                     "the checkpoint cannot be converted; taking {onnx}"
                 );
-                load_onnx(files, onnx)
+                load_onnx(files, onnx, budget)
             }
             loaded => loaded,
         },
-        (_, _, Some(onnx)) => load_onnx(files, onnx),
+        (_, _, Some(onnx)) => load_onnx(files, onnx, budget),
         (true, None, None) => Err(EngineError::MissingFile {
             origin: files.origin.clone(),
             file: CONFIG.into(),
@@ -170,7 +208,7 @@ fn no_model(files: &Files) -> EngineError {
     }
 }
 
-fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
+fn load_onnx(files: &Files, name: &str, budget: &mut Budget) -> Result<ModelBundle> {
     let Some(file) = files.open(name)? else {
         let names = files.names();
         let onnx: Vec<&str> = names
@@ -202,33 +240,34 @@ fn load_onnx(files: &Files, name: &str) -> Result<ModelBundle> {
         }
         Ok(found)
     };
-    let model = read(&format!("{}/{name}", files.origin), &file, &resolve)?;
+    let origin = format!("{}/{name}", files.origin);
+    let model = read(&origin, &file, &resolve, budget)?;
     Ok(ModelBundle {
         graph: model.graph,
         weights: model.weights,
         identity: model.identity,
-        files: side_files(files)?,
+        files: side_files(files, budget)?,
         model_file: name.to_owned(),
         origin: files.origin.clone(),
     })
 }
 
-fn load_safetensors(files: &Files, config: &Bytes) -> Result<ModelBundle> {
+fn load_safetensors(files: &Files, config: &Bytes, budget: &mut Budget) -> Result<ModelBundle> {
     let (model_file, tensors) = match files.open(SAFETENSORS)? {
         Some(file) => {
             let files_of_one = vec![(SAFETENSORS.to_owned(), file)];
-            let tensors = TensorSet::from_files(&files.origin, files_of_one)?;
+            let tensors = TensorSet::from_files_within(&files.origin, files_of_one, budget)?;
             (SAFETENSORS, tensors)
         }
-        None => (SAFETENSORS_INDEX, load_shards(files)?),
+        None => (SAFETENSORS_INDEX, load_shards(files, budget)?),
     };
     let tensors = Arc::new(tensors);
-    let converted = convert(config, Arc::clone(&tensors))?;
+    let converted = convert_within(config, Arc::clone(&tensors), budget)?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,
-        identity: tensors.identity()?,
-        files: side_files(files)?,
+        identity: tensors.identity_within(budget)?,
+        files: side_files(files, budget)?,
         model_file: model_file.to_owned(),
         origin: files.origin.clone(),
     })
@@ -241,9 +280,12 @@ struct ShardIndex {
     weight_map: BTreeMap<String, String>,
 }
 
-fn load_shards(files: &Files) -> Result<TensorSet> {
+fn load_shards(files: &Files, budget: &mut Budget) -> Result<TensorSet> {
     let place = format!("{}/{SAFETENSORS_INDEX}", files.origin);
     let index = files.read(SAFETENSORS_INDEX)?.unwrap_or_default();
+    budget.add_file(index.len() as u64);
+    // An entry of a map, with its two texts, for every six bytes.
+    budget.take(Resource::Bytes, index.len() as u64 * 16, &place)?;
     let index: ShardIndex = serde_json::from_slice(&index)
         .map_err(|error| EngineError::invalid_model(place.clone(), error.to_string()))?;
     let mut shards: BTreeMap<&str, &str> = BTreeMap::new();
@@ -273,7 +315,7 @@ fn load_shards(files: &Files) -> Result<TensorSet> {
             }
         }
     }
-    let tensors = TensorSet::from_files(&files.origin, opened)?;
+    let tensors = TensorSet::from_files_within(&files.origin, opened, budget)?;
     let mut listed = index.weight_map.iter();
     match listed.find(|(tensor, _)| tensors.get(tensor).is_none()) {
         None => Ok(tensors),
@@ -286,7 +328,7 @@ fn load_shards(files: &Files) -> Result<TensorSet> {
 
 /// The small files that tell how to use a model: in the bundle's root and in module folders such
 /// as `1_Pooling`, where dense layers have weights of their own.
-fn side_files(files: &Files) -> Result<BTreeMap<String, Bytes>> {
+fn side_files(files: &Files, budget: &mut Budget) -> Result<BTreeMap<String, Bytes>> {
     let mut side = BTreeMap::new();
     let mut total = 0;
     for name in files.names() {
@@ -308,6 +350,9 @@ fn side_files(files: &Files) -> Result<BTreeMap<String, Bytes>> {
                 unit: "bytes of side files (is it the model's own folder?)",
             });
         }
+        budget.add_file(size);
+        let place = format_args!("{}/{name}", files.origin);
+        budget.take(Resource::Bytes, size, place)?;
         if let Some(bytes) = files.read(name)? {
             side.insert(name.to_owned(), bytes);
         }

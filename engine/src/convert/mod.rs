@@ -34,16 +34,26 @@ use std::sync::Arc;
 
 use self::config::Config;
 use self::net::Net;
+use crate::budget::{Budget, Resource};
 use crate::error::Result;
 use crate::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto};
 use crate::safetensors::TensorSet;
-use crate::weights::Weights;
+use crate::weights::{WeightSource, Weights};
 
 /// The operator set that the graphs use: the first with `LayerNormalization`.
 const OPSET: i64 = 17;
 
 /// The file format that came with it.
 const IR_VERSION: i64 = 8;
+
+/// Memory that each byte of JSON can ask for: two bytes of a list are a value of 32 in a list that doubles.
+const JSON_COST: u64 = 32;
+
+/// Memory that the nodes of a layer take, generously.
+const LAYER_BYTES: u64 = 64 << 10;
+
+/// Nodes of a layer, generously.
+const LAYER_NODES: u64 = 64;
 
 /// The metadata entry that holds the longest sequence the graph can take.
 pub const MAX_SEQUENCE: &str = "isovec.max_sequence";
@@ -131,6 +141,15 @@ impl Family {
         }
     }
 
+    /// The key of the number of layers.
+    fn layers(self) -> &'static str {
+        match self {
+            Self::Bert | Self::Roberta | Self::Mpnet | Self::ModernBert => "num_hidden_layers",
+            Self::DistilBert => "n_layers",
+            Self::NomicBert => "n_layer",
+        }
+    }
+
     fn name(self) -> &'static str {
         match self {
             Self::Bert => "bert",
@@ -165,8 +184,29 @@ pub fn family(origin: &str, config_json: &[u8]) -> Result<Family> {
 /// itself; [`EngineError::Weight`](crate::EngineError::Weight), naming the tensor, for one that is missing, has another
 /// shape than the config asks for, or is not of a float type.
 pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted> {
+    let mut budget = Budget::for_files(tensors.byte_len());
+    convert_within(config_json, tensors, &mut budget)
+}
+
+/// [`convert`] within a budget.
+///
+/// # Errors
+/// As [`convert`]; [`EngineError::OverBudget`](crate::EngineError::OverBudget) where `config.json` asks for more layers or
+/// larger tables than files of the model's size may; [`EngineError::Cancelled`](crate::EngineError::Cancelled).
+pub fn convert_within(
+    config_json: &[u8],
+    tensors: Arc<TensorSet>,
+    budget: &mut Budget,
+) -> Result<Converted> {
+    let place = format!("{}: config.json", tensors.origin());
+    let json = config_json.len() as u64;
+    budget.add_file(json);
+    budget.take(Resource::Bytes, json.saturating_mul(JSON_COST), &place)?;
     let config = Config::parse(tensors.origin(), config_json)?;
     let family = Family::of(&config)?;
+    let layers = config.size(family.layers())? as u64;
+    budget.take(Resource::Bytes, layers * LAYER_BYTES, &place)?;
+    budget.take(Resource::Nodes, layers * LAYER_NODES, &place)?;
     let mut graph = GraphProto {
         name: family.name().into(),
         ..GraphProto::default()
@@ -181,6 +221,11 @@ pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted>
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
     };
     let weights = net.into_weights();
+    // Tables are made when an engine asks for them, so what is refused here was not made.
+    for info in weights.weights() {
+        let place = format_args!("{place}: table {}", info.name);
+        budget.take(Resource::Elements, info.elements() as u64, place)?;
+    }
     let entry = |key: &str, value: usize| StringStringEntryProto {
         key: key.into(),
         value: value.to_string(),

@@ -2,6 +2,7 @@
 //! reader comes after it. Engines check more (types, shapes, operators) with their own words.
 
 use std::collections::HashSet;
+use std::fmt;
 
 use super::proto::{GraphProto, ModelProto, NodeProto};
 
@@ -45,7 +46,7 @@ pub(super) fn check(model: &ModelProto) -> Result<(), String> {
         layers: vec![HashSet::new()],
         domains,
     };
-    scope.graph(graph, "the graph")
+    scope.graph(graph, &"the graph")
 }
 
 /// The names that a node may read, innermost graph last.
@@ -55,8 +56,9 @@ struct Scope<'m> {
 }
 
 impl<'m> Scope<'m> {
-    /// Checks one graph; its names go into the innermost layer.
-    fn graph(&mut self, graph: &'m GraphProto, place: &str) -> Result<(), String> {
+    /// Checks one graph; its names go into the innermost layer. `place` is written only into an error: a name may be as
+    /// long as the file, and a node may have as many graphs.
+    fn graph(&mut self, graph: &'m GraphProto, place: &dyn fmt::Display) -> Result<(), String> {
         for input in &graph.input {
             if input.name.is_empty() {
                 return Err(format!("an input of {place} has no name"));
@@ -98,8 +100,8 @@ impl<'m> Scope<'m> {
         Ok(())
     }
 
-    fn node(&mut self, node: &'m NodeProto, place: &str) -> Result<(), String> {
-        let described = describe(node);
+    fn node(&mut self, node: &'m NodeProto, place: &dyn fmt::Display) -> Result<(), String> {
+        let described = Described(node);
         if node.op_type.is_empty() {
             return Err(format!("{described} in {place} has no operator"));
         }
@@ -118,7 +120,10 @@ impl<'m> Scope<'m> {
         }
         for attribute in &node.attribute {
             for graph in attribute.g.iter().chain(&attribute.graphs) {
-                let inner = format!("the graph {:?} of {described}", attribute.name);
+                let inner = Inner {
+                    attribute: &attribute.name,
+                    node,
+                };
                 self.layers.push(HashSet::new());
                 let checked = self.graph(graph, &inner);
                 self.layers.pop();
@@ -137,7 +142,12 @@ impl<'m> Scope<'m> {
         self.layers.iter().any(|layer| layer.contains(name))
     }
 
-    fn define(&mut self, name: &'m str, what: &str, place: &str) -> Result<(), String> {
+    fn define(
+        &mut self,
+        name: &'m str,
+        what: &str,
+        place: &dyn fmt::Display,
+    ) -> Result<(), String> {
         let fresh = self
             .layers
             .last_mut()
@@ -157,10 +167,32 @@ pub fn default_domain(domain: &str) -> &str {
 }
 
 /// A node as messages name it.
-fn describe(node: &NodeProto) -> String {
-    if node.name.is_empty() {
-        format!("a node {}", node.op_type)
-    } else {
-        format!("node {:?} ({})", node.name, node.op_type)
+struct Described<'m>(&'m NodeProto);
+
+impl fmt::Display for Described<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(node) = self;
+        if node.name.is_empty() {
+            write!(f, "a node {}", node.op_type)
+        } else {
+            write!(f, "node {:?} ({})", node.name, node.op_type)
+        }
+    }
+}
+
+/// A graph in a node's attribute as messages name it.
+struct Inner<'m> {
+    attribute: &'m str,
+    node: &'m NodeProto,
+}
+
+impl fmt::Display for Inner<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "the graph {:?} of {}",
+            self.attribute,
+            Described(self.node)
+        )
     }
 }

@@ -7,6 +7,7 @@ pub(crate) mod read;
 mod shorten;
 mod skim;
 mod tensor;
+mod tensor_proto;
 mod write;
 
 use prost::Message;

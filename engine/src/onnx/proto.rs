@@ -4,8 +4,9 @@
 
 #![allow(missing_docs)] // The format's own documentation is the reference.
 
-use bytes::Bytes;
 use prost::{Enumeration, Message, Oneof};
+
+pub use super::tensor_proto::TensorProto;
 
 #[derive(Clone, PartialEq, Message)]
 pub struct ModelProto {
@@ -237,38 +238,6 @@ pub enum DimensionValue {
     Value(i64),
     #[prost(string, tag = "2")]
     Param(String),
-}
-
-#[derive(Clone, PartialEq, Message)]
-pub struct TensorProto {
-    #[prost(int64, repeated, tag = "1")]
-    pub dims: Vec<i64>,
-    #[prost(int32, tag = "2")]
-    pub data_type: i32,
-    #[prost(float, repeated, tag = "4")]
-    pub float_data: Vec<f32>,
-    #[prost(int32, repeated, tag = "5")]
-    pub int32_data: Vec<i32>,
-    #[prost(bytes = "vec", repeated, tag = "6")]
-    pub string_data: Vec<Vec<u8>>,
-    #[prost(int64, repeated, tag = "7")]
-    pub int64_data: Vec<i64>,
-    #[prost(string, tag = "8")]
-    pub name: String,
-    #[prost(string, tag = "12")]
-    pub doc_string: String,
-    #[prost(bytes = "bytes", tag = "9")]
-    pub raw_data: Bytes,
-    #[prost(double, repeated, tag = "10")]
-    pub double_data: Vec<f64>,
-    #[prost(uint64, repeated, tag = "11")]
-    pub uint64_data: Vec<u64>,
-    #[prost(message, repeated, tag = "13")]
-    pub external_data: Vec<StringStringEntryProto>,
-    #[prost(int32, tag = "14")]
-    pub data_location: i32,
-    #[prost(message, repeated, tag = "16")]
-    pub metadata_props: Vec<StringStringEntryProto>,
 }
 
 /// `TensorProto.data_location` of a tensor whose bytes are in another file.

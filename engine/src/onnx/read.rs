@@ -12,10 +12,11 @@ use prost::Message;
 
 use super::check::{check, default_domain};
 use super::proto::{AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto};
-use super::shorten::{ITSELF, shortened};
+use super::shorten::shortened;
 use super::skim::check_size;
-use super::tensor::{data_type, normalise};
+use super::tensor::{Reading, data_type, normalise};
 use super::{IDENTITY_KEY, TENSORS_KEY};
+use crate::budget::{Budget, Resource};
 use crate::bundle::WEIGHT_MIN_BYTES;
 use crate::content::Content;
 use crate::error::{EngineError, Result};
@@ -34,7 +35,7 @@ pub(crate) enum External {
     Outside,
 }
 
-/// Looks up external data by the location that a tensor gives, relative to the model's file.
+/// Looks up external data by its path relative to the model's file, which stays below the model's folder.
 pub(crate) type Resolve<'a> = &'a dyn Fn(&str) -> Result<External>;
 
 /// A model as it was read.
@@ -53,7 +54,7 @@ pub(crate) struct ReadModel {
 /// # Errors
 /// [`EngineError::InvalidModel`] for anything that is not an intact ONNX model,
 /// [`EngineError::OutsideBundle`] and [`EngineError::MissingFile`] for external data that is not
-/// at hand.
+/// at hand, [`EngineError::OverBudget`] for one that would cost more than a file of its size may.
 pub fn read_model(
     origin: &str,
     file: Bytes,
@@ -63,12 +64,20 @@ pub fn read_model(
         let found = resolve(location).map(|file| External::Found(file.into()));
         Ok(found.unwrap_or(External::Missing))
     };
-    let model = read(origin, &file.into(), &resolve)?;
+    let mut budget = Budget::for_files(0);
+    let model = read(origin, &file.into(), &resolve, &mut budget)?;
     Ok((model.graph, model.weights))
 }
 
-/// As [`read_model`], with the identity, and with lookups that can fail.
-pub(crate) fn read(origin: &str, file: &Content, resolve: Resolve<'_>) -> Result<ReadModel> {
+/// As [`read_model`], with the identity, with lookups that can fail, and within a budget that others share. The file's
+/// size is added to it here.
+pub(crate) fn read(
+    origin: &str,
+    file: &Content,
+    resolve: Resolve<'_>,
+    budget: &mut Budget,
+) -> Result<ReadModel> {
+    budget.add_file(file.len() as u64);
     let invalid = |detail: String| EngineError::invalid_model(origin, detail);
     let unread = |error| EngineError::io(origin, error);
     let start = file.part(0..file.len().min(sniff::BYTES));
@@ -79,12 +88,11 @@ pub(crate) fn read(origin: &str, file: &Content, resolve: Resolve<'_>) -> Result
         _ => sniff::foreign(&start),
     };
     let shortened = shortened(file).map_err(unread)?;
-    let is_shortened = shortened.is_some();
-    let bytes = match shortened {
-        Some(bytes) => bytes,
-        None => file.bytes().map_err(unread)?,
+    let (bytes, places) = match shortened {
+        Some(shortened) => (shortened.bytes, shortened.places),
+        None => (file.bytes().map_err(unread)?, BTreeMap::new()),
     };
-    check_size(&bytes).map_err(invalid)?;
+    check_size(origin, &bytes, budget)?;
     let mut model = ModelProto::decode(bytes).map_err(|error| match kind {
         Some(kind) => invalid(kind.to_owned()),
         None => invalid(format!("it is cut short, damaged or not ONNX: {error}")),
@@ -95,28 +103,35 @@ pub(crate) fn read(origin: &str, file: &Content, resolve: Resolve<'_>) -> Result
         _ => invalid(detail),
     })?;
 
-    let inside = |location: &str| match inside(location) {
-        _ if is_shortened && location == ITSELF => Ok(External::Found(file.clone())),
-        Some(path) => resolve(&path),
-        None => Ok(External::Outside),
-    };
     let mut tensors = Tensors {
-        origin,
-        resolve: &inside,
+        reading: Reading {
+            origin,
+            resolve,
+            budget,
+            opened: HashSet::new(),
+        },
         elsewhere: BTreeMap::new(),
     };
     for function in &mut model.functions {
+        for default in &mut function.attribute_proto {
+            tensors.attribute(default, &function.name)?;
+        }
         tensors.nodes(&mut function.node)?;
     }
     let Some(graph) = model.graph.as_mut() else {
         return Err(invalid("it holds no graph".into()));
     };
-    tensors.model_graph(graph)?;
+    let raw = |index: usize| {
+        let place = places.get(&index)?;
+        // In range: the places are from this file.
+        file.part(place.clone())
+    };
+    tensors.model_graph(graph, raw)?;
     let elsewhere = tensors.elsewhere;
 
     drop_default_inputs(graph);
     promote_constants(graph);
-    let hash = hash_initializers(graph, &elsewhere).map_err(unread)?;
+    let hash = hash_initializers(graph, &elsewhere, budget, unread)?;
     let weights = move_out(graph, elsewhere, unread)?;
     let identity = identity(&model, hash).map_err(invalid)?;
     Ok(ReadModel {
@@ -142,18 +157,21 @@ pub(crate) fn inside(location: &str) -> Option<String> {
 /// Brings every tensor of a model to its one form, wherever it is: nothing that is handed to an
 /// engine may still point at a file.
 struct Tensors<'a> {
-    origin: &'a str,
-    resolve: Resolve<'a>,
+    reading: Reading<'a>,
     /// The large initializers that are kept elsewhere, by name. Here they have no bytes.
     elsewhere: BTreeMap<String, Content>,
 }
 
 impl Tensors<'_> {
     /// The model's own graph, whose large initializers become weights. (Those of graphs in
-    /// attributes do not.)
-    fn model_graph(&mut self, graph: &mut GraphProto) -> Result<()> {
-        for tensor in &mut graph.initializer {
-            if let Some(content) = self.one_form(tensor, "", true)? {
+    /// attributes do not.) `raw` has the raw bytes of those that are without.
+    fn model_graph(
+        &mut self,
+        graph: &mut GraphProto,
+        raw: impl Fn(usize) -> Option<Content>,
+    ) -> Result<()> {
+        for (index, tensor) in graph.initializer.iter_mut().enumerate() {
+            if let Some(content) = self.one_form(tensor, "", Some(raw(index)))? {
                 self.elsewhere.insert(tensor.name.clone(), content);
             }
         }
@@ -204,22 +222,17 @@ impl Tensors<'_> {
 
     /// `place` names a tensor that has no name of its own.
     fn tensor(&mut self, tensor: &mut TensorProto, place: &str) -> Result<()> {
-        self.one_form(tensor, place, false).map(drop)
+        self.one_form(tensor, place, None).map(drop)
     }
 
-    /// Returns what is kept elsewhere and `may_stay` there.
+    /// Returns what is kept elsewhere and may stay there, which is where `apart` says what was left out of the tensor.
     fn one_form(
-        &self,
+        &mut self,
         tensor: &mut TensorProto,
         place: &str,
-        may_stay: bool,
+        apart: Option<Option<Content>>,
     ) -> Result<Option<Content>> {
-        let name = if tensor.name.is_empty() {
-            place.to_owned()
-        } else {
-            tensor.name.clone()
-        };
-        let stays = normalise(tensor, &name, self.origin, self.resolve, may_stay)?;
+        let stays = normalise(tensor, place, &mut self.reading, apart)?;
         if tensor.raw_data.len() < WEIGHT_MIN_BYTES {
             // A slice would keep the whole file in memory for as long as the graph lives.
             tensor.raw_data = Bytes::copy_from_slice(&tensor.raw_data);
@@ -287,7 +300,9 @@ fn carried(tensor: &TensorProto, bytes: usize) -> Option<DType> {
 fn hash_initializers(
     graph: &GraphProto,
     elsewhere: &BTreeMap<String, Content>,
-) -> io::Result<WeightsIdentity> {
+    budget: &mut Budget,
+    unread: impl Fn(io::Error) -> EngineError,
+) -> Result<WeightsIdentity> {
     let by_name: BTreeMap<&str, &TensorProto> = graph
         .initializer
         .iter()
@@ -295,11 +310,21 @@ fn hash_initializers(
         .collect();
     let mut hasher = IdentityHasher::new();
     for (name, tensor) in by_name {
-        match elsewhere.get(name) {
+        let content = elsewhere.get(name);
+        // Many tensors may lie in one place of a file.
+        let bytes = content.map_or(tensor.raw_data.len(), Content::len) as u64;
+        budget.take(
+            Resource::Steps,
+            bytes,
+            format_args!("hashing tensor {name}"),
+        )?;
+        match content {
             None => hash_tensor(&mut hasher, tensor),
             Some(content) => {
                 let data_type = data_type(tensor).unwrap_or(DataType::Undefined);
-                hasher.content(name, source_name(data_type), extents(tensor), content)?;
+                hasher
+                    .content(name, source_name(data_type), extents(tensor), content)
+                    .map_err(&unread)?;
             }
         }
     }

@@ -1,21 +1,19 @@
 //! ONNX files that are kept elsewhere, without copying their large tensors.
 //!
 //! The format has all tensors in one message, which is decoded as a whole. So the file is copied
-//! without the raw bytes of its large initializers, and each of these becomes what the format
-//! calls external data, with the file itself as the place where it is.
+//! without the raw bytes of its large initializers, and beside the copy stands where each of these
+//! lies in the file. Nothing is written into the tensors themselves: whatever else they say, they say
+//! as they do in memory, and mean the same.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
 use bytes::Bytes;
-use prost::Message;
 use prost::encoding::encode_varint;
 
-use super::proto::{DATA_LOCATION_EXTERNAL, StringStringEntryProto, TensorProto};
+use super::tensor_proto::field;
 use crate::content::Content;
-
-/// The location of external data that lies in the model's file. No path is written so.
-pub(super) const ITSELF: &str = "<the model's file>";
 
 /// Raw bytes of at least this many stay where they are.
 const LARGE: usize = 64 << 10;
@@ -23,9 +21,16 @@ const LARGE: usize = 64 << 10;
 /// Bytes that are asked for at once.
 const WINDOW: usize = 64 << 10;
 
+/// A file without its large tensors.
+pub(super) struct Shortened {
+    pub(super) bytes: Bytes,
+    /// Where raw bytes lie in the file that were left out, by the place of their tensor among the graph's initializers.
+    pub(super) places: BTreeMap<usize, Range<usize>>,
+}
+
 /// The file without its large tensors. `None` for a file in memory, which needs no copy, and for
 /// one that is not well formed: decoding the whole of it says what is wrong.
-pub(super) fn shortened(file: &Content) -> io::Result<Option<Bytes>> {
+pub(super) fn shortened(file: &Content) -> io::Result<Option<Shortened>> {
     if file.in_memory() {
         return Ok(None);
     }
@@ -33,10 +38,15 @@ pub(super) fn shortened(file: &Content) -> io::Result<Option<Bytes>> {
         file,
         window: Bytes::new(),
         from: 0,
+        initializers: 0,
+        places: BTreeMap::new(),
     };
     let mut out = Vec::new();
     match reader.message(Kind::Model, 0..file.len(), &mut out) {
-        Ok(()) => Ok(Some(out.into())),
+        Ok(_) => Ok(Some(Shortened {
+            bytes: out.into(),
+            places: reader.places,
+        })),
         Err(Stop::Malformed) => Ok(None),
         Err(Stop::Unread(error)) => Err(error),
     }
@@ -60,13 +70,23 @@ struct Reader<'f> {
     /// Some of the file's bytes, from there on.
     window: Bytes,
     from: usize,
+    /// Initializers so far.
+    initializers: usize,
+    places: BTreeMap<usize, Range<usize>>,
 }
 
 impl Reader<'_> {
-    /// Copies the message in `range`. The numbers of fields are those of `onnx.proto`.
-    fn message(&mut self, kind: Kind, range: Range<usize>, out: &mut Vec<u8>) -> Result<(), Stop> {
+    /// Copies the message in `range`, and says which raw bytes were left out of it. The numbers of fields are those of
+    /// `onnx.proto`.
+    fn message(
+        &mut self,
+        kind: Kind,
+        range: Range<usize>,
+        out: &mut Vec<u8>,
+    ) -> Result<Option<Range<usize>>, Stop> {
         let mut at = range.start;
         let mut raw = None;
+        let mut raw_fields = 0;
         while at < range.end {
             let start = at;
             let key = self.varint(&mut at)?;
@@ -85,32 +105,38 @@ impl Reader<'_> {
                 .ok_or(Stop::Malformed)?;
             let body = at..end;
             at = end;
+            if let (Kind::Tensor, RAW_DATA) = (kind, key) {
+                // Of a field that occurs twice the last one counts: too odd to be followed.
+                raw_fields += 1;
+                if raw_fields > 1 {
+                    return Err(Stop::Malformed);
+                }
+                if body.len() >= LARGE {
+                    raw = Some(body);
+                    continue;
+                }
+            }
             let inner = match (kind, key) {
                 (Kind::Model, GRAPH) => Kind::Graph,
                 (Kind::Graph, INITIALIZER) => Kind::Tensor,
-                (Kind::Tensor, RAW_DATA) if body.len() >= LARGE => {
-                    // Of a field that occurs twice the last one counts: too odd to be followed.
-                    if raw.replace(body).is_some() {
-                        return Err(Stop::Malformed);
-                    }
-                    continue;
-                }
                 _ => {
                     self.copy(start..end, out)?;
                     continue;
                 }
             };
             let mut message = Vec::new();
-            self.message(inner, body, &mut message)?;
+            let place = self.message(inner, body, &mut message)?;
+            if let Kind::Tensor = inner {
+                if let Some(place) = place {
+                    self.places.insert(self.initializers, place);
+                }
+                self.initializers += 1;
+            }
             self.copy(start..behind_key, out)?;
             encode_varint(message.len() as u64, out);
             out.append(&mut message);
         }
-        if let Some(place) = raw {
-            // Messages that stand one behind the other are one message.
-            out.extend(external(&place).encode_to_vec());
-        }
-        Ok(())
+        Ok(raw)
     }
 
     fn varint(&mut self, at: &mut usize) -> Result<u64, Stop> {
@@ -118,6 +144,10 @@ impl Reader<'_> {
         for shift in (0..64).step_by(7) {
             let byte = self.byte(*at)?;
             *at += 1;
+            // The tenth byte has room for one bit; the decoder refuses more, so it has to see it.
+            if shift == 63 && byte > 1 {
+                return Err(Stop::Malformed);
+            }
             number |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(number);
@@ -159,21 +189,4 @@ impl Reader<'_> {
 /// Keys of fields: the number and 2, for something with a length.
 const GRAPH: u64 = 7 << 3 | 2;
 const INITIALIZER: u64 = 5 << 3 | 2;
-const RAW_DATA: u64 = 9 << 3 | 2;
-
-/// What a tensor says whose bytes are in that place of the file.
-fn external(place: &Range<usize>) -> TensorProto {
-    let entry = |key: &str, value: String| StringStringEntryProto {
-        key: key.into(),
-        value,
-    };
-    TensorProto {
-        data_location: DATA_LOCATION_EXTERNAL,
-        external_data: vec![
-            entry("location", ITSELF.into()),
-            entry("offset", place.start.to_string()),
-            entry("length", place.len().to_string()),
-        ],
-        ..TensorProto::default()
-    }
-}
+const RAW_DATA: u64 = (field::RAW as u64) << 3 | 2;

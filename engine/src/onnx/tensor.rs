@@ -2,29 +2,66 @@
 //! lists, or in another file. After [`normalise`] they are little-endian bytes in `raw_data`
 //! (text stays a list), of exactly the length that type and shape ask for.
 
+use std::collections::HashSet;
+
 use bytes::Bytes;
 
 use super::proto::{DATA_LOCATION_EXTERNAL, DataType, TensorProto};
-use super::read::{External, Resolve};
+use super::read::{External, Resolve, inside};
+use crate::budget::{Budget, Resource};
 use crate::bundle::WEIGHT_MIN_BYTES;
 use crate::content::Content;
 use crate::error::{EngineError, Result};
 
-/// Brings a tensor to its one form. Where it `may_stay` and its bytes are kept elsewhere, they are
-/// returned instead of being copied.
+/// What a file's tensors are read with.
+pub(super) struct Reading<'a> {
+    /// What messages call the file.
+    pub(super) origin: &'a str,
+    pub(super) resolve: Resolve<'a>,
+    pub(super) budget: &'a mut Budget,
+    /// Files with external data that belong to the model: each counts once for what it may cost.
+    pub(super) opened: HashSet<String>,
+}
+
+/// Brings a tensor to its one form. `place` names one that has no name.
+///
+/// `apart` is there for a tensor that may stay elsewhere, and holds its raw bytes where they were left out of it. What
+/// stays elsewhere is returned instead of being copied.
+///
+/// A tensor is where `data_location` says. Entries of `external_data` that are left over beside data in the file itself
+/// mean nothing; data in both places is refused.
 ///
 /// # Errors
 /// [`EngineError::InvalidModel`], [`EngineError::OutsideBundle`] or [`EngineError::MissingFile`],
-/// naming the tensor.
+/// naming the tensor; [`EngineError::OverBudget`].
 pub(super) fn normalise(
+    tensor: &mut TensorProto,
+    place: &str,
+    reading: &mut Reading<'_>,
+    apart: Option<Option<Content>>,
+) -> Result<Option<Content>> {
+    let origin = reading.origin;
+    let own_name = std::mem::take(&mut tensor.name);
+    let name = if own_name.is_empty() {
+        place
+    } else {
+        own_name.as_str()
+    };
+    let found = one_form(tensor, name, origin, reading, apart);
+    tensor.name = own_name;
+    found
+}
+
+fn one_form(
     tensor: &mut TensorProto,
     name: &str,
     origin: &str,
-    resolve: Resolve<'_>,
-    may_stay: bool,
+    reading: &mut Reading<'_>,
+    apart: Option<Option<Content>>,
 ) -> Result<Option<Content>> {
     let invalid =
         |detail: String| EngineError::invalid_model(origin, format!("tensor {name}: {detail}"));
+    let unread = |error| EngineError::io(format!("{origin}: tensor {name}"), error);
     let data_type = data_type(tensor).ok_or_else(|| {
         invalid(format!(
             "{} is not an element type of ONNX",
@@ -33,28 +70,41 @@ pub(super) fn normalise(
     })?;
     let elements = elements(&tensor.dims)
         .ok_or_else(|| invalid(format!("no memory holds the shape {:?}", tensor.dims)))?;
+    let expected = byte_len(data_type, elements)
+        .ok_or_else(|| invalid(format!("no memory holds the shape {:?}", tensor.dims)))?;
 
-    let mut stays = None;
+    let may_stay = apart.is_some();
+    let mut stays = apart.flatten();
     if tensor.data_location == DATA_LOCATION_EXTERNAL {
         if data_type == DataType::String {
             return Err(invalid("text cannot be external data".into()));
         }
-        let content = external(tensor, name, origin, resolve)?;
+        if stays.is_some() || !tensor.raw_data.is_empty() {
+            return Err(invalid(MORE_THAN_ONCE.into()));
+        }
+        let content = external(tensor, name, reading)?;
+        if content.len() != expected {
+            return Err(invalid(takes(tensor, data_type, expected, content.len())));
+        }
         if may_stay && !content.in_memory() && content.len() >= WEIGHT_MIN_BYTES {
-            tensor.raw_data = Bytes::new();
             stays = Some(content);
         } else {
-            let unread = |error| EngineError::io(format!("{origin}: tensor {name}"), error);
+            // Any number of tensors may lie in one place, each a copy where the file is kept elsewhere.
+            let place = format_args!("{origin}: external data of tensor {name}");
+            reading
+                .budget
+                .take(Resource::Bytes, content.len() as u64, place)?;
             tensor.raw_data = content.bytes().map_err(unread)?;
         }
         tensor.data_location = 0;
-        tensor.external_data.clear();
     } else if tensor.data_location != 0 {
         return Err(invalid(format!(
             "unknown data location {}",
             tensor.data_location
         )));
     }
+    // No engine may take a leftover for a place to read from.
+    tensor.external_data = Vec::new();
 
     let lists = [
         tensor.float_data.len(),
@@ -67,9 +117,12 @@ pub(super) fn normalise(
     let raw_bytes = stays.as_ref().map_or(tensor.raw_data.len(), Content::len);
     let used = lists.iter().filter(|&&len| len > 0).count();
     if used + usize::from(raw_bytes > 0) > 1 {
-        return Err(invalid("its elements are stored more than once".into()));
+        return Err(invalid(MORE_THAN_ONCE.into()));
     }
     if data_type == DataType::String {
+        if raw_bytes > 0 {
+            return Err(invalid("text cannot be raw bytes".into()));
+        }
         if tensor.string_data.len() != elements {
             return Err(invalid(format!(
                 "shape {:?} holds {elements} texts, not {}",
@@ -82,22 +135,22 @@ pub(super) fn normalise(
     let mut raw_bytes = raw_bytes;
     if used == 1 {
         tensor.raw_data = raw_from_lists(tensor, data_type).map_err(invalid)?;
-        tensor.int32_data = Vec::new();
-        tensor.int64_data = Vec::new();
-        tensor.double_data = Vec::new();
-        tensor.uint64_data = Vec::new();
-        tensor.float_data = Vec::new();
         raw_bytes = tensor.raw_data.len();
     }
-    let expected = byte_len(data_type, elements)
-        .ok_or_else(|| invalid(format!("no memory holds the shape {:?}", tensor.dims)))?;
     if raw_bytes != expected {
-        return Err(invalid(format!(
-            "{data_type:?} {:?} takes {expected} bytes, not {raw_bytes}",
-            tensor.dims
-        )));
+        return Err(invalid(takes(tensor, data_type, expected, raw_bytes)));
     }
     Ok(stays)
+}
+
+const MORE_THAN_ONCE: &str = "its elements are stored more than once";
+
+/// What is wrong with a tensor of another length.
+fn takes(tensor: &TensorProto, data_type: DataType, expected: usize, found: usize) -> String {
+    format!(
+        "{data_type:?} {:?} takes {expected} bytes, not {found}",
+        tensor.dims
+    )
 }
 
 /// The element type, if it is one that the format defines.
@@ -134,53 +187,32 @@ fn byte_len(data_type: DataType, elements: usize) -> Option<usize> {
     Some(elements.checked_mul(bits)?.div_ceil(8)).filter(|&bytes| bytes <= isize::MAX as usize)
 }
 
-/// The elements of the one list that the type is stored in, per the comments of `TensorProto`.
-fn raw_from_lists(tensor: &TensorProto, data_type: DataType) -> Result<Bytes, String> {
+/// The elements of the one list that the type is stored in, per the comments of `TensorProto`. The lists are taken.
+fn raw_from_lists(tensor: &mut TensorProto, data_type: DataType) -> Result<Bytes, String> {
+    let floats = std::mem::take(&mut tensor.float_data);
+    let doubles = std::mem::take(&mut tensor.double_data);
+    let int32s = std::mem::take(&mut tensor.int32_data);
+    let int64s = std::mem::take(&mut tensor.int64_data);
+    let uint64s = std::mem::take(&mut tensor.uint64_data);
     let bytes: Vec<u8> = match data_type {
-        DataType::Float | DataType::Complex64 if !tensor.float_data.is_empty() => tensor
-            .float_data
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect(),
-        DataType::Double | DataType::Complex128 if !tensor.double_data.is_empty() => tensor
-            .double_data
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect(),
-        DataType::Int64 if !tensor.int64_data.is_empty() => tensor
-            .int64_data
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect(),
-        DataType::Uint64 if !tensor.uint64_data.is_empty() => tensor
-            .uint64_data
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect(),
-        DataType::Uint32 if !tensor.uint64_data.is_empty() => narrow(&tensor.uint64_data, |v| {
-            u32::try_from(v).ok().map(u32::to_le_bytes)
-        })?,
-        _ if tensor.int32_data.is_empty() => {
+        DataType::Float | DataType::Complex64 if !floats.is_empty() => return Ok(raw(floats)),
+        DataType::Double | DataType::Complex128 if !doubles.is_empty() => return Ok(raw(doubles)),
+        DataType::Int64 if !int64s.is_empty() => return Ok(raw(int64s)),
+        DataType::Uint64 if !uint64s.is_empty() => return Ok(raw(uint64s)),
+        DataType::Uint32 if !uint64s.is_empty() => {
+            narrow(&uint64s, |v| u32::try_from(v).ok().map(u32::to_le_bytes))?
+        }
+        _ if int32s.is_empty() => {
             return Err(format!("{data_type:?} is stored in a list of another type"));
         }
-        DataType::Int32 => tensor
-            .int32_data
-            .iter()
-            .flat_map(|v| v.to_le_bytes())
-            .collect(),
-        DataType::Int16 => narrow(&tensor.int32_data, |v| {
-            i16::try_from(v).ok().map(i16::to_le_bytes)
-        })?,
+        DataType::Int32 => return Ok(raw(int32s)),
+        DataType::Int16 => narrow(&int32s, |v| i16::try_from(v).ok().map(i16::to_le_bytes))?,
         // 16-bit floats are stored by their bits.
         DataType::Uint16 | DataType::Float16 | DataType::Bfloat16 => {
-            narrow(&tensor.int32_data, |v| {
-                u16::try_from(v).ok().map(u16::to_le_bytes)
-            })?
+            narrow(&int32s, |v| u16::try_from(v).ok().map(u16::to_le_bytes))?
         }
-        DataType::Int8 => narrow(&tensor.int32_data, |v| {
-            i8::try_from(v).ok().map(i8::to_le_bytes)
-        })?,
-        DataType::Bool => narrow(&tensor.int32_data, |v| {
+        DataType::Int8 => narrow(&int32s, |v| i8::try_from(v).ok().map(i8::to_le_bytes))?,
+        DataType::Bool => narrow(&int32s, |v| {
             u8::try_from(v).ok().filter(|&v| v < 2).map(|v| [v])
         })?,
         DataType::Uint8
@@ -190,12 +222,27 @@ fn raw_from_lists(tensor: &TensorProto, data_type: DataType) -> Result<Bytes, St
         | DataType::Float8e5m2fnuz
         | DataType::Uint4
         | DataType::Int4
-        | DataType::Float4e2m1 => {
-            narrow(&tensor.int32_data, |v| u8::try_from(v).ok().map(|v| [v]))?
-        }
+        | DataType::Float4e2m1 => narrow(&int32s, |v| u8::try_from(v).ok().map(|v| [v]))?,
         _ => return Err(format!("{data_type:?} is stored in a list of another type")),
     };
     Ok(bytes.into())
+}
+
+/// A list's bytes, little-endian: the list itself where the machine holds it so, because a copy of it would be a second
+/// time the memory.
+fn raw<T: bytemuck::Pod + Send>(mut list: Vec<T>) -> Bytes {
+    struct Elements<T>(Vec<T>);
+    impl<T: bytemuck::Pod> AsRef<[u8]> for Elements<T> {
+        fn as_ref(&self) -> &[u8] {
+            bytemuck::cast_slice(&self.0)
+        }
+    }
+    if cfg!(target_endian = "big") {
+        for element in &mut list {
+            bytemuck::bytes_of_mut(element).reverse();
+        }
+    }
+    Bytes::from_owner(Elements(list))
 }
 
 /// Elements of a list that is wider than the type; a value that does not fit is refused.
@@ -212,12 +259,8 @@ fn narrow<T: Copy + std::fmt::Display, const N: usize>(
 }
 
 /// What a tensor holds whose data is in another file of the bundle.
-fn external(
-    tensor: &TensorProto,
-    name: &str,
-    origin: &str,
-    resolve: Resolve<'_>,
-) -> Result<Content> {
+fn external(tensor: &TensorProto, name: &str, reading: &mut Reading<'_>) -> Result<Content> {
+    let origin = reading.origin;
     let invalid =
         |detail: String| EngineError::invalid_model(origin, format!("tensor {name}: {detail}"));
     let entry = |key: &str| {
@@ -234,8 +277,18 @@ fn external(
     let location = entry("location")
         .filter(|location| !location.is_empty())
         .ok_or_else(|| invalid("external data without a location".into()))?;
-    let file = match resolve(location)? {
-        External::Found(file) => file,
+    let path = inside(location);
+    let found = match &path {
+        Some(path) => (reading.resolve)(path)?,
+        None => External::Outside,
+    };
+    let file = match found {
+        External::Found(file) => {
+            if reading.opened.insert(path.unwrap_or_default()) {
+                reading.budget.add_file(file.len() as u64);
+            }
+            file
+        }
         External::Missing => {
             return Err(EngineError::MissingFile {
                 origin: origin.to_owned(),
