@@ -39,6 +39,42 @@ pub struct Fingerprint {
     pub identity: BTreeMap<String, String>,
     /// The numeric class.
     pub precision: Precision,
+    /// Entries of the identity that a file claims and that cannot be computed again from what is in it, each with what
+    /// can: for `weights`, the hash of the tensors that the file does hold. An exported model claims its original's weights.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub claimed: BTreeMap<String, String>,
+}
+
+/// The entry of the identity that says how the weights are put to use: heads, epsilon, activation, positions. Fingerprints
+/// that were written before there was such an entry have none, which means [`UNKNOWN`].
+pub const ARCHITECTURE: &str = "architecture";
+
+/// The value of [`ARCHITECTURE`] where no file says it.
+pub const UNKNOWN: &str = "unknown";
+
+/// What a comparison has to take on trust.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Doubt {
+    /// This entry of one of the two, or of both, is unknown.
+    Unknown {
+        /// The entry's name.
+        key: String,
+    },
+    /// This entry is equal because a file claims so.
+    Claimed {
+        /// The entry's name.
+        key: String,
+    },
+}
+
+impl fmt::Display for Doubt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Unknown { key } => write!(f, "{key}: unknown on one side or both"),
+            Self::Claimed { key } => write!(f, "{key}: equal by what a model's file claims"),
+        }
+    }
 }
 
 /// One entry in which two identities differ.
@@ -66,6 +102,27 @@ impl fmt::Display for Difference {
 }
 
 impl Fingerprint {
+    /// What has to be taken on trust when the two are compared.
+    pub fn doubts(&self, other: &Self) -> Vec<Doubt> {
+        let mut doubts = Vec::new();
+        if !(self.knows(ARCHITECTURE) && other.knows(ARCHITECTURE)) {
+            let key = ARCHITECTURE.to_owned();
+            doubts.push(Doubt::Unknown { key });
+        }
+        let keys: BTreeSet<&String> = self.claimed.keys().chain(other.claimed.keys()).collect();
+        for key in keys {
+            // Two that hold the same, and claim the same of it, are the same.
+            if self.claimed.get(key) != other.claimed.get(key) {
+                doubts.push(Doubt::Claimed { key: key.clone() });
+            }
+        }
+        doubts
+    }
+
+    fn knows(&self, key: &str) -> bool {
+        self.identity.get(key).is_some_and(|value| value != UNKNOWN)
+    }
+
     /// A short name of the identity: the first 16 hex digits of the BLAKE3 hash over its
     /// entries in order, each key and value preceded by its length as a little-endian u64.
     pub fn id(&self) -> String {
@@ -77,11 +134,13 @@ impl Fingerprint {
         hasher.finalize().to_hex()[..16].to_string()
     }
 
-    /// The entries in which the two identities differ; empty when their vectors compare.
+    /// The entries in which the two identities differ; empty when their vectors compare. What one of them does not know
+    /// is no difference; [`doubts`](Self::doubts) has it.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let keys: BTreeSet<&String> = self.identity.keys().chain(other.identity.keys()).collect();
         keys.into_iter()
             .filter(|key| self.identity.get(*key) != other.identity.get(*key))
+            .filter(|key| *key != ARCHITECTURE || (self.knows(key) && other.knows(key)))
             .map(|key| Difference {
                 key: key.clone(),
                 here: self.identity.get(key).cloned(),
@@ -101,7 +160,7 @@ mod tests {
                 .iter()
                 .map(|&(key, value)| (key.into(), value.into()))
                 .collect(),
-            precision: Precision::F32,
+            ..Fingerprint::default()
         }
     }
 
@@ -127,6 +186,53 @@ mod tests {
         };
         assert!(a.differences(&b).is_empty());
         assert_eq!(a.id(), b.id());
+    }
+
+    #[test]
+    fn an_unknown_architecture_is_no_difference_and_is_said() {
+        let known = fingerprint(&[("weights", "1"), (ARCHITECTURE, "a")]);
+        let other = fingerprint(&[("weights", "1"), (ARCHITECTURE, "b")]);
+        let unknown = fingerprint(&[("weights", "1"), (ARCHITECTURE, UNKNOWN)]);
+        let older = fingerprint(&[("weights", "1")]);
+        assert_eq!(known.differences(&other).len(), 1);
+        assert!(known.doubts(&known.clone()).is_empty());
+        for without in [&unknown, &older] {
+            for with in [&known, &unknown, &older] {
+                for (a, b) in [(without, with), (with, without)] {
+                    assert!(a.differences(b).is_empty());
+                    let said: Vec<String> = a.doubts(b).iter().map(Doubt::to_string).collect();
+                    assert_eq!(said, ["architecture: unknown on one side or both"]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_claim_is_said_unless_both_hold_the_same() {
+        let computed = fingerprint(&[("weights", "1"), (ARCHITECTURE, "a")]);
+        let claims = |own: &str| Fingerprint {
+            claimed: BTreeMap::from([("weights".into(), own.into())]),
+            ..computed.clone()
+        };
+        assert!(computed.differences(&claims("2")).is_empty());
+        for (one, other) in [
+            (&computed, &claims("2")),
+            (&claims("2"), &computed),
+            (&claims("2"), &claims("3")),
+        ] {
+            let key = "weights".to_owned();
+            assert_eq!(one.doubts(other), [Doubt::Claimed { key }]);
+        }
+        assert!(claims("2").doubts(&claims("2")).is_empty());
+        assert_eq!(computed.id(), claims("2").id());
+    }
+
+    #[test]
+    fn a_fingerprint_without_claims_is_written_as_it_always_was() {
+        let plain = fingerprint(&[("weights", "1")]);
+        let json = serde_json::to_string(&plain).unwrap();
+        assert_eq!(json, r#"{"identity":{"weights":"1"},"precision":"f32"}"#);
+        assert_eq!(serde_json::from_str::<Fingerprint>(&json).unwrap(), plain);
     }
 
     #[test]

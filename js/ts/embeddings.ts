@@ -8,6 +8,8 @@ export interface Fingerprint {
   identity: Record<string, string>;
   /** The numeric class, which may differ. */
   precision: string;
+  /** Entries of the identity that a model's file claims and that cannot be computed again, each with what can. */
+  claimed?: Record<string, string>;
 }
 
 /** Everything that a set of vectors consists of. */
@@ -133,7 +135,9 @@ export class Embeddings implements Iterable<Float32Array> {
 function compatible(here: Embeddings, there: Embeddings): void {
   const [one, other] = [here.fingerprint.identity, there.fingerprint.identity];
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
-  const different = names.filter((name) => one[name] !== other[name]);
+  // What one side does not know is no difference; sets that were written before there was this entry do not have it.
+  const unknown = (name: string) => name === "architecture" && [one[name], other[name]].some((value) => value === undefined || value === "unknown");
+  const different = names.filter((name) => one[name] !== other[name] && !unknown(name));
   if (here.dimension !== there.dimension) different.push("dimension");
   if (different.length === 0) return;
   const detail = different.map((name) => `${name}: ${one[name] ?? "nothing"} here, ${other[name] ?? "nothing"} there`);

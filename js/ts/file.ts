@@ -132,9 +132,11 @@ function metadataOf(json: string): Metadata {
   if (value["format_version"] > VERSION) throw invalid(`it has format version ${value["format_version"]}, and this isovec reads up to ${VERSION}; update isovec`);
   const { model, fingerprint, similarity, prompt = null } = value;
   const identity = isObject(fingerprint) ? fingerprint["identity"] : undefined;
+  const { claimed = {} } = isObject(fingerprint) ? fingerprint : {};
   const sound =
     typeof model === "string" &&
     isObject(fingerprint) && typeof fingerprint["precision"] === "string" &&
+    isObject(claimed) && Object.values(claimed).every((entry) => typeof entry === "string") &&
     isObject(identity) && Object.values(identity).every((entry) => typeof entry === "string") &&
     typeof similarity === "string" && SIMILARITIES.includes(similarity) &&
     (prompt === null || typeof prompt === "string");

@@ -106,6 +106,14 @@ impl Scope {
             add(key);
             add(value);
         }
+        // Whoever claims to be another model must not be answered with its vectors, nor leave it theirs.
+        if !fingerprint.claimed.is_empty() {
+            add("");
+        }
+        for (key, value) in &fingerprint.claimed {
+            add(key);
+            add(value);
+        }
         Self(hash.finalize().into())
     }
 
@@ -172,6 +180,7 @@ mod tests {
         let fingerprint = Fingerprint {
             identity: identity.clone(),
             precision,
+            ..Fingerprint::default()
         };
         let mut effective = EffectiveConfig::default();
         effective.note("model.onnx_file", None::<&str>, used, "");

@@ -274,7 +274,8 @@ impl Embeddings {
     }
 
     /// Whether vectors of another fingerprint may be compared with these, and if so, whether
-    /// they were computed in another numeric class.
+    /// they were computed in another numeric class. What has to be taken on trust,
+    /// [`Fingerprint::doubts`] says.
     ///
     /// # Errors
     /// [`Error::IncompatibleIndex`] with every entry that differs.
@@ -301,6 +302,14 @@ impl Embeddings {
                 ?there,
                 "searching vectors that were computed in another numeric class"
             );
+        }
+        for doubt in self.fingerprint.doubts(&queries.fingerprint) {
+            // The same model with itself, again and again.
+            if self.fingerprint == queries.fingerprint {
+                tracing::debug!(%doubt, "searching vectors on trust");
+            } else {
+                tracing::warn!(%doubt, "searching vectors on trust");
+            }
         }
         if self.dim != queries.dim {
             return Err(Error::InvalidEmbeddings {

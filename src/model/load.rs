@@ -5,10 +5,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use isovec_engine::EngineError;
+use isovec_engine::budget::Budget;
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::cancel::Cancel;
-use isovec_engine::fingerprint::Fingerprint;
+use isovec_engine::convert::architecture;
+use isovec_engine::fingerprint::{ARCHITECTURE, Fingerprint, UNKNOWN};
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
+use isovec_engine::onnx;
 use isovec_engine::profile::Profiler;
 use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 
@@ -208,6 +211,7 @@ pub(crate) async fn load(
     let fingerprint = Fingerprint {
         identity: identity(&prepared, &tokenizer, limits, max_length, dim, &prompts),
         precision,
+        claimed: claimed(&prepared.bundle),
     };
     let similarity = prepared.files.similarity.unwrap_or_default();
     let mut effective = EffectiveConfig::default();
@@ -346,11 +350,12 @@ pub(crate) async fn prepare(
         smallest: config.model.dtype == Some(Dtype::Auto),
         read_into_memory: config.runtime.memory.mmap == Some(false),
     };
+    let mut budget = Budget::for_files(0).with_cancel(cancel);
     let bundle = match source {
-        ModelSource::Folder(path) => ModelBundle::from_folder(path, &options)?,
-        ModelSource::Files(files) => ModelBundle::from_files(files, &options)?,
+        ModelSource::Folder(path) => ModelBundle::from_folder_within(path, &options, &mut budget)?,
+        ModelSource::Files(files) => ModelBundle::from_files_within(files, &options, &mut budget)?,
         ModelSource::Contents { origin, files } => {
-            ModelBundle::from_contents(&origin, files, &options)?
+            ModelBundle::from_contents_within(&origin, files, &options, &mut budget)?
         }
         ModelSource::Hub(id) => {
             return Err(EngineError::MissingFile {
@@ -426,5 +431,19 @@ fn identity(
     if !head.dense.is_empty() {
         identity.insert("dense".into(), head.dense.clone());
     }
+    let config = prepared.bundle.files.get("config.json");
+    let architecture = config.and_then(|config| architecture(config));
+    identity.insert(
+        ARCHITECTURE.into(),
+        architecture.unwrap_or_else(|| UNKNOWN.into()),
+    );
     identity
+}
+
+/// What of the identity a file only claims.
+fn claimed(bundle: &ModelBundle) -> BTreeMap<String, String> {
+    let own = onnx::claims_identity(&bundle.graph);
+    own.map(|own| ("weights".to_owned(), own.to_owned()))
+        .into_iter()
+        .collect()
 }

@@ -167,7 +167,9 @@ impl Kept {
             ..BundleOptions::default()
         };
         let file = [(NAME.to_owned(), self.path.clone())].into();
-        let small = ModelBundle::from_files(file, &options)?;
+        let mut small = ModelBundle::from_files(file, &options)?;
+        // What this file says of the original is what was known of it when the file was made here.
+        onnx::carry_identity(&bundle.graph, &mut small.graph);
         Ok(ModelBundle {
             graph: small.graph,
             weights: small.weights,

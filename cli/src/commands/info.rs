@@ -64,8 +64,13 @@ fn page(embedder: &Embedder) -> String {
         }
     }
     let _ = writeln!(page, "fingerprint  {}", embedder.fingerprint().id());
-    for (key, value) in &embedder.fingerprint().identity {
-        let _ = writeln!(page, "             {key}: {value}");
+    let fingerprint = embedder.fingerprint();
+    for (key, value) in &fingerprint.identity {
+        let claimed = match fingerprint.claimed.contains_key(key) {
+            true => " (claimed by the model's file)",
+            false => "",
+        };
+        let _ = writeln!(page, "             {key}: {value}{claimed}");
     }
     let _ = writeln!(page, "provider     {}", embedder.provider());
     let stats = embedder.stats().engine;

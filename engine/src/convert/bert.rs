@@ -1,6 +1,7 @@
 //! BERT (<https://arxiv.org/abs/1810.04805>). Its layers are RoBERTa's too.
 
 use super::activation::Activation;
+use super::architecture::{Deciding, number};
 use super::attention::{Heads, Scores};
 use super::config::Config;
 use super::embeddings::{
@@ -34,6 +35,22 @@ pub(super) fn absolute_positions(config: &Config) -> Result<()> {
             config.text_or("model_type", "such")?
         ))),
     }
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    Ok(vec![
+        ("heads", config.size("num_attention_heads")?.to_string()),
+        ("layers", config.size("num_hidden_layers")?.to_string()),
+        (
+            "activation",
+            format!("{:?}", Activation::of(config, "hidden_act")?),
+        ),
+        (
+            "epsilon",
+            number(config.positive_or("layer_norm_eps", 1e-12)?),
+        ),
+    ])
 }
 
 /// Builds the graph; returns the longest sequence.

@@ -1,6 +1,7 @@
 //! DistilBERT (<https://arxiv.org/abs/1910.01108>): BERT's layers under other names, no token types.
 
 use super::activation::Activation;
+use super::architecture::Deciding;
 use super::attention::{Heads, Scores};
 use super::config::Config;
 use super::embeddings::{
@@ -18,6 +19,18 @@ const EPSILON: f64 = 1e-12;
 pub(super) fn check(config: &Config) -> Result<()> {
     Activation::of(config, "activation")?;
     Ok(())
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    Ok(vec![
+        ("heads", config.size("n_heads")?.to_string()),
+        ("layers", config.size("n_layers")?.to_string()),
+        (
+            "activation",
+            format!("{:?}", Activation::of(config, "activation")?),
+        ),
+    ])
 }
 
 /// Builds the graph; returns the longest sequence.

@@ -11,6 +11,7 @@
 //! to f32, and transposed) only when an engine asks for it.
 
 mod activation;
+mod architecture;
 mod attention;
 mod bert;
 pub mod catalog;
@@ -32,6 +33,7 @@ mod source;
 
 use std::sync::Arc;
 
+pub use self::architecture::architecture;
 use self::config::Config;
 use self::net::Net;
 use crate::budget::{Budget, Resource};

@@ -4,6 +4,7 @@
 use serde_json::Value;
 
 use super::activation::Activation;
+use super::architecture::{Deciding, number};
 use super::attention::{Heads, Scores, attention};
 use super::config::Config;
 use super::embeddings::{
@@ -46,6 +47,34 @@ pub(super) fn check(config: &Config) -> Result<()> {
     theta(config, Sight::Everything)?;
     theta(config, Sight::Window)?;
     Ok(())
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    let layers = config.size("num_hidden_layers")?;
+    let sights = Sights::of(config, layers)?;
+    let flag = |key| Ok(config.flag_or(key, false)?.to_string());
+    let window = (0..layers).filter(|&layer| sights.layer(layer) == Sight::Window);
+    let window: Vec<String> = window.map(|layer| layer.to_string()).collect();
+    Ok(vec![
+        ("heads", config.size("num_attention_heads")?.to_string()),
+        ("layers", layers.to_string()),
+        (
+            "activation",
+            format!("{:?}", Activation::of(config, "hidden_activation")?),
+        ),
+        ("epsilon", number(config.positive_or("norm_eps", 1e-5)?)),
+        ("attention_bias", flag("attention_bias")?),
+        ("mlp_bias", flag("mlp_bias")?),
+        ("norm_bias", flag("norm_bias")?),
+        (
+            "window",
+            config.size_or("local_attention", 128)?.to_string(),
+        ),
+        ("layers with a window", window.join(",")),
+        ("theta", number(theta(config, Sight::Everything)?)),
+        ("theta of windows", number(theta(config, Sight::Window)?)),
+    ])
 }
 
 /// Builds the graph; returns the longest sequence.

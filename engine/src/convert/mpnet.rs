@@ -2,6 +2,7 @@
 //! same in every layer; positions counted as RoBERTa does; no token types.
 
 use super::activation::Activation;
+use super::architecture::Deciding;
 use super::attention::Scores;
 use super::bert;
 use super::config::Config;
@@ -29,6 +30,11 @@ pub(super) fn check(config: &Config) -> Result<()> {
     }
     Activation::of(config, "hidden_act")?;
     Ok(())
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    bert::deciding(config)
 }
 
 /// Builds the graph; returns the longest sequence.

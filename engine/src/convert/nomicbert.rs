@@ -2,6 +2,7 @@
 //! and few biases; its config has GPT-2's names.
 
 use super::activation::Activation;
+use super::architecture::{Deciding, number};
 use super::attention::{Heads, Scores, attention};
 use super::config::Config;
 use super::embeddings::{
@@ -50,6 +51,29 @@ fn gate(config: &Config) -> Result<Activation> {
             "activation_function in config.json is {other:?}; swiglu and geglu can be converted"
         ))),
     }
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    let flag = |key| Ok(config.flag_or(key, true)?.to_string());
+    let types = config.count_or("type_vocab_size", 2)? > 0;
+    Ok(vec![
+        ("heads", config.size("n_head")?.to_string()),
+        ("layers", config.size("n_layer")?.to_string()),
+        ("gate", format!("{:?}", gate(config)?)),
+        (
+            "epsilon",
+            number(config.positive_or("layer_norm_epsilon", 1e-12)?),
+        ),
+        (
+            "theta",
+            number(config.positive_or("rotary_emb_base", 10_000.0)?),
+        ),
+        ("attention_bias", flag("qkv_proj_bias")?),
+        ("wide_bias", flag("mlp_fc1_bias")?),
+        ("narrow_bias", flag("mlp_fc2_bias")?),
+        ("token types", types.to_string()),
+    ])
 }
 
 /// Builds the graph; returns the longest sequence.

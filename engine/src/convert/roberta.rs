@@ -2,6 +2,7 @@
 //! CamemBERT: BERT's layers, positions that count tokens from the padding id on, and one token
 //! type, which no input chooses.
 
+use super::architecture::Deciding;
 use super::bert;
 use super::config::Config;
 use super::embeddings::{
@@ -12,6 +13,15 @@ use crate::error::Result;
 
 /// The padding id where `config.json` does not say: `<pad>` of every published vocabulary.
 const PADDING_ID: usize = 1;
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    let mut deciding = bert::deciding(config)?;
+    let vocabulary = config.size("vocab_size")?;
+    let padding_id = padding_id(config, PADDING_ID, vocabulary)?;
+    deciding.push(("padding", padding_id.to_string()));
+    Ok(deciding)
+}
 
 /// Builds the graph; returns the longest sequence.
 pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
