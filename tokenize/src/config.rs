@@ -1,9 +1,10 @@
 //! `tokenizer_config.json`: what the file beside the tokenizer adds to it.
 
 use serde::Deserialize;
-use serde_json::Value;
+use serde::de::Error as _;
 
 use crate::encoding::TruncationSide;
+use crate::json::bounded;
 
 /// The members that are read; every other one is for other programs.
 #[derive(Debug, Default, Deserialize)]
@@ -36,8 +37,7 @@ impl TokenizerConfig {
 }
 
 /// A special token, written as its text or as an object that holds it.
-#[derive(Debug, Clone, Deserialize)]
-#[serde(try_from = "Value")]
+#[derive(Debug, Clone)]
 pub(crate) struct SpecialToken(String);
 
 impl SpecialToken {
@@ -46,15 +46,16 @@ impl SpecialToken {
     }
 }
 
-impl TryFrom<Value> for SpecialToken {
-    type Error = &'static str;
-
-    fn try_from(value: Value) -> Result<Self, Self::Error> {
+impl<'de> Deserialize<'de> for SpecialToken {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let value = bounded(deserializer)?;
         let content = value.get("content").unwrap_or(&value);
-        match content.as_str() {
-            Some(content) => Ok(Self(content.to_owned())),
-            None => Err("a special token is neither a text nor an object with its content"),
-        }
+        content
+            .as_str()
+            .map(|content| Self(content.to_owned()))
+            .ok_or_else(|| {
+                D::Error::custom("a special token is neither a text nor an object with its content")
+            })
     }
 }
 

@@ -15,6 +15,8 @@ use serde::de::{
 };
 use serde_json::Value;
 
+use crate::error::Fault;
+use crate::json::{Bounded, Room, twice};
 use crate::trie::Pieces;
 
 /// The whole file.
@@ -72,6 +74,9 @@ pub(crate) struct ModelDefinition {
     pub(crate) fuse_unk: bool,
     pub(crate) byte_fallback: bool,
     pub(crate) ignore_merges: bool,
+    /// A piece may be there twice, and the later counts: lines of `vocab.txt`, as `transformers`
+    /// reads them. Members of an object may not, because readers differ in which of them counts.
+    pub(crate) repeats: bool,
 }
 
 /// The pieces of a model.
@@ -92,60 +97,88 @@ impl Definition {
     ///
     /// # Errors
     /// Words saying what is wrong and where (line and column).
-    pub(crate) fn parse(json: &[u8]) -> Result<Self, String> {
-        serde_json::from_slice(json).map_err(|error| error.to_string())
+    pub(crate) fn parse(json: &[u8]) -> Result<Self, Fault> {
+        let room = Room::of(json.len());
+        let mut deserializer = serde_json::Deserializer::from_slice(json);
+        let read = File(&room)
+            .deserialize(&mut deserializer)
+            .and_then(|definition| deserializer.end().map(|()| definition));
+        read.map_err(|error| match room.is_exceeded() {
+            true => Fault::Excess(error.to_string()),
+            false => Fault::Invalid(error.to_string()),
+        })
     }
+}
+
+/// Notes a member that is read, of which there may be one.
+fn once<E: serde::de::Error>(seen: &mut Vec<String>, name: &str) -> Result<(), E> {
+    if seen.iter().any(|before| before == name) {
+        return Err(twice(name));
+    }
+    seen.push(name.to_owned());
+    Ok(())
 }
 
 const TOO_LARGE: &str = "the vocabulary holds more than 4 GiB of text";
 
-impl<'de> Deserialize<'de> for Definition {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct File;
-        impl<'de> Visitor<'de> for File {
-            type Value = Definition;
+/// Reads the file, whose small parts may take so much room.
+struct File<'a>(&'a Room);
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("the object of a tokenizer.json")
-            }
+impl<'de> DeserializeSeed<'de> for File<'_> {
+    type Value = Definition;
 
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Definition, A::Error> {
-                let mut definition = Definition::default();
-                let mut has_model = false;
-                while let Some(key) = map.next_key::<String>()? {
-                    match key.as_str() {
-                        "version" => {
-                            let version: String = map.next_value()?;
-                            if version != "1.0" {
-                                return Err(A::Error::custom(format_args!(
-                                    "version {version:?} of the format is not known, only \"1.0\" is"
-                                )));
-                            }
-                        }
-                        "added_tokens" => {
-                            let tokens: Option<_> = map.next_value()?;
-                            definition.added_tokens = tokens.unwrap_or_default();
-                        }
-                        "normalizer" => definition.normalizer = map.next_value()?,
-                        "pre_tokenizer" => definition.pre_tokenizer = map.next_value()?,
-                        "post_processor" => definition.post_processor = map.next_value()?,
-                        "padding" => definition.padding = map.next_value()?,
-                        "model" => {
-                            definition.model = map.next_value()?;
-                            has_model = true;
-                        }
-                        _ => {
-                            map.next_value::<IgnoredAny>()?;
-                        }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Definition, D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for File<'_> {
+    type Value = Definition;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the object of a tokenizer.json")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Definition, A::Error> {
+        let mut definition = Definition::default();
+        let mut seen = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "version" => {
+                    let version: String = map.next_value()?;
+                    if version != "1.0" {
+                        return Err(A::Error::custom(format_args!(
+                            "version {version:?} of the format is not known, only \"1.0\" is"
+                        )));
                     }
                 }
-                if !has_model {
-                    return Err(A::Error::missing_field("model"));
+                "added_tokens" => {
+                    let tokens: Option<_> = map.next_value()?;
+                    definition.added_tokens = tokens.unwrap_or_default();
                 }
-                Ok(definition)
+                "normalizer" => definition.normalizer = self.part(&mut map)?,
+                "pre_tokenizer" => definition.pre_tokenizer = self.part(&mut map)?,
+                "post_processor" => definition.post_processor = self.part(&mut map)?,
+                "padding" => definition.padding = map.next_value()?,
+                "model" => definition.model = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                    continue;
+                }
             }
+            once(&mut seen, &key)?;
         }
-        deserializer.deserialize_map(File)
+        if !seen.iter().any(|name| name == "model") {
+            return Err(A::Error::missing_field("model"));
+        }
+        Ok(definition)
+    }
+}
+
+impl File<'_> {
+    fn part<'de, A: MapAccess<'de>>(&self, map: &mut A) -> Result<Option<Value>, A::Error> {
+        let value = map.next_value_seed(Bounded(self.0))?;
+        Ok(Some(value).filter(|value| !value.is_null()))
     }
 }
 
@@ -161,6 +194,7 @@ impl<'de> Deserialize<'de> for ModelDefinition {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<ModelDefinition, A::Error> {
                 let mut model = ModelDefinition::default();
+                let mut seen = Vec::new();
                 while let Some(key) = map.next_key::<String>()? {
                     match key.as_str() {
                         "type" => model.kind = map.next_value()?,
@@ -180,8 +214,10 @@ impl<'de> Deserialize<'de> for ModelDefinition {
                         "ignore_merges" => model.ignore_merges = flag(&mut map)?,
                         _ => {
                             map.next_value::<IgnoredAny>()?;
+                            continue;
                         }
                     }
+                    once(&mut seen, &key)?;
                 }
                 Ok(model)
             }
@@ -392,14 +428,18 @@ mod tests {
 
     #[test]
     fn errors_say_where() {
-        let error = Definition::parse(b"{\"model\": {\"vocab\": [[\"a\"]]}}").unwrap_err();
+        let parse = |json: &[u8]| match Definition::parse(json).unwrap_err() {
+            Fault::Invalid(words) => words,
+            fault => panic!("{fault:?}"),
+        };
+        let error = parse(b"{\"model\": {\"vocab\": [[\"a\"]]}}");
         assert!(
             error.contains("[piece, score]") && error.contains("column"),
             "{error}"
         );
-        let error = Definition::parse(b"{\"version\": \"2.0\"}").unwrap_err();
+        let error = parse(b"{\"version\": \"2.0\"}");
         assert!(error.contains("2.0"), "{error}");
-        let error = Definition::parse(b"{}").unwrap_err();
+        let error = parse(b"{}");
         assert!(error.contains("model"), "{error}");
     }
 }

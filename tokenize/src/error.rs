@@ -63,6 +63,20 @@ pub enum TokenizeError {
         unknown: String,
     },
 
+    /// What the file asks for would take more memory or more steps than the size of what it is
+    /// asked of allows.
+    #[error(
+        "{origin}: {detail}, the most for {of}; such a tokenizer is broken or made to do harm, use another one or a shorter text"
+    )]
+    TooCostly {
+        /// The folder, model id or byte set.
+        origin: String,
+        /// Which part of the tokenizer grew, what it made too much of, and the bound.
+        detail: String,
+        /// What the bound is for: a text of so many bytes, or the file.
+        of: String,
+    },
+
     /// A component of the tokenizer failed on this text.
     #[error("{origin}: the tokenizer failed on a text of {bytes} bytes: {detail}")]
     Failed {
@@ -84,6 +98,7 @@ impl TokenizeError {
             Self::UnsupportedTokenizer { .. } => "UnsupportedTokenizer",
             Self::LimitTooSmall { .. } => "LimitTooSmall",
             Self::NoUnknownToken { .. } => "NoUnknownToken",
+            Self::TooCostly { .. } => "TooCostly",
             Self::Failed { .. } => "Failed",
         }
     }
@@ -96,4 +111,6 @@ pub(crate) enum Fault {
     Invalid(String),
     /// It is intact and uses something that is not implemented.
     Unsupported(String),
+    /// Using it would take more than its size allows.
+    Excess(String),
 }

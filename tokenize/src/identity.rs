@@ -111,10 +111,16 @@ impl Content {
             Value::Null => self.text("null"),
             Value::Bool(flag) => self.text(if *flag { "true" } else { "false" }),
             Value::Number(number) => {
-                self.text("number");
-                match number.as_i64() {
-                    Some(integer) => self.number(integer as u64),
-                    None => self.number(number.as_f64().unwrap_or(f64::NAN).to_bits()),
+                // Each kind under its own name: a whole number may have the bits of a fraction.
+                if let Some(integer) = number.as_i64() {
+                    self.text("number");
+                    self.number(integer as u64);
+                } else if let Some(integer) = number.as_u64() {
+                    self.text("large number");
+                    self.number(integer);
+                } else {
+                    self.text("fraction");
+                    self.number(number.as_f64().unwrap_or(f64::NAN).to_bits());
                 }
             }
             Value::String(text) => {
@@ -177,6 +183,23 @@ mod tests {
         ] {
             assert_ne!(of(PLAIN), of(&PLAIN.replacen(from, to, 1)), "{to}");
         }
+    }
+
+    #[test]
+    fn numbers_of_different_kinds_never_read_alike() {
+        let with =
+            |number: &str| of(&PLAIN.replacen("\"content\":\"x\"", &format!("\"n\":{number}"), 1));
+        // 1.0, the whole number with its bits, and numbers that only differ beyond an f64.
+        let numbers = [
+            "1.0",
+            "4607182418800017408",
+            "1",
+            "9223372036854775809",
+            "9223372036854775810",
+        ];
+        let names: std::collections::BTreeSet<_> =
+            numbers.iter().map(|number| with(number)).collect();
+        assert_eq!(names.len(), numbers.len());
     }
 
     #[test]

@@ -143,6 +143,7 @@ pub(crate) fn definition(
             unk_token: Some(unknown),
             continuing_subword_prefix: Some("##".to_owned()),
             max_input_chars_per_word: Some(100),
+            repeats: true,
             ..ModelDefinition::default()
         },
     })

@@ -17,11 +17,13 @@
 //! - `parallel`: encodes several texts at once on rayon's threads. Without it everything runs on
 //!   the caller's thread, as it must in the browser.
 
+mod budget;
 mod config;
 mod definition;
 mod encoding;
 mod error;
 mod identity;
+mod json;
 mod legacy;
 mod model;
 mod regex;

@@ -11,6 +11,9 @@ use serde_json::Value;
 
 use crate::error::Fault;
 
+/// The most places of one row. A file could otherwise name one long list of ids again and again.
+const LONGEST_ROW: usize = 1024;
+
 /// One place of a template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Item {
@@ -161,6 +164,11 @@ impl Template {
                                 "its template uses the special token {id:?} and does not define it"
                             ))
                         })?;
+                        if row.len().saturating_add(token.ids.len()) > LONGEST_ROW {
+                            return Err(Fault::Excess(format!(
+                                "its post_processor puts more than {LONGEST_ROW} tokens around a text"
+                            )));
+                        }
                         row.extend(token.ids.iter().map(|&id| Item::Special {
                             id,
                             type_id: *type_id,

@@ -5,13 +5,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use serde::Deserialize;
 
+use crate::budget::Stop;
 use crate::config::TokenizerConfig;
 use crate::definition::Definition;
 use crate::encoding::{self, Encoding, Limits, TruncationSide};
 use crate::error::{Fault, Result, TokenizeError};
 use crate::identity::identity;
 use crate::legacy::{self, BertSettings};
-use crate::model::{Model, NoUnknown, Scratch};
+use crate::model::{Model, NoIds, Scratch};
 use crate::split::{Bert, BertScratch, General, Needles, Part, Pieces};
 use crate::template::Template;
 
@@ -76,8 +77,8 @@ impl Tokenizer {
     /// `tokenizer_config.json` beside it. `origin` names the bundle in messages.
     ///
     /// # Errors
-    /// [`TokenizeError::MissingTokenizer`], [`TokenizeError::InvalidTokenizer`] and
-    /// [`TokenizeError::UnsupportedTokenizer`]; no content of a file makes this panic.
+    /// [`TokenizeError::MissingTokenizer`], [`TokenizeError::InvalidTokenizer`],
+    /// [`TokenizeError::UnsupportedTokenizer`] and [`TokenizeError::TooCostly`]; no content of a file makes this panic.
     pub fn from_files(files: &BTreeMap<String, Bytes>, origin: &str) -> Result<Self> {
         for folder in FOLDERS {
             let find = |name: &str| {
@@ -88,7 +89,7 @@ impl Tokenizer {
             if let Some((path, json)) = find(TOKENIZER_FILE) {
                 let config = read_config(config_file.as_ref(), origin)?;
                 let definition =
-                    Definition::parse(json).map_err(|detail| invalid(origin, &path, detail))?;
+                    Definition::parse(json).map_err(|fault| at_fault(fault, origin, &path))?;
                 return Self::build(definition, &config, origin, &path);
             }
             if let Some((path, vocabulary)) = find(VOCABULARY_FILE) {
@@ -111,16 +112,7 @@ impl Tokenizer {
         origin: &str,
         file: &str,
     ) -> Result<Self> {
-        let wrong = |detail: String| invalid(origin, file, detail);
-        let at_fault = |fault: Fault| match fault {
-            Fault::Invalid(detail) => wrong(detail),
-            Fault::Unsupported(feature) => TokenizeError::UnsupportedTokenizer {
-                origin: origin.to_owned(),
-                file: file.to_owned(),
-                feature,
-                hint: "Please report the model".to_owned(),
-            },
-        };
+        let at_fault = |fault: Fault| at_fault(fault, origin, file);
         let identity = identity(&definition);
         let template = Template::read(definition.post_processor.as_ref()).map_err(at_fault)?;
         let bert = Bert::recognise(
@@ -128,7 +120,7 @@ impl Tokenizer {
             definition.pre_tokenizer.as_ref(),
         )
         .zip(Needles::new(&definition.added_tokens));
-        let model = Model::build(definition.model).map_err(wrong)?;
+        let model = Model::build(definition.model).map_err(at_fault)?;
         let general = General::build(
             &definition.added_tokens,
             definition.normalizer.as_ref(),
@@ -182,8 +174,8 @@ impl Tokenizer {
     /// between rayon's threads when there is enough of it.
     ///
     /// # Errors
-    /// [`TokenizeError::LimitTooSmall`], [`TokenizeError::NoUnknownToken`] and
-    /// [`TokenizeError::Failed`], the last two for the first text that has the fault.
+    /// [`TokenizeError::LimitTooSmall`], [`TokenizeError::NoUnknownToken`],
+    /// [`TokenizeError::TooCostly`] and [`TokenizeError::Failed`], all but the first for the first text that has the fault.
     pub fn encode(&self, texts: &[&str], limits: &Limits) -> Result<Vec<Encoding>> {
         limits.room(self.template.special_in_single())?;
         #[cfg(feature = "parallel")]
@@ -223,7 +215,8 @@ impl Tokenizer {
     /// How many tokens a text has, special tokens included and nothing truncated.
     ///
     /// # Errors
-    /// [`TokenizeError::NoUnknownToken`] and [`TokenizeError::Failed`].
+    /// [`TokenizeError::NoUnknownToken`], [`TokenizeError::TooCostly`] and
+    /// [`TokenizeError::Failed`].
     pub fn count_tokens(&self, text: &str) -> Result<usize> {
         let mut workspace = Workspace::default();
         self.tokenize(text, &mut workspace)?;
@@ -308,6 +301,18 @@ impl Tokenizer {
             bytes: text.len(),
             detail,
         };
+        let stopped = |stop: Stop| match stop {
+            Stop::Failed(detail) => failed(detail),
+            Stop::Exceeded {
+                part,
+                resource,
+                limit,
+            } => TokenizeError::TooCostly {
+                origin: self.origin.clone(),
+                detail: Stop::excess(&part, resource, limit),
+                of: format!("a text of {} bytes", text.len()),
+            },
+        };
         // Places in a text are kept in 32 bits.
         if u32::try_from(text.len()).is_err() {
             return Err(failed("a text may be 4 GiB long at most".to_owned()));
@@ -318,6 +323,7 @@ impl Tokenizer {
             pieces,
             ids,
         } = workspace;
+        model.start(text.len(), ids.len());
         let result = match &self.bert {
             Some((splitter, needles)) if !needles.any_in(text) => {
                 splitter.split(text, bert, |word| self.model.tokenize(word, model, ids))
@@ -331,12 +337,33 @@ impl Tokenizer {
                         Ok(())
                     }
                 })
-                .map_err(failed)?,
+                .map_err(stopped)?,
         };
-        result.map_err(|NoUnknown(unknown)| TokenizeError::NoUnknownToken {
-            origin: self.origin.clone(),
-            unknown,
+        result.map_err(|reason| match reason {
+            NoIds::NoUnknown(unknown) => TokenizeError::NoUnknownToken {
+                origin: self.origin.clone(),
+                unknown,
+            },
+            NoIds::Stop(stop) => stopped(stop),
         })
+    }
+}
+
+/// A fault with the place of the file.
+fn at_fault(fault: Fault, origin: &str, file: &str) -> TokenizeError {
+    match fault {
+        Fault::Invalid(detail) => invalid(origin, file, detail),
+        Fault::Unsupported(feature) => TokenizeError::UnsupportedTokenizer {
+            origin: origin.to_owned(),
+            file: file.to_owned(),
+            feature,
+            hint: "Please report the model".to_owned(),
+        },
+        Fault::Excess(detail) => TokenizeError::TooCostly {
+            origin: origin.to_owned(),
+            detail,
+            of: file.to_owned(),
+        },
     }
 }
 

@@ -70,6 +70,7 @@ pub(crate) struct Trie {
     /// The root's children by byte: every walk starts there, and there are many.
     root: Box<[u32; 256]>,
     keys: usize,
+    longest: usize,
 }
 
 impl Trie {
@@ -124,12 +125,18 @@ impl Trie {
             value: values.into_boxed_slice(),
             root,
             keys: order.len(),
+            longest: depth.saturating_sub(1),
         }
     }
 
     /// How many different strings the map holds.
     pub(crate) fn len(&self) -> usize {
         self.keys
+    }
+
+    /// How many bytes the longest string has: no walk is longer.
+    pub(crate) fn longest(&self) -> usize {
+        self.longest
     }
 
     /// The node that `byte` leads to from `node`.
@@ -255,6 +262,7 @@ mod tests {
                 map.insert(word.as_str(), index as u32);
             }
             prop_assert_eq!(trie.len(), map.len());
+            prop_assert_eq!(trie.longest(), words.iter().map(String::len).max().unwrap_or(0));
             for word in words.iter().chain(&others) {
                 prop_assert_eq!(trie.get(word), map.get(word.as_str()).copied());
             }

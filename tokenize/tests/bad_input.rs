@@ -118,6 +118,73 @@ fn broken_files_say_what_is_wrong() {
 }
 
 #[test]
+fn what_could_be_read_in_two_ways_is_refused() {
+    let model = r#"{"type":"WordLevel","unk_token":"u","vocab":{"u":0,"a":1,"b":2}}"#;
+    let file = |parts: &str, model: &str| format!("{{{parts}\"model\":{model}}}");
+    for (json, words) in [
+        // Members of the file, of the model, of a component at any depth, and pieces.
+        (
+            file(&format!("\"model\":{model},"), model),
+            "\"model\" is there twice",
+        ),
+        (
+            file(r#""normalizer":null,"normalizer":{"type":"NFC"},"#, model),
+            "\"normalizer\"",
+        ),
+        (
+            file(
+                "",
+                r#"{"unk_token":"u","unk_token":"a","vocab":{"u":0,"a":1}}"#,
+            ),
+            "\"unk_token\"",
+        ),
+        (
+            file("", r#"{"vocab":{"u":0},"vocab":{"u":0,"a":1}}"#),
+            "\"vocab\"",
+        ),
+        (
+            file(
+                r#""normalizer":{"type":"Sequence","normalizers":[{"type":"NFC","type":"NFD"}]},"#,
+                model,
+            ),
+            "\"type\"",
+        ),
+        (
+            file(
+                r#""added_tokens":[{"id":0,"content":"x","content":"y"}],"#,
+                model,
+            ),
+            "duplicate field `content`",
+        ),
+        (
+            file(
+                "",
+                r#"{"type":"WordLevel","vocab":{"u":0,"a":1,"b":2,"a":3}}"#,
+            ),
+            "holds \"a\" twice",
+        ),
+        (
+            file("", r#"{"type":"WordPiece","vocab":{"u":0,"u":0}}"#),
+            "holds \"u\" twice",
+        ),
+        (
+            file(
+                "",
+                r#"{"type":"BPE","merges":[],"vocab":{"u":0,"\u0075":1}}"#,
+            ),
+            "holds \"u\" twice",
+        ),
+    ] {
+        let error = Tokenizer::from_files(&bundle(json.clone()), "here").unwrap_err();
+        assert_eq!(error.kind(), "InvalidTokenizer", "{json}: {error}");
+        assert!(error.to_string().contains(words), "{json}: {error}");
+    }
+    // What nobody reads may be there twice.
+    let json = file(r#""decoder":1,"decoder":2,"#, model);
+    assert!(Tokenizer::from_files(&bundle(json), "here").is_ok());
+}
+
+#[test]
 fn what_is_not_implemented_is_named() {
     let split = |regex: &str| json!({"type": "Split", "pattern": {"Regex": regex}, "behavior": "Isolated", "invert": false});
     for (part, value, words) in [

@@ -8,9 +8,14 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
+use crate::budget::Budget;
 use crate::definition::ModelDefinition;
-use crate::model::{NoUnknown, mapped};
+use crate::error::Fault;
+use crate::model::{NoIds, mapped};
 use crate::trie::Trie;
+
+/// The longest affix: it is spelt for every character of a text.
+const LONGEST_AFFIX: usize = 64;
 
 /// See the module's words.
 #[derive(Debug)]
@@ -31,13 +36,15 @@ pub(crate) struct Bpe {
 /// One symbol of a word, linked to its neighbours by index.
 #[derive(Debug, Clone, Copy)]
 struct Symbol {
+    /// [`DEAD`] once it is part of its neighbour.
     id: u32,
     previous: u32,
     next: u32,
-    live: bool,
 }
 
 const END: u32 = u32::MAX;
+/// No piece has this id.
+const DEAD: u32 = u32::MAX;
 
 /// Working memory.
 #[derive(Debug, Default)]
@@ -58,14 +65,31 @@ impl Word {
             id,
             previous: place.checked_sub(1).unwrap_or(END),
             next: END,
-            live: true,
         });
     }
 }
 
 impl Bpe {
-    pub(crate) fn build(definition: ModelDefinition) -> Result<Self, String> {
-        let trie = mapped(definition.vocabulary, "BPE")?;
+    pub(crate) fn build(definition: ModelDefinition) -> Result<Self, Fault> {
+        for (name, affix) in [
+            (
+                "continuing_subword_prefix",
+                &definition.continuing_subword_prefix,
+            ),
+            ("end_of_word_suffix", &definition.end_of_word_suffix),
+        ] {
+            let length = affix.as_ref().map_or(0, String::len);
+            if length > LONGEST_AFFIX {
+                return Err(Fault::Excess(format!(
+                    "the {name} of its BPE model has {length} bytes and may have {LONGEST_AFFIX}"
+                )));
+            }
+        }
+        Self::read(definition).map_err(Fault::Invalid)
+    }
+
+    fn read(definition: ModelDefinition) -> Result<Self, String> {
+        let trie = mapped(definition.vocabulary, "BPE", definition.repeats)?;
         let listed = definition.merges.ok_or("its BPE model has no merges")?.0;
         let prefix = definition.continuing_subword_prefix.unwrap_or_default();
         let id_of = |piece: &str| {
@@ -122,22 +146,29 @@ impl Bpe {
         &self,
         text: &str,
         word: &mut Word,
+        budget: &Budget,
         ids: &mut Vec<u32>,
-    ) -> Result<(), NoUnknown> {
+    ) -> Result<(), NoIds> {
         if self.ignore_merges
             && let Some(id) = self.trie.get(text)
         {
             ids.push(id);
             return Ok(());
         }
-        self.spell(text, word)?;
+        self.spell(text, word, budget, ids.len())?;
         self.merge(word);
-        ids.extend(word.symbols.iter().filter(|s| s.live).map(|s| s.id));
+        ids.extend(word.symbols.iter().map(|s| s.id).filter(|&id| id != DEAD));
         Ok(())
     }
 
-    /// Fills the word with one symbol a character.
-    fn spell(&self, text: &str, word: &mut Word) -> Result<(), NoUnknown> {
+    /// Fills the word with one symbol a character. The text has `before` tokens already.
+    fn spell(
+        &self,
+        text: &str,
+        word: &mut Word,
+        budget: &Budget,
+        before: usize,
+    ) -> Result<(), NoIds> {
         word.symbols.clear();
         let mut unknown = None;
         for (start, character) in text.char_indices() {
@@ -154,6 +185,10 @@ impl Bpe {
                 for id in bytes {
                     word.push(id);
                 }
+                // Affixes fall back on their bytes too, again for every character.
+                let part = || "its BPE model".to_owned();
+                let tokens = budget.tokens(before + word.symbols.len());
+                tokens.map_err(|stop| stop.by(part))?;
                 continue;
             }
             // Without an unknown token what cannot be spelt is left out, as the original does.
@@ -164,7 +199,8 @@ impl Bpe {
                     if let Some(before) = before {
                         word.push(before);
                     }
-                    self.unknown_id.ok_or_else(|| NoUnknown(name.clone()))?
+                    self.unknown_id
+                        .ok_or_else(|| NoIds::NoUnknown(name.clone()))?
                 }
             };
             unknown = Some(id);
@@ -206,7 +242,7 @@ impl Bpe {
         }
         while let Some(Reverse((_, place, whole))) = queue.pop() {
             let left = symbols[place as usize];
-            if !left.live || left.next == END {
+            if left.id == DEAD || left.next == END {
                 continue;
             }
             let right = symbols[left.next as usize];
@@ -215,7 +251,7 @@ impl Bpe {
                 Some(&(_, id)) if id == whole => {}
                 _ => continue,
             }
-            symbols[left.next as usize].live = false;
+            symbols[left.next as usize].id = DEAD;
             symbols[place as usize].id = whole;
             symbols[place as usize].next = right.next;
             if right.next != END {
@@ -243,7 +279,12 @@ mod tests {
         let model = Bpe::build(serde_json::from_str(json).unwrap()).unwrap();
         let mut ids = vec![];
         model
-            .tokenize(text, &mut Word::default(), &mut ids)
+            .tokenize(
+                text,
+                &mut Word::default(),
+                &Budget::of(text.len()),
+                &mut ids,
+            )
             .unwrap();
         ids
     }
@@ -262,6 +303,9 @@ mod tests {
         for merges in [r#"["a x"]"#, r#"["a a"]"#] {
             let json = format!(r#"{{"vocab":{{"a":0,"b":1}},"merges":{merges}}}"#);
             let error = Bpe::build(serde_json::from_str(&json).unwrap()).unwrap_err();
+            let Fault::Invalid(error) = error else {
+                panic!("{error:?}");
+            };
             assert!(error.contains("vocabulary does not hold"), "{error}");
         }
         let json = r###"{"continuing_subword_prefix":"##","vocab":{"a":0,"é":1},"merges":["a é","é a"]}"###;

@@ -9,7 +9,13 @@ mod unigram;
 mod wordlevel;
 mod wordpiece;
 
+use std::collections::HashSet;
+
+use ahash::RandomState;
+
+use crate::budget::{Budget, Stop};
 use crate::definition::{ModelDefinition, Vocabulary};
+use crate::error::Fault;
 use crate::trie::{Pieces, Trie};
 
 pub(crate) use bpe::Bpe;
@@ -17,15 +23,35 @@ pub(crate) use unigram::Unigram;
 pub(crate) use wordlevel::WordLevel;
 pub(crate) use wordpiece::WordPiece;
 
-/// The text needs an unknown token, and there is none. Holds what the file calls it.
+/// Why a piece of text has no ids.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct NoUnknown(pub(crate) String);
+pub(crate) enum NoIds {
+    /// It needs an unknown token, and there is none. Holds what the file calls it.
+    NoUnknown(String),
+    /// They would cost too much.
+    Stop(Stop),
+}
+
+impl From<Stop> for NoIds {
+    fn from(stop: Stop) -> Self {
+        Self::Stop(stop)
+    }
+}
 
 /// Working memory that one thread keeps from text to text.
 #[derive(Debug, Default)]
 pub(crate) struct Scratch {
     unigram: unigram::Lattice,
     bpe: bpe::Word,
+    /// What is left for the text whose pieces these are.
+    budget: Budget,
+}
+
+impl Scratch {
+    /// Starts with the pieces of a text of so many bytes, whose ids follow so many others.
+    pub(crate) fn start(&mut self, length: usize, before: usize) {
+        self.budget = Budget::of(length).after(before);
+    }
 }
 
 /// A model of any kind.
@@ -42,19 +68,25 @@ impl Model {
     ///
     /// # Errors
     /// Words saying what is missing or contradictory.
-    pub(crate) fn build(definition: ModelDefinition) -> Result<Self, String> {
+    pub(crate) fn build(definition: ModelDefinition) -> Result<Self, Fault> {
         let kind = match &definition.kind {
             Some(kind) => kind.clone(),
             None => guess(&definition).to_owned(),
         };
         match kind.as_str() {
-            "Unigram" => Unigram::build(definition).map(Self::Unigram),
-            "WordPiece" => WordPiece::build(definition).map(Self::WordPiece),
-            "WordLevel" => WordLevel::build(definition).map(Self::WordLevel),
+            "Unigram" => Unigram::build(definition)
+                .map(Self::Unigram)
+                .map_err(Fault::Invalid),
+            "WordPiece" => WordPiece::build(definition)
+                .map(Self::WordPiece)
+                .map_err(Fault::Invalid),
+            "WordLevel" => WordLevel::build(definition)
+                .map(Self::WordLevel)
+                .map_err(Fault::Invalid),
             "BPE" => Bpe::build(definition).map(Self::Bpe),
-            other => Err(format!(
+            other => Err(Fault::Invalid(format!(
                 "its model is of the kind {other:?}; Unigram, WordPiece, WordLevel and BPE are known"
-            )),
+            ))),
         }
     }
 
@@ -65,12 +97,17 @@ impl Model {
         piece: &str,
         scratch: &mut Scratch,
         ids: &mut Vec<u32>,
-    ) -> Result<(), NoUnknown> {
+    ) -> Result<(), NoIds> {
+        let Scratch {
+            unigram,
+            bpe,
+            budget,
+        } = scratch;
         match self {
-            Self::Unigram(model) => model.tokenize(piece, &mut scratch.unigram, ids),
-            Self::WordPiece(model) => model.tokenize(piece, ids),
+            Self::Unigram(model) => model.tokenize(piece, unigram, budget, ids),
+            Self::WordPiece(model) => model.tokenize(piece, budget, ids),
             Self::WordLevel(model) => model.tokenize(piece, ids),
-            Self::Bpe(model) => model.tokenize(piece, &mut scratch.bpe, ids),
+            Self::Bpe(model) => model.tokenize(piece, bpe, budget, ids),
         }
     }
 
@@ -131,9 +168,25 @@ fn guess(definition: &ModelDefinition) -> &'static str {
 }
 
 /// The vocabulary of a model whose pieces carry their ids.
-fn mapped(vocabulary: Option<Vocabulary>, kind: &str) -> Result<Trie, String> {
+///
+/// # Errors
+/// Words saying what is wrong with it: among others a piece that is there twice, unless that is
+/// what `repeats` allows.
+fn mapped(vocabulary: Option<Vocabulary>, kind: &str, repeats: bool) -> Result<Trie, String> {
     match vocabulary {
-        Some(Vocabulary::Mapped { pieces, ids }) => build_mapped(&pieces, &ids),
+        Some(Vocabulary::Mapped { pieces, ids }) => {
+            let trie = build_mapped(&pieces, &ids)?;
+            // The trie counts different pieces, so nothing has to be looked up in a good file.
+            if trie.len() != pieces.len() && !repeats {
+                let mut seen = HashSet::with_hasher(RandomState::with_seeds(1, 2, 3, 4));
+                let doubled = pieces.iter().find(|piece| !seen.insert(*piece));
+                return Err(format!(
+                    "the vocabulary of its {kind} model holds {:?} twice",
+                    doubled.unwrap_or_default()
+                ));
+            }
+            Ok(trie)
+        }
         Some(Vocabulary::Scored { .. }) => Err(format!(
             "the vocabulary of a {kind} model is a list where a map from piece to id belongs"
         )),

@@ -4,8 +4,9 @@
 //! Order of additions, tie-breaking and the handling of unknown characters follow
 //! `tokenizers` (`models/unigram/model.rs`, `encode_optimized`), which follows SentencePiece.
 
+use crate::budget::{Budget, FREE_WALK};
 use crate::definition::{ModelDefinition, Vocabulary};
-use crate::model::NoUnknown;
+use crate::model::NoIds;
 use crate::trie::{ROOT, Trie};
 
 /// How much worse than the worst piece an unknown character is.
@@ -36,7 +37,8 @@ const UNREACHED: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub(crate) struct Lattice {
     best: Vec<Best>,
-    path: Vec<(u32, u32, u32)>,
+    /// Where the pieces of the best path end, the last one first.
+    path: Vec<u32>,
 }
 
 impl Unigram {
@@ -89,14 +91,26 @@ impl Unigram {
         &self,
         text: &str,
         lattice: &mut Lattice,
+        budget: &mut Budget,
         ids: &mut Vec<u32>,
-    ) -> Result<(), NoUnknown> {
-        self.search(text, lattice)?;
-        self.emit(text, lattice, ids)
+    ) -> Result<(), NoIds> {
+        // Where pieces are long, a walk from every place could take for ever.
+        if self.trie.longest() > FREE_WALK {
+            self.search::<true>(text, lattice, budget)?;
+        } else {
+            self.search::<false>(text, lattice, budget)?;
+        }
+        self.emit(text, lattice, ids);
+        Ok(())
     }
 
     /// Fills `lattice.best` for every end, then `lattice.path` from the last piece to the first.
-    fn search(&self, text: &str, lattice: &mut Lattice) -> Result<(), NoUnknown> {
+    fn search<const COUNTED: bool>(
+        &self,
+        text: &str,
+        lattice: &mut Lattice,
+        budget: &mut Budget,
+    ) -> Result<(), NoIds> {
         let bytes = text.as_bytes();
         let best = &mut lattice.best;
         best.clear();
@@ -113,11 +127,15 @@ impl Unigram {
             let width = character.len_utf8();
             let mut whole_character = false;
             let mut node = ROOT;
+            let mut walked = 0;
             for (offset, &byte) in bytes[start..].iter().enumerate() {
                 let Some(child) = self.trie.child(node, byte) else {
                     break;
                 };
                 node = child;
+                if COUNTED {
+                    walked = offset;
+                }
                 let Some(id) = self.trie.value(node) else {
                     continue;
                 };
@@ -130,13 +148,17 @@ impl Unigram {
                     id,
                 );
             }
+            if COUNTED {
+                let part = || "its Unigram model".to_owned();
+                budget.walk(walked).map_err(|stop| stop.by(part))?;
+            }
             if !whole_character {
                 let end = &mut best[start + width];
                 let score = self.unknown_score + here;
                 if end.start == UNREACHED || score > end.score {
                     let id = self
                         .unknown_id
-                        .ok_or_else(|| NoUnknown("unk_id is not set".to_owned()))?;
+                        .ok_or_else(|| NoIds::NoUnknown("unk_id is not set".to_owned()))?;
                     improve(end, score, start, id);
                 }
             }
@@ -145,34 +167,38 @@ impl Unigram {
         lattice.path.clear();
         let mut end = bytes.len();
         while end > 0 {
-            let Best { start, id, .. } = best[end];
-            lattice.path.push((start, end as u32, id));
-            end = start as usize;
+            lattice.path.push(end as u32);
+            end = best[end].start as usize;
         }
         Ok(())
     }
 
     /// Appends the path's ids; neighbouring unknowns become one.
-    fn emit(&self, text: &str, lattice: &Lattice, ids: &mut Vec<u32>) -> Result<(), NoUnknown> {
-        let mut path = lattice.path.iter().rev().copied().peekable();
-        while let Some((start, mut end, id)) = path.next() {
+    fn emit(&self, text: &str, lattice: &Lattice, ids: &mut Vec<u32>) {
+        let mut path = lattice
+            .path
+            .iter()
+            .rev()
+            .map(|&end| end as usize)
+            .peekable();
+        while let Some(mut end) = path.next() {
+            let Best { start, id, .. } = lattice.best[end];
             if Some(id) != self.unknown_id {
                 ids.push(id);
                 continue;
             }
-            while let Some((_, next_end, _)) =
-                path.next_if(|&(_, _, next)| Some(next) == self.unknown_id)
+            while let Some(next_end) =
+                path.next_if(|&next| Some(lattice.best[next].id) == self.unknown_id)
             {
                 end = next_end;
             }
-            let unknown = &text[start as usize..end as usize];
+            let unknown = &text[start as usize..end];
             match (self.trie.get(unknown), self.fallback(unknown)) {
                 (Some(id), _) => ids.push(id),
                 (None, Some(bytes)) => ids.extend(bytes),
                 (None, None) => ids.push(id),
             }
         }
-        Ok(())
     }
 
     /// The ids of a text's bytes, where every one of them has a piece.
@@ -205,7 +231,12 @@ mod tests {
     fn ids(model: &Unigram, text: &str) -> Vec<u32> {
         let mut ids = Vec::new();
         model
-            .tokenize(text, &mut Lattice::default(), &mut ids)
+            .tokenize(
+                text,
+                &mut Lattice::default(),
+                &mut Budget::of(text.len()),
+                &mut ids,
+            )
             .unwrap();
         ids
     }
@@ -234,7 +265,7 @@ mod tests {
         let mut out = Vec::new();
         assert!(
             model
-                .tokenize("ab", &mut Lattice::default(), &mut out)
+                .tokenize("ab", &mut Lattice::default(), &mut Budget::of(2), &mut out)
                 .is_err()
         );
         assert_eq!(ids(&model, "aa"), [0, 0]);

@@ -1,7 +1,7 @@
 //! WordLevel: a word is a piece or it is unknown.
 
 use crate::definition::ModelDefinition;
-use crate::model::{NoUnknown, mapped};
+use crate::model::{NoIds, mapped};
 use crate::trie::Trie;
 
 /// See the module's words.
@@ -14,7 +14,7 @@ pub(crate) struct WordLevel {
 
 impl WordLevel {
     pub(crate) fn build(definition: ModelDefinition) -> Result<Self, String> {
-        let trie = mapped(definition.vocabulary, "WordLevel")?;
+        let trie = mapped(definition.vocabulary, "WordLevel", definition.repeats)?;
         let unknown = definition.unk_token.unwrap_or_else(|| "<unk>".to_owned());
         Ok(Self {
             unknown_id: trie.get(&unknown),
@@ -27,9 +27,9 @@ impl WordLevel {
         &self.trie
     }
 
-    pub(crate) fn tokenize(&self, word: &str, ids: &mut Vec<u32>) -> Result<(), NoUnknown> {
+    pub(crate) fn tokenize(&self, word: &str, ids: &mut Vec<u32>) -> Result<(), NoIds> {
         let id = self.trie.get(word).or(self.unknown_id);
-        ids.push(id.ok_or_else(|| NoUnknown(self.unknown.clone()))?);
+        ids.push(id.ok_or_else(|| NoIds::NoUnknown(self.unknown.clone()))?);
         Ok(())
     }
 }

@@ -5,8 +5,9 @@
 //! The longest match is the deepest node with a value on one walk through the trie, so a word
 //! costs its length and no string is made.
 
+use crate::budget::{Budget, FREE_WALK};
 use crate::definition::ModelDefinition;
-use crate::model::{NoUnknown, mapped};
+use crate::model::{NoIds, mapped};
 use crate::trie::{Node, ROOT, Trie};
 
 /// See the module's words.
@@ -18,20 +19,25 @@ pub(crate) struct WordPiece {
     /// Where pieces that continue a word start: the node of `##`, if any piece has it.
     continuing: Option<Node>,
     max_chars: usize,
+    /// Pieces are so long, and words may be, that a walk for each of a word's bytes could take
+    /// for ever, so steps are counted.
+    counted: bool,
 }
 
 impl WordPiece {
     pub(crate) fn build(definition: ModelDefinition) -> Result<Self, String> {
-        let trie = mapped(definition.vocabulary, "WordPiece")?;
+        let trie = mapped(definition.vocabulary, "WordPiece", definition.repeats)?;
         let unknown = definition.unk_token.unwrap_or_else(|| "[UNK]".to_owned());
         let prefix = definition
             .continuing_subword_prefix
             .unwrap_or_else(|| "##".to_owned());
+        let max_chars = definition.max_input_chars_per_word.unwrap_or(100);
         Ok(Self {
             unknown_id: trie.get(&unknown),
             unknown,
             continuing: trie.descend(ROOT, prefix.as_bytes()),
-            max_chars: definition.max_input_chars_per_word.unwrap_or(100),
+            max_chars,
+            counted: trie.longest().min(max_chars.saturating_mul(4)) > FREE_WALK,
             trie,
         })
     }
@@ -40,32 +46,42 @@ impl WordPiece {
         &self.trie
     }
 
-    pub(crate) fn tokenize(&self, word: &str, ids: &mut Vec<u32>) -> Result<(), NoUnknown> {
+    pub(crate) fn tokenize(
+        &self,
+        word: &str,
+        budget: &mut Budget,
+        ids: &mut Vec<u32>,
+    ) -> Result<(), NoIds> {
         let before = ids.len();
         let too_long = word.len() > self.max_chars && word.chars().nth(self.max_chars).is_some();
-        if too_long || !self.split(word.as_bytes(), ids) {
+        if too_long || !self.split(word.as_bytes(), budget, ids)? {
             ids.truncate(before);
             ids.push(
                 self.unknown_id
-                    .ok_or_else(|| NoUnknown(self.unknown.clone()))?,
+                    .ok_or_else(|| NoIds::NoUnknown(self.unknown.clone()))?,
             );
         }
         Ok(())
     }
 
     /// Appends the pieces of a word; `false` when some of it has none.
-    fn split(&self, word: &[u8], ids: &mut Vec<u32>) -> bool {
+    fn split(&self, word: &[u8], budget: &mut Budget, ids: &mut Vec<u32>) -> Result<bool, NoIds> {
         let mut rest = word;
         let mut from = Some(ROOT);
         while !rest.is_empty() {
+            if self.counted {
+                let most = rest.len().min(self.trie.longest());
+                let part = || "its WordPiece model".to_owned();
+                budget.walk(most).map_err(|stop| stop.by(part))?;
+            }
             let Some((id, length)) = from.and_then(|node| self.longest(node, rest)) else {
-                return false;
+                return Ok(false);
             };
             ids.push(id);
             rest = &rest[length..];
             from = self.continuing;
         }
-        true
+        Ok(true)
     }
 
     /// The longest piece that `text` starts with, at least one byte long, below `node`.
@@ -90,10 +106,11 @@ impl WordPiece {
 mod tests {
     use super::*;
 
-    fn ids(json: &str, word: &str) -> Result<Vec<u32>, NoUnknown> {
+    fn ids(json: &str, word: &str) -> Result<Vec<u32>, NoIds> {
         let model = WordPiece::build(serde_json::from_str(json).unwrap()).unwrap();
         let mut ids = vec![];
-        model.tokenize(word, &mut ids).map(|()| ids)
+        let mut budget = Budget::of(word.len());
+        model.tokenize(word, &mut budget, &mut ids).map(|()| ids)
     }
 
     const VOCABULARY: &str = r###"{"max_input_chars_per_word":5,"vocab":{"[UNK]":0,"a":1,"ab":2,"##b":3,"##bé":4,"##":5}}"###;
@@ -117,6 +134,6 @@ mod tests {
     fn no_unknown_token_is_an_error_only_when_it_is_needed() {
         let json = r#"{"unk_token":"<none>","vocab":{"a":0}}"#;
         assert_eq!(ids(json, "a").unwrap(), [0]);
-        assert_eq!(ids(json, "b"), Err(NoUnknown("<none>".to_owned())));
+        assert_eq!(ids(json, "b"), Err(NoIds::NoUnknown("<none>".to_owned())));
     }
 }

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
+use crate::budget::{Budget, FREE_WALK, Stop};
 use crate::definition::AddedTokenDefinition;
+use crate::error::Fault;
 use crate::model::Model;
 use crate::split::normalizer::Normalizer;
 use crate::split::pieces::{Cuts, Piece, Pieces};
@@ -26,12 +28,16 @@ impl Added {
     /// Gives every token its id.
     ///
     /// # Errors
-    /// Words saying which token cannot be found.
+    /// [`Fault::Invalid`] for a token that cannot be found, [`Fault::Excess`] where the normaliser
+    /// makes too much of them all together.
     pub(crate) fn build(
         tokens: &[AddedTokenDefinition],
         normalizer: Option<&Normalizer>,
         model: &Model,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Fault> {
+        let length = tokens.iter().map(|token| token.content.len()).sum();
+        let mut budget = Budget::of(length);
+        let mut normalized_bytes = 0_usize;
         // Fixed seeds: the browser needs no entropy for it.
         let mut ids: HashMap<String, u32, _> =
             HashMap::with_hasher(ahash::RandomState::with_seeds(1, 2, 3, 4));
@@ -50,9 +56,15 @@ impl Added {
             if token.normalized
                 && let Some(normalizer) = normalizer
             {
-                let mut piece = Piece::new(&token.content);
-                normalizer.normalize(&mut piece)?;
-                looked_for = piece.text().to_owned();
+                let mut piece = Piece::new(&token.content, budget);
+                normalizer.normalize(&mut piece).map_err(Stop::fault)?;
+                (looked_for, budget) = piece.into_parts();
+                normalized_bytes = normalized_bytes.saturating_add(looked_for.len());
+                let stop = budget.bytes(Some(normalized_bytes));
+                stop.map_err(|stop| {
+                    stop.by(|| "its normalizer, of added tokens,".to_owned())
+                        .fault()
+                })?;
             }
             ids.insert(token.content.clone(), id);
             by_id.insert(id, (token, looked_for));
@@ -78,20 +90,16 @@ impl Added {
         &self,
         pieces: &mut Pieces,
         normalizer: Option<&Normalizer>,
-    ) -> Result<(), String> {
-        pieces.cut(&mut |text, cuts| {
-            self.raw.cut(text, cuts);
-            Ok(())
-        })?;
+    ) -> Result<(), Stop> {
+        // Walks of both finders, where someone has to count them.
+        let mut walks = *pieces.budget();
+        pieces.cut(&mut |text, cuts| self.raw.cut(text, cuts, &mut walks))?;
         pieces.step(
             &mut |piece| match normalizer {
                 Some(normalizer) => normalizer.normalize(piece),
                 None => Ok(()),
             },
-            &mut |text, cuts| {
-                self.normalized.cut(text, cuts);
-                Ok(())
-            },
+            &mut |text, cuts| self.normalized.cut(text, cuts, &mut walks),
         )
     }
 
@@ -125,7 +133,7 @@ struct Token {
 impl Finder {
     fn build<'a>(
         wanted: impl Iterator<Item = (u32, &'a AddedTokenDefinition, &'a str)>,
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Fault> {
         // A later text takes the place of an earlier one. Of tokens that are the same when they are
         // normalised the one with the lowest id shall be found, so it comes last. (The original
         // finds any of them, by the chance of its hashing.)
@@ -135,13 +143,14 @@ impl Finder {
         let mut tokens = Vec::new();
         for (id, token, text) in wanted {
             if text.is_empty() {
-                return Err(format!(
+                return Err(Fault::Invalid(format!(
                     "its added tokens: nothing is left of {:?} when it is normalised",
                     token.content
-                ));
+                )));
             }
             if !texts.push(text) {
-                return Err("its added tokens hold more than 4 GiB of text".to_owned());
+                let words = "its added tokens hold more than 4 GiB of text";
+                return Err(Fault::Excess(words.to_owned()));
             }
             tokens.push(Token {
                 id,
@@ -155,25 +164,31 @@ impl Finder {
     }
 
     /// Cuts a piece at its tokens.
-    fn cut(&self, text: &str, cuts: &mut Cuts) {
+    fn cut(&self, text: &str, cuts: &mut Cuts, walks: &mut Budget) -> Result<(), Stop> {
         let mut end = 0;
         let mut from = 0;
-        while let Some((token, found_start, found_end)) = self.find(text, from) {
+        while let Some((token, found_start, found_end)) = self.find(text, from, walks)? {
             from = found_end;
             let (mut start, mut stop) = (found_start, found_end);
-            let (before, after) = (&text[..start], &text[stop..]);
+            let after = &text[stop..];
             if token.single_word
-                && (before.chars().next_back().is_some_and(is_word)
+                && (text[..start].chars().next_back().is_some_and(is_word)
                     || after.chars().next().is_some_and(is_word))
             {
                 continue;
             }
             if token.lstrip {
-                // Spaces that the token before has taken are gone.
-                start = before.trim_end().len().max(end);
+                // Spaces that the token before has taken are gone. It may have taken this token,
+                // which then starts where that one ends.
+                let between = text.get(end..start).unwrap_or_default();
+                start = end + between.trim_end().len();
             }
             if token.rstrip {
-                stop += after.len() - after.trim_start().len();
+                // What the token before has taken beyond this one is white space to its end.
+                stop = match end > stop {
+                    true => end,
+                    false => stop + after.len() - after.trim_start().len(),
+                };
             }
             if end < start {
                 cuts.keep(end..start);
@@ -184,28 +199,44 @@ impl Finder {
         if end != text.len() {
             cuts.keep(end..text.len());
         }
+        Ok(())
     }
 
     /// The first token from a place on, the longest of those that start there.
-    fn find(&self, text: &str, from: usize) -> Option<(&Token, usize, usize)> {
-        let trie = self.trie.as_ref()?;
+    fn find(
+        &self,
+        text: &str,
+        from: usize,
+        walks: &mut Budget,
+    ) -> Result<Option<(&Token, usize, usize)>, Stop> {
+        let Some(trie) = &self.trie else {
+            return Ok(None);
+        };
+        let counted = trie.longest() > FREE_WALK;
         let bytes = text.as_bytes();
         for start in from..bytes.len() {
             let mut node = ROOT;
             let mut longest = None;
+            let mut walked = 0;
             for (offset, &byte) in bytes[start..].iter().enumerate() {
                 let Some(child) = trie.child(node, byte) else {
                     break;
                 };
                 node = child;
+                walked = offset;
                 if let Some(index) = trie.value(node) {
                     longest = Some((index, start + offset + 1));
                 }
             }
+            if counted {
+                let part = || "its list of added tokens".to_owned();
+                walks.walk(walked).map_err(|stop| stop.by(part))?;
+            }
             if let Some((index, end)) = longest {
-                return Some((self.tokens.get(index as usize)?, start, end));
+                let token = self.tokens.get(index as usize);
+                return Ok(token.map(|token| (token, start, end)));
             }
         }
-        None
+        Ok(None)
     }
 }

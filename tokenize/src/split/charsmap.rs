@@ -12,6 +12,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use unicode_segmentation::UnicodeSegmentation;
 
+use crate::budget::Stop;
 use crate::split::pieces::Piece;
 use crate::unicode::normal::Edit;
 
@@ -39,7 +40,7 @@ impl Charsmap {
 
     /// Applies the rules to a piece: to groups that are seen as one character, where the group
     /// has a rule, else to their characters.
-    pub(crate) fn normalize(&self, piece: &mut Piece) {
+    pub(crate) fn normalize(&self, piece: &mut Piece) -> Result<(), Stop> {
         let mut edits: Vec<Edit> = Vec::with_capacity(piece.text().len());
         let mut modified = false;
         for group in piece.text().graphemes(true) {
@@ -47,7 +48,7 @@ impl Charsmap {
                 && let Some(replacement) = self.replacement(group)
             {
                 modified = true;
-                replace(&mut edits, group, replacement);
+                replace(piece, &mut edits, group, replacement)?;
                 continue;
             }
             for (start, c) in group.char_indices() {
@@ -55,14 +56,15 @@ impl Charsmap {
                 match self.replacement(part) {
                     Some(replacement) => {
                         modified = true;
-                        replace(&mut edits, part, replacement);
+                        replace(piece, &mut edits, part, replacement)?;
                     }
                     None => edits.push((c, 0)),
                 }
             }
         }
-        if modified {
-            piece.edit(&edits, 0);
+        match modified {
+            true => piece.edit(&edits, 0),
+            false => Ok(()),
         }
     }
 
@@ -99,9 +101,15 @@ impl Charsmap {
 
 /// Notes a replacement. Characters that are more than before are added, the last of them those
 /// that have no counterpart; what is fewer is taken off the last.
-fn replace(edits: &mut Vec<Edit>, old: &str, new: &str) {
+///
+/// # Errors
+/// [`Stop::Exceeded`] where the piece would become too long: a replacement can be as long as the
+/// file, and a character takes a byte at least.
+fn replace(piece: &Piece, edits: &mut Vec<Edit>, old: &str, new: &str) -> Result<(), Stop> {
     let change = |text: &str| text.chars().count() as i32;
-    let more = change(new) - change(old);
+    let new_length = change(new);
+    piece.may_have(edits.len().checked_add(new_length as usize))?;
+    let more = new_length - change(old);
     edits.extend(new.chars().map(|c| (c, 0)));
     if more > 0 {
         for (_, change) in edits.iter_mut().rev().take(more as usize) {
@@ -110,6 +118,7 @@ fn replace(edits: &mut Vec<Edit>, old: &str, new: &str) {
     } else if let Some((_, change)) = edits.last_mut() {
         *change += more;
     }
+    Ok(())
 }
 
 /// One unit of the double array, taken apart as Darts defines it.
@@ -198,6 +207,7 @@ mod tests {
     use tokenizers::normalizers::Precompiled;
 
     use super::*;
+    use crate::budget::Budget;
 
     fn check(encoded: &str) -> Result<(), String> {
         Charsmap::read(encoded).map(|_| ())
@@ -265,8 +275,8 @@ mod tests {
             if let Ok(ours) = Charsmap::parse(&rules) {
                 let original = Precompiled::from(&rules).unwrap();
                 for text in &texts {
-                    let mut piece = Piece::new(text);
-                    ours.normalize(&mut piece);
+                    let mut piece = Piece::new(text, Budget::of(text.len()));
+                    ours.normalize(&mut piece).unwrap();
                     prop_assert_eq!(piece.text(), original.normalize_string(text));
                 }
             }

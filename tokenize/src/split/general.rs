@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::budget::Stop;
 use crate::definition::AddedTokenDefinition;
 use crate::error::Fault;
 use crate::model::Model;
@@ -32,8 +33,7 @@ impl General {
     ) -> Result<Self, Fault> {
         let normalizer = normalizer.map(Normalizer::read).transpose()?;
         let pre_tokenizer = pre_tokenizer.map(PreTokenizer::read).transpose()?;
-        let added =
-            Added::build(added_tokens, normalizer.as_ref(), model).map_err(Fault::Invalid)?;
+        let added = Added::build(added_tokens, normalizer.as_ref(), model)?;
         Ok(Self {
             added,
             normalizer,
@@ -44,22 +44,22 @@ impl General {
     /// Hands the parts of a text to `each`, in order.
     ///
     /// # Errors
-    /// The component's own words, or `each`'s error.
+    /// Why a component could not, or `each`'s error.
     pub(crate) fn split<E>(
         &self,
         text: &str,
         pieces: &mut Pieces,
         mut each: impl FnMut(Part<'_>) -> Result<(), E>,
-    ) -> Result<Result<(), E>, String> {
+    ) -> Result<Result<(), E>, Stop> {
         pieces.load(text);
         self.added.split(pieces, self.normalizer.as_ref())?;
         if let Some(pre_tokenizer) = &self.pre_tokenizer {
             pre_tokenizer.split(pieces)?;
         }
-        Ok(pieces.iter().try_for_each(|(piece, token)| {
-            each(match token {
-                Some(id) => Part::Token(id),
-                None => Part::Text(piece),
+        Ok(pieces.iter().try_for_each(|piece| {
+            each(match piece {
+                Ok(text) => Part::Text(text),
+                Err(id) => Part::Token(id),
             })
         }))
     }

@@ -29,6 +29,10 @@ pub(crate) enum Part<'a> {
     Token(u32),
 }
 
+/// Above these a trie is better than one needle after the other.
+const MOST_NEEDLES: usize = 1024;
+const MOST_NEEDLE_BYTES: usize = 16 << 10;
+
 /// Tells quickly whether a text may hold an added token.
 #[derive(Debug)]
 pub(crate) struct Needles {
@@ -38,7 +42,8 @@ pub(crate) struct Needles {
 
 impl Needles {
     /// `None` where an answer by looking at the raw text alone is not possible: a token that is
-    /// looked for in normalised text.
+    /// looked for in normalised text. Nor for so many or long tokens that looking for one after the
+    /// other could take for ever.
     pub(crate) fn new(tokens: &[AddedTokenDefinition]) -> Option<Self> {
         let mut first = Box::new([false; 256]);
         let mut needles = Vec::with_capacity(tokens.len());
@@ -51,7 +56,9 @@ impl Needles {
                 needles.push(token.content.clone());
             }
         }
-        Some(Self { first, needles })
+        let bytes: usize = needles.iter().map(String::len).sum();
+        (needles.len() <= MOST_NEEDLES && bytes <= MOST_NEEDLE_BYTES)
+            .then_some(Self { first, needles })
     }
 
     /// Whether any added token occurs in the text.

@@ -3,6 +3,7 @@
 
 use serde_json::Value;
 
+use crate::budget::Stop;
 use crate::error::Fault;
 use crate::split::bert::{is_cjk, is_dropped};
 use crate::split::byte_level;
@@ -10,7 +11,7 @@ use crate::split::charsmap::Charsmap;
 use crate::split::pattern::{Pattern, pattern};
 use crate::split::pieces::{Match, Piece};
 use crate::split::settings::Settings;
-use crate::unicode::normal::{Edit, Kind, compose, decompose};
+use crate::unicode::normal::{Edit, Kind, MOST_DECOMPOSED, compose, decompose};
 use crate::unicode::{is_combining_mark, is_mark_nonspacing};
 
 /// See the module's words.
@@ -93,7 +94,13 @@ impl Normalizer {
     ///
     /// # Errors
     /// Words saying which component could not, and why.
-    pub(crate) fn normalize(&self, piece: &mut Piece) -> Result<(), String> {
+    pub(crate) fn normalize(&self, piece: &mut Piece) -> Result<(), Stop> {
+        self.apply(piece)
+            .map_err(|stop| stop.by(|| format!("its normalizer {:?}", self.name())))
+    }
+
+    fn apply(&self, piece: &mut Piece) -> Result<(), Stop> {
+        piece.look()?;
         match self {
             Self::Bert {
                 clean_text,
@@ -102,40 +109,63 @@ impl Normalizer {
                 lowercase,
             } => {
                 if *clean_text {
-                    piece.filter(|c| !is_dropped(c));
-                    piece.map(|c| if c.is_whitespace() { ' ' } else { c });
+                    piece.filter(|c| !is_dropped(c))?;
+                    piece.map(|c| if c.is_whitespace() { ' ' } else { c })?;
                 }
                 if *handle_chinese_chars {
-                    set_apart(piece);
+                    piece.look()?;
+                    set_apart(piece)?;
                 }
                 if *strip_accents {
-                    unless_ascii(piece, |text| decompose(text, Kind::Canonical));
-                    piece.filter(|c| !is_mark_nonspacing(c));
+                    piece.look()?;
+                    decomposed(piece, Kind::Canonical)?;
+                    piece.filter(|c| !is_mark_nonspacing(c))?;
                 }
                 if *lowercase {
-                    lower(piece);
+                    piece.look()?;
+                    lower(piece)?;
                 }
+                Ok(())
             }
             Self::Strip { left, right } => strip(piece, *left, *right),
             Self::StripAccents => piece.filter(|c| !is_combining_mark(c)),
-            Self::Composed(kind) => unless_ascii(piece, |text| compose(text, *kind)),
-            Self::Decomposed(kind) => unless_ascii(piece, |text| decompose(text, *kind)),
-            Self::Sequence(all) => return all.iter().try_for_each(|one| one.normalize(piece)),
+            Self::Composed(kind) => composed(piece, *kind),
+            Self::Decomposed(kind) => decomposed(piece, *kind),
+            Self::Sequence(all) => all.iter().try_for_each(|one| one.normalize(piece)),
             Self::Lowercase => lower(piece),
             Self::Nmt => {
-                piece.filter(|c| !is_nmt_control(c));
-                piece.map(|c| if is_nmt_space(c) { ' ' } else { c });
+                piece.filter(|c| !is_nmt_control(c))?;
+                piece.map(|c| if is_nmt_space(c) { ' ' } else { c })
             }
             Self::Precompiled(rules) => rules.normalize(piece),
             Self::Replace { pattern, content } => {
                 let mut matches: Vec<Match> = Vec::new();
                 pattern.find(piece.text(), &mut matches)?;
-                piece.replace(&matches, content);
+                piece.replace(&matches, content)
             }
             Self::Prepend(text) => piece.prepend(text),
             Self::ByteLevel => byte_level::spell(piece),
         }
-        Ok(())
+    }
+
+    /// The kind, as files name it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bert { .. } => "BertNormalizer",
+            Self::Strip { .. } => "Strip",
+            Self::StripAccents => "StripAccents",
+            Self::Composed(Kind::Canonical) => "NFC",
+            Self::Composed(Kind::Compatible) => "NFKC",
+            Self::Decomposed(Kind::Canonical) => "NFD",
+            Self::Decomposed(Kind::Compatible) => "NFKD",
+            Self::Sequence(_) => "Sequence",
+            Self::Lowercase => "Lowercase",
+            Self::Nmt => "Nmt",
+            Self::Precompiled(_) => "Precompiled",
+            Self::Replace { .. } => "Replace",
+            Self::Prepend(_) => "Prepend",
+            Self::ByteLevel => "ByteLevel",
+        }
     }
 }
 
@@ -173,19 +203,35 @@ fn kind(settings: Settings<'_>) -> &str {
     guess.map_or("", |(_, kind)| kind)
 }
 
+fn decomposed(piece: &mut Piece, kind: Kind) -> Result<(), Stop> {
+    unless_ascii(piece, kind, decompose)
+}
+
+fn composed(piece: &mut Piece, kind: Kind) -> Result<(), Stop> {
+    unless_ascii(piece, kind, compose)
+}
+
 /// Applies a form that leaves ASCII as it is.
-fn unless_ascii(piece: &mut Piece, form: impl Fn(&str) -> Vec<Edit>) {
+fn unless_ascii(
+    piece: &mut Piece,
+    kind: Kind,
+    form: impl Fn(&str, Kind) -> Vec<Edit>,
+) -> Result<(), Stop> {
     if piece.is_plain() && piece.text().is_ascii() {
-        return;
+        return Ok(());
     }
-    let edits = form(piece.text());
-    piece.edit(&edits, 0);
+    // What a form makes is counted before, where it could be too much.
+    if piece.text().len().saturating_mul(MOST_DECOMPOSED) > piece.most_bytes() {
+        piece.may_decompose(kind)?;
+    }
+    let edits = form(piece.text(), kind);
+    piece.edit(&edits, 0)
 }
 
 /// Puts spaces around CJK ideographs.
-fn set_apart(piece: &mut Piece) {
+fn set_apart(piece: &mut Piece) -> Result<(), Stop> {
     if piece.is_plain() && !piece.text().chars().any(is_cjk) {
-        return;
+        return Ok(());
     }
     let mut edits: Vec<Edit> = Vec::with_capacity(piece.text().len());
     for c in piece.text().chars() {
@@ -195,30 +241,30 @@ fn set_apart(piece: &mut Piece) {
             edits.push((c, 0));
         }
     }
-    piece.edit(&edits, 0);
+    piece.edit(&edits, 0)
 }
 
-fn lower(piece: &mut Piece) {
+fn lower(piece: &mut Piece) -> Result<(), Stop> {
     let mut edits: Vec<Edit> = Vec::with_capacity(piece.text().len());
     for c in piece.text().chars() {
         let lower = c.to_lowercase().enumerate();
         edits.extend(lower.map(|(index, c)| (c, i32::from(index > 0))));
     }
-    piece.edit(&edits, 0);
+    piece.edit(&edits, 0)
 }
 
 /// Takes white space off the ends.
-fn strip(piece: &mut Piece, left: bool, right: bool) {
+fn strip(piece: &mut Piece, left: bool, right: bool) -> Result<(), Stop> {
     let text = piece.text();
     let rest = if left { text.trim_start() } else { text };
     let skipped = text.len() - rest.len();
     let rest = if right { rest.trim_end() } else { rest };
     if rest.len() == text.len() {
-        return;
+        return Ok(());
     }
     let skipped = text[..skipped].chars().count();
     let edits: Vec<Edit> = rest.chars().map(|c| (c, 0)).collect();
-    piece.edit(&edits, skipped);
+    piece.edit(&edits, skipped)
 }
 
 fn is_nmt_control(c: char) -> bool {

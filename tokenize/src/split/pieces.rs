@@ -4,10 +4,14 @@
 //! change an id is whether a piece starts where the text does (`Metaspace` asks, with the scheme
 //! `first`) and which characters came from nothing (later steps pass over those at a piece's
 //! start). Both are a length here, that of the piece's front of which it is true.
+//!
+//! Every edit asks the text's [`Budget`] before it takes memory. Places are kept in 32 bits, which
+//! the budget's bounds allow: a text of many short pieces is mostly their places.
 
 use std::ops::Range;
 
-use crate::unicode::normal::Edit;
+use crate::budget::{Budget, Stop};
+use crate::unicode::normal::{Edit, Kind, decomposed_bytes};
 
 /// Where a piece is from.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -27,19 +31,54 @@ struct Origin {
 pub(crate) struct Piece {
     text: String,
     origin: Origin,
+    /// So many bytes the pieces before this one take.
+    before: usize,
+    /// What is left for the text that the pieces are of.
+    budget: Budget,
 }
 
 impl Piece {
-    pub(crate) fn new(text: &str) -> Self {
-        let mut piece = Self::default();
-        piece.load(text, Origin::of(text, true));
+    /// A piece by itself, of a text with this budget.
+    pub(crate) fn new(text: &str, budget: Budget) -> Self {
+        let mut piece = Self {
+            budget,
+            ..Self::default()
+        };
+        piece.load(text, Origin::of(text, true), 0);
         piece
     }
 
-    fn load(&mut self, text: &str, origin: Origin) {
+    fn load(&mut self, text: &str, origin: Origin, before: usize) {
         self.text.clear();
         self.text.push_str(text);
         self.origin = origin;
+        self.before = before;
+    }
+
+    /// The text as it is now, and what is left.
+    pub(crate) fn into_parts(self) -> (String, Budget) {
+        (self.text, self.budget)
+    }
+
+    /// Counts one look at the whole piece.
+    pub(crate) fn look(&mut self) -> Result<(), Stop> {
+        self.budget.look(self.text.len(), 1)
+    }
+
+    /// How long the piece may become.
+    pub(crate) fn most_bytes(&self) -> usize {
+        self.budget.most_bytes().saturating_sub(self.before)
+    }
+
+    /// Whether the piece may be decomposed.
+    pub(crate) fn may_decompose(&self, kind: Kind) -> Result<(), Stop> {
+        self.may_have(Some(decomposed_bytes(&self.text, kind)))
+    }
+
+    /// Whether the piece may become so long.
+    pub(crate) fn may_have(&self, length: Option<usize>) -> Result<(), Stop> {
+        let whole = length.and_then(|length| length.checked_add(self.before));
+        self.budget.bytes(whole)
     }
 
     pub(crate) fn text(&self) -> &str {
@@ -58,10 +97,13 @@ impl Piece {
 
     /// Puts `edits` in the place of the text, of which the first `skipped` characters are left
     /// out before the first edit.
-    pub(crate) fn edit(&mut self, edits: &[Edit], skipped: usize) {
+    ///
+    /// # Errors
+    /// [`Stop::Exceeded`], as of all edits, where the text would become too long.
+    pub(crate) fn edit(&mut self, edits: &[Edit], skipped: usize) -> Result<(), Stop> {
         let length = self.text.len();
         if length == 0 {
-            return;
+            return Ok(());
         }
         // The original looks for the piece's place in the text it is from, and finds it after
         // the front that is from nothing.
@@ -70,27 +112,28 @@ impl Piece {
             Origin { hollow: true, .. } => 0..0,
             _ => length..length,
         };
-        self.edit_range(place, edits, skipped);
+        self.edit_range(place, edits, skipped)
     }
 
     /// Puts `text` before the piece.
-    pub(crate) fn prepend(&mut self, text: &str) {
+    pub(crate) fn prepend(&mut self, text: &str) -> Result<(), Stop> {
         let Some(next) = self.text.chars().next() else {
-            return;
+            return Ok(());
         };
+        self.may_have(self.text.len().checked_add(text.len()))?;
         let mut edits: Vec<Edit> = text
             .chars()
             .enumerate()
             .map(|(index, c)| (c, i32::from(index > 0)))
             .collect();
         edits.push((next, 1));
-        self.edit_range(0..next.len_utf8(), &edits, 0);
+        self.edit_range(0..next.len_utf8(), &edits, 0)
     }
 
     /// Keeps the characters that are wanted.
-    pub(crate) fn filter(&mut self, keep: impl Fn(char) -> bool) {
+    pub(crate) fn filter(&mut self, keep: impl Fn(char) -> bool) -> Result<(), Stop> {
         if self.is_plain() && self.text.chars().all(&keep) {
-            return;
+            return Ok(());
         }
         let mut edits: Vec<Edit> = Vec::with_capacity(self.text.len());
         let mut skipped = 0;
@@ -104,19 +147,29 @@ impl Piece {
             }
         }
         // Where nothing is kept, the original counts nothing as skipped; no one can tell.
-        self.edit(&edits, skipped);
+        self.edit(&edits, skipped)
     }
 
     /// Puts another character in the place of each.
-    pub(crate) fn map(&mut self, map: impl Fn(char) -> char) {
+    pub(crate) fn map(&mut self, map: impl Fn(char) -> char) -> Result<(), Stop> {
         let edits: Vec<Edit> = self.text.chars().map(|c| (map(c), 0)).collect();
-        self.edit(&edits, 0);
+        self.edit(&edits, 0)
     }
 
     /// Puts `content` in the place of every range that is a match.
-    pub(crate) fn replace(&mut self, matches: &[Match], content: &str) {
+    pub(crate) fn replace(&mut self, matches: &[Match], content: &str) -> Result<(), Stop> {
         let Origin { start, nothing, .. } = self.origin;
-        let mut text = String::with_capacity(self.text.len());
+        let mut length = Some(0_usize);
+        for (range, is_match) in matches {
+            let part = if *is_match {
+                content.len()
+            } else {
+                range.len()
+            };
+            length = length.and_then(|length| length.checked_add(part));
+        }
+        self.may_have(length)?;
+        let mut text = String::with_capacity(length.unwrap_or_default());
         let mut front = Front::default();
         for (range, is_match) in matches {
             if *is_match {
@@ -135,10 +188,26 @@ impl Piece {
         }
         self.text = text;
         (self.origin.start, self.origin.nothing) = (front.start, front.nothing);
+        Ok(())
     }
 
-    fn edit_range(&mut self, place: Range<usize>, edits: &[Edit], skipped: usize) {
+    fn edit_range(
+        &mut self,
+        place: Range<usize>,
+        edits: &[Edit],
+        skipped: usize,
+    ) -> Result<(), Stop> {
         let Origin { start, nothing, .. } = self.origin;
+        // Summed up only where the characters could be too many, were each as long as can be.
+        let kept = self.text.len() - place.len();
+        let rough = edits
+            .len()
+            .checked_mul(4)
+            .and_then(|new| new.checked_add(kept));
+        if self.may_have(rough).is_err() {
+            let new: usize = edits.iter().map(|(c, _)| c.len_utf8()).sum();
+            self.may_have(new.checked_add(kept))?;
+        }
         let mut text = String::with_capacity(self.text.len());
         let mut front = Front::default();
         text.push_str(&self.text[..place.start]);
@@ -174,6 +243,7 @@ impl Piece {
         );
         self.text = text;
         (self.origin.start, self.origin.nothing) = (front.start, front.nothing);
+        Ok(())
     }
 }
 
@@ -231,12 +301,52 @@ impl Origin {
 pub(crate) type Match = (Range<usize>, bool);
 
 /// One piece among the others.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Copy)]
 struct Entry {
-    range: Range<usize>,
-    /// An added token that was found.
-    token: Option<u32>,
-    origin: Origin,
+    start: u32,
+    end: u32,
+    /// An added token that was found, or [`NO_TOKEN`]. Of such nothing but the id counts, so it
+    /// has no text: tokens may overlap, and each could hold all that follows.
+    token: u32,
+    front: [u32; 2],
+    first: bool,
+    hollow: bool,
+}
+
+/// No added token has this id.
+const NO_TOKEN: u32 = u32::MAX;
+
+impl Entry {
+    fn text(range: Range<usize>, origin: Origin) -> Self {
+        Self {
+            start: range.start as u32,
+            end: range.end as u32,
+            token: NO_TOKEN,
+            front: [origin.start as u32, origin.nothing as u32],
+            first: origin.first,
+            hollow: origin.hollow,
+        }
+    }
+
+    fn token(id: u32) -> Self {
+        Self {
+            token: id,
+            ..Self::text(0..0, Origin::default())
+        }
+    }
+
+    fn range(&self) -> Range<usize> {
+        self.start as usize..self.end as usize
+    }
+
+    fn origin(&self) -> Origin {
+        Origin {
+            first: self.first,
+            start: self.front[0] as usize,
+            nothing: self.front[1] as usize,
+            hollow: self.hollow,
+        }
+    }
 }
 
 /// The pieces of a text, and working memory.
@@ -253,7 +363,8 @@ pub(crate) struct Pieces {
 /// Where a piece is cut.
 #[derive(Debug, Default)]
 pub(crate) struct Cuts {
-    kept: Vec<(Range<usize>, Option<u32>)>,
+    /// The starts and ends of ranges, with the token that each is, or [`NO_TOKEN`].
+    kept: Vec<(u32, u32, u32)>,
     /// The matches that the kept ranges are made from.
     pub(crate) matches: Vec<Match>,
 }
@@ -261,65 +372,69 @@ pub(crate) struct Cuts {
 impl Cuts {
     /// Keeps a range as a piece.
     pub(crate) fn keep(&mut self, range: Range<usize>) {
-        self.kept.push((range, None));
+        self.kept
+            .push((range.start as u32, range.end as u32, NO_TOKEN));
     }
 
     /// Keeps a range as an added token.
     pub(crate) fn token(&mut self, range: Range<usize>, id: u32) {
-        self.kept.push((range, Some(id)));
+        self.kept.push((range.start as u32, range.end as u32, id));
     }
 }
 
 impl Pieces {
     /// Starts with a whole text.
     pub(crate) fn load(&mut self, text: &str) {
+        self.piece.budget = Budget::of(text.len());
         self.text.clear();
         self.text.push_str(text);
         self.entries.clear();
         if !text.is_empty() {
-            self.entries.push(Entry {
-                range: 0..text.len(),
-                token: None,
-                origin: Origin::of(text, true),
-            });
+            let origin = Origin::of(text, true);
+            self.entries.push(Entry::text(0..text.len(), origin));
         }
     }
 
     /// Normalises every piece that is no token, and cuts it.
     ///
     /// # Errors
-    /// The first error of `normalize` or `cut`.
+    /// The first error of `normalize` or `cut`, or [`Stop::Exceeded`].
     pub(crate) fn step(
         &mut self,
-        normalize: &mut dyn FnMut(&mut Piece) -> Result<(), String>,
-        cut: &mut dyn FnMut(&str, &mut Cuts) -> Result<(), String>,
-    ) -> Result<(), String> {
+        normalize: &mut dyn FnMut(&mut Piece) -> Result<(), Stop>,
+        cut: &mut dyn FnMut(&str, &mut Cuts) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
         self.next_text.clear();
         self.next_entries.clear();
+        let budget = &mut self.piece.budget;
+        budget.look(self.text.len(), self.entries.len())?;
         for entry in &self.entries {
-            let text = &self.text[entry.range.clone()];
-            let base = self.next_text.len();
-            if entry.token.is_some() {
-                self.next_text.push_str(text);
-                self.next_entries.push(Entry {
-                    range: base..self.next_text.len(),
-                    ..entry.clone()
-                });
+            if entry.token != NO_TOKEN {
+                self.next_entries.push(*entry);
                 continue;
             }
-            self.piece.load(text, entry.origin);
+            let base = self.next_text.len();
+            self.piece
+                .load(&self.text[entry.range()], entry.origin(), base);
             normalize(&mut self.piece)?;
+            // Also where no edit was made: pieces before may have taken the room.
+            self.piece.may_have(Some(self.piece.text.len()))?;
             self.cuts.kept.clear();
             self.cuts.matches.clear();
             cut(&self.piece.text, &mut self.cuts)?;
+            let pieces = self.next_entries.len() + self.cuts.kept.len();
+            self.piece.budget.pieces(pieces)?;
             self.next_text.push_str(&self.piece.text);
             let kept = self.cuts.kept.drain(..);
             // A piece without text is none.
-            let kept = kept.filter(|(range, _)| !range.is_empty());
-            self.next_entries.extend(kept.map(|(range, token)| Entry {
-                origin: self.piece.origin.slice(&range),
-                range: base + range.start..base + range.end,
-                token,
+            let kept = kept.filter(|(start, end, _)| start < end);
+            self.next_entries.extend(kept.map(|(start, end, token)| {
+                if token != NO_TOKEN {
+                    return Entry::token(token);
+                }
+                let range = start as usize..end as usize;
+                let origin = self.piece.origin.slice(&range);
+                Entry::text(base + range.start..base + range.end, origin)
             }));
         }
         std::mem::swap(&mut self.text, &mut self.next_text);
@@ -330,11 +445,11 @@ impl Pieces {
     /// Normalises every piece that is no token, and cuts none. One that loses all its text stays.
     ///
     /// # Errors
-    /// The first error of `normalize`.
+    /// The first error of `normalize`, or [`Stop::Exceeded`].
     pub(crate) fn normalize(
         &mut self,
-        normalize: &mut dyn FnMut(&mut Piece) -> Result<(), String>,
-    ) -> Result<(), String> {
+        normalize: &mut dyn FnMut(&mut Piece) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
         self.step(normalize, &mut |text, cuts| {
             cuts.keep(0..text.len());
             Ok(())
@@ -344,17 +459,24 @@ impl Pieces {
     /// Cuts every piece that is no token.
     ///
     /// # Errors
-    /// The first error of `cut`.
+    /// The first error of `cut`, or [`Stop::Exceeded`].
     pub(crate) fn cut(
         &mut self,
-        cut: &mut dyn FnMut(&str, &mut Cuts) -> Result<(), String>,
-    ) -> Result<(), String> {
+        cut: &mut dyn FnMut(&str, &mut Cuts) -> Result<(), Stop>,
+    ) -> Result<(), Stop> {
         self.step(&mut |_| Ok(()), cut)
     }
 
-    /// Every piece, with its id where it is an added token.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&str, Option<u32>)> {
-        let entries = self.entries.iter();
-        entries.map(|entry| (&self.text[entry.range.clone()], entry.token))
+    /// What is left for the text.
+    pub(crate) fn budget(&mut self) -> &mut Budget {
+        &mut self.piece.budget
+    }
+
+    /// Every piece, or the id of the added token that it is.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Result<&str, u32>> {
+        self.entries.iter().map(|entry| match entry.token {
+            NO_TOKEN => Ok(&self.text[entry.range()]),
+            id => Err(id),
+        })
     }
 }

@@ -3,8 +3,8 @@
 
 use serde_json::Value;
 
+use crate::budget::Stop;
 use crate::error::Fault;
-use crate::regex::Regex;
 use crate::split::byte_level;
 use crate::split::pattern::{Behavior, Pattern, find_characters, pattern};
 use crate::split::pieces::{Cuts, Piece, Pieces};
@@ -18,7 +18,7 @@ pub(crate) enum PreTokenizer {
     ByteLevel {
         add_prefix_space: bool,
         /// Where words are split; `None` where they are not.
-        words: Option<Pattern>,
+        words: Option<&'static Pattern>,
     },
     Delimiter(char),
     Metaspace {
@@ -64,7 +64,7 @@ impl PreTokenizer {
             "ByteLevel" => Self::ByteLevel {
                 add_prefix_space: settings.required("add_prefix_space")?,
                 words: match settings.switch("use_regex")?.unwrap_or(true) {
-                    true => Some(Pattern::Regex(Regex::new(byte_level::WORDS)?)),
+                    true => Some(byte_level::words()?),
                     false => None,
                 },
             },
@@ -122,7 +122,12 @@ impl PreTokenizer {
     ///
     /// # Errors
     /// Words saying which component could not, and why.
-    pub(crate) fn split(&self, pieces: &mut Pieces) -> Result<(), String> {
+    pub(crate) fn split(&self, pieces: &mut Pieces) -> Result<(), Stop> {
+        self.apply(pieces)
+            .map_err(|stop| stop.by(|| format!("its pre_tokenizer {:?}", self.name())))
+    }
+
+    fn apply(&self, pieces: &mut Pieces) -> Result<(), Stop> {
         match self {
             Self::Bert => {
                 let spaces = Behavior::Removed;
@@ -135,7 +140,7 @@ impl PreTokenizer {
             } => {
                 let space = |piece: &mut Piece| {
                     if *add_prefix_space && !piece.text().starts_with(' ') {
-                        piece.prepend(" ");
+                        return piece.prepend(" ");
                     }
                     Ok(())
                 };
@@ -147,10 +152,7 @@ impl PreTokenizer {
                     })?,
                     None => pieces.normalize(&mut { space })?,
                 }
-                pieces.normalize(&mut |piece| {
-                    byte_level::spell(piece);
-                    Ok(())
-                })
+                pieces.normalize(&mut byte_level::spell)
             }
             Self::Delimiter(delimiter) => {
                 cut_characters(pieces, |c| c == *delimiter, Behavior::Removed)
@@ -165,7 +167,11 @@ impl PreTokenizer {
                 Ok(())
             }),
             Self::WhitespaceSplit => cut_characters(pieces, char::is_whitespace, Behavior::Removed),
-            Self::Sequence(all) => all.iter().try_for_each(|one| one.split(pieces)),
+            // One without members takes its step too.
+            Self::Sequence(all) => {
+                pieces.budget().look(0, 1)?;
+                all.iter().try_for_each(|one| one.split(pieces))
+            }
             Self::Split {
                 pattern,
                 behavior,
@@ -207,6 +213,26 @@ impl PreTokenizer {
     }
 }
 
+impl PreTokenizer {
+    /// The kind, as files name it.
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bert => "BertPreTokenizer",
+            Self::ByteLevel { .. } => "ByteLevel",
+            Self::Delimiter(_) => "CharDelimiterSplit",
+            Self::Metaspace { .. } => "Metaspace",
+            Self::Whitespace => "Whitespace",
+            Self::WhitespaceSplit => "WhitespaceSplit",
+            Self::Sequence(_) => "Sequence",
+            Self::Split { .. } => "Split",
+            Self::Punctuation(_) => "Punctuation",
+            Self::Digits { .. } => "Digits",
+            Self::UnicodeScripts => "UnicodeScripts",
+            Self::FixedLength(_) => "FixedLength",
+        }
+    }
+}
+
 fn behavior(settings: Settings<'_>) -> Result<Option<Behavior>, Fault> {
     settings.get("behavior").map(Behavior::read).transpose()
 }
@@ -215,7 +241,7 @@ fn cut_characters(
     pieces: &mut Pieces,
     wanted: impl Fn(char) -> bool,
     behavior: Behavior,
-) -> Result<(), String> {
+) -> Result<(), Stop> {
     pieces.cut(&mut |text, cuts| {
         find_characters(text, &wanted, &mut cuts.matches);
         behavior.cut(cuts);
@@ -224,24 +250,19 @@ fn cut_characters(
 }
 
 /// `Metaspace`: a mark for every space, perhaps one before the piece, and a split before each.
-fn mark_spaces(
-    pieces: &mut Pieces,
-    mark: char,
-    prepend: Prepend,
-    split: bool,
-) -> Result<(), String> {
+fn mark_spaces(pieces: &mut Pieces, mark: char, prepend: Prepend, split: bool) -> Result<(), Stop> {
     let written = mark.to_string();
     let mut matches = Vec::new();
     let mut normalize = |piece: &mut Piece| {
         find_characters(piece.text(), |c| c == ' ', &mut matches);
-        piece.replace(&matches, &written);
+        piece.replace(&matches, &written)?;
         let wanted = match prepend {
             Prepend::Always => true,
             Prepend::First => piece.is_first(),
             Prepend::Never => false,
         };
         if wanted && !piece.text().starts_with(mark) {
-            piece.prepend(&written);
+            return piece.prepend(&written);
         }
         Ok(())
     };

@@ -75,6 +75,7 @@ impl<'a> Settings<'a> {
         let (part, kind) = (self.part, self.kind());
         match fault {
             Fault::Invalid(words) => Fault::Invalid(format!("its {part} {kind:?}: {words}")),
+            Fault::Excess(words) => Fault::Excess(format!("its {part} {kind:?}: {words}")),
             Fault::Unsupported(words) => {
                 Fault::Unsupported(format!("{words}, for its {part} {kind:?},"))
             }

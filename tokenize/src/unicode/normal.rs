@@ -20,6 +20,9 @@ pub(crate) enum Kind {
     Compatible,
 }
 
+/// No text grows by more when it is decomposed: U+FDFA becomes 33 bytes of its 3.
+pub(crate) const MOST_DECOMPOSED: usize = 11;
+
 /// Canonical combining classes.
 static CLASSES: LazyLock<Runs> =
     LazyLock::new(|| Runs::read(include_bytes!("tables/combining_classes.bin")));
@@ -131,6 +134,20 @@ pub(crate) fn decompose(text: &str, kind: Kind) -> Vec<Edit> {
     decompose_into(text, kind, &mut classed);
     let edits = classed.into_iter();
     edits.map(|(_, c, change)| (c, change)).collect()
+}
+
+/// How many bytes a text has when it is decomposed.
+pub(crate) fn decomposed_bytes(text: &str, kind: Kind) -> usize {
+    let table = &*DECOMPOSITIONS;
+    let mut bytes = 0_usize;
+    for character in text.chars() {
+        let mut add = |part: char| bytes = bytes.saturating_add(part.len_utf8());
+        match character.is_ascii() {
+            true => add(character),
+            false => table.of(character, kind, &mut add),
+        }
+    }
+    bytes
 }
 
 /// Decomposes a text and composes it again as far as it goes: NFC and NFKC.
