@@ -7,7 +7,7 @@
 mod common;
 
 use isovec::blocking::Embedder;
-use isovec::{ChunkBy, ChunkOptions, Combine, EmbeddingConfig};
+use isovec::{ChunkBy, ChunkOptions, Combine, EmbedOptions, EmbeddingConfig, Prompt};
 
 const DOCUMENT: &str = include_str!("../README.md");
 
@@ -30,7 +30,8 @@ fn main() -> isovec::Result<()> {
     let options = ChunkOptions::by(ChunkBy::Markdown)
         .with_max_tokens(128)
         .with_overlap(16);
-    let index = embedder.embed_chunks([DOCUMENT], options.clone())?;
+    let passages = EmbedOptions::default().with_prompt(Prompt::Passage);
+    let index = embedder.embed_chunks_with([DOCUMENT], options.clone(), passages.clone())?;
     let query = embedder.embed_query("how do I install the command line program?")?;
     for hit in index.embeddings.search(&query, 2)?.iter().flatten() {
         let range = &index.places[hit.index].range;
@@ -43,7 +44,8 @@ fn main() -> isovec::Result<()> {
 
     // One vector a text compares whole documents.
     for combine in [Combine::Mean, Combine::Max] {
-        let whole = embedder.embed_long([DOCUMENT], options.clone(), combine)?;
+        let whole =
+            embedder.embed_long_with([DOCUMENT], options.clone(), combine, passages.clone())?;
         let hit = &whole.search(&query, 1)?[0][0];
         println!("\nthe whole document by {combine:?}: {:.3}", hit.score);
     }

@@ -22,10 +22,11 @@ use crate::source::ModelSource;
 /// use isovec::{EmbeddingConfig, Embedder, models};
 ///
 /// let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
-/// let index = embedder.embed(["cats purr", "stocks fell"]).await?;
-/// let query = embedder.embed_query("what do cats do?").await?;
+/// let passages = ["shares fell after the announcement", "rain is expected tomorrow"];
+/// let index = embedder.embed_passages(passages).await?;
+/// let query = embedder.embed_query("do I need an umbrella?").await?;
 /// for hit in &index.search(&query, 1)?[0] {
-///     println!("text {} scores {:.3}", hit.index, hit.score);
+///     println!("{:.3} {}", hit.score, passages[hit.index]);
 /// }
 /// # Ok(()) }
 /// ```

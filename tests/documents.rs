@@ -407,3 +407,71 @@ fn every_figure_was_measured() {
         "docs/performance.md states {stale:?}, which benches/RESULTS.md and docs/configuration.md do not"
     );
 }
+
+/// The examples in the comments of Rust files, and whole files where those are examples themselves.
+fn examples_of_sources() -> Vec<(String, String)> {
+    let mut examples = Vec::new();
+    for folder in ["src", "examples"] {
+        let mut folders = vec![root().join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path.display().to_string();
+                let text = fs::read_to_string(&path).unwrap();
+                let comments = text.lines().map(|line| {
+                    let line = line.trim_start();
+                    let comment = ["//! ", "/// "]
+                        .iter()
+                        .find_map(|mark| line.strip_prefix(mark));
+                    format!("{}\n", comment.unwrap_or_default())
+                });
+                let comments = parse(&comments.collect::<String>()).blocks;
+                examples.extend(comments.into_iter().map(|(_, code)| (name.clone(), code)));
+                if path.starts_with(root().join("examples")) {
+                    examples.push((name, text));
+                }
+            }
+        }
+    }
+    examples
+}
+
+/// Models that were trained with prompts find little where one side goes without: no example may teach that.
+#[test]
+fn what_a_query_searches_was_embedded_as_passages() {
+    const QUERIES: [&str; 2] = ["embed_query(", "embedQuery("];
+    /// Calls that put the model's default prompt before a text, which is seldom the one for passages.
+    const PLAIN: [&str; 7] = [
+        ".embed(",
+        ".embed_one(",
+        ".embedOne(",
+        ".embed_chunks(",
+        ".embed_long(",
+        ".embed_stream(",
+        ".embed_iter(",
+    ];
+    let of_documents = documents().into_iter().flat_map(|name| {
+        let blocks = parse(&read(&name)).blocks;
+        blocks
+            .into_iter()
+            .map(move |(_, code)| (name.clone(), code))
+    });
+    let page = ("www/src/index.html".to_owned(), read("www/src/index.html"));
+    let mut searched = 0;
+    for (name, code) in of_documents.chain(examples_of_sources()).chain([page]) {
+        if !QUERIES.iter().any(|call| code.contains(call)) {
+            continue;
+        }
+        searched += 1;
+        let plain = PLAIN.iter().find(|call| code.contains(*call));
+        assert!(
+            plain.is_none(),
+            "{name}: an example searches with a query what {plain:?} made: {code}"
+        );
+    }
+    assert!(searched > 10, "{searched} examples search");
+}

@@ -29,3 +29,163 @@ fn what_is_written_is_what_was_read() {
     let set = Embeddings::from_bytes(&bytes).unwrap();
     assert_eq!(set.to_bytes().unwrap(), bytes);
 }
+
+/// How files are damaged; `js/tests/mutations.test.mjs` makes the same ones.
+#[derive(serde::Deserialize)]
+struct Mutations {
+    seed: u32,
+    rounds: usize,
+    bytes: Vec<u8>,
+    replacements: Vec<(String, String)>,
+}
+
+/// Files whose verdicts are one line.
+const BLOCK: usize = 100;
+
+/// Marsaglia's xorshift with 32 bits.
+struct Random(u32);
+
+impl Random {
+    fn below(&mut self, end: usize) -> usize {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 17;
+        self.0 ^= self.0 << 5;
+        self.0 as usize % end
+    }
+}
+
+fn mutated(original: &[u8], how: &Mutations, next: &mut Random) -> Vec<u8> {
+    let mut file = original.to_vec();
+    for _ in 0..=next.below(3) {
+        if file.is_empty() {
+            break;
+        }
+        match next.below(9) {
+            0 => {
+                let at = next.below(file.len());
+                file[at] ^= 1 << next.below(8);
+            }
+            1 => {
+                let at = next.below(file.len());
+                file[at] = how.bytes[next.below(how.bytes.len())];
+            }
+            2 => file.truncate(next.below(file.len())),
+            3 => {
+                let at = next.below(file.len() + 1);
+                file.insert(at, how.bytes[next.below(how.bytes.len())]);
+            }
+            4 => {
+                let at = next.below(file.len());
+                let end = file.len().min(at + 1 + next.below(8));
+                file.drain(at..end);
+            }
+            _ => {
+                let (from, to) = &how.replacements[next.below(how.replacements.len())];
+                let at = file
+                    .windows(from.len())
+                    .position(|part| part == from.as_bytes());
+                let Some(at) = at.filter(|&at| at >= 8) else {
+                    continue;
+                };
+                file.splice(at..at + from.len(), to.bytes());
+                let length = u64::from_le_bytes(file[..8].try_into().unwrap());
+                let length = length
+                    .wrapping_add(to.len() as u64)
+                    .wrapping_sub(from.len() as u64);
+                file[..8].copy_from_slice(&length.to_le_bytes());
+            }
+        }
+    }
+    file
+}
+
+/// Where FNV-1a with 32 bits begins.
+const FNV: u32 = 0x811c_9dc5;
+
+/// FNV-1a with 32 bits.
+struct Fnv(u32);
+
+impl Fnv {
+    fn bytes(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u32::from(byte)).wrapping_mul(0x0100_0193);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.bytes(text.as_bytes());
+        self.bytes(&[0]);
+    }
+
+    /// Everything that a set says.
+    fn set(&mut self, set: &Embeddings) {
+        self.text(&format!("{} {}", set.len(), set.dim()));
+        for value in set.as_slice() {
+            self.bytes(&value.to_le_bytes());
+        }
+        for count in set.token_counts() {
+            self.bytes(&count.to_le_bytes());
+        }
+        for &truncated in set.truncated() {
+            self.bytes(&[truncated.into()]);
+        }
+        match set.labels() {
+            None => self.text("none"),
+            Some(labels) => {
+                self.text("labels");
+                labels.iter().for_each(|label| self.text(label));
+            }
+        }
+        self.text(set.model());
+        self.text(&set.similarity().to_string());
+        self.text(&set.fingerprint().precision.to_string());
+        for (name, value) in &set.fingerprint().identity {
+            self.text(name);
+            self.text(value);
+        }
+        match set.prompt() {
+            None => self.text("none"),
+            Some(prompt) => self.text(&format!("prompt {prompt}")),
+        }
+    }
+}
+
+/// `ISOVEC_WRITE_LISTS=1` writes the verdicts anew, to which JavaScript's reader is held; with `ISOVEC_SHOW_VERDICTS=1`
+/// both say the verdict of every round, to find one that differs.
+#[test]
+fn damaged_files_have_the_verdicts_that_javascript_is_held_to() {
+    let how: Mutations =
+        serde_json::from_str(&std::fs::read_to_string(data("mutations.json")).unwrap()).unwrap();
+    let original = std::fs::read(data("native.safetensors")).unwrap();
+    let mut next = Random(how.seed);
+    let show = std::env::var_os("ISOVEC_SHOW_VERDICTS").is_some();
+    let mut verdicts = String::new();
+    for block in 0..how.rounds / BLOCK {
+        let mut state = Fnv(FNV);
+        for one in 0..BLOCK {
+            let file = mutated(&original, &how, &mut next);
+            let mut verdict = Fnv(FNV);
+            match Embeddings::from_bytes(&file) {
+                Ok(set) => verdict.set(&set),
+                Err(error) => {
+                    assert_eq!(error.kind(), "InvalidEmbeddings");
+                    verdict.text("refused");
+                }
+            }
+            if show {
+                println!("{} {:x}", block * BLOCK + one, verdict.0);
+            }
+            state.bytes(&verdict.0.to_le_bytes());
+        }
+        verdicts.push_str(&format!("{:08x}\n", state.0));
+    }
+    if std::env::var_os("ISOVEC_WRITE_LISTS").is_some() {
+        std::fs::write(data("verdicts.txt"), &verdicts).unwrap();
+    }
+    let expected = std::fs::read_to_string(data("verdicts.txt")).unwrap();
+    for (block, (found, expected)) in verdicts.lines().zip(expected.lines()).enumerate() {
+        let first = block * BLOCK;
+        assert_eq!(found, expected, "rounds {first} to {}", first + BLOCK - 1);
+    }
+    assert_eq!(verdicts.lines().count(), expected.lines().count());
+}

@@ -90,9 +90,18 @@ impl RawEmbedder {
         cancel: &RawCancel,
     ) -> Result<RawEmbeddings, JsValue> {
         let prompt = match role.as_str() {
+            "default" => Prompt::Default,
             "query" => Prompt::Query,
             "passage" => Prompt::Passage,
-            _ => Prompt::Default,
+            // Another prompt than the one that was meant gives vectors that nobody can tell apart.
+            other => {
+                return Err(with_kind(
+                    "Config",
+                    &format!(
+                        "there is no role {other:?}; there are \"default\", \"query\" and \"passage\""
+                    ),
+                ));
+            }
         };
         let options = EmbedOptions::default()
             .with_cancel(cancel.0.clone())

@@ -20,13 +20,12 @@ impl ByteSource for InPage {
     fn read(&self, from: usize, into: &mut [u8]) -> io::Result<()> {
         // An array whose buffer was transferred to somebody else has no bytes any more.
         let there = self.0.length() as usize;
-        if from + into.len() > there {
+        let Some(to) = from.checked_add(into.len()).filter(|&to| to <= there) else {
             return Err(io::Error::other(format!(
                 "its array has {there} bytes now; do not transfer it before the model is loaded"
             )));
-        }
-        let part = self.0.subarray(from as u32, (from + into.len()) as u32);
-        part.copy_to(into);
+        };
+        self.0.subarray(from as u32, to as u32).copy_to(into);
         Ok(())
     }
 }

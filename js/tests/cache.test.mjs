@@ -1,29 +1,15 @@
 // What a site keeps of a model: the next visit downloads nothing, a download that broke goes on where
 // it ended, two tabs download once, and nothing wrong is ever kept. Run by `cargo xtask test npm`.
 import assert from "node:assert/strict";
-import { createHash, randomBytes } from "node:crypto";
-import { readFileSync } from "node:fs";
+import { createHash } from "node:crypto";
 import { join } from "node:path";
 import { test } from "node:test";
+import { PIECE, WEIGHTS, heavy as make } from "./heavy.mjs";
 import { js, launch, page as empty, send, serve, tiny } from "./site.mjs";
 
-const WEIGHTS = "model.safetensors";
-const PIECE = 4 << 20;
 const sha256 = (bytes) => createHash("sha256").update(bytes).digest("hex");
 
-/** The tiny model, made heavy by a tensor that nobody reads: 11 MB, three pieces. */
-const heavy = (() => {
-  const file = readFileSync(join(tiny, WEIGHTS));
-  const length = Number(file.readBigUInt64LE());
-  const header = JSON.parse(file.subarray(8, 8 + length));
-  const data = file.subarray(8 + length);
-  const ballast = randomBytes(11e6);
-  header.ballast = { dtype: "U8", shape: [ballast.length], data_offsets: [data.length, data.length + ballast.length] };
-  const text = Buffer.from(JSON.stringify(header).padEnd(length + 128));
-  const size = Buffer.alloc(8);
-  size.writeBigUInt64LE(BigInt(text.length));
-  return Buffer.concat([size, text, data, ballast]);
-})();
+const heavy = make();
 
 /** How the server treats the weights, and what was asked of it. */
 let behaviour, log;

@@ -92,6 +92,101 @@ test("the page's own arrays stay the page's, and a fetch of its own is used", as
   assert.ok(seen.sizes.every((size) => size > 0) && Math.abs(seen.same - 1) < 1e-6 && seen.asked > FILES.length - 1, JSON.stringify(seen));
 });
 
+test("what a caller gives is never taken away, whichever way a model is loaded", async (t) => {
+  const page = await open(t, "/", null);
+  const sizes = await page.evaluate(async (files) => {
+    const { pipeline } = await import("/dist/compat.js");
+    const bytes = new Map();
+    for (const file of files) bytes.set(file, await (await fetch(`/model/${file}`)).arrayBuffer());
+    /** A view in the middle of something larger. */
+    const view = (buffer) => {
+      const whole = new Uint8Array(buffer.byteLength + 16);
+      whole.set(new Uint8Array(buffer), 8);
+      return whole.subarray(8, 8 + buffer.byteLength);
+    };
+    const forms = {
+      buffers: () => new Map(Array.from(bytes, ([name, buffer]) => [name, buffer.slice()])),
+      arrays: () => Object.fromEntries(Array.from(bytes, ([name, buffer]) => [name, new Uint8Array(buffer.slice())])),
+      views: () => new Map(Array.from(bytes, ([name, buffer]) => [name, view(buffer)])),
+      blobs: () => new Map(Array.from(bytes, ([name, buffer]) => [name, new Blob([buffer])])),
+      folder: () => Array.from(bytes, ([name, buffer]) => Object.defineProperty(new File([buffer], name.split("/").at(-1)), "webkitRelativePath", { value: `folder/${name}` })),
+    };
+    const sizeOf = (file) => file.size ?? file.byteLength;
+    const left = {};
+    for (const [form, make] of Object.entries(forms)) {
+      for (const worker of [true, false]) {
+        for (const own of [true, false]) {
+          const source = make();
+          const options = { worker, ...(own && { fetch: (...all) => fetch(...all) }) };
+          const embedder = await isovec.Embedder.load(source, options);
+          const extractor = await pipeline("feature-extraction", source, { isovec: options });
+          // Another head loads the model a second time, from the same files.
+          const { dims } = await extractor(["a text"], { pooling: "cls" });
+          const all = source instanceof Map ? [...source.values()] : Object.values(source);
+          left[`${form} worker=${worker} fetch=${own}`] = [all.map(sizeOf), dims[0], (await embedder.embed(["a"])).length];
+          await Promise.all([embedder.dispose(), extractor.dispose()]);
+        }
+      }
+    }
+    // What looks like a response may hand out arrays of the caller's.
+    const mine = new Map(Array.from(bytes, ([name, buffer]) => [name, buffer.slice()]));
+    const answer = async (url) => {
+      const buffer = mine.get(new URL(url).pathname.slice("/model/".length));
+      const headers = new Headers(buffer && { "content-length": String(buffer.byteLength) });
+      return { ok: Boolean(buffer), status: buffer ? 200 : 404, headers, body: null, arrayBuffer: async () => buffer };
+    };
+    await (await isovec.Embedder.load("/model/", { cache: "off", fetch: answer })).dispose();
+    left.answered = [[...mine.values()].map(sizeOf), 1, 1];
+    // Sets and texts.
+    const embedder = await isovec.Embedder.load("/model/");
+    const texts = ["one", "two"];
+    const set = await embedder.embed(texts);
+    const file = set.save();
+    const opened = await isovec.Embeddings.load(file.buffer);
+    opened.search(set, 1);
+    isovec.Embeddings.concat([opened, set]);
+    await embedder.embed(texts);
+    return { left, sizes: Array.from(bytes.values(), sizeOf), sets: [file.byteLength > 0, opened.values.length, set.values.length, texts.length], dimension: set.dimension };
+  }, FILES);
+  assert.equal(Object.keys(sizes.left).length, 5 * 2 * 2 + 1);
+  for (const [way, seen] of Object.entries(sizes.left)) assert.deepEqual(seen, [sizes.sizes, 1, 1], way);
+  assert.deepEqual(sizes.sets, [true, 2 * sizes.dimension, 2 * sizes.dimension, 2]);
+});
+
+test("a word that does not exist is refused, and those that do are named", async (t) => {
+  const page = await open(t);
+  const seen = await page.evaluate(async () => {
+    const stream = (role, texts = ["a"]) => failure(Array.fromAsync(embedder.embedStream(texts, { role })));
+    const load = (options) => failure(isovec.Embedder.load("/model/", options));
+    const wrong = [await stream("passages"), await stream("Query", []), await stream(7), await load({ cache: "none" }), await load({ cache: "reload " }), await load({ worker: false, cache: null })];
+    return { wrong, right: [await stream("passage"), await stream("query"), await stream("default"), await stream(undefined)] };
+  });
+  const roles = /`role` is .*"default", "query", "passage"/;
+  const caches = /`cache` is .*"use", "reload", "off"/;
+  for (const [index, pattern] of [roles, roles, roles, caches, caches, caches].entries()) {
+    assert.equal(seen.wrong[index].kind, "Config");
+    assert.match(seen.wrong[index].message, pattern);
+  }
+  assert.deepEqual(seen.right, Array(4).fill("nothing failed"));
+});
+
+test("the module refuses a role that it does not know, whoever asks", async () => {
+  const { Embedder } = await import("../dist/inline.js");
+  const embedder = await Embedder.load(Object.fromEntries(FILES.map((file) => [file, new Uint8Array(readFileSync(join(tiny, file)))])), { build: "simd128" });
+  // As a page of another version of the package would.
+  const { RawEmbedder } = await import("../pkg/simd128/isovec_js.js");
+  const { embed } = RawEmbedder.prototype;
+  RawEmbedder.prototype.embed = function (texts, _, cancel) {
+    return embed.call(this, texts, "passages", cancel);
+  };
+  try {
+    await assert.rejects(embedder.embed(["a"]), { kind: "Config", message: /"passages".*"default", "query" and "passage"/ });
+  } finally {
+    RawEmbedder.prototype.embed = embed;
+  }
+  assert.equal((await embedder.embed(["a"])).length, 1);
+});
+
 test("an aborted call ends at once, and the worker goes on with the next", async (t) => {
   const page = await open(t);
   const seen = await page.evaluate(async () => {

@@ -20,8 +20,7 @@ export interface Fetched {
 /** How the files of one load are fetched. */
 export interface Line extends Fetching, Listening {
   store: Store | undefined;
-  /** Bytes that a file may have (`memory.memory_limit`): it lies in memory while the model is loaded. */
-  most: number | undefined;
+  most: Most;
   /** Hears why something is not kept. */
   notKept: (cause: unknown) => void;
 }
@@ -41,7 +40,9 @@ export async function ask(url: string, required: boolean, line: Line, init: Requ
   }
   // A page instead of a file is what many static hosts answer for a file that is not there.
   const isPage = response.headers.get("content-type")?.startsWith("text/html") ?? false;
-  if (response.ok && !isPage) return response;
+  // A part that nobody asked for would be taken for the whole.
+  const whole = response.ok && ![204, 205, 206].includes(response.status);
+  if (whole && !isPage) return response;
   await response.body?.cancel();
   if (!required && (isPage || response.status === 404)) return undefined;
   if (isLocal(url)) throw failed(url, "is not there; check the folder's address");
@@ -73,21 +74,26 @@ export async function bring(url: string, name: string, required: boolean, line: 
 
 /** The file that an answer brings, of which `begun` is already there. */
 export async function finish(response: Response, url: string, name: string, line: Line, stated?: Stated, state = stateOf(response), begun: Uint8Array<ArrayBuffer>[] = []): Promise<Fetched> {
-  fits(url, stated?.bytes ?? state.bytes, line.most);
   const pieces = new Pieces(url, state, begun.length, line);
   const resumed = begun.reduce((sum, piece) => sum + piece.length, 0);
   try {
-    const content = await read(response, name, line, begun, pieces);
+    // What the server says may be wrong, so both are looked at before memory is taken, and the bytes as they come.
+    for (const said of [stated?.bytes, state.bytes]) if (said !== undefined) fits(url, said, line.most);
+    const content = await read(response, name, url, line, begun, pieces);
     if (stated && stated.bytes !== content.length) throw failed(url, `has ${content.length} bytes where its source states ${stated.bytes}; try again`);
     const digest = stated && (await sha256(content));
     if (digest !== undefined && digest !== stated!.sha256) throw failed(url, `is damaged: its hash is ${digest} where its source states ${stated!.sha256}; it is not kept, try again`);
     return { name, url, content, resumed, verified: digest !== undefined, kept: pieces.all(content) };
   } catch (cause) {
+    // Nobody reads on, and a body that nobody reads holds its connection. A body that is being read its reader ended.
+    if (!response.body?.locked) void response.body?.cancel().catch(() => {});
     if (line.signal?.aborted) throw cancelled(line.signal);
+    // Who loads it next, here or in another tab, is not to find it half changed.
+    await pieces.settled();
     if (cause instanceof RangeError) throw tooLarge(url, state.bytes, `of which there is too little here (${cause.message})`, cause);
     const error = cause instanceof IsovecError ? cause : failed(url, `broke off (${String(cause)}); try again, what has arrived is kept where that can be`, cause);
     // What broke off is gone on with; what is wrong would be wrong again.
-    if (cause === error) await line.store?.drop(url).catch(() => {});
+    if (cause === error || (await pieces.vain())) await line.store?.drop(url).catch(() => {});
     throw error;
   }
 }
@@ -111,24 +117,30 @@ async function resume(url: string, line: Line, stated: Promise<Stated | undefine
   const rest = lengthOf(response);
   const validator = validatorOf(response);
   // Without a validator that the page may see, only a hash tells that both parts are of one state.
+  // Where it may be seen, it says which part this is.
+  const range = response.headers.get("content-range");
+  const there = range === null || range.startsWith(`bytes ${from}-`);
   const same = validator === null && state.validator === null ? (await stated) !== undefined : validator === state.validator;
-  if (response.status === 206 && from + rest === state.bytes && same) return { response, state, begun: content };
+  if (response.status === 206 && from + rest === state.bytes && there && same) return { response, state, begun: content };
   await response.body?.cancel();
   return undefined;
 }
 
-/** Writes the pieces of a file as they arrive. */
+/** Loads in a row that may fail to add a piece to what is kept of a file, before it is fetched whole. */
+const TRIES = 3;
+
+/** Writes the pieces of a file as they arrive. What goes wrong with that is never a reason not to load the file. */
 class Pieces {
   #next: number;
   #began: Promise<void> | undefined;
   #puts: Promise<void>[] = [];
-  #failed = false;
+  #dropped: Promise<void> | undefined;
 
   constructor(
     readonly url: string,
     readonly state: FileState,
     /** Pieces that are there already. */
-    there: number,
+    readonly there: number,
     readonly line: Line,
   ) {
     this.#next = there;
@@ -138,56 +150,86 @@ class Pieces {
   /** Keeps what is whole of the first `bytes`. */
   arrived(content: Uint8Array<ArrayBuffer>, bytes: number, end = false): void {
     const { store } = this.line;
-    if (!store || this.#failed || !Number.isFinite(this.state.bytes)) return;
+    if (!store || this.#dropped || !Number.isFinite(this.state.bytes)) return;
     this.#began ??= store.begin(this.url, this.state).catch((cause) => this.#fail(cause));
-    while ((this.#next + 1) * PIECE <= bytes || (end && this.#next * PIECE < bytes)) {
-      const [piece, began] = [this.#next++, this.#began];
-      // Copied here: the array is somebody else's when the put begins.
-      const part = content.slice(piece * PIECE, Math.min((piece + 1) * PIECE, bytes));
-      this.#puts.push(began.then(() => store.keep(this.url, this.state, piece, part)).catch((cause) => this.#fail(cause)));
+    try {
+      while ((this.#next + 1) * PIECE <= bytes || (end && this.#next * PIECE < bytes)) {
+        const [piece, began] = [this.#next++, this.#began];
+        // Copied here: the array is somebody else's when the put begins.
+        const part = content.slice(piece * PIECE, Math.min((piece + 1) * PIECE, bytes));
+        const put = async () => (this.#dropped ? undefined : store.keep(this.url, this.state, piece, part));
+        this.#puts.push(began.then(put).catch((cause) => this.#fail(cause)));
+      }
+    } catch (cause) {
+      this.#fail(cause); // There is no memory for a copy.
     }
   }
 
   /** Keeps the rest, and says when everything is there. */
   async all(content: Uint8Array<ArrayBuffer>): Promise<FileState | undefined> {
     if (!this.line.store) return undefined;
+    const restated = this.#began !== undefined && this.state.bytes !== content.length;
     this.state.bytes = content.length;
+    if (restated) this.#puts.push(this.#began!.then(() => this.line.store!.begin(this.url, this.state)).catch((cause) => this.#fail(cause)));
     this.arrived(content, content.length, true);
+    await this.settled();
+    return this.#dropped ? undefined : this.state;
+  }
+
+  /** Whether going on after the same beginning has brought nothing, time and again: then the beginning is to blame. */
+  async vain(): Promise<boolean> {
+    const { store } = this.line;
+    if (!store || this.there === 0 || this.#next > this.there) return false;
+    this.state.vain = (this.state.vain ?? 0) + 1;
+    await store.begin(this.url, this.state).catch(() => {});
+    return this.state.vain >= TRIES;
+  }
+
+  /** Settled when nothing is written any more; what is taken away after that may be what another tab has written. */
+  async settled(): Promise<void> {
     await this.#began;
     await Promise.all(this.#puts);
-    return this.#failed ? undefined : this.state;
+    await this.#dropped;
   }
 
   #fail(cause: unknown): void {
-    if (this.#failed) return;
-    this.#failed = true;
+    if (this.#dropped) return;
     this.line.notKept(cause);
     // Half of a file takes the room that the next one may need.
-    void Promise.allSettled(this.#puts).then(() => this.line.store?.drop(this.url)).catch(() => {});
+    this.#dropped = Promise.allSettled(this.#puts).then(() => this.line.store?.drop(this.url)).catch(() => {});
   }
 }
 
 /** Reads a body into one array of the right size, so that it is not held twice. */
-async function read(response: Response, name: string, line: Line, begun: Uint8Array<ArrayBuffer>[], pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {
+async function read(response: Response, name: string, url: string, line: Line, begun: Uint8Array<ArrayBuffer>[], pieces: Pieces): Promise<Uint8Array<ArrayBuffer>> {
   const before = begun.reduce((sum, piece) => sum + piece.length, 0);
   const length = before + lengthOf(response);
-  const total = Number.isFinite(length) ? length : undefined;
+  let total = Number.isFinite(length) ? length : undefined;
   const progress = (bytes: number) => line.onProgress?.({ file: name, bytes, total, cached: false });
   const complete = (bytes: number) => {
     if (total !== undefined && bytes !== total) throw new Error(`${bytes} of ${total} bytes arrived`);
   };
-  // In one piece the browser puts it together by itself, in less than half of the time.
-  if (before === 0 && (!response.body || (!line.progress && !(line.store && total !== undefined && total > PIECE)))) {
+  // Another origin's answer may be compressed without a word: what is stated is then the length of the compressed bytes.
+  const hidden = response.type === "cors" && !response.headers.has("content-encoding");
+  // In one piece the browser puts it together by itself, in less than half of the time. It also keeps to the length that a
+  // server states; where none is stated, or somebody else answers, the body may be of any length.
+  const bounded = total !== undefined && !hidden && !line.fetch;
+  if (before === 0 && (!response.body || (bounded && !line.progress && !(line.store && total! > PIECE)))) {
     const content = new Uint8Array(await response.arrayBuffer());
+    fits(url, content.length, line.most);
     complete(content.length);
     progress(content.length);
-    return content;
+    // What only looks like a response may have handed out an array of its own.
+    return response instanceof Response ? content : content.slice();
   }
   let content = new Uint8Array(total ?? 1 << 16);
   let bytes = 0;
   const take = (value: Uint8Array) => {
+    fits(url, bytes + value.length, line.most);
     if (bytes + value.length > content.length) {
-      const larger = new Uint8Array(Math.max(content.length * 2, bytes + value.length));
+      if (total !== undefined && !hidden) throw new Error(`more than the ${total} bytes arrived that it was to have`);
+      if (total !== undefined) [total, pieces.state.bytes] = [undefined, NaN];
+      const larger = new Uint8Array(Math.min(Math.max(content.length * 2, bytes + value.length), line.most.bytes));
       larger.set(content.subarray(0, bytes));
       content = larger;
     }
@@ -195,14 +237,21 @@ async function read(response: Response, name: string, line: Line, begun: Uint8Ar
     bytes += value.length;
   };
   begun.forEach(take);
-  for (const reader = response.body!.getReader(); ; ) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    take(value);
-    if (total !== undefined) pieces.arrived(content, bytes);
-    progress(bytes);
+  const reader = response.body!.getReader();
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      take(value);
+      if (total !== undefined) pieces.arrived(content, bytes);
+      progress(bytes);
+    }
+    complete(bytes);
+  } catch (cause) {
+    // What comes after that nobody wants.
+    void reader.cancel(cause).catch(() => {});
+    throw cause;
   }
-  complete(bytes);
   return bytes === content.length ? content : content.slice(0, bytes);
 }
 
@@ -229,9 +278,28 @@ function failed(url: string, detail: string, cause?: unknown): IsovecError {
   return new IsovecError("Hub", `${url}: ${detail}`, { cause });
 }
 
-/** Refuses a file that would take more memory than the configuration allows, before it takes any. */
-export function fits(name: string, bytes: number, most: number | undefined): void {
-  if (most !== undefined && bytes > most) throw tooLarge(name, bytes, `and memory.memory_limit allows ${most}`);
+/** Bytes that a file may have, and who says so: it lies in memory while the model is loaded. */
+export interface Most {
+  bytes: number;
+  why: string;
+}
+
+/** What the configuration allows, and no more than the module can count: its numbers have 32 bits. */
+export function allowed(limit: unknown): Most {
+  // Another than a number is refused where the configuration is read.
+  if (typeof limit === "number" && limit < 2 ** 32) return { bytes: Math.max(0, Math.floor(limit)), why: `memory.memory_limit allows ${limit}` };
+  return { bytes: 2 ** 32 - 1, why: `${2 ** 32 - 1} are the most that a page can read` };
+}
+
+/** What a file may have that lies beside the weights (Rust: `MAX_SIDE_BYTES`). */
+export function beside(most: Most): Most {
+  const bytes = 64 << 20;
+  return most.bytes <= bytes ? most : { bytes, why: `${bytes} are the most for a file beside the weights` };
+}
+
+/** Refuses a file that would take more memory than it may, before it takes any. */
+export function fits(name: string, bytes: number, most: Most): void {
+  if (bytes > most.bytes) throw tooLarge(name, bytes, `and ${most.why}`);
 }
 
 function tooLarge(name: string, bytes: number, why: string, cause?: unknown): IsovecError {

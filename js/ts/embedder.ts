@@ -116,7 +116,7 @@ export abstract class BaseEmbedder {
    * What is not taken any more (`break`, `return`) is not computed any more.
    */
   embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
-    return stream(texts, (window, signal) => this.#embed(window, options.role ?? "default", { signal }), options.signal);
+    return stream(texts, options.role ?? "default", (window, role, signal) => this.#embed(window, role, { signal }), options.signal);
   }
 
   /** Tokens that a text makes, special ones included, before truncation. */

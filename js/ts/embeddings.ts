@@ -68,8 +68,7 @@ export class Embeddings implements Iterable<Float32Array> {
 
   /** Opens a set that was saved here or by the Rust SDK (docs/embeddings-format.md). Bytes are viewed, not copied. */
   static async load(bytes: Uint8Array<ArrayBuffer> | ArrayBuffer | Blob): Promise<Embeddings> {
-    if (bytes instanceof Blob) return new Embeddings(read(new Uint8Array(await bytes.arrayBuffer())));
-    return new Embeddings(read(bytes instanceof Uint8Array ? bytes : new Uint8Array(bytes)));
+    return new Embeddings(read(viewed(bytes instanceof Blob ? await bytes.arrayBuffer() : bytes)));
   }
 
   /** Sets, one after another. Throws `IncompatibleIndex` when they were not made the same way. */
@@ -131,15 +130,24 @@ export class Embeddings implements Iterable<Float32Array> {
   }
 }
 
+/** The bytes that were given, where they lie. A number would be taken for a length, and an array of numbers for bytes. */
+function viewed(bytes: unknown): Uint8Array<ArrayBuffer> {
+  if (ArrayBuffer.isView(bytes)) return new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
+  if (Object.prototype.toString.call(bytes) === "[object ArrayBuffer]") return new Uint8Array(bytes as ArrayBuffer);
+  throw new IsovecError("InvalidEmbeddings", "a set is opened from the bytes of its file: give a Uint8Array, an ArrayBuffer or a Blob");
+}
+
 /** Vectors of different models have nothing in common; comparing them would give numbers all the same. */
 function compatible(here: Embeddings, there: Embeddings): void {
   const [one, other] = [here.fingerprint.identity, there.fingerprint.identity];
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
+  // Own entries alone: a name may be one that every object has.
+  const entry = (of: Record<string, string>, name: string) => (Object.hasOwn(of, name) ? of[name] : undefined);
   // What one side does not know is no difference; sets that were written before there was this entry do not have it.
-  const unknown = (name: string) => name === "architecture" && [one[name], other[name]].some((value) => value === undefined || value === "unknown");
-  const different = names.filter((name) => one[name] !== other[name] && !unknown(name));
+  const unknown = (name: string) => name === "architecture" && [entry(one, name), entry(other, name)].some((value) => value === undefined || value === "unknown");
+  const different = names.filter((name) => entry(one, name) !== entry(other, name) && !unknown(name));
   if (here.dimension !== there.dimension) different.push("dimension");
   if (different.length === 0) return;
-  const detail = different.map((name) => `${name}: ${one[name] ?? "nothing"} here, ${other[name] ?? "nothing"} there`);
+  const detail = different.map((name) => `${name}: ${entry(one, name) ?? "nothing"} here, ${entry(other, name) ?? "nothing"} there`);
   throw new IsovecError("IncompatibleIndex", `the vectors were not made the same way: ${[...new Set(detail)].join("; ")}; embed both with the same model and settings`);
 }

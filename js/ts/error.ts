@@ -11,6 +11,13 @@ export class IsovecError extends Error {
   }
 }
 
+/** Refuses a word that is none of those that there are: what it was meant to say is not known. */
+export function checkWord(name: string, word: unknown, words: readonly string[]): void {
+  if (typeof word === "string" && words.includes(word)) return;
+  const said = typeof word === "string" ? JSON.stringify(word) : `of type ${typeof word}`;
+  throw new IsovecError("Config", `\`${name}\` is ${said}, and has to be one of ${words.map((word) => JSON.stringify(word)).join(", ")}`);
+}
+
 /** The error of an aborted signal. */
 export function cancelled(signal: AbortSignal): IsovecError {
   return new IsovecError("Cancelled", "cancelled", { cause: signal.reason });

@@ -2,11 +2,16 @@
 import type { Fingerprint, Parts } from "./embeddings.js";
 import { IsovecError } from "./error.js";
 import type { Similarity } from "./similarity.js";
+import { isWellFormed } from "./texts.js";
 
 const KEY = "isovec.embeddings";
 const VERSION = 1;
+/** The longest header that is read: the limit of the format's reference implementation. */
+const MAX_HEADER = 100_000_000;
 const SIMILARITIES: readonly string[] = ["cosine", "dot", "euclidean", "manhattan"];
-const WIDTH: Record<string, number> = { F32: 4, U32: 4, U8: 1 };
+const PRECISIONS: readonly string[] = ["f32", "f16", "int8"];
+/** A map, because names out of a file must not find what every object has. */
+const WIDTH: ReadonlyMap<string, number> = new Map([["F32", 4], ["U32", 4], ["U8", 1]]);
 const LITTLE = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
 interface Info {
@@ -85,12 +90,12 @@ function cut(text: Uint8Array, ends: Uint32Array): string[] {
 function header(file: Uint8Array<ArrayBuffer>): { tensors: Map<string, Info>; metadata: Metadata; data: Uint8Array<ArrayBuffer> } {
   if (file.length < 8) throw invalid(`${file.length} bytes are too few`);
   const length = Number(new DataView(file.buffer, file.byteOffset).getBigUint64(0, true));
+  if (length > MAX_HEADER) throw invalid(`its header is said to take ${length} bytes, and ${MAX_HEADER} are the most`);
   if (length > file.length - 8) throw invalid(`its header is said to take ${length} of ${file.length} bytes; it was cut short or is something else`);
   let parsed: Record<string, unknown>;
   try {
-    const value: unknown = JSON.parse(new TextDecoder("utf-8", { fatal: true }).decode(file.subarray(8, 8 + length)));
-    if (!isObject(value)) throw new Error("it is not an object");
-    parsed = value;
+    // A mark of the byte order is no part of JSON, and is not to be passed over.
+    parsed = objectOf(new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(file.subarray(8, 8 + length)));
   } catch (cause) {
     throw invalid(`its header cannot be read (${String(cause)})`, cause);
   }
@@ -104,44 +109,84 @@ function header(file: Uint8Array<ArrayBuffer>): { tensors: Map<string, Info>; me
     end = info.data_offsets[1];
   }
   if (end !== data.length) throw invalid(`its tensors take ${end} of ${data.length} bytes; it was cut short or something was added`);
-  const json = isObject(entries) ? entries[KEY] : undefined;
+  const own = isObject(entries) ? entries : {};
+  if (!Object.entries(own).flat().every(isText)) throw invalid("its `__metadata__` holds what is no text");
+  const json = own[KEY];
   if (typeof json !== "string") throw invalid(`its header has no \`${KEY}\`; it is a safetensors file that isovec did not write`);
   return { tensors, metadata: metadataOf(json), data };
 }
 
 function checked(name: string, value: unknown): Info {
-  const whole = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
+  const whole = (value: unknown): value is number => typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && !Object.is(value, -0);
   const { dtype, shape, data_offsets: offsets } = isObject(value) ? value : {};
   const sound = typeof dtype === "string" && Array.isArray(shape) && shape.every(whole) && Array.isArray(offsets) && offsets.length === 2 && offsets.every(whole);
   if (!sound) throw invalid(`its header does not say what \`${name}\` is`);
   const info = { dtype, shape, data_offsets: offsets as [number, number] };
   const [from, to] = info.data_offsets;
-  const width = WIDTH[dtype];
+  const width = WIDTH.get(dtype);
   if (width !== undefined && to - from !== shape.reduce((product, extent) => product * extent, width)) throw invalid(`\`${name}\` of [${shape.join(", ")}] does not take ${to - from} bytes`);
   return info;
 }
 
 function metadataOf(json: string): Metadata {
-  let value: unknown;
+  let value: Record<string, unknown>;
   try {
-    value = JSON.parse(json);
+    value = objectOf(json);
   } catch (cause) {
-    throw invalid(`\`${KEY}\` is no JSON`, cause);
+    throw invalid(`\`${KEY}\` cannot be read (${String(cause)})`, cause);
   }
-  if (!isObject(value) || typeof value["format_version"] !== "number") throw invalid(`\`${KEY}\` names no version`);
-  if (value["format_version"] > VERSION) throw invalid(`it has format version ${value["format_version"]}, and this isovec reads up to ${VERSION}; update isovec`);
-  const { model, fingerprint, similarity, prompt = null } = value;
-  const identity = isObject(fingerprint) ? fingerprint["identity"] : undefined;
-  const { claimed = {} } = isObject(fingerprint) ? fingerprint : {};
+  const { format_version: version, model, fingerprint, similarity, prompt = null } = value;
+  if (typeof version !== "number" || !Number.isInteger(version) || version < 0 || version >= 2 ** 32) throw invalid(`\`${KEY}\` names no version`);
+  if (version > VERSION) throw invalid(`it has format version ${version}, and this isovec reads up to ${VERSION}; update isovec`);
+  const { identity, precision, claimed } = isObject(fingerprint) ? fingerprint : {};
   const sound =
-    typeof model === "string" &&
-    isObject(fingerprint) && typeof fingerprint["precision"] === "string" &&
-    isObject(claimed) && Object.values(claimed).every((entry) => typeof entry === "string") &&
-    isObject(identity) && Object.values(identity).every((entry) => typeof entry === "string") &&
+    isText(model) &&
+    areTexts(identity) && (claimed === undefined || areTexts(claimed)) &&
+    typeof precision === "string" && PRECISIONS.includes(precision) &&
     typeof similarity === "string" && SIMILARITIES.includes(similarity) &&
-    (prompt === null || typeof prompt === "string");
+    (prompt === null || isText(prompt));
   if (!sound) throw invalid(`\`${KEY}\` does not say what made the vectors`);
-  return value as unknown as Metadata;
+  // What this version does not know is ignored, and not carried on.
+  return { format_version: version, model, fingerprint: { identity, precision, ...(claimed && { claimed }) }, similarity: similarity as Similarity, prompt };
+}
+
+/** An object of JSON, in which no name stands twice: which of the two is meant nobody could tell. */
+function objectOf(json: string): Record<string, unknown> {
+  const value: unknown = JSON.parse(json);
+  if (!isObject(value)) throw new Error("it is not an object");
+  let members = 0;
+  const open: unknown[] = [value];
+  while (open.length > 0) {
+    const inner = open.pop();
+    if (typeof inner !== "object" || inner === null) continue;
+    const values: unknown[] = Object.values(inner);
+    if (!Array.isArray(inner)) members += values.length;
+    for (const value of values) open.push(value);
+  }
+  if (members !== colons(json)) throw new Error("it has a name twice");
+  return value;
+}
+
+/** Colons outside of strings: as many as there are members. */
+function colons(json: string): number {
+  let count = 0;
+  for (let at = 0, inside = false; at < json.length; at++) {
+    const one = json.charCodeAt(at);
+    if (one === 0x22) inside = !inside;
+    else if (inside && one === 0x5c) at++;
+    else if (!inside && one === 0x3a) count++;
+  }
+  return count;
+}
+
+/** Texts by names that are texts. */
+function areTexts(value: unknown): value is Record<string, string> {
+  return isObject(value) && Object.entries(value).flat().every(isText);
+}
+
+/** A text that UTF-8 can say: JSON's escapes can also name half of a character. */
+function isText(value: unknown): value is string {
+  return typeof value === "string" && isWellFormed(value);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

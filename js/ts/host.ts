@@ -7,6 +7,7 @@ import type { Stats } from "./stats.js";
 
 /** The prompt that is put before a text. */
 export type Role = "default" | "query" | "passage";
+export const ROLES: readonly Role[] = ["default", "query", "passage"];
 
 /** Who truly computes. */
 export interface ProviderInfo {
@@ -109,6 +110,8 @@ export interface Fetching {
   /** Whether anybody looks at the progress. */
   progress: boolean;
 }
+
+export const CACHING: readonly Fetching["cache"][] = ["use", "reload", "off"];
 
 /** What loading a model takes; all of it can be handed to a worker. */
 export interface Request {

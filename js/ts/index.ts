@@ -4,7 +4,8 @@
  * @example
  * import { Embedder } from "isovec";
  * const embedder = await Embedder.load("sentence-transformers/all-MiniLM-L6-v2");
- * const vectors = await embedder.embed(["a text", "another"]);
+ * const index = await embedder.embedPassages(["rain is expected tomorrow", "shares fell"]);
+ * const [hits] = index.search(await embedder.embedQuery("do I need an umbrella?"), 1);
  *
  * @module
  */

@@ -17,8 +17,8 @@ export type Call =
 /** From the page: calls, calls that are taken back, and the compiled module, which `load` waits for last. */
 export type ToWorker = (Call & { id: number }) | { call: "cancel"; id: number } | { call: "module"; module: WebAssembly.Module };
 
-/** From the worker: that its script runs, how far loading has come, an answer. */
-export type FromWorker = { ready: true } | { progress: Progress } | { id: number; value: unknown } | { id: number; error: Failure };
+/** From the worker: that its script runs, the lock that it holds as long as it lives, how far loading has come, an answer. */
+export type FromWorker = { ready: true } | { lives: string } | { progress: Progress } | { id: number; value: unknown } | { id: number; error: Failure };
 
 /** An error on its way: of an `Error` only the message would arrive. */
 export interface Failure {

@@ -17,8 +17,10 @@ export async function open(request: Request, listening: Listening): Promise<Host
     // Side by side: the worker's script, the module, and the files, which the page fetches only where it has to.
     const module = compiled(build).then((module) => remote.give(module));
     const load = async () => {
-      if (!listening.fetch) return remote.load(request, signal, []);
+      // Files that were given are the caller's: they are copied to the worker, and never taken away by a transfer.
+      if (!listening.fetch || !("folder" in request.files)) return remote.load(request, signal, []);
       const { files: contents, downloaded } = await gather(request, listening);
+      // Everything here was fetched for this load, into arrays that nobody else knows.
       const transfer = Array.from(contents.values(), ({ buffer }) => buffer as ArrayBuffer);
       return remote.load({ ...request, files: { contents } }, signal, transfer, downloaded);
     };
@@ -63,6 +65,8 @@ class Remote implements Host {
   #waiting = new Map<number, Waiting>();
   #next = 0;
   #downloaded: Promise<Downloaded> | undefined;
+  /** Ends the watch over the worker. */
+  #watching = new AbortController();
 
   constructor(onProgress: Listening["onProgress"]) {
     let started!: () => void, failed!: (cause: unknown) => void;
@@ -81,6 +85,7 @@ class Remote implements Host {
         runs = true;
         return started();
       }
+      if ("lives" in data) return this.#watch(data.lives);
       if ("progress" in data) return onProgress?.(data.progress);
       const waiting = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);
@@ -149,8 +154,15 @@ class Remote implements Host {
     this.ended ??= cause;
     this.#worker?.terminate();
     this.#worker = undefined;
+    this.#watching.abort();
     for (const { reject } of this.#waiting.values()) reject(cause);
     this.#waiting.clear();
+  }
+
+  /** Waits for the lock that the worker holds: it is given when the worker is gone, whoever ended it. */
+  #watch(lock: string): void {
+    const gone = () => this.end(new IsovecError("EnginePoisoned", "isovec's worker is gone: something else than isovec ended it"));
+    navigator.locks.request(lock, { signal: this.#watching.signal }, gone).catch(() => {});
   }
 
   #call<T>(call: Call, signal?: AbortSignal, transfer: Transferable[] = []): Promise<T> {

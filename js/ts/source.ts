@@ -1,6 +1,6 @@
 import { folderOf, isLocal, type Address } from "./address.js";
 import type { Config, ModelConfig } from "./config.js";
-import { ask, bring, finish, fits, lengthOf, type Fetched, type Line } from "./download.js";
+import { allowed, ask, beside, bring, finish, fits, lengthOf, type Fetched, type Line, type Most } from "./download.js";
 import { IsovecError, cancelled } from "./error.js";
 import type { Downloaded, Files, Listening, Progress, Request } from "./host.js";
 import { Store } from "./store.js";
@@ -72,8 +72,7 @@ interface Gathered {
 export async function gather(request: Request, listening: Listening): Promise<Gathered> {
   const { files } = request;
   const { model = {}, memory } = JSON.parse(request.config) as Config;
-  // Another than a number is refused where the configuration is read.
-  const most = typeof memory?.memory_limit === "number" ? memory.memory_limit : undefined;
+  const most = allowed(memory?.memory_limit);
   if ("folder" in files) return fromFolder(files, model, most, request, listening);
   const contents = new Map<string, Uint8Array>();
   for (const [name, content] of files.contents) {
@@ -83,16 +82,24 @@ export async function gather(request: Request, listening: Listening): Promise<Ga
   return { files: contents, downloaded: Promise.resolve({ files: [], bytes: 0, store: "none", verified: 0 }) };
 }
 
-async function fromFolder(folder: Address, model: ModelConfig, most: number | undefined, { fetching }: Request, listening: Listening): Promise<Gathered> {
+async function fromFolder(folder: Address, model: ModelConfig, most: Most, { fetching }: Request, listening: Listening): Promise<Gathered> {
   const store = fetching.cache === "off" || isLocal(folder.folder) ? undefined : await Store.open();
   const selection = JSON.stringify([model.onnx_file ?? null, model.dtype === "auto"]);
-  const kept = async () => (fetching.cache === "use" ? store?.model(folder.folder, selection).catch(() => undefined) : undefined);
+  const check = (name: string, bytes: number) => fits(name, bytes, most);
+  const kept = async () => {
+    try {
+      return fetching.cache === "use" ? await store?.model(folder.folder, selection, check) : undefined;
+    } catch (cause) {
+      if (cause instanceof IsovecError) throw cause;
+      return undefined; // What cannot be read is fetched anew.
+    }
+  };
   const there = await kept();
-  if (there) return cached(there, most, listening);
+  if (there) return cached(there, listening);
   const load = async () => {
     // Another tab may have brought it while this one waited.
     const there = await kept();
-    return there ? cached(there, most, listening) : download(folder, selection, model, { ...fetching, ...listening, store, most, notKept: () => {} });
+    return there ? cached(there, listening) : download(folder, selection, model, { ...fetching, ...listening, store, most, notKept: () => {} });
   };
   const locks = store && globalThis.navigator?.locks;
   if (!locks) return load();
@@ -108,9 +115,8 @@ async function fromFolder(folder: Address, model: ModelConfig, most: number | un
   });
 }
 
-function cached(files: Map<string, Uint8Array<ArrayBuffer>>, most: number | undefined, { onProgress }: Listening): Gathered {
+function cached(files: Map<string, Uint8Array<ArrayBuffer>>, { onProgress }: Listening): Gathered {
   const list = Array.from(files, ([name, content]) => ({ name, bytes: content.length, cached: true }));
-  for (const { name, bytes } of list) fits(name, bytes, most);
   for (const { name, bytes } of list) onProgress?.({ file: name, bytes, total: bytes, cached: true });
   return { files, downloaded: Promise.resolve({ files: list, bytes: 0, store: "Cache API", verified: 0 }) };
 }
@@ -130,14 +136,15 @@ async function download({ folder, pointers }: Address, selection: string, model:
     if (file) fetched.push(file);
     return file?.content;
   };
-  const list = bring(folder + CONFIG, CONFIG, true, line).then(take).then(listed);
-  const want = async (name: string, required: boolean, stated = list.then((list) => list?.get(name))) => {
+  const side: Line = { ...line, most: beside(line.most) };
+  const list = bring(folder + CONFIG, CONFIG, true, side).then(take).then(listed);
+  const want = async (name: string, required: boolean, stated = list.then((list) => list?.get(name)), how = side) => {
     stated.catch(() => {});
-    return take(await bring(folder + name, name, required, line, stated));
+    return take(await bring(folder + name, name, required, how, stated));
   };
   /** Large files are those that a hub keeps apart, and states the hash of. */
   const large = async (name: string) => (await list)?.get(name) ?? (pointers === undefined ? undefined : pointer(pointers + name, line));
-  const wantLarge = (name: string, required: boolean) => want(name, required, large(name));
+  const wantLarge = (name: string, required: boolean) => want(name, required, large(name), line);
   const has = async (name: string) => (await list)?.has(name) ?? true;
   const wantIfThere = async (name: string) => ((await has(name)) ? want(name, false) : undefined);
   /** The 16-bit file, unless the checkpoint is as small or nobody says how large they are: as natively. */
@@ -213,13 +220,17 @@ async function beginning(response: Response, bytes: number): Promise<string> {
   return text;
 }
 
+/** Folders of modules that are looked at: published models have three. */
+const MODULES = 64;
+
 /** The folders that sentence-transformers' `modules.json` names. */
 function moduleFolders(json: Uint8Array | undefined): string[] {
   if (!json) return [];
   try {
     const modules: unknown = JSON.parse(new TextDecoder().decode(json));
     const paths = Array.isArray(modules) ? modules.map((module) => (module as { path?: unknown }).path) : [];
-    return paths.filter((path): path is string => typeof path === "string" && /^[\w-]+$/.test(path));
+    // A list that names a folder twice, or thousands, would be as many requests.
+    return [...new Set(paths.filter((path): path is string => typeof path === "string" && /^[\w-]+$/.test(path)))].slice(0, MODULES);
   } catch {
     return []; // The SDK names what is wrong with the file.
   }

@@ -22,6 +22,8 @@ export interface FileState {
   bytes: number;
   /** What the server said that changes with the content, where it may be seen. */
   validator: string | null;
+  /** Loads in a row that went on with this beginning, and brought no further piece. */
+  vain?: number;
 }
 
 interface Manifest {
@@ -61,10 +63,11 @@ export class Store {
     }
   }
 
-  /** The files of a model that is complete; nothing where a part of it is missing. */
-  async model(folder: string, selection: Selection): Promise<Map<string, Uint8Array<ArrayBuffer>> | undefined> {
+  /** The files of a model that is complete; nothing where a part of it is missing. `check` sees their sizes before they are read. */
+  async model(folder: string, selection: Selection, check: (name: string, bytes: number) => void): Promise<Map<string, Uint8Array<ArrayBuffer>> | undefined> {
     const manifest = await this.#json<Manifest>(keyOf("model", folder, selection));
     if (!manifest) return undefined;
+    for (const { name, bytes } of manifest.files) check(name, bytes);
     const contents = await Promise.all(manifest.files.map(async ({ url, stamp, bytes }) => {
       const state = await this.#json<FileState>(keyOf("file", url));
       return state?.stamp === stamp ? this.#read(url, { ...state, bytes }) : undefined;
@@ -105,10 +108,11 @@ export class Store {
     await this.#cache.put(keyOf("piece", url, String(piece)), new Response(content, { headers: { "isovec-stamp": state.stamp } }));
   }
 
-  /** Takes a file away. */
+  /** Takes a file away, with every piece of it: where one could not be kept, later ones may have been. */
   async drop(url: string): Promise<void> {
     await this.#cache.delete(keyOf("file", url));
-    for (let piece = 0; await this.#cache.delete(keyOf("piece", url, String(piece))); piece++);
+    const pieces = (await this.#names()).filter(([kind, address]) => kind === "piece" && address === url);
+    await Promise.all(pieces.map(([, , piece]) => this.#cache.delete(keyOf("piece", url, piece!))));
   }
 
   /** Every file that is kept. */

@@ -22,7 +22,8 @@ export function checkText(text: unknown, index: number): asserts text is string 
   if (!isWellFormed(text)) throw new IsovecError("InvalidText", `text ${index} holds half of a surrogate pair, which is no character; use text.toWellFormed() to replace it`);
 }
 
-function isWellFormed(text: string): boolean {
+/** Whether a string is a text: half of a surrogate pair is none. */
+export function isWellFormed(text: string): boolean {
   const native = (text as { isWellFormed?: () => boolean }).isWellFormed;
   if (native) return native.call(text);
   return !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);

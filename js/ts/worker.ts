@@ -51,3 +51,9 @@ async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown
 }
 
 say({ ready: true });
+// Nobody tells a page that a worker was ended. A lock that the worker holds is free when it is gone.
+if (globalThis.navigator?.locks && crypto.randomUUID) {
+  const lives = `isovec worker ${crypto.randomUUID()}`;
+  const hold = () => new Promise<never>(() => say({ lives }));
+  navigator.locks.request(lives, hold).catch(() => {}); // Refused in frames of other sites.
+}
