@@ -1,14 +1,15 @@
 //! `--profile FILE`: a trace of what a command embedded.
 
-use std::fs::File;
-use std::io::BufWriter;
-use std::path::{Path, PathBuf};
+use std::io::{BufWriter, Write as _};
+use std::path::PathBuf;
 
 use isovec::blocking::Embedder;
 use isovec::{Cancel, EmbeddingConfig, ProfileOptions, ProfileSession};
+use isovec_engine::fresh::FreshFolder;
 
 use crate::args::ModelArgs;
 use crate::error::{CliError, Result};
+use crate::in_place::Draft;
 
 /// Where a profile goes.
 #[derive(Debug, clap::Args)]
@@ -32,44 +33,29 @@ pub(crate) struct ProfileArgs {
 /// A profile that is being taken.
 pub(crate) struct Profiling {
     session: ProfileSession,
-    file: File,
-    path: PathBuf,
+    draft: Draft,
     /// Goes when the profile is written.
-    _own: Option<Folder>,
+    _own: Option<FreshFolder>,
 }
 
-/// A folder of our own for the profile that ONNX Runtime takes by itself, which it writes to a file.
-pub(crate) struct Folder(PathBuf);
-
-impl Folder {
-    /// The configuration under which ONNX Runtime takes its own profile, and where it writes it, if
-    /// that was not said.
-    pub(crate) fn of(config: EmbeddingConfig) -> Result<(EmbeddingConfig, Option<Self>)> {
-        if config.runtime.session.profiling.is_some() {
-            return Ok((config, None));
-        }
-        let folder = Self::new()?;
-        let config = config.with_profiling(folder.0.join("onnxruntime"));
-        Ok((config, Some(folder)))
+/// The configuration under which ONNX Runtime takes its own profile, and the folder of our own that it writes it to, if no
+/// other place was named.
+pub(crate) fn of_runtime(
+    config: EmbeddingConfig,
+) -> Result<(EmbeddingConfig, Option<FreshFolder>)> {
+    if config.runtime.session.profiling.is_some() {
+        return Ok((config, None));
     }
-
-    fn new() -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("isovec-profile-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(named(&path))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is the system's to clean up, as other temporary files are.
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+    let temporary = std::env::temp_dir();
+    let folder = FreshFolder::new(&temporary, "isovec-profile");
+    let folder = folder.map_err(CliError::io(temporary.display().to_string()))?;
+    let config = config.with_profiling(folder.path().join("onnxruntime"));
+    Ok((config, Some(folder)))
 }
 
 impl ProfileArgs {
-    /// Loads the model, and begins a profile, where one was asked for. The file is made first, so that
-    /// one that cannot be written is known before anything is done.
+    /// Loads the model, and begins a profile, where one was asked for. The file is made first, beside its
+    /// place, so that one that cannot be written is known before anything is done.
     pub(crate) fn load(
         &self,
         model: &ModelArgs,
@@ -78,15 +64,14 @@ impl ProfileArgs {
         let Some(path) = &self.profile else {
             return Ok((model.load(cancel)?, None));
         };
-        let file = File::create(path).map_err(named(path))?;
-        let (config, own) = Folder::of(model.embedding_config()?)?;
+        let draft = Draft::create(path)?;
+        let (config, own) = of_runtime(model.embedding_config()?)?;
         let embedder = model.load_as(config, cancel)?;
         let options = ProfileOptions::default().with_capacity(self.profile_events);
         let session = embedder.profile(options)?;
         let profiling = Profiling {
             session,
-            file,
-            path: path.clone(),
+            draft,
             _own: own,
         };
         Ok((embedder, Some(profiling)))
@@ -97,16 +82,20 @@ impl ProfileArgs {
 pub(crate) fn finish(profiling: Option<Profiling>) -> Result<()> {
     let Some(Profiling {
         session,
-        file,
-        path,
+        draft,
         _own,
     }) = profiling
     else {
         return Ok(());
     };
     let profile = session.finish();
-    let written = profile.write_chrome_trace(BufWriter::new(file));
-    written.map_err(named(&path))?;
+    let mut writer = BufWriter::new(draft.file()?);
+    let written = profile
+        .write_chrome_trace(&mut writer)
+        .and_then(|()| writer.flush());
+    written.map_err(CliError::io(draft.name()))?;
+    drop(writer);
+    draft.complete()?;
     if profile.dropped() > 0 {
         eprintln!(
             "isovec: {} earlier events had no room in the trace; --profile-events keeps more",
@@ -114,8 +103,4 @@ pub(crate) fn finish(profiling: Option<Profiling>) -> Result<()> {
         );
     }
     Ok(())
-}
-
-fn named(path: &Path) -> impl FnOnce(std::io::Error) -> CliError {
-    CliError::io(path.display().to_string())
 }

@@ -8,6 +8,7 @@
 //! - [`buffers`]: memory for tensors, kept and used again, and how much of it there is.
 //! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
 //! - [`profile`]: when it did what, and for whom.
+//! - [`fresh`]: files that take their name when they are complete.
 //! - [`hardware`]: what an adapter tells of itself.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
 //!
@@ -27,6 +28,7 @@ pub mod effective;
 pub mod engine;
 pub mod error;
 pub mod fingerprint;
+pub mod fresh;
 pub mod hardware;
 pub mod head;
 #[cfg(feature = "hub-client")]

@@ -238,12 +238,15 @@ impl Load {
             options.optimization_level(0).map_err(fail)?;
             return make(&optimized, options);
         }
-        options.save_optimized(kept.partial()).map_err(fail)?;
+        let Some(written) = kept.begin() else {
+            return make(bundle, options);
+        };
+        options.save_optimized(written.path()).map_err(fail)?;
         if self.quiet {
             options.errors_only().map_err(fail)?;
         }
         let session = make(bundle, options)?;
-        kept.complete();
+        kept.complete(written);
         Ok(session)
     }
 

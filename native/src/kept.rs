@@ -1,17 +1,16 @@
 //! The optimised graph on disk, so that the next start need not optimise again.
 
-use std::fs;
-use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::fresh::Fresh;
 use isovec_engine::onnx::graph_identity;
 
 /// A place for one optimised graph: its name holds everything that it depends on.
 #[derive(Debug)]
 pub(crate) struct Kept {
     path: PathBuf,
-    partial: PathBuf,
 }
 
 impl Kept {
@@ -27,11 +26,8 @@ impl Kept {
             "{weights}-{graph}-onnxruntime{library}-{optimization}-{}.onnx",
             machine()
         );
-        // Another process may be at the same, in a container of its own with the same number as this one.
-        let number = RandomState::new().hash_one(&name);
         Self {
-            path: folder.join(&name),
-            partial: folder.join(format!("{name}.{number:016x}.partial")),
+            path: folder.join(name),
         }
     }
 
@@ -60,17 +56,26 @@ impl Kept {
         }
     }
 
-    /// Where the graph is written first.
-    pub(crate) fn partial(&self) -> &Path {
-        &self.partial
+    /// Where the graph is written first: an empty file that ONNX Runtime overwrites. None where there can be none.
+    pub(crate) fn begin(&self) -> Option<Fresh> {
+        match Fresh::file(&self.path) {
+            Ok((fresh, _)) => Some(fresh),
+            Err(error) => {
+                self.failed(&error);
+                None
+            }
+        }
     }
 
     /// Gives what was written its name. A failure costs the next start its time, nothing else.
-    pub(crate) fn complete(&self) {
-        if let Err(error) = fs::rename(&self.partial, &self.path) {
-            tracing::warn!(target: "isovec", "{} was not kept: {error}", self.path.display());
-            let _ = fs::remove_file(&self.partial);
+    pub(crate) fn complete(&self, written: Fresh) {
+        if let Err(error) = written.replace(&self.path) {
+            self.failed(&error);
         }
+    }
+
+    fn failed(&self, error: &io::Error) {
+        tracing::warn!(target: "isovec", "{} was not kept: {error}", self.path.display());
     }
 }
 

@@ -1,14 +1,13 @@
 //! What ONNX Runtime makes of a graph, for whoever shows a model: the nodes that a session runs.
 
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::path::Path;
 
 use futures_channel::oneshot;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::error::{EngineError, Result};
+use isovec_engine::fresh::FreshFolder;
 use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::weights::WeightInfo;
 
@@ -48,35 +47,15 @@ fn read(
     mut config: EngineConfig,
     cancel: &Cancel,
 ) -> Result<(ModelProto, Vec<WeightInfo>)> {
-    let folder = Folder::new()?;
-    config.session.optimized_model_cache = Some(folder.0.clone());
+    let temporary = std::env::temp_dir();
+    let folder =
+        FreshFolder::new(&temporary, "isovec-graph").map_err(|error| failed(&temporary, &error))?;
+    config.session.optimized_model_cache = Some(folder.path().to_owned());
     config.session.profiling = None;
-    let written = written_down(bundle, &config, &folder.0, cancel)?;
+    let written = written_down(bundle, &config, folder.path(), cancel)?;
     // The file is mapped: it goes before its folder does.
     let weights = written.weights.weights().to_vec();
     Ok((written.graph, weights))
-}
-
-/// A folder of our own, as long as this is there.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Result<Self> {
-        static NEXT: AtomicU64 = AtomicU64::new(0);
-        let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("isovec-graph-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
-        // Not one that is there already: nobody else's files are read, or removed.
-        fs::create_dir(&path).map_err(|error| failed(&path, &error))?;
-        Ok(Self(path))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        // What cannot be removed is the system's to clean up, as other temporary files are.
-        let _ = fs::remove_dir_all(&self.0);
-    }
 }
 
 fn failed(path: &Path, error: &std::io::Error) -> EngineError {

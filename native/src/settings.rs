@@ -1,7 +1,7 @@
 //! What the configuration's knobs come to in ONNX Runtime.
 
 use std::fmt::Display;
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::thread;
 
@@ -9,6 +9,7 @@ use isovec_engine::buffers::PoolLimits;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::effective::EffectiveConfig;
+use isovec_engine::fresh::Fresh;
 
 use crate::sys::{Result, SessionOptions};
 
@@ -292,13 +293,7 @@ pub(crate) fn path_faults(config: &EngineConfig) -> Vec<String> {
 
 /// Makes a file and takes it away again: permissions alone do not tell.
 fn writable(folder: &Path) -> std::io::Result<()> {
-    let path = folder.join(format!(".isovec-{}", std::process::id()));
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .open(&path)?;
-    fs::remove_file(path)
+    Fresh::file(&folder.join("isovec")).map(drop)
 }
 
 fn own<T: Display>(effective: &mut EffectiveConfig, name: &'static str, asked: Option<T>, used: T) {

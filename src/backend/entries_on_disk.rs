@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
 use isovec_engine::cancel::Cancel;
+use isovec_engine::fresh::ENDING as PARTIAL;
 
 use super::kept::write_whole;
 use super::native::{cache_dir, in_slices};
@@ -19,8 +20,6 @@ use crate::cache::{Entry, Key, ShelfCounts};
 
 /// The ending of a file that is complete.
 const ENDING: &str = "safetensors";
-/// The ending of a file that is being written.
-const PARTIAL: &str = "partial";
 /// Hex digits of a key.
 const DIGITS: usize = 64;
 /// Files that were used less long ago are not marked as used again: the order only has to be about right.
@@ -375,6 +374,10 @@ mod tests {
         for (name, ending) in [
             (format!("{key}.safetensors"), Some(ENDING)),
             (format!("{key}.0123456789abcdef.partial"), Some(PARTIAL)),
+            (
+                format!("{key}.safetensors.0123456789abcdef.partial"),
+                Some(PARTIAL),
+            ),
             (key.clone(), None),
             (format!("{key}.json"), None),
             (format!("{key}.part.safetensors"), None),

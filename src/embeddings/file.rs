@@ -2,13 +2,14 @@
 //! The layout is specified in `docs/embeddings-format.md`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
-use std::io::{Read, Write};
+use std::collections::{BTreeMap, HashMap};
+use std::io::{BufWriter, Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
 use isovec_engine::fingerprint::Fingerprint;
-use safetensors::{Dtype, SafeTensorError, SafeTensors, View};
+use isovec_engine::fresh::Fresh;
+use isovec_engine::safetensors::{Header, Malformed, place_of_header, read_header};
 use serde::{Deserialize, Serialize};
 
 use super::{Embeddings, Parts};
@@ -30,6 +31,11 @@ const TENSORS: [&str; 5] = [
     "label_text",
 ];
 
+/// Element types by their names in the header.
+const F32: &str = "F32";
+const U32: &str = "U32";
+const U8: &str = "U8";
+
 /// What the file says about its tensors.
 #[derive(Debug, Serialize, Deserialize)]
 struct Metadata {
@@ -50,14 +56,18 @@ impl Embeddings {
     /// 4 GiB or more.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
         let path = path.as_ref();
-        let (tensors, metadata) = self.tensors()?;
-        let absolute = std::path::absolute(path).map_err(|source| Error::io(path, source))?;
-        safetensors::serialize_to_file(tensors, Some(metadata), &absolute).map_err(|error| {
-            match error {
-                SafeTensorError::IoError(source) => Error::io(path, source),
-                other => invalid(&path.display().to_string(), other),
-            }
-        })
+        let parts = self.file()?;
+        let write = || {
+            let (fresh, file) = Fresh::file(path)?;
+            let mut writer = BufWriter::with_capacity(1 << 18, file);
+            parts.iter().try_for_each(|part| writer.write_all(part))?;
+            writer.flush()?;
+            writer.get_ref().sync_all()?;
+            // Some systems rename no file that is open.
+            drop(writer);
+            fresh.replace(path)
+        };
+        write().map_err(|source| Error::io(path, source))
     }
 
     /// The file's bytes.
@@ -65,8 +75,7 @@ impl Embeddings {
     /// # Errors
     /// [`Error::InvalidEmbeddings`] when the labels take 4 GiB or more.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        let (tensors, metadata) = self.tensors()?;
-        safetensors::serialize(tensors, Some(metadata)).map_err(|error| invalid("this set", error))
+        Ok(self.file()?.concat())
     }
 
     /// Writes the file's bytes.
@@ -74,9 +83,9 @@ impl Embeddings {
     /// # Errors
     /// [`Error::Io`] from the writer; as [`to_bytes`](Self::to_bytes).
     pub fn write_to(&self, mut writer: impl Write) -> Result<()> {
-        let bytes = self.to_bytes()?;
-        writer
-            .write_all(&bytes)
+        let parts = self.file()?;
+        let written = parts.iter().try_for_each(|part| writer.write_all(part));
+        written
             .and_then(|()| writer.flush())
             .map_err(|source| Error::io("writer", source))
     }
@@ -112,31 +121,30 @@ impl Embeddings {
         Self::from_bytes(&bytes)
     }
 
-    fn tensors(&self) -> Result<(Tensors<'_>, HashMap<String, String>)> {
+    /// The file, one part after another: its header, and the tensors.
+    fn file(&self) -> Result<Vec<Cow<'_, [u8]>>> {
         let rows = self.len();
         let truncated: Vec<u8> = self.truncated.iter().copied().map(u8::from).collect();
+        // Larger elements first, so that all lie at multiples of their size.
         let mut tensors = vec![
-            (
-                "embeddings",
-                Column::words(
-                    &self.values,
-                    f32::to_le_bytes,
-                    Dtype::F32,
-                    vec![rows, self.dim],
-                ),
-            ),
-            (
-                "token_counts",
-                Column::words(&self.token_counts, u32::to_le_bytes, Dtype::U32, vec![rows]),
-            ),
-            (
-                "truncated",
-                Column {
-                    dtype: Dtype::U8,
-                    shape: vec![rows],
-                    data: truncated.into(),
-                },
-            ),
+            Column {
+                name: "embeddings",
+                dtype: F32,
+                shape: vec![rows, self.dim],
+                data: words(&self.values, f32::to_le_bytes),
+            },
+            Column {
+                name: "token_counts",
+                dtype: U32,
+                shape: vec![rows],
+                data: words(&self.token_counts, u32::to_le_bytes),
+            },
+            Column {
+                name: "truncated",
+                dtype: U8,
+                shape: vec![rows],
+                data: truncated.into(),
+            },
         ];
         if let Some(labels) = &self.labels {
             let text = labels.concat();
@@ -149,19 +157,20 @@ impl Embeddings {
                 })
                 .collect();
             let ends = ends.ok_or_else(|| invalid("this set", "the labels take 4 GiB or more"))?;
-            let shape = vec![text.len()];
-            tensors.push((
-                "label_ends",
-                Column::words(&ends, u32::to_le_bytes, Dtype::U32, vec![rows]).into_owned(),
-            ));
-            tensors.push((
-                "label_text",
-                Column {
-                    dtype: Dtype::U8,
-                    shape,
-                    data: text.into_bytes().into(),
-                },
-            ));
+            let ends = Column {
+                name: "label_ends",
+                dtype: U32,
+                shape: vec![rows],
+                data: words(&ends, u32::to_le_bytes).into_owned().into(),
+            };
+            let text = Column {
+                name: "label_text",
+                dtype: U8,
+                shape: vec![text.len()],
+                data: text.into_bytes().into(),
+            };
+            tensors.insert(1, ends);
+            tensors.insert(3, text);
         }
         let metadata = Metadata {
             format_version: FORMAT_VERSION,
@@ -170,62 +179,56 @@ impl Embeddings {
             similarity: self.similarity,
             prompt: self.prompt.clone(),
         };
-        let json = serde_json::to_string(&metadata).map_err(|error| invalid("this set", error))?;
-        Ok((tensors, HashMap::from([(METADATA_KEY.to_owned(), json)])))
+        let head = head(&metadata, &tensors).map_err(|error| invalid("this set", error))?;
+        let data = tensors.into_iter().map(|tensor| tensor.data);
+        Ok(std::iter::once(head.into()).chain(data).collect())
     }
 }
 
-/// The file's tensors by name, in their order.
-type Tensors<'a> = Vec<(&'static str, Column<'a>)>;
-
 /// One tensor on its way into the file.
 struct Column<'a> {
-    dtype: Dtype,
+    name: &'static str,
+    dtype: &'static str,
     shape: Vec<usize>,
     data: Cow<'a, [u8]>,
 }
 
-impl<'a> Column<'a> {
-    /// Four-byte elements, borrowed where the machine already holds them as the file does.
-    fn words<T: bytemuck::Pod>(
-        values: &'a [T],
-        to_le: fn(T) -> [u8; 4],
-        dtype: Dtype,
-        shape: Vec<usize>,
-    ) -> Self {
-        let data = if 1u16 == u16::from_le(1) {
-            Cow::Borrowed(bytemuck::cast_slice(values))
-        } else {
-            Cow::Owned(values.iter().copied().flat_map(to_le).collect())
-        };
-        Self { dtype, shape, data }
-    }
-
-    fn into_owned(self) -> Column<'static> {
-        Column {
-            dtype: self.dtype,
-            shape: self.shape,
-            data: Cow::Owned(self.data.into_owned()),
-        }
+/// Four-byte elements, borrowed where the machine already holds them as the file does.
+fn words<T: bytemuck::Pod>(values: &[T], to_le: fn(T) -> [u8; 4]) -> Cow<'_, [u8]> {
+    if 1u16 == u16::from_le(1) {
+        Cow::Borrowed(bytemuck::cast_slice(values))
+    } else {
+        Cow::Owned(values.iter().copied().flat_map(to_le).collect())
     }
 }
 
-impl View for Column<'_> {
-    fn dtype(&self) -> Dtype {
-        self.dtype
+/// What stands before the tensors' bytes: the header's length, and the header, filled up with spaces so that they begin at a
+/// multiple of 8.
+fn head(metadata: &Metadata, tensors: &[Column<'_>]) -> serde_json::Result<Vec<u8>> {
+    let mut header = Vec::new();
+    let json = serde_json::to_string(metadata)?;
+    let entries = BTreeMap::from([(METADATA_KEY, json)]);
+    header.extend_from_slice(br#"{"__metadata__":"#);
+    serde_json::to_writer(&mut header, &entries)?;
+    let mut end = 0;
+    for Column {
+        name,
+        dtype,
+        shape,
+        data,
+    } in tensors
+    {
+        let begin = end;
+        end += data.len();
+        header.extend_from_slice(format!(r#","{name}":{{"dtype":"{dtype}","shape":"#).as_bytes());
+        serde_json::to_writer(&mut header, shape)?;
+        header.extend_from_slice(format!(r#","data_offsets":[{begin},{end}]}}"#).as_bytes());
     }
-
-    fn shape(&self) -> &[usize] {
-        &self.shape
-    }
-
-    fn data(&self) -> Cow<'_, [u8]> {
-        Cow::Borrowed(&self.data)
-    }
-
-    fn data_len(&self) -> usize {
-        self.data.len()
-    }
+    header.push(b'}');
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let mut head = (header.len() as u64).to_le_bytes().to_vec();
+    head.extend(header);
+    Ok(head)
 }
 
 fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {
@@ -237,9 +240,12 @@ fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {
 
 fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let fail = |detail: String| invalid(origin, detail);
-    let (_, header) = SafeTensors::read_metadata(bytes).map_err(|error| fail(error.to_string()))?;
-    let file = SafeTensors::deserialize(bytes).map_err(|error| fail(error.to_string()))?;
-    let json = header.metadata().as_ref().and_then(|entries| entries.get(METADATA_KEY)).ok_or_else(|| {
+    let malformed = |error: Malformed| invalid(origin, error);
+    let at = place_of_header(bytes, bytes.len()).map_err(malformed)?;
+    let behind = at.end;
+    let header: Header<HashMap<String, String>> =
+        read_header(&bytes[at], behind, bytes.len()).map_err(malformed)?;
+    let json = header.metadata.as_ref().and_then(|entries| entries.get(METADATA_KEY)).ok_or_else(|| {
         fail(format!("its header has no `{METADATA_KEY}`; it is a safetensors file that isovec did not write"))
     })?;
     let metadata: Metadata =
@@ -251,34 +257,33 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
         )));
     }
 
-    let tensor = |name: &str, dtype: Dtype, rank: usize| {
-        let tensor = file.tensor(name).map_err(|error| fail(error.to_string()))?;
-        if tensor.dtype() != dtype || tensor.shape().len() != rank {
-            let (got, shape) = (tensor.dtype(), tensor.shape());
+    let find = |name: &str| header.tensors.iter().find(|place| place.name == name);
+    let tensor = |name: &str, dtype: &str, size: usize, rank: usize| {
+        let place = find(name).ok_or_else(|| fail(format!("it has no tensor `{name}`")))?;
+        if place.dtype != dtype || place.shape.len() != rank {
+            let (got, shape) = (&place.dtype, &place.shape);
             return Err(fail(format!(
-                "`{name}` is {got:?} {shape:?}, not {dtype:?} of rank {rank}"
+                "`{name}` is {got} {shape:?}, not {dtype} of rank {rank}"
             )));
         }
-        Ok(tensor)
+        let shape = place.shape_of(size).map_err(malformed)?;
+        Ok((shape, &bytes[place.range.clone()]))
     };
-    let words = |data: &[u8]| -> Vec<[u8; 4]> { data.as_chunks().0.to_vec() };
 
-    let embeddings = tensor("embeddings", Dtype::F32, 2)?;
-    let (rows, dim) = match *embeddings.shape() {
-        [rows, dim] => (rows, dim),
-        _ => return Err(fail("`embeddings` is not of rank 2".into())),
+    let (shape, values) = tensor("embeddings", F32, 4, 2)?;
+    let [rows, dim] = shape[..] else {
+        return Err(fail("`embeddings` is not of rank 2".into()));
     };
-    let values: Vec<f32> = words(embeddings.data())
-        .into_iter()
-        .map(f32::from_le_bytes)
+    let values: Vec<f32> = values
+        .as_chunks()
+        .0
+        .iter()
+        .map(|bytes| f32::from_le_bytes(*bytes))
         .collect();
-    let counts = tensor("token_counts", Dtype::U32, 1)?;
-    let token_counts: Vec<u32> = words(counts.data())
-        .into_iter()
-        .map(u32::from_le_bytes)
-        .collect();
-    let truncated: Vec<bool> = tensor("truncated", Dtype::U8, 1)?
-        .data()
+    let (_, counts) = tensor("token_counts", U32, 4, 1)?;
+    let token_counts: Vec<u32> = u32s(counts).collect();
+    let (_, marks) = tensor("truncated", U8, 1, 1)?;
+    let truncated: Vec<bool> = marks
         .iter()
         .map(|&byte| match byte {
             0 => Ok(false),
@@ -295,27 +300,24 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     }
 
     // A damaged name must not make a part of the set vanish; new parts raise the version.
-    if let Some(name) = file
-        .names()
-        .into_iter()
-        .find(|name| !TENSORS.contains(name))
-    {
+    let mut names = header.tensors.iter().map(|place| place.name.as_str());
+    if let Some(name) = names.find(|name| !TENSORS.contains(name)) {
         return Err(fail(format!(
             "it holds `{name}`, which this version does not know"
         )));
     }
     let has_labels = ["label_ends", "label_text"]
         .iter()
-        .any(|name| header.info(name).is_some());
+        .any(|name| find(name).is_some());
     let labels = if has_labels {
-        let text = tensor("label_text", Dtype::U8, 1)?.data();
+        let (_, text) = tensor("label_text", U8, 1, 1)?;
         let text =
             std::str::from_utf8(text).map_err(|error| fail(format!("`label_text`: {error}")))?;
-        let ends = tensor("label_ends", Dtype::U32, 1)?;
+        let (_, ends) = tensor("label_ends", U32, 4, 1)?;
         let mut start = 0;
         let mut labels = Vec::new();
-        for end in words(ends.data()) {
-            let end = u32::from_le_bytes(end) as usize;
+        for end in u32s(ends) {
+            let end = end as usize;
             let label = text.get(start..end).ok_or_else(|| {
                 fail(format!(
                     "`label_ends` cuts {start}..{end} out of {} bytes of text",
@@ -357,11 +359,17 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     Embeddings::from_parts(origin, parts)
 }
 
+fn u32s(bytes: &[u8]) -> impl Iterator<Item = u32> {
+    let words = bytes.as_chunks().0;
+    words.iter().map(|bytes| u32::from_le_bytes(*bytes))
+}
+
 #[cfg(test)]
 mod tests {
     use super::super::tests::sample;
     use super::*;
     use proptest::prelude::*;
+    use safetensors::SafeTensors;
 
     #[test]
     fn a_file_gives_back_what_went_in() {
@@ -427,7 +435,8 @@ mod tests {
 
     #[test]
     fn other_safetensors_and_newer_versions_are_named() {
-        let other = safetensors::serialize(Vec::<(&str, Column<'_>)>::new(), None).unwrap();
+        let none = Vec::<(&str, safetensors::tensor::TensorView<'_>)>::new();
+        let other = safetensors::serialize(none, None).unwrap();
         let error = Embeddings::from_bytes(&other).unwrap_err();
         assert!(
             error.to_string().contains("isovec did not write"),
@@ -443,6 +452,108 @@ mod tests {
         newer[at + 17] = b'9';
         let error = Embeddings::from_bytes(&newer).unwrap_err();
         assert!(error.to_string().contains("update isovec"), "{error}");
+    }
+
+    /// A file of a header and so many bytes behind it.
+    fn crafted(header: &str, bytes: usize) -> Vec<u8> {
+        let mut file = (header.len() as u64).to_le_bytes().to_vec();
+        file.extend(header.bytes());
+        file.resize(file.len() + bytes, 0);
+        file
+    }
+
+    #[test]
+    fn what_is_written_is_what_the_reference_implementation_writes() {
+        for set in [sample(), sample().with_labels(["a", "b", "c"]).unwrap()] {
+            let bytes = set.to_bytes().unwrap();
+            let (_, header) = SafeTensors::read_metadata(&bytes).unwrap();
+            let read = SafeTensors::deserialize(&bytes).unwrap();
+            let metadata = header.metadata().clone();
+            assert_eq!(
+                safetensors::serialize(read.tensors(), metadata).unwrap(),
+                bytes
+            );
+        }
+    }
+
+    /// Numbers whose sums and products pass what machines count to.
+    #[test]
+    fn crafted_headers_are_refused() {
+        let whole = sample().to_bytes().unwrap();
+        let length = u64::from_le_bytes(*whole.first_chunk().unwrap()) as usize;
+        let header = std::str::from_utf8(&whole[8..8 + length])
+            .unwrap()
+            .trim_end();
+        let data = whole.len() - 8 - length;
+        Embeddings::from_bytes(&crafted(header, data)).unwrap();
+        let (end, max) = (data as u64, u64::MAX);
+        let entry = |name: &str, shape: &str, from: u64, to: u64| {
+            format!(r#","{name}":{{"dtype":"U8","shape":{shape},"data_offsets":[{from},{to}]}}}}"#)
+        };
+        let with = |entry: String| format!("{}{entry}", &header[..header.len() - 1]);
+        let cases = [
+            // The reference implementation adds the header's length to where the last tensor ends.
+            (
+                with(entry("x", &format!("[{}]", max - end), end, max)),
+                "lies at bytes",
+            ),
+            (
+                with(entry("x", &format!("[{}]", max - end - 8), end, max - 8)),
+                "lies at bytes",
+            ),
+            (with(entry("x", "[0]", max, max)), "lies at bytes"),
+            (with(entry("x", "[0]", end, end)), "does not know"),
+            (with(entry("truncated", "[0]", end, end)), "truncated twice"),
+            (
+                header.replace("[3,2]", "[9223372036854775808,2]"),
+                "more than 2^64",
+            ),
+            (
+                header.replace("[3,2]", "[4294967296,4294967296]"),
+                "more than 2^64",
+            ),
+            (
+                header.replace("[3,2]", "[3,2,18446744073709551615,0]"),
+                "rank 2",
+            ),
+            (
+                header.replace("[3,2]", "[0,18446744073709551615]"),
+                "takes 0 bytes",
+            ),
+            (
+                header.replace("[3,2]", "[18446744073709551616,2]"),
+                "header is not",
+            ),
+            (header.replace("[3,2]", "[-3,2]"), "header is not"),
+            (header.replace(r#""F32""#, r#""F64""#), "not F32"),
+            (
+                header.replace(r#""__metadata__":"#, r#""__metadata__":{},"__metadata__":"#),
+                "twice",
+            ),
+            (
+                header.replace(r#""__metadata__":"#, r#""metadata":"#),
+                "header is not",
+            ),
+            ("{}".into(), "follow the last tensor"),
+            ("[".repeat(1 << 16), "header is not"),
+        ];
+        for (header, words) in cases {
+            let error = Embeddings::from_bytes(&crafted(&header, data)).unwrap_err();
+            assert_eq!(error.kind(), "InvalidEmbeddings", "{header}");
+            assert!(error.to_string().contains(words), "{header}: {error}");
+        }
+        for length in [
+            u64::MAX,
+            u64::MAX - 7,
+            1 << 63,
+            200_000_000,
+            whole.len() as u64,
+        ] {
+            let mut file = whole.clone();
+            file[..8].copy_from_slice(&length.to_le_bytes());
+            let error = Embeddings::from_bytes(&file).unwrap_err();
+            assert!(error.to_string().contains("claims a header"), "{error}");
+        }
     }
 
     proptest! {

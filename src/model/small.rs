@@ -2,7 +2,6 @@
 //! the next start reads the small form.
 
 use std::fs;
-use std::hash::{BuildHasher, RandomState};
 use std::path::PathBuf;
 
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
@@ -186,25 +185,18 @@ impl Kept {
         if bytes > MAX_KEPT_BYTES {
             return Ok(None);
         }
-        // Another thread or process may be at the same, in a container of its own with the same number as this one.
-        let number = RandomState::new().hash_one(&self.path);
-        let partial = self.path.with_extension(format!("{number:016x}.partial"));
         let folder = self.path.parent().unwrap_or(&self.path);
         let written = match fs::create_dir_all(folder) {
-            Ok(()) => onnx::export(small, &partial)
+            Ok(()) => onnx::export(small, &self.path)
                 .await
                 .map(drop)
                 .map_err(Error::from),
             Err(source) => Err(Error::io(folder, source)),
         };
-        let named = written.and_then(|()| {
-            fs::rename(&partial, &self.path).map_err(|source| Error::io(&self.path, source))
-        });
-        match named {
+        match written {
             Ok(()) => Ok(self.read(small)),
             Err(error) => {
                 tracing::warn!(target: "isovec", "the small form of {} was not kept: {error}", small.origin);
-                let _ = fs::remove_file(&partial);
                 Ok(None)
             }
         }

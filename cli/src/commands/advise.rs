@@ -9,7 +9,7 @@ use isovec::{Cancel, EmbedOptions, HardwareInfo, ProfileOptions};
 
 use crate::args::{Advise, GoalArg, TrialArgs};
 use crate::error::{CliError, Result};
-use crate::profile::Folder;
+use crate::profile::of_runtime;
 use crate::{commands, input, interrupt, progress};
 
 /// Texts of a call, where all are at hand.
@@ -71,7 +71,7 @@ fn show(args: &Advise, report: &OptimizationReport) -> Result<()> {
 /// What the model does with the texts, under a profile of the runtime's as well.
 fn observe(texts: &[String], args: &Advise, cancel: &Cancel) -> Result<AnalysisContext> {
     let config = args.model.embedding_config()?;
-    let (profiled, _folder) = Folder::of(config.clone())?;
+    let (profiled, _folder) = of_runtime(config.clone())?;
     let embedder = args.model.load_as(profiled, cancel)?;
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let call = match args.trial.goal {

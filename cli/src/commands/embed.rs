@@ -9,6 +9,7 @@ use serde::Serialize;
 use crate::args::{Embed, RoleArg};
 use crate::embedding::{self, Done};
 use crate::error::{CliError, Result};
+use crate::in_place::Draft;
 use crate::input::feed::feed;
 use crate::output::{self, Target};
 use crate::resume::{Keeper, Made};
@@ -65,6 +66,10 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         }
         _ => None,
     };
+    let draft = match (out, &keeper) {
+        (Some(out), None) => Some(Draft::create(out)?),
+        _ => None,
+    };
     let resumed_after = keeper.as_ref().map_or(0, Keeper::rows);
     let prompt = match args.role {
         RoleArg::Default => Prompt::Default,
@@ -76,6 +81,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         format,
         empty: embedder.empty_set(&prompt)?,
         keeper: keeper.as_ref(),
+        draft: draft.as_ref(),
     };
     let mut sink = target.open()?;
     let options = EmbedOptions::default()
@@ -87,6 +93,8 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     bar.set_position(resumed_after);
     bar.reset_eta();
     let mut counts = Counts::default();
+    // Whether every row that was embedded was written.
+    let mut whole = true;
     let result = embedding::embed(&embedder, rows, options).try_for_each(|done| -> Result<()> {
         let Done {
             row,
@@ -97,12 +105,12 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
             keeper.row(&row);
         }
         let (tokens, truncated) = (embedded.tokens, embedded.truncated);
-        sink.write(row, embedded)?;
+        sink.write(row, embedded).inspect_err(|_| whole = false)?;
         counts.texts += 1;
         counts.tokens += u64::from(tokens);
         counts.truncated += u64::from(truncated);
         if ends_window {
-            sink.flush()?;
+            sink.flush().inspect_err(|_| whole = false)?;
             bar.set_position(resumed_after + counts.texts);
             if let Some(keeper) = &mut keeper {
                 keeper.window(resumed_after + counts.texts)?;
@@ -111,8 +119,11 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         Ok(())
     });
     bar.finish_and_clear();
-    // The sink is finished whatever happens, so that what was written can be read.
-    let finished = sink.finish();
+    // The sink is finished whatever happens, so that what was written can be read; what lacks some of it is no file.
+    let finished = sink.finish().and_then(|()| match draft {
+        Some(draft) if whole => draft.complete(),
+        _ => Ok(()),
+    });
     let profiled = profile::finish(profiling);
     if let Err(error) = result.and(finished).and(profiled) {
         // What was counted may tell why.

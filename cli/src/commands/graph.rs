@@ -1,6 +1,7 @@
 //! `isovec graph`.
 
 use std::fs::File;
+use std::io::Write as _;
 use std::path::Path;
 
 use isovec::graph::{GraphOptions, ModelGraph};
@@ -8,7 +9,7 @@ use isovec::graph::{GraphOptions, ModelGraph};
 use crate::args::{GraphArgs, GraphFormat};
 use crate::error::{CliError, Result};
 use crate::model::load_options;
-use crate::{commands, interrupt};
+use crate::{commands, in_place, interrupt};
 
 pub(crate) fn run(args: &GraphArgs) -> Result<()> {
     let config = args.model.embedding_config()?;
@@ -33,7 +34,7 @@ pub(crate) fn run(args: &GraphArgs) -> Result<()> {
     let text = shown(&graph, args)?;
     match &args.out {
         None => commands::print(&text),
-        Some(path) => std::fs::write(path, text).map_err(named(path)),
+        Some(path) => in_place::write(path, |file| file.write_all(text.as_bytes())),
     }
 }
 

@@ -109,7 +109,7 @@ pub(crate) fn count(args: &InputArgs) -> Option<u64> {
     known.then_some(args.texts.len() as u64)
 }
 
-fn read(
+pub(crate) fn read(
     origin: Arc<str>,
     reader: impl BufRead + Send + 'static,
     format: InputFormat,

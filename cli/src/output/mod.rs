@@ -13,6 +13,7 @@ use isovec::{Embedded, Embeddings};
 
 use crate::args::OutputFormat;
 use crate::error::{CliError, Result};
+use crate::in_place::Draft;
 use crate::input::Row;
 use crate::resume::Keeper;
 
@@ -37,6 +38,8 @@ pub(crate) struct Target<'a> {
     pub(crate) empty: Embeddings,
     /// Who keeps `out`, and has opened it, if anybody does.
     pub(crate) keeper: Option<&'a Keeper>,
+    /// Otherwise what becomes `out` when it is complete.
+    pub(crate) draft: Option<&'a Draft>,
 }
 
 impl Target<'_> {
@@ -71,10 +74,10 @@ impl Target<'_> {
         if let Some(keeper) = self.keeper {
             return keeper.output();
         }
-        let path = self.out.ok_or_else(|| {
+        let draft = self.draft.ok_or_else(|| {
             CliError::Usage("this format is completed at its beginning, which a pipe cannot do; name a file with --out".into())
         })?;
-        File::create(path).map_err(CliError::io(self.name()))
+        draft.file()
     }
 
     fn writer(&self) -> Result<Box<dyn Write + Send>> {

@@ -1,7 +1,7 @@
 //! Keeps an output and its record in step.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
-use std::io::{ErrorKind, Seek, SeekFrom};
+use std::io::{Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -59,22 +59,15 @@ impl Keeper {
     fn begin(out: &Path, record_path: PathBuf, made: Made) -> Result<Self> {
         let record = Record::new(made);
         let io = || CliError::io(out.display().to_string());
-        // The record comes before what it is of, so that an output without one is never a begun one.
-        let output = match OpenOptions::new().write(true).open(out) {
-            Ok(output) => {
-                alone(&output, out)?;
-                record.write(&record_path)?;
-                output.set_len(0).map_err(io())?;
-                output
-            }
-            Err(error) if error.kind() == ErrorKind::NotFound => {
-                record.write(&record_path)?;
-                let output = File::create(out).map_err(io())?;
-                alone(&output, out)?;
-                output
-            }
-            Err(error) => return Err(io()(error)),
-        };
+        Record::check_place(&record_path)?;
+        // Not emptied before it is locked: it may be another run's, whose rows it holds.
+        let mut options = OpenOptions::new();
+        let output = options.write(true).create(true).truncate(false).open(out);
+        let output = output.map_err(io())?;
+        alone(&output, out)?;
+        // The record comes before what it is of, so that an output with rows and without one is never a begun one.
+        record.write(&record_path)?;
+        output.set_len(0).map_err(io())?;
         Ok(Self::new(
             out,
             output,
@@ -106,13 +99,16 @@ impl Keeper {
                 record.rows
             )));
         }
-        let open = || {
-            let output = OpenOptions::new().write(true).open(out)?;
-            let bytes = output.metadata()?.len();
-            Ok((output, bytes))
-        };
-        let (mut output, bytes) = open().map_err(CliError::io(&name))?;
+        let output = OpenOptions::new().write(true).open(out);
+        let mut output = output.map_err(CliError::io(&name))?;
         alone(&output, out)?;
+        // Another run may have gone on, or begun again, since the record was read.
+        if Record::read(&record_path)?.as_ref() != Some(&record) {
+            return Err(CliError::Usage(format!(
+                "another run has written to {name} meanwhile; run the same command again"
+            )));
+        }
+        let bytes = output.metadata().map_err(CliError::io(&name))?.len();
         if bytes < record.bytes {
             return Err(CliError::Usage(format!(
                 "{name} has {bytes} bytes, but {} were written; put it back, or run without \

@@ -50,6 +50,8 @@ pub(crate) fn look(out: Option<&Path>, record: Option<&Path>) -> Result<Option<R
     let record = Record::read(path)?;
     match (record, out.exists()) {
         (None, false) => Ok(None),
+        // Made, and ended before its record was: it holds no row.
+        (None, true) if fs::metadata(out).is_ok_and(|out| out.len() == 0) => Ok(None),
         (None, true) => Err(CliError::Usage(format!(
             "there is nothing to resume: {} has no {} beside it, so it is complete, or not from \
              this program; to make it anew, run without --resume",

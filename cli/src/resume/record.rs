@@ -1,7 +1,7 @@
 //! The record of a run: what is on the disk, and how it was made.
 
-use std::fs;
-use std::io::{ErrorKind, Write};
+use std::fs::{self, File};
+use std::io::{ErrorKind, Read as _, Write};
 use std::path::Path;
 
 use clap::ValueEnum;
@@ -15,6 +15,9 @@ use crate::input::Row;
 
 /// The record's own format.
 const VERSION: u32 = 1;
+
+/// With what every record begins, which is how one is told from a user's file: the first of its fields, as it is written.
+const BEGINS: &str = "{\n  \"version\": ";
 
 /// What decides how a row looks, beside the row.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,6 +120,30 @@ impl Record {
         Ok(Some(record))
     }
 
+    /// Sees to it that what is in the record's place is one: its name is made of the output's, and a file of the user's may
+    /// be called so.
+    ///
+    /// # Errors
+    /// [`CliError::Usage`] for anything else.
+    pub(crate) fn check_place(path: &Path) -> Result<()> {
+        let mut start = Vec::new();
+        let read = |start: &mut Vec<u8>| {
+            File::open(path)?
+                .take(BEGINS.len() as u64)
+                .read_to_end(start)
+        };
+        match read(&mut start) {
+            Ok(_) if start == BEGINS.as_bytes() => Ok(()),
+            Err(error) if error.kind() == ErrorKind::NotFound => Ok(()),
+            Ok(_) => Err(CliError::Usage(format!(
+                "{} is no record of a run, and one is kept there while the output is written; move it away, or name \
+                 another output",
+                path.display()
+            ))),
+            Err(error) => Err(CliError::io(path.display().to_string())(error)),
+        }
+    }
+
     /// Writes the record in place of an older one, so that at any moment the one or the other is
     /// on the disk.
     pub(crate) fn write(&self, path: &Path) -> Result<()> {
@@ -187,6 +214,24 @@ mod tests {
         record.write(&path).unwrap();
         assert_eq!(Record::read(&path).unwrap(), Some(record));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn what_is_no_record_is_told_from_one() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.jsonl.progress");
+        Record::check_place(&path).unwrap();
+        Record::new(made(RoleArg::Query, "a")).write(&path).unwrap();
+        Record::check_place(&path).unwrap();
+        let whole = fs::read(&path).unwrap();
+        fs::write(&path, &whole[..20]).unwrap();
+        Record::check_place(&path).unwrap();
+        for other in ["", "12 % done\n", "{\"version\": 1}", "{\n  \"name\": 1\n}"] {
+            fs::write(&path, other).unwrap();
+            let error = Record::check_place(&path).unwrap_err();
+            assert_eq!(error.exit_code(), 2);
+            assert_eq!(fs::read(&path).unwrap(), other.as_bytes());
+        }
     }
 
     #[test]

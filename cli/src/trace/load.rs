@@ -114,6 +114,11 @@ pub(crate) fn load(path: &Path, filter: &Filter) -> Result<Loaded, TraceError> {
     load_from(|| File::open(path), filter, Limits::default())
 }
 
+/// The whole of a trace, from whatever can be opened again.
+pub(crate) fn load_all<R: Read>(open: impl Fn() -> io::Result<R>) -> Result<Loaded, TraceError> {
+    load_from(open, &Filter::default(), Limits::default())
+}
+
 /// The same from whatever can be opened again.
 pub(super) fn load_from<R: Read>(
     open: impl Fn() -> io::Result<R>,

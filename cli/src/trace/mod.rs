@@ -22,7 +22,7 @@ mod summary;
 mod tests;
 
 pub(crate) use compare::Comparison;
-pub(crate) use load::{Filter, load};
+pub(crate) use load::{Filter, load, load_all};
 pub(crate) use summary::Summary;
 
 /// A file that is no trace.

@@ -18,7 +18,6 @@ use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,6 +27,7 @@ use super::id::{ModelId, Revision, is_commit};
 use super::listing::{Listing, RepoFile};
 use crate::cancel::Cancel;
 use crate::error::{EngineError, Result};
+use crate::fresh::Fresh;
 use crate::maybe_send::EngineFuture;
 
 /// How often a lock that another process holds is looked at.
@@ -251,24 +251,31 @@ impl RepoCache {
         if let Some(folder) = pointer.parent() {
             create_folder(folder)?;
         }
-        let fresh = beside(&pointer);
-        let linked = self.symlinks && {
-            let mut target: PathBuf = "..".into();
-            for _ in 0..=path.matches('/').count() {
-                target.push("..");
-            }
-            symlink::symlink_file(target.join("blobs").join(etag), &fresh).is_ok()
+        let made = self.symlink(&pointer, etag, path).or_else(|| {
+            Fresh::make(&pointer, |fresh| fs::hard_link(&blob, fresh))
+                .ok()
+                .map(|(fresh, ())| fresh)
+        });
+        let made = match made {
+            Some(fresh) => Ok(fresh),
+            None => copy(&blob, &pointer),
         };
-        if !linked && fs::hard_link(&blob, &fresh).is_err() {
-            fs::copy(&blob, &fresh).map_err(|error| {
-                let _ = fs::remove_file(&fresh);
-                storage_error(&fresh, error)
-            })?;
+        made.and_then(|fresh| fresh.replace(&pointer))
+            .map_err(|error| storage_error(&pointer, error))
+    }
+
+    /// A relative link to a blob, beside the file that it is to be, where there are such links.
+    fn symlink(&self, pointer: &Path, etag: &str, path: &str) -> Option<Fresh> {
+        if !self.symlinks {
+            return None;
         }
-        fs::rename(&fresh, &pointer).map_err(|error| {
-            let _ = fs::remove_file(&fresh);
-            storage_error(&pointer, error)
-        })
+        let mut target: PathBuf = "..".into();
+        for _ in 0..=path.matches('/').count() {
+            target.push("..");
+        }
+        let target = target.join("blobs").join(etag);
+        let made = Fresh::make(pointer, |fresh| symlink::symlink_file(&target, fresh));
+        made.ok().map(|(fresh, ())| fresh)
     }
 
     fn blob(&self, etag: &str) -> PathBuf {
@@ -361,29 +368,26 @@ fn create_folder(folder: &Path) -> Result<()> {
     fs::create_dir_all(folder).map_err(|error| storage_error(folder, error))
 }
 
-/// A name in the same folder that nobody else uses.
-fn beside(path: &Path) -> PathBuf {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    let mut name = path.file_name().unwrap_or_default().to_os_string();
-    name.push(format!(
-        ".{}-{}.tmp",
-        std::process::id(),
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    ));
-    path.with_file_name(name)
+/// A copy of a blob, beside the file that it is to be.
+fn copy(blob: &Path, pointer: &Path) -> io::Result<Fresh> {
+    let (fresh, mut file) = Fresh::file(pointer)?;
+    let copied = File::open(blob).and_then(|mut blob| io::copy(&mut blob, &mut file));
+    // Closed before the copy is renamed or, where it failed, removed.
+    drop(file);
+    copied.map(|_| fresh)
 }
 
 fn write_atomically(path: &Path, bytes: &[u8]) -> Result<()> {
     if let Some(folder) = path.parent() {
         create_folder(folder)?;
     }
-    let fresh = beside(path);
-    fs::write(&fresh, bytes)
-        .and_then(|()| fs::rename(&fresh, path))
-        .map_err(|error| {
-            let _ = fs::remove_file(&fresh);
-            storage_error(path, error)
-        })
+    let write = || {
+        let (fresh, mut file) = Fresh::file(path)?;
+        let written = file.write_all(bytes);
+        drop(file);
+        written.and_then(|()| fresh.replace(path))
+    };
+    write().map_err(|error| storage_error(path, error))
 }
 
 /// An I/O error of the cache, with what to do about it.

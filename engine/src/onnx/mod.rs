@@ -15,7 +15,7 @@ use prost::Message;
 pub use builder::GraphBuilder;
 pub use check::default_domain;
 pub use read::read_model;
-pub use write::{export, write_model};
+pub use write::{Staged, export, stage, write_model};
 
 /// A hash of a graph as it is: its operators, their attributes, the names and shapes of its values.
 pub fn graph_identity(graph: &proto::ModelProto) -> String {

@@ -7,7 +7,7 @@
 //! so a file that was cut short anywhere is found out. Protobuf readers take fields in any order
 //! (<https://protobuf.dev/programming-guides/encoding/#order>).
 
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
@@ -22,6 +22,7 @@ use super::read::{hash_tensor, source_name};
 use super::{IDENTITY_KEY, TENSORS_KEY};
 use crate::bundle::ModelBundle;
 use crate::error::{EngineError, Result};
+use crate::fresh::Fresh;
 use crate::weights::IdentityHasher;
 
 /// Protobuf's limit for a message; larger models keep their weights in a second file.
@@ -68,14 +69,31 @@ pub async fn write_model(bundle: &ModelBundle) -> Result<Vec<u8>> {
 /// # Errors
 /// [`EngineError::Io`], naming the file; [`EngineError::Weight`] when a weight cannot be read.
 pub async fn export(bundle: &ModelBundle, path: &Path) -> Result<Vec<PathBuf>> {
-    export_with_limit(bundle, path, MAX_FILE_BYTES).await
+    place(stage(bundle, path).await?)
 }
 
-async fn export_with_limit(
+/// The same up to the names: the files are complete on the disk, beside where they will be, in the order in which they take
+/// their names. Dropping them takes them away.
+///
+/// # Errors
+/// As [`export`].
+pub async fn stage(bundle: &ModelBundle, path: &Path) -> Result<Vec<Staged>> {
+    stage_with_limit(bundle, path, MAX_FILE_BYTES).await
+}
+
+/// Names the files; the model comes first in what is returned.
+fn place(staged: Vec<Staged>) -> Result<Vec<PathBuf>> {
+    let placed: Result<Vec<_>> = staged.into_iter().map(Staged::place).collect();
+    let mut placed = placed?;
+    placed.reverse();
+    Ok(placed)
+}
+
+async fn stage_with_limit(
     bundle: &ModelBundle,
     path: &Path,
     max_file_bytes: u64,
-) -> Result<Vec<PathBuf>> {
+) -> Result<Vec<Staged>> {
     let mut plan = Plan::new(bundle)?;
     let mut model = Part::create(path.to_owned())?;
     if plan.file_bytes() <= max_file_bytes {
@@ -90,8 +108,7 @@ async fn export_with_limit(
     plan.move_weights_to(&location);
     plan.write(&mut model.sink, Some(&mut data.sink)).await?;
     // The data first: a model without its data is worse than data without its model.
-    let data = data.finish()?;
-    Ok(vec![model.finish()?, data])
+    Ok(vec![data.finish()?, model.finish()?])
 }
 
 /// What is going to be written.
@@ -308,45 +325,54 @@ impl<W: Write> Sink<W> {
     }
 }
 
-/// A file that takes its name when it is complete, and vanishes when it is not.
+/// A file that is being written, and vanishes when it is not completed.
 struct Part {
-    path: PathBuf,
+    fresh: Fresh,
+    /// Named as the file will be, which is what a user knows.
     sink: Sink<BufWriter<File>>,
-    finished: bool,
 }
 
 impl Part {
     fn create(path: PathBuf) -> Result<Self> {
-        let mut part = path.clone().into_os_string();
-        part.push(".part");
-        let part = PathBuf::from(part);
-        let file = File::create(&part).map_err(|error| EngineError::io(&part, error))?;
-        Ok(Self {
-            path,
-            sink: Sink {
-                path: part,
-                to: BufWriter::with_capacity(1 << 18, file),
-            },
-            finished: false,
-        })
+        let (fresh, file) = Fresh::file(&path).map_err(|error| EngineError::io(&path, error))?;
+        let to = BufWriter::with_capacity(1 << 18, file);
+        let sink = Sink { path, to };
+        Ok(Self { fresh, sink })
     }
 
-    fn finish(mut self) -> Result<PathBuf> {
-        let to = &mut self.sink.to;
+    /// Brings it onto the disk.
+    fn finish(self) -> Result<Staged> {
+        let Sink { path, mut to } = self.sink;
         to.flush()
             .and_then(|()| to.get_ref().sync_all())
-            .and_then(|()| fs::rename(&self.sink.path, &self.path))
-            .map_err(|error| EngineError::io(&self.path, error))?;
-        self.finished = true;
-        Ok(self.path.clone())
+            .map_err(|error| EngineError::io(&path, error))?;
+        let fresh = self.fresh;
+        Ok(Staged { fresh, path })
     }
 }
 
-impl Drop for Part {
-    fn drop(&mut self) {
-        if !self.finished {
-            // Best effort: the error that brought us here is the one to report.
-            let _ = fs::remove_file(&self.sink.path);
+/// A file that is complete and has yet to take its name; it vanishes when it is dropped.
+#[derive(Debug)]
+pub struct Staged {
+    fresh: Fresh,
+    path: PathBuf,
+}
+
+impl Staged {
+    /// The file, and where it will be.
+    pub fn into_parts(self) -> (Fresh, PathBuf) {
+        (self.fresh, self.path)
+    }
+
+    /// Gives it its name.
+    ///
+    /// # Errors
+    /// [`EngineError::Io`], naming the file.
+    pub fn place(self) -> Result<PathBuf> {
+        let Self { fresh, path } = self;
+        match fresh.replace(&path) {
+            Ok(()) => Ok(path),
+            Err(error) => Err(EngineError::io(&path, error)),
         }
     }
 }
@@ -354,6 +380,7 @@ impl Drop for Part {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeMap;
+    use std::fs;
 
     use super::*;
     use crate::bundle::BundleOptions;
@@ -402,7 +429,14 @@ mod tests {
     fn past_the_limit_weights_become_a_second_file() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("model.onnx");
-        let files = pollster::block_on(export_with_limit(&bundle(), &path, 9_999)).unwrap();
+        // What a user may have beside it, under the names that come to mind.
+        let own = folder.path().join("model.onnx.part");
+        fs::write(&own, "a user's").unwrap();
+        let staged = pollster::block_on(stage_with_limit(&bundle(), &path, 9_999)).unwrap();
+        assert!(!path.exists(), "it has no name before it is placed");
+        let files = place(staged).unwrap();
+        assert_eq!(fs::read(&own).unwrap(), b"a user's");
+        fs::remove_file(own).unwrap();
         assert_eq!(files, [path.clone(), folder.path().join("model.onnx.data")]);
         assert!(fs::metadata(&path).unwrap().len() < 1000);
         // In name order, each at a multiple of the alignment.

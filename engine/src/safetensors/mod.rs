@@ -1,19 +1,18 @@
 //! Reading safetensors files: named tensors as parts of the files, of which only the header is read.
 //!
 //! Format: an 8-byte little-endian header length, a JSON header, then the tensors' bytes
-//! (<https://github.com/huggingface/safetensors#format>). The header is foreign data, so
-//! everything it says is checked against the file before any of it is used: tensors must lie
-//! inside the file, must not overlap, must leave no byte unaccounted for, and must be as long as
-//! their type and shape say. Messages name the tensor at fault, which is why this is not the
-//! `safetensors` crate's reader: that one also lets a name that occurs twice pass, and adds
-//! offsets near 2^64 without a check.
+//! (<https://github.com/huggingface/safetensors#format>). The header is foreign data, which
+//! `header.rs` checks against the file; tensors must also be as long as their type and shape say.
+//! Messages name the tensor at fault, which is why this is not the `safetensors` crate's reader:
+//! that one also lets a name that occurs twice pass, and adds offsets near 2^64 without a check.
+
+mod header;
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use serde::Deserialize;
-use serde::de::{Error as _, MapAccess, Visitor};
+use serde::de::IgnoredAny;
 
 use crate::budget::{Budget, Resource};
 use crate::content::Content;
@@ -21,17 +20,10 @@ use crate::error::{EngineError, Result};
 use crate::sniff;
 use crate::weights::{IdentityHasher, WeightsIdentity};
 
-/// Bytes of the length field in front of the header.
-const LENGTH_BYTES: usize = 8;
-
-/// The longest header that is read, the limit of the reference implementation.
-const MAX_HEADER_BYTES: usize = 100_000_000;
+pub use header::{Header, Malformed, Place, place_of_header, read_header};
 
 /// Memory that each byte of a header can ask for.
 const HEADER_COST: u64 = 16;
-
-/// The header's entry that is not a tensor.
-const METADATA: &str = "__metadata__";
 
 /// The element types of published checkpoints.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -145,11 +137,7 @@ impl TensorSet {
             let place = format!("{origin}/{file}");
             for (name, tensor) in read_file(&place, &data, budget)? {
                 if let Some(other) = homes.insert(name.clone(), file.clone()) {
-                    let detail = if other == file {
-                        format!("its header names tensor {name} twice")
-                    } else {
-                        format!("tensor {name} is also in {other}")
-                    };
+                    let detail = format!("tensor {name} is also in {other}");
                     return Err(EngineError::invalid_model(place, detail));
                 }
                 tensors.insert(name, tensor);
@@ -210,46 +198,6 @@ impl TensorSet {
     }
 }
 
-/// The header's entries in file order, doubles included, so that a double can be refused.
-struct Header(Vec<(String, Entry)>);
-
-/// What a header says of one tensor.
-#[derive(Deserialize)]
-struct Entry {
-    dtype: String,
-    shape: Vec<u64>,
-    data_offsets: (u64, u64),
-}
-
-impl<'de> Deserialize<'de> for Header {
-    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Entries;
-        impl<'de> Visitor<'de> for Entries {
-            type Value = Header;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with one entry a tensor")
-            }
-
-            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
-                let mut entries = Vec::new();
-                while let Some(name) = map.next_key::<String>()? {
-                    if name == METADATA {
-                        map.next_value::<serde::de::IgnoredAny>()?;
-                        continue;
-                    }
-                    let entry = map
-                        .next_value::<Entry>()
-                        .map_err(|error| A::Error::custom(format!("tensor {name}: {error}")))?;
-                    entries.push((name, entry));
-                }
-                Ok(Header(entries))
-            }
-        }
-        deserializer.deserialize_map(Entries)
-    }
-}
-
 /// Reads one file's tensors; `place` names it in messages.
 fn read_file(
     place: &str,
@@ -264,105 +212,39 @@ fn read_file(
         part.bytes().map_err(|error| EngineError::io(place, error))
     };
     let start = bytes(0..file.len().min(sniff::BYTES))?;
-    let invalid = |detail: String| {
+    let invalid = |error: Malformed| {
         let kind = sniff::foreign(&start).map(str::to_owned);
-        EngineError::invalid_model(place, kind.unwrap_or(detail))
+        EngineError::invalid_model(place, kind.unwrap_or_else(|| error.to_string()))
     };
-    let Some(length) = start.first_chunk::<LENGTH_BYTES>() else {
-        return Err(invalid(format!(
-            "a safetensors file starts with 8 bytes of header length; this one has {} in all",
-            file.len()
-        )));
-    };
-    let length = u64::from_le_bytes(*length);
-    let rest = file.len() - LENGTH_BYTES;
-    let header_bytes = usize::try_from(length)
-        .ok()
-        .filter(|&bytes| bytes <= rest && bytes <= MAX_HEADER_BYTES)
-        .ok_or_else(|| {
-            invalid(format!(
-                "it claims a header of {length} bytes, but {rest} follow (the limit is \
-                 {MAX_HEADER_BYTES}); it is cut short or not safetensors"
-            ))
-        })?;
-    let behind = LENGTH_BYTES + header_bytes;
-    let size = file.len() - behind;
+    let at = place_of_header(&start, file.len()).map_err(invalid)?;
+    let behind = at.end;
     // Two bytes of a shape are two numbers of eight bytes in lists that double.
     let header_place = format_args!("the header of {place}");
-    budget.take(Resource::Bytes, length * HEADER_COST, header_place)?;
-    let header = bytes(LENGTH_BYTES..behind)?;
-    let Header(mut entries) = serde_json::from_slice(&header)
-        .map_err(|error| invalid(format!("its header is not what safetensors asks: {error}")))?;
-
-    // In the order of their places, so that an overlap or a hole shows between neighbours. The
-    // name makes the order, and with it the message, the same on every run.
-    entries.sort_by(|(a, one), (b, other)| (one.data_offsets, a).cmp(&(other.data_offsets, b)));
-    let mut end = 0u64;
-    let mut previous = "the header".to_owned();
-    let mut tensors = Vec::with_capacity(entries.len());
-    for (name, entry) in entries {
-        let (from, to) = entry.data_offsets;
-        // In range: `to` is at most the length of the file, which is a `usize`.
-        let place_of = || file.part(behind + from as usize..behind + to as usize);
-        let Some(data) = (from <= to && to <= size as u64).then(place_of).flatten() else {
-            return Err(invalid(format!(
-                "tensor {name} lies at bytes {from} to {to} of {size}"
-            )));
-        };
-        if from < end {
-            return Err(invalid(format!(
-                "tensor {name} starts at byte {from} and overlaps {previous}, which ends at {end}"
-            )));
-        }
-        if from > end {
-            return Err(invalid(format!(
-                "no tensor holds bytes {end} to {from}, between {previous} and tensor {name}"
-            )));
-        }
-        let tensor = checked(place, &name, &entry, data)?;
-        end = to;
-        previous.clone_from(&name);
-        tensors.push((name, tensor));
-    }
-    if end != size as u64 {
-        return Err(invalid(format!(
-            "{} bytes follow the last tensor",
-            size as u64 - end
-        )));
-    }
-    Ok(tensors)
+    budget.take(Resource::Bytes, at.len() as u64 * HEADER_COST, header_place)?;
+    let header: Header<IgnoredAny> =
+        read_header(&bytes(at)?, behind, file.len()).map_err(invalid)?;
+    let tensors = header.tensors.into_iter();
+    tensors
+        .map(|tensor| {
+            // In range, which the header's reader saw to.
+            let data = file.part(tensor.range.clone());
+            let data = data.unwrap_or_else(|| Content::from(Vec::new()));
+            let read = checked(place, &tensor, data)?;
+            Ok((tensor.name, read))
+        })
+        .collect()
 }
 
-/// The tensor that an entry describes; `data` is what lies at its place.
-fn checked(place: &str, name: &str, entry: &Entry, data: Content) -> Result<SourceTensor> {
+/// The tensor that a header describes; `data` is what lies at its place.
+fn checked(origin: &str, place: &Place, data: Content) -> Result<SourceTensor> {
     let dtype =
-        SourceDType::from_name(&entry.dtype).ok_or_else(|| EngineError::UnsupportedModel {
-            origin: place.to_owned(),
-            reason: format!("tensor {name} has the element type {}", entry.dtype),
+        SourceDType::from_name(&place.dtype).ok_or_else(|| EngineError::UnsupportedModel {
+            origin: origin.to_owned(),
+            reason: format!("tensor {} has the element type {}", place.name, place.dtype),
             hint: "Use a checkpoint in F32, F16 or BF16".into(),
         })?;
-    let (from, to) = entry.data_offsets;
-    let shape: Option<Vec<usize>> = entry
-        .shape
-        .iter()
-        .map(|&extent| usize::try_from(extent).ok())
-        .collect();
-    let size = entry
-        .shape
-        .iter()
-        .try_fold(dtype.size() as u64, |bytes, &extent| {
-            bytes.checked_mul(extent)
-        });
-    match (shape, size) {
-        (Some(shape), Some(size)) if size == to - from => Ok(SourceTensor { dtype, shape, data }),
-        (_, size) => Err(EngineError::invalid_model(
-            place,
-            format!(
-                "tensor {name} is {dtype} {:?}, which takes {} bytes, but has {}",
-                entry.shape,
-                size.map_or_else(|| "more than 2^64".into(), |size| size.to_string()),
-                to - from
-            ),
-        )),
+    match place.shape_of(dtype.size()) {
+        Ok(shape) => Ok(SourceTensor { dtype, shape, data }),
+        Err(error) => Err(EngineError::invalid_model(origin, error.to_string())),
     }
 }

@@ -1,6 +1,8 @@
 //! A model as a folder that needs no conversion: one ONNX file with its pooling head in it, and the
 //! small files that an embedder reads beside it.
 
+mod place;
+
 use std::fs;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
@@ -13,6 +15,7 @@ use isovec_engine::onnx;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use self::place::Staged;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
@@ -107,17 +110,29 @@ fn with_list(config: &[u8], list: Map<String, Value>) -> Vec<u8> {
     format!("{:#}\n", Value::Object(keys)).into_bytes()
 }
 
-/// The list: by their names, files' bytes and SHA-256.
-fn list(files: &[PathBuf], folder: &Path) -> Result<Map<String, Value>> {
+/// Files by their names, and the bytes of all of them.
+struct List {
+    entries: Map<String, Value>,
+    bytes: u64,
+}
+
+/// The list: files' bytes and SHA-256, by where they will be; each is read where it is.
+fn list(files: &[&Staged], folder: &Path) -> Result<List> {
     let mut list = Map::new();
-    for path in files {
+    let mut all = 0;
+    for file in files {
+        let path = &file.path;
         let name = path.strip_prefix(folder).unwrap_or(path);
         let name = name.to_string_lossy().replace('\\', "/");
-        let (bytes, hash) = sha256(path).map_err(|source| Error::io(path, source))?;
+        let (bytes, hash) = sha256(file.content()).map_err(|source| Error::io(path, source))?;
+        all += bytes;
         list.insert(name, json!({ "bytes": bytes, "sha256": hash }));
     }
     list.sort_keys();
-    Ok(list)
+    Ok(List {
+        entries: list,
+        bytes: all,
+    })
 }
 
 /// A file's bytes, and their hash as hexadecimal digits.
@@ -141,7 +156,7 @@ fn sha256(path: &Path) -> std::io::Result<(u64, String)> {
 }
 
 /// Writes a model into a folder, which is made if it is not there: `model.onnx`, which takes its
-/// name only when it is complete, and the tokenizer and settings beside it, so that the folder
+/// name when all the rest has one, and the tokenizer and settings beside it, so that the folder
 /// loads as a model, in a page as well: its `config.json` lists the files, so that a page asks for
 /// none that is not there. The same model and settings give the same bytes on every run.
 ///
@@ -169,39 +184,37 @@ pub fn export(
         .await?;
         options.load.cancel.check()?;
         let bundle = &prepared.bundle;
-        let mut files = Vec::new();
-        let write = |path: &Path, content: &[u8]| {
-            let parent = path.parent().unwrap_or(&folder);
-            fs::create_dir_all(parent).map_err(|source| Error::io(parent, source))?;
-            fs::write(path, content).map_err(|source| Error::io(path, source))
-        };
+        fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
+        let _alone = place::alone(&folder)?;
+        // Everything is on the disk before anything has a name: where there is no room, what was there stays.
+        let mut staged = Vec::new();
         for (name, content) in bundle.files.iter().filter(|(name, _)| *name != CONFIG_FILE) {
             let path = inside(&folder, name, &bundle.origin)?;
-            write(&path, content)?;
-            files.push(path);
+            staged.push(Staged::new(path, content)?);
         }
-        files.extend(
-            onnx::export(bundle, &folder.join(MODEL_FILE))
-                .await
-                .map_err(Error::from)?,
-        );
+        let model = onnx::stage(bundle, &folder.join(MODEL_FILE)).await?;
+        let model: Vec<Staged> = model.into_iter().map(Staged::from).collect();
+        // The model itself before its weights, where those are a file of their own.
+        let described: Vec<&Staged> = staged.iter().chain(model.iter().rev()).collect();
+        let mut listed = list(&described, &folder)?;
+        let mut files: Vec<PathBuf> = described.iter().map(|staged| staged.path.clone()).collect();
         if let Some(config) = bundle.files.get(CONFIG_FILE) {
             let path = folder.join(CONFIG_FILE);
-            write(&path, &with_list(config, list(&files, &folder)?))?;
-            files.push(path);
+            let content = with_list(config, listed.entries);
+            listed.bytes += content.len() as u64;
+            files.push(path.clone());
+            staged.push(Staged::new(path, &content)?);
         }
-        let mut bytes = 0;
-        for file in &files {
-            let metadata = fs::metadata(file).map_err(|source| Error::io(file, source))?;
-            bytes += metadata.len();
-        }
+        // The model last: a folder without one is none.
+        staged.extend(model);
+        place::place(staged)?;
         Ok(Exported {
             files,
             dimension: prepared.head.dim,
             weights_identity: bundle.identity.0.clone(),
             precision: prepared.stored.precision,
             weights_bytes: describe(&bundle.widened()).weights_bytes,
-            bytes,
+            bytes: listed.bytes,
         })
     })
 }
@@ -214,11 +227,10 @@ mod tests {
     fn the_list_is_of_the_files_that_are_there_and_replaces_an_older_one() {
         let folder = tempfile::tempdir().unwrap();
         let folder = folder.path();
-        fs::create_dir(folder.join("1_Pooling")).unwrap();
-        let files = ["model.onnx", "1_Pooling/config.json"].map(|name| folder.join(name));
-        fs::write(&files[0], "abc").unwrap();
-        fs::write(&files[1], "").unwrap();
-        let list = list(&files, folder).unwrap();
+        let files = [("model.onnx", "abc"), ("1_Pooling/config.json", "")];
+        let files = files
+            .map(|(name, content)| Staged::new(folder.join(name), content.as_bytes()).unwrap());
+        let list = list(&files.each_ref(), folder).unwrap().entries;
         let config = br#"{"hidden_size": 8, "isovec": {"files": ["gone.onnx"]}}"#;
         let written = with_list(config, list.clone());
         let read: Value = serde_json::from_slice(&written).unwrap();

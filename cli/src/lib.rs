@@ -1,0 +1,62 @@
+//! `isovec` on the command line: embed, search, compare, export and inspect.
+//!
+//! A library only so that what reads users' files can be fuzzed: [`reading`].
+
+mod args;
+mod commands;
+mod config;
+#[cfg(test)]
+mod documents;
+mod embedding;
+mod error;
+mod in_place;
+mod input;
+mod interrupt;
+mod model;
+mod output;
+mod profile;
+mod progress;
+#[doc(hidden)]
+pub mod reading;
+mod resume;
+mod trace;
+
+use std::process::ExitCode;
+
+use clap::Parser as _;
+
+use crate::args::{Args, Command};
+
+/// The program.
+pub fn main() -> ExitCode {
+    let args = Args::parse();
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
+    tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .without_time()
+        .init();
+    let result = match &args.command {
+        Command::Embed(embed) => commands::embed::run(embed),
+        Command::Similarity(similarity) => commands::similarity::run(similarity),
+        Command::Search(search) => commands::search::run(search),
+        Command::Export(export) => commands::export::run(export),
+        Command::Bench(bench) => commands::bench::run(bench),
+        Command::Info(info) => commands::info::run(info),
+        Command::Advise(advise) => commands::advise::run(advise),
+        Command::Tune(tune) => commands::tune::run(tune),
+        Command::Features(features) => commands::features::run(features),
+        Command::Graph(graph) => commands::graph::run(graph),
+        Command::Trace(trace) => commands::trace::run(trace),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            if !error.is_silent() {
+                eprintln!("isovec: {error}");
+            }
+            ExitCode::from(error.exit_code())
+        }
+    }
+}
