@@ -132,7 +132,9 @@ impl WebGpu {
             binding_bytes: self.binding_bytes,
         };
         let device = self.device(&wanted, &host).await?;
-        let plan = Plan::read(bundle).await.map_err(|error| match error {
+        let mut turns = host.pause()?;
+        let plan = Plan::read(bundle, cancel, &mut *turns).await;
+        let plan = plan.map_err(|error| match error {
             CompileError::Engine(error) => error,
             other => EngineError::UnsupportedModel {
                 origin: bundle.origin.clone(),

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_engine::head::Pooling;
-use isovec_graph::Plan;
+use isovec_graph::{NoTurns, Plan};
 
 use crate::check::compare;
 use crate::device::{Wanted, testing};
@@ -126,7 +126,7 @@ fn of_kernels_are_refused() {
         ..Wanted::default()
     };
     pollster::block_on(async {
-        let plan = Plan::read(&bundle).await.unwrap();
+        let plan = Plan::read(&bundle, &cancel, &mut NoTurns).await.unwrap();
         let Some(device) = testing::device(&wanted).await else {
             return;
         };

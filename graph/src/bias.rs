@@ -1,7 +1,7 @@
 //! What is added to attention scores, in the form in which the kernel takes it.
 
-use crate::constant::within_bounds;
 use crate::error::Why;
+use crate::ledger::Ledger;
 use crate::node::Floats;
 use crate::value::Scores;
 
@@ -9,7 +9,7 @@ use crate::value::Scores;
 const HIDES: f64 = -1e4;
 
 /// A table `[heads, offsets]` and how far a token sees; both absent where nothing is added.
-pub(crate) fn of(scores: &Scores) -> Why<(Option<Floats>, Option<usize>)> {
+pub(crate) fn of(ledger: &Ledger, scores: &Scores) -> Why<(Option<Floats>, Option<usize>)> {
     let Some(bias) = &scores.bias else {
         return Ok((None, None));
     };
@@ -17,17 +17,16 @@ pub(crate) fn of(scores: &Scores) -> Why<(Option<Floats>, Option<usize>)> {
     if tables != 1 && tables != scores.heads {
         return Err(format!("{tables} biases for {} heads", scores.heads));
     }
-    if bias.values.iter().all(|&value| value == 0.0) {
+    if bias.values.facts().range == Some((0.0, 0.0)) {
         return Ok((None, None));
     }
     if let Some(reach) = window(&bias.values, bias.positions) {
         return Ok((None, Some(reach)));
     }
-    within_bounds(&[scores.heads, bias.span()])?;
-    let repeated = scores.heads / tables;
-    let values = bias.values.iter().map(|&value| value as f32);
-    let table: Vec<f32> = values.collect();
-    Ok((Some(table.repeat(repeated).into()), None))
+    let (own, all) = (bias.values.len(), scores.heads.checked_mul(bias.span()));
+    let all = all.ok_or("a bias for too many heads")?;
+    let table = (0..all).map(|at| bias.values[at % own] as f32);
+    Ok((Some(ledger.floats(table)?), None))
 }
 
 /// How far away 0 is added, where everything further away is hidden.

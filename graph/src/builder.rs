@@ -1,9 +1,10 @@
 //! Puts nodes together, and recognises while doing so what several of them amount to.
 
-use std::sync::Arc;
+use isovec_engine::budget::Resource;
 
 use crate::constant::{Constant, Kind, strides};
 use crate::error::Why;
+use crate::ledger::Ledger;
 use crate::node::{
     Attention, Binary, Floats, Linear, Matrix, Node, NodeId, Norm, Op, Operand, Reduction, Rows,
     Source, Unary, Which,
@@ -19,10 +20,27 @@ pub(crate) struct Builder {
     pub(crate) positions: Option<usize>,
     /// How large each node's whole numbers can be.
     magnitudes: Vec<f64>,
+    /// What all of it may cost.
+    pub(crate) ledger: Ledger,
+    position: Option<NodeId>,
+    length: Option<NodeId>,
 }
 
 impl Builder {
+    /// For a program that may cost what the ledger allows.
+    pub(crate) fn new(ledger: Ledger) -> Self {
+        Self {
+            ledger,
+            ..Self::default()
+        }
+    }
+
+    /// A node costs a part of the budget. Where nothing is left of it the ledger knows, and whoever
+    /// reads the graph asks it after every operator, of which one makes few nodes.
     pub(crate) fn push(&mut self, op: Op, rows: Rows, width: usize) -> NodeId {
+        let bytes = size_of::<Node>() + op.heap_bytes();
+        let _ = self.ledger.take(Resource::Nodes, 1, "the plan");
+        let _ = self.ledger.take(Resource::Bytes, bytes as u64, "the plan");
         self.magnitudes
             .push(crate::magnitude::of(&op, &self.magnitudes));
         self.nodes.push(Node { op, rows, width });
@@ -32,6 +50,20 @@ impl Builder {
     /// How large a node's whole numbers can be.
     pub(crate) fn magnitude(&self, NodeId(node): NodeId) -> f64 {
         self.magnitudes[node]
+    }
+
+    /// Whether a node's numbers are surely 0 or more.
+    pub(crate) fn never_negative(&self, node: NodeId) -> bool {
+        match &self.node(node).op {
+            Op::Position | Op::Length => true,
+            Op::Map { f, .. } => match f {
+                Unary::Abs | Unary::Not | Unary::IsNan | Unary::Relu | Unary::Square => true,
+                Unary::Clamp { least, .. } => *least >= 0.0,
+                _ => false,
+            },
+            Op::Zip { f, .. } => f.compares(),
+            _ => false,
+        }
     }
 
     pub(crate) fn node(&self, id: NodeId) -> &Node {
@@ -151,11 +183,11 @@ impl Builder {
         swapped: bool,
         kind: Kind,
     ) -> Why<Data> {
-        if let Some(found) = recognise::zip_constant(self, f, data, constant, swapped) {
+        if let Some(found) = recognise::zip_constant(self, f, data, constant, swapped)? {
             return Ok(Self::like(found, kind, data));
         }
         let (axes, a) = against(data, constant)?;
-        let b = constant_operand(constant, &axes);
+        let b = self.constant_operand(constant, &axes)?;
         let extents = extents(&axes);
         let (a, b) = if swapped { (b, a) } else { (a, b) };
         let rows = self.rows_of(&axes, &[data.node])?;
@@ -186,14 +218,12 @@ impl Builder {
                 axes = against_axes(&axes, constant)?;
             }
         }
-        let mut operands = parts.iter().map(|part| match part {
-            Part::Data(data) => operand(data, &axes),
-            Part::Constant(constant) => constant_operand(constant, &axes),
+        let operands = parts.each_ref().map(|part| match part {
+            Part::Data(data) => Ok(operand(data, &axes)),
+            Part::Constant(constant) => self.constant_operand(constant, &axes),
         });
-        let (Some(c), Some(a), Some(b)) = (operands.next(), operands.next(), operands.next())
-        else {
-            return Err("three operands are wanted".into());
-        };
+        let [c, a, b] = operands;
+        let (c, a, b) = (c?, a?, b?);
         let extents = extents(&axes);
         let nodes: Vec<NodeId> = parts
             .iter()
@@ -211,6 +241,31 @@ impl Builder {
             offset: 0,
             axes,
         })
+    }
+
+    fn constant_operand(&self, constant: &Constant, axes: &[Axis]) -> Why<Operand> {
+        let lead = axes.len() - constant.shape.len();
+        let own = strides(&constant.shape);
+        let strides = axes.iter().enumerate().filter_map(|(at, axis)| {
+            let Axis::Columns { .. } = axis else {
+                return None;
+            };
+            Some(match at.checked_sub(lead) {
+                Some(at) if constant.shape[at] != 1 => own[at],
+                _ => 0,
+            })
+        });
+        Ok(Operand {
+            source: Source::Constant(self.floats(constant)?),
+            offset: 0,
+            strides: strides.collect(),
+        })
+    }
+
+    /// A constant as the plan keeps it.
+    pub(crate) fn floats(&self, constant: &Constant) -> Why<Floats> {
+        let values = constant.values.iter().map(|&value| value as f32);
+        self.ledger.floats(values)
     }
 
     /// Rows for each token where there is an axis of tokens.
@@ -328,19 +383,16 @@ impl Builder {
 
     /// The node of positions; there is one.
     pub(crate) fn position(&mut self) -> NodeId {
-        self.only(|op| matches!(op, Op::Position), Op::Position, Rows::Tokens)
+        let known = self.position;
+        let node = known.unwrap_or_else(|| self.push(Op::Position, Rows::Tokens, 1));
+        *self.position.insert(node)
     }
 
     /// The node of lengths; there is one.
     pub(crate) fn length(&mut self) -> NodeId {
-        self.only(|op| matches!(op, Op::Length), Op::Length, Rows::Texts)
-    }
-
-    fn only(&mut self, is: impl Fn(&Op) -> bool, op: Op, rows: Rows) -> NodeId {
-        match self.nodes.iter().position(|node| is(&node.op)) {
-            Some(at) => NodeId(at),
-            None => self.push(op, rows, 1),
-        }
+        let known = self.length;
+        let node = known.unwrap_or_else(|| self.push(Op::Length, Rows::Texts, 1));
+        *self.length.insert(node)
     }
 
     /// Tables reach no further than this.
@@ -380,7 +432,7 @@ impl Builder {
                 scores.heads
             ));
         }
-        let (bias, reach) = crate::bias::of(scores)?;
+        let (bias, reach) = crate::bias::of(&self.ledger, scores)?;
         if let Some(bias) = &scores.bias {
             self.limit_positions(bias.positions);
         }
@@ -593,28 +645,4 @@ fn against_axes(axes: &[Axis], constant: &Constant) -> Why<Vec<Axis>> {
         .map(|&extent| Axis::columns(extent, 0))
         .collect();
     join_axes(axes, &shape)
-}
-
-fn constant_operand(constant: &Constant, axes: &[Axis]) -> Operand {
-    let lead = axes.len() - constant.shape.len();
-    let own = strides(&constant.shape);
-    let strides = axes.iter().enumerate().filter_map(|(at, axis)| {
-        let Axis::Columns { .. } = axis else {
-            return None;
-        };
-        Some(match at.checked_sub(lead) {
-            Some(at) if constant.shape[at] != 1 => own[at],
-            _ => 0,
-        })
-    });
-    Operand {
-        source: Source::Constant(floats(constant)),
-        offset: 0,
-        strides: strides.collect(),
-    }
-}
-
-pub(crate) fn floats(constant: &Constant) -> Floats {
-    let values = constant.values.iter().map(|&value| value as f32);
-    Arc::from_iter(values)
 }

@@ -25,6 +25,11 @@ impl Dim {
         (self.tokens == 0).then_some(self.fixed)
     }
 
+    /// The same, where it is an extent that memory can have on this target.
+    pub(crate) fn extent(self) -> Option<usize> {
+        self.known().and_then(|known| usize::try_from(known).ok())
+    }
+
     pub(crate) fn plus(self, other: Self) -> Option<Self> {
         Some(Self {
             fixed: self.fixed.checked_add(other.fixed)?,

@@ -1,7 +1,7 @@
 //! The weights of a program, read one at a time into the form that the kernels want.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::hash::{DefaultHasher, Hash, Hasher};
 
 use bytes::Bytes;
 use isovec_engine::bundle::ModelBundle;
@@ -14,6 +14,7 @@ use isovec_kernels::{Table, TableValues};
 
 use crate::constant::Constant;
 use crate::error::Unlowered;
+use crate::ledger::Ledger;
 use crate::lower::weight_constant;
 use crate::node;
 use crate::plan::{Pause, TakeWeights};
@@ -103,16 +104,21 @@ impl Weights {
 }
 
 /// Reads the weights that are small enough to be known while the graph is read, by their index.
-pub(crate) async fn small(bundle: &ModelBundle) -> Result<HashMap<usize, Arc<Constant>>> {
+pub(crate) async fn small(
+    bundle: &ModelBundle,
+    ledger: &Ledger,
+) -> Result<HashMap<usize, Constant>> {
     let mut known = HashMap::new();
     for (index, info) in bundle.weights.weights().iter().enumerate() {
         let list = info.shape.iter().filter(|&&extent| extent != 1).count() <= 1;
         let limit = if list { SMALL_LIST } else { SMALL };
         if info.byte_len() <= limit {
             let bytes = read(bundle, index).await?;
-            let constant = weight_constant(info.dtype, &info.shape, &bytes)
-                .map_err(|detail| wrong(info, detail))?;
-            known.insert(index, Arc::new(constant));
+            let constant = weight_constant(ledger, info.dtype, &info.shape, &bytes);
+            if let Some(error) = ledger.refused() {
+                return Err(error.clone());
+            }
+            known.insert(index, constant.map_err(|detail| wrong(info, detail))?);
         }
     }
     Ok(known)
@@ -631,35 +637,78 @@ impl Sink for TableReader<'_> {
 pub(crate) struct Needed {
     pub(crate) matrices: Vec<node::Matrix>,
     pub(crate) tables: Vec<node::Table>,
+    /// Their places by what tells most of them apart, so that none is compared with all others.
+    by_sign: HashMap<u64, Vec<usize>>,
+    /// Those that are made of an entry of the source: matrices, and tables.
+    by_weight: HashMap<usize, [Vec<usize>; 2]>,
 }
 
 impl Needed {
     /// The place of a matrix; the same one twice is packed once.
     pub(crate) fn matrix(&mut self, matrix: &node::Matrix) -> usize {
-        place(&mut self.matrices, matrix)
+        let (sign, index) = match matrix {
+            node::Matrix::Weight(weight) => (sign_of(0, weight), Some(weight.index)),
+            node::Matrix::Constant { values, rows } => (sign_of_floats(1, *rows, values), None),
+        };
+        let known = self.by_sign.entry(sign).or_default();
+        let (at, new) = place(&mut self.matrices, known, matrix);
+        if let Some(index) = index.filter(|_| new) {
+            self.by_weight.entry(index).or_default()[0].push(at);
+        }
+        at
     }
 
     /// The place of a table.
     pub(crate) fn table(&mut self, table: &node::Table) -> usize {
-        place(&mut self.tables, table)
+        let (sign, index) = match table {
+            node::Table::Weight(weight) => (sign_of(2, weight), Some(weight.index)),
+            node::Table::Constant(values) => (sign_of_floats(3, 0, values), None),
+        };
+        let known = self.by_sign.entry(sign).or_default();
+        let (at, new) = place(&mut self.tables, known, table);
+        if let Some(index) = index.filter(|_| new) {
+            self.by_weight.entry(index).or_default()[1].push(at);
+        }
+        at
+    }
+
+    /// Numbers of the plan itself that are copied where its weights are made ready.
+    pub(crate) fn copied(&self) -> u64 {
+        let matrices = self.matrices.iter().map(|matrix| match matrix {
+            node::Matrix::Constant { values, .. } => values.len() as u64,
+            node::Matrix::Weight(_) => 0,
+        });
+        let tables = self.tables.iter().map(|table| match table {
+            node::Table::Constant(values) => values.len() as u64,
+            node::Table::Weight(_) => 0,
+        });
+        matrices.chain(tables).sum()
     }
 
     /// The matrices that are made of a source's entry, with their places.
     pub(crate) fn matrices_of(&self, index: usize) -> impl Iterator<Item = (usize, &Weight)> {
-        let weights = self.matrices.iter().map(|matrix| match matrix {
-            node::Matrix::Weight(weight) => Some(weight),
+        let places = self
+            .by_weight
+            .get(&index)
+            .into_iter()
+            .flat_map(|[own, _]| own);
+        places.filter_map(|&at| match &self.matrices[at] {
+            node::Matrix::Weight(weight) => Some((at, weight)),
             node::Matrix::Constant { .. } => None,
-        });
-        made_of(index, weights)
+        })
     }
 
     /// The tables that are, with theirs.
     pub(crate) fn tables_of(&self, index: usize) -> impl Iterator<Item = (usize, &Weight)> {
-        let weights = self.tables.iter().map(|table| match table {
-            node::Table::Weight(weight) => Some(weight),
+        let places = self
+            .by_weight
+            .get(&index)
+            .into_iter()
+            .flat_map(|[_, own]| own);
+        places.filter_map(|&at| match &self.tables[at] {
+            node::Table::Weight(weight) => Some((at, weight)),
             node::Table::Constant(_) => None,
-        });
-        made_of(index, weights)
+        })
     }
 
     /// Whether anything is.
@@ -668,21 +717,29 @@ impl Needed {
     }
 }
 
-fn made_of<'w>(
-    index: usize,
-    weights: impl Iterator<Item = Option<&'w Weight>>,
-) -> impl Iterator<Item = (usize, &'w Weight)> {
-    weights
-        .enumerate()
-        .filter_map(move |(place, weight)| Some((place, weight.filter(|w| w.index == index)?)))
+/// A number that differs between most weights.
+fn sign_of(what: u8, weight: &Weight) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (what, weight.index, weight.first_row, &weight.shape).hash(&mut hasher);
+    hasher.finish()
 }
 
-fn place<T: Clone + PartialEq>(all: &mut Vec<T>, one: &T) -> usize {
-    match all.iter().position(|known| known == one) {
-        Some(at) => at,
-        None => {
-            all.push(one.clone());
-            all.len() - 1
-        }
+/// A number that differs between most lists of numbers.
+fn sign_of_floats(what: u8, rows: usize, values: &[f32]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    (what, rows, values.len()).hash(&mut hasher);
+    for value in values {
+        hasher.write_u32(value.to_bits());
     }
+    hasher.finish()
+}
+
+/// The place of one among all, and whether it is new there; `known` are those that it may be equal to.
+fn place<T: Clone + PartialEq>(all: &mut Vec<T>, known: &mut Vec<usize>, one: &T) -> (usize, bool) {
+    if let Some(&at) = known.iter().find(|&&at| all[at] == *one) {
+        return (at, false);
+    }
+    all.push(one.clone());
+    known.push(all.len() - 1);
+    (all.len() - 1, true)
 }

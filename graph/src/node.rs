@@ -359,6 +359,22 @@ impl Op {
         Some((*f, node(a)?, node(b)?))
     }
 
+    /// Bytes that it takes beside itself; its numbers are counted where they are made.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let strides = |operand: &Operand| operand.strides.len();
+        let words = match self {
+            Self::Zip { a, b, extents, .. } => strides(a) + strides(b) + extents.len(),
+            Self::Select { c, a, b, extents } => {
+                [c, a, b].into_iter().map(strides).sum::<usize>() + extents.len()
+            }
+            Self::Copy { a, extents } => strides(a) + extents.len(),
+            Self::Concat { parts, .. } => 2 * parts.len(),
+            Self::Attention(attention) => size_of_val(&**attention) / size_of::<usize>(),
+            _ => 0,
+        };
+        words * size_of::<usize>()
+    }
+
     /// The nodes that it reads.
     pub fn inputs(&self) -> Vec<NodeId> {
         let mut inputs = Vec::new();

@@ -1,6 +1,7 @@
 //! What a graph amounts to, before any weight is read: operators in order, for whoever computes.
 
 use isovec_engine::Result;
+use isovec_engine::budget::{Budget, Resource};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
@@ -9,6 +10,7 @@ use isovec_engine::tensor::DType;
 
 use crate::error::Unlowered;
 use crate::fuse::fuse;
+use crate::ledger::Ledger;
 use crate::load::{self, Needed, StoredMatrix, StoredTable};
 use crate::lower::{Lowered, lower};
 use crate::program::CompileError;
@@ -38,10 +40,20 @@ pub struct Plan {
     pub(crate) needed: Needed,
 }
 
-/// Gives others a turn while weights are read.
+/// Gives others a turn while a model is read.
 pub trait Pause: MaybeSend {
-    /// Called between two weights.
+    /// Called between two weights, and every few operators.
     fn pause(&mut self) -> BoxFuture<'_, ()>;
+}
+
+/// Gives nobody a turn: for whoever keeps nobody waiting.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoTurns;
+
+impl Pause for NoTurns {
+    fn pause(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
 }
 
 /// Takes the weights of a plan, in whatever order the bundle has them.
@@ -60,14 +72,21 @@ pub trait TakeWeights: MaybeSend {
 }
 
 impl Plan {
-    /// Reads a bundle's graph, and none of its large weights.
+    /// Reads a bundle's graph, and none of its large weights. Others get a turn every few operators.
     ///
     /// # Errors
     /// [`CompileError::Unlowered`], naming the operator that has no place in a plan;
-    /// [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that cannot be read.
-    pub async fn read(bundle: &ModelBundle) -> Result<Self, CompileError> {
-        let known = load::small(bundle).await?;
-        let mut lowered = lower(bundle, &known, longest(bundle))?;
+    /// [`EngineError::OverBudget`](isovec_engine::EngineError::OverBudget) for a graph that asks for more than a model of
+    /// its size may cost; [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that cannot be read;
+    /// [`EngineError::Cancelled`](isovec_engine::EngineError::Cancelled), looked at before every operator.
+    pub async fn read(
+        bundle: &ModelBundle,
+        cancel: &Cancel,
+        pause: &mut dyn Pause,
+    ) -> Result<Self, CompileError> {
+        let ledger = Ledger::new(Budget::for_files(size(bundle)).with_cancel(cancel));
+        let known = load::small(bundle, &ledger).await?;
+        let mut lowered = lower(bundle, known, longest(bundle), &ledger, pause).await?;
         fuse(&mut lowered);
         let Lowered { builder, outputs } = lowered;
         let mut needed = Needed::default();
@@ -77,6 +96,14 @@ impl Plan {
             _ => None,
         });
         let places = places.collect();
+        let copied = needed.copied().saturating_mul(size_of::<f32>() as u64);
+        if ledger
+            .take(Resource::Bytes, copied, "matrices that the graph makes")
+            .is_err()
+            && let Some(error) = ledger.refused()
+        {
+            return Err(error.clone().into());
+        }
         for (index, info) in bundle.weights.weights().iter().enumerate() {
             if needed.of(index) && !load::readable(info.dtype) {
                 let (name, dtype) = (&info.name, info.dtype);
@@ -143,6 +170,29 @@ impl Plan {
     ) -> Result<()> {
         load::read_all(bundle, &self.needed, taker, cancel, pause).await
     }
+}
+
+/// Bytes of a model, about: its weights' and what its graph says.
+fn size(bundle: &ModelBundle) -> u64 {
+    let weights = bundle.weights.weights().iter();
+    let weights = weights.map(|weight| weight.byte_len() as u64);
+    let graph = bundle.graph.graph.iter();
+    let tensors = graph.clone().flat_map(|graph| &graph.initializer);
+    let tensors = tensors.map(|tensor| tensor.raw_data.len() as u64);
+    let nodes = graph.flat_map(|graph| &graph.node).map(|node| {
+        let names = node.input.iter().chain(&node.output).map(String::len);
+        let attributes = node.attribute.iter().map(|attribute| {
+            let tensor = attribute
+                .t
+                .as_ref()
+                .map_or(0, |tensor| tensor.raw_data.len());
+            attribute.name.len() + attribute.s.len() + attribute.ints.len() + tensor
+        });
+        let own = node.name.len() + node.op_type.len();
+        (own + names.sum::<usize>() + attributes.sum::<usize>()) as u64
+    });
+    let all = weights.chain(tensors).chain(nodes);
+    all.fold(0, u64::saturating_add)
 }
 
 /// The longest text that the model's configuration speaks of.

@@ -55,14 +55,14 @@ impl Program {
     /// # Errors
     /// [`CompileError::Unlowered`] before any large weight is read, naming the operator that has
     /// no place in a program; [`EngineError::Weight`] for a weight that is not what it was
-    /// announced as; [`EngineError::Cancelled`].
+    /// announced as; [`EngineError::OverBudget`] and [`EngineError::Cancelled`] as [`Plan::read`].
     pub async fn compile(
         bundle: &ModelBundle,
         arithmetic: Arithmetic,
         cancel: &Cancel,
         pause: &mut dyn Pause,
     ) -> Result<Self, CompileError> {
-        let plan = Plan::read(bundle).await?;
+        let plan = Plan::read(bundle, cancel, pause).await?;
         pause.pause().await;
         cancel.check()?;
         let kernels = Kernels {

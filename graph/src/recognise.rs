@@ -6,8 +6,9 @@
 
 use std::f32::consts::FRAC_1_SQRT_2;
 
-use crate::builder::{Builder, floats};
+use crate::builder::Builder;
 use crate::constant::{Constant, Kind, strides};
+use crate::error::Why;
 use crate::node::{Binary, Linear, Node, NodeId, Norm, NormKind, Op, Reduction, Source, Unary};
 use crate::value::{Axis, Data};
 
@@ -55,57 +56,68 @@ pub(crate) fn zip_constant(
     data: &Data,
     constant: &Constant,
     swapped: bool,
-) -> Option<NodeId> {
+) -> Why<Option<NodeId>> {
     if !keeps_shape(data, constant) {
-        return None;
+        return Ok(None);
     }
     if let Some(number) = constant.uniform()
         && let Some(unary) = with_number(f, number, swapped, data.kind)
     {
         let x = builder.matrix(data);
-        return Some(affine(builder, x, unary));
+        return Ok(Some(affine(builder, x, unary)));
     }
-    // From here on: a value for each column of the last axis.
-    let along_last = constant.shape.last() == Some(&constant.values.len());
-    let last = data.axes.last()?.dim().known()?;
-    if !along_last || last != constant.values.len() as i64 {
-        return None;
+    along_last(builder, f, data, constant)
+}
+
+/// What a value for each column of the last axis is added to or multiplied with.
+fn along_last(
+    builder: &mut Builder,
+    f: Binary,
+    data: &Data,
+    constant: &Constant,
+) -> Why<Option<NodeId>> {
+    let many = constant.values.len();
+    let last = data.axes.last().and_then(|axis| axis.dim().known());
+    if constant.shape.last() != Some(&many) || last != Some(many as i64) {
+        return Ok(None);
     }
-    let node = builder.whole(data)?;
-    let Node { op, rows, width } = builder.node(node).clone();
+    let Some(node) = builder.whole(data) else {
+        return Ok(None);
+    };
+    let Node {
+        ref op,
+        rows,
+        width,
+    } = *builder.node(node);
     let op = match (f, op) {
         (Binary::Add, Op::Linear(linear))
             if linear.bias.is_none()
                 && linear.activation.is_none()
                 && linear.residual.is_none()
-                && width == constant.values.len() =>
+                && width == many =>
         {
             Op::Linear(Linear {
-                bias: Some(floats(constant)),
-                ..linear
+                bias: Some(builder.floats(constant)?),
+                ..linear.clone()
             })
         }
         (Binary::Mul, Op::Norm(norm))
-            if norm.gamma.is_none()
-                && norm.beta.is_none()
-                && norm.size == constant.values.len() =>
+            if norm.gamma.is_none() && norm.beta.is_none() && norm.size == many =>
         {
             Op::Norm(Norm {
-                gamma: Some(floats(constant)),
-                ..norm
+                gamma: Some(builder.floats(constant)?),
+                ..norm.clone()
             })
         }
-        (Binary::Add, Op::Norm(norm))
-            if norm.beta.is_none() && norm.size == constant.values.len() =>
-        {
+        (Binary::Add, Op::Norm(norm)) if norm.beta.is_none() && norm.size == many => {
             Op::Norm(Norm {
-                beta: Some(floats(constant)),
-                ..norm
+                beta: Some(builder.floats(constant)?),
+                ..norm.clone()
             })
         }
-        _ => return None,
+        _ => return Ok(None),
     };
-    Some(builder.push(op, rows, width))
+    Ok(Some(builder.push(op, rows, width)))
 }
 
 /// Whether broadcasting a constant against `data` leaves the shape of `data` as it is.

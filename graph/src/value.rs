@@ -9,7 +9,12 @@ use std::sync::Arc;
 
 use crate::constant::{Constant, Kind};
 use crate::dim::Dim;
+use crate::error::Why;
+use crate::ledger::{Ledger, Numbers};
 use crate::node::NodeId;
+
+/// The most extents of a list of them: more than any value has axes, or a graph puts together.
+pub(crate) const MOST_DIMS: usize = 1 << 10;
 
 /// A value of the graph.
 #[derive(Debug, Clone)]
@@ -64,7 +69,7 @@ pub(crate) struct Offsets {
     /// Extents before the two of tokens.
     pub(crate) lead: Vec<usize>,
     /// Row-major over `lead`, then the offsets from `1 - positions` to `positions - 1`.
-    pub(crate) values: Vec<f64>,
+    pub(crate) values: Arc<Numbers>,
     /// Tokens that the values reach for.
     pub(crate) positions: usize,
 }
@@ -194,12 +199,13 @@ impl Offsets {
         2 * self.positions - 1
     }
 
-    pub(crate) fn map(&self, kind: Kind, f: impl Fn(f64) -> f64) -> Self {
-        Self {
+    pub(crate) fn map(&self, ledger: &Ledger, kind: Kind, f: impl Fn(f64) -> f64) -> Why<Self> {
+        let values = self.values.iter().map(|&v| kind.round(f(v)));
+        Ok(Self {
             kind,
-            values: self.values.iter().map(|&v| kind.round(f(v))).collect(),
+            values: ledger.numbers(self.values.len(), values)?,
             ..self.clone()
-        }
+        })
     }
 }
 
@@ -265,7 +271,9 @@ impl Value {
         match self {
             Self::Dims { dims, .. } => Some(dims.clone()),
             Self::Constant(constant)
-                if constant.kind == Kind::Whole && constant.shape.len() <= 1 =>
+                if constant.kind == Kind::Whole
+                    && constant.shape.len() <= 1
+                    && constant.values.len() <= MOST_DIMS =>
             {
                 let values = constant.values.iter();
                 Some(values.map(|&value| Dim::new(value as i64)).collect())

@@ -41,7 +41,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::{ModelDescription, describe};
 use isovec_engine::engine::ProviderInfo;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_graph::{CompileError, Plan};
+use isovec_graph::{CompileError, NoTurns, Plan};
 use serde::{Deserialize, Serialize};
 
 pub use isovec_engine::description::Dim;
@@ -331,7 +331,8 @@ impl ModelGraph {
             return Ok(());
         }
         if ragged {
-            let plan = Plan::read(bundle).await.map_err(|error| match error {
+            let plan = Plan::read(bundle, &load.cancel, &mut NoTurns).await;
+            let plan = plan.map_err(|error| match error {
                 CompileError::Engine(error) => error,
                 other => EngineError::invalid_model(&bundle.origin, other.to_string()),
             })?;

@@ -16,14 +16,8 @@ impl Lowerer {
     pub(super) fn entries(&mut self, value: &Value, at: usize, places: &[usize]) -> Why<Value> {
         let data = match value {
             Value::Constant(constant) => {
-                let mut shape = constant.shape.clone();
-                shape[at] = places.len();
-                let picked = constant.pick(shape, |index| {
-                    let mut index = index.to_vec();
-                    index[at] = places[index[at]];
-                    index
-                });
-                return Ok(Value::constant(picked));
+                let picked = constant.entries(self.ledger(), at, places, &[places.len()]);
+                return picked.map(Value::constant);
             }
             Value::Data(data) => data,
             other => return Err(format!("some entries of {}", other.what())),

@@ -3,14 +3,20 @@
 use super::call::Call;
 use super::{Lowerer, kind_to};
 use crate::builder::Part;
-use crate::constant::{Constant, Kind, within_bounds};
+use crate::constant::{Constant, Kind};
 use crate::dim::Dim;
 use crate::error::Why;
+use crate::ledger::Ledger;
+use crate::magnitude;
 use crate::node::{Binary, Unary};
 use crate::value::{Axis, Data, Offsets, Scores, Value, Weight};
 
 /// For how many tokens values for pairs of tokens are made at most.
 const MOST_OFFSETS: usize = 1 << 16;
+/// Whole numbers up to this are exact in f64, in which constants are; one more may be two more.
+pub(super) const WHOLE: f64 = ((1_u64 << 53) - 1) as f64;
+/// The longest axis.
+pub(super) const LONGEST_AXIS: i64 = i32::MAX as i64;
 
 impl Lowerer {
     pub(super) fn elementwise(
@@ -63,13 +69,15 @@ impl Lowerer {
         };
         let number = |x: f64| crate::eval::unary(f, x);
         Ok(match value {
-            Value::Constant(constant) => Value::constant(constant.map(kind, number)),
+            Value::Constant(constant) => {
+                Value::constant(constant.map(self.ledger(), kind, number)?)
+            }
             Value::Uniform { value, shape, .. } => Value::Uniform {
                 kind,
                 value: kind.round(number(*value)),
                 shape: shape.clone(),
             },
-            Value::Offsets(offsets) => Value::Offsets(offsets.map(kind, number)),
+            Value::Offsets(offsets) => Value::Offsets(offsets.map(self.ledger(), kind, number)?),
             Value::Data(data) => Value::Data(self.builder.map(data, f, kind)),
             Value::Dims { .. } => {
                 let value = self.known_or_computed(value)?;
@@ -95,7 +103,9 @@ impl Lowerer {
         let kind = if f.compares() { Kind::Flag } else { a.kind() };
         let g = |a: f64, b: f64| f.apply(a, b);
         Ok(match (a, b) {
-            (Value::Constant(a), Value::Constant(b)) => Value::constant(a.zip(b, kind, g)?),
+            (Value::Constant(a), Value::Constant(b)) => {
+                Value::constant(a.zip(b, self.ledger(), kind, g)?)
+            }
             // Whole numbers that were cast and are scaled: a weight stored in few bits.
             (Value::Weight(weight), Value::Constant(scale))
             | (Value::Constant(scale), Value::Weight(weight))
@@ -105,27 +115,31 @@ impl Lowerer {
             }
             (Value::Scores(scores), other) => self.scores(f, scores, other, false)?,
             (other, Value::Scores(scores)) => self.scores(f, scores, other, true)?,
-            (Value::Dims { .. }, _) | (_, Value::Dims { .. }) => match dims(f, a, b) {
-                Some(value) => value,
-                None => {
-                    let (a, b) = (self.known_or_computed(a)?, self.known_or_computed(b)?);
-                    return self.zip(f, &a, &b);
+            (Value::Dims { .. }, _) | (_, Value::Dims { .. }) => {
+                match dims(self.ledger(), f, a, b)? {
+                    Some(value) => value,
+                    None => {
+                        let (a, b) = (self.known_or_computed(a)?, self.known_or_computed(b)?);
+                        return self.zip(f, &a, &b);
+                    }
                 }
-            },
+            }
             (Value::Data(a), Value::Data(b)) => match self.pairs(f, a, b)? {
                 Some(offsets) => Value::Offsets(offsets),
                 None => Value::Data(self.builder.zip(f, a, b, kind)?),
             },
-            (Value::Offsets(a), Value::Offsets(b)) => Value::Offsets(both(f, a, b, kind)?),
+            (Value::Offsets(a), Value::Offsets(b)) => {
+                Value::Offsets(both(self.ledger(), f, a, b, kind)?)
+            }
             (Value::Offsets(offsets), other) if other.uniform().is_some() => {
                 let number = other.uniform().unwrap_or_default();
                 let offsets = beside(offsets, &other.shape())?;
-                Value::Offsets(offsets.map(kind, |x| g(x, number)))
+                Value::Offsets(offsets.map(self.ledger(), kind, |x| g(x, number))?)
             }
             (other, Value::Offsets(offsets)) if other.uniform().is_some() => {
                 let number = other.uniform().unwrap_or_default();
                 let offsets = beside(offsets, &other.shape())?;
-                Value::Offsets(offsets.map(kind, |x| g(number, x)))
+                Value::Offsets(offsets.map(self.ledger(), kind, |x| g(number, x))?)
             }
             (Value::Data(data), other) => self.with_known(f, data, other, false, kind)?,
             (other, Value::Data(data)) => self.with_known(f, data, other, true, kind)?,
@@ -187,8 +201,10 @@ impl Lowerer {
     fn scores(&mut self, f: Binary, scores: &Scores, other: &Value, swapped: bool) -> Why<Value> {
         let mut scores = scores.clone();
         match (f, other.uniform(), other) {
-            (Binary::Mul, Some(number), _) => scores.scale_by(number),
-            (Binary::Div, Some(number), _) if !swapped => scores.scale_by(1.0 / number),
+            (Binary::Mul, Some(number), _) => scores.scale_by(self.ledger(), number)?,
+            (Binary::Div, Some(number), _) if !swapped => {
+                scores.scale_by(self.ledger(), 1.0 / number)?;
+            }
             // The same for all keys of a query: the softmax takes it away again.
             (Binary::Add, Some(number), _) if number.is_finite() => {
                 fits(&scores.shape(), &other.shape())?;
@@ -197,7 +213,7 @@ impl Lowerer {
                 fits(&scores.shape(), &bias.shape())?;
                 scores.bias = Some(match scores.bias.take() {
                     None => bias.clone(),
-                    Some(other) => both(Binary::Add, &other, bias, Kind::Float)?,
+                    Some(other) => both(self.ledger(), Binary::Add, &other, bias, Kind::Float)?,
                 });
             }
             _ => return Err("it changes attention scores in a way that is not known".into()),
@@ -233,14 +249,15 @@ impl Lowerer {
         self.builder.limit_positions(positions);
         // `key - query` runs from `1 - positions` to `positions - 1`.
         let sign = if at == 2 { -1.0 } else { 1.0 };
-        let offsets = (0..2 * positions - 1).map(|at| at as f64 + 1.0 - positions as f64);
+        let span = 2 * positions - 1;
+        let offsets = (0..span).map(|at| at as f64 + 1.0 - positions as f64);
         let kind = if f.compares() { Kind::Flag } else { a.kind };
         let values = offsets.map(|offset| kind.round(f.apply(sign * offset + x - y, 0.0)));
         let rank = a.axes.len().max(b.axes.len());
         Ok(Some(Offsets {
             kind,
             lead: vec![1; rank - 2],
-            values: values.collect(),
+            values: self.ledger().numbers(span, values)?,
             positions,
         }))
     }
@@ -248,18 +265,21 @@ impl Lowerer {
     fn cast(&mut self, value: &Value, to: Kind) -> Why<Value> {
         let from = value.kind();
         let number = |x: f64| match to {
-            Kind::Whole => x.trunc(),
+            // Without the sign that 0 may have.
+            Kind::Whole => x.trunc() + 0.0,
             _ => x,
         };
         Ok(match value {
             _ if from == to => value.clone(),
-            Value::Constant(constant) => Value::constant(constant.map(to, number)),
+            Value::Constant(constant) => {
+                Value::constant(constant.map(self.ledger(), to, number)?)
+            }
             Value::Uniform { value, shape, .. } => Value::Uniform {
                 kind: to,
                 value: to.round(number(*value)),
                 shape: shape.clone(),
             },
-            Value::Offsets(offsets) => Value::Offsets(offsets.map(to, number)),
+            Value::Offsets(offsets) => Value::Offsets(offsets.map(self.ledger(), to, number)?),
             Value::Weight(weight) if from == Kind::Whole && to == Kind::Float => {
                 let mut weight = weight.clone();
                 weight.kind = to;
@@ -346,12 +366,9 @@ impl Lowerer {
             let number = here
                 .uniform()
                 .ok_or("it picks between values of other kinds")?;
-            let values = condition.values.iter();
-            let values = values.map(|&c| if (c != 0.0) == truth { number } else { there });
-            Ok(Offsets {
-                kind: Kind::Float,
-                values: values.collect(),
-                ..condition.clone()
+            condition.map(self.ledger(), Kind::Float, |c| match (c != 0.0) == truth {
+                true => number,
+                false => there,
             })
         };
         match (a, b) {
@@ -372,7 +389,7 @@ impl Lowerer {
                 let bias = weight(other, 0.0, hidden)?;
                 scores.bias = Some(match scores.bias.take() {
                     None => bias,
-                    Some(known) => both(Binary::Add, &known, &bias, Kind::Float)?,
+                    Some(known) => both(self.ledger(), Binary::Add, &known, &bias, Kind::Float)?,
                 });
                 Ok(Value::Scores(scores))
             }
@@ -381,15 +398,16 @@ impl Lowerer {
                 let a = self.as_offsets(a, condition)?;
                 let b = self.as_offsets(b, condition)?;
                 // All three with the same axes before the tokens.
-                let shape = both(Binary::Mul, condition, &a, kind)?;
-                let shape = both(Binary::Mul, &shape, &b, kind)?;
-                let zero = shape.map(kind, |_| 0.0);
-                let [c, a, b] = [condition, &a, &b].map(|of| both(Binary::Add, of, &zero, of.kind));
-                let (c, a, b) = (c?, a?, b?);
-                let picked = c.values.iter().zip(a.values.iter().zip(&b.values));
+                let ledger = self.ledger();
+                let shape = both(ledger, Binary::Mul, condition, &a, kind)?;
+                let shape = both(ledger, Binary::Mul, &shape, &b, kind)?;
+                let zero = shape.map(ledger, kind, |_| 0.0)?;
+                let alike = |of: &Offsets| both(ledger, Binary::Add, of, &zero, of.kind);
+                let (c, a, b) = (alike(condition)?, alike(&a)?, alike(&b)?);
+                let picked = c.values.iter().zip(a.values.iter().zip(b.values.iter()));
                 let picked = picked.map(|(&c, (&a, &b))| if c != 0.0 { a } else { b });
                 Ok(Value::Offsets(Offsets {
-                    values: picked.collect(),
+                    values: ledger.numbers(c.values.len(), picked)?,
                     ..zero
                 }))
             }
@@ -402,7 +420,7 @@ impl Lowerer {
             (Value::Offsets(offsets), _) => Ok(offsets.clone()),
             (_, Some(number)) => {
                 let like = beside(like, &value.shape())?;
-                Ok(like.map(value.kind(), |_| number))
+                like.map(self.ledger(), value.kind(), |_| number)
             }
             _ => Err("it picks between values of other kinds".into()),
         }
@@ -414,6 +432,14 @@ impl Lowerer {
             Value::Data(data) => Ok(data.clone()),
             Value::Dims { dims, scalar } if dims.len() == 1 => {
                 let Dim { fixed, tokens } = dims[0];
+                let most = fixed.unsigned_abs().saturating_add(
+                    tokens
+                        .unsigned_abs()
+                        .saturating_mul(magnitude::LONGEST as u64),
+                );
+                if most > u64::from(magnitude::EXACT) {
+                    return Err("extents that may pass 2^24, which f32 does not hold".into());
+                }
                 let length = self.builder.length();
                 let lead: &[Axis] = if *scalar { &[] } else { &[Axis::Unit] };
                 let data = Data::whole(length, Kind::Whole, lead, &[]);
@@ -432,9 +458,10 @@ impl Lowerer {
             Value::Dims { dims, scalar } => match dims.iter().map(|dim| dim.known()).collect() {
                 Some(known) => {
                     let known: Vec<i64> = known;
-                    let values = known.iter().map(|&number| number as f64).collect();
+                    let values = known.iter().map(|&number| number as f64);
+                    let list = Constant::list(self.ledger(), Kind::Whole, values)?;
                     let shape = if *scalar { vec![] } else { vec![dims.len()] };
-                    Ok(Value::constant(Constant::new(Kind::Whole, shape, values)))
+                    list.reshaped(shape).map(Value::constant)
                 }
                 None => self.computed(value).map(Value::Data),
             },
@@ -456,14 +483,10 @@ impl Lowerer {
                 shape,
             });
         }
-        let known: Option<Vec<usize>> = shape
-            .iter()
-            .map(|dim| dim.known().map(|known| known as usize))
-            .collect();
+        let known: Option<Vec<usize>> = shape.iter().map(|dim| dim.extent()).collect();
         match (value, known) {
             (Value::Constant(constant), Some(known)) => {
-                within_bounds(&known)?;
-                Ok(Value::constant(constant.expand(&known)))
+                constant.expand(self.ledger(), &known).map(Value::constant)
             }
             (Value::Offsets(offsets), _) => {
                 let lead = &shape[..shape.len().saturating_sub(2)];
@@ -484,8 +507,8 @@ impl Lowerer {
                         .map_or(Axis::Unit, |own| data.axes[own]);
                     match (own, dim.known()) {
                         (Axis::Unit, Some(1)) => Ok(Axis::Unit),
-                        (Axis::Unit, Some(extent)) => Ok(Axis::Columns {
-                            extent: extent as usize,
+                        (Axis::Unit, Some(_)) => Ok(Axis::Columns {
+                            extent: dim.extent().ok_or("an axis that is too long")?,
                             stride: 0,
                         }),
                         (Axis::Unit, None) => Err("a row is repeated for each token".to_owned()),
@@ -505,12 +528,14 @@ impl Lowerer {
 }
 
 /// Sums and products of extents, where they are extents again.
-fn dims(f: Binary, a: &Value, b: &Value) -> Option<Value> {
-    let (x, y) = (a.as_dims()?, b.as_dims()?);
+fn dims(ledger: &Ledger, f: Binary, a: &Value, b: &Value) -> Why<Option<Value>> {
+    let (Some(x), Some(y)) = (a.as_dims(), b.as_dims()) else {
+        return Ok(None);
+    };
     let scalar = a.shape().is_empty() && b.shape().is_empty();
     let length = x.len().max(y.len());
     if ![1, length].contains(&x.len()) || ![1, length].contains(&y.len()) {
-        return None;
+        return Ok(None);
     }
     let at = |dims: &[Dim], at: usize| if dims.len() == 1 { dims[0] } else { dims[at] };
     let flag = |truth: bool| Dim::new(i64::from(truth));
@@ -524,18 +549,31 @@ fn dims(f: Binary, a: &Value, b: &Value) -> Option<Value> {
             // Of a text's length and -1 or 0, which exporters ask before they reshape.
             Binary::Equal => equal(x, y).map(flag),
             _ => match (x.known(), y.known()) {
-                (Some(x), Some(y)) => Some(Dim::new(f.apply(x as f64, y as f64) as i64)),
+                (Some(x), Some(y)) => {
+                    let exact = whole(x as f64).is_some() && whole(y as f64).is_some();
+                    let result = whole(f.apply(x as f64, y as f64)).map(Dim::new);
+                    result.filter(|_| exact)
+                }
                 _ => None,
             },
         }
     });
-    let dims: Vec<Dim> = each.collect::<Option<_>>()?;
+    let Some(dims) = each.collect::<Option<Vec<Dim>>>() else {
+        return Ok(None);
+    };
     if f.compares() {
-        let values = dims.iter().map(|dim| dim.fixed as f64).collect();
+        let values = dims.iter().map(|dim| dim.fixed as f64);
+        let list = Constant::list(ledger, Kind::Flag, values)?;
         let shape = if scalar { vec![] } else { vec![length] };
-        return Some(Value::constant(Constant::new(Kind::Flag, shape, values)));
+        return list.reshaped(shape).map(Value::constant).map(Some);
     }
-    Some(Value::Dims { dims, scalar })
+    Ok(Some(Value::Dims { dims, scalar }))
+}
+
+/// A number as the whole number that it is exactly.
+fn whole(number: f64) -> Option<i64> {
+    let exact = number.abs() <= WHOLE && number.trunc() == number;
+    exact.then_some(number as i64)
 }
 
 /// Whether two extents are equal, where that is the same for every text of a token or more.
@@ -551,7 +589,7 @@ fn equal(x: Dim, y: Dim) -> Option<bool> {
 }
 
 /// Two values for each offset, their axes before the tokens broadcast.
-fn both(f: Binary, a: &Offsets, b: &Offsets, kind: Kind) -> Why<Offsets> {
+fn both(ledger: &Ledger, f: Binary, a: &Offsets, b: &Offsets, kind: Kind) -> Why<Offsets> {
     if a.positions != b.positions {
         return Err(format!(
             "tables for {} and {} tokens",
@@ -562,9 +600,9 @@ fn both(f: Binary, a: &Offsets, b: &Offsets, kind: Kind) -> Why<Offsets> {
     let shaped = |offsets: &Offsets| {
         let mut shape = offsets.lead.clone();
         shape.push(span);
-        Constant::new(offsets.kind, shape, offsets.values.clone())
+        Constant::new(offsets.kind, shape, std::sync::Arc::clone(&offsets.values))
     };
-    let both = shaped(a).zip(&shaped(b), kind, |x, y| f.apply(x, y))?;
+    let both = shaped(a).zip(&shaped(b), ledger, kind, |x, y| f.apply(x, y))?;
     let mut lead = both.shape;
     lead.pop();
     Ok(Offsets {
@@ -576,11 +614,12 @@ fn both(f: Binary, a: &Offsets, b: &Offsets, kind: Kind) -> Why<Offsets> {
 }
 
 impl Scores {
-    fn scale_by(&mut self, factor: f64) {
+    fn scale_by(&mut self, ledger: &Ledger, factor: f64) -> Why<()> {
         self.scale *= factor;
         if let Some(bias) = &mut self.bias {
-            *bias = bias.map(Kind::Float, |value| value * factor);
+            *bias = bias.map(ledger, Kind::Float, |value| value * factor)?;
         }
+        Ok(())
     }
 }
 
@@ -644,13 +683,18 @@ fn fits(shape: &[Dim], small: &[Dim]) -> Why<()> {
     }
 }
 
-/// Refuses extents below 0.
+/// Refuses extents below 0, and those that a target of 32 bits does not have.
 pub(super) fn no_less_than_nothing(shape: &[Dim]) -> Why<()> {
-    let negative = |dim: &Dim| dim.known().is_some_and(|known| known < 0);
-    match shape.iter().find(|dim| negative(dim)) {
-        None => Ok(()),
-        Some(dim) => Err(format!("an extent of {}", dim.fixed)),
+    let known = shape.iter().filter_map(|dim| dim.known());
+    for extent in known {
+        if extent < 0 {
+            return Err(format!("an extent of {extent}"));
+        }
+        if extent > LONGEST_AXIS {
+            return Err(format!("an extent of {extent} is too many"));
+        }
     }
+    Ok(())
 }
 
 /// The shape that two shapes broadcast to.

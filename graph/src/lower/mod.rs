@@ -4,6 +4,7 @@ mod call;
 mod columns;
 mod composed;
 mod elementwise;
+mod fits;
 mod product;
 mod reduce;
 mod rotary;
@@ -15,6 +16,8 @@ mod terms;
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use isovec_engine::EngineError;
+use isovec_engine::budget::Resource;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, TensorProto, TypeValue};
 use isovec_engine::tensor::DType;
@@ -23,10 +26,14 @@ use crate::builder::{Builder, WIDEST, within_bounds};
 use crate::constant::{Constant, Kind, elements};
 use crate::dim::Dim;
 use crate::error::{Unlowered, Why};
+use crate::ledger::{Ledger, Numbers};
 use crate::magnitude;
 use crate::node::{NodeId, Op, Rows};
+use crate::plan::Pause;
+use crate::program::CompileError;
 use crate::value::{Axis, Data, Value, Weight};
 use call::Call;
+use fits::Types;
 
 /// The input that says which positions are real. Rows have no others, so it is all ones.
 const MASK: &str = isovec_engine::head::MASK;
@@ -50,15 +57,23 @@ pub struct Output {
     pub extents: Vec<usize>,
 }
 
+/// Operators between two turns of others.
+const TURN: usize = 32;
+/// The most axes of a value: more than any engine computes with.
+const MOST_AXES: usize = 32;
+
 /// Reads a bundle's graph. `known` are the weights that have been read, by their index.
 ///
 /// # Errors
-/// [`Unlowered`], naming the first operator that has no place in a program.
-pub(crate) fn lower(
+/// [`Unlowered`], naming the first operator that has no place in a program; `OverBudget` for a graph that costs more
+/// than the ledger allows, and `Cancelled`.
+pub(crate) async fn lower(
     bundle: &ModelBundle,
-    known: &HashMap<usize, Arc<Constant>>,
+    known: HashMap<usize, Constant>,
     positions: usize,
-) -> Result<Lowered, Unlowered> {
+    ledger: &Ledger,
+    pause: &mut dyn Pause,
+) -> Result<Lowered, CompileError> {
     let graph = bundle.graph.graph.as_ref();
     let graph = graph.ok_or_else(|| Unlowered::Graph("the file holds no graph".into()))?;
     let opset = bundle
@@ -68,7 +83,7 @@ pub(crate) fn lower(
         .find(|set| isovec_engine::onnx::default_domain(&set.domain).is_empty())
         .map_or(1, |set| set.version);
     let mut lowerer = Lowerer {
-        builder: Builder::default(),
+        builder: Builder::new(ledger.clone()),
         values: HashMap::new(),
         opset,
         positions,
@@ -76,18 +91,36 @@ pub(crate) fn lower(
     lowerer.weights(bundle, known);
     lowerer.constants(graph)?;
     lowerer.inputs(graph)?;
-    for node in &graph.node {
+    let last = last_readers(graph);
+    for (at, node) in graph.node.iter().enumerate() {
         lowerer.node(node)?;
+        lowerer.forget(node, at, &last);
+        if at % TURN == TURN - 1 {
+            pause.pause().await;
+        }
     }
     let outputs = graph
         .output
         .iter()
         .map(|output| lowerer.output(&output.name));
     let outputs = outputs.collect::<Result<_, _>>()?;
+    lowerer.affordable()?;
     Ok(Lowered {
         builder: lowerer.builder,
         outputs,
     })
+}
+
+/// The last node that reads each value, by its name; none for the graph's outputs, which stay.
+fn last_readers(graph: &GraphProto) -> HashMap<&str, usize> {
+    let mut last = HashMap::new();
+    for (at, node) in graph.node.iter().enumerate() {
+        last.extend(node.input.iter().map(|input| (input.as_str(), at)));
+    }
+    for output in &graph.output {
+        last.insert(&output.name, usize::MAX);
+    }
+    last
 }
 
 /// Whether an operator is known, whatever may be said of the ways to use it.
@@ -117,21 +150,52 @@ fn full_name(node: &NodeProto) -> String {
     }
 }
 
+/// A value, and the type of its numbers in the graph.
+#[derive(Debug)]
+struct Known {
+    value: Value,
+    holds: DataType,
+}
+
 /// The state of reading.
 #[derive(Debug, Default)]
 struct Lowerer {
     builder: Builder,
-    values: HashMap<String, Value>,
+    values: HashMap<String, Known>,
     opset: i64,
     /// For how many tokens values for pairs of tokens are made where no table says it.
     positions: usize,
 }
 
 impl Lowerer {
-    fn weights(&mut self, bundle: &ModelBundle, known: &HashMap<usize, Arc<Constant>>) {
+    /// What all that is made may cost.
+    fn ledger(&self) -> &Ledger {
+        &self.builder.ledger
+    }
+
+    /// # Errors
+    /// Once something was refused because of what it costs, or nobody waits any more.
+    fn affordable(&self) -> Result<(), EngineError> {
+        self.ledger().refused().cloned().map_or(Ok(()), Err)
+    }
+
+    fn know(&mut self, name: &str, value: Value, holds: DataType) {
+        self.values.insert(name.to_owned(), Known { value, holds });
+    }
+
+    /// Drops what node `at` was the last to read, and what nothing reads of what it made.
+    fn forget(&mut self, node: &NodeProto, at: usize, last: &HashMap<&str, usize>) {
+        for name in node.input.iter().chain(&node.output) {
+            if last.get(name.as_str()).is_none_or(|&last| last == at) {
+                self.values.remove(name);
+            }
+        }
+    }
+
+    fn weights(&mut self, bundle: &ModelBundle, mut known: HashMap<usize, Constant>) {
         for (index, info) in bundle.weights.weights().iter().enumerate() {
-            let value = match known.get(&index) {
-                Some(constant) => Value::Constant(Arc::clone(constant)),
+            let value = match known.remove(&index) {
+                Some(constant) => Value::constant(constant),
                 None => Value::Weight(Weight {
                     index,
                     shape: info.shape.clone(),
@@ -142,16 +206,18 @@ impl Lowerer {
                     kind: kind_of(DataType::from(info.dtype)),
                 }),
             };
-            self.values.insert(info.name.clone(), value);
+            self.know(&info.name, value, DataType::from(info.dtype));
         }
     }
 
-    fn constants(&mut self, graph: &GraphProto) -> Result<(), Unlowered> {
+    fn constants(&mut self, graph: &GraphProto) -> Result<(), CompileError> {
         for tensor in &graph.initializer {
-            let constant = constant(tensor)
+            let constant = constant(self.ledger(), tensor);
+            self.affordable()?;
+            let constant = constant
                 .map_err(|why| Unlowered::Graph(format!("initializer {:?}: {why}", tensor.name)))?;
-            self.values
-                .insert(tensor.name.clone(), Value::constant(constant));
+            let holds = DataType::try_from(tensor.data_type).unwrap_or_default();
+            self.know(&tensor.name, Value::constant(constant), holds);
         }
         Ok(())
     }
@@ -188,20 +254,26 @@ impl Lowerer {
                 let axes = [Axis::Unit, Axis::Tokens];
                 Value::Data(Data::whole(node, Kind::Whole, &axes, &[]))
             };
-            self.values.insert(input.name.clone(), value);
+            let holds = DataType::try_from(tensor.elem_type).unwrap_or_default();
+            self.know(&input.name, value, holds);
         }
         Ok(())
     }
 
-    fn node(&mut self, node: &NodeProto) -> Result<(), Unlowered> {
+    fn node(&mut self, node: &NodeProto) -> Result<(), CompileError> {
         let operator = full_name(node);
         let name = [&node.name].into_iter().chain(&node.output);
         let name = name.into_iter().find(|name| !name.is_empty());
         let name = name.cloned().unwrap_or_default();
+        // Where it is refused, or nobody waits any more, the ledger says so.
+        let _ = self.ledger().take(Resource::Steps, 1, "the graph");
+        self.affordable()?;
+        let holds = |name: &String| self.values.get(name).map(|known| known.holds);
+        let types = Types::new(&operator, node, node.input.iter().map(holds).collect());
         let inputs = node.input.iter().map(|input| match input.as_str() {
             "" => Ok(None),
             input => match self.values.get(input) {
-                Some(value) => Ok(Some(value.clone())),
+                Some(known) => Ok(Some(known.value.clone())),
                 None => Err(format!("nothing before it makes {input:?}")),
             },
         });
@@ -211,33 +283,37 @@ impl Lowerer {
             opset: self.opset,
         });
         let before = self.builder.nodes.len();
-        let values = call.and_then(|call| match self.operator(&operator, &call) {
-            Ok(None) => Ok(None),
-            Ok(Some(values)) => Ok(Some(values)),
-            Err(why) => Err(format!("{why} (of {})", call.what())),
+        let values = call.and_then(|call| {
+            let values = self.operator(&operator, &call).and_then(|values| {
+                let all = values.iter().flatten();
+                self.within_bounds(before, all.clone())?;
+                types.check(&self.builder, call.inputs.iter().flatten(), all)?;
+                Ok(values)
+            });
+            values.map_err(|why| format!("{why} (of {})", call.what()))
         });
-        let values = values.and_then(|values| {
-            self.within_bounds(before, values.iter().flatten())?;
-            Ok(values)
-        });
+        self.affordable()?;
         let values = match values {
             Ok(Some(values)) => values,
             Ok(None) => {
                 return Err(Unlowered::Operator {
                     operator,
                     node: name,
-                });
+                }
+                .into());
             }
             Err(why) => {
                 return Err(Unlowered::Use {
                     operator,
                     node: name,
                     why,
-                });
+                }
+                .into());
             }
         };
+        let holds = types.output;
         for (output, value) in node.output.iter().zip(values) {
-            self.values.insert(output.clone(), value);
+            self.know(output, value, holds);
         }
         Ok(())
     }
@@ -270,6 +346,11 @@ impl Lowerer {
             }
         }
         for value in values {
+            let shape = value.shape();
+            if shape.len() > MOST_AXES {
+                return Err(format!("{} axes", shape.len()));
+            }
+            elementwise::no_less_than_nothing(&shape)?;
             let Value::Data(data) = value else { continue };
             within_bounds(&data.axes)?;
             if data.kind == Kind::Whole
@@ -283,7 +364,8 @@ impl Lowerer {
 
     fn output(&mut self, name: &str) -> Result<Output, Unlowered> {
         let wrong = |why: String| Unlowered::Graph(format!("output {name:?} {why}"));
-        let value = self.values.get(name).cloned();
+        let known = self.values.get(name);
+        let value = known.map(|known| known.value.clone());
         let value = value.ok_or_else(|| wrong("is made by nothing".into()))?;
         let Value::Data(data) = value else {
             return Err(wrong(format!("is {}", value.what())));
@@ -292,8 +374,7 @@ impl Lowerer {
             Some((Axis::Unit, rest)) if !rest.contains(&Axis::Tokens) => rest,
             _ => return Err(wrong("is not one row for each text".into())),
         };
-        let extents = rest.iter().filter_map(|axis| axis.dim().known());
-        let extents = extents.map(|extent| extent as usize).collect();
+        let extents = rest.iter().filter_map(|axis| axis.dim().extent()).collect();
         Ok(Output {
             name: name.to_owned(),
             node: self.builder.matrix(&data),
@@ -337,41 +418,52 @@ fn kind_to(to: i64) -> Why<Kind> {
 }
 
 /// A tensor of the graph as a constant.
-fn constant(tensor: &TensorProto) -> Why<Constant> {
+fn constant(ledger: &Ledger, tensor: &TensorProto) -> Why<Constant> {
     let data_type = DataType::try_from(tensor.data_type)
         .map_err(|_| format!("element type {} is none", tensor.data_type))?;
     let shape = tensor.dims.iter().map(|&extent| usize::try_from(extent));
     let shape = shape.collect::<Result<_, _>>();
     let shape = shape.map_err(|_| format!("extents {:?}", tensor.dims))?;
-    values(data_type, shape, &tensor.raw_data)
+    values(ledger, data_type, shape, &tensor.raw_data)
 }
 
 /// A weight's bytes as a constant.
-pub(crate) fn weight_constant(dtype: DType, shape: &[usize], bytes: &[u8]) -> Why<Constant> {
-    values(DataType::from(dtype), shape.to_vec(), bytes)
+pub(crate) fn weight_constant(
+    ledger: &Ledger,
+    dtype: DType,
+    shape: &[usize],
+    bytes: &[u8],
+) -> Why<Constant> {
+    values(ledger, DataType::from(dtype), shape.to_vec(), bytes)
 }
 
-fn values(data_type: DataType, shape: Vec<usize>, bytes: &[u8]) -> Why<Constant> {
-    fn all<const N: usize>(bytes: &[u8], f: impl Fn([u8; N]) -> f64) -> Vec<f64> {
-        bytes.as_chunks().0.iter().map(|&chunk| f(chunk)).collect()
+fn values(ledger: &Ledger, data_type: DataType, shape: Vec<usize>, bytes: &[u8]) -> Why<Constant> {
+    /// Entered before they are decoded: a byte of the file may become eight.
+    fn all<const N: usize>(
+        (ledger, bytes): (&Ledger, &[u8]),
+        f: impl Fn([u8; N]) -> f64,
+    ) -> Why<Arc<Numbers>> {
+        let chunks = bytes.as_chunks().0;
+        ledger.numbers(chunks.len(), chunks.iter().map(|&chunk| f(chunk)))
     }
+    let from = (ledger, bytes);
     let values = match data_type {
-        DataType::Float => all(bytes, |b| f64::from(f32::from_le_bytes(b))),
-        DataType::Double => all(bytes, f64::from_le_bytes),
-        DataType::Float16 => all(bytes, |b| half::f16::from_le_bytes(b).to_f64()),
-        DataType::Bfloat16 => all(bytes, |b| {
+        DataType::Float => all(from, |b| f64::from(f32::from_le_bytes(b))),
+        DataType::Double => all(from, f64::from_le_bytes),
+        DataType::Float16 => all(from, |b| half::f16::from_le_bytes(b).to_f64()),
+        DataType::Bfloat16 => all(from, |b| {
             f64::from(f32::from_bits(u32::from(u16::from_le_bytes(b)) << 16))
         }),
-        DataType::Int64 => all(bytes, |b| i64::from_le_bytes(b) as f64),
-        DataType::Int32 => all(bytes, |b| f64::from(i32::from_le_bytes(b))),
-        DataType::Int16 => all(bytes, |b| f64::from(i16::from_le_bytes(b))),
-        DataType::Uint64 => all(bytes, |b| u64::from_le_bytes(b) as f64),
-        DataType::Uint32 => all(bytes, |b| f64::from(u32::from_le_bytes(b))),
-        DataType::Uint16 => all(bytes, |b| f64::from(u16::from_le_bytes(b))),
-        DataType::Int8 => all(bytes, |[b]: [u8; 1]| f64::from(b as i8)),
-        DataType::Uint8 | DataType::Bool => all(bytes, |[b]: [u8; 1]| f64::from(b)),
+        DataType::Int64 => all(from, |b| i64::from_le_bytes(b) as f64),
+        DataType::Int32 => all(from, |b| f64::from(i32::from_le_bytes(b))),
+        DataType::Int16 => all(from, |b| f64::from(i16::from_le_bytes(b))),
+        DataType::Uint64 => all(from, |b| u64::from_le_bytes(b) as f64),
+        DataType::Uint32 => all(from, |b| f64::from(u32::from_le_bytes(b))),
+        DataType::Uint16 => all(from, |b| f64::from(u16::from_le_bytes(b))),
+        DataType::Int8 => all(from, |[b]: [u8; 1]| f64::from(b as i8)),
+        DataType::Uint8 | DataType::Bool => all(from, |[b]: [u8; 1]| f64::from(b)),
         other => return Err(format!("{other:?} is not computed with")),
-    };
+    }?;
     if elements(&shape) != Some(values.len()) {
         return Err(format!(
             "shape {shape:?} does not hold {} values",

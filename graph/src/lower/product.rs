@@ -3,7 +3,7 @@
 use super::Lowerer;
 use super::call::Call;
 use super::elementwise::one;
-use crate::builder::{floats, heads_stand};
+use crate::builder::heads_stand;
 use crate::constant::Kind;
 use crate::dim::Dim;
 use crate::error::Why;
@@ -72,7 +72,7 @@ impl Lowerer {
         let matrix = match matrix {
             Value::Weight(weight) => Matrix::Weight(scale_fits(weight)?),
             Value::Constant(constant) => Matrix::Constant {
-                values: floats(constant),
+                values: self.builder.floats(constant)?,
                 rows: inputs,
             },
             other => return Err(format!("a product with {}", other.what())),

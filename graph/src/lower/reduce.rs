@@ -3,7 +3,8 @@
 use super::Lowerer;
 use super::call::{Call, axis};
 use super::elementwise::one;
-use crate::builder::floats;
+use isovec_engine::budget::Resource;
+
 use crate::constant::{Constant, Kind, broadcast};
 use crate::dim::Dim;
 use crate::error::Why;
@@ -99,6 +100,11 @@ impl Lowerer {
                 self.reduce_uniform(f, *kind, *value, many, &target)
             }
             Value::Constant(constant) if axes.len() == rank && f == Reduction::Sum => {
+                self.ledger().take(
+                    Resource::Elements,
+                    constant.values.len() as u64,
+                    "sums of constants",
+                )?;
                 let sum = constant.kind.round(constant.values.iter().sum());
                 let sum = Value::constant(Constant::scalar(constant.kind, sum));
                 self.reshape(&sum, &target)
@@ -297,7 +303,8 @@ impl Lowerer {
                 ));
             }
             let own = constant.reshaped(own.to_vec())?;
-            Ok(Some(floats(&own.expand(&extents))))
+            let own = own.expand(self.ledger(), &extents)?;
+            self.builder.floats(&own).map(Some)
         };
         let (gamma, beta) = (parameter(at)?, parameter(at + 1)?);
         let epsilon = call.float("epsilon").unwrap_or(epsilon);

@@ -15,7 +15,7 @@ impl Lowerer {
         let interleaved = call.int("interleaved").unwrap_or(0) != 0;
         // [batch, tokens, heads, size], whatever it comes as.
         let x = match shape[..] {
-            [_, _, _, _] => super::shape::transpose(given, &[0, 2, 1, 3])?,
+            [_, _, _, _] => self.transpose(given, &[0, 2, 1, 3])?,
             [batch, tokens, width] => {
                 let heads = call.int("num_heads").filter(|&heads| heads > 0);
                 let heads = Dim::new(heads.ok_or("it does not say how many heads")?);
@@ -60,7 +60,7 @@ impl Lowerer {
         }
         let whole = self.concat_values(&parts.iter().collect::<Vec<_>>(), 3)?;
         match shape.len() {
-            4 => super::shape::transpose(&whole, &[0, 2, 1, 3]),
+            4 => self.transpose(&whole, &[0, 2, 1, 3]),
             _ => self.reshape(&whole, &shape),
         }
     }

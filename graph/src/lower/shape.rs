@@ -5,16 +5,17 @@ use super::columns::together;
 use super::elementwise::{no_less_than_nothing, one};
 use super::{Lowerer, constant};
 use crate::builder::Builder;
-use crate::constant::{Constant, Kind, within_bounds};
+use crate::constant::{Constant, Kind, elements, strides};
 use crate::dim::Dim;
 use crate::error::Why;
+use crate::ledger::Ledger;
 use crate::node::{Op, Unary};
-use crate::value::{Axis, Data, Offsets, Value, Weight};
+use crate::value::{Axis, Data, MOST_DIMS, Offsets, Value, Weight};
 
 impl Lowerer {
     pub(super) fn shapes(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
         Ok(match operator {
-            "Constant" => one(constant_node(call)?),
+            "Constant" => one(constant_node(self.ledger(), call)?),
             "Shape" => one(shape(call)?),
             "Size" => {
                 let shape = call.input(0)?.shape();
@@ -66,7 +67,7 @@ impl Lowerer {
                     Some(perm) => perm.iter().map(|&at| axis(at, rank)).collect::<Why<_>>()?,
                     None => (0..rank).rev().collect::<Vec<_>>(),
                 };
-                one(transpose(value, &perm)?)
+                one(self.transpose(value, &perm)?)
             }
             "Expand" => {
                 let shape = call.input(1)?.as_dims().ok_or("its shape is not known")?;
@@ -76,7 +77,7 @@ impl Lowerer {
                 let shape = call.input(0)?.as_dims().ok_or("its shape is not known")?;
                 no_less_than_nothing(&shape)?;
                 let value = match call.tensor("value") {
-                    Some(tensor) => constant(tensor)?,
+                    Some(tensor) => constant(self.ledger(), tensor)?,
                     None => Constant::scalar(Kind::Float, 0.0),
                 };
                 let number = value.uniform().ok_or("it has no value")?;
@@ -93,6 +94,11 @@ impl Lowerer {
         })
     }
 
+    /// `value` with its axes in another order.
+    pub(super) fn transpose(&self, value: &Value, perm: &[usize]) -> Why<Value> {
+        transposed(self.ledger(), value, perm)
+    }
+
     /// `value` with its elements in the same order and other extents.
     pub(super) fn reshape(&mut self, value: &Value, target: &[Dim]) -> Why<Value> {
         let shape = value.shape();
@@ -107,9 +113,7 @@ impl Lowerer {
             return Err(format!("{shape:?} cannot be reshaped to {target:?}"));
         }
         let known = || -> Option<Vec<usize>> {
-            let known = target
-                .iter()
-                .map(|dim| dim.known().map(|known| known as usize));
+            let known = target.iter().map(|dim| dim.extent());
             known.collect()
         };
         Ok(match value {
@@ -136,13 +140,9 @@ impl Lowerer {
             },
             Value::Offsets(offsets) => {
                 let (lead, pair) = target.split_at(target.len().saturating_sub(2));
-                let lead: Option<Vec<usize>> = lead
-                    .iter()
-                    .map(|dim| dim.known().map(|known| known as usize))
-                    .collect();
+                let lead: Option<Vec<usize>> = lead.iter().map(|dim| dim.extent()).collect();
                 let lead = lead.filter(|lead| {
-                    pair == [Dim::TOKENS, Dim::TOKENS]
-                        && lead.iter().product::<usize>() == offsets.lead.iter().product::<usize>()
+                    pair == [Dim::TOKENS, Dim::TOKENS] && elements(lead) == elements(&offsets.lead)
                 });
                 Value::Offsets(Offsets {
                     lead: lead.ok_or("values for pairs of tokens get other axes")?,
@@ -183,7 +183,7 @@ impl Lowerer {
 
     fn range(&mut self, call: &Call<'_>) -> Why<Value> {
         if call.input(0)?.kind() == Kind::Float {
-            return float_range(call);
+            return float_range(self.ledger(), call);
         }
         let bound = |at: usize| -> Why<Dim> {
             let dims = call.input(at)?.as_dims();
@@ -198,9 +198,9 @@ impl Lowerer {
                 return Err("a range that is too long, or runs backwards".into());
             };
             let count = if most > 0 { (most - 1) / step + 1 } else { 0 };
-            let values: Vec<f64> = (0..count).map(|at| (start + at * step) as f64).collect();
-            let shape = vec![values.len()];
-            return Ok(Value::constant(Constant::new(Kind::Whole, shape, values)));
+            let count = usize::try_from(count).map_err(|_| "a range that is too long")?;
+            let values = (0..count).map(|at| (start + at as i64 * step) as f64);
+            return Constant::list(self.ledger(), Kind::Whole, values).map(Value::constant);
         }
         let length = end.minus(start);
         let (Some(start), Some(Dim::TOKENS), Some(1)) = (start.known(), length, step.known())
@@ -251,11 +251,15 @@ impl Lowerer {
             })
             .collect();
         if let Some(constants) = constants {
-            return concat_constants(&constants, at).map(Value::constant);
+            return concat_constants(self.ledger(), &constants, at).map(Value::constant);
         }
         if rank == 1 {
             let dims: Option<Vec<Vec<Dim>>> = values.iter().map(|value| value.as_dims()).collect();
             if let Some(dims) = dims {
+                let many: usize = dims.iter().map(Vec::len).sum();
+                if many > MOST_DIMS {
+                    return Err(format!("a list of {many} extents"));
+                }
                 return Ok(Value::Dims {
                     dims: dims.concat(),
                     scalar: false,
@@ -347,7 +351,7 @@ impl Lowerer {
 }
 
 /// A range of floats, all of it known.
-fn float_range(call: &Call<'_>) -> Why<Value> {
+fn float_range(ledger: &Ledger, call: &Call<'_>) -> Why<Value> {
     let bound = |at: usize| -> Why<f64> {
         let number = call.constant(at)?.uniform();
         number.ok_or_else(|| format!("input {at} is no number"))
@@ -358,9 +362,7 @@ fn float_range(call: &Call<'_>) -> Why<Value> {
         return Err("a range that is too long".into());
     }
     let values = (0..count as usize).map(|at| Kind::Float.round(start + at as f64 * step));
-    let values: Vec<f64> = values.collect();
-    let shape = vec![values.len()];
-    Ok(Value::constant(Constant::new(Kind::Float, shape, values)))
+    Constant::list(ledger, Kind::Float, values).map(Value::constant)
 }
 
 /// Whole numbers of different kinds together, as exporters gather the places of a mask's elements:
@@ -384,7 +386,7 @@ fn indices(values: &[&Value], at: usize) -> Why<Value> {
     })
 }
 
-fn concat_constants(parts: &[&Constant], at: usize) -> Why<Constant> {
+fn concat_constants(ledger: &Ledger, parts: &[&Constant], at: usize) -> Why<Constant> {
     let mut shape = parts[0].shape.clone();
     shape[at] = 0;
     for part in parts {
@@ -398,37 +400,40 @@ fn concat_constants(parts: &[&Constant], at: usize) -> Why<Constant> {
         if other != wanted {
             return Err("its parts have different shapes".into());
         }
-        shape[at] += extent;
+        shape[at] = shape[at].saturating_add(extent);
     }
-    within_bounds(&shape)?;
-    let outer: usize = shape[..at].iter().product();
-    let mut values = Vec::new();
-    for row in 0..outer {
-        for part in parts {
+    let too_many = || format!("{shape:?} are too many constants");
+    let count = elements(&shape).ok_or_else(too_many)?;
+    // Where there is nothing, the other extents may be anything.
+    let outer = if count == 0 {
+        0
+    } else {
+        shape[..at].iter().product()
+    };
+    let runs = (0..outer).flat_map(|row| {
+        parts.iter().flat_map(move |part| {
             let run: usize = part.shape[at..].iter().product();
-            values.extend_from_slice(&part.values[row * run..(row + 1) * run]);
-        }
-    }
+            part.values[row * run..(row + 1) * run].iter().copied()
+        })
+    });
+    let values = ledger.numbers(count, runs)?;
     Ok(Constant::new(parts[0].kind, shape, values))
 }
 
-fn constant_node(call: &Call<'_>) -> Why<Value> {
+fn constant_node(ledger: &Ledger, call: &Call<'_>) -> Why<Value> {
     if let Some(tensor) = call.tensor("value") {
-        return constant(tensor).map(Value::constant);
+        return constant(ledger, tensor).map(Value::constant);
     }
-    let list = |kind, values: Vec<f64>, scalar: bool| {
-        let shape = if scalar { vec![] } else { vec![values.len()] };
-        Value::constant(Constant::new(kind, shape, values))
-    };
+    let single = |kind, value| Ok(Value::constant(Constant::scalar(kind, value)));
     if let Some(number) = call.int("value_int") {
-        return Ok(list(Kind::Whole, vec![number as f64], true));
+        return single(Kind::Whole, number as f64);
     }
     if let Some(number) = call.float("value_float") {
-        return Ok(list(Kind::Float, vec![f64::from(number)], true));
+        return single(Kind::Float, f64::from(number));
     }
     if let Some(numbers) = call.ints("value_ints") {
-        let values = numbers.iter().map(|&number| number as f64).collect();
-        return Ok(list(Kind::Whole, values, false));
+        let values = numbers.iter().map(|&number| number as f64);
+        return Constant::list(ledger, Kind::Whole, values).map(Value::constant);
     }
     Err("its value is of a kind that is not computed with".into())
 }
@@ -514,7 +519,7 @@ fn unsqueezed(shape: &[Dim], axes: &[i64]) -> Why<Vec<Dim>> {
         .ok_or_else(|| "an axis is named twice".into())
 }
 
-pub(super) fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
+fn transposed(ledger: &Ledger, value: &Value, perm: &[usize]) -> Why<Value> {
     let shape = value.shape();
     if perm.len() != shape.len() {
         return Err(format!(
@@ -529,14 +534,9 @@ pub(super) fn transpose(value: &Value, perm: &[usize]) -> Why<Value> {
     Ok(match value {
         Value::Constant(constant) => {
             let shape = perm.iter().map(|&from| constant.shape[from]).collect();
-            let turned = constant.pick(shape, |at| {
-                let mut index = vec![0; perm.len()];
-                for (&from, &at) in perm.iter().zip(at) {
-                    index[from] = at;
-                }
-                index
-            });
-            Value::constant(turned)
+            let own = strides(&constant.shape);
+            let turned = perm.iter().map(|&from| own[from]).collect();
+            Value::constant(constant.view(ledger, shape, 0, turned)?)
         }
         Value::Weight(weight) if perm == [1, 0] => Value::Weight(Weight {
             shape: vec![weight.shape[1], weight.shape[0]],

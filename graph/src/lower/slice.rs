@@ -3,9 +3,10 @@
 use super::Lowerer;
 use super::call::{Call, axis};
 use super::elementwise::one;
-use crate::constant::{Constant, Kind};
+use crate::constant::{Constant, Kind, elements, strides};
 use crate::dim::Dim;
 use crate::error::Why;
+use crate::ledger::Ledger;
 use crate::node::{Op, Rows, Table, Which};
 use crate::value::{Axis, Data, Value, Weight};
 
@@ -140,11 +141,10 @@ impl Lowerer {
             Value::Constant(constant) => {
                 let mut shape = constant.shape.clone();
                 shape[at] = extent;
-                let taken = constant.pick(shape, |index| {
-                    let mut index = index.to_vec();
-                    index[at] = from + index[at] * step;
-                    index
-                });
+                let mut strides = strides(&constant.shape);
+                let offset = from.saturating_mul(strides[at]);
+                strides[at] = strides[at].saturating_mul(step);
+                let taken = constant.view(self.ledger(), shape, offset, strides)?;
                 Value::constant(taken)
             }
             Value::Weight(weight) if at == 0 && !weight.transposed && step == 1 => {
@@ -204,17 +204,14 @@ impl Lowerer {
                     return Ok(Value::Data(self.builder.map(&data, f, constant.kind)));
                 }
                 // The positions first.
-                let mut turned = constant.shape.clone();
-                turned.remove(at);
-                let width = turned.iter().product();
+                let (mut turned, mut strides) = (constant.shape.clone(), strides(&constant.shape));
+                let (_, stride) = (turned.remove(at), strides.remove(at));
+                let width = elements(&turned).ok_or("a row that is too long")?;
                 turned.insert(0, rows);
-                let table = constant.pick(turned, |index| {
-                    let mut index = index.to_vec();
-                    let row = index.remove(0);
-                    index.insert(at, first + row);
-                    index
-                });
-                (Table::Constant(crate::builder::floats(&table)), width)
+                strides.insert(0, stride);
+                let offset = first.saturating_mul(stride);
+                let table = constant.view(self.ledger(), turned, offset, strides)?;
+                (Table::Constant(self.builder.floats(&table)?), width)
             }
             Value::Weight(weight) if at == 0 && !weight.transposed => {
                 let weight = Weight {
@@ -272,7 +269,7 @@ impl Lowerer {
             }
             let to = from + size;
             if size == 0 {
-                values.push(nothing(&value, at));
+                values.push(nothing(self.ledger(), &value, at)?);
                 continue;
             }
             let stretch = Stretch {
@@ -318,20 +315,22 @@ impl Lowerer {
 }
 
 /// A value of no extent along one axis.
-fn nothing(value: &Value, at: usize) -> Value {
+fn nothing(ledger: &Ledger, value: &Value, at: usize) -> Why<Value> {
     let mut shape = value.shape();
     shape[at] = Dim::new(0);
     match value {
         Value::Constant(constant) => {
             let mut extents = constant.shape.clone();
             extents[at] = 0;
-            Value::constant(Constant::new(constant.kind, extents, Vec::new()))
+            constant
+                .view(ledger, extents, 0, strides(&constant.shape))
+                .map(Value::constant)
         }
-        other => Value::Uniform {
+        other => Ok(Value::Uniform {
             kind: other.kind(),
             value: 0.0,
             shape,
-        },
+        }),
     }
 }
 

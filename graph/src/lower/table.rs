@@ -4,12 +4,11 @@ use super::Lowerer;
 use super::call::{Call, axis};
 use super::elementwise::{one, with_scale};
 use super::slice::index;
-use crate::builder::floats;
-use crate::constant::{Constant, Kind, within_bounds};
+use crate::constant::{Constant, Kind, elements};
 use crate::dim::Dim;
 use crate::error::Why;
 use crate::node::{Op, Rows, Table, Unary};
-use crate::value::{Axis, Data, Offsets, Value};
+use crate::value::{Axis, Data, MOST_DIMS, Offsets, Value};
 
 impl Lowerer {
     pub(super) fn tables(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
@@ -69,17 +68,11 @@ impl Lowerer {
                 })
                 .collect();
             let wrapped = wrapped.ok_or("an entry that is not there")?;
-            let shape = [&table.shape[..at], &ids.shape, &table.shape[at + 1..]].concat();
-            within_bounds(&shape)?;
-            let (rank, strides) = (ids.shape.len(), crate::constant::strides(&ids.shape));
-            let taken = table.pick(shape, |index| {
-                let place = index[at..at + rank].iter().zip(&strides);
-                let id = wrapped[place.map(|(i, s)| i * s).sum::<usize>()];
-                [&index[..at], &[id], &index[at + rank..]].concat()
-            });
+            let taken = table.entries(self.ledger(), at, &wrapped, &ids.shape)?;
             return Ok(Value::constant(taken));
         }
-        if let Some(dims) = table.as_dims().filter(|_| ids.shape.len() == 1) {
+        let few = ids.shape.len() == 1 && ids.values.len() <= MOST_DIMS;
+        if let Some(dims) = table.as_dims().filter(|_| few) {
             let taken = ids.values.iter().map(|&id| {
                 let id = if id < 0.0 { id + dims.len() as f64 } else { id };
                 (id >= 0.0).then(|| dims.get(id as usize).copied())?
@@ -127,17 +120,15 @@ impl Lowerer {
             return Err("it looks up along an axis that is not the first".into());
         }
         let shape = table.shape();
-        let extents: Option<Vec<usize>> = shape
-            .iter()
-            .map(|dim| dim.known().map(|known| known as usize))
-            .collect();
+        let extents: Option<Vec<usize>> = shape.iter().map(|dim| dim.extent()).collect();
         let extents = extents.ok_or("it looks up in a text")?;
-        let (rows, width) = (extents[0], extents[1..].iter().product());
+        let (rows, width) = (extents[0], elements(&extents[1..]));
+        let width = width.ok_or("a row that is too long")?;
         if rows == 0 {
             return Err("it looks up in a table without rows".into());
         }
         let source = match table {
-            Value::Constant(constant) => Table::Constant(floats(constant)),
+            Value::Constant(constant) => Table::Constant(self.builder.floats(constant)?),
             Value::Weight(weight) if !weight.transposed => Table::Weight(weight.clone()),
             other => return Err(format!("it looks up in {}", other.what())),
         };
@@ -200,7 +191,6 @@ impl Lowerer {
             return Err("heads after the pairs of tokens".into());
         }
         let (heads, rows) = (table.shape[0], table.shape[1]);
-        within_bounds(&[heads, ids.values.len()])?;
         // No text may be so long that it asks for an entry that is not there.
         let is_there = |id: f64| id >= -(rows as f64) && id < rows as f64;
         let offsets = ids.values.iter().enumerate();
@@ -213,15 +203,18 @@ impl Lowerer {
             Some(reach) => self.builder.limit_positions(reach),
             None => {}
         }
-        let mut values = Vec::with_capacity(heads * ids.values.len());
-        for head in 0..heads {
-            for &id in &ids.values {
-                let id = if id < 0.0 { id + rows as f64 } else { id };
-                // Offsets that no text within the table's reach has: any entry does.
-                let row = (id.max(0.0) as usize).min(rows.saturating_sub(1));
-                values.push(table.values[head * rows + row]);
-            }
-        }
+        let span = ids.values.len();
+        let count = heads
+            .checked_mul(span)
+            .ok_or("a table for too many heads")?;
+        let values = (0..count).map(|at| {
+            let id = ids.values[at % span];
+            let id = if id < 0.0 { id + rows as f64 } else { id };
+            // Offsets that no text within the table's reach has: any entry does.
+            let row = (id.max(0.0) as usize).min(rows.saturating_sub(1));
+            table.values[at / span * rows + row]
+        });
+        let values = self.ledger().numbers(count, values)?;
         let mut lead = vec![heads];
         lead.extend(&ids.lead);
         Ok(Value::Offsets(Offsets {
@@ -257,12 +250,9 @@ impl Lowerer {
                     shape[at] = scale.values.len();
                 }
                 let scale = scale.reshaped(shape)?;
-                let whole = x.zip(&zero, Kind::Whole, |x, zero| x - zero)?;
-                Ok(Value::constant(whole.zip(
-                    &scale,
-                    Kind::Float,
-                    |x, s| x * s,
-                )?))
+                let whole = x.zip(&zero, self.ledger(), Kind::Whole, |x, zero| x - zero)?;
+                let scaled = whole.zip(&scale, self.ledger(), Kind::Float, |x, s| x * s)?;
+                Ok(Value::constant(scaled))
             }
             Value::Weight(weight)
                 if weight.kind == Kind::Whole

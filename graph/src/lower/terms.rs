@@ -8,6 +8,8 @@ use crate::error::Why;
 use crate::node::{Binary, Reduction};
 use crate::value::Value;
 
+/// The longest equation: letters for every axis of a few operands.
+const LONGEST_EQUATION: usize = 256;
 /// The most terms of a row.
 const MOST_TERMS: i64 = 1 << 14;
 
@@ -62,6 +64,9 @@ impl Lowerer {
 
     pub(super) fn einsum(&mut self, call: &Call<'_>) -> Why<Value> {
         let equation: String = call.text("equation").unwrap_or_default().replace(' ', "");
+        if equation.len() > LONGEST_EQUATION {
+            return Err(format!("an equation of {} letters", equation.len()));
+        }
         let (inputs, output) = match equation.split_once("->") {
             Some((inputs, output)) => (inputs, output.to_owned()),
             None => (&equation[..], implied(&equation)),
@@ -119,7 +124,7 @@ impl Lowerer {
             .map(|letter| own.iter().position(|other| other == letter))
             .collect();
         let order: Vec<usize> = places.iter().copied().flatten().collect();
-        let turned = super::shape::transpose(value, &order)?;
+        let turned = self.transpose(value, &order)?;
         let target: Vec<Dim> = places
             .iter()
             .map(|at| at.map_or(Dim::ONE, |at| shape[at]))
@@ -133,7 +138,7 @@ impl Lowerer {
         let (last, before) = (axis(-1, rank)?, axis(-2, rank)?);
         let mut order: Vec<usize> = (0..rank).collect();
         order.swap(last, before);
-        super::shape::transpose(value, &order)
+        self.transpose(value, &order)
     }
 }
 

@@ -11,7 +11,7 @@ use isovec_engine::engine::{Batch, Engine, EngineFactory, Probe, RunOutput};
 use isovec_engine::onnx::proto::{DataType, TensorProto};
 use isovec_engine::{EngineError, Result};
 use isovec_gpu::{Alone, WebGpu};
-use isovec_graph::{CompileError, Plan, Unlowered};
+use isovec_graph::{CompileError, NoTurns, Plan, Unlowered};
 use isovec_native::OnnxRuntime;
 use isovec_web::Portable;
 use isovec_web::executor::threads::Threads;
@@ -178,7 +178,9 @@ fn run_wrapped(
                     continue;
                 }
             };
-            if let Err(error) = pollster::block_on(Plan::read(&wrapped.bundle)) {
+            let (cancel, mut turns) = (Cancel::new(), NoTurns);
+            let plan = Plan::read(&wrapped.bundle, &cancel, &mut turns);
+            if let Err(error) = pollster::block_on(plan) {
                 if whys.unlowered(error) {
                     break;
                 }
