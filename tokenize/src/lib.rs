@@ -16,12 +16,16 @@
 //! # Cargo features
 //! - `parallel`: encodes several texts at once on rayon's threads. Without it everything runs on
 //!   the caller's thread, as it must in the browser.
+//! - `fuzzing`: opens the engine for patterns to the repository's fuzzer; promises nothing.
 
 mod budget;
 mod config;
 mod definition;
 mod encoding;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod identity;
 mod json;
 mod legacy;
