@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::error::Fault;
 use crate::regex::Regex;
-use crate::split::pieces::{Cuts, Match};
+use crate::split::pieces::{Cuts, Match, narrow};
 use crate::split::settings::Settings;
 
 /// A pattern of a file: a string that stands for itself, or a regular expression.
@@ -81,15 +81,15 @@ impl<'a> Between<'a> {
 
     fn found(&mut self, range: std::ops::Range<usize>) {
         if self.end != range.start {
-            self.matches.push((self.end..range.start, false));
+            self.matches.push((narrow(self.end..range.start), false));
         }
         self.end = range.end;
-        self.matches.push((range, true));
+        self.matches.push((narrow(range), true));
     }
 
     fn end(self, text: &str) {
         if self.end != text.len() {
-            self.matches.push((self.end..text.len(), false));
+            self.matches.push((narrow(self.end..text.len()), false));
         }
     }
 }
@@ -135,22 +135,12 @@ impl Behavior {
             }
             Self::Contiguous => join(&matches, |before, now| before == now, cuts),
             Self::MergedWithPrevious => join(&matches, |before, now| now && !before, cuts),
-            // From the end, a match that follows what is no match goes with it.
+            // A match goes with what is no match and follows it.
             Self::MergedWithNext => {
-                let mut after = None;
-                let mut open: Option<Match> = None;
-                let mut reversed = Vec::new();
-                for (range, is_match) in matches.iter().rev() {
-                    let joins = *is_match && after == Some(false);
-                    match &mut open {
-                        Some((last, _)) if joins => last.start = range.start,
-                        _ => reversed.extend(open.replace((range.clone(), *is_match))),
-                    }
-                    after = Some(*is_match);
-                }
-                reversed.extend(open);
-                for (range, _) in reversed.into_iter().rev() {
-                    cuts.keep(range);
+                let mut rest = matches.iter().peekable();
+                while let Some((range, is_match)) = rest.next() {
+                    let next = rest.next_if(|(_, next)| *is_match && !next);
+                    cuts.keep(range.start..next.map_or(range.end, |(next, _)| next.end));
                 }
             }
         }
@@ -161,7 +151,7 @@ impl Behavior {
 
 /// Keeps the ranges, each together with the one before it where `joins` says so of the two.
 fn join(matches: &[Match], joins: impl Fn(bool, bool) -> bool, cuts: &mut Cuts) {
-    let mut open: Option<std::ops::Range<usize>> = None;
+    let mut open: Option<std::ops::Range<u32>> = None;
     let mut before = false;
     for (range, is_match) in matches {
         match &mut open {

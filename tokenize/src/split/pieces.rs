@@ -172,6 +172,7 @@ impl Piece {
         let mut text = String::with_capacity(length.unwrap_or_default());
         let mut front = Front::default();
         for (range, is_match) in matches {
+            let range = range.start as usize..range.end as usize;
             if *is_match {
                 // As what stands before: the last byte of the match, or nothing.
                 let from = match range.end.checked_sub(1) {
@@ -298,7 +299,12 @@ impl Origin {
 }
 
 /// A range of a piece, and whether it is a match of a pattern or lies between two.
-pub(crate) type Match = (Range<usize>, bool);
+pub(crate) type Match = (Range<u32>, bool);
+
+/// A range of a text whose places are kept in 32 bits, as the budget's are.
+pub(crate) fn narrow(range: Range<usize>) -> Range<u32> {
+    range.start as u32..range.end as u32
+}
 
 /// One piece among the others.
 #[derive(Debug, Clone, Copy)]
@@ -371,14 +377,13 @@ pub(crate) struct Cuts {
 
 impl Cuts {
     /// Keeps a range as a piece.
-    pub(crate) fn keep(&mut self, range: Range<usize>) {
-        self.kept
-            .push((range.start as u32, range.end as u32, NO_TOKEN));
+    pub(crate) fn keep(&mut self, range: Range<u32>) {
+        self.kept.push((range.start, range.end, NO_TOKEN));
     }
 
     /// Keeps a range as an added token.
-    pub(crate) fn token(&mut self, range: Range<usize>, id: u32) {
-        self.kept.push((range.start as u32, range.end as u32, id));
+    pub(crate) fn token(&mut self, range: Range<u32>, id: u32) {
+        self.kept.push((range.start, range.end, id));
     }
 }
 
@@ -451,7 +456,7 @@ impl Pieces {
         normalize: &mut dyn FnMut(&mut Piece) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         self.step(normalize, &mut |text, cuts| {
-            cuts.keep(0..text.len());
+            cuts.keep(narrow(0..text.len()));
             Ok(())
         })
     }

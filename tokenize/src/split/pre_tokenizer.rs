@@ -7,7 +7,7 @@ use crate::budget::Stop;
 use crate::error::Fault;
 use crate::split::byte_level;
 use crate::split::pattern::{Behavior, Pattern, find_characters, pattern};
-use crate::split::pieces::{Cuts, Piece, Pieces};
+use crate::split::pieces::{Cuts, Piece, Pieces, narrow};
 use crate::split::settings::Settings;
 use crate::unicode::{SENTENCEPIECE_SCRIPTS, is_punctuation, is_word};
 
@@ -204,7 +204,7 @@ impl PreTokenizer {
                     let rest = &text[start..];
                     let end = rest.char_indices().nth(*length);
                     let end = end.map_or(text.len(), |(index, _)| start + index);
-                    cuts.keep(start..end);
+                    cuts.keep(narrow(start..end));
                     start = end;
                 }
                 Ok(())
@@ -290,13 +290,13 @@ fn words_and_signs(text: &str, cuts: &mut Cuts) {
         let now = kind(c);
         if now != open {
             if open.is_some() {
-                cuts.keep(start..at);
+                cuts.keep(narrow(start..at));
             }
             (start, open) = (at, now);
         }
     }
     if open.is_some() {
-        cuts.keep(start..text.len());
+        cuts.keep(narrow(start..text.len()));
     }
 }
 
@@ -313,11 +313,11 @@ fn scripts(text: &str, cuts: &mut Cuts) {
         if last != Some(script)
             && let Some(start) = start.replace(at)
         {
-            cuts.keep(start..at);
+            cuts.keep(narrow(start..at));
         }
         last = Some(script);
     }
     if let Some(start) = start {
-        cuts.keep(start..text.len());
+        cuts.keep(narrow(start..text.len()));
     }
 }
