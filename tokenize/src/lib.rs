@@ -18,12 +18,16 @@
 //!   the caller's thread, as it must in the browser.
 //! - `tokenizers`: files that use what is not implemented are read by Hugging Face's crate instead,
 //!   with Oniguruma (C code). Native only, off by default: its patterns know no bounds.
+//! - `fuzzing`: opens the engine for patterns to the repository's fuzzer; promises nothing.
 
 mod budget;
 mod config;
 mod definition;
 mod encoding;
 mod error;
+#[cfg(feature = "fuzzing")]
+#[doc(hidden)]
+pub mod fuzzing;
 mod identity;
 mod json;
 mod legacy;

@@ -1,17 +1,29 @@
 //! Regular expressions as `tokenizer.json` files use them.
 //!
-//! The patterns of pre-tokenisers and normalisers are those of `fancy-regex`: Perl's syntax and
-//! its leftmost match, alternatives in order, with Unicode classes, looking around and possessive
-//! repeats. A general engine is an eighth of what a page would download, for a handful of patterns
-//! that are loops over classes of characters; this one runs a small program over the text and goes
-//! back where it fails ([`run`]). What it does not know (backreferences, subroutines, conditions)
-//! is refused by name when the tokenizer is built.
+//! The patterns of pre-tokenisers and normalisers are those of Oniguruma 6.9, in the syntax that
+//! it calls its own, over UTF-8: Python's `tokenizers` is built with it, and so authors of models
+//! wrote for it. It is Perl's leftmost match with alternatives in order, but `^` and `$` stand at
+//! every line, `.` takes line feeds with the flag `m`, flags hold for alternatives as well,
+//! `{1,3}+` is a repeat of a repeat, and `\w` differs inside a class. Oniguruma itself cannot be
+//! compiled for a page, and a general engine is an eighth of what a page would download, for a
+//! handful of patterns that are loops over classes of characters; this one runs a small program
+//! over the text and goes back where it fails ([`run`]). What it does not know (references,
+//! subroutines, conditions, grapheme clusters, letters beyond ASCII where case is ignored, looks
+//! back over no fixed length) is refused by name when the tokenizer is built.
 //!
-//! - [`parse`]: a pattern to a tree; [`class`]: sets of characters.
+//! - [`parse`], [`escape`] and [`bracket`]: a pattern to a tree ([`node`]).
+//! - [`class`]: sets of characters; [`named`]: those with a name; [`fold`]: both cases of letters.
 //! - [`compile`]: the tree to a program.
 
+mod bracket;
 mod class;
 mod compile;
+mod escape;
+mod fold;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) mod generated;
+mod named;
+mod node;
 mod parse;
 mod run;
 
@@ -27,9 +39,14 @@ pub(crate) struct Regex {
     ops: Vec<Op>,
     classes: Vec<Class>,
     marks: usize,
+    notes: usize,
+    splits: usize,
+    /// How many nodes were looked at to compile it.
+    #[cfg(test)]
+    visits: usize,
 }
 
-/// A search went back more often than is reasonable.
+/// A search took more steps, or more memory, than a text of that length may.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct TooHard;
 
@@ -44,17 +61,33 @@ impl Regex {
         compile::compile(&tree)
     }
 
-    /// The matches of a text, one after the other, none inside another. As in Perl, an empty match
-    /// does not follow the match before it at once.
+    /// How much memory the program takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let classes = self.classes.iter().map(Class::bytes);
+        self.ops.len() * size_of::<Op>() + classes.sum::<usize>()
+    }
+
+    /// The matches of a text, one after the other, none inside another. An empty match does not
+    /// follow the match before it at once. Returns how many steps were taken, for who
+    /// bounds what all pieces of a text take.
     ///
     /// # Errors
     /// [`TooHard`], for a text on which the pattern explodes.
     pub(crate) fn each_match(
         &self,
         text: &str,
+        each: impl FnMut(Range<usize>),
+    ) -> Result<u64, TooHard> {
+        let mut runner = run::Runner::new(self, text)?;
+        Self::each_match_of(&mut runner, text, each)?;
+        Ok(runner.taken())
+    }
+
+    fn each_match_of(
+        runner: &mut run::Runner<'_>,
+        text: &str,
         mut each: impl FnMut(Range<usize>),
     ) -> Result<(), TooHard> {
-        let mut runner = run::Runner::new(self, text);
         let mut from = 0;
         let mut last_end = None;
         while from <= text.len() {

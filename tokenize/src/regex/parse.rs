@@ -1,97 +1,71 @@
-//! A pattern as a tree. The syntax is that of `fancy-regex`
-//! (<https://docs.rs/fancy-regex/0.17/fancy_regex/#syntax>).
+//! A pattern to a tree, in the syntax that Oniguruma 6.9 calls its own, as its `regparse.c` reads
+//! it (`prs_alts`, `prs_branch`, `prs_exp`, `prs_bag`, `fetch_interval`).
 
 use crate::error::Fault;
-use crate::regex::class::{Set, perl, property};
+use crate::regex::class::Set;
+use crate::regex::fold;
+use crate::regex::node::{Assert, Node};
 
-/// A part of a pattern.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Node {
-    /// Nothing, which always matches.
-    Empty,
-    /// One character.
-    One(Set),
-    /// One after the other.
-    All(Vec<Node>),
-    /// The first that matches.
-    Any(Vec<Node>),
-    /// The same several times; `most` may be [`u32::MAX`] for no end.
-    Repeat {
-        node: Box<Node>,
-        least: u32,
-        most: u32,
-        greedy: bool,
-    },
-    /// Once matched, never tried again.
-    Atomic(Box<Node>),
-    /// Looks ahead, or back, without taking anything.
-    Look {
-        node: Box<Node>,
-        back: bool,
-        negated: bool,
-    },
-    /// A place.
-    Assert(Assert),
-}
-
-/// A place in the text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Assert {
-    Start,
-    End,
-    LineStart,
-    LineEnd,
-    WordEdge,
-    NoWordEdge,
-}
-
-/// The largest number of repeats.
-const MOST_REPEATS: u32 = 1000;
-/// How deep groups may lie in each other.
+/// The largest number of repeats, as in Oniguruma.
+const MOST_REPEATS: u32 = 100_000;
+/// How deep groups, classes and repeats may lie in each other.
 const DEEPEST: usize = 60;
+/// How many ranges of characters a pattern may ask for while it is read, in all its classes.
+const MOST_RANGES: usize = 1 << 21;
 
 pub(crate) fn parse(pattern: &str) -> Result<Node, Fault> {
-    let mut parser = Parser {
-        pattern,
-        rest: pattern,
-        flags: Flags::default(),
-        depth: 0,
-    };
+    let mut parser = Parser::new(pattern);
     let node = parser.alternatives()?;
     match parser.peek() {
+        None if node.hides_a_place() => {
+            Err(parser.unsupported("an endless dot after a place, and nothing before,"))
+        }
         None => Ok(node),
         Some(_) => Err(parser.invalid("a parenthesis that closes nothing")),
     }
 }
 
 #[derive(Debug, Clone, Copy, Default)]
-struct Flags {
-    ignore_case: bool,
-    multi_line: bool,
+pub(super) struct Flags {
+    pub(super) ignore_case: bool,
     dot_matches_all: bool,
 }
 
-struct Parser<'a> {
+pub(super) struct Parser<'a> {
     pattern: &'a str,
-    rest: &'a str,
-    flags: Flags,
+    pub(super) rest: &'a str,
+    pub(super) flags: Flags,
     depth: usize,
+    ranges: usize,
+    /// The literal read last, where case was ignored.
+    before: Option<char>,
 }
 
-impl Parser<'_> {
-    fn invalid(&self, what: &str) -> Fault {
-        Fault::Invalid(format!("the pattern {:?} has {what}", self.pattern))
+impl<'a> Parser<'a> {
+    pub(super) fn new(pattern: &'a str) -> Self {
+        Self {
+            pattern,
+            rest: pattern,
+            flags: Flags::default(),
+            depth: 0,
+            ranges: 0,
+            before: None,
+        }
     }
 
-    fn unsupported(&self, what: &str) -> Fault {
-        Fault::Unsupported(format!("{what} in the pattern {:?}", self.pattern))
+    pub(super) fn invalid(&self, what: &str) -> Fault {
+        Fault::Invalid(format!("the pattern {:?} has {what}", shown(self.pattern)))
     }
 
-    fn peek(&self) -> Option<char> {
+    pub(super) fn unsupported(&self, what: &str) -> Fault {
+        Fault::Unsupported(format!("{what} in the pattern {:?}", shown(self.pattern)))
+    }
+
+    pub(super) fn peek(&self) -> Option<char> {
         self.rest.chars().next()
     }
 
-    fn next(&mut self) -> Option<char> {
+    pub(super) fn next(&mut self) -> Option<char> {
         let mut chars = self.rest.chars();
         let next = chars.next();
         self.rest = chars.as_str();
@@ -99,7 +73,7 @@ impl Parser<'_> {
     }
 
     /// Takes `text` off the front, where it stands there.
-    fn take(&mut self, text: &str) -> bool {
+    pub(super) fn take(&mut self, text: &str) -> bool {
         match self.rest.strip_prefix(text) {
             Some(rest) => {
                 self.rest = rest;
@@ -109,16 +83,46 @@ impl Parser<'_> {
         }
     }
 
-    fn alternatives(&mut self) -> Result<Node, Fault> {
+    /// Takes what stands before `end`, and `end`.
+    pub(super) fn take_up_to(&mut self, end: char) -> Option<&'a str> {
+        let (inside, rest) = self.rest.split_once(end)?;
+        self.rest = rest;
+        Some(inside)
+    }
+
+    /// Goes one deeper; [`Parser::leave`] comes back.
+    pub(super) fn enter(&mut self) -> Result<(), Fault> {
         self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.unsupported("groups so deep"));
+        match self.depth > DEEPEST {
+            true => Err(self.unsupported("groups so deep")),
+            false => Ok(()),
         }
+    }
+
+    pub(super) fn leave(&mut self) {
+        self.depth -= 1;
+    }
+
+    /// Counts the ranges of a set that was asked for, so that a short pattern cannot make many
+    /// large ones.
+    pub(super) fn count(&mut self, set: Set) -> Result<Set, Fault> {
+        self.ranges += set.len();
+        match self.ranges > MOST_RANGES {
+            true => Err(self.unsupported("so many characters")),
+            false => Ok(set),
+        }
+    }
+
+    fn alternatives(&mut self) -> Result<Node, Fault> {
+        self.enter()?;
+        let flags = self.flags;
         let mut all = vec![self.sequence()?];
         while self.take("|") {
+            self.before = None;
             all.push(self.sequence()?);
         }
-        self.depth -= 1;
+        self.flags = flags;
+        self.leave();
         Ok(match all.len() {
             1 => all.swap_remove(0),
             _ => Node::Any(all),
@@ -127,395 +131,340 @@ impl Parser<'_> {
 
     fn sequence(&mut self) -> Result<Node, Fault> {
         let mut all = Vec::new();
-        while let Some(next) = self.peek() {
-            if matches!(next, '|' | ')') {
-                break;
+        loop {
+            self.skip_comments()?;
+            match self.peek() {
+                None | Some('|' | ')') => break,
+                Some('(') => match self.group()? {
+                    Part::Whole(node) => all.push(self.repeated(node)?),
+                    // Flags hold up to the end of the group around them, alternatives included.
+                    Part::Rest(node) => {
+                        all.push(node);
+                        break;
+                    }
+                },
+                Some(_) => {
+                    let atom = self.atom()?;
+                    all.push(self.repeated(atom)?);
+                }
             }
-            let atom = self.atom()?;
-            all.push(self.repeated(atom)?);
         }
-        Ok(match all.len() {
-            0 => Node::Empty,
-            1 => all.swap_remove(0),
-            _ => Node::All(all),
-        })
+        Ok(Node::all(all))
     }
 
-    /// An atom with the quantifier that follows it.
-    fn repeated(&mut self, node: Node) -> Result<Node, Fault> {
+    /// Passes over `(?#...)`, which may stand anywhere outside a class.
+    fn skip_comments(&mut self) -> Result<(), Fault> {
+        while self.take("(?#") {
+            loop {
+                match self.next() {
+                    Some(')') => break,
+                    Some('\\') => {
+                        self.next();
+                    }
+                    Some(_) => {}
+                    None => return Err(self.invalid("a comment that does not end")),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// An atom with the quantifiers that follow it.
+    fn repeated(&mut self, mut node: Node) -> Result<Node, Fault> {
+        let mut depth = 0;
+        let mut once = false;
+        loop {
+            self.skip_comments()?;
+            let Some(count) = self.quantifier()? else {
+                return Ok(node);
+            };
+            if node.is_place() {
+                return Err(self.invalid("a repeat of a place"));
+            }
+            // Oniguruma forgets what `{1}` stood after, and repeats the last character of it.
+            if once {
+                return Err(self.unsupported("a repeat of {1}"));
+            }
+            // Oniguruma may leave such a repeat before it has gone as often as it should.
+            let bounded = count.least > 1 || (count.most > 1 && count.most < u32::MAX);
+            if bounded && node.may_be_empty() {
+                return Err(self.unsupported("a counted repeat of what may be nothing"));
+            }
+            depth += 1;
+            if depth > DEEPEST {
+                return Err(self.unsupported("repeats so deep"));
+            }
+            once = (count.least, count.most) == (1, 1);
+            if !once {
+                node = node.repeated(count.least, count.most, count.how != How::Lazy);
+            }
+            if count.how == How::Possessive {
+                node = Node::Atomic(Box::new(node));
+            }
+        }
+    }
+
+    /// Takes a quantifier; `None` where none stands.
+    fn quantifier(&mut self) -> Result<Option<Count>, Fault> {
         let (least, most) = match self.peek() {
             Some('?') => (0, 1),
             Some('*') => (0, u32::MAX),
             Some('+') => (1, u32::MAX),
-            Some('{') => match self.counts()? {
-                Some(counts) => counts,
-                // What is no count stands for itself.
-                None => return Ok(node),
-            },
-            _ => return Ok(node),
+            Some('{') => return self.interval(),
+            _ => return Ok(None),
         };
-        if least > most {
-            return Err(self.invalid("a repeat whose least is above its most"));
-        }
-        if matches!(node, Node::Empty | Node::Look { .. }) {
-            return Err(self.invalid("a repeat of nothing"));
-        }
         self.next();
-        let greedy = !self.take("?");
-        let repeat = Node::Repeat {
-            node: Box::new(node),
-            least,
-            most,
-            greedy,
-        };
-        Ok(if self.take("+") {
-            Node::Atomic(Box::new(repeat))
+        let how = if self.take("?") {
+            How::Lazy
+        } else if self.take("+") {
+            How::Possessive
         } else {
-            repeat
-        })
+            How::Greedy
+        };
+        Ok(Some(Count { least, most, how }))
     }
 
-    /// `{n}`, `{n,}`, `{,m}` or `{n,m}`, taken up to its brace; `None` where it is none of them.
-    fn counts(&mut self) -> Result<Option<(u32, u32)>, Fault> {
-        let Some((inside, _)) = self.rest[1..].split_once('}') else {
+    /// `{n}`, `{n,}`, `{,m}` or `{n,m}`; what is none of them stands for itself. `{n}?` is not
+    /// lazy and `{n,m}+` is not possessive: they are repeats of repeats. With the larger number
+    /// first it is possessive.
+    fn interval(&mut self) -> Result<Option<Count>, Fault> {
+        let start = self.rest;
+        self.take("{");
+        let least = self.number()?;
+        let comma = self.take(",");
+        let most = if comma { self.number()? } else { None };
+        let (least, most) = match (least, comma, most) {
+            (Some(count), false, _) => (count, count),
+            (Some(least), true, most) => (least, most.unwrap_or(u32::MAX)),
+            (None, true, Some(most)) => (0, most),
+            (None, ..) => {
+                self.rest = start;
+                return Ok(None);
+            }
+        };
+        if !self.take("}") {
+            self.rest = start;
             return Ok(None);
-        };
-        let number = |digits: &str, missing: u32| match digits {
-            "" => Some(missing),
-            digits if digits.bytes().all(|b| b.is_ascii_digit()) => digits.parse().ok(),
-            _ => None,
-        };
-        let counts = match inside.split_once(',') {
-            Some((least, most)) => number(least, 0).zip(number(most, u32::MAX)),
-            None if inside.is_empty() => None,
-            None => number(inside, 0).map(|count| (count, count)),
-        };
-        let Some((least, most)) = counts else {
-            return Ok(None);
-        };
-        if least > MOST_REPEATS || (most > MOST_REPEATS && most != u32::MAX) {
-            return Err(self.unsupported("so many repeats"));
         }
-        self.rest = &self.rest[1 + inside.len()..];
-        Ok(Some((least, most)))
+        let how = if least > most {
+            How::Possessive
+        } else if comma && self.take("?") {
+            How::Lazy
+        } else {
+            How::Greedy
+        };
+        Ok(Some(Count {
+            least: least.min(most),
+            most: least.max(most),
+            how,
+        }))
+    }
+
+    /// Takes a number of repeats.
+    fn number(&mut self) -> Result<Option<u32>, Fault> {
+        let digits = self.rest.bytes().take_while(u8::is_ascii_digit).count();
+        let (written, rest) = self.rest.split_at(digits);
+        self.rest = rest;
+        // Oniguruma takes the digits of any script.
+        if self.peek().is_some_and(|c| !c.is_ascii() && c.is_numeric()) {
+            return Err(self.unsupported("a count in other digits than 0 to 9"));
+        }
+        if written.is_empty() {
+            return Ok(None);
+        }
+        match written.parse() {
+            Ok(number) if number <= MOST_REPEATS => Ok(Some(number)),
+            _ => Err(self.invalid("a number of repeats above 100,000")),
+        }
     }
 
     fn atom(&mut self) -> Result<Node, Fault> {
-        let Some(next) = self.next() else {
-            return Ok(Node::Empty);
-        };
-        Ok(match next {
-            '.' if self.flags.dot_matches_all => Node::One(Set::all()),
-            '.' => Node::One(Set::all_but_line_feed()),
-            '^' if self.flags.multi_line => Node::Assert(Assert::LineStart),
-            '^' => Node::Assert(Assert::Start),
-            '$' if self.flags.multi_line => Node::Assert(Assert::LineEnd),
-            '$' => Node::Assert(Assert::End),
-            '(' => return self.group(),
-            '[' => {
-                let set = self.class()?;
-                Node::One(set)
+        let before = self.before.take();
+        Ok(match self.peek() {
+            None => Node::Empty,
+            Some('?' | '*' | '+') => return Err(self.invalid("a repeat of nothing")),
+            Some('{') => {
+                if self.interval()?.is_some() {
+                    return Err(self.invalid("a repeat of nothing"));
+                }
+                self.next();
+                self.literal('{', before)?
             }
-            '\\' => return self.escape(),
-            '?' | '*' | '+' => return Err(self.invalid("a repeat of nothing")),
-            literal => Node::One(self.cased(Set::of(literal))?),
+            Some('\\') => {
+                self.next();
+                return self.escape(before);
+            }
+            Some('[') => {
+                self.next();
+                Node::One(self.class()?)
+            }
+            Some(next) => {
+                self.next();
+                match next {
+                    '.' if self.flags.dot_matches_all => Node::One(Set::all()),
+                    '.' => Node::One(Set::all_but_line_feed()),
+                    '^' => Node::Assert(Assert::LineStart),
+                    '$' => Node::Assert(Assert::LineEnd),
+                    literal => self.literal(literal, before)?,
+                }
+            }
         })
     }
 
-    /// A set under the flag that tells whether case matters.
-    fn cased(&self, set: Set) -> Result<Set, Fault> {
-        if self.flags.ignore_case {
-            set.without_case()
-        } else {
-            Ok(set)
+    /// A character that stands for itself, after another.
+    pub(super) fn literal(&mut self, literal: char, before: Option<char>) -> Result<Node, Fault> {
+        let set = Set::of(literal);
+        if !self.flags.ignore_case {
+            return Ok(Node::One(set));
         }
+        let after = fold::lower(literal);
+        // Oniguruma takes such a pair for one character as well: `(?i)ss` matches an eszett.
+        if before.is_some_and(|before| fold::may_be_one(before, after)) {
+            return Err(self.unsupported(&format!(
+                "{:?}, which is one letter to a pattern that ignores case,",
+                format!("{}{literal}", before.unwrap_or_default())
+            )));
+        }
+        self.before = Some(after);
+        fold::without_case(&set).map(Node::One)
     }
 
-    /// What follows `(`.
-    fn group(&mut self) -> Result<Node, Fault> {
-        let look = |back: bool, negated: bool| Some((back, negated));
-        let mut atomic = false;
-        let flags = self.flags;
-        let looks = if self.take("?=") {
-            look(false, false)
-        } else if self.take("?!") {
-            look(false, true)
-        } else if self.take("?<=") {
-            look(true, false)
-        } else if self.take("?<!") {
-            look(true, true)
-        } else if self.take("?>") {
-            atomic = true;
-            None
-        } else if self.take("?P<") || self.take("?<") {
-            let name = self.rest.split_once('>');
-            let Some((_, rest)) = name else {
-                return Err(self.invalid("a group whose name does not end"));
-            };
-            self.rest = rest;
-            None
-        } else if self.take("?") {
-            self.read_flags()?;
-            if self.take(")") {
-                // They hold to the end of the group around them, which puts its own back.
-                return Ok(Node::Empty);
+    /// What starts with a parenthesis.
+    fn group(&mut self) -> Result<Part, Fault> {
+        self.take("(");
+        if self.peek() == Some('*') {
+            return Err(self.unsupported("a callout"));
+        }
+        let looks = |back: bool, negated: bool| {
+            move |node| Node::Look {
+                node,
+                back,
+                negated,
             }
-            if !self.take(":") {
-                return Err(self.unsupported("a group of a kind that is not known"));
-            }
-            None
-        } else {
-            None
         };
+        let captures = |node| Node::Group {
+            node,
+            captures: true,
+        };
+        Ok(Part::Whole(if self.take("?=") {
+            self.inside(looks(false, false))?
+        } else if self.take("?!") {
+            self.inside(looks(false, true))?
+        } else if self.take("?<=") {
+            self.inside_back(looks(true, false))?
+        } else if self.take("?<!") {
+            self.inside_back(looks(true, true))?
+        } else if self.take("?>") {
+            self.inside(Node::Atomic)?
+        } else if self.take("?:") {
+            self.inside(|node| *node)?
+        } else if self.take("?<") {
+            self.name()?;
+            self.inside(captures)?
+        } else if self.take("?") {
+            return self.flagged();
+        } else {
+            self.inside(captures)?
+        }))
+    }
+
+    /// What a group holds, up to its parenthesis.
+    fn inside(&mut self, made: impl Fn(Box<Node>) -> Node) -> Result<Node, Fault> {
         let node = self.alternatives()?;
         if !self.take(")") {
             return Err(self.invalid("a group that does not end"));
         }
-        self.flags = flags;
-        let node = Box::new(node);
-        Ok(match looks {
-            Some((back, negated)) => Node::Look {
-                node,
-                back,
-                negated,
-            },
-            None if atomic => Node::Atomic(node),
-            // A group around nothing can be repeated, nothing itself cannot.
-            None if matches!(*node, Node::Empty | Node::Look { .. }) => Node::All(vec![*node]),
-            None => *node,
-        })
+        Ok(made(Box::new(node)))
     }
 
-    /// `i`, `m`, `s` and `u`, and what follows `-`, which is off.
-    fn read_flags(&mut self) -> Result<(), Fault> {
+    /// What a look back holds: alternatives, each of a length that is always the same.
+    fn inside_back(&mut self, made: impl Fn(Box<Node>) -> Node) -> Result<Node, Fault> {
+        let look = self.inside(|node| *node)?;
+        let all = match &look {
+            Node::Any(all) => all.as_slice(),
+            node => std::slice::from_ref(node),
+        };
+        match all.iter().all(|node| node.back().is_some()) {
+            true => Ok(made(Box::new(look))),
+            false => Err(self.unsupported("a look back over no fixed length")),
+        }
+    }
+
+    /// The name of a group, which no one asks for.
+    fn name(&mut self) -> Result<(), Fault> {
+        let Some(name) = self.take_up_to('>') else {
+            return Err(self.invalid("a group whose name does not end"));
+        };
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        match name.starts_with(|c: char| !c.is_ascii_digit()) && name.chars().all(is_plain) {
+            true => Ok(()),
+            false => Err(self.unsupported("a group with such a name")),
+        }
+    }
+
+    /// Flags, for a group of their own or for the rest of the group around them.
+    fn flagged(&mut self) -> Result<Part, Fault> {
+        let mut flags = self.flags;
         let mut on = true;
+        let mut is_first = true;
         loop {
-            match self.peek() {
-                Some('i') => self.flags.ignore_case = on,
-                Some('m') => self.flags.multi_line = on,
-                Some('s') => self.flags.dot_matches_all = on,
-                Some('u') if on => {}
-                Some('-') if on => on = false,
-                Some(':' | ')') => return Ok(()),
-                _ => return Err(self.unsupported("a group or a flag that is not known")),
-            }
-            self.next();
-        }
-    }
-
-    /// What follows `\` outside a class.
-    fn escape(&mut self) -> Result<Node, Fault> {
-        let assert = match self.peek() {
-            Some('A') => Some(Assert::Start),
-            Some('z') => Some(Assert::End),
-            Some('b') => Some(Assert::WordEdge),
-            Some('B') => Some(Assert::NoWordEdge),
-            Some('<' | '>') => return Err(self.unsupported("a half of a word's edge")),
-            _ => None,
-        };
-        if let Some(assert) = assert {
-            self.next();
-            if self.peek() == Some('{') {
-                return Err(self.unsupported("a word's edge of a special kind"));
-            }
-            return Ok(Node::Assert(assert));
-        }
-        match self.set()? {
-            Escaped::Closed(set) => Ok(Node::One(set)),
-            Escaped::Set(set) => Ok(Node::One(self.cased(set)?)),
-            Escaped::Character(literal) => Ok(Node::One(self.cased(Set::of(literal))?)),
-        }
-    }
-
-    /// What follows `\`, in a class or outside.
-    fn set(&mut self) -> Result<Escaped, Fault> {
-        let Some(letter) = self.next() else {
-            return Err(self.invalid("a backslash at its end"));
-        };
-        let literal = match letter {
-            'a' => '\x07',
-            'f' => '\x0c',
-            'n' => '\n',
-            'r' => '\r',
-            't' => '\t',
-            'v' => '\x0b',
-            'e' => '\x1b',
-            'x' => self.hexadecimal(2)?,
-            'u' => self.hexadecimal(4)?,
-            'U' => self.hexadecimal(8)?,
-            'p' | 'P' => return self.named(letter == 'P').map(Escaped::Set),
-            'h' | 'H' => {
-                let ranges = vec![(0x30, 0x39), (0x41, 0x46), (0x61, 0x66)];
-                let set = Set::new(ranges);
-                let set = if letter == 'H' { set.negated() } else { set };
-                return Ok(Escaped::Closed(set));
-            }
-            _ => {
-                if let Some(set) = perl(letter.to_ascii_lowercase()) {
-                    let negated = letter.is_ascii_uppercase();
-                    return Ok(Escaped::Closed(if negated { set.negated() } else { set }));
-                }
-                if letter.is_ascii_alphanumeric() {
-                    return Err(self.unsupported(&format!("the escape \\{letter}")));
-                }
-                letter
-            }
-        };
-        Ok(Escaped::Character(literal))
-    }
-
-    /// A code point in so many digits, or in braces.
-    fn hexadecimal(&mut self, digits: usize) -> Result<char, Fault> {
-        let written = if self.take("{") {
-            let inside = self.rest.split_once('}');
-            let Some((inside, rest)) = inside else {
-                return Err(self.invalid("a brace that does not close"));
+            let Some(flag) = self.next() else {
+                return Err(self.invalid("a group that does not end"));
             };
-            self.rest = rest;
-            inside
-        } else {
-            let Some((written, rest)) = self.rest.split_at_checked(digits) else {
-                return Err(self.invalid("a code point that is cut short"));
-            };
-            self.rest = rest;
-            written
-        };
-        let code = u32::from_str_radix(written, 16).ok();
-        code.and_then(char::from_u32)
-            .ok_or_else(|| self.invalid("a code point that is none"))
-    }
-
-    /// What follows `\p` or `\P`.
-    fn named(&mut self, negated: bool) -> Result<Set, Fault> {
-        let name = if self.take("{") {
-            let inside = self.rest.split_once('}');
-            let Some((inside, rest)) = inside else {
-                return Err(self.invalid("a brace that does not close"));
-            };
-            self.rest = rest;
-            inside
-        } else {
-            let length = self.peek().map_or(0, char::len_utf8);
-            let (name, rest) = self.rest.split_at(length);
-            self.rest = rest;
-            name
-        };
-        let (name, inside) = match name.strip_prefix('^') {
-            Some(name) => (name, true),
-            None => (name, false),
-        };
-        let set = property(name)?;
-        Ok(if negated != inside {
-            set.negated()
-        } else {
-            set
-        })
-    }
-
-    /// What follows `[`.
-    fn class(&mut self) -> Result<Set, Fault> {
-        self.depth += 1;
-        if self.depth > DEEPEST {
-            return Err(self.unsupported("classes so deep"));
-        }
-        let negated = self.take("^");
-        let mut all: Option<(Set, Operator)> = None;
-        let mut set = Set::default();
-        let mut first = true;
-        loop {
-            if !first && self.take("]") {
-                break;
-            }
-            let operator = match self.rest.get(..2) {
-                Some("&&") => Some(Operator::Intersection),
-                Some("--") if !first => Some(Operator::Difference),
-                Some("~~") => return Err(self.unsupported("a symmetric difference")),
-                _ => None,
-            };
-            if let Some(operator) = operator {
-                self.rest = &self.rest[2..];
-                set = joined(all.take(), set);
-                all = Some((std::mem::take(&mut set), operator));
-                first = false;
-                continue;
-            }
-            set = set.union(&self.member(first)?);
-            first = false;
-        }
-        self.depth -= 1;
-        let set = joined(all, set);
-        Ok(if negated { set.negated() } else { set })
-    }
-
-    /// A member of a class: a character, a range, a set or a class.
-    fn member(&mut self, first: bool) -> Result<Set, Fault> {
-        let from = match self.next() {
-            None => return Err(self.invalid("a class that does not end")),
-            Some('[') if self.peek() == Some(':') => {
-                return Err(self.unsupported("a POSIX class"));
-            }
-            Some('[') => return self.class(),
-            Some('\\') => match self.set_in_class()? {
-                Escaped::Character(literal) => literal,
-                Escaped::Set(_) | Escaped::Closed(_) if self.starts_range() => {
-                    return Err(self.invalid("a range that starts with a set"));
+            match flag {
+                '-' => on = false,
+                'i' => flags.ignore_case = on,
+                'm' => flags.dot_matches_all = on,
+                ')' if is_first => break,
+                ')' | ':' => {
+                    let around = std::mem::replace(&mut self.flags, flags);
+                    let captures = false;
+                    let group = |node| Node::Group { node, captures };
+                    let part = match flag {
+                        ':' => Part::Whole(self.inside(group)?),
+                        _ => Part::Rest(group(Box::new(self.alternatives()?))),
+                    };
+                    self.flags = around;
+                    return Ok(part);
                 }
-                Escaped::Closed(set) => return Ok(set),
-                Escaped::Set(set) => return self.cased(set),
-            },
-            Some(literal) => literal,
-        };
-        if !self.starts_range() || (first && from == '-') {
-            return self.cased(Set::of(from));
-        }
-        self.next();
-        let to = match self.next() {
-            Some('\\') => match self.set_in_class()? {
-                Escaped::Character(literal) => literal,
-                Escaped::Set(_) | Escaped::Closed(_) => {
-                    return Err(self.invalid("a range that ends in a set"));
+                'x' | 'W' | 'D' | 'S' | 'P' | 'y' | 'C' | 'I' | 'L' | '~' | '(' | '{' | '\'' => {
+                    return Err(self.unsupported(&format!("a group or flag of the kind (?{flag}")));
                 }
-            },
-            Some('[') | None => return Err(self.invalid("a range without an end")),
-            Some(literal) => literal,
-        };
-        if from > to {
-            return Err(self.invalid("a range whose end comes before its start"));
+                _ => break,
+            }
+            is_first = false;
         }
-        self.cased(Set::range(from, to))
-    }
-
-    /// Whether a hyphen follows that is no member itself.
-    fn starts_range(&self) -> bool {
-        self.rest.starts_with('-') && !self.rest.starts_with("--") && !self.rest.starts_with("-]")
-    }
-
-    fn set_in_class(&mut self) -> Result<Escaped, Fault> {
-        if self.take("b") {
-            return Ok(Escaped::Character('\x08'));
-        }
-        self.set()
+        Err(self.invalid("a group or flag that there is not"))
     }
 }
 
-/// What an escape stands for.
-enum Escaped {
-    Character(char),
-    /// A set that holds, of every letter, both cases or neither.
-    Closed(Set),
-    Set(Set),
+/// What a parenthesis opens.
+enum Part {
+    /// A group.
+    Whole(Node),
+    /// All that is left of the group around it.
+    Rest(Node),
 }
 
-#[derive(Clone, Copy)]
-enum Operator {
-    Intersection,
-    Difference,
+/// A quantifier.
+struct Count {
+    least: u32,
+    most: u32,
+    how: How,
 }
 
-fn joined(left: Option<(Set, Operator)>, right: Set) -> Set {
-    match left {
-        None => right,
-        Some((left, Operator::Intersection)) => left.intersection(&right),
-        Some((left, Operator::Difference)) => left.difference(&right),
-    }
+#[derive(PartialEq, Eq)]
+enum How {
+    Greedy,
+    Lazy,
+    Possessive,
+}
+
+/// The pattern for a message, cut where it is long.
+fn shown(pattern: &str) -> &str {
+    const LONGEST: usize = 200;
+    pattern
+        .char_indices()
+        .nth(LONGEST)
+        .map_or(pattern, |(end, _)| &pattern[..end])
 }

@@ -1,5 +1,7 @@
 //! What a text is split at, and what becomes of it: the `SplitDelimiterBehavior` of `tokenizers`.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use crate::error::Fault;
@@ -14,9 +16,29 @@ pub(crate) enum Pattern {
     Regex(Regex),
 }
 
-/// The pattern of a component.
-pub(crate) fn pattern(settings: Settings<'_>) -> Result<Pattern, Fault> {
-    Pattern::read(settings.get("pattern")).map_err(|fault| settings.blame(fault))
+/// The most that all patterns of a file may take together, in bytes: a pattern of twenty bytes may
+/// take half a million, and published ones take some thousand.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What all patterns of a file take together.
+#[derive(Debug, Default)]
+pub(crate) struct Patterns(Cell<usize>);
+
+impl Patterns {
+    /// The pattern of a component.
+    pub(crate) fn read(&self, settings: Settings<'_>) -> Result<Pattern, Fault> {
+        let pattern = Pattern::read(settings.get("pattern"));
+        let pattern = pattern.map_err(|fault| settings.blame(fault))?;
+        if let Pattern::Regex(regex) = &pattern {
+            self.0.set(self.0.get().saturating_add(regex.bytes()));
+        }
+        match self.0.get() <= MOST_BYTES {
+            true => Ok(pattern),
+            false => Err(Fault::Excess(format!(
+                "its patterns take more than {MOST_BYTES} bytes together"
+            ))),
+        }
+    }
 }
 
 impl Pattern {
@@ -35,24 +57,26 @@ impl Pattern {
     }
 
     /// Fills `matches` with every match, and what lies between. Nothing has no matches, not even
-    /// of a pattern that matches nothing.
-    pub(crate) fn find(&self, text: &str, matches: &mut Vec<Match>) -> Result<(), String> {
+    /// of a pattern that matches nothing. Returns the steps that were taken, which the text's budget counts.
+    pub(crate) fn find(&self, text: &str, matches: &mut Vec<Match>) -> Result<u64, String> {
         let mut between = Between::new(matches);
         if text.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
+        let mut steps = 0;
         match self {
             Self::Text(pattern) => {
                 for (start, found) in text.match_indices(pattern.as_str()) {
                     between.found(start..start + found.len());
                 }
             }
-            Self::Regex(regex) => regex
-                .each_match(text, |range| between.found(range))
-                .map_err(|_| "a regular expression takes too long".to_owned())?,
+            Self::Regex(regex) => {
+                let taken = regex.each_match(text, |range| between.found(range));
+                steps = taken.map_err(|_| "a regular expression takes too long".to_owned())?;
+            }
         }
         between.end(text);
-        Ok(())
+        Ok(steps)
     }
 }
 

@@ -60,6 +60,11 @@ impl Piece {
         (self.text, self.budget)
     }
 
+    /// Counts steps that a pattern took.
+    pub(crate) fn took(&mut self, steps: u64) -> Result<(), Stop> {
+        self.budget.steps(steps)
+    }
+
     /// Counts one look at the whole piece.
     pub(crate) fn look(&mut self) -> Result<(), Stop> {
         self.budget.look(self.text.len(), 1)
@@ -373,9 +378,16 @@ pub(crate) struct Cuts {
     kept: Vec<(u32, u32, u32)>,
     /// The matches that the kept ranges are made from.
     pub(crate) matches: Vec<Match>,
+    /// Steps that patterns took, to be counted when the piece is cut.
+    steps: u64,
 }
 
 impl Cuts {
+    /// Notes steps that a pattern took.
+    pub(crate) fn took(&mut self, steps: u64) {
+        self.steps = self.steps.saturating_add(steps);
+    }
+
     /// Keeps a range as a piece.
     pub(crate) fn keep(&mut self, range: Range<u32>) {
         self.kept.push((range.start, range.end, NO_TOKEN));
@@ -391,6 +403,7 @@ impl Pieces {
     /// Starts with a whole text.
     pub(crate) fn load(&mut self, text: &str) {
         self.piece.budget = Budget::of(text.len());
+        self.cuts.steps = 0;
         self.text.clear();
         self.text.push_str(text);
         self.entries.clear();
@@ -429,6 +442,9 @@ impl Pieces {
             cut(&self.piece.text, &mut self.cuts)?;
             let pieces = self.next_entries.len() + self.cuts.kept.len();
             self.piece.budget.pieces(pieces)?;
+            self.piece
+                .budget
+                .steps(std::mem::take(&mut self.cuts.steps))?;
             self.next_text.push_str(&self.piece.text);
             let kept = self.cuts.kept.drain(..);
             // A piece without text is none.
