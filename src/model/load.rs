@@ -146,6 +146,7 @@ pub(crate) async fn load(
     let (prepared, tokenizer) = backend::offload("reading the model", async move {
         let prepared = prepare(source, &asked, Purpose::run(&asked), &stop).await?;
         let tokenizer = Tokenizer::from_files(&prepared.bundle.files, &prepared.bundle.origin)?;
+        tracing::debug!(target: "isovec", "{} is tokenised by {}", prepared.bundle.origin, tokenizer.tokenized_by());
         Ok((prepared, tokenizer))
     })
     .await?;

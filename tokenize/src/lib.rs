@@ -11,11 +11,13 @@
 //! a page downloads besides the model. `benches/RESULTS.md` has the figures.
 //!
 //! What a file may ask for and is not implemented (a pattern with backreferences, say) is an error
-//! that names it.
+//! that names it. What would cost more than the sizes of file and text allow is one, too.
 //!
 //! # Cargo features
 //! - `parallel`: encodes several texts at once on rayon's threads. Without it everything runs on
 //!   the caller's thread, as it must in the browser.
+//! - `tokenizers`: files that use what is not implemented are read by Hugging Face's crate instead,
+//!   with Oniguruma (C code). Native only, off by default: its patterns know no bounds.
 //! - `fuzzing`: opens the engine for patterns to the repository's fuzzer; promises nothing.
 
 mod budget;
@@ -29,6 +31,8 @@ pub mod fuzzing;
 mod identity;
 mod json;
 mod legacy;
+#[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+mod library;
 mod model;
 mod regex;
 mod split;

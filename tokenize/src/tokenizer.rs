@@ -29,6 +29,15 @@ const FOLDERS: &[&str] = &["", "0_Transformer/"];
 #[cfg(feature = "parallel")]
 const PARALLEL_MIN_BYTES: usize = 16 * 1024;
 
+/// What to do about a file that uses what is not implemented.
+const UNSUPPORTED_HINT: &str = if cfg!(all(feature = "tokenizers", not(target_arch = "wasm32"))) {
+    "Please report the model"
+} else if cfg!(target_arch = "wasm32") {
+    "Use the model natively, built with the feature `tokenizers`; and please report it"
+} else {
+    "Build with the Cargo feature `tokenizers`, which reads such files; and please report the model"
+};
+
 /// Turns texts into token ids.
 ///
 /// Loading reads `tokenizer.json` in one pass into flat tables; the file's own truncation and
@@ -37,10 +46,8 @@ const PARALLEL_MIN_BYTES: usize = 16 * 1024;
 pub struct Tokenizer {
     origin: String,
     identity: String,
-    model: Model,
-    general: General,
-    /// The short way, where the file asks for BERT's splitting and the text holds no added token.
-    bert: Option<(Bert, Needles)>,
+    reader: Reader,
+    kind: &'static str,
     template: Template,
     pad_id: u32,
     pad_type_id: u32,
@@ -50,11 +57,102 @@ pub struct Tokenizer {
     truncation_side: TruncationSide,
 }
 
+/// Who turns a text into ids.
+enum Reader {
+    /// This crate.
+    Own(Box<Own>),
+    /// The crate `tokenizers`.
+    #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+    Library(crate::library::Library),
+}
+
+/// What this crate makes of a file.
+struct Own {
+    model: Model,
+    general: General,
+    /// The short way, where the file asks for BERT's splitting and the text holds no added token.
+    bert: Option<(Bert, Needles)>,
+}
+
+impl Own {
+    fn build(definition: Definition) -> Result<Self, Fault> {
+        let bert = Bert::recognise(
+            definition.normalizer.as_ref(),
+            definition.pre_tokenizer.as_ref(),
+        )
+        .zip(Needles::new(&definition.added_tokens));
+        let model = Model::build(definition.model)?;
+        let general = General::build(
+            &definition.added_tokens,
+            definition.normalizer.as_ref(),
+            definition.pre_tokenizer.as_ref(),
+            &model,
+        )?;
+        Ok(Self {
+            model,
+            general,
+            bert,
+        })
+    }
+}
+
+impl Reader {
+    /// Reads a file with this crate, or with the one that is there for what this one lacks.
+    fn build(definition: Definition, json: Option<&[u8]>) -> Result<Self, Fault> {
+        let own = Own::build(definition).map(|own| Self::Own(Box::new(own)));
+        #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+        if let (Err(Fault::Unsupported(feature)), Some(json)) = (&own, json) {
+            let library = crate::library::Library::read(json);
+            return library.map(Self::Library).map_err(|words| {
+                Fault::Unsupported(format!("{feature} (the crate tokenizers: {words})"))
+            });
+        }
+        let _ = json;
+        own
+    }
+
+    fn token_to_id(&self, token: &str) -> Option<u32> {
+        match self {
+            Self::Own(own) => {
+                let added = own.general.added_id(token);
+                added.or_else(|| own.model.token_to_id(token))
+            }
+            #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+            Self::Library(library) => library.token_to_id(token),
+        }
+    }
+
+    /// The largest id of a piece or an added token.
+    fn max_id(&self) -> Option<u32> {
+        match self {
+            Self::Own(own) => {
+                let added = own.general.added().map(|(_, id)| id);
+                added.chain(own.model.max_id()).max()
+            }
+            #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+            Self::Library(library) => library.max_id(),
+        }
+    }
+
+    /// Number of different tokens, added ones included.
+    fn size(&self) -> usize {
+        match self {
+            Self::Own(own) => {
+                let added = own.general.added();
+                let beside = added.filter(|(token, _)| own.model.token_to_id(token).is_none());
+                own.model.size() + beside.count()
+            }
+            #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+            Self::Library(library) => library.size(),
+        }
+    }
+}
+
 impl std::fmt::Debug for Tokenizer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Tokenizer")
             .field("origin", &self.origin)
-            .field("model", &self.model.kind())
+            .field("model", &self.kind)
             .field("vocab_size", &self.vocab_size)
             .field("identity", &self.identity)
             .finish_non_exhaustive()
@@ -90,14 +188,14 @@ impl Tokenizer {
                 let config = read_config(config_file.as_ref(), origin)?;
                 let definition =
                     Definition::parse(json).map_err(|fault| at_fault(fault, origin, &path))?;
-                return Self::build(definition, &config, origin, &path);
+                return Self::build(definition, Some(json), &config, origin, &path);
             }
             if let Some((path, vocabulary)) = find(VOCABULARY_FILE) {
                 let config = read_config(config_file.as_ref(), origin)?;
                 let settings: BertSettings = read_config(config_file.as_ref(), origin)?;
                 let definition = legacy::definition(vocabulary, &config, &settings)
                     .map_err(|detail| invalid(origin, &path, detail))?;
-                return Self::build(definition, &config, origin, &path);
+                return Self::build(definition, None, &config, origin, &path);
             }
         }
         Err(TokenizeError::MissingTokenizer {
@@ -108,6 +206,7 @@ impl Tokenizer {
 
     fn build(
         definition: Definition,
+        json: Option<&[u8]>,
         config: &TokenizerConfig,
         origin: &str,
         file: &str,
@@ -115,56 +214,33 @@ impl Tokenizer {
         let at_fault = |fault: Fault| at_fault(fault, origin, file);
         let identity = identity(&definition);
         let template = Template::read(definition.post_processor.as_ref()).map_err(at_fault)?;
-        let bert = Bert::recognise(
-            definition.normalizer.as_ref(),
-            definition.pre_tokenizer.as_ref(),
-        )
-        .zip(Needles::new(&definition.added_tokens));
-        let model = Model::build(definition.model).map_err(at_fault)?;
-        let general = General::build(
-            &definition.added_tokens,
-            definition.normalizer.as_ref(),
-            definition.pre_tokenizer.as_ref(),
-            &model,
-        )
-        .map_err(at_fault)?;
+        let kind = definition.model.kind().map_err(at_fault)?;
+        let padding = definition.padding.clone();
+        let reader = Reader::build(definition, json).map_err(at_fault)?;
 
-        let id_of = |token: &str| general.added_id(token).or_else(|| model.token_to_id(token));
-        let (pad_id, pad_type_id) = match &definition.padding {
+        let (pad_id, pad_type_id) = match &padding {
             Some(padding) => (padding.pad_id, padding.pad_type_id),
             None => {
                 let named = config.pad_token.as_ref().map(|token| token.content());
                 let id = named
                     .into_iter()
                     .chain(["[PAD]", "<pad>"])
-                    .find_map(id_of)
+                    .find_map(|token| reader.token_to_id(token))
                     .unwrap_or(0);
                 (id, 0)
             }
         };
-        let max_id = general
-            .added()
-            .map(|(_, id)| id)
-            .chain(template.ids())
-            .chain(model.max_id())
-            .chain([pad_id])
-            .max()
-            .unwrap_or(0);
-        let beside = general
-            .added()
-            .filter(|(token, _)| model.token_to_id(token).is_none())
-            .count();
+        let max_id = template.ids().chain(reader.max_id()).chain([pad_id]).max();
         Ok(Self {
             origin: origin.to_owned(),
             identity,
-            vocab_size: model.size() + beside,
-            model,
-            general,
-            bert,
+            vocab_size: reader.size(),
+            reader,
+            kind,
             template,
             pad_id,
             pad_type_id,
-            max_id,
+            max_id: max_id.unwrap_or(0),
             model_max_tokens: config.max_tokens(),
             truncation_side: config.side(),
         })
@@ -256,9 +332,7 @@ impl Tokenizer {
 
     /// The id of a token, if there is one.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
-        self.general
-            .added_id(token)
-            .or_else(|| self.model.token_to_id(token))
+        self.reader.token_to_id(token)
     }
 
     /// The longest input, in tokens, that `tokenizer_config.json` names, if it names one. A
@@ -274,7 +348,17 @@ impl Tokenizer {
 
     /// The model's kind as its file names it: `WordPiece`, `Unigram`, `BPE` or `WordLevel`.
     pub fn model_kind(&self) -> &'static str {
-        self.model.kind()
+        self.kind
+    }
+
+    /// Who turns texts into ids: `isovec`, or `tokenizers` for a file that uses what isovec does
+    /// not implement (the Cargo feature of that name, native only).
+    pub fn tokenized_by(&self) -> &'static str {
+        match self.reader {
+            Reader::Own(_) => "isovec",
+            #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+            Reader::Library(_) => "tokenizers",
+        }
     }
 
     /// A hash (BLAKE3, hexadecimal) of everything that decides ids. Files that differ only in
@@ -323,15 +407,20 @@ impl Tokenizer {
             pieces,
             ids,
         } = workspace;
+        let own = match &self.reader {
+            Reader::Own(own) => own,
+            #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+            Reader::Library(library) => return library.tokenize(text, ids).map_err(failed),
+        };
         model.start(text.len(), ids.len());
-        let result = match &self.bert {
+        let result = match &own.bert {
             Some((splitter, needles)) if !needles.any_in(text) => {
-                splitter.split(text, bert, |word| self.model.tokenize(word, model, ids))
+                splitter.split(text, bert, |word| own.model.tokenize(word, model, ids))
             }
-            _ => self
+            _ => own
                 .general
                 .split(text, pieces, |part| match part {
-                    Part::Text(piece) => self.model.tokenize(piece, model, ids),
+                    Part::Text(piece) => own.model.tokenize(piece, model, ids),
                     Part::Token(id) => {
                         ids.push(id);
                         Ok(())
@@ -357,7 +446,7 @@ fn at_fault(fault: Fault, origin: &str, file: &str) -> TokenizeError {
             origin: origin.to_owned(),
             file: file.to_owned(),
             feature,
-            hint: "Please report the model".to_owned(),
+            hint: UNSUPPORTED_HINT.to_owned(),
         },
         Fault::Excess(detail) => TokenizeError::TooCostly {
             origin: origin.to_owned(),

@@ -297,8 +297,26 @@ fn files_of_nothing_but_brackets() {
 }
 
 #[test]
+fn patterns_are_bounded_together() {
+    let split = |pattern: &str| {
+        json!({"type": "Split", "pattern": {"Regex": pattern},
+        "behavior": "Isolated", "invert": false})
+    };
+    let all = |part: Value, count| json!({"type": "Sequence", "pretokenizers": vec![part; count]});
+    let large = split("(?:ab{3}){1,900}");
+    refused(&words(Value::Null, all(large, 3000)), "a", "its patterns");
+    // What one of them may take on a text, many may not.
+    let slow = split("[ab]{7}c|b");
+    refused(
+        &words(Value::Null, all(slow, 3000)),
+        &repeated("aaaab"),
+        "its pre_tokenizer \"Split\"",
+    );
+}
+
+#[test]
 fn words_are_compiled_once() {
     let part = json!({"type": "ByteLevel", "add_prefix_space": false});
-    let all = json!({"type": "Sequence", "pretokenizers": vec![part; 40_000]});
+    let all = json!({"type": "Sequence", "pretokenizers": vec![part; 10_000]});
     assert_eq!(of(&words(Value::Null, all), ""), Ok(0));
 }

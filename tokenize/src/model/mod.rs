@@ -69,11 +69,7 @@ impl Model {
     /// # Errors
     /// Words saying what is missing or contradictory.
     pub(crate) fn build(definition: ModelDefinition) -> Result<Self, Fault> {
-        let kind = match &definition.kind {
-            Some(kind) => kind.clone(),
-            None => guess(&definition).to_owned(),
-        };
-        match kind.as_str() {
+        match definition.kind()? {
             "Unigram" => Unigram::build(definition)
                 .map(Self::Unigram)
                 .map_err(Fault::Invalid),
@@ -83,10 +79,7 @@ impl Model {
             "WordLevel" => WordLevel::build(definition)
                 .map(Self::WordLevel)
                 .map_err(Fault::Invalid),
-            "BPE" => Bpe::build(definition).map(Self::Bpe),
-            other => Err(Fault::Invalid(format!(
-                "its model is of the kind {other:?}; Unigram, WordPiece, WordLevel and BPE are known"
-            ))),
+            _ => Bpe::build(definition).map(Self::Bpe),
         }
     }
 
@@ -132,16 +125,6 @@ impl Model {
         }
     }
 
-    /// What kind of model this is, as the file names it.
-    pub(crate) fn kind(&self) -> &'static str {
-        match self {
-            Self::Unigram(_) => "Unigram",
-            Self::WordPiece(_) => "WordPiece",
-            Self::WordLevel(_) => "WordLevel",
-            Self::Bpe(_) => "BPE",
-        }
-    }
-
     fn trie(&self) -> &Trie {
         match self {
             Self::Unigram(model) => model.trie(),
@@ -149,6 +132,25 @@ impl Model {
             Self::WordLevel(model) => model.trie(),
             Self::Bpe(model) => model.trie(),
         }
+    }
+}
+
+impl ModelDefinition {
+    /// The kind that is named, or the one that it must be.
+    ///
+    /// # Errors
+    /// [`Fault::Invalid`] for one that is not known.
+    pub(crate) fn kind(&self) -> Result<&'static str, Fault> {
+        const KNOWN: [&str; 4] = ["Unigram", "WordPiece", "WordLevel", "BPE"];
+        let Some(named) = self.kind.as_deref() else {
+            return Ok(guess(self));
+        };
+        let known = KNOWN.into_iter().find(|kind| *kind == named);
+        known.ok_or_else(|| {
+            Fault::Invalid(format!(
+                "its model is of the kind {named:?}; Unigram, WordPiece, WordLevel and BPE are known"
+            ))
+        })
     }
 }
 

@@ -12,6 +12,11 @@ pub(crate) struct Class {
 }
 
 impl Class {
+    /// How much memory it takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of::<Self>() + size_of_val(&*self.ranges)
+    }
+
     #[inline]
     pub(crate) fn holds(&self, character: char) -> bool {
         let code = u32::from(character);

@@ -61,6 +61,12 @@ impl Regex {
         compile::compile(&tree)
     }
 
+    /// How much memory the program takes, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        let classes = self.classes.iter().map(Class::bytes);
+        self.ops.len() * size_of::<Op>() + classes.sum::<usize>()
+    }
+
     /// The matches of a text, one after the other, none inside another. An empty match does not
     /// follow the match before it at once. Returns how many steps were taken, for who
     /// bounds what all pieces of a text take.

@@ -10,7 +10,7 @@ use crate::definition::AddedTokenDefinition;
 use crate::error::Fault;
 use crate::model::Model;
 use crate::split::normalizer::Normalizer;
-use crate::split::pieces::{Cuts, Piece, Pieces};
+use crate::split::pieces::{Cuts, Piece, Pieces, narrow};
 use crate::trie::{Pieces as Strings, ROOT, Trie};
 use crate::unicode::is_word;
 
@@ -191,13 +191,13 @@ impl Finder {
                 };
             }
             if end < start {
-                cuts.keep(end..start);
+                cuts.keep(narrow(end..start));
             }
-            cuts.token(start..stop, token.id);
+            cuts.token(narrow(start..stop), token.id);
             end = stop;
         }
         if end != text.len() {
-            cuts.keep(end..text.len());
+            cuts.keep(narrow(end..text.len()));
         }
         Ok(())
     }

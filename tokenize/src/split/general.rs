@@ -9,6 +9,7 @@ use crate::model::Model;
 use crate::split::Part;
 use crate::split::added::Added;
 use crate::split::normalizer::Normalizer;
+use crate::split::pattern::Patterns;
 use crate::split::pieces::Pieces;
 use crate::split::pre_tokenizer::PreTokenizer;
 
@@ -31,8 +32,11 @@ impl General {
         pre_tokenizer: Option<&Value>,
         model: &Model,
     ) -> Result<Self, Fault> {
-        let normalizer = normalizer.map(Normalizer::read).transpose()?;
-        let pre_tokenizer = pre_tokenizer.map(PreTokenizer::read).transpose()?;
+        let patterns = Patterns::default();
+        let normalizer = normalizer.map(|part| Normalizer::read(part, &patterns));
+        let normalizer = normalizer.transpose()?;
+        let pre_tokenizer = pre_tokenizer.map(|part| PreTokenizer::read(part, &patterns));
+        let pre_tokenizer = pre_tokenizer.transpose()?;
         let added = Added::build(added_tokens, normalizer.as_ref(), model)?;
         Ok(Self {
             added,

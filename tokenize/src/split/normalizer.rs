@@ -8,7 +8,7 @@ use crate::error::Fault;
 use crate::split::bert::{is_cjk, is_dropped};
 use crate::split::byte_level;
 use crate::split::charsmap::Charsmap;
-use crate::split::pattern::{Pattern, pattern};
+use crate::split::pattern::{Pattern, Patterns};
 use crate::split::pieces::{Match, Piece};
 use crate::split::settings::Settings;
 use crate::unicode::normal::{Edit, Kind, MOST_DECOMPOSED, compose, decompose};
@@ -48,7 +48,7 @@ impl Normalizer {
     /// # Errors
     /// [`Fault::Invalid`] where a setting is missing or wrong, [`Fault::Unsupported`] for a kind
     /// that is not known.
-    pub(crate) fn read(value: &Value) -> Result<Self, Fault> {
+    pub(crate) fn read(value: &Value, patterns: &Patterns) -> Result<Self, Fault> {
         let settings = Settings::new("normalizer", value);
         Ok(match kind(settings) {
             "BertNormalizer" => {
@@ -71,7 +71,10 @@ impl Normalizer {
             "NFKD" => Self::Decomposed(Kind::Compatible),
             "Sequence" => {
                 let all = settings.list("normalizers")?.iter();
-                Self::Sequence(all.map(Self::read).collect::<Result<_, _>>()?)
+                Self::Sequence(
+                    all.map(|one| Self::read(one, patterns))
+                        .collect::<Result<_, _>>()?,
+                )
             }
             "Lowercase" => Self::Lowercase,
             "Nmt" => Self::Nmt,
@@ -81,7 +84,7 @@ impl Normalizer {
                 Self::Precompiled(rules.map_err(|fault| settings.blame(fault))?)
             }
             "Replace" => Self::Replace {
-                pattern: pattern(settings)?,
+                pattern: patterns.read(settings)?,
                 content: settings.text("content")?.to_owned(),
             },
             "Prepend" => Self::Prepend(settings.text("prepend")?.to_owned()),
@@ -140,7 +143,8 @@ impl Normalizer {
             Self::Precompiled(rules) => rules.normalize(piece),
             Self::Replace { pattern, content } => {
                 let mut matches: Vec<Match> = Vec::new();
-                pattern.find(piece.text(), &mut matches)?;
+                let steps = pattern.find(piece.text(), &mut matches)?;
+                piece.took(steps)?;
                 piece.replace(&matches, content)
             }
             Self::Prepend(text) => piece.prepend(text),

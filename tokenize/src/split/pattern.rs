@@ -1,10 +1,12 @@
 //! What a text is split at, and what becomes of it: the `SplitDelimiterBehavior` of `tokenizers`.
 
+use std::cell::Cell;
+
 use serde_json::Value;
 
 use crate::error::Fault;
 use crate::regex::Regex;
-use crate::split::pieces::{Cuts, Match};
+use crate::split::pieces::{Cuts, Match, narrow};
 use crate::split::settings::Settings;
 
 /// A pattern of a file: a string that stands for itself, or a regular expression.
@@ -14,9 +16,29 @@ pub(crate) enum Pattern {
     Regex(Regex),
 }
 
-/// The pattern of a component.
-pub(crate) fn pattern(settings: Settings<'_>) -> Result<Pattern, Fault> {
-    Pattern::read(settings.get("pattern")).map_err(|fault| settings.blame(fault))
+/// The most that all patterns of a file may take together, in bytes: a pattern of twenty bytes may
+/// take half a million, and published ones take some thousand.
+const MOST_BYTES: usize = 16 << 20;
+
+/// What all patterns of a file take together.
+#[derive(Debug, Default)]
+pub(crate) struct Patterns(Cell<usize>);
+
+impl Patterns {
+    /// The pattern of a component.
+    pub(crate) fn read(&self, settings: Settings<'_>) -> Result<Pattern, Fault> {
+        let pattern = Pattern::read(settings.get("pattern"));
+        let pattern = pattern.map_err(|fault| settings.blame(fault))?;
+        if let Pattern::Regex(regex) = &pattern {
+            self.0.set(self.0.get().saturating_add(regex.bytes()));
+        }
+        match self.0.get() <= MOST_BYTES {
+            true => Ok(pattern),
+            false => Err(Fault::Excess(format!(
+                "its patterns take more than {MOST_BYTES} bytes together"
+            ))),
+        }
+    }
 }
 
 impl Pattern {
@@ -35,12 +57,13 @@ impl Pattern {
     }
 
     /// Fills `matches` with every match, and what lies between. Nothing has no matches, not even
-    /// of a pattern that matches nothing.
-    pub(crate) fn find(&self, text: &str, matches: &mut Vec<Match>) -> Result<(), String> {
+    /// of a pattern that matches nothing. Returns the steps that were taken, which the text's budget counts.
+    pub(crate) fn find(&self, text: &str, matches: &mut Vec<Match>) -> Result<u64, String> {
         let mut between = Between::new(matches);
         if text.is_empty() {
-            return Ok(());
+            return Ok(0);
         }
+        let mut steps = 0;
         match self {
             Self::Text(pattern) => {
                 for (start, found) in text.match_indices(pattern.as_str()) {
@@ -49,11 +72,11 @@ impl Pattern {
             }
             Self::Regex(regex) => {
                 let taken = regex.each_match(text, |range| between.found(range));
-                taken.map_err(|_| "a regular expression takes too long".to_owned())?;
+                steps = taken.map_err(|_| "a regular expression takes too long".to_owned())?;
             }
         }
         between.end(text);
-        Ok(())
+        Ok(steps)
     }
 }
 
@@ -82,15 +105,15 @@ impl<'a> Between<'a> {
 
     fn found(&mut self, range: std::ops::Range<usize>) {
         if self.end != range.start {
-            self.matches.push((self.end..range.start, false));
+            self.matches.push((narrow(self.end..range.start), false));
         }
         self.end = range.end;
-        self.matches.push((range, true));
+        self.matches.push((narrow(range), true));
     }
 
     fn end(self, text: &str) {
         if self.end != text.len() {
-            self.matches.push((self.end..text.len(), false));
+            self.matches.push((narrow(self.end..text.len()), false));
         }
     }
 }
@@ -136,22 +159,12 @@ impl Behavior {
             }
             Self::Contiguous => join(&matches, |before, now| before == now, cuts),
             Self::MergedWithPrevious => join(&matches, |before, now| now && !before, cuts),
-            // From the end, a match that follows what is no match goes with it.
+            // A match goes with what is no match and follows it.
             Self::MergedWithNext => {
-                let mut after = None;
-                let mut open: Option<Match> = None;
-                let mut reversed = Vec::new();
-                for (range, is_match) in matches.iter().rev() {
-                    let joins = *is_match && after == Some(false);
-                    match &mut open {
-                        Some((last, _)) if joins => last.start = range.start,
-                        _ => reversed.extend(open.replace((range.clone(), *is_match))),
-                    }
-                    after = Some(*is_match);
-                }
-                reversed.extend(open);
-                for (range, _) in reversed.into_iter().rev() {
-                    cuts.keep(range);
+                let mut rest = matches.iter().peekable();
+                while let Some((range, is_match)) = rest.next() {
+                    let next = rest.next_if(|(_, next)| *is_match && !next);
+                    cuts.keep(range.start..next.map_or(range.end, |(next, _)| next.end));
                 }
             }
         }
@@ -162,7 +175,7 @@ impl Behavior {
 
 /// Keeps the ranges, each together with the one before it where `joins` says so of the two.
 fn join(matches: &[Match], joins: impl Fn(bool, bool) -> bool, cuts: &mut Cuts) {
-    let mut open: Option<std::ops::Range<usize>> = None;
+    let mut open: Option<std::ops::Range<u32>> = None;
     let mut before = false;
     for (range, is_match) in matches {
         match &mut open {

@@ -60,6 +60,11 @@ impl Piece {
         (self.text, self.budget)
     }
 
+    /// Counts steps that a pattern took.
+    pub(crate) fn took(&mut self, steps: u64) -> Result<(), Stop> {
+        self.budget.steps(steps)
+    }
+
     /// Counts one look at the whole piece.
     pub(crate) fn look(&mut self) -> Result<(), Stop> {
         self.budget.look(self.text.len(), 1)
@@ -172,6 +177,7 @@ impl Piece {
         let mut text = String::with_capacity(length.unwrap_or_default());
         let mut front = Front::default();
         for (range, is_match) in matches {
+            let range = range.start as usize..range.end as usize;
             if *is_match {
                 // As what stands before: the last byte of the match, or nothing.
                 let from = match range.end.checked_sub(1) {
@@ -298,7 +304,12 @@ impl Origin {
 }
 
 /// A range of a piece, and whether it is a match of a pattern or lies between two.
-pub(crate) type Match = (Range<usize>, bool);
+pub(crate) type Match = (Range<u32>, bool);
+
+/// A range of a text whose places are kept in 32 bits, as the budget's are.
+pub(crate) fn narrow(range: Range<usize>) -> Range<u32> {
+    range.start as u32..range.end as u32
+}
 
 /// One piece among the others.
 #[derive(Debug, Clone, Copy)]
@@ -367,18 +378,24 @@ pub(crate) struct Cuts {
     kept: Vec<(u32, u32, u32)>,
     /// The matches that the kept ranges are made from.
     pub(crate) matches: Vec<Match>,
+    /// Steps that patterns took, to be counted when the piece is cut.
+    steps: u64,
 }
 
 impl Cuts {
+    /// Notes steps that a pattern took.
+    pub(crate) fn took(&mut self, steps: u64) {
+        self.steps = self.steps.saturating_add(steps);
+    }
+
     /// Keeps a range as a piece.
-    pub(crate) fn keep(&mut self, range: Range<usize>) {
-        self.kept
-            .push((range.start as u32, range.end as u32, NO_TOKEN));
+    pub(crate) fn keep(&mut self, range: Range<u32>) {
+        self.kept.push((range.start, range.end, NO_TOKEN));
     }
 
     /// Keeps a range as an added token.
-    pub(crate) fn token(&mut self, range: Range<usize>, id: u32) {
-        self.kept.push((range.start as u32, range.end as u32, id));
+    pub(crate) fn token(&mut self, range: Range<u32>, id: u32) {
+        self.kept.push((range.start, range.end, id));
     }
 }
 
@@ -386,6 +403,7 @@ impl Pieces {
     /// Starts with a whole text.
     pub(crate) fn load(&mut self, text: &str) {
         self.piece.budget = Budget::of(text.len());
+        self.cuts.steps = 0;
         self.text.clear();
         self.text.push_str(text);
         self.entries.clear();
@@ -424,6 +442,9 @@ impl Pieces {
             cut(&self.piece.text, &mut self.cuts)?;
             let pieces = self.next_entries.len() + self.cuts.kept.len();
             self.piece.budget.pieces(pieces)?;
+            self.piece
+                .budget
+                .steps(std::mem::take(&mut self.cuts.steps))?;
             self.next_text.push_str(&self.piece.text);
             let kept = self.cuts.kept.drain(..);
             // A piece without text is none.
@@ -451,7 +472,7 @@ impl Pieces {
         normalize: &mut dyn FnMut(&mut Piece) -> Result<(), Stop>,
     ) -> Result<(), Stop> {
         self.step(normalize, &mut |text, cuts| {
-            cuts.keep(0..text.len());
+            cuts.keep(narrow(0..text.len()));
             Ok(())
         })
     }

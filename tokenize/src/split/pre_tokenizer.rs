@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::budget::Stop;
 use crate::error::Fault;
 use crate::split::byte_level;
-use crate::split::pattern::{Behavior, Pattern, find_characters, pattern};
-use crate::split::pieces::{Cuts, Piece, Pieces};
+use crate::split::pattern::{Behavior, Pattern, Patterns, find_characters};
+use crate::split::pieces::{Cuts, Piece, Pieces, narrow};
 use crate::split::settings::Settings;
 use crate::unicode::{SENTENCEPIECE_SCRIPTS, is_punctuation, is_word};
 
@@ -57,7 +57,7 @@ impl PreTokenizer {
     /// # Errors
     /// [`Fault::Invalid`] where a setting is missing or wrong, [`Fault::Unsupported`] for a kind
     /// that is not known.
-    pub(crate) fn read(value: &Value) -> Result<Self, Fault> {
+    pub(crate) fn read(value: &Value, patterns: &Patterns) -> Result<Self, Fault> {
         let settings = Settings::new("pre_tokenizer", value);
         Ok(match settings.kind() {
             "BertPreTokenizer" => Self::Bert,
@@ -74,10 +74,13 @@ impl PreTokenizer {
             "WhitespaceSplit" => Self::WhitespaceSplit,
             "Sequence" => {
                 let all = settings.list("pretokenizers")?.iter();
-                Self::Sequence(all.map(Self::read).collect::<Result<_, _>>()?)
+                Self::Sequence(
+                    all.map(|one| Self::read(one, patterns))
+                        .collect::<Result<_, _>>()?,
+                )
             }
             "Split" => Self::Split {
-                pattern: pattern(settings)?,
+                pattern: patterns.read(settings)?,
                 behavior: behavior(settings)?.ok_or_else(|| settings.wrong("behavior"))?,
                 invert: settings.required("invert")?,
             },
@@ -146,7 +149,8 @@ impl PreTokenizer {
                 };
                 match words {
                     Some(words) => pieces.step(&mut { space }, &mut |text, cuts| {
-                        words.find(text, &mut cuts.matches)?;
+                        let steps = words.find(text, &mut cuts.matches)?;
+                        cuts.took(steps);
                         Behavior::Isolated.cut(cuts);
                         Ok(())
                     })?,
@@ -177,7 +181,8 @@ impl PreTokenizer {
                 behavior,
                 invert,
             } => pieces.cut(&mut |text, cuts| {
-                pattern.find(text, &mut cuts.matches)?;
+                let steps = pattern.find(text, &mut cuts.matches)?;
+                cuts.took(steps);
                 if *invert {
                     for (_, is_match) in &mut cuts.matches {
                         *is_match = !*is_match;
@@ -204,7 +209,7 @@ impl PreTokenizer {
                     let rest = &text[start..];
                     let end = rest.char_indices().nth(*length);
                     let end = end.map_or(text.len(), |(index, _)| start + index);
-                    cuts.keep(start..end);
+                    cuts.keep(narrow(start..end));
                     start = end;
                 }
                 Ok(())
@@ -290,13 +295,13 @@ fn words_and_signs(text: &str, cuts: &mut Cuts) {
         let now = kind(c);
         if now != open {
             if open.is_some() {
-                cuts.keep(start..at);
+                cuts.keep(narrow(start..at));
             }
             (start, open) = (at, now);
         }
     }
     if open.is_some() {
-        cuts.keep(start..text.len());
+        cuts.keep(narrow(start..text.len()));
     }
 }
 
@@ -313,11 +318,11 @@ fn scripts(text: &str, cuts: &mut Cuts) {
         if last != Some(script)
             && let Some(start) = start.replace(at)
         {
-            cuts.keep(start..at);
+            cuts.keep(narrow(start..at));
         }
         last = Some(script);
     }
     if let Some(start) = start {
-        cuts.keep(start..text.len());
+        cuts.keep(narrow(start..text.len()));
     }
 }

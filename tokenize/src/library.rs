@@ -1,0 +1,69 @@
+//! Files that use what is not implemented here, read by Hugging Face's crate `tokenizers`: the Cargo
+//! feature of that name, native only.
+//!
+//! That crate only turns a text into ids. Special tokens, truncation, padding and the identity are
+//! ours, so that nothing else depends on who reads a file. It knows no bounds: what a file's patterns
+//! cost on a text is then Oniguruma's business, which is one reason why the feature is off by default.
+//! A file that is refused for its cost never comes here.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// A tokenizer of the crate `tokenizers`.
+#[derive(Debug)]
+pub(crate) struct Library(Box<tokenizers::Tokenizer>);
+
+impl Library {
+    /// Reads a `tokenizer.json`.
+    ///
+    /// # Errors
+    /// The crate's words.
+    pub(crate) fn read(json: &[u8]) -> Result<Self, String> {
+        // It panics on some files that contradict themselves.
+        guarded(|| {
+            let mut tokenizer =
+                tokenizers::Tokenizer::from_bytes(json).map_err(|error| error.to_string())?;
+            tokenizer.with_padding(None);
+            tokenizer
+                .with_truncation(None)
+                .map_err(|error| error.to_string())?;
+            tokenizer.with_post_processor(None::<tokenizers::PostProcessorWrapper>);
+            Ok(Self(Box::new(tokenizer)))
+        })
+    }
+
+    /// Appends a text's ids, without special tokens.
+    ///
+    /// # Errors
+    /// The crate's words.
+    pub(crate) fn tokenize(&self, text: &str, ids: &mut Vec<u32>) -> Result<(), String> {
+        guarded(|| {
+            let encoding = self
+                .0
+                .encode_fast(text, false)
+                .map_err(|error| error.to_string())?;
+            ids.extend_from_slice(encoding.get_ids());
+            Ok(())
+        })
+    }
+
+    /// The id of a token, added ones included.
+    pub(crate) fn token_to_id(&self, token: &str) -> Option<u32> {
+        self.0.token_to_id(token)
+    }
+
+    /// Number of different tokens, added ones included.
+    pub(crate) fn size(&self) -> usize {
+        self.0.get_vocab_size(true)
+    }
+
+    /// The largest id.
+    pub(crate) fn max_id(&self) -> Option<u32> {
+        self.0.get_vocab(true).into_values().max()
+    }
+}
+
+/// Makes an error of a panic.
+fn guarded<T>(run: impl FnOnce() -> Result<T, String>) -> Result<T, String> {
+    catch_unwind(AssertUnwindSafe(run))
+        .unwrap_or_else(|_| Err("the crate tokenizers stopped with an internal error".to_owned()))
+}
