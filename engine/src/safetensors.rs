@@ -233,9 +233,14 @@ impl<'de> Deserialize<'de> for Header {
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Header, A::Error> {
                 let mut entries = Vec::new();
+                let mut has_metadata = false;
                 while let Some(name) = map.next_key::<String>()? {
                     if name == METADATA {
-                        map.next_value::<serde::de::IgnoredAny>()?;
+                        if std::mem::replace(&mut has_metadata, true) {
+                            return Err(A::Error::custom(format!("{METADATA} is there twice")));
+                        }
+                        map.next_value::<Option<BTreeMap<String, String>>>()
+                            .map_err(|error| A::Error::custom(format!("{METADATA}: {error}")))?;
                         continue;
                     }
                     let entry = map
@@ -291,7 +296,9 @@ fn read_file(
     let header_place = format_args!("the header of {place}");
     budget.take(Resource::Bytes, length * HEADER_COST, header_place)?;
     let header = bytes(LENGTH_BYTES..behind)?;
-    let Header(mut entries) = serde_json::from_slice(&header)
+    let text = std::str::from_utf8(&header)
+        .map_err(|error| invalid(format!("its header is not what safetensors asks: {error}")))?;
+    let Header(mut entries) = serde_json::from_str(text)
         .map_err(|error| invalid(format!("its header is not what safetensors asks: {error}")))?;
 
     // In the order of their places, so that an overlap or a hole shows between neighbours. The

@@ -132,7 +132,7 @@ function metadataOf(json: string): Metadata {
   if (value["format_version"] > VERSION) throw invalid(`it has format version ${value["format_version"]}, and this isovec reads up to ${VERSION}; update isovec`);
   const { model, fingerprint, similarity, prompt = null } = value;
   const identity = isObject(fingerprint) ? fingerprint["identity"] : undefined;
-  const { claimed = {} } = isObject(fingerprint) ? fingerprint : {};
+  const claimed = isObject(fingerprint) && "claimed" in fingerprint ? fingerprint["claimed"] : {};
   const sound =
     typeof model === "string" &&
     isObject(fingerprint) && typeof fingerprint["precision"] === "string" &&
