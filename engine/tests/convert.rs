@@ -11,10 +11,11 @@ use convert_support::reference::last_hidden_state;
 use convert_support::rng::Rng;
 use convert_support::run::{Batch, Runner, inlined, read};
 use isovec_engine::EngineError;
-use isovec_engine::convert::{Converted, convert, family};
+use isovec_engine::convert::{Converted, architecture, convert, family};
 use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::safetensors::TensorSet;
 use prost::Message;
+use serde_json::json;
 
 /// The largest difference that f32 may make, in units of the hidden state's largest value. The
 /// arithmetic of tract gives 3e-7 to 1.2e-6 on these models (its erf alone is off by 3e-7).
@@ -666,4 +667,99 @@ fn weights_can_be_read_in_any_order() {
         assert_eq!(data, read(&*converted.weights, index).expect("readable"));
     }
     assert!(read(&*converted.weights, count).is_err());
+}
+
+/// Whatever in `config.json` changes what a model computes from the same weights changes the hash of its architecture.
+#[test]
+fn what_changes_the_graph_changes_the_architecture() {
+    /// How many positions there are is how long a text may be, and makes tables longer: no vector changes.
+    const LENGTHS: [&str; 3] = [
+        "max_position_embeddings",
+        "n_positions",
+        "max_trained_positions",
+    ];
+    let known = [
+        "activation_function",
+        "attention_bias",
+        "global_attn_every_n_layers",
+        "global_rope_theta",
+        "hidden_act",
+        "hidden_activation",
+        "layer_norm_eps",
+        "layer_norm_epsilon",
+        "layer_types",
+        "local_attention",
+        "local_rope_theta",
+        "mlp_bias",
+        "mlp_fc1_bias",
+        "mlp_fc2_bias",
+        "norm_bias",
+        "norm_eps",
+        "pad_token_id",
+        "position_embedding_type",
+        "qkv_proj_bias",
+        "rope_parameters",
+        "rotary_emb_base",
+        "rotary_scaling_factor",
+        "type_vocab_size",
+    ];
+    let others = |value: &serde_json::Value| {
+        let mut others = vec![
+            json!(null),
+            json!(0),
+            json!(1),
+            json!(2),
+            json!(8),
+            json!(0.5),
+            json!(true),
+            json!(false),
+            json!("relu"),
+            json!("geglu"),
+            json!(["full_attention", "sliding_attention", "full_attention"]),
+            json!({"full_attention": {"rope_theta": 5.0}, "sliding_attention": {"rope_theta": 7.0}}),
+        ];
+        if let Some(number) = value.as_f64() {
+            others.push(json!(number * 2.0));
+        }
+        if let Some(number) = value.as_u64() {
+            others.extend([json!(number / 2), json!(number * 2), json!(number - 1)]);
+        }
+        others
+    };
+    let (mut changed, mut same) = (0, 0);
+    for (name, model) in models::all() {
+        let tensors = model.tensor_set(Stored::F32);
+        let plain = graph_of(&model).graph.map(|graph| graph.encode_to_vec());
+        let hash = architecture(&model.config_json()).expect("it is read");
+        let keys = model.config.as_object().expect("an object").keys();
+        let keys: std::collections::BTreeSet<String> =
+            keys.cloned().chain(known.map(str::to_owned)).collect();
+        for key in keys.iter().filter(|key| !LENGTHS.contains(&key.as_str())) {
+            for other in others(&model.config[key.as_str()]) {
+                let mut config = model.config.clone();
+                config[key.as_str()] = other.clone();
+                let config = config.to_string().into_bytes();
+                let Ok(converted) = convert(&config, std::sync::Arc::clone(&tensors)) else {
+                    continue;
+                };
+                let graph = inlined(&converted).graph.map(|graph| graph.encode_to_vec());
+                if graph != plain {
+                    changed += 1;
+                    let other_hash = architecture(&config).expect("it is read");
+                    assert_ne!(other_hash, hash, "{name}: {key} {other}");
+                } else {
+                    same += 1;
+                }
+            }
+        }
+    }
+    assert!(changed > 60 && same > 60, "{changed} {same}");
+}
+
+/// A count of layers that no file has tensors for is refused before anything is built.
+#[test]
+fn more_layers_than_the_files_pay_for_are_over_budget() {
+    let model = models::bert().with("num_hidden_layers", 500_000_000);
+    let result = convert(&model.config_json(), model.tensor_set(Stored::F32));
+    assert_eq!(result.expect_err("too many").kind(), "OverBudget");
 }

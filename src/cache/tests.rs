@@ -493,7 +493,15 @@ fn models_that_differ_only_in_their_graph_share_a_folder_and_no_vector() {
     assert_eq!(misses, 1);
     let (second, misses) = made(folder.path().join("config.json"));
     assert_eq!(misses, 1, "another model's is not its own");
-    assert_eq!(first.fingerprint(), second.fingerprint());
+    let differences = first.fingerprint().differences(second.fingerprint());
+    let keys: Vec<&str> = differences.iter().map(|other| other.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        ["architecture"],
+        "the same weights, put to another use"
+    );
+    let refused = first.search(&second, 1).unwrap_err();
+    assert_eq!(refused.kind(), "IncompatibleIndex");
     assert_ne!(first.as_slice(), second.as_slice());
     // Whoever loads it, it is the same model.
     let (again, misses) = made(tiny().join("config.json"));

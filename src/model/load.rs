@@ -448,3 +448,56 @@ fn claimed(bundle: &ModelBundle) -> BTreeMap<String, String> {
         .into_iter()
         .collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use isovec_engine::onnx::{TENSORS_KEY, graph_identity, write_model};
+    use isovec_engine::weights::WeightsIdentity;
+
+    use super::*;
+
+    fn tiny() -> ModelBundle {
+        let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-bert");
+        ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap()
+    }
+
+    fn written_and_read(bundle: &ModelBundle) -> ModelBundle {
+        let file = backend::wait(write_model(bundle)).unwrap();
+        let files = [("model.onnx".to_owned(), file.into())].into();
+        ModelBundle::from_bytes("file", files, &BundleOptions::default()).unwrap()
+    }
+
+    #[test]
+    fn what_was_computed_is_no_claim_and_what_a_file_says_is_one() {
+        let original = tiny();
+        assert!(claimed(&original).is_empty());
+        let exported = written_and_read(&original);
+        assert_eq!(exported.identity, original.identity);
+        let own = claimed(&exported)["weights"].clone();
+        // Without its claim the same file is what its tensors are, which nobody has to believe.
+        let mut plain = written_and_read(&original);
+        plain.identity = WeightsIdentity(own.clone());
+        let plain = written_and_read(&plain);
+        assert_eq!(plain.identity.0, own);
+        assert!(claimed(&plain).is_empty());
+    }
+
+    #[test]
+    fn two_files_that_claim_the_same_share_no_cache() {
+        let original = tiny();
+        let mut other = written_and_read(&original);
+        let graph = other.graph.graph.as_mut().unwrap();
+        let mut bytes = graph.initializer[0].raw_data.to_vec();
+        bytes[0] ^= 1;
+        graph.initializer[0].raw_data = bytes.into();
+        let (one, other) = (written_and_read(&original), written_and_read(&other));
+        assert_eq!(one.identity, other.identity);
+        assert_ne!(claimed(&one), claimed(&other));
+        assert_ne!(graph_identity(&one.graph), graph_identity(&other.graph));
+        let carries = |bundle: &ModelBundle| {
+            let mut entries = bundle.graph.metadata_props.iter();
+            entries.any(|entry| entry.key == TENSORS_KEY)
+        };
+        assert!(carries(&one) && !carries(&original));
+    }
+}

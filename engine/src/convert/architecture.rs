@@ -22,7 +22,7 @@ const VERSION: &str = "1";
 const MAX_BYTES: usize = 4 << 20;
 
 /// Keys that decide vectors in one family or another, for families that are not converted.
-const KEYS: [&str; 62] = [
+const KEYS: &[&str] = &[
     "activation",
     "activation_function",
     "attention_bias",
@@ -110,7 +110,7 @@ pub fn architecture(config_json: &[u8]) -> Option<String> {
         }
         Err(_) => {
             add("as it is written");
-            for key in KEYS {
+            for &key in KEYS {
                 if let Some(value) = config.value(key) {
                     add(key);
                     add(&written(value));

@@ -21,6 +21,9 @@ use crate::error::Result;
 /// A tensor that every checkpoint of the family holds.
 pub(super) const ANCHOR: &str = "embeddings.tok_embeddings.weight";
 
+/// More layers than any encoder has: what each sees is written out.
+const MAX_LAYERS: usize = 10_000;
+
 /// What a layer sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Sight {
@@ -53,7 +56,10 @@ pub(super) fn check(config: &Config) -> Result<()> {
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
     let layers = config.size("num_hidden_layers")?;
     let sights = Sights::of(config, layers)?;
-    let flag = |key| Ok(config.flag_or(key, false)?.to_string());
+    let flag = |key: &str| config.flag_or(key, false).map(|flag| flag.to_string());
+    if layers > MAX_LAYERS {
+        return Err(config.unsupported(format!("config.json asks for {layers} layers")));
+    }
     let window = (0..layers).filter(|&layer| sights.layer(layer) == Sight::Window);
     let window: Vec<String> = window.map(|layer| layer.to_string()).collect();
     Ok(vec![

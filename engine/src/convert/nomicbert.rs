@@ -55,7 +55,7 @@ fn gate(config: &Config) -> Result<Activation> {
 
 /// What decides vectors and no tensor shows.
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
-    let flag = |key| Ok(config.flag_or(key, true)?.to_string());
+    let flag = |key: &str| config.flag_or(key, true).map(|flag| flag.to_string());
     let types = config.count_or("type_vocab_size", 2)? > 0;
     Ok(vec![
         ("heads", config.size("n_head")?.to_string()),

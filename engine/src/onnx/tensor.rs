@@ -89,11 +89,12 @@ fn one_form(
         if may_stay && !content.in_memory() && content.len() >= WEIGHT_MIN_BYTES {
             stays = Some(content);
         } else {
-            // Any number of tensors may lie in one place, each a copy where the file is kept elsewhere.
+            // Any number of tensors may lie in one place, each a copy where the file is kept elsewhere, and small ones
+            // always.
+            let is_copied = !content.in_memory() || content.len() < WEIGHT_MIN_BYTES;
+            let bytes = if is_copied { content.len() as u64 } else { 0 };
             let place = format_args!("{origin}: external data of tensor {name}");
-            reading
-                .budget
-                .take(Resource::Bytes, content.len() as u64, place)?;
+            reading.budget.take(Resource::Bytes, bytes, place)?;
             tensor.raw_data = content.bytes().map_err(unread)?;
         }
         tensor.data_location = 0;

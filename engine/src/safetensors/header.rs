@@ -106,11 +106,15 @@ pub fn read_header<M: DeserializeOwned>(
     behind: usize,
     len: usize,
 ) -> Result<Header<M>, Malformed> {
+    let wrong = |error: &dyn fmt::Display| {
+        Malformed(format!("its header is not what safetensors asks: {error}"))
+    };
+    // All of it is text, also what is passed over.
+    let header = std::str::from_utf8(header).map_err(|error| wrong(&error))?;
     let Entries {
         metadata,
         mut tensors,
-    } = serde_json::from_slice(header)
-        .map_err(|error| Malformed(format!("its header is not what safetensors asks: {error}")))?;
+    } = serde_json::from_str(header).map_err(|error| wrong(&error))?;
     let size = len.saturating_sub(behind);
     let mut names = HashSet::with_capacity(tensors.len());
     if let Some((twice, _)) = tensors
@@ -199,7 +203,10 @@ impl<'de, M: DeserializeOwned> Visitor<'de> for Read<M> {
         let mut tensors = Vec::new();
         while let Some(name) = map.next_key::<String>()? {
             if name == METADATA {
-                if metadata.replace(map.next_value()?).is_some() {
+                let value = map
+                    .next_value()
+                    .map_err(|error| A::Error::custom(format!("{METADATA}: {error}")))?;
+                if metadata.replace(value).is_some() {
                     return Err(A::Error::custom(format!("it has {METADATA} twice")));
                 }
                 continue;

@@ -12,8 +12,6 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 
-use serde::de::IgnoredAny;
-
 use crate::budget::{Budget, Resource};
 use crate::content::Content;
 use crate::error::{EngineError, Result};
@@ -21,6 +19,9 @@ use crate::sniff;
 use crate::weights::{IdentityHasher, WeightsIdentity};
 
 pub use header::{Header, Malformed, Place, place_of_header, read_header};
+
+/// What a header may say besides: nothing here asks for it, but another reader of the same file refuses anything else.
+type Metadata = Option<BTreeMap<String, String>>;
 
 /// Memory that each byte of a header can ask for.
 const HEADER_COST: u64 = 16;
@@ -221,7 +222,7 @@ fn read_file(
     // Two bytes of a shape are two numbers of eight bytes in lists that double.
     let header_place = format_args!("the header of {place}");
     budget.take(Resource::Bytes, at.len() as u64 * HEADER_COST, header_place)?;
-    let header: Header<IgnoredAny> =
+    let header: Header<Metadata> =
         read_header(&bytes(at)?, behind, file.len()).map_err(invalid)?;
     let tensors = header.tensors.into_iter();
     tensors

@@ -9,7 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use isovec_engine::Result;
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::content::{ByteSource, Content};
+use isovec_engine::onnx::proto::{StringStringEntryProto, TensorProto};
 use prost::Message;
+use prost::encoding::encode_varint;
 
 use crate::support::{floats, graph, linear};
 
@@ -96,4 +98,96 @@ fn broken_files_are_refused_in_the_same_words() {
             compare(&file);
         }
     }
+}
+
+/// A tensor of so many bytes, every one of which says which tensor it is.
+fn odd(location: i32, left_over: bool) -> TensorProto {
+    let entry = |key: &str, value: &str| StringStringEntryProto {
+        key: key.into(),
+        value: value.into(),
+    };
+    let mut tensor = floats("odd", &[256, 128]);
+    tensor.data_location = location;
+    if left_over {
+        // Inside this file, and of the right length: the bytes of another tensor.
+        tensor.external_data = vec![
+            entry("location", "model.onnx"),
+            entry("offset", "1000"),
+            entry("length", &(256 * 128 * 4).to_string()),
+        ];
+    }
+    tensor
+}
+
+#[test]
+fn what_a_tensor_says_beside_its_bytes_means_the_same() {
+    for location in [0, 1, 7] {
+        for left_over in [false, true] {
+            let mut model = linear();
+            graph(&mut model)
+                .initializer
+                .push(floats("before", &[256, 256]));
+            graph(&mut model).initializer.push(odd(location, left_over));
+            let whole = compare(&model.encode_to_vec());
+            // In the file, whatever is left over; elsewhere as well, or nobody knows where, is refused.
+            assert_eq!(whole.is_some(), location == 0, "{location} {left_over}");
+        }
+    }
+    let mut model = linear();
+    graph(&mut model).initializer.push(odd(0, true));
+    let bundle = load(model.encode_to_vec().into()).unwrap();
+    let weights = crate::support::weights(&bundle);
+    assert_eq!(weights["odd"].2, floats("odd", &[256, 128]).raw_data);
+}
+
+/// Bytes twice, the last of which count; lengths that are written too long.
+#[test]
+fn fields_that_are_written_oddly_mean_the_same() {
+    let around = |tensor: &[u8], length: &dyn Fn(usize) -> Vec<u8>| {
+        let mut initializer = vec![5 << 3 | 2];
+        initializer.extend(length(tensor.len()));
+        initializer.extend_from_slice(tensor);
+        let mut file = linear().encode_to_vec();
+        file.push(7 << 3 | 2);
+        file.extend(length(initializer.len()));
+        file.extend(initializer);
+        file
+    };
+    let plain = |length: usize| {
+        let mut bytes = Vec::new();
+        encode_varint(length as u64, &mut bytes);
+        bytes
+    };
+    // The same number in ten bytes; and with bits that no number of 64 has.
+    let long = |last: u8| {
+        move |length: usize| {
+            let mut bytes: Vec<u8> = (0..9).map(|at| (length >> (7 * at)) as u8 | 0x80).collect();
+            bytes.push(last);
+            bytes
+        }
+    };
+    let tensor = floats("odd", &[256, 128]).encode_to_vec();
+    assert!(compare(&around(&tensor, &plain)).is_some());
+    assert!(compare(&around(&tensor, &long(0))).is_some());
+    assert!(compare(&around(&tensor, &long(2))).is_none());
+
+    let raw = |bytes: &[u8]| TensorProto {
+        raw_data: bytes.to_vec().into(),
+        ..TensorProto::default()
+    };
+    for second in [vec![7; 256 * 128 * 4], vec![7; 12]] {
+        let mut twice = tensor.clone();
+        twice.extend(raw(&second).encode_to_vec());
+        let fits = second.len() > 12;
+        assert_eq!(compare(&around(&twice, &plain)).is_some(), fits);
+    }
+    // An empty one is written nowhere by the encoder, and counts as well.
+    let mut emptied = tensor.clone();
+    emptied.extend([9 << 3 | 2, 0]);
+    assert!(compare(&around(&emptied, &plain)).is_none());
+    // Text is no raw bytes.
+    let mut text = floats("odd", &[0]);
+    text.data_type = 8;
+    text.raw_data = vec![7; 100_000].into();
+    assert!(compare(&around(&text.encode_to_vec(), &plain)).is_none());
 }

@@ -2,7 +2,9 @@
 
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
 
+mod budget;
 mod elsewhere;
+mod everywhere;
 mod external_data;
 mod folders;
 #[cfg(target_os = "linux")] // What is in memory of a mapping is asked of /proc.

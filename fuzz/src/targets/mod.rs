@@ -1,5 +1,8 @@
 //! The targets, by name.
 
+pub mod config;
+pub mod onnx_model;
+pub mod safetensors;
 pub mod top_k;
 
 /// One target.
@@ -14,8 +17,25 @@ pub struct Target {
 }
 
 /// All of them, in the order of their names.
-pub const TARGETS: &[Target] = &[Target {
-    name: "top_k",
-    run: top_k::run,
-    random: 20_000,
-}];
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "config",
+        run: config::run,
+        random: 10_000,
+    },
+    Target {
+        name: "onnx_model",
+        run: onnx_model::run,
+        random: 5_000,
+    },
+    Target {
+        name: "safetensors",
+        run: safetensors::run,
+        random: 20_000,
+    },
+    Target {
+        name: "top_k",
+        run: top_k::run,
+        random: 20_000,
+    },
+];
