@@ -1,6 +1,7 @@
 //! The targets, by name.
 
 pub mod config;
+pub mod lowering;
 pub mod onnx_model;
 pub mod safetensors;
 pub mod top_k;
@@ -22,6 +23,11 @@ pub const TARGETS: &[Target] = &[
         name: "config",
         run: config::run,
         random: 10_000,
+    },
+    Target {
+        name: "lowering",
+        run: lowering::run,
+        random: 400,
     },
     Target {
         name: "onnx_model",
