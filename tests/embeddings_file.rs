@@ -137,7 +137,7 @@ impl Fnv {
             }
         }
         self.text(set.model());
-        self.text(&set.similarity().to_string());
+        self.text(&format!("{:?}", set.similarity()).to_lowercase());
         self.text(&set.fingerprint().precision.to_string());
         for (name, value) in &set.fingerprint().identity {
             self.text(name);

@@ -85,7 +85,7 @@ class Remote implements Host {
         runs = true;
         return started();
       }
-      if ("lives" in data) return this.#watch(data.lives);
+      if ("lives" in data) return void this.#watch(data.lives);
       if ("progress" in data) return onProgress?.(data.progress);
       const waiting = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);
@@ -160,9 +160,16 @@ class Remote implements Host {
   }
 
   /** Waits for the lock that the worker holds: it is given when the worker is gone, whoever ended it. */
-  #watch(lock: string): void {
+  async #watch(lock: string): Promise<void> {
     const gone = () => this.end(new IsovecError("EnginePoisoned", "isovec's worker is gone: something else than isovec ended it"));
-    navigator.locks.request(lock, { signal: this.#watching.signal }, gone).catch(() => {});
+    try {
+      // Where storage was taken away after the page began, a newer worker's locks are others than the page's.
+      const { held } = await navigator.locks.query();
+      if (!held?.some(({ name }) => name === lock)) return;
+      await navigator.locks.request(lock, { signal: this.#watching.signal }, gone);
+    } catch {
+      // The watch has ended, or there is none here.
+    }
   }
 
   #call<T>(call: Call, signal?: AbortSignal, transfer: Transferable[] = []): Promise<T> {
