@@ -26,6 +26,8 @@ function random(state) {
 
 function mutated(next) {
   let file = Buffer.from(original);
+  // Once each: a name that stands twice is refused here, and Rust takes the last.
+  const used = new Set();
   for (let left = 1 + next(3); left > 0 && file.length > 0; left--) {
     const kind = next(9);
     if (kind === 0) {
@@ -43,7 +45,10 @@ function mutated(next) {
       const at = next(file.length);
       file = Buffer.concat([file.subarray(0, at), file.subarray(at + 1 + next(8))]);
     } else {
-      const [from, to] = replacements[next(replacements.length)].map((text) => Buffer.from(text));
+      const which = next(replacements.length);
+      if (used.has(which)) continue;
+      used.add(which);
+      const [from, to] = replacements[which].map((text) => Buffer.from(text));
       const at = file.indexOf(from);
       if (at < 8) continue;
       const length = file.readBigUInt64LE();

@@ -4,7 +4,7 @@ import { IsovecError, cancelled, disposed } from "./error.js";
 import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
-import { gather } from "./source.js";
+import { gather, using } from "./source.js";
 import type { Stats } from "./stats.js";
 
 /** Loads a model in a worker of its own: what it computes does not block the page, and all its memory goes with it. */
@@ -19,10 +19,11 @@ export async function open(request: Request, listening: Listening): Promise<Host
     const load = async () => {
       // Files that were given are the caller's: they are copied to the worker, and never taken away by a transfer.
       if (!listening.fetch || !("folder" in request.files)) return remote.load(request, signal, []);
-      const { files: contents, downloaded } = await gather(request, listening);
+      const gathered = await gather(request, listening);
+      const { files: contents, downloaded } = gathered;
       // Everything here was fetched for this load, into arrays that nobody else knows.
       const transfer = Array.from(contents.values(), ({ buffer }) => buffer as ArrayBuffer);
-      return remote.load({ ...request, files: { contents } }, signal, transfer, downloaded);
+      return using(gathered, () => remote.load({ ...request, files: { contents } }, signal, transfer, downloaded));
     };
     await aborted(signal, Promise.all([load(), module, remote.ready]));
     return remote;
