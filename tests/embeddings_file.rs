@@ -1,6 +1,7 @@
 //! The embeddings file between the SDKs: what `isovec embed` wrote and what the npm package wrote
 //! are one set, with the same hits. `js/tests/file.test.mjs` holds the other half.
 
+use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use isovec::{Embeddings, Hit};
@@ -56,6 +57,7 @@ impl Random {
 
 fn mutated(original: &[u8], how: &Mutations, next: &mut Random) -> Vec<u8> {
     let mut file = original.to_vec();
+    let mut used = BTreeSet::new();
     for _ in 0..=next.below(3) {
         if file.is_empty() {
             break;
@@ -80,7 +82,11 @@ fn mutated(original: &[u8], how: &Mutations, next: &mut Random) -> Vec<u8> {
                 file.drain(at..end);
             }
             _ => {
-                let (from, to) = &how.replacements[next.below(how.replacements.len())];
+                let which = next.below(how.replacements.len());
+                if !used.insert(which) {
+                    continue;
+                }
+                let (from, to) = &how.replacements[which];
                 let at = file
                     .windows(from.len())
                     .position(|part| part == from.as_bytes());
@@ -137,7 +143,7 @@ impl Fnv {
             }
         }
         self.text(set.model());
-        self.text(&set.similarity().to_string());
+        self.text(&format!("{:?}", set.similarity()).to_lowercase());
         self.text(&set.fingerprint().precision.to_string());
         for (name, value) in &set.fingerprint().identity {
             self.text(name);

@@ -3,7 +3,7 @@ import { IsovecError, cancelled, disposed } from "./error.js";
 import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
 import type { Module } from "./module.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
-import { gather } from "./source.js";
+import { gather, using, type Gathered } from "./source.js";
 import type { Stats } from "./stats.js";
 
 /** Loads a model in this thread, by a build that `module` brings. */
@@ -12,7 +12,11 @@ export async function open(request: Request, listening: Listening, module: Promi
   if (signal?.aborted) throw cancelled(signal);
   // Side by side. A module that cannot be had is said when the files are there, unless they fail first.
   module.catch(() => {});
-  const { files, downloaded } = await gather(request, listening);
+  const gathered = await gather(request, listening);
+  return using(gathered, () => made(request, gathered, signal, module));
+}
+
+async function made(request: Request, { files, downloaded }: Gathered, signal: AbortSignal | undefined, module: Promise<Module>): Promise<Host> {
   const engine = await module;
   if (engine.poisoned) {
     throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });

@@ -4,7 +4,7 @@ import { IsovecError, cancelled, disposed } from "./error.js";
 import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
-import { gather } from "./source.js";
+import { gather, using } from "./source.js";
 import type { Stats } from "./stats.js";
 
 /** Loads a model in a worker of its own: what it computes does not block the page, and all its memory goes with it. */
@@ -19,10 +19,11 @@ export async function open(request: Request, listening: Listening): Promise<Host
     const load = async () => {
       // Files that were given are the caller's: they are copied to the worker, and never taken away by a transfer.
       if (!listening.fetch || !("folder" in request.files)) return remote.load(request, signal, []);
-      const { files: contents, downloaded } = await gather(request, listening);
+      const gathered = await gather(request, listening);
+      const { files: contents, downloaded } = gathered;
       // Everything here was fetched for this load, into arrays that nobody else knows.
       const transfer = Array.from(contents.values(), ({ buffer }) => buffer as ArrayBuffer);
-      return remote.load({ ...request, files: { contents } }, signal, transfer, downloaded);
+      return using(gathered, () => remote.load({ ...request, files: { contents } }, signal, transfer, downloaded));
     };
     await aborted(signal, Promise.all([load(), module, remote.ready]));
     return remote;
@@ -85,7 +86,7 @@ class Remote implements Host {
         runs = true;
         return started();
       }
-      if ("lives" in data) return this.#watch(data.lives);
+      if ("lives" in data) return void this.#watch(data.lives);
       if ("progress" in data) return onProgress?.(data.progress);
       const waiting = this.#waiting.get(data.id);
       this.#waiting.delete(data.id);
@@ -160,9 +161,16 @@ class Remote implements Host {
   }
 
   /** Waits for the lock that the worker holds: it is given when the worker is gone, whoever ended it. */
-  #watch(lock: string): void {
+  async #watch(lock: string): Promise<void> {
     const gone = () => this.end(new IsovecError("EnginePoisoned", "isovec's worker is gone: something else than isovec ended it"));
-    navigator.locks.request(lock, { signal: this.#watching.signal }, gone).catch(() => {});
+    try {
+      // Where storage was taken away after the page began, a newer worker's locks are others than the page's.
+      const { held } = await navigator.locks.query();
+      if (!held?.some(({ name }) => name === lock)) return;
+      await navigator.locks.request(lock, { signal: this.#watching.signal }, gone);
+    } catch {
+      // The watch has ended, or there is none here.
+    }
   }
 
   #call<T>(call: Call, signal?: AbortSignal, transfer: Transferable[] = []): Promise<T> {

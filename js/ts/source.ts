@@ -62,10 +62,30 @@ function entries(source: Exclude<ModelSource, string | URL>): Iterable<[string, 
   return Array.from(source as readonly File[], (file) => [file.webkitRelativePath.replace(/^[^/]*\//, "") || file.name, file]);
 }
 
-interface Gathered {
+export interface Gathered {
   files: Map<string, Uint8Array>;
   /** Settled when it is known what is kept. */
   downloaded: Promise<Downloaded>;
+  /** Has to be called: whether the files are those of a model. Damaged ones are not kept. Settled when that is done. */
+  settle: (sound: boolean) => Promise<void>;
+}
+
+/** Kinds of errors by which a model says that its files are damaged. */
+const DAMAGED = ["InvalidModel", "InvalidTokenizer", "Weight"];
+
+/** Uses files that were brought together; what they turn out to be decides whether they are kept. */
+export async function using<T>(gathered: Gathered, use: () => Promise<T>): Promise<T> {
+  let sound = true;
+  try {
+    return await use();
+  } catch (cause) {
+    sound = !(cause instanceof IsovecError && DAMAGED.includes(cause.kind));
+    throw cause;
+  } finally {
+    const settled = gathered.settle(sound);
+    // The next load, here or in another tab, is not to find them.
+    if (!sound) await settled;
+  }
 }
 
 /** Brings a model's files together: those that are there, or of a folder those that its configuration will want. */
@@ -79,7 +99,7 @@ export async function gather(request: Request, listening: Listening): Promise<Ga
     fits(name, content instanceof Uint8Array ? content.length : content.size, most);
     contents.set(name, content instanceof Uint8Array ? content : new Uint8Array(await content.arrayBuffer()));
   }
-  return { files: contents, downloaded: Promise.resolve({ files: [], bytes: 0, store: "none", verified: 0 }) };
+  return { files: contents, downloaded: Promise.resolve({ files: [], bytes: 0, store: "none", verified: 0 }), settle: async () => {} };
 }
 
 async function fromFolder(folder: Address, model: ModelConfig, most: Most, { fetching }: Request, listening: Listening): Promise<Gathered> {
@@ -95,11 +115,12 @@ async function fromFolder(folder: Address, model: ModelConfig, most: Most, { fet
     }
   };
   const there = await kept();
-  if (there) return cached(there, listening);
+  const forget = async (sound: boolean) => (sound ? undefined : store?.forget(folder.folder, selection).catch(() => {}));
+  if (there) return cached(there, listening, forget);
   const load = async () => {
     // Another tab may have brought it while this one waited.
     const there = await kept();
-    return there ? cached(there, listening) : download(folder, selection, model, { ...fetching, ...listening, store, most, notKept: () => {} });
+    return there ? cached(there, listening, forget) : download(folder, selection, model, { ...fetching, ...listening, store, most, notKept: () => {} });
   };
   const locks = store && globalThis.navigator?.locks;
   if (!locks) return load();
@@ -115,10 +136,10 @@ async function fromFolder(folder: Address, model: ModelConfig, most: Most, { fet
   });
 }
 
-function cached(files: Map<string, Uint8Array<ArrayBuffer>>, { onProgress }: Listening): Gathered {
+function cached(files: Map<string, Uint8Array<ArrayBuffer>>, { onProgress }: Listening, settle: Gathered["settle"]): Gathered {
   const list = Array.from(files, ([name, content]) => ({ name, bytes: content.length, cached: true }));
   for (const { name, bytes } of list) onProgress?.({ file: name, bytes, total: bytes, cached: true });
-  return { files, downloaded: Promise.resolve({ files: list, bytes: 0, store: "Cache API", verified: 0 }) };
+  return { files, downloaded: Promise.resolve({ files: list, bytes: 0, store: "Cache API", verified: 0 }), settle };
 }
 
 /**
@@ -179,10 +200,16 @@ async function download({ folder, pointers }: Address, selection: string, model:
   } finally {
     given.signal?.removeEventListener("abort", abort);
   }
+  let decide!: (sound: boolean) => void;
+  const sound = new Promise<boolean>((resolve) => (decide = resolve));
   const seal = async (): Promise<Downloaded> => {
     const states = await Promise.all(fetched.map(({ kept }) => kept));
-    const files = fetched.map(({ name, url }, index) => ({ name, url, ...states[index]! }));
-    if (line.store && states.every(Boolean)) await line.store.seal(folder, selection, files).catch(line.notKept);
+    if (await sound) {
+      const files = fetched.map(({ name, url }, index) => ({ name, url, ...states[index]! }));
+      if (line.store && states.every(Boolean)) await line.store.seal(folder, selection, files).catch(line.notKept);
+    } else {
+      await Promise.all(fetched.map(({ url }) => line.store?.drop(url).catch(() => {})));
+    }
     if (problem !== undefined) console.warn(`isovec keeps nothing of this model for the next visit: ${String(problem)}`);
     return {
       files: sizes.map(({ name, bytes }) => ({ name, bytes, cached: false })),
@@ -195,7 +222,11 @@ async function download({ folder, pointers }: Address, selection: string, model:
   const sizes = fetched.map(({ name, content, resumed, verified }) => ({ name, bytes: content.length, resumed, verified }));
   const files = new Map<string, Uint8Array>(fetched.map(({ name, content }) => [name, content]));
   const downloaded = seal();
-  return { files, downloaded };
+  const settle = async (sound: boolean) => {
+    decide(sound);
+    await downloaded;
+  };
+  return { files, downloaded, settle };
 }
 
 /** What a hub states of a file that it keeps apart (git-lfs's pointer file, version 1); nothing where it states nothing. */

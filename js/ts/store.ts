@@ -85,6 +85,14 @@ export class Store {
     await this.#put(keyOf("model", folder, selection), { model: folder, files } satisfies Manifest);
   }
 
+  /** Takes away what is said of a model and of its files: they turned out to be damaged. */
+  async forget(folder: string, selection: Selection): Promise<void> {
+    const key = keyOf("model", folder, selection);
+    const manifest = await this.#json<Manifest>(key);
+    await this.#cache.delete(key);
+    await Promise.all((manifest?.files ?? []).map(({ url }) => this.drop(url)));
+  }
+
   /** The beginning of a file, as far as its pieces go without a gap; nothing where not even the first is there. */
   async beginning(url: string): Promise<{ state: FileState; content: Uint8Array<ArrayBuffer>[] } | undefined> {
     const state = await this.#json<FileState>(keyOf("file", url));

@@ -11,6 +11,8 @@ export async function filesOf(source: ModelSource, options: LoadOptions): Promis
   const { request, listening } = requested(source, options);
   if ("contents" in request.files) return request.files.contents;
   const gathered = await gather(request, listening);
+  // They are loaded later, and as files that were given.
+  void gathered.settle(true);
   return new Map(Array.from(gathered.files, ([name, content]) => [name, new Blob([content as Uint8Array<ArrayBuffer>])]));
 }
 
