@@ -4,6 +4,7 @@ import { IsovecError, cancelled, disposed } from "./error.js";
 import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
+import { rulesHere } from "./rules.js";
 import { gather } from "./source.js";
 import type { Stats } from "./stats.js";
 
@@ -18,7 +19,7 @@ export async function open(request: Request, listening: Listening): Promise<Host
     const module = compiled(build).then((module) => remote.give(module));
     const load = async () => {
       if (!listening.fetch) return remote.load(request, signal, []);
-      const { files: contents, downloaded } = await gather(request, listening);
+      const { files: contents, downloaded } = await gather(request, listening, rulesHere(request));
       const transfer = Array.from(contents.values(), ({ buffer }) => buffer as ArrayBuffer);
       return remote.load({ ...request, files: { contents } }, signal, transfer, downloaded);
     };

@@ -10,8 +10,9 @@ use bytes::Bytes;
 
 use super::files::Files;
 use super::{BundleOptions, ModelBundle};
-use crate::choice::weights::SAFETENSORS;
-use crate::choice::{Answer, CONFIG, FileSelection, Known, Presence, WeightFiles, Weights};
+use crate::choice::{
+    Answer, CONFIG, FileSelection, Known, Presence, SAFETENSORS, WeightFiles, Weights,
+};
 use crate::content::Content;
 use crate::convert::{convert, family};
 use crate::error::{EngineError, Result};

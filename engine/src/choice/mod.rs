@@ -15,7 +15,8 @@
 //! 3. `model.onnx`, then `onnx/model.onnx`, each with the files that hold its external data.
 
 mod describe;
-pub(crate) mod weights;
+mod told;
+mod weights;
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
@@ -23,7 +24,8 @@ use std::fmt;
 use std::sync::Arc;
 
 use crate::error::{EngineError, Result};
-pub use weights::Weights;
+pub use told::next_told;
+pub use weights::{ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights};
 
 /// Small files that describe an embedding model: of transformers, of tokenizers, and of
 /// sentence-transformers.

@@ -77,8 +77,7 @@ mod tests {
     use super::super::listing::RepoFile;
     use super::*;
     use crate::bundle::HALF_ONNX_FILE;
-    use crate::choice::Need;
-    use crate::choice::weights::{SAFETENSORS, SAFETENSORS_INDEX};
+    use crate::choice::{Need, SAFETENSORS, SAFETENSORS_INDEX};
 
     fn listing(paths: &[&str]) -> Listing {
         Listing {

@@ -16,7 +16,10 @@ const CACHE: &str = "ISOVEC_TEST_CACHE";
 /// The process that dies. As a test of its own it does nothing.
 #[test]
 fn a_child_that_dies() {
-    let Some(at) = std::env::var(AT).ok().and_then(|at| at.parse().ok()) else {
+    let Some(at) = std::env::var(AT)
+        .ok()
+        .and_then(|at| at.parse::<usize>().ok())
+    else {
         return;
     };
     let mut config = HubConfig::from_lookup(&|_| None, None);

@@ -1,6 +1,7 @@
 //! The hub against a real HTTP server on loopback, well behaved and not.
 
 mod cache;
+mod choice;
 mod cuts;
 mod dying;
 mod failures;

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::hub::{
-    FileSelection, HttpTransport, Hub, Request, Response, Transport, TransportFailure,
+    Body, FileSelection, HttpTransport, Hub, Request, Response, Transport, TransportFailure,
 };
 use isovec_engine::maybe_send::BoxFuture;
 
