@@ -19,7 +19,8 @@ mod told;
 mod weights;
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -241,8 +242,7 @@ impl FileSelection {
             files
         }))?;
         if !questions.is_empty() {
-            questions.dedup();
-            return Ok(Answer::Ask(questions));
+            return Ok(Answer::Ask(once(questions)));
         }
         Ok(Answer::Chosen(Choice {
             weights,
@@ -287,6 +287,25 @@ impl fmt::Debug for FileSelection {
             .field("check", &self.check.is_some())
             .finish()
     }
+}
+
+/// Each file once. Who knows what is in a file knows that it is there, and how large it is.
+fn once(questions: Vec<Question>) -> Vec<Question> {
+    let mut kept: Vec<Question> = Vec::with_capacity(questions.len());
+    let mut places = BTreeMap::new();
+    for question in questions {
+        match places.entry(question.path.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(kept.len());
+                kept.push(question);
+            }
+            Entry::Occupied(place) if question.need == Need::Content => {
+                kept[*place.get()].need = Need::Content;
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    kept
 }
 
 fn ask<T>(path: &str, need: Need) -> Result<T, Stop> {

@@ -176,12 +176,7 @@ fn by_asking(case: &Case) -> (Result<(String, Vec<String>)>, BTreeSet<String>) {
                 fact
             });
             let before = known.insert(path.clone(), json!(fact));
-            // Only what is in a file may be asked after it is known to be there.
-            assert!(
-                before.is_none() || need == "content",
-                "{}: {path}",
-                case.name
-            );
+            assert!(before.is_none(), "{}: {path} is asked for twice", case.name);
             asked.insert(path);
         }
     }

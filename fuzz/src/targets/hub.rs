@@ -6,6 +6,7 @@
 //! file itself, whatever the server does on the way.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
@@ -295,7 +296,6 @@ const NAMES: [&str; 22] = [
 ];
 
 /// A repository and what is wanted of it.
-#[derive(Debug)]
 struct Repo {
     files: BTreeMap<String, Vec<u8>>,
     onnx_file: Option<String>,
@@ -422,6 +422,22 @@ impl Repo {
             .iter()
             .find(|name| self.has(name))
             .map(|name| (*name).to_owned())
+    }
+}
+
+impl fmt::Debug for Repo {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let text = |bytes: &Vec<u8>| match bytes.iter().all(|byte| *byte == b' ') {
+            true => format!("{} bytes", bytes.len()),
+            false => String::from_utf8_lossy(bytes).into_owned(),
+        };
+        let files = self.files.iter().map(|(name, bytes)| (name, text(bytes)));
+        f.debug_map().entries(files).finish()?;
+        write!(
+            f,
+            ", onnx_file {:?}, smallest {}",
+            self.onnx_file, self.smallest
+        )
     }
 }
 
