@@ -97,6 +97,8 @@ pub use stream::{Embedded, OnStreamProgress, StreamOptions, StreamProgress};
 
 pub use isovec_engine::EngineError;
 pub use isovec_engine::cancel::Cancel;
+#[doc(hidden)] // For the npm package, which fetches files itself.
+pub use isovec_engine::choice::next_told;
 pub use isovec_engine::config::{
     CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
     ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider, WebGpuOptions,

@@ -2,6 +2,7 @@
 //!
 //! - [`engine`]: the [`Engine`](engine::Engine) and [`EngineFactory`](engine::EngineFactory) traits.
 //! - [`bundle`], [`weights`], [`safetensors`]: a model as a small graph with its weights apart from it.
+//! - [`choice`]: which of its files are a model.
 //! - [`onnx`], [`convert`], [`head`]: reading, writing, building and completing graphs.
 //! - [`precision`]: weights stored in f16 or int8, and back.
 //! - [`budget`]: what reading a model's files may cost.
@@ -19,6 +20,7 @@ pub mod budget;
 pub mod buffers;
 pub mod bundle;
 pub mod cancel;
+pub mod choice;
 pub mod config;
 pub mod content;
 pub mod convert;
@@ -36,6 +38,7 @@ pub mod hub;
 pub mod maybe_send;
 pub mod onnx;
 pub mod panics;
+mod paths;
 pub mod precision;
 pub mod profile;
 pub mod safetensors;

@@ -3,6 +3,7 @@ import { IsovecError, cancelled, disposed } from "./error.js";
 import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
 import type { Module } from "./module.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
+import { rulesOf } from "./rules.js";
 import { gather, using, type Gathered } from "./source.js";
 import type { Stats } from "./stats.js";
 
@@ -12,7 +13,7 @@ export async function open(request: Request, listening: Listening, module: Promi
   if (signal?.aborted) throw cancelled(signal);
   // Side by side. A module that cannot be had is said when the files are there, unless they fail first.
   module.catch(() => {});
-  const gathered = await gather(request, listening);
+  const gathered = await gather(request, listening, rulesOf(module));
   return using(gathered, () => made(request, gathered, signal, module));
 }
 

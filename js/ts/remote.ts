@@ -4,6 +4,7 @@ import { IsovecError, cancelled, disposed } from "./error.js";
 import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
+import { rulesHere } from "./rules.js";
 import { gather, using } from "./source.js";
 import type { Stats } from "./stats.js";
 
@@ -19,7 +20,7 @@ export async function open(request: Request, listening: Listening): Promise<Host
     const load = async () => {
       // Files that were given are the caller's: they are copied to the worker, and never taken away by a transfer.
       if (!listening.fetch || !("folder" in request.files)) return remote.load(request, signal, []);
-      const gathered = await gather(request, listening);
+      const gathered = await gather(request, listening, rulesHere(request));
       const { files: contents, downloaded } = gathered;
       // Everything here was fetched for this load, into arrays that nobody else knows.
       const transfer = Array.from(contents.values(), ({ buffer }) => buffer as ArrayBuffer);

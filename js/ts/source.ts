@@ -3,8 +3,9 @@ import type { Config, ModelConfig } from "./config.js";
 import { allowed, ask, beside, bring, finish, fits, lengthOf, type Fetched, type Line, type Most } from "./download.js";
 import { IsovecError, cancelled } from "./error.js";
 import type { Downloaded, Files, Listening, Progress, Request } from "./host.js";
+import type { Answer, Fact, Known, Need, Rules } from "./rules.js";
 import { Store } from "./store.js";
-import { HALF, WEIGHTS, listed, type Stated } from "./weights.js";
+import { likely, listed, type Stated } from "./weights.js";
 
 /**
  * Where a model comes from: a model id of a hub, the URL of a folder, its files by their path inside the model
@@ -37,7 +38,11 @@ export interface FetchOptions {
 }
 
 const CONFIG = "config.json";
-const OPTIONAL = ["sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json", "special_tokens_map.json"];
+/** What most models have, asked for before the rules are loaded that say what is to be taken. */
+const USUAL = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json", "special_tokens_map.json"];
+const TOKENIZER = "tokenizer.json";
+/** The version of the rules, which what is kept was chosen by. */
+const RULES = 2;
 
 /** A source's name for messages, and where its files are. */
 export function resolve(source: ModelSource, options: FetchOptions): { name: string; files: Files } {
@@ -89,11 +94,11 @@ export async function using<T>(gathered: Gathered, use: () => Promise<T>): Promi
 }
 
 /** Brings a model's files together: those that are there, or of a folder those that its configuration will want. */
-export async function gather(request: Request, listening: Listening): Promise<Gathered> {
+export async function gather(request: Request, listening: Listening, rules: Rules): Promise<Gathered> {
   const { files } = request;
   const { model = {}, memory } = JSON.parse(request.config) as Config;
   const most = allowed(memory?.memory_limit);
-  if ("folder" in files) return fromFolder(files, model, most, request, listening);
+  if ("folder" in files) return fromFolder(files, model, most, request, listening, rules);
   const contents = new Map<string, Uint8Array>();
   for (const [name, content] of files.contents) {
     fits(name, content instanceof Uint8Array ? content.length : content.size, most);
@@ -102,9 +107,10 @@ export async function gather(request: Request, listening: Listening): Promise<Ga
   return { files: contents, downloaded: Promise.resolve({ files: [], bytes: 0, store: "none", verified: 0 }), settle: async () => {} };
 }
 
-async function fromFolder(folder: Address, model: ModelConfig, most: Most, { fetching }: Request, listening: Listening): Promise<Gathered> {
+async function fromFolder(folder: Address, model: ModelConfig, most: Most, { name, fetching }: Request, listening: Listening, rules: Rules): Promise<Gathered> {
   const store = fetching.cache === "off" || isLocal(folder.folder) ? undefined : await Store.open();
-  const selection = JSON.stringify([model.onnx_file ?? null, model.dtype === "auto"]);
+  // What was chosen by other rules is chosen anew.
+  const selection = JSON.stringify([model.onnx_file ?? null, model.dtype === "auto", RULES]);
   const check = (name: string, bytes: number) => fits(name, bytes, most);
   const kept = async () => {
     try {
@@ -120,7 +126,7 @@ async function fromFolder(folder: Address, model: ModelConfig, most: Most, { fet
   const load = async () => {
     // Another tab may have brought it while this one waited.
     const there = await kept();
-    return there ? cached(there, listening, forget) : download(folder, selection, model, { ...fetching, ...listening, store, most, notKept: () => {} });
+    return there ? cached(there, listening, forget) : download(folder, selection, { origin: name, model, rules }, { ...fetching, ...listening, store, most, notKept: () => {} });
   };
   const locks = store && globalThis.navigator?.locks;
   if (!locks) return load();
@@ -142,73 +148,138 @@ function cached(files: Map<string, Uint8Array<ArrayBuffer>>, { onProgress }: Lis
   return { files, downloaded: Promise.resolve({ files: list, bytes: 0, store: "Cache API", verified: 0 }), settle };
 }
 
+/** What is to be chosen, and by whom. */
+interface Choosing {
+  /** The source's name for messages. */
+  origin: string;
+  model: ModelConfig;
+  rules: Rules;
+}
+
 /**
- * Fetches everything side by side. Only `config.json` is waited for: where it lists the folder's files, no other is
+ * Fetches what the rules choose, side by side. They are in the module, which is being loaded meanwhile: what is likely to
+ * be chosen is begun before, and given up where it is not. Where `config.json` lists the folder's files, no other is
  * asked for. The first failure ends the rest.
  */
-async function download({ folder, pointers }: Address, selection: string, model: ModelConfig, given: Line): Promise<Gathered> {
-  const fetched: Fetched[] = [];
+async function download({ folder, pointers }: Address, selection: string, { origin, model, rules }: Choosing, given: Line): Promise<Gathered> {
   const ending = new AbortController();
   const abort = () => ending.abort(given.signal?.reason);
   given.signal?.addEventListener("abort", abort, { once: true });
   let problem: unknown;
   const line: Line = { ...given, signal: ending.signal, notKept: (cause) => (problem ??= cause) };
-  const take = (file: Fetched | undefined) => {
-    if (file) fetched.push(file);
-    return file?.content;
-  };
+  const encoded = (path: string) => path.split("/").map(encodeURIComponent).join("/");
+  const urlOf = (path: string) => folder + encoded(path);
+  const isSide = (path: string) => /\.(json|txt)$/.test(path);
   const side: Line = { ...line, most: beside(line.most) };
-  const list = bring(folder + CONFIG, CONFIG, true, side).then(take).then(listed);
-  const want = async (name: string, required: boolean, stated = list.then((list) => list?.get(name)), how = side) => {
-    stated.catch(() => {});
-    return take(await bring(folder + name, name, required, how, stated));
-  };
+
+  const config = bring(folder + CONFIG, CONFIG, true, side);
+  const list = config.then((file) => listed(file?.content));
   /** Large files are those that a hub keeps apart, and states the hash of. */
-  const large = async (name: string) => (await list)?.get(name) ?? (pointers === undefined ? undefined : pointer(pointers + name, line));
-  const wantLarge = (name: string, required: boolean) => want(name, required, large(name), line);
-  const has = async (name: string) => (await list)?.has(name) ?? true;
-  const wantIfThere = async (name: string) => ((await has(name)) ? want(name, false) : undefined);
-  /** The 16-bit file, unless the checkpoint is as small or nobody says how large they are: as natively. */
-  const half = async () => {
-    const response = (await has(HALF)) ? await ask(folder + HALF, false, line) : undefined;
-    if (!response) return undefined;
-    const checkpoint = await ask(folder + WEIGHTS[0], false, line, { method: "HEAD" }).catch(() => null);
-    const smaller = checkpoint ? lengthOf(response) < lengthOf(checkpoint) : checkpoint === undefined;
-    if (smaller) return take(await finish(response, folder + HALF, HALF, line, await large(HALF)));
-    return void (await response.body?.cancel());
+  const stated = async (path: string) => (await list)?.get(path) ?? (pointers === undefined || isSide(path) ? undefined : pointer(pointers + encoded(path), line));
+  /** Files that are under way or here, by their path, and what ends each of them. */
+  const files = new Map<string, { file: Promise<Fetched | undefined>; end: () => void }>([[CONFIG, { file: config, end: () => {} }]]);
+  const fetched = (path: string) => {
+    let found = files.get(path);
+    if (!found) {
+      const own = new AbortController();
+      const end = () => own.abort(ending.signal.reason);
+      ending.signal.addEventListener("abort", end, { once: true });
+      const hash = stated(path);
+      hash.catch(() => {});
+      const file = bring(urlOf(path), path, false, { ...(isSide(path) ? side : line), signal: own.signal }, hash);
+      file.catch(() => {}); // It is waited for where it is wanted.
+      files.set(path, (found = { file, end: () => own.abort() }));
+    }
+    return found.file;
   };
-  const weights = async () => {
-    if (model.onnx_file !== undefined) return wantLarge(model.onnx_file, true);
-    if (model.dtype === "auto" && (await half())) return;
+  /** What was begun and is not wanted takes no more time, and no room where files are kept. */
+  const giveUp = (path: string) => {
+    const { file, end } = files.get(path)!;
+    files.delete(path);
+    end();
+    void file.catch(() => {}).then(() => line.store?.drop(urlOf(path))).catch(() => {});
+  };
+  /** Answers whose bodies wait until it is known whether they are wanted. */
+  const begun = new Map<string, Promise<Response | undefined>>();
+  const begin = (path: string) => {
+    let response = begun.get(path);
+    if (!response) {
+      begun.set(path, (response = ask(urlOf(path), false, line)));
+      response.catch(() => {});
+    }
+    return response;
+  };
+  const sizeOf = (response: Response) => {
+    const bytes = lengthOf(response);
+    return Number.isSafeInteger(bytes) ? { bytes } : {};
+  };
+  const find = async (path: string, need: Need): Promise<Fact> => {
+    if (need === "likely") {
+      const response = await begin(path);
+      return response ? sizeOf(response) : null;
+    }
+    if (need === "size") {
+      const response = await ask(urlOf(path), false, line, { method: "HEAD" }).catch(() => "unsaid" as const);
+      ending.signal.throwIfAborted();
+      return response === "unsaid" ? {} : response ? sizeOf(response) : null;
+    }
+    const file = await fetched(path);
+    if (!file) return null;
+    return { bytes: file.content.length, ...(need === "content" && { text: new TextDecoder().decode(file.content) }) };
+  };
+  const finished = async (path: string): Promise<Fetched | undefined> => {
+    const response = files.has(path) ? undefined : await begun.get(path);
+    if (!response) return fetched(path);
+    begun.delete(path);
+    return finish(response, urlOf(path), path, line, await stated(path));
+  };
+  const choose = async (): Promise<Fetched[]> => {
     const names = await list;
-    // A config.json that was copied from elsewhere lists what another folder has.
-    const there = (name: string) => names?.has(name) ?? true;
-    const places = [...WEIGHTS.filter(there), ...WEIGHTS.filter((name) => !there(name))];
-    for (const [index, name] of places.entries()) {
-      if (await wantLarge(name, index === places.length - 1)) return;
+    const facts: Record<string, Fact> = { [CONFIG]: await find(CONFIG, "content") };
+    const guess = likely(model.onnx_file, model.dtype === "auto", names);
+    for (const path of USUAL) if (names?.has(path) ?? true) void fetched(path);
+    void (guess.need === "likely" ? begin(guess.path) : fetched(guess.path));
+    // A config.json that was copied from elsewhere lists what another folder has: then nobody has a list.
+    for (let listing = names; ; listing = undefined) {
+      const told = listing && Object.fromEntries(Array.from(listing, ([path, { bytes }]) => [path, { bytes }]));
+      for (;;) {
+        const known: Known = { origin, ...(model.onnx_file !== undefined && { onnx_file: model.onnx_file }), smallest: model.dtype === "auto", listed: listing !== undefined, files: { ...told, ...facts } };
+        const answer = JSON.parse(await rules(JSON.stringify(known))) as Answer;
+        if ("ask" in answer) {
+          await Promise.all(answer.ask.map(async ([path, need]) => void (facts[path] = await find(path, need))));
+          continue;
+        }
+        for (const path of files.keys()) if (!answer.files.includes(path)) giveUp(path);
+        const chosen = await Promise.all(answer.files.map(finished));
+        if (!chosen.includes(undefined)) return chosen as Fetched[];
+        const missing = answer.files.find((_, index) => !chosen[index])!;
+        if (!listing) throw new IsovecError("Hub", `${urlOf(missing)}: went away while the model was fetched; try again`);
+        facts[missing] = null;
+        break;
+      }
     }
   };
-  const modules = async () => {
-    await Promise.all(moduleFolders(await wantIfThere("modules.json")).map((path) => wantIfThere(`${path}/config.json`)));
-  };
+  let chosen: Fetched[];
   try {
-    await Promise.all([list, weights(), modules(), want("tokenizer.json", true), ...OPTIONAL.map(wantIfThere)]);
+    void fetched(TOKENIZER);
+    chosen = await choose();
   } catch (cause) {
     if (given.signal?.aborted) throw cancelled(given.signal);
     ending.abort(cause);
     throw cause;
   } finally {
     given.signal?.removeEventListener("abort", abort);
+    for (const response of begun.values()) void response.then((response) => response?.body?.cancel()).catch(() => {});
   }
   let decide!: (sound: boolean) => void;
   const sound = new Promise<boolean>((resolve) => (decide = resolve));
   const seal = async (): Promise<Downloaded> => {
-    const states = await Promise.all(fetched.map(({ kept }) => kept));
+    const states = await Promise.all(chosen.map(({ kept }) => kept));
     if (await sound) {
-      const files = fetched.map(({ name, url }, index) => ({ name, url, ...states[index]! }));
+      const files = chosen.map(({ name, url }, index) => ({ name, url, ...states[index]! }));
       if (line.store && states.every(Boolean)) await line.store.seal(folder, selection, files).catch(line.notKept);
     } else {
-      await Promise.all(fetched.map(({ url }) => line.store?.drop(url).catch(() => {})));
+      await Promise.all(chosen.map(({ url }) => line.store?.drop(url).catch(() => {})));
     }
     if (problem !== undefined) console.warn(`isovec keeps nothing of this model for the next visit: ${String(problem)}`);
     return {
@@ -219,14 +290,14 @@ async function download({ folder, pointers }: Address, selection: string, model:
       verified: sizes.filter(({ verified }) => verified).length,
     };
   };
-  const sizes = fetched.map(({ name, content, resumed, verified }) => ({ name, bytes: content.length, resumed, verified }));
-  const files = new Map<string, Uint8Array>(fetched.map(({ name, content }) => [name, content]));
+  const sizes = chosen.map(({ name, content, resumed, verified }) => ({ name, bytes: content.length, resumed, verified }));
+  const contents = new Map<string, Uint8Array>(chosen.map(({ name, content }) => [name, content]));
   const downloaded = seal();
   const settle = async (sound: boolean) => {
     decide(sound);
     await downloaded;
   };
-  return { files, downloaded, settle };
+  return { files: contents, downloaded, settle };
 }
 
 /** What a hub states of a file that it keeps apart (git-lfs's pointer file, version 1); nothing where it states nothing. */
@@ -249,20 +320,4 @@ async function beginning(response: Response, bytes: number): Promise<string> {
   }
   await reader?.cancel();
   return text;
-}
-
-/** Folders of modules that are looked at: published models have three. */
-const MODULES = 64;
-
-/** The folders that sentence-transformers' `modules.json` names. */
-function moduleFolders(json: Uint8Array | undefined): string[] {
-  if (!json) return [];
-  try {
-    const modules: unknown = JSON.parse(new TextDecoder().decode(json));
-    const paths = Array.isArray(modules) ? modules.map((module) => (module as { path?: unknown }).path) : [];
-    // A list that names a folder twice, or thousands, would be as many requests.
-    return [...new Set(paths.filter((path): path is string => typeof path === "string" && /^[\w-]+$/.test(path)))].slice(0, MODULES);
-  } catch {
-    return []; // The SDK names what is wrong with the file.
-  }
 }

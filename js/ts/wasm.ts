@@ -16,15 +16,19 @@ const GLUE = { simd128, relaxed, threads } as unknown as Record<Build, typeof si
  */
 export async function ready(asked: Build | undefined, wanted: number, given?: Promise<WebAssembly.Module>): Promise<Module> {
   const build = asked ?? fastest(wanted);
-  const of = (build: Build, given?: Promise<WebAssembly.Module>) => instance(build, GLUE[build], () => given ?? compiled(build));
   try {
-    const module = await of(build, given);
+    const module = await instanceOf(build, given);
     if (build === "threads") await start(threads, wanted);
     return module;
   } catch (cause) {
     // Its memory is one that not every device can give.
     if (asked || build !== "threads") throw cause;
     console.warn(`isovec computes on one thread: ${String(cause)}`);
-    return of(fastest(1));
+    return instanceOf(fastest(1));
   }
+}
+
+/** A build in this thread, without any threads beside it. */
+export function instanceOf(build: Build, given?: Promise<WebAssembly.Module>): Promise<Module> {
+  return instance(build, GLUE[build], () => given ?? compiled(build));
 }

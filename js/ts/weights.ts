@@ -1,11 +1,13 @@
-/** Where a model's weights may lie, the first that is there. */
-export const WEIGHTS = ["model.safetensors", "onnx/model.onnx", "model.onnx"] as const;
+/** The weights that most models have; which they are, the rules say. Guessed, so that they are under way before those are loaded. */
+const LIKELY = ["model.safetensors", "model.onnx", "onnx/model.onnx"] as const;
+const HALF = "onnx/model_fp16.onnx";
 
-/**
- * Where exporters publish a model in 16-bit floats (Rust: `HALF_ONNX_FILE`). Files with quantised
- * activations are not looked for: their vectors are too far from the model's.
- */
-export const HALF = "onnx/model_fp16.onnx";
+/** What is likely to be taken of these files, or of whatever there is. */
+export function likely(onnxFile: string | undefined, smallest: boolean, list: ReadonlyMap<string, unknown> | undefined): { path: string; need: "taken" | "likely" } {
+  if (onnxFile !== undefined) return { path: onnxFile, need: "taken" };
+  if (smallest && (list?.has(HALF) ?? true)) return { path: HALF, need: "likely" };
+  return { path: LIKELY.find((name) => list?.has(name) ?? true) ?? LIKELY[0], need: "taken" };
+}
 
 /** What a file's source states of it. */
 export interface Stated {

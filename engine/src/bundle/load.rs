@@ -1,5 +1,6 @@
 //! From files to a bundle: which file is the model, and which belong to it.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -8,25 +9,16 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::files::Files;
-use super::{BundleOptions, HALF_ONNX_FILE, ModelBundle, is_checkpoint, takes_half};
+use super::{BundleOptions, ModelBundle};
 use crate::budget::{Budget, Resource};
+use crate::choice::{
+    Answer, CONFIG, FileSelection, Known, Presence, SAFETENSORS, WeightFiles, Weights,
+};
 use crate::content::Content;
-use crate::convert::convert_within;
+use crate::convert::{convert_within, family};
 use crate::error::{EngineError, Result};
-use crate::onnx::read::{External, inside, read};
+use crate::onnx::read::{External, read};
 use crate::safetensors::TensorSet;
-
-/// What a checkpoint's architecture is read from.
-const CONFIG: &str = "config.json";
-
-/// A checkpoint in one file.
-const SAFETENSORS: &str = "model.safetensors";
-
-/// The list of a checkpoint's shards.
-const SAFETENSORS_INDEX: &str = "model.safetensors.index.json";
-
-/// Where exporters put the graph, the likelier place first.
-const ONNX_FILES: [&str; 2] = ["model.onnx", "onnx/model.onnx"];
 
 /// The largest side file that is taken along. XLM-R's tokenizer has 17 MB.
 const MAX_SIDE_BYTES: u64 = 64 << 20;
@@ -39,7 +31,8 @@ impl ModelBundle {
     /// snapshot of `main` is taken.
     ///
     /// Without an explicit [`BundleOptions::onnx_file`] the safetensors checkpoint is taken if
-    /// its architecture can be converted, else `model.onnx`, else `onnx/model.onnx`.
+    /// its architecture can be converted, else `model.onnx`, else `onnx/model.onnx`: by the rules
+    /// of [`crate::choice`], which hubs and pages go by as well.
     ///
     /// Large files are mapped, not read: they must not be changed in place while the bundle or
     /// anything made from it lives. Replace them by renaming, as downloads do.
@@ -132,79 +125,60 @@ impl ModelBundle {
 
 fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<ModelBundle> {
     let files = &files.mapped(!options.read_into_memory);
+    // A named file may lie deeper than the list reaches.
     if let Some(name) = &options.onnx_file {
         return load_onnx(files, name, budget);
     }
-    if options.smallest && files.has(HALF_ONNX_FILE) {
-        let mut checkpoint = None;
-        for name in files.names().into_iter().filter(|name| is_checkpoint(name)) {
-            checkpoint = Some(checkpoint.unwrap_or(0) + files.size(name)?);
+    let wanted = if options.smallest {
+        WeightFiles::Smallest
+    } else {
+        WeightFiles::Auto
+    };
+    // Side files are taken as they lie there; only the weights are chosen.
+    let rules = FileSelection::files([""; 0])
+        .weights(wanted)
+        .accept_safetensors_if({
+            let origin = files.origin.clone();
+            move |config| family(&origin, config).map(|_| ())
+        });
+    let chosen = match rules.next(files)? {
+        Answer::Chosen(choice) => choice.weights,
+        Answer::Ask(questions) => {
+            let paths: Vec<&str> = questions.iter().map(|asked| asked.path.as_str()).collect();
+            return Err(EngineError::MissingFile {
+                origin: files.origin.clone(),
+                file: paths.join(", "),
+                hint: "It went away while the model was read".into(),
+            });
         }
-        let mut half = 0;
-        for name in files.names() {
-            if name.starts_with(HALF_ONNX_FILE) {
-                half += files.size(name)?;
-            }
-        }
-        if takes_half(half, checkpoint) {
-            return load_onnx(files, HALF_ONNX_FILE, budget);
-        }
-    }
-    let onnx = ONNX_FILES.into_iter().find(|name| files.has(name));
-    let has_tensors = files.has(SAFETENSORS) || files.has(SAFETENSORS_INDEX);
-    match (has_tensors, files.read(CONFIG)?, onnx) {
-        (true, Some(config), None) => load_safetensors(files, &config, budget),
-        (true, Some(config), Some(onnx)) => match load_safetensors(files, &config, budget) {
-            Err(EngineError::UnsupportedModel { reason, .. }) => {
-                tracing::info!(
-                    origin = files.origin,
-                    reason,
-                    "the checkpoint cannot be converted; taking {onnx}"
-                );
-                load_onnx(files, onnx, budget)
-            }
-            loaded => loaded,
-        },
-        (_, _, Some(onnx)) => load_onnx(files, onnx, budget),
-        (true, None, None) => Err(EngineError::MissingFile {
-            origin: files.origin.clone(),
-            file: CONFIG.into(),
-            hint: "A safetensors checkpoint needs it: it says which architecture the tensors \
-                   belong to"
-                .into(),
-        }),
-        (false, _, None) => Err(no_model(files)),
+    };
+    match &chosen {
+        Weights::Onnx(name) => load_onnx(files, name, budget),
+        checkpoint => load_safetensors(files, checkpoint, budget),
     }
 }
 
-/// Says what is there instead of a model.
-fn no_model(files: &Files) -> EngineError {
-    let names = files.names();
-    let with = |ending: &str| {
-        let found = names.iter().filter(|name| name.ends_with(ending));
-        found.copied().collect::<Vec<_>>().join(", ")
-    };
-    let onnx = with(".onnx");
-    let pickled = with(".bin");
-    let hint = if !onnx.is_empty() {
-        format!("There are other ONNX files ({onnx}); name the one to use (`onnx_file`)")
-    } else if !pickled.is_empty() {
-        format!("Pickled checkpoints ({pickled}) are not read; save the model as safetensors")
-    } else if names.is_empty() {
-        "There are no files at all".into()
-    } else {
-        let shown: Vec<&str> = names.iter().take(8).copied().collect();
-        let more = if names.len() > shown.len() {
-            ", ..."
-        } else {
-            ""
-        };
-        format!("There is: {}{more}", shown.join(", "))
-    };
-    EngineError::MissingFile {
-        origin: files.origin.clone(),
-        file: format!("{SAFETENSORS} with {CONFIG}, {}", ONNX_FILES.join(" or ")),
-        hint,
+impl Known for Files {
+    fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    fn names(&self) -> Option<Vec<&str>> {
+        Some(Self::names(self))
+    }
+
+    fn presence(&self, path: &str) -> Presence {
+        if !self.has(path) {
+            return Presence::Absent;
+        }
+        // What cannot be looked at is said when it is read.
+        let bytes = self.size(path).ok();
+        Presence::There { bytes }
+    }
+
+    fn content(&self, path: &str) -> Result<Option<Cow<'_, [u8]>>> {
+        let content = self.read(path)?;
+        Ok(content.map(|bytes| Cow::Owned(bytes.into())))
     }
 }
 
@@ -252,61 +226,51 @@ fn load_onnx(files: &Files, name: &str, budget: &mut Budget) -> Result<ModelBund
     })
 }
 
-fn load_safetensors(files: &Files, config: &Bytes, budget: &mut Budget) -> Result<ModelBundle> {
-    let (model_file, tensors) = match files.open(SAFETENSORS)? {
-        Some(file) => {
-            let files_of_one = vec![(SAFETENSORS.to_owned(), file)];
-            let tensors = TensorSet::from_files_within(&files.origin, files_of_one, budget)?;
-            (SAFETENSORS, tensors)
+fn load_safetensors(files: &Files, chosen: &Weights, budget: &mut Budget) -> Result<ModelBundle> {
+    let tensors = Arc::new(match chosen {
+        Weights::Shards { index, tensors } => load_shards(files, index, tensors, budget)?,
+        _ => {
+            let file = files.open(SAFETENSORS)?;
+            let files_of_one = file.map(|file| (SAFETENSORS.to_owned(), file));
+            let files_of_one = files_of_one.into_iter().collect();
+            TensorSet::from_files_within(&files.origin, files_of_one, budget)?
         }
-        None => (SAFETENSORS_INDEX, load_shards(files, budget)?),
-    };
-    let tensors = Arc::new(tensors);
-    let converted = convert_within(config, Arc::clone(&tensors), budget)?;
+    });
+    let config = files.read(CONFIG)?.unwrap_or_default();
+    let converted = convert_within(&config, Arc::clone(&tensors), budget)?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,
         identity: tensors.identity_within(budget)?,
         files: side_files(files, budget)?,
-        model_file: model_file.to_owned(),
+        model_file: chosen.file().unwrap_or(SAFETENSORS).to_owned(),
         origin: files.origin.clone(),
     })
 }
 
-/// The part of a shard index that matters.
-#[derive(serde::Deserialize)]
-struct ShardIndex {
-    /// Tensor to file.
-    weight_map: BTreeMap<String, String>,
-}
-
-fn load_shards(files: &Files, budget: &mut Budget) -> Result<TensorSet> {
-    let place = format!("{}/{SAFETENSORS_INDEX}", files.origin);
-    let index = files.read(SAFETENSORS_INDEX)?.unwrap_or_default();
-    budget.add_file(index.len() as u64);
-    // An entry of a map, with its two texts, for every six bytes.
-    budget.take(Resource::Bytes, index.len() as u64 * 16, &place)?;
-    let index: ShardIndex = serde_json::from_slice(&index)
-        .map_err(|error| EngineError::invalid_model(place.clone(), error.to_string()))?;
+fn load_shards(
+    files: &Files,
+    index: &str,
+    weight_map: &BTreeMap<String, String>,
+    budget: &mut Budget,
+) -> Result<TensorSet> {
+    let place = format!("{}/{index}", files.origin);
     let mut shards: BTreeMap<&str, &str> = BTreeMap::new();
-    for (tensor, shard) in &index.weight_map {
+    for (tensor, shard) in weight_map {
         shards.entry(shard).or_insert(tensor);
     }
     let mut opened = Vec::new();
     for (shard, tensor) in shards {
-        let found = match inside(shard) {
-            Some(name) => files.open_inside(&name)?,
-            None => External::Outside,
-        };
-        match found {
+        match files.open_inside(shard)? {
             External::Found(file) => opened.push((shard.to_owned(), file)),
             External::Missing => {
                 return Err(EngineError::MissingFile {
                     origin: files.origin.clone(),
                     file: shard.to_owned(),
-                    hint: format!("{SAFETENSORS_INDEX} says that it holds {tensor}"),
+                    hint: format!("{index} says that it holds {tensor}"),
                 });
             }
+            // A link that leads out of the folder.
             External::Outside => {
                 return Err(EngineError::OutsideBundle {
                     tensor: tensor.to_owned(),
@@ -316,7 +280,7 @@ fn load_shards(files: &Files, budget: &mut Budget) -> Result<TensorSet> {
         }
     }
     let tensors = TensorSet::from_files_within(&files.origin, opened, budget)?;
-    let mut listed = index.weight_map.iter();
+    let mut listed = weight_map.iter();
     match listed.find(|(tensor, _)| tensors.get(tensor).is_none()) {
         None => Ok(tensors),
         Some((tensor, shard)) => Err(EngineError::invalid_model(

@@ -25,17 +25,6 @@ pub const WEIGHT_MIN_BYTES: usize = 1024;
 /// of 0.861 for the worst text, where 16-bit floats have 0.99999.)
 pub const HALF_ONNX_FILE: &str = "onnx/model_fp16.onnx";
 
-/// Whether the 16-bit file is the one to take, by its bytes and those of a checkpoint, if there is
-/// one: a checkpoint in 16 bits is as small, and has the identity that others will compare with.
-pub(crate) fn takes_half(half: u64, checkpoint: Option<u64>) -> bool {
-    checkpoint.is_none_or(|bytes| half < bytes)
-}
-
-/// Whether a file is, or is part of, a checkpoint: `model.safetensors`, `model-00001-of-00002.safetensors`.
-pub(crate) fn is_checkpoint(path: &str) -> bool {
-    path.ends_with(".safetensors") && !path.contains('/')
-}
-
 /// How a bundle is put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BundleOptions {

@@ -22,6 +22,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::client::INCOMPLETE;
 use super::download::Sink;
 use super::id::{ModelId, Revision, is_commit};
 use super::listing::{Listing, RepoFile};
@@ -283,7 +284,9 @@ impl RepoCache {
     }
 
     fn incomplete(&self, etag: &str) -> PathBuf {
-        self.folder.join("blobs").join(format!("{etag}.incomplete"))
+        self.folder
+            .join("blobs")
+            .join(format!("{etag}{INCOMPLETE}"))
     }
 }
 

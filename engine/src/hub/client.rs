@@ -14,12 +14,15 @@ use super::download::RemoteFile;
 use super::hub_error;
 use super::id::{ModelId, Revision};
 use super::listing::{Listing, RepoFile};
+use super::pace::{self, Chunk, Pace};
 use super::transport::{Method, Request, Response, Transport, TransportFailure};
 use crate::cancel::Cancel;
 use crate::error::{EngineError, Result};
 
 const USER_AGENT: &str = concat!("isovec/", env!("CARGO_PKG_VERSION"));
 const MAX_REDIRECTS: usize = 10;
+/// How the cache calls the beginning of a blob, so no blob is called so.
+pub(super) const INCOMPLETE: &str = ".incomplete";
 /// The largest file list that is read; real ones are some kilobytes.
 const MAX_LISTING_BYTES: usize = 32 << 20;
 
@@ -53,6 +56,7 @@ pub struct HubClient {
     endpoint: Url,
     token: Option<String>,
     pub(super) retry: RetryPolicy,
+    slowest: Duration,
 }
 
 impl std::fmt::Debug for HubClient {
@@ -145,9 +149,18 @@ impl HubClient {
                 endpoint,
                 token,
                 retry,
+                slowest: pace::WINDOW,
             }),
             _ => Err(EngineError::Config(faults)),
         }
+    }
+
+    /// Takes at most so long for 60 KiB of a file; one minute unless called. A server that sends
+    /// more slowly is given up like one whose connection is cut: what has come is kept.
+    #[must_use]
+    pub fn with_slowest(mut self, window: Duration) -> Self {
+        self.slowest = window;
+        self
     }
 
     /// Where the hub is.
@@ -182,7 +195,7 @@ impl HubClient {
         let mut patience = self.patience(retries, cancel);
         loop {
             let mut answer = self.ask(Method::Get, &url, subject, &mut patience).await?;
-            match read_all(&mut answer.response, &answer.url, cancel).await {
+            match self.read_all(&mut answer, cancel).await {
                 Ok(bytes) => {
                     return Listing::from_api(&bytes).map_err(|detail| Refusal {
                         error: hub_error(shown(&answer.url), detail, NOT_A_HUB),
@@ -233,18 +246,14 @@ impl HubClient {
             .map_err(|refusal| refusal.error)?;
         answer.check(commit, None)?;
         let unusable = |detail: &str| Err(hub_error(shown(&url), detail, NOT_A_HUB));
-        let Some(etag) = answer.linked_etag.clone().or_else(|| {
-            answer
-                .response
-                .header("etag")
-                .map(|etag| plain_etag(etag).to_owned())
-        }) else {
+        let Some(etag) = answer.etag() else {
             return unusable("the answer has no ETag, so the file cannot be told apart");
         };
         // It becomes a file name.
         if etag.is_empty()
             || etag.len() > 128
             || etag.starts_with('.')
+            || etag.ends_with(INCOMPLETE)
             || !etag
                 .bytes()
                 .all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.'))
@@ -378,6 +387,14 @@ impl HubClient {
             let redirect = matches!(response.status, 301 | 302 | 303 | 307 | 308);
             let known = method == Method::Head && linked_etag.is_some() && linked_size.is_some();
             if !redirect || known {
+                // What is counted and checksummed are the file's own bytes.
+                if let Some(coding) = response.coding().filter(|_| !redirect) {
+                    return Err(Failed::Fatal(hub_error(
+                        shown(&url),
+                        format!("the answer is coded ({coding}), though it was asked not to be"),
+                        "A proxy or a mirror on the way changes the file; try another network or HF_ENDPOINT",
+                    )));
+                }
                 let mut response = response;
                 if redirect {
                     response.status = 200;
@@ -417,6 +434,35 @@ impl HubClient {
             format!("redirected more than {MAX_REDIRECTS} times"),
             NOT_A_HUB,
         )))
+    }
+
+    /// Measures how fast one body arrives.
+    pub(super) fn pace(&self) -> Pace {
+        Pace::new(self.slowest)
+    }
+
+    /// A body as a whole, where it is not too large.
+    async fn read_all(&self, answer: &mut Answer, cancel: &Cancel) -> Result<Vec<u8>, Failed> {
+        let mut bytes = Vec::new();
+        let mut pace = self.pace();
+        let failed = |failure| Err(Failed::Transport(failure, answer.url.clone()));
+        loop {
+            let response = &mut answer.response;
+            let next = pace.next_chunk(&*self.transport, response, cancel).await;
+            match next.map_err(Failed::Fatal)? {
+                Chunk::Bytes(chunk) if chunk.len() > MAX_LISTING_BYTES - bytes.len() => {
+                    return Err(Failed::Fatal(EngineError::InputTooLarge {
+                        asked: bytes.len() as u64 + chunk.len() as u64,
+                        limit: MAX_LISTING_BYTES as u64,
+                        unit: "bytes of a hub's file list",
+                    }));
+                }
+                Chunk::Bytes(chunk) => bytes.extend_from_slice(&chunk),
+                Chunk::End => return Ok(bytes),
+                Chunk::Failed(failure) => return failed(failure),
+                Chunk::TooSlow(why) => return failed(TransportFailure::transient(why)),
+            }
+        }
     }
 
     /// What a status that is not a success means.
@@ -504,8 +550,19 @@ impl Answer {
         )
     }
 
+    /// What the hub calls the content: of a redirected file its own word, where it says one.
+    fn etag(&self) -> Option<String> {
+        let own = || Some(plain_etag(self.response.header("etag")?).to_owned());
+        self.linked_etag.clone().or_else(own)
+    }
+
+    /// Whether the server says which state of a file this is.
+    pub(super) fn has_etag(&self) -> bool {
+        self.etag().is_some()
+    }
+
     /// Checks what the hub said on the way against what is expected.
-    pub(super) fn check(&self, commit: &str, etag: Option<&str>) -> Result<()> {
+    pub(super) fn check(&self, commit: &str, file: Option<&RemoteFile>) -> Result<()> {
         let differs = |what: &str, is: &str, expected: &str| {
             Err(hub_error(
                 shown(&self.url),
@@ -517,8 +574,16 @@ impl Answer {
             Some(is) if is != commit => return differs("commit", is, commit),
             _ => {}
         }
-        match (&self.linked_etag, etag) {
-            (Some(is), Some(expected)) if is != expected => differs("checksum", is, expected),
+        let Some(file) = file else {
+            return Ok(());
+        };
+        // Without a checksum nothing but the entity tag tells one state of a file from another.
+        let (is, expected) = match &file.checksum {
+            Some(checksum) => (self.linked_etag.clone(), checksum.hex()),
+            None => (self.etag(), file.etag.as_str()),
+        };
+        match is {
+            Some(is) if is != expected => differs("checksum", &is, expected),
             _ => Ok(()),
         }
     }
@@ -571,30 +636,6 @@ pub(super) fn retry_after(response: &Response) -> Option<Duration> {
     let then = httpdate::parse_http_date(value).ok()?;
     let now = httpdate::parse_http_date(response.header("date")?).ok()?;
     Some(then.duration_since(now).unwrap_or_default())
-}
-
-/// A body as a whole, where it is not too large.
-async fn read_all(response: &mut Response, url: &Url, cancel: &Cancel) -> Result<Vec<u8>, Failed> {
-    let mut bytes = Vec::new();
-    loop {
-        let next = or_cancelled(cancel, response.body.next_chunk())
-            .await
-            .map_err(Failed::Fatal)?;
-        match next {
-            Ok(Some(chunk)) if bytes.len() + chunk.len() > MAX_LISTING_BYTES => {
-                return Err(Failed::Fatal(EngineError::InputTooLarge {
-                    asked: (bytes.len() + chunk.len()) as u64,
-                    limit: MAX_LISTING_BYTES as u64,
-                    unit: "bytes of a hub's file list",
-                }));
-            }
-            Ok(Some(chunk)) => bytes.extend_from_slice(&chunk),
-            Ok(None) => return Ok(bytes),
-            Err(failure) => {
-                return Err(Failed::Transport(failure, url.clone()));
-            }
-        }
-    }
 }
 
 pub(super) fn unreachable(failure: &TransportFailure, url: &Url) -> Refusal {

@@ -41,7 +41,8 @@ pub struct HubConfig {
     pub retry: RetryPolicy,
     /// The longest wait for a connection: 10 seconds.
     pub connect_timeout: Duration,
-    /// The longest silence of a server: `HF_HUB_DOWNLOAD_TIMEOUT` in seconds, else 10.
+    /// The longest silence of a server: `HF_HUB_DOWNLOAD_TIMEOUT` in seconds, else 10. One that
+    /// sends less than 60 KiB in six times as long is given up as well; what has come is kept.
     pub read_timeout: Duration,
     /// No file may be larger; checked before it is downloaded: 64 GiB.
     pub max_file_bytes: u64,

@@ -6,10 +6,12 @@ use url::Url;
 
 use super::checksum::{Checksum, Hasher};
 use super::client::{Answer, Failed, HubClient, Patience, Subject};
-use super::client::{is_transient, or_cancelled, retry_after, shown, unreachable};
+use super::client::{is_transient, retry_after, shown, unreachable};
 use super::hub_error;
 use super::id::ModelId;
+use super::pace::Chunk;
 use super::progress::Tracker;
+use super::range::ContentRange;
 use super::transport::{Method, TransportFailure};
 use crate::cancel::Cancel;
 use crate::error::Result;
@@ -109,6 +111,8 @@ enum Attempt {
     Cut(String),
     /// What is held does not fit the server's answer; it must begin again.
     Restart(String),
+    /// It came too slowly, and may go on where it is.
+    Slow(String),
 }
 
 impl HubClient {
@@ -193,6 +197,8 @@ impl HubClient {
         tracker.at(filling.held);
 
         let mut patience = self.patience(self.retry.retries, cancel);
+        // Ground that is gained slowly buys no further tries, or a small file would take for ever.
+        let mut slow = 0;
         while filling.held < file.size {
             let from = (filling.held > 0).then_some(filling.held);
             let answer = match self.exchange(Method::Get, url, from, cancel).await {
@@ -212,16 +218,21 @@ impl HubClient {
                 }
                 return Err(self.status_error(&answer, subject));
             }
-            answer.check(subject.revision, file.checksum.as_ref().map(Checksum::hex))?;
+            answer.check(subject.revision, Some(file))?;
             if answer.is_html() && !file.path.ends_with(".html") {
                 return Err(answer.html_error());
             }
             let shown_url = shown(&answer.url);
-            let ended =
-                take_answer(answer, file, sink, &mut filling, &mut patience, tracker).await?;
+            let ended = self
+                .take_answer(answer, file, sink, &mut filling, &mut patience, tracker)
+                .await?;
             let why = match ended {
                 None => continue,
                 Some(Attempt::Cut(why)) => why,
+                Some(Attempt::Slow(why)) => {
+                    slow += 1;
+                    why
+                }
                 Some(Attempt::Restart(why)) => {
                     restart(&mut filling, file, sink).await?;
                     why
@@ -233,7 +244,7 @@ impl HubClient {
                 why,
                 "a download was cut"
             );
-            if !patience.wait(None).await? {
+            if slow > self.retry.retries || !patience.wait(None).await? {
                 return Err(hub_error(
                     shown_url,
                     format!("{} could not be fetched whole: {why}", file.path),
@@ -243,84 +254,100 @@ impl HubClient {
         }
         Ok(filling.hasher.map(Hasher::finish))
     }
-}
 
-/// Takes one answer's body into the sink; `None` when the file is then complete.
-async fn take_answer(
-    mut answer: Answer,
-    file: &RemoteFile,
-    sink: &mut dyn Sink,
-    filling: &mut Filling,
-    patience: &mut Patience<'_>,
-    tracker: &mut Tracker<'_>,
-) -> Result<Option<Attempt>> {
-    let response = &mut answer.response;
-    match response.status {
-        416 => {
-            return Ok(Some(Attempt::Restart(format!(
-                "the server has no byte {} of it, where the hub says {} bytes",
-                filling.held, file.size
+    /// Takes one answer's body into the sink; `None` when the file is then complete.
+    async fn take_answer(
+        &self,
+        mut answer: Answer,
+        file: &RemoteFile,
+        sink: &mut dyn Sink,
+        filling: &mut Filling,
+        patience: &mut Patience<'_>,
+        tracker: &mut Tracker<'_>,
+    ) -> Result<Option<Attempt>> {
+        // Without a checksum either, parts of two states would not be told apart.
+        if answer.response.status == 206 && file.checksum.is_none() && !answer.has_etag() {
+            return Ok(Some(Attempt::Restart(
+                "the server does not say which state of the file it sends a part of".to_owned(),
+            )));
+        }
+        let response = &mut answer.response;
+        let due = match response.status {
+            416 => {
+                return Ok(Some(Attempt::Restart(format!(
+                    "the server has no byte {} of it, where the hub says {} bytes",
+                    filling.held, file.size
+                ))));
+            }
+            206 => {
+                let value = response.header("content-range").unwrap_or_default();
+                match ContentRange::parse(value) {
+                    Some(range) if range.continues(filling.held, file.size) => range.bytes(),
+                    _ => {
+                        return Ok(Some(Attempt::Restart(format!(
+                            "the server answered with the range {value:?}"
+                        ))));
+                    }
+                }
+            }
+            // The whole file, whether or not a part was asked for.
+            _ => file.size,
+        };
+        if let Some(declared) = response
+            .header("content-length")
+            .and_then(|length| length.parse::<u64>().ok())
+            && declared != due
+        {
+            return Ok(Some(Attempt::Cut(format!(
+                "the server sends {declared} bytes where {due} are due"
             ))));
         }
-        206 => {
-            let range = response.header("content-range").unwrap_or_default();
-            if parse_content_range(range) != Some((filling.held, Some(file.size)))
-                && parse_content_range(range) != Some((filling.held, None))
-            {
-                return Ok(Some(Attempt::Restart(format!(
-                    "the server answered with the range {range:?}"
-                ))));
-            }
+        // Not before it is likely that something better comes.
+        if response.status != 206 && filling.held > 0 {
+            restart(filling, file, sink).await?;
         }
-        // The whole file, whether or not a part was asked for.
-        _ => {
-            if filling.held > 0 {
-                restart(filling, file, sink).await?;
-            }
-        }
-    }
-    let due = file.size - filling.held;
-    if let Some(declared) = response
-        .header("content-length")
-        .and_then(|length| length.parse::<u64>().ok())
-        && declared != due
-    {
-        return Ok(Some(Attempt::Cut(format!(
-            "the server sends {declared} bytes where {due} are due"
-        ))));
-    }
-    let start = filling.furthest;
-    loop {
-        match or_cancelled(patience.cancel, response.body.next_chunk()).await? {
-            Ok(Some(chunk)) => {
-                if chunk.len() as u64 > file.size - filling.held {
-                    return Ok(Some(Attempt::Restart(format!(
-                        "the server sends more than the {} bytes that the hub declares",
-                        file.size
+        let start = filling.furthest;
+        let mut pace = self.pace();
+        loop {
+            let next = pace.next_chunk(&*self.transport, response, patience.cancel);
+            match next.await? {
+                Chunk::Bytes(chunk) => {
+                    if chunk.len() as u64 > file.size - filling.held {
+                        return Ok(Some(Attempt::Restart(format!(
+                            "the server sends more than the {} bytes that the hub declares",
+                            file.size
+                        ))));
+                    }
+                    filling.take(&chunk);
+                    sink.append(chunk).await?;
+                    tracker.at(filling.held);
+                    filling.furthest = filling.furthest.max(filling.held);
+                    if filling.furthest - start >= GROUND.min(file.size / 100 + 1) {
+                        patience.renew();
+                    }
+                }
+                // All of it is here; how the connection ended does not matter.
+                Chunk::End | Chunk::Failed(_) | Chunk::TooSlow(_) if filling.held == file.size => {
+                    return Ok(None);
+                }
+                Chunk::End => {
+                    return Ok(Some(Attempt::Cut(format!(
+                        "the answer ended after {} of {} bytes",
+                        filling.held, file.size
                     ))));
                 }
-                filling.take(&chunk);
-                sink.append(chunk).await?;
-                tracker.at(filling.held);
-                filling.furthest = filling.furthest.max(filling.held);
-                if filling.furthest - start >= GROUND.min(file.size / 100 + 1) {
-                    patience.renew();
+                Chunk::Failed(TransportFailure { detail, .. }) => {
+                    return Ok(Some(Attempt::Cut(format!(
+                        "{detail} after {} of {} bytes",
+                        filling.held, file.size
+                    ))));
                 }
-            }
-            Ok(None) if filling.held == file.size => return Ok(None),
-            Ok(None) => {
-                return Ok(Some(Attempt::Cut(format!(
-                    "the answer ended after {} of {} bytes",
-                    filling.held, file.size
-                ))));
-            }
-            // All of it is here; how the connection ended does not matter.
-            Err(_) if filling.held == file.size => return Ok(None),
-            Err(TransportFailure { detail, .. }) => {
-                return Ok(Some(Attempt::Cut(format!(
-                    "{detail} after {} of {} bytes",
-                    filling.held, file.size
-                ))));
+                Chunk::TooSlow(why) => {
+                    return Ok(Some(Attempt::Slow(format!(
+                        "{why}, after {} of {} bytes",
+                        filling.held, file.size
+                    ))));
+                }
             }
         }
     }
@@ -348,18 +375,6 @@ impl Filling {
         }
         self.held += chunk.len() as u64;
     }
-}
-
-/// `bytes 10-99/100` gives 10 and 100; `bytes 10-99/*` gives 10.
-fn parse_content_range(value: &str) -> Option<(u64, Option<u64>)> {
-    let (range, total) = value.trim().strip_prefix("bytes ")?.split_once('/')?;
-    let (start, end) = range.split_once('-')?;
-    end.trim().parse::<u64>().ok()?;
-    let total = match total.trim() {
-        "*" => None,
-        total => Some(total.parse().ok()?),
-    };
-    Some((start.trim().parse().ok()?, total))
 }
 
 #[cfg(test)]
@@ -529,19 +544,5 @@ mod tests {
             *transport.asked.lock().expect("no panic"),
             ["https://hub.example/mirror/api/models/a/b/revision/refs%2Fpr%2F1?blobs=true "]
         );
-    }
-
-    #[test]
-    fn content_ranges() {
-        for (text, expected) in [
-            ("bytes 10-99/100", Some((10, Some(100)))),
-            ("bytes 0-0/*", Some((0, None))),
-            ("bytes */100", None),
-            ("bytes 10-/100", None),
-            ("10-99/100", None),
-            ("", None),
-        ] {
-            assert_eq!(parse_content_range(text), expected, "{text}");
-        }
     }
 }

@@ -1,5 +1,6 @@
 //! [`Hub`]: a model's id in, a folder with its files out.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -15,14 +16,18 @@ use super::hub_error;
 use super::id::{ModelId, Revision};
 use super::listing::Listing;
 use super::progress::{Progress, ProgressReport, Tracker};
-use super::select::FileSelection;
+use super::select::{FileSelection, Listed, unread};
 use super::transport::Transport;
 use crate::cancel::Cancel;
+use crate::choice::{Answer, Question};
 use crate::error::{EngineError, Result};
 use crate::maybe_send::EngineFuture;
 
 /// Files that decide the choice are read whole; real ones are some megabytes at most.
 const MAX_DECIDING_BYTES: u64 = 64 << 20;
+
+/// Who may be silent for so long may take so many times as long for the least that is sent in it.
+const SILENCES: u32 = 6;
 
 /// A model hub, and the cache of what was fetched from it. Cheap to clone.
 #[derive(Clone)]
@@ -92,7 +97,8 @@ impl Hub {
             &config.endpoint,
             config.token.clone(),
             config.retry.clone(),
-        )?;
+        )?
+        .with_slowest(config.read_timeout.saturating_mul(SILENCES));
         Ok(Self(Arc::new(Inner {
             client,
             cache_dir,
@@ -295,22 +301,36 @@ impl Fetch<'_> {
     ) -> Result<Snapshot> {
         let silent = |_: &Progress| {};
         let mut fetched = false;
-        for path in self.wanted.deciding_files(listing) {
-            let file = self.locate(listing, path, cancel).await?;
-            if file.size > MAX_DECIDING_BYTES {
-                return Err(self.too_large(
-                    &file,
-                    MAX_DECIDING_BYTES,
-                    "no real model has one so large",
-                ));
+        let origin = self.origin();
+        let known = Listed {
+            origin: &origin,
+            listing,
+            read: &|path| self.read(listing, path),
+        };
+        let mut asked = BTreeSet::new();
+        let paths = loop {
+            let questions = match self.wanted.next(&known)? {
+                Answer::Chosen(choice) => break choice.files,
+                Answer::Ask(questions) => questions,
+            };
+            for Question { path, .. } in &questions {
+                // It was fetched, and still cannot be read.
+                if !asked.insert(path.clone()) {
+                    return Err(unread(&origin, &questions));
+                }
+                let file = self.locate(listing, path, cancel).await?;
+                if file.size > MAX_DECIDING_BYTES {
+                    return Err(self.too_large(
+                        &file,
+                        MAX_DECIDING_BYTES,
+                        "no real model has one so large",
+                    ));
+                }
+                let mut tracker = Tracker::new(&silent, 1, file.size);
+                tracker.begin(path, file.size);
+                fetched |= self.bring(listing, &file, &mut tracker, cancel).await?;
             }
-            let mut tracker = Tracker::new(&silent, 1, file.size);
-            tracker.begin(path, file.size);
-            fetched |= self.bring(listing, &file, &mut tracker, cancel).await?;
-        }
-        let paths = self
-            .wanted
-            .choose(&self.origin(), listing, &|path| self.read(listing, path))?;
+        };
         if paths.len() > self.hub.config.max_files {
             return Err(hub_error(
                 self.origin(),
@@ -431,13 +451,7 @@ impl Fetch<'_> {
             (Some(is), Some(listed)) => listed.size.is_none_or(|size| size == is),
             (is, _) => is.is_some(),
         };
-        if is_kept {
-            for path in self.wanted.deciding_files(&listing) {
-                if !there(path) {
-                    return Err(self.missing(path, HINT));
-                }
-            }
-        } else {
+        if !is_kept {
             for alternatives in self.wanted.essentials() {
                 let found = alternatives
                     .iter()
@@ -447,9 +461,19 @@ impl Fetch<'_> {
                 }
             }
         }
-        let paths = self
-            .wanted
-            .choose(&self.origin(), &listing, &|path| self.read(&listing, path))?;
+        let origin = self.origin();
+        let known = Listed {
+            origin: &origin,
+            listing: &listing,
+            read: &|path| there(path).then(|| self.read(&listing, path)).flatten(),
+        };
+        let paths = match self.wanted.next(&known)? {
+            Answer::Chosen(choice) => choice.files,
+            Answer::Ask(questions) => {
+                let path = questions.first().map_or("", |asked| &asked.path);
+                return Err(self.missing(path, HINT));
+            }
+        };
         match paths.iter().find(|path| !there(path)) {
             Some(path) => Err(self.missing(path, HINT)),
             None => Ok(self.snapshot(&commit, paths)),

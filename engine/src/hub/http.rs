@@ -23,6 +23,9 @@ use crate::error::{EngineError, Result};
 use crate::maybe_send::BoxFuture;
 
 const CHUNK: usize = 128 << 10;
+/// The headers of an answer may take so many silences, and so many bytes.
+const HEADERS: u32 = 6;
+const MAX_HEADER_BYTES: usize = 64 << 10;
 /// Chunks that may wait to be taken.
 const CHUNKS_AHEAD: usize = 4;
 
@@ -104,6 +107,9 @@ impl Agents {
                     .timeout_resolve(Some(connect_timeout))
                     .timeout_connect(Some(connect_timeout))
                     .timeout_per_read(Some(read_timeout))
+                    // Bodies are measured where they are read.
+                    .timeout_recv_response(Some(read_timeout.saturating_mul(HEADERS)))
+                    .max_response_header_size(MAX_HEADER_BYTES)
                     .timeout_per_write(Some(read_timeout))
                     .tls_config(TlsConfig::builder().root_certs(roots.clone()).build())
                     .build(),

@@ -5,11 +5,14 @@
 //! (`{"format_version": 1, "files": {path: {size, blob_id, lfs_sha256, lfs_size}}}`).
 
 use std::collections::BTreeMap;
+use std::fmt;
 
-use serde::{Deserialize, Serialize};
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use super::checksum::Checksum;
 use super::id::{is_commit, is_lower_hex, path_fault};
+use crate::paths::ODD_END;
 
 /// More files than any model repository has; past it the answer is refused.
 const MAX_FILES: usize = 100_000;
@@ -35,7 +38,38 @@ pub struct Listing {
 #[derive(Deserialize)]
 struct ApiModel {
     sha: String,
+    #[serde(deserialize_with = "bounded")]
     siblings: Vec<ApiSibling>,
+}
+
+/// A list that is refused where it gets too long, and not after all of it is in memory.
+fn bounded<'de, D: Deserializer<'de>>(list: D) -> Result<Vec<ApiSibling>, D::Error> {
+    struct Bounded;
+
+    impl<'de> Visitor<'de> for Bounded {
+        type Value = Vec<ApiSibling>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a list of files")
+        }
+
+        fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
+            let mut files = Vec::new();
+            while let Some(file) = list.next_element()? {
+                if files.len() >= MAX_FILES {
+                    return Err(A::Error::custom(too_many()));
+                }
+                files.push(file);
+            }
+            Ok(files)
+        }
+    }
+
+    list.deserialize_seq(Bounded)
+}
+
+fn too_many() -> String {
+    format!("it has more than {MAX_FILES} files")
 }
 
 #[derive(Deserialize)]
@@ -162,15 +196,16 @@ impl Listing {
         let mut files = BTreeMap::new();
         for (path, size, sha256, blob_id) in entries {
             if files.len() >= MAX_FILES {
-                return Err(format!("it has more than {MAX_FILES} files"));
+                return Err(too_many());
             }
-            // A colon is legal in git and on Unix, so it does not make the list hostile; such a
-            // file is only never one that isovec asks for.
-            if let Some(fault) = path_fault(&path.replace(':', "_")) {
-                return Err(format!("it holds a file named {path:?}, which {fault}"));
-            }
-            if path.contains(':') {
-                continue;
+            // A colon, or a dot at the end, is legal in git and on Unix, so it does not make the
+            // list hostile; such a file is only never one that isovec asks for.
+            match path_fault(&path.replace(':', "_")) {
+                None if !path.contains(':') => {}
+                None | Some(ODD_END) => continue,
+                Some(fault) => {
+                    return Err(format!("it holds a file named {path:?}, which {fault}"));
+                }
             }
             let checksum = match (sha256, blob_id) {
                 (Some(hex), _) if is_lower_hex(&hex, 64) => Some(Checksum::Sha256(hex)),

@@ -31,7 +31,9 @@ pub mod client;
 pub mod download;
 pub mod id;
 pub mod listing;
+mod pace;
 pub mod progress;
+pub mod range;
 pub mod select;
 pub mod transport;
 

@@ -4,10 +4,12 @@
 //! over `fetch`. Everything above (redirects, retries, resume, checksums) is shared.
 
 use std::fmt;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use bytes::Bytes;
 use url::Url;
+use web_time::Instant;
 
 use crate::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
 
@@ -49,6 +51,12 @@ impl Response {
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
     }
+
+    /// How the body is coded, where it is.
+    pub(super) fn coding(&self) -> Option<&str> {
+        let coding = self.header("content-encoding")?.trim();
+        (!coding.is_empty() && !coding.eq_ignore_ascii_case("identity")).then_some(coding)
+    }
 }
 
 impl fmt::Debug for Response {
@@ -79,6 +87,12 @@ pub trait Transport: MaybeSend + MaybeSync + fmt::Debug {
 
     /// Completes after that time; used between retries.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
+
+    /// What a clock shows that never goes back: by it is measured how fast bodies arrive.
+    fn now(&self) -> Duration {
+        static START: OnceLock<Instant> = OnceLock::new();
+        START.get_or_init(Instant::now).elapsed()
+    }
 }
 
 /// Why no answer, or no whole answer, came.

@@ -257,7 +257,7 @@ fn two_threads_fetch_a_model_once() {
             .count();
         // `1_Pooling/config.json` ends with `/config.json` as well.
         let expected = match path {
-            "vocab.txt" => 0,
+            "special_tokens_map.json" => 0,
             "config.json" => 2,
             _ => 1,
         };
@@ -325,7 +325,11 @@ fn a_config_that_is_refused_leads_to_onnx_before_anything_large_is_fetched() {
     let refuse = || {
         FileSelection::embedding().accept_safetensors_if(|config| {
             assert_eq!(config, br#"{"architectures":["BertModel"]}"#);
-            Err(EngineError::invalid_model("config.json", "not today"))
+            Err(EngineError::UnsupportedModel {
+                origin: "config.json".into(),
+                reason: "not today".into(),
+                hint: "Choose another".into(),
+            })
         })
     };
     let snapshot = site.fetch_these("main", &refuse()).expect("by ONNX");

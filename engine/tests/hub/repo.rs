@@ -48,7 +48,8 @@ impl Repo {
             ("onnx/model.onnx", text("an onnx file")),
             ("pytorch_model.bin", text("a pickle")),
             ("tokenizer.json", text(r#"{"version":"1.0"}"#)),
-            ("vocab.txt", Vec::new()),
+            ("special_tokens_map.json", Vec::new()),
+            ("vocab.txt", text("what tokenizer.json says as well")),
         ];
         Self {
             commit: COMMIT.into(),
@@ -63,8 +64,8 @@ impl Repo {
             "config.json",
             WEIGHTS,
             "modules.json",
+            "special_tokens_map.json",
             "tokenizer.json",
-            "vocab.txt",
         ]
     }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex};
 use std::thread;
 
@@ -40,7 +41,24 @@ pub(crate) struct Reply {
     pub(crate) declared: Option<usize>,
     /// Close the connection after so many bytes of the body.
     pub(crate) cut_after: Option<usize>,
+    /// What comes after the body.
+    pub(crate) after: After,
+    /// A byte of the body for each message; the connection is closed when nobody can send any.
+    pub(crate) gate: Option<Gate>,
 }
+
+/// What a server does after a body.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) enum After {
+    /// It closes the connection.
+    #[default]
+    Close,
+    /// It sends the body again and again, until the client hangs up.
+    Again,
+}
+
+/// Lets bytes pass one by one.
+pub(crate) type Gate = Arc<Mutex<Receiver<()>>>;
 
 impl Reply {
     pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
@@ -60,6 +78,12 @@ impl Reply {
 
     pub(crate) fn cut_after(mut self, bytes: usize) -> Self {
         self.cut_after = Some(bytes);
+        self
+    }
+
+    /// Sends no length.
+    pub(crate) fn without_length(mut self) -> Self {
+        self.declared = None;
         self
     }
 
@@ -176,5 +200,15 @@ fn answer(mut stream: TcpStream, seen: &Mutex<Vec<Seen>>, handler: &Handler) {
         return;
     }
     let end = reply.cut_after.unwrap_or(reply.body.len());
-    let _ = stream.write_all(&reply.body[..end.min(reply.body.len())]);
+    let body = &reply.body[..end.min(reply.body.len())];
+    if let Some(gate) = &reply.gate {
+        let gate = gate.lock().expect("one connection at a time");
+        for byte in body {
+            if gate.recv().is_err() || stream.write_all(&[*byte]).is_err() {
+                return;
+            }
+        }
+        return;
+    }
+    while stream.write_all(body).is_ok() && reply.after == After::Again {}
 }

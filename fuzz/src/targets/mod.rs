@@ -1,6 +1,7 @@
 //! The targets, by name.
 
 pub mod config;
+pub mod hub;
 pub mod lowering;
 pub mod onnx_model;
 pub mod safetensors;
@@ -23,6 +24,11 @@ pub const TARGETS: &[Target] = &[
         name: "config",
         run: config::run,
         random: 10_000,
+    },
+    Target {
+        name: "hub",
+        run: hub::run,
+        random: 20_000,
     },
     Target {
         name: "lowering",

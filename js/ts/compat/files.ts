@@ -1,6 +1,7 @@
 import type { Pooling } from "../config.js";
 import type { LoadOptions } from "../index.js";
 import { requested } from "../request.js";
+import { rulesHere } from "../rules.js";
 import { gather, type ModelSource } from "../source.js";
 
 /** A model's files by their path. Files as blobs lie outside the page's memory, and may be read any number of times. */
@@ -10,7 +11,7 @@ export type Contents = ReadonlyMap<string, Uint8Array | Blob>;
 export async function filesOf(source: ModelSource, options: LoadOptions): Promise<Contents> {
   const { request, listening } = requested(source, options);
   if ("contents" in request.files) return request.files.contents;
-  const gathered = await gather(request, listening);
+  const gathered = await gather(request, listening, rulesHere(request));
   // They are loaded later, and as files that were given.
   void gathered.settle(true);
   return new Map(Array.from(gathered.files, ([name, content]) => [name, new Blob([content as Uint8Array<ArrayBuffer>])]));

@@ -1,0 +1,16 @@
+//! The choice of a model's files, for a page that fetches them.
+
+use isovec::next_told;
+use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
+
+use crate::error::to_js;
+
+/// What has to be known next of a model's files, or which to take: JSON for JSON, as
+/// [`isovec::next_told`] has it.
+///
+/// # Errors
+/// An `Error` with the `kind` of the Rust error.
+#[wasm_bindgen(js_name = chooseFiles)]
+pub fn choose_files(known: &str) -> Result<String, JsValue> {
+    next_told(known).map_err(|error| to_js(&error.into()))
+}
