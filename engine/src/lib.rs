@@ -7,7 +7,7 @@
 //! - [`buffers`]: memory for tensors, kept and used again, and how much of it there is.
 //! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
 //! - [`profile`]: when it did what, and for whom.
-//! - [`hardware`]: what an adapter tells of itself.
+//! - [`hardware`], [`cores`]: what an adapter tells of itself, and how many cores there are for this process.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
 //!
 //! Nothing here names a runtime, and nothing says what the tensors mean: the same contract
@@ -19,6 +19,7 @@ pub mod cancel;
 pub mod config;
 pub mod content;
 pub mod convert;
+pub mod cores;
 pub mod counters;
 pub mod description;
 pub mod effective;

@@ -1,7 +1,7 @@
 //! `cargo xtask`: everything that a folder of scripts would do, in Rust.
 //!
 //! `setup` brings what the machine lacks, `demo` embeds and searches real text, `test` runs
-//! every check of the project, `bench` and `size` measure, `serve` shows the page.
+//! every check of the project, `soak` works for hours, `bench` and `size` measure, `serve` shows the page.
 //! Whatever is downloaded or built lies outside the clone, in `$ISOVEC_CACHE`, else in the
 //! platform's cache folder under `isovec`.
 
@@ -17,6 +17,7 @@ mod report;
 mod serve;
 mod setup;
 mod size;
+mod soak;
 mod test;
 mod wasm;
 mod workspace;
@@ -73,6 +74,19 @@ enum Command {
         /// Handed on to each benchmark, after `--`.
         #[arg(last = true)]
         args: Vec<String>,
+    },
+    /// Do random work at once for so long, natively and in a page: vectors are compared, counters balance,
+    /// memory stays what it was.
+    Soak {
+        /// How long.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// What decides what is done; by the clock when left out. It is printed.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(..1 << 40))]
+        seed: Option<u64>,
+        /// Only natively, or only in the page.
+        #[arg(long)]
+        only: Option<soak::Where>,
     },
     /// Build the npm package and print what it weighs: raw, gzip and brotli.
     Size,
@@ -150,6 +164,11 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Bench { names, list, args } => {
             return bench::run(&workspace, &names, list, &args);
         }
+        Command::Soak {
+            minutes,
+            seed,
+            only,
+        } => soak::run(&workspace, minutes, seed, only)?,
         Command::Size => size::run(&workspace)?,
         Command::Serve { port, no_build } => serve::page(&workspace, port, no_build)?,
         Command::Build { page } => {
