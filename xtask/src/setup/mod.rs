@@ -58,6 +58,7 @@ const STEPS: &[Step] = &[
     tools::STEPS[2],
     tools::STEPS[3],
     tools::STEPS[4],
+    tools::STEPS[5],
     corpus::STEP,
     peers::STEP,
     nightly::STEP,
@@ -110,6 +111,8 @@ pub(crate) const EVERYWHERE: &[&str] = &[
 ];
 /// What the book's pages are made with.
 pub(crate) const BOOK: &[&str] = &["mdbook"];
+/// What fuzzing takes: targets are compared with ONNX Runtime as well.
+pub(crate) const FUZZ: &[&str] = &["cargo-fuzz", "onnxruntime"];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
 
@@ -217,6 +220,7 @@ mod tests {
             TRANSFORMERS,
             PEERS,
             BOOK,
+            FUZZ,
         ];
         for name in lists.into_iter().flatten() {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
