@@ -302,7 +302,7 @@ impl Model {
         texts: &[T],
         options: &EmbedOptions,
     ) -> Result<Embeddings> {
-        let started = Instant::now();
+        let call = self.recorder.call();
         let mut request = self.profiler.request(texts.len());
         let result = if self.cache.is_some() {
             let compute = |texts: Vec<String>| {
@@ -313,7 +313,7 @@ impl Model {
             self.embed_all_blocking(texts, options, request.scope())
         };
         request.ended(Error::ended(&result));
-        self.recorder.call(started.elapsed(), &result);
+        call.ended(&result);
         result
     }
 

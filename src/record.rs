@@ -88,7 +88,7 @@ pub(crate) fn machine() -> String {
         },
         std::env::consts::OS,
         std::env::consts::ARCH,
-        std::thread::available_parallelism().map_or(1, usize::from),
+        isovec_engine::cores::usable(),
     )
 }
 

@@ -7,6 +7,7 @@ use isovec_engine::counters::Ended;
 use isovec_engine::stats::{EngineStats, Latency, LatencyRecorder};
 use isovec_tokenize::Encoding;
 use serde::{Deserialize, Serialize};
+use web_time::Instant;
 
 use crate::error::Error;
 
@@ -142,17 +143,46 @@ pub(crate) struct Recorder {
     embed: LatencyRecorder,
 }
 
-impl Recorder {
-    pub(crate) fn call<T>(&self, took: Duration, result: &crate::Result<T>) {
+/// A call that is under way. One that is dropped before it ended was given up by its caller.
+#[derive(Debug)]
+#[must_use]
+pub(crate) struct Call<'r> {
+    recorder: &'r Recorder,
+    started: Instant,
+    open: bool,
+}
+
+impl Call<'_> {
+    pub(crate) fn ended<T>(mut self, result: &crate::Result<T>) {
+        self.open = false;
         let counter = match Error::ended(result) {
             Ended::Well => {
-                self.embed.record(took);
-                &self.embedded
+                self.recorder.embed.record(self.started.elapsed());
+                &self.recorder.embedded
             }
-            Ended::Cancelled => &self.cancelled,
-            Ended::Failed => &self.failed,
+            Ended::Cancelled => &self.recorder.cancelled,
+            Ended::Failed => &self.recorder.failed,
         };
         counter.fetch_add(1, Relaxed);
+    }
+}
+
+impl Drop for Call<'_> {
+    fn drop(&mut self) {
+        if self.open {
+            self.recorder.cancelled.fetch_add(1, Relaxed);
+        }
+    }
+}
+
+impl Recorder {
+    /// Begins a call, which is counted when it ends or is dropped.
+    pub(crate) fn call(&self) -> Call<'_> {
+        Call {
+            recorder: self,
+            started: Instant::now(),
+            open: true,
+        }
     }
 
     pub(crate) fn tokenized(&self, took: Duration, encodings: &[Encoding]) {
@@ -213,14 +243,16 @@ mod tests {
     #[test]
     fn what_was_counted_is_what_is_read() {
         let recorder = Recorder::default();
-        recorder.call(Duration::from_millis(3), &Ok(()));
+        recorder.call().ended(&Ok(()));
         let cancelled = isovec_engine::EngineError::Cancelled;
-        recorder.call::<()>(Duration::ZERO, &Err(cancelled.into()));
-        recorder.call::<()>(Duration::ZERO, &Err(crate::Error::NoTokens { text: 0 }));
+        recorder.call().ended::<()>(&Err(cancelled.into()));
+        let failed = crate::Error::NoTokens { text: 0 };
+        recorder.call().ended::<()>(&Err(failed));
+        drop(recorder.call());
         recorder.ran(Duration::from_millis(1), 30, 40);
         let stats = recorder.read(EngineStats::default());
         let calls = stats.calls;
-        assert_eq!((calls.embedded, calls.cancelled, calls.failed), (1, 1, 1));
+        assert_eq!((calls.embedded, calls.cancelled, calls.failed), (1, 2, 1));
         assert_eq!(stats.tokens.padding_ratio(), 0.25);
         assert_eq!(stats.stages.embed.count, 1);
         assert_eq!(TokenStats::default().padding_ratio(), 0.0);

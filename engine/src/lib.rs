@@ -10,7 +10,7 @@
 //! - [`effective`], [`counters`], [`stats`]: what a configuration came to, and what an engine did.
 //! - [`profile`]: when it did what, and for whom.
 //! - [`fresh`]: files that take their name when they are complete.
-//! - [`hardware`]: what an adapter tells of itself.
+//! - [`hardware`], [`cores`]: what an adapter tells of itself, and how many cores there are for this process.
 //! - [`tensor`], [`cancel`], [`error`], [`config`], [`description`], [`fingerprint`]: the words they share.
 //!
 //! Nothing here names a runtime, and nothing says what the tensors mean: the same contract
@@ -24,6 +24,7 @@ pub mod choice;
 pub mod config;
 pub mod content;
 pub mod convert;
+pub mod cores;
 pub mod counters;
 pub mod description;
 pub mod effective;

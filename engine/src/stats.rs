@@ -141,6 +141,8 @@ pub struct PoolStats {
     pub current_buffers: usize,
     /// Their bytes.
     pub current_memory_bytes: u64,
+    /// Bytes of buffers in use: 0 when no run is under way and nobody holds what one gave.
+    pub lent_memory_bytes: u64,
     /// The most bytes that buffers took at one time, those in use included.
     pub peak_memory_bytes: u64,
 }

@@ -20,4 +20,5 @@
 //! oracle takes does not count. A run of more than a second is a failure too, which libFuzzer finds.
 
 pub mod bounds;
+pub mod guarded;
 pub mod targets;

@@ -325,6 +325,8 @@ impl GpuEngine {
         check_recalled: bool,
         whole: Option<String>,
     ) -> Self {
+        #[cfg(feature = "faults")]
+        crate::faults::register(&model.device);
         let mut capabilities = Capabilities::default();
         capabilities.ragged = true;
         capabilities.cancels_running = true;

@@ -13,6 +13,8 @@ mod check;
 mod constants;
 mod device;
 mod engine;
+#[cfg(feature = "faults")]
+mod faults;
 mod host;
 mod kernels;
 mod limits;
@@ -27,6 +29,8 @@ mod upload;
 
 pub use adapters::adapters;
 pub use engine::{GpuEngine, WebGpu};
+#[cfg(feature = "faults")]
+pub use faults::lose_devices;
 pub use host::{Alone, Host};
 
 /// The engine's name.

@@ -4,8 +4,6 @@
 
 mod common;
 
-use std::time::Duration;
-
 use common::support::bundles::bundle;
 use common::support::checkpoint::Stored;
 use common::support::models;
@@ -14,6 +12,7 @@ use common::{batch, config, factory, has_adapter, load, run};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
 use isovec_engine::head::Pooling;
+use isovec_gpu::GpuEngine;
 
 #[test]
 fn a_device_lost_between_batches_is_named() {
@@ -43,18 +42,29 @@ fn a_device_lost_during_a_batch_leaves_no_wrong_vector() {
         let engine = load(&bundle);
         run(&engine, batch(&engine, &texts, 0))
     };
-    let mut lost = 0;
-    for wait in [0, 1, 2, 5, 10, 20, 40] {
+    let handed_over = |engine: &GpuEngine| engine.stats().gpu.unwrap().submissions;
+    let whole = {
         let engine = load(&bundle);
+        let before = handed_over(&engine);
+        run(&engine, batch(&engine, &texts, 0));
+        handed_over(&engine) - before
+    };
+    let mut lost = 0;
+    // As soon as so many parts of it were handed to the device, the last of which leaves it time to be over.
+    for parts in 0..=whole {
+        let engine = load(&bundle);
+        let before = handed_over(&engine);
         std::thread::scope(|scope| {
             let running =
                 scope.spawn(|| engine.run_blocking(batch(&engine, &texts, 0), &Cancel::new()));
-            std::thread::sleep(Duration::from_millis(wait));
+            while handed_over(&engine) < before + parts && !running.is_finished() {
+                std::thread::yield_now();
+            }
             engine.lose_device();
             match running.join().unwrap() {
                 Ok(output) => {
                     let found = output.outputs[0].tensor.as_slice::<f32>().unwrap();
-                    assert_eq!(found, expected, "after {wait} ms");
+                    assert_eq!(found, expected, "after {parts} of {whole}");
                 }
                 Err(error) => {
                     assert_eq!(error.kind(), "DeviceLost", "{error}");

@@ -54,6 +54,7 @@ export interface Stats {
     pressure_cleanups: number;
     current_buffers: number;
     current_memory_bytes: number;
+    lent_memory_bytes: number;
     peak_memory_bytes: number;
   };
   io_binding: {

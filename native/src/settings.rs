@@ -3,10 +3,10 @@
 use std::fmt::Display;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::thread;
 
 use isovec_engine::buffers::PoolLimits;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::cores;
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::fresh::Fresh;
@@ -52,13 +52,13 @@ impl Settings {
         let mut effective = EffectiveConfig::default();
         let session = &config.session;
         let deterministic = session.deterministic_compute.unwrap_or(false);
-        let cores = usable_cores();
+        let cores = cores::usable();
 
         let intra_op_threads = match session.intra_op_threads {
             // Its sums are cut by the number of threads.
             _ if deterministic => 1,
             Some(threads) => threads,
-            None => default_threads(cores),
+            None => cores::physical().min(MOST_DEFAULT_THREADS),
         };
         let why = if deterministic {
             "session.deterministic_compute"
@@ -307,16 +307,4 @@ fn shapes_vary(description: &ModelDescription) -> bool {
             .as_ref()
             .is_none_or(|dims| dims.iter().any(|dim| matches!(dim, Dim::Symbolic(_))))
     })
-}
-
-/// The cores that this process may use.
-fn usable_cores() -> usize {
-    thread::available_parallelism().map_or(1, usize::from)
-}
-
-/// The physical ones among them, at most 4.
-fn default_threads(usable: usize) -> usize {
-    num_cpus::get_physical()
-        .min(usable)
-        .clamp(1, MOST_DEFAULT_THREADS)
 }

@@ -126,12 +126,12 @@ impl DynamicBatcher {
         let owner = Arc::clone(&self.owner);
         let texts = owned(texts);
         Box::pin(async move {
-            let started = Instant::now();
+            let call = owner.0.model.recorder.call();
             let mut request = owner.0.model.profiler.request(texts.len());
             let result = owner.cached(texts, options, request.scope()).await;
             let result = result.map_err(|error| owner.if_shut_down(error));
             request.ended(Error::ended(&result));
-            owner.0.model.recorder.call(started.elapsed(), &result);
+            call.ended(&result);
             result
         })
     }

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
 use isovec_engine::profile::Scope;
-use web_time::Instant;
 
 use super::combine::{Combine, Combined};
 use super::{ChunkOptions, Chunker};
@@ -46,7 +45,7 @@ pub(crate) async fn embed_chunks(
     options: ChunkOptions,
     embed: EmbedOptions,
 ) -> Result<EmbeddedChunks> {
-    let started = Instant::now();
+    let call = model.recorder.call();
     let mut request = model.profiler.request(texts.len());
     let (mut values, mut tokens, mut truncated) = (Vec::new(), Vec::new(), Vec::new());
     let mut places = Vec::new();
@@ -62,7 +61,7 @@ pub(crate) async fn embed_chunks(
         .and_then(|prompt| model.set(values, tokens, truncated, prompt))
         .map(|embeddings| EmbeddedChunks { embeddings, places });
     request.ended(Error::ended(&result));
-    model.recorder.call(started.elapsed(), &result);
+    call.ended(&result);
     result
 }
 
@@ -74,8 +73,23 @@ pub(crate) async fn embed_long(
     combine: Combine,
     embed: EmbedOptions,
 ) -> Result<Embeddings> {
-    let started = Instant::now();
+    let call = model.recorder.call();
     let mut request = model.profiler.request(texts.len());
+    let long = combined(&model, texts, options, combine, embed, request.scope());
+    let result = long.await;
+    request.ended(Error::ended(&result));
+    call.ended(&result);
+    result
+}
+
+async fn combined(
+    model: &Arc<Model>,
+    texts: Vec<String>,
+    options: ChunkOptions,
+    combine: Combine,
+    embed: EmbedOptions,
+    scope: &Scope,
+) -> Result<Embeddings> {
     let mut rows = Combining {
         normalized: model.normalized,
         open: None,
@@ -100,14 +114,9 @@ pub(crate) async fn embed_long(
         combined.add(vector, tokens, fixed, truncated);
         Ok(())
     };
-    let prompt = each_chunk(&model, texts, &options, embed, true, request.scope(), each).await;
-    let result = prompt.and_then(|prompt| {
-        rows.close()?;
-        model.set(rows.values, rows.tokens, rows.truncated, prompt)
-    });
-    request.ended(Error::ended(&result));
-    model.recorder.call(started.elapsed(), &result);
-    result
+    let prompt = each_chunk(model, texts, &options, embed, true, scope, each).await?;
+    rows.close()?;
+    model.set(rows.values, rows.tokens, rows.truncated, prompt)
 }
 
 /// The vectors of whole texts so far.

@@ -418,6 +418,18 @@ mod tests {
 
     use super::*;
 
+    /// Holds the faults of a configuration to how each of them begins, in their order.
+    fn refused(config: EmbeddingConfig, faults: &[&str]) {
+        let found = match config.build() {
+            Err(Error::Config(found)) => found,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(found.len(), faults.len(), "{found:#?}");
+        for (found, begins) in found.iter().zip(faults) {
+            assert!(found.starts_with(begins), "{found}, not {begins}");
+        }
+    }
+
     #[test]
     fn the_default_is_usable_and_survives_json() {
         let config = EmbeddingConfig::default().build().unwrap();
@@ -498,7 +510,7 @@ mod tests {
 
     #[test]
     fn all_faults_come_in_one_error() {
-        let error = EmbeddingConfig::default()
+        let config = EmbeddingConfig::default()
             .with_intra_op_threads(0)
             .with_max_length(0)
             .with_dimension(0)
@@ -508,13 +520,21 @@ mod tests {
             .with_endpoint("huggingface.co")
             .with_onnx_file("../secret.onnx")
             .with_query_prompt("a: ")
-            .with_prompt("query", "b: ")
-            .build()
-            .unwrap_err();
-        let Error::Config(faults) = &error else {
-            panic!("{error}")
-        };
-        assert_eq!(faults.len(), 9, "{faults:#?}");
+            .with_prompt("query", "b: ");
+        refused(
+            config,
+            &[
+                "session.intra_op_threads is 0",
+                "text.max_length is 0",
+                "text.dimension is 0",
+                "batching.max_batch_size is 0",
+                "batching.max_batch_tokens is 0",
+                "hub.revision is empty",
+                "hub.endpoint is \"huggingface.co\"",
+                "model.onnx_file is \"../secret.onnx\"",
+                "text.query_prompt is \"a: \"",
+            ],
+        );
     }
 
     #[test]
@@ -535,7 +555,7 @@ mod tests {
     #[test]
     fn batching_knobs_that_contradict_each_other_are_named() {
         let hour = Duration::from_secs(3600);
-        let error = EmbeddingConfig::default()
+        let config = EmbeddingConfig::default()
             .with_max_batch_size(4)
             .with_min_batch_size(5)
             .with_preferred_batch_size(6)
@@ -543,41 +563,42 @@ mod tests {
             .with_max_wait(hour)
             .with_target_latency(hour)
             .with_throughput_optimization(true)
-            .with_dynamic_batching(false)
-            .build()
-            .unwrap_err();
-        let Error::Config(faults) = &error else {
-            panic!("{error}")
-        };
-        // Two sizes, the queue, the wait twice, three knobs that nothing reads, and two aims.
-        assert_eq!(faults.len(), 9, "{faults:#?}");
+            .with_dynamic_batching(false);
+        refused(
+            config,
+            &[
+                "batching.max_queue is 0",
+                "batching.min_batch_size is 5",
+                "batching.preferred_batch_size is 6",
+                "batching.max_wait is 3600s; a text may wait",
+                "batching.max_wait is 3600s, which alone takes",
+                "batching.min_batch_size is set",
+                "batching.target_latency is set",
+                "batching.throughput_optimization is set",
+                "batching.throughput_optimization and batching.target_latency",
+            ],
+        );
     }
 
     #[test]
     fn a_cache_that_could_keep_nothing_is_refused() {
-        for (config, faults) in [
-            (
-                EmbeddingConfig::default()
-                    .with_embedding_cache_memory(0)
-                    .with_embedding_cache_disk(0),
-                2,
-            ),
-            (
-                EmbeddingConfig::default().with_embedding_cache_folder("a"),
-                1,
-            ),
-            (
-                EmbeddingConfig::default()
-                    .with_embedding_cache_disk(1)
-                    .with_embedding_cache_folder(""),
-                1,
-            ),
-        ] {
-            let Err(Error::Config(found)) = config.build() else {
-                panic!("it was taken");
-            };
-            assert_eq!(found.len(), faults, "{found:#?}");
-        }
+        let config = EmbeddingConfig::default;
+        refused(
+            config()
+                .with_embedding_cache_memory(0)
+                .with_embedding_cache_disk(0),
+            &["embedding_cache.memory is 0", "embedding_cache.disk is 0"],
+        );
+        refused(
+            config().with_embedding_cache_folder("a"),
+            &["embedding_cache.folder is set, and embedding_cache.disk"],
+        );
+        refused(
+            config()
+                .with_embedding_cache_disk(1)
+                .with_embedding_cache_folder(""),
+            &["embedding_cache.folder is empty"],
+        );
     }
 
     #[test]

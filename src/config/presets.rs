@@ -1,9 +1,8 @@
 //! Configurations to begin with. Each says when to take it and why it is as it is; every knob can
 //! be set again afterwards.
 
-use std::thread;
-
 use isovec_engine::config::ExecutionProvider;
+use isovec_engine::cores;
 
 use super::EmbeddingConfig;
 
@@ -14,7 +13,7 @@ impl EmbeddingConfig {
     pub fn high_throughput() -> Self {
         Self::default()
             .with_intra_op_threads(1)
-            .with_pool_size(thread::available_parallelism().map_or(1, usize::from))
+            .with_pool_size(cores::usable())
             .with_throughput_optimization(true)
     }
 
@@ -67,25 +66,68 @@ impl EmbeddingConfig {
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
+    use super::super::without;
     use super::*;
 
+    /// What each sets, and nothing else: docs/configuration.md says the same in words.
     #[test]
-    fn every_preset_is_usable_and_differs_from_the_default() {
-        for preset in [
-            EmbeddingConfig::high_throughput(),
-            EmbeddingConfig::low_latency(),
-            EmbeddingConfig::gpu(),
-            EmbeddingConfig::cpu(),
-            EmbeddingConfig::memory_constrained(),
-            EmbeddingConfig::debug(),
+    fn every_preset_is_usable_and_sets_what_it_says() {
+        let default = serde_json::to_value(EmbeddingConfig::default()).unwrap();
+        for (preset, sets) in [
+            (
+                EmbeddingConfig::high_throughput(),
+                json!({
+                    "session": { "intra_op_threads": 1, "pool_size": cores::usable() },
+                    "batching": { "throughput_optimization": true },
+                }),
+            ),
+            (
+                EmbeddingConfig::low_latency(),
+                json!({ "session": { "pool_size": 1 } }),
+            ),
+            (
+                EmbeddingConfig::gpu(),
+                json!({
+                    "providers": { "execution_providers": ["cuda", "webgpu", "cpu"] },
+                    "batching": { "max_batch_size": 128, "max_batch_tokens": 8192 },
+                }),
+            ),
+            (
+                EmbeddingConfig::cpu(),
+                json!({
+                    "providers": { "execution_providers": ["cpu"], "strict_providers": true },
+                }),
+            ),
+            (
+                EmbeddingConfig::memory_constrained(),
+                json!({
+                    "session": { "pool_size": 1, "cpu_arena": false },
+                    "memory": { "max_pool_size": 8, "max_pool_memory": 4 << 20 },
+                    "io": { "pre_allocated_input_buffers": 0, "pre_allocated_output_buffers": 0 },
+                    "batching": { "max_batch_tokens": 128 },
+                }),
+            ),
+            (
+                EmbeddingConfig::debug(),
+                json!({
+                    "session": {
+                        "deterministic_compute": true,
+                        "pool_size": 1,
+                        "graph_optimization_level": 0,
+                    },
+                    "providers": { "strict_providers": true },
+                }),
+            ),
         ] {
-            let built = preset.clone().build().unwrap();
-            assert_ne!(built, EmbeddingConfig::default());
-            let json = serde_json::to_string(&built).unwrap();
-            assert_eq!(
-                serde_json::from_str::<EmbeddingConfig>(&json).unwrap(),
-                built
-            );
+            let built = preset.build().unwrap();
+            let written = serde_json::to_value(&built).unwrap();
+            let read: EmbeddingConfig = serde_json::from_value(written.clone()).unwrap();
+            assert_eq!(read, built);
+            let mut set = written;
+            without(&mut set, &default);
+            assert_eq!(set, sets);
         }
     }
 }

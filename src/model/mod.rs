@@ -119,12 +119,12 @@ impl Model {
         texts: Vec<String>,
         options: EmbedOptions,
     ) -> Result<Embeddings> {
-        let started = Instant::now();
+        let call = self.recorder.call();
         let mut request = self.profiler.request(texts.len());
         let all = Arc::clone(&self).embed_all(texts, options, request.scope());
         let result = all.await;
         request.ended(Error::ended(&result));
-        self.recorder.call(started.elapsed(), &result);
+        call.ended(&result);
         result
     }
 

@@ -75,14 +75,21 @@ pub(crate) fn show(workspace: &Workspace) -> Result<()> {
 
 /// Builds the program, and says where it is.
 pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf> {
-    report::word("building the isovec program (the first time takes minutes)");
+    built(workspace, "isovec")
+}
+
+/// A program of the workspace, built with the features that the workspace has as a whole.
+pub(crate) fn built(workspace: &Workspace, name: &str) -> Result<PathBuf> {
+    report::word(&format!(
+        "building the program {name} (the first time takes minutes)"
+    ));
     cargo(workspace)?
-        .args(["build", "--workspace", "--bin", "isovec"])
+        .args(["build", "--workspace", "--bin", name])
         .show()?;
     Ok(workspace
         .target
         .join("debug")
-        .join(format!("isovec{}", std::env::consts::EXE_SUFFIX)))
+        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
 }
 
 /// The documents that are searched: what stands at the root and under `docs`.

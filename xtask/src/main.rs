@@ -1,8 +1,8 @@
 //! `cargo xtask`: everything that a folder of scripts would do, in Rust.
 //!
 //! `setup` brings what the machine lacks, `demo` embeds and searches real text, `test` runs
-//! every check of the project, `fuzz` looks for inputs that break something, `bench` and `size`
-//! measure, `serve` shows the page.
+//! every check of the project, `fuzz` looks for inputs that break something, `soak` works for hours,
+//! `bench` and `size` measure, `serve` shows the page.
 //! Whatever is downloaded or built lies outside the clone, in `$ISOVEC_CACHE`, else in the
 //! platform's cache folder under `isovec`.
 
@@ -19,6 +19,7 @@ mod report;
 mod serve;
 mod setup;
 mod size;
+mod soak;
 mod test;
 mod wasm;
 mod workspace;
@@ -75,6 +76,19 @@ enum Command {
         /// Handed on to each benchmark, after `--`.
         #[arg(last = true)]
         args: Vec<String>,
+    },
+    /// Do random work at once for so long, natively and in a page: vectors are compared, counters balance,
+    /// memory stays what it was.
+    Soak {
+        /// How long.
+        #[arg(long, default_value_t = 10)]
+        minutes: u64,
+        /// What decides what is done; by the clock when left out. It is printed.
+        #[arg(long, value_parser = clap::value_parser!(u64).range(..1 << 40))]
+        seed: Option<u64>,
+        /// Only natively, or only in the page.
+        #[arg(long)]
+        only: Option<soak::Where>,
     },
     /// Run the fuzz targets for some minutes: inputs are made up, and answers compared with an oracle.
     Fuzz(fuzz::Options),
@@ -154,6 +168,11 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Bench { names, list, args } => {
             return bench::run(&workspace, &names, list, &args);
         }
+        Command::Soak {
+            minutes,
+            seed,
+            only,
+        } => soak::run(&workspace, minutes, seed, only)?,
         Command::Fuzz(options) => {
             setup::run(&workspace, setup::FUZZ)?;
             return fuzz::run(&workspace, &options);

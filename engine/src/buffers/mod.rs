@@ -135,7 +135,6 @@ struct State {
     /// empty: the map then allocates nothing once every class was seen.
     shelves: BTreeMap<usize, Vec<Idle>>,
     clock: u64,
-    lent_bytes: u64,
     looked: Option<Instant>,
     stats: PoolStats,
 }
@@ -171,7 +170,7 @@ impl BufferPool {
     pub fn take(&self, dtype: DType, shape: &[usize]) -> Result<(Tensor, bool)> {
         let bytes = byte_len(dtype, shape)?;
         let class = class(bytes.div_ceil(LINE));
-        self.look();
+        self.look(Instant::now());
         let found = self.0.lock().take(class);
         let reused = found.is_some();
         let lines = match found {
@@ -220,11 +219,10 @@ impl BufferPool {
     }
 
     /// Looks at the machine's memory now and then, and lets go of everything when it is short.
-    fn look(&self) {
+    fn look(&self, now: Instant) {
         let Some(threshold) = self.0.limits.pressure else {
             return;
         };
-        let now = Instant::now();
         {
             let mut state = self.0.lock();
             if state
@@ -267,7 +265,7 @@ impl Home for Inner {
         {
             let mut state = self.lock();
             let bytes = bytes_of(&lines);
-            state.lent_bytes = state.lent_bytes.saturating_sub(bytes);
+            state.stats.lent_memory_bytes = state.stats.lent_memory_bytes.saturating_sub(bytes);
             if self.limits.buffers == 0 || bytes > self.limits.bytes {
                 if self.limits.buffers > 0 {
                     state.stats.evictions += 1;
@@ -307,8 +305,8 @@ impl State {
     }
 
     fn lend(&mut self, bytes: u64) {
-        self.lent_bytes += bytes;
-        let all = self.lent_bytes + self.stats.current_memory_bytes;
+        self.stats.lent_memory_bytes += bytes;
+        let all = self.stats.lent_memory_bytes + self.stats.current_memory_bytes;
         self.stats.peak_memory_bytes = self.stats.peak_memory_bytes.max(all);
     }
 

@@ -4,12 +4,13 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A machine of 100 bytes with so many in use.
+/// A machine of 100 bytes with so many in use, which was looked at so often.
 #[derive(Debug, Default)]
-struct Fake(AtomicU64);
+struct Fake(AtomicU64, AtomicU64);
 
 impl Gauge for Fake {
     fn memory(&self) -> Option<Memory> {
+        self.1.fetch_add(1, Ordering::SeqCst);
         Some(Memory::new(100, 100 - self.0.load(Ordering::SeqCst)))
     }
 }
@@ -108,16 +109,31 @@ fn when_memory_is_short_idle_buffers_are_let_go_and_those_in_use_stay() {
     let (pool, gauge) = pool(8, 1 << 20);
     let mut held = take(&pool, 128).0;
     drop(take(&pool, 6400));
+    // Later than any clock of this test: what `take` looks at by itself is before.
+    let later = Instant::now() + Duration::from_secs(3600);
     gauge.0.store(85, Ordering::SeqCst);
-    std::thread::sleep(LOOK_EVERY);
+    pool.look(later);
+    assert!(pool.memory_is_short());
     assert!(!take(&pool, 6400).1);
     let stats = pool.stats();
     assert_eq!(stats.pressure_cleanups, 1);
     held.bytes_mut().fill(1);
     gauge.0.store(10, Ordering::SeqCst);
-    std::thread::sleep(LOOK_EVERY);
+    pool.look(later + LOOK_EVERY);
+    assert!(!pool.memory_is_short());
     assert!(take(&pool, 6400).1);
     assert_eq!(pool.stats().pressure_cleanups, 1);
+}
+
+#[test]
+fn the_memory_is_looked_at_now_and_then() {
+    let (pool, gauge) = pool(8, 1 << 20);
+    let looked = || gauge.1.load(Ordering::SeqCst);
+    let start = Instant::now();
+    for (after, looks) in [(0, 1), (1, 1), (99, 1), (100, 2), (199, 2), (5000, 3)] {
+        pool.look(start + Duration::from_millis(after));
+        assert_eq!(looked(), looks, "{after} ms");
+    }
 }
 
 #[test]
@@ -167,6 +183,10 @@ proptest! {
             prop_assert!(stats.current_buffers <= 5);
             prop_assert!(stats.current_memory_bytes <= 40_000);
             prop_assert_eq!(stats.requests, stats.pool_hits + stats.total_allocations);
+            let held: usize = held.iter().map(Tensor::byte_len).sum();
+            prop_assert!(stats.lent_memory_bytes >= held as u64);
         }
+        drop(held);
+        prop_assert_eq!(pool.stats().lent_memory_bytes, 0);
     }
 }

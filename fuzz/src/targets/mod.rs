@@ -2,6 +2,7 @@
 
 pub mod config;
 pub mod hub;
+pub mod kernels;
 pub mod lowering;
 pub mod onnx_model;
 pub mod safetensors;
@@ -29,6 +30,11 @@ pub const TARGETS: &[Target] = &[
         name: "hub",
         run: hub::run,
         random: 20_000,
+    },
+    Target {
+        name: "kernels",
+        run: kernels::run,
+        random: 500,
     },
     Target {
         name: "lowering",

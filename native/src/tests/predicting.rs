@@ -6,17 +6,25 @@ use isovec_engine::engine::{Batch, Engine};
 
 use super::{available, load};
 
-/// The seeded model that the repository carries; a package of this crate alone lacks it.
+/// The seeded model that the repository carries. A package of this crate alone lacks its folder, and what is in a folder
+/// that is there has to load.
 fn tiny() -> Option<ModelBundle> {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../tests/data/tiny-bert");
-    ModelBundle::from_folder(folder, &BundleOptions::default()).ok()
+    if !std::path::Path::new(folder).is_dir() {
+        eprintln!("skipped: {folder} is not there");
+        return None;
+    }
+    Some(ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap())
 }
 
 #[test]
 fn a_batch_takes_about_what_was_foretold() {
-    let (true, Some(bundle)) = (available(), tiny()) else {
+    let Some(bundle) = tiny() else {
         return;
     };
+    if !available() {
+        return;
+    }
     let engine = load(&bundle).unwrap();
     let foretold = |rows, length| engine.predicted_bytes(rows, length).unwrap();
     assert!(foretold(1, 32) > 0);

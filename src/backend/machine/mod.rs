@@ -1,7 +1,6 @@
 //! Natively: what the system, the processor and the drivers tell of this machine.
 
 mod caches;
-mod cgroup;
 mod gpus;
 #[cfg(any(target_os = "linux", target_os = "windows"))]
 mod nvidia;
@@ -9,6 +8,8 @@ pub(crate) mod process;
 
 use std::path::Path;
 
+use isovec_engine::cores;
+use isovec_engine::cores::cgroup::{self, line, listed};
 use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
 use crate::hardware::{CpuInfo, HardwareInfo, MemoryInfo};
@@ -31,7 +32,7 @@ pub(crate) fn look() -> HardwareInfo {
             vendor: first.and_then(|cpu| told(cpu.vendor_id())),
             physical_cores: System::physical_core_count(),
             logical_cores: counted(system.cpus().len()),
-            usable_cores: std::thread::available_parallelism().ok().map(usize::from),
+            usable_cores: Some(cores::usable()),
             affinity_cores: cgroup::affinity(root),
             quota_cores: group.cores,
             simd: sets.into_iter().map(str::to_owned).collect(),
@@ -59,40 +60,9 @@ fn counted<T: Default + PartialEq>(count: T) -> Option<T> {
     (count != T::default()).then_some(count)
 }
 
-/// A file of a line, without its end.
-fn line(path: &Path) -> Option<String> {
-    told(&std::fs::read_to_string(path).ok()?)
-}
-
-/// How many numbers a list such as `0-3,8` names.
-fn listed(list: &str) -> Option<usize> {
-    list.trim()
-        .split(',')
-        .map(|part| {
-            let (first, last) = part.split_once('-').unwrap_or((part, part));
-            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
-            last.checked_sub(first)?.checked_add(1)
-        })
-        .sum()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn lists_of_cores_are_counted() {
-        for (list, count) in [
-            ("0", Some(1)),
-            ("0-3,8\n", Some(5)),
-            ("0-1,4-5", Some(4)),
-            ("", None),
-            ("3-1", None),
-            ("all", None),
-        ] {
-            assert_eq!(listed(list), count, "{list:?}");
-        }
-    }
 
     #[cfg(target_os = "linux")]
     #[test]

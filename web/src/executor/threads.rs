@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use futures_channel::oneshot;
+use isovec_engine::cores;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::{EngineError, Result};
 
@@ -21,11 +22,11 @@ impl Executor for Threads {
     }
 
     fn intra_op_threads(&self, asked: Option<usize>) -> usize {
-        asked.unwrap_or_else(|| num_cpus::get_physical().clamp(1, MOST_BY_DEFAULT))
+        asked.unwrap_or_else(|| cores::physical().min(MOST_BY_DEFAULT))
     }
 
     fn concurrent_runs(&self, asked: Option<usize>, threads: usize) -> usize {
-        asked.unwrap_or_else(|| (num_cpus::get_physical() / threads.max(1)).max(1))
+        asked.unwrap_or_else(|| (cores::physical() / threads.max(1)).max(1))
     }
 }
 

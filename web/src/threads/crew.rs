@@ -28,6 +28,9 @@ pub(crate) struct Crew {
     lost: AtomicUsize,
     joined: AtomicUsize,
     members: [OnceLock<Thread>; MOST],
+    /// Members that sleep or are about to, for tests that do not wait for a clock.
+    #[cfg(test)]
+    asleep: AtomicUsize,
 }
 
 /// Jobs, by their numbers.
@@ -67,6 +70,8 @@ impl Crew {
             lost: AtomicUsize::new(0),
             joined: AtomicUsize::new(0),
             members: [const { OnceLock::new() }; MOST],
+            #[cfg(test)]
+            asleep: AtomicUsize::new(0),
         }
     }
 
@@ -109,7 +114,11 @@ impl Crew {
             if look < LOOKS {
                 spin_loop();
             } else {
+                #[cfg(test)]
+                self.asleep.fetch_add(1, SeqCst);
                 thread::park();
+                #[cfg(test)]
+                self.asleep.fetch_sub(1, SeqCst);
             }
         }
         seen
@@ -240,9 +249,11 @@ mod tests {
     #[test]
     fn a_sleeping_member_wakes_for_work() {
         let crew = crew(1);
-        for _ in 0..3 {
-            // Much longer than a member looks.
-            thread::sleep(std::time::Duration::from_millis(30));
+        for _ in 0..100 {
+            // It has looked often enough: it sleeps or is about to.
+            while crew.asleep.load(SeqCst) == 0 {
+                thread::yield_now();
+            }
             let both = AtomicUsize::new(0);
             crew.run(2, 2, &|_| {
                 both.fetch_add(1, SeqCst);

@@ -7,6 +7,7 @@ mod corpus;
 mod firefox;
 mod gpu;
 mod model;
+mod nightly;
 mod node;
 mod nodes;
 mod onnxruntime;
@@ -23,6 +24,7 @@ use crate::workspace::Workspace;
 pub(crate) use browser::Browser;
 pub(crate) use firefox::find as find_firefox;
 pub(crate) use gpu::has_gpu;
+pub(crate) use nightly::Nightly;
 pub(crate) use node::{everywhere, install_packages};
 pub(crate) use nodes::has_node_tests;
 
@@ -59,6 +61,7 @@ const STEPS: &[Step] = &[
     tools::STEPS[5],
     corpus::STEP,
     peers::STEP,
+    nightly::STEP,
 ];
 
 /// What the demo needs, and nothing that only tests need.

@@ -6,6 +6,7 @@ mod cross;
 mod fastembed;
 mod hygiene;
 mod lint;
+mod memory;
 mod native;
 mod packages;
 
@@ -41,10 +42,11 @@ const CHECKS: &[&[Check]] = &[
     fastembed::CHECKS,
     cross::CHECKS,
     hygiene::CHECKS,
+    memory::CHECKS,
 ];
 
-/// Checks that bring too much to be run unasked.
-const BY_NAME: &[&str] = &["next"];
+/// Checks that bring or take too much to be run unasked.
+const BY_NAME: &[&str] = &["next", "miri", "sanitizers"];
 
 fn checks() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()

@@ -6,29 +6,27 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::{line, listed};
-
 /// What the groups that a process is in, and those around them, leave it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
-pub(super) struct Limits {
+pub struct Limits {
     /// Cores' worth of time.
-    pub(super) cores: Option<f64>,
+    pub cores: Option<f64>,
     /// Bytes.
-    pub(super) memory: Option<u64>,
+    pub memory: Option<u64>,
 }
 
 /// From here on version 1 writes what means that there is no limit.
 const UNLIMITED: u64 = i64::MAX as u64 / 65_536 * 65_536;
 
 /// Logical cores that this process may run on.
-pub(super) fn affinity(root: &Path) -> Option<usize> {
+pub fn affinity(root: &Path) -> Option<usize> {
     let status = fs::read_to_string(root.join("proc/self/status")).ok()?;
     let mut lines = status.lines();
     listed(lines.find_map(|line| line.strip_prefix("Cpus_allowed_list:"))?)
 }
 
 /// The limits of this process's groups.
-pub(super) fn limits(root: &Path) -> Limits {
+pub fn limits(root: &Path) -> Limits {
     let memory = folders(root, "memory", |folder| {
         let limit = line(&folder.join("memory.max"))
             .or_else(|| line(&folder.join("memory.limit_in_bytes")))?;
@@ -117,12 +115,31 @@ fn mounted(line: &str, controller: Option<&str>, group: &str) -> Option<(PathBuf
     Some((point.into(), inside.to_path_buf()))
 }
 
+/// A file of a line, without its end.
+pub fn line(path: &Path) -> Option<String> {
+    let text = fs::read_to_string(path).ok()?;
+    let line = text.trim();
+    (!line.is_empty()).then(|| line.to_owned())
+}
+
+/// How many numbers a list such as `0-3,8` names.
+pub fn listed(list: &str) -> Option<usize> {
+    list.trim()
+        .split(',')
+        .map(|part| {
+            let (first, last) = part.split_once('-').unwrap_or((part, part));
+            let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+            last.checked_sub(first)?.checked_add(1)
+        })
+        .sum()
+}
+
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// A machine whose files are these.
-    fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
+    pub(in super::super) fn machine(files: &[(&str, &str)]) -> tempfile::TempDir {
         let root = tempfile::tempdir().unwrap();
         for (path, text) in files {
             let path = root.path().join(path);
@@ -132,7 +149,7 @@ mod tests {
         root
     }
 
-    const V2: &str =
+    pub(in super::super) const V2: &str =
         "30 23 0:26 / /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate\n";
 
     #[test]
@@ -208,5 +225,19 @@ mod tests {
         let root = machine(&[("proc/self/status", "Name:\tx\nCpus_allowed_list:\t0-2,7\n")]);
         assert_eq!(affinity(root.path()), Some(4));
         assert_eq!(affinity(machine(&[]).path()), None);
+    }
+
+    #[test]
+    fn lists_of_cores_are_counted() {
+        for (list, count) in [
+            ("0", Some(1)),
+            ("0-3,8\n", Some(5)),
+            ("0-1,4-5", Some(4)),
+            ("", None),
+            ("3-1", None),
+            ("all", None),
+        ] {
+            assert_eq!(listed(list), count, "{list:?}");
+        }
     }
 }
