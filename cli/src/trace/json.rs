@@ -136,19 +136,19 @@ impl<R: Read> Json<R> {
             }
             self.buffer.resize(self.filled * 2, 0);
         }
+        let before = self.filled;
+        // Up to the end of the buffer, however few bytes come at a time: a value that is not whole is read from its beginning
+        // again, and that must not be for every piece of a pipe.
         while !self.ended && self.filled < self.buffer.len() {
             let free = &mut self.buffer[self.filled..];
             match self.reader.read(free) {
                 Ok(0) => self.ended = true,
-                Ok(read) => {
-                    self.filled += read;
-                    return Ok(true);
-                }
+                Ok(read) => self.filled += read,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(false)
+        Ok(self.filled > before)
     }
 }
 
@@ -210,6 +210,20 @@ mod tests {
             assert_eq!(json.peek().unwrap(), None);
             assert_eq!(json.position(), all.len() as u64);
         }
+    }
+
+    /// A value in many pieces is not read from its beginning for each of them.
+    #[test]
+    fn a_value_in_small_pieces_is_read_a_few_times() {
+        let all = format!("\"{}\"", "a".repeat(PIECE * 3 / 2));
+        let mut json = Json::new(Slow(all.as_bytes(), 1000));
+        let mut times = 0;
+        let got = json.value(|bytes| {
+            times += 1;
+            text(bytes)
+        });
+        assert!(matches!(got.unwrap(), Got::Value(_)));
+        assert!(times <= 3, "{times}");
     }
 
     #[test]

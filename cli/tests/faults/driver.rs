@@ -145,7 +145,7 @@ pub(crate) fn isovec(work: &Path, args: &[&str]) -> Command {
 /// A run that has ended.
 pub(crate) struct Ran {
     pub(crate) status: ExitStatus,
-    pub(crate) stdout: Vec<u8>,
+    pub(crate) stdout: String,
     pub(crate) stderr: String,
     /// The shim's log.
     pub(crate) calls: Vec<String>,
@@ -200,9 +200,12 @@ pub(crate) fn run(
         .wait_with_output()
         .expect("ends");
     let calls = fs::read_to_string(log(work)).unwrap_or_default();
+    // What was written is named in answers too, and every run has a folder of its own.
+    let stdout = String::from_utf8_lossy(&ended.stdout);
+    let stdout = stdout.replace(&*work.to_string_lossy(), "");
     Ran {
         status: ended.status,
-        stdout: ended.stdout,
+        stdout,
         stderr: String::from_utf8_lossy(&ended.stderr).into_owned(),
         calls: calls.lines().map(str::to_owned).collect(),
     }
