@@ -79,7 +79,7 @@ impl<'n> Types<'n> {
         &self,
         builder: &Builder,
         operands: impl Iterator<Item = &'v Value>,
-        results: impl Iterator<Item = &'v Value>,
+        results: impl IntoIterator<Item = &'v Value>,
     ) -> Why<()> {
         let casts = matches!(self.operator, "Cast" | "CastLike");
         let from = self.inputs.first().copied().flatten();
@@ -88,8 +88,8 @@ impl<'n> Types<'n> {
         }
         if casts {
             return results
-                .map(|result| self.cast(builder, from, result))
-                .collect();
+                .into_iter()
+                .try_for_each(|result| self.cast(builder, from, result));
         }
         for operand in operands {
             if let (Kind::Whole, Some((least, most))) = (operand.kind(), range(operand))
