@@ -102,7 +102,12 @@ impl FileSelection {
                         return Ok(found);
                     }
                 }
-                Err(error) => refused = Some(error),
+                Err(error) if makes_way(&error) => refused = Some(error),
+                Err(error) => {
+                    if has_checkpoint(known)? {
+                        return Err(error.into());
+                    }
+                }
             }
         }
         for file in ONNX_FILES {
@@ -117,11 +122,13 @@ impl FileSelection {
                 return onnx(known, file);
             }
         }
-        Err(refused.unwrap_or_else(|| no_weights(known)).into())
+        match refused {
+            Some(error) if has_checkpoint(known)? => Err(error.into()),
+            _ => Err(no_weights(known).into()),
+        }
     }
 
-    /// Whether a checkpoint can be converted, by `config.json`. The inner error is one that makes
-    /// way for ONNX.
+    /// Whether a checkpoint can be converted, by `config.json`. The inner error says why not.
     fn check_config(&self, known: &dyn Known) -> Result<Result<(), EngineError>, Stop> {
         let Some(check) = &self.check else {
             return Ok(Ok(()));
@@ -135,12 +142,24 @@ impl FileSelection {
                     .to_owned(),
             }));
         };
-        match check(&config) {
-            Ok(()) => Ok(Ok(())),
-            Err(error @ EngineError::UnsupportedModel { .. }) => Ok(Err(error)),
-            Err(error) => Err(error.into()),
-        }
+        Ok(check(&config))
     }
+}
+
+/// Whether ONNX is taken where a checkpoint has this error. A damaged `config.json` has not.
+fn makes_way(error: &EngineError) -> bool {
+    matches!(
+        error,
+        EngineError::UnsupportedModel { .. } | EngineError::MissingFile { .. }
+    )
+}
+
+/// Whether there is a checkpoint, which is not taken.
+fn has_checkpoint(known: &dyn Known) -> Result<bool, Stop> {
+    Ok(
+        is_there(known, SAFETENSORS, Need::Size)?
+            || is_there(known, SAFETENSORS_INDEX, Need::Size)?,
+    )
 }
 
 /// An ONNX file, which is there, and the files of its external data.
