@@ -1,5 +1,6 @@
 //! The targets, by name.
 
+pub mod regex;
 pub mod top_k;
 
 /// One target.
@@ -14,8 +15,15 @@ pub struct Target {
 }
 
 /// All of them, in the order of their names.
-pub const TARGETS: &[Target] = &[Target {
-    name: "top_k",
-    run: top_k::run,
-    random: 20_000,
-}];
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "regex",
+        run: regex::run,
+        random: 3_000,
+    },
+    Target {
+        name: "top_k",
+        run: top_k::run,
+        random: 20_000,
+    },
+];
