@@ -5,6 +5,7 @@ pub mod hub;
 pub mod kernels;
 pub mod lowering;
 pub mod onnx_model;
+pub mod regex;
 pub mod safetensors;
 pub mod top_k;
 
@@ -45,6 +46,11 @@ pub const TARGETS: &[Target] = &[
         name: "onnx_model",
         run: onnx_model::run,
         random: 5_000,
+    },
+    Target {
+        name: "regex",
+        run: regex::run,
+        random: 3_000,
     },
     Target {
         name: "safetensors",

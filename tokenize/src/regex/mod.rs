@@ -21,7 +21,12 @@ mod compile;
 mod escape;
 mod fold;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod generated;
+#[allow(
+    unreachable_pub,
+    dead_code,
+    reason = "for the fuzzer, and for tests where Oniguruma is"
+)]
+pub mod generated;
 mod named;
 mod node;
 mod parse;

@@ -63,7 +63,8 @@ pub(crate) static CATEGORIES: LazyLock<Runs> =
 pub(crate) static SCRIPTS: LazyLock<Runs> =
     LazyLock::new(|| Runs::read(include_bytes!("tables/scripts.bin")));
 
-/// Whether a character is part of a word, `\w` of a pattern.
+/// Whether a character is part of a word, as the pre-tokeniser `Whitespace` has it, and patterns of
+/// files with a few exceptions.
 pub(crate) static WORDS: LazyLock<Runs> =
     LazyLock::new(|| Runs::read(include_bytes!("tables/words.bin")));
 
@@ -103,7 +104,7 @@ pub(crate) fn is_combining_mark(character: char) -> bool {
     !character.is_ascii() && TRAITS.get(character) & COMBINING != 0
 }
 
-/// Whether a character is part of a word, `\w` of a pattern.
+/// Whether a character is part of a word, as the pre-tokeniser `Whitespace` has it.
 pub(crate) fn is_word(character: char) -> bool {
     if character.is_ascii() {
         character.is_ascii_alphanumeric() || character == '_'

@@ -85,7 +85,9 @@ fn members(pattern: &str, every: &str) -> Vec<bool> {
 
 #[test]
 fn properties_hold_what_the_originals_hold() {
-    let every: String = ('\0'..=char::MAX).collect();
+    // The planes with letters whole, of the others every sixteenth.
+    let rest = ('\u{20000}'..=char::MAX).step_by(16);
+    let every: String = ('\0'..'\u{20000}').chain(rest).collect();
     let groups = [
         "L",
         "M",
@@ -135,13 +137,15 @@ fn properties_hold_what_the_originals_hold() {
         let theirs = members(&pattern, &every);
         let regex = Regex::new(&pattern).unwrap();
         let holds = |c: char| regex.classes.iter().any(|class: &Class| class.holds(c));
-        let wrong = ('\0'..=char::MAX).find(|&c| holds(c) != theirs[u32::from(c) as usize]);
+        let wrong = every
+            .chars()
+            .find(|&c| holds(c) != theirs[u32::from(c) as usize]);
         // The one pattern whose second class is the first of a pair.
         assert!(pattern == r"\R" || wrong.is_none(), "{pattern}: {wrong:?}");
     }
     // The edges of words go by the same characters.
     let words = members(r"\w", &every);
-    for c in '\0'..=char::MAX {
+    for c in every.chars() {
         assert_eq!(named::is_word(c), words[u32::from(c) as usize], "{c:?}");
     }
 }
