@@ -273,7 +273,7 @@ mod tests {
     use isovec_engine::description::describe;
     use isovec_engine::head::{HeadSpec, Pooling, attach_head};
     use isovec_engine::maybe_send::BoxFuture;
-    use isovec_graph::Pause;
+    use isovec_graph::{NoTurns, Pause};
 
     use super::*;
     use crate::device::{Wanted, testing};
@@ -319,7 +319,7 @@ mod tests {
             ..Wanted::default()
         };
         pollster::block_on(async {
-            let plan = Plan::read(&wrong).await.unwrap();
+            let plan = Plan::read(&wrong, &cancel, &mut NoTurns).await.unwrap();
             let host = Shelf::default();
             let Some(device) = testing::device(&wanted).await else {
                 return;
@@ -367,7 +367,7 @@ mod tests {
             ..Wanted::default()
         };
         pollster::block_on(async {
-            let plan = Plan::read(&bundle).await.unwrap();
+            let plan = Plan::read(&bundle, &cancel, &mut NoTurns).await.unwrap();
             let Some(device) = testing::device(&wanted).await else {
                 return;
             };

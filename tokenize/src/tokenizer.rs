@@ -407,6 +407,8 @@ impl Tokenizer {
             pieces,
             ids,
         } = workspace;
+        // One arm is left where the feature is off.
+        #[allow(clippy::infallible_destructuring_match)]
         let own = match &self.reader {
             Reader::Own(own) => own,
             #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]

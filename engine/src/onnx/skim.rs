@@ -210,7 +210,7 @@ struct Skim<'b> {
 
 impl Skim<'_> {
     /// Takes what is in one message.
-    fn message<'m>(&mut self, kind: Kind, mut message: &'m [u8], depth: usize) -> Result<(), Stop> {
+    fn message(&mut self, kind: Kind, mut message: &[u8], depth: usize) -> Result<(), Stop> {
         if depth == 0 {
             return Err(Stop::Malformed);
         }
