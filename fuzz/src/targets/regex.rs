@@ -13,7 +13,7 @@ use crate::bounds::ours;
 const STEPS_A_BYTE: u64 = 512;
 const STEPS: u64 = 200_000;
 /// How long a text is made to see what it costs.
-const LONG: usize = 1 << 14;
+const LONG: usize = 1 << 12;
 
 /// Tries one input: a pattern and texts from a grammar, or as the bytes are.
 pub fn run(data: &[u8]) {
