@@ -62,7 +62,8 @@ fn place(u: &mut Unstructured<'_>) -> Result<Place> {
     })
 }
 
-/// Values from a seed: of one size, of very different ones, mostly zeros, or small whole numbers, whose sums are exact.
+/// Values from a seed: of one size, of very different ones, mostly zeros, small whole numbers, whose sums are exact, or
+/// all the same.
 struct Values {
     state: u64,
     kind: u8,
@@ -100,6 +101,7 @@ impl Values {
             1 => value * 2.0_f32.powi((bits % 41) as i32 - 20),
             2 if !bits.is_multiple_of(8) => 0.0,
             3 => (bits % 17) as f32 - 8.0,
+            4 => 1.0,
             _ => value,
         }
     }

@@ -218,12 +218,23 @@ fn same(what: &str, c: &Matrix, bits: &mut Option<Vec<u32>>) {
 pub(super) fn int8(u: &mut Unstructured<'_>) -> Result<()> {
     let (m, k, n) = extents(u)?;
     let mut values = Values::new(u)?;
+    // The largest sums that there are: one bit more in either factor, and they would overflow.
+    let all: Option<i8> = match u.int_in_range(0..=5)? {
+        0 => Some(i8::MIN),
+        1 => Some(i8::MAX),
+        _ => None,
+    };
+    if all.is_some() {
+        values.kind = 4;
+    }
     let a = Matrix::input(u, &mut values, (m, k), false)?;
     let after = After::new(u, &mut values, m, n)?;
     let mut c = Matrix::output(u, (m, n))?;
     // Weights that are whole numbers already, of any of the 256, with scales of any size.
     let scales: Vec<f32> = (0..n).map(|_| values.next().abs()).collect();
-    let numbers: Vec<i8> = (0..k * n).map(|_| values.bits() as i8).collect();
+    let numbers: Vec<i8> = (0..k * n)
+        .map(|_| all.unwrap_or(values.bits() as i8))
+        .collect();
     let column_place = place(u)?;
     let pool: &dyn Pool = match u.arbitrary()? {
         true => &OneThread,
