@@ -21,7 +21,11 @@ mod compile;
 mod escape;
 mod fold;
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) mod generated;
+#[cfg_attr(
+    not(feature = "fuzzing"),
+    allow(unreachable_pub, reason = "the fuzzer's")
+)]
+pub mod generated;
 mod named;
 mod node;
 mod parse;
