@@ -20,4 +20,7 @@
 //! oracle takes does not count. A run of more than a second is a failure too, which libFuzzer finds.
 
 pub mod bounds;
+pub mod spelt;
 pub mod targets;
+pub mod tokenizer_json;
+pub mod tokenizers_twin;

@@ -1,5 +1,8 @@
 //! The targets, by name.
 
+pub mod charsmap;
+pub mod normal_forms;
+pub mod tokenizer;
 pub mod top_k;
 
 /// One target.
@@ -14,8 +17,25 @@ pub struct Target {
 }
 
 /// All of them, in the order of their names.
-pub const TARGETS: &[Target] = &[Target {
-    name: "top_k",
-    run: top_k::run,
-    random: 20_000,
-}];
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "charsmap",
+        run: charsmap::run,
+        random: 3_000,
+    },
+    Target {
+        name: "normal_forms",
+        run: normal_forms::run,
+        random: 5_000,
+    },
+    Target {
+        name: "tokenizer",
+        run: tokenizer::run,
+        random: 2_000,
+    },
+    Target {
+        name: "top_k",
+        run: top_k::run,
+        random: 20_000,
+    },
+];
