@@ -407,6 +407,10 @@ impl Tokenizer {
             pieces,
             ids,
         } = workspace;
+        #[allow(
+            clippy::infallible_destructuring_match,
+            reason = "with its feature there is a second one"
+        )]
         let own = match &self.reader {
             Reader::Own(own) => own,
             #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
