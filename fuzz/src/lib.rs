@@ -21,4 +21,7 @@
 
 pub mod bounds;
 pub mod guarded;
+pub mod spelt;
 pub mod targets;
+pub mod tokenizer_json;
+pub mod tokenizers_twin;

@@ -407,8 +407,10 @@ impl Tokenizer {
             pieces,
             ids,
         } = workspace;
-        // One arm is left where the feature is off.
-        #[allow(clippy::infallible_destructuring_match)]
+        #[allow(
+            clippy::infallible_destructuring_match,
+            reason = "with its feature there is a second one"
+        )]
         let own = match &self.reader {
             Reader::Own(own) => own,
             #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]

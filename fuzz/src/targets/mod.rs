@@ -1,12 +1,15 @@
 //! The targets, by name.
 
+pub mod charsmap;
 pub mod config;
 pub mod hub;
 pub mod kernels;
 pub mod lowering;
+pub mod normal_forms;
 pub mod onnx_model;
 pub mod regex;
 pub mod safetensors;
+pub mod tokenizer;
 pub mod top_k;
 
 /// One target.
@@ -22,6 +25,11 @@ pub struct Target {
 
 /// All of them, in the order of their names.
 pub const TARGETS: &[Target] = &[
+    Target {
+        name: "charsmap",
+        run: charsmap::run,
+        random: 3_000,
+    },
     Target {
         name: "config",
         run: config::run,
@@ -43,6 +51,11 @@ pub const TARGETS: &[Target] = &[
         random: 400,
     },
     Target {
+        name: "normal_forms",
+        run: normal_forms::run,
+        random: 5_000,
+    },
+    Target {
         name: "onnx_model",
         run: onnx_model::run,
         random: 5_000,
@@ -56,6 +69,11 @@ pub const TARGETS: &[Target] = &[
         name: "safetensors",
         run: safetensors::run,
         random: 20_000,
+    },
+    Target {
+        name: "tokenizer",
+        run: tokenizer::run,
+        random: 2_000,
     },
     Target {
         name: "top_k",
