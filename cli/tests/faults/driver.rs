@@ -14,7 +14,7 @@ pub(crate) const KINDS: [&str; 7] = [
 ];
 
 /// Of so many pairs of a call and a fault one is tried, where not all are.
-const SAMPLE: usize = 8;
+const SAMPLE: usize = 2;
 
 /// A run of the program, its files, and what may be found of them.
 pub(crate) trait Case {
@@ -36,6 +36,11 @@ pub(crate) trait Case {
 
     /// Whether a failing disk costs time and nothing else.
     fn forgives(&self) -> bool {
+        false
+    }
+
+    /// Whether what was said of a call is enough, though it is not what the system said.
+    fn says(&self, _ran: &Ran) -> bool {
         false
     }
 
@@ -306,10 +311,13 @@ fn check_end(case: &impl Case, work: &Path, kind: &str, ran: &Ran, undisturbed: 
     assert!(!case.forgives(), "{what}: {}", ran.stderr);
     let why = ["No space left", "Input/output error", "Permission denied"];
     assert!(
-        why.iter().any(|why| ran.stderr.contains(why)),
+        case.says(ran) || why.iter().any(|why| ran.stderr.contains(why)),
         "{what} is not said: {}",
         ran.stderr
     );
+    if case.says(ran) {
+        return;
+    }
     let place = work.to_string_lossy();
     assert!(
         ran.stderr.contains(&*place),
