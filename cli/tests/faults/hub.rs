@@ -8,7 +8,7 @@ use std::process::Command;
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
-use crate::driver::{Case, Found, Ran, isovec, try_all};
+use crate::driver::{Case, Found, isovec, try_all};
 use crate::server::{Reply, Seen, Server};
 
 const ID: &str = "acme/tiny";
@@ -124,12 +124,6 @@ impl Case for Fetch {
             return blob.ends_with(sha256(found)) || blob.ends_with(git(found));
         }
         same(before) || same(after) || last.ends_with(".incomplete") || last.ends_with(".lock")
-    }
-
-    /// A file of the cache that cannot be read is said to be missing, with its name.
-    fn says(&self, ran: &Ran) -> bool {
-        let reads = ran.met().is_some_and(|met| met.contains(" open "));
-        reads && ran.stderr.contains(" has no ")
     }
 
     /// Whether the lock's file is there says nothing, nor whether a file is a link or a copy: its bytes were embedded with.

@@ -1,5 +1,6 @@
 //! [`Hub`]: a model's id in, a folder with its files out.
 
+use std::cell::RefCell;
 use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -308,9 +309,7 @@ impl Fetch<'_> {
             tracker.begin(path, file.size);
             fetched |= self.bring(listing, &file, &mut tracker, cancel).await?;
         }
-        let paths = self
-            .wanted
-            .choose(&self.origin(), listing, &|path| self.read(listing, path))?;
+        let paths = self.choose(listing)?;
         if paths.len() > self.hub.config.max_files {
             return Err(hub_error(
                 self.origin(),
@@ -447,9 +446,7 @@ impl Fetch<'_> {
                 }
             }
         }
-        let paths = self
-            .wanted
-            .choose(&self.origin(), &listing, &|path| self.read(&listing, path))?;
+        let paths = self.choose(&listing)?;
         match paths.iter().find(|path| !there(path)) {
             Some(path) => Err(self.missing(path, HINT)),
             None => Ok(self.snapshot(&commit, paths)),
@@ -466,14 +463,25 @@ impl Fetch<'_> {
         }
     }
 
-    /// A deciding file's bytes, from the snapshot.
-    fn read(&self, listing: &Listing, path: &str) -> Option<Vec<u8>> {
-        let pointer = self.cache.pointer(&listing.commit, path);
-        std::fs::read(&pointer)
-            .inspect_err(|error| {
-                tracing::debug!(path = %pointer.display(), %error, "a cached file cannot be read");
-            })
-            .ok()
+    /// The files that the deciding ones ask for, which are read from the snapshot. One that is there and cannot be read says
+    /// nothing of what is needed: that is an error, and not a file without content.
+    fn choose(&self, listing: &Listing) -> Result<Vec<String>> {
+        let failed = RefCell::new(None);
+        let read = |path: &str| {
+            let pointer = self.cache.pointer(&listing.commit, path);
+            std::fs::read(&pointer)
+                .map_err(|error| {
+                    if error.kind() != std::io::ErrorKind::NotFound {
+                        failed.replace(Some(EngineError::io(&pointer, error)));
+                    }
+                })
+                .ok()
+        };
+        let chosen = self.wanted.choose(&self.origin(), listing, &read);
+        match failed.take() {
+            Some(error) => Err(error),
+            None => chosen,
+        }
     }
 
     fn snapshot(&self, commit: &str, files: Vec<String>) -> Snapshot {
