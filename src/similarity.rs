@@ -120,7 +120,8 @@ impl Ord for Worst {
             if score.is_nan() {
                 f32::NEG_INFINITY
             } else {
-                score
+                // The two zeros are one score.
+                score + 0.0
             }
         };
         rank(other.0.score)
@@ -195,6 +196,9 @@ mod tests {
         let order: Vec<usize> = hits.iter().map(|hit| hit.index).collect();
         assert_eq!(order, [2, 0, 3, 4, 1]);
         assert!(top_k([1.0], 0).is_empty());
+        // The two zeros are equal.
+        let hits = top_k([-0.0, 0.0, -0.0], 3);
+        assert!(hits.iter().map(|hit| hit.index).eq(0..3));
     }
 
     proptest! {

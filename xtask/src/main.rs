@@ -1,7 +1,8 @@
 //! `cargo xtask`: everything that a folder of scripts would do, in Rust.
 //!
 //! `setup` brings what the machine lacks, `demo` embeds and searches real text, `test` runs
-//! every check of the project, `bench` and `size` measure, `serve` shows the page.
+//! every check of the project, `fuzz` looks for inputs that break something, `bench` and `size`
+//! measure, `serve` shows the page.
 //! Whatever is downloaded or built lies outside the clone, in `$ISOVEC_CACHE`, else in the
 //! platform's cache folder under `isovec`.
 
@@ -10,6 +11,7 @@ mod build;
 mod clones;
 mod demo;
 mod docs;
+mod fuzz;
 mod notices;
 mod peer_modules;
 mod process;
@@ -74,6 +76,8 @@ enum Command {
         #[arg(last = true)]
         args: Vec<String>,
     },
+    /// Run the fuzz targets for some minutes: inputs are made up, and answers compared with an oracle.
+    Fuzz(fuzz::Options),
     /// Build the npm package and print what it weighs: raw, gzip and brotli.
     Size,
     /// Build the npm package and the page, and serve the page on this machine.
@@ -149,6 +153,10 @@ fn run(cli: Cli) -> Result<bool> {
         }
         Command::Bench { names, list, args } => {
             return bench::run(&workspace, &names, list, &args);
+        }
+        Command::Fuzz(options) => {
+            setup::run(&workspace, setup::FUZZ)?;
+            return fuzz::run(&workspace, &options);
         }
         Command::Size => size::run(&workspace)?,
         Command::Serve { port, no_build } => serve::page(&workspace, port, no_build)?,

@@ -56,6 +56,7 @@ const STEPS: &[Step] = &[
     tools::STEPS[2],
     tools::STEPS[3],
     tools::STEPS[4],
+    tools::STEPS[5],
     corpus::STEP,
     peers::STEP,
 ];
@@ -107,6 +108,8 @@ pub(crate) const EVERYWHERE: &[&str] = &[
 ];
 /// What the book's pages are made with.
 pub(crate) const BOOK: &[&str] = &["mdbook"];
+/// What fuzzing takes: targets are compared with ONNX Runtime as well.
+pub(crate) const FUZZ: &[&str] = &["cargo-fuzz", "onnxruntime"];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
 
@@ -214,6 +217,7 @@ mod tests {
             TRANSFORMERS,
             PEERS,
             BOOK,
+            FUZZ,
         ];
         for name in lists.into_iter().flatten() {
             assert!(STEPS.iter().any(|step| step.name == *name), "{name}");

@@ -1,9 +1,10 @@
 //! Everything that runs natively: unit, integration and documentation tests on all engines.
 
-use anyhow::Result;
+use anyhow::{Result, bail};
 
 use super::{Check, Verdict};
 use crate::demo;
+use crate::fuzz;
 use crate::process::cargo;
 use crate::setup;
 use crate::workspace::Workspace;
@@ -21,7 +22,20 @@ pub(super) const CHECKS: &[Check] = &[
         needs: &["onnxruntime", "model"],
         run: |workspace| demo::show(workspace).map(|()| Verdict::Passed),
     },
+    Check {
+        name: "fuzz",
+        what: "two minutes of made-up inputs for every fuzz target",
+        needs: setup::FUZZ,
+        run: fuzzed,
+    },
 ];
+
+fn fuzzed(workspace: &Workspace) -> Result<Verdict> {
+    if !fuzz::run(workspace, &fuzz::Options::for_minutes(2.0))? {
+        bail!("a target failed; its input stands above");
+    }
+    Ok(Verdict::Passed)
+}
 
 fn native(workspace: &Workspace) -> Result<Verdict> {
     let flag = |there: bool| if there { "1" } else { "0" };

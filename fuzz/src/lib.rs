@@ -1,0 +1,23 @@
+//! What strangers hand to isovec (model files, tokenizers, indexes, listings, tables), made up and tried.
+//!
+//! A target reads bytes, makes of them what isovec is given, and panics where isovec's answer is not
+//! that of an oracle: another program for the same thing, or a plain way to the same result. What
+//! both refuse is equal. `cargo xtask fuzz` runs targets under libFuzzer, which looks for inputs that
+//! reach new code; `cargo test -p isovec-fuzz` tries every target, without libFuzzer, on
+//!
+//! - `corpus/NAME/`: inputs that are worth starting from, a few KiB in all;
+//! - `regressions/NAME/`: every input that a target once failed on;
+//! - some thousand inputs from a fixed seed.
+//!
+//! # A new target
+//! 1. `src/targets/NAME.rs` with `pub fn run(data: &[u8])` and, in its first lines, what the oracle is.
+//!    Structured input comes from [`arbitrary::Unstructured`], so that bytes decide all of it.
+//! 2. A line in [`targets::TARGETS`].
+//! 3. `fuzz_targets/NAME.rs`, as the others, and its `[[bin]]` in `Cargo.toml`.
+//! 4. One or more files in `corpus/NAME/`.
+//!
+//! What isovec computes goes through [`bounds::ours`], which holds its memory to a bound; what the
+//! oracle takes does not count. A run of more than a second is a failure too, which libFuzzer finds.
+
+pub mod bounds;
+pub mod targets;

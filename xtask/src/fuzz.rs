@@ -1,0 +1,321 @@
+//! `cargo xtask fuzz`: the targets under fuzz/ under libFuzzer, several at a time, and a table of
+//! what was run and found.
+//!
+//! The corpus that grows is kept in the cache, so that the next run goes on from it; what is
+//! committed under fuzz/corpus and fuzz/regressions is read as well, and is never written.
+
+use std::collections::VecDeque;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Mutex;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context, Result, bail};
+
+use crate::process::cargo;
+use crate::report;
+use crate::workspace::Workspace;
+
+/// The feature under which the targets have their mains.
+const FEATURE: &str = "libfuzzer";
+/// The longest input: a file of that size is enough to nest, repeat and overlap what a target reads.
+const LONGEST: usize = 64 << 10;
+/// More than this is more than any input may take ([`isovec-fuzz`'s `bounds`] is stricter, but
+/// counts isovec's own memory alone).
+const MEMORY_MIB: usize = 2048;
+
+/// What the user asked for.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Options {
+    /// Only these targets (see --list); without names, all of them.
+    names: Vec<String>,
+    /// For how long all of it runs, compiling apart.
+    #[arg(long, default_value_t = 2.0)]
+    minutes: f64,
+    /// How many targets run at the same time; as many as there are cores when left out.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// An input that takes longer is a failure, in seconds.
+    #[arg(long, default_value_t = 10)]
+    timeout: u32,
+    /// The seed of what is made up; another one in every run when left out.
+    #[arg(long)]
+    seed: Option<u32>,
+    /// Name the targets and stop.
+    #[arg(long)]
+    list: bool,
+}
+
+impl Options {
+    /// What CI runs: everything, for so many minutes.
+    pub(crate) fn for_minutes(minutes: f64) -> Self {
+        Self {
+            names: Vec::new(),
+            minutes,
+            jobs: None,
+            timeout: 30,
+            seed: None,
+            list: false,
+        }
+    }
+}
+
+/// What came of a target.
+#[derive(Debug)]
+struct Ran {
+    name: String,
+    executions: u64,
+    per_second: u64,
+    peak_mib: u64,
+    /// Why it ended, where it was not the time, and the input that did it.
+    failure: Option<String>,
+}
+
+/// Runs targets; `true` where none failed.
+pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
+    let names = choose(&targets(workspace)?, &options.names)?;
+    if options.list {
+        for name in names {
+            println!("{name}");
+        }
+        return Ok(true);
+    }
+    if !(options.minutes.is_finite() && options.minutes > 0.0) {
+        bail!("--minutes {} is no time: give more than 0", options.minutes);
+    }
+    let programs = build(workspace)?;
+
+    let jobs = options
+        .jobs
+        .unwrap_or_else(|| thread::available_parallelism().map_or(1, std::num::NonZeroUsize::get));
+    let jobs = jobs.clamp(1, names.len());
+    // Each of `jobs` lanes runs its share one after the other.
+    let rounds = names.len().div_ceil(jobs);
+    let each = Duration::from_secs_f64(options.minutes * 60.0 / rounds as f64);
+    report::word(&format!(
+        "{} targets, {jobs} at a time, {:.0} s each; logs in {}",
+        names.len(),
+        each.as_secs_f64(),
+        folder(workspace).display()
+    ));
+
+    let queue = Mutex::new(names.into_iter().collect::<VecDeque<_>>());
+    let ran = Mutex::new(Vec::new());
+    thread::scope(|scope| {
+        for _ in 0..jobs {
+            scope.spawn(|| {
+                loop {
+                    let Some(name) = queue.lock().ok().and_then(|mut queue| queue.pop_front())
+                    else {
+                        return;
+                    };
+                    let result = one(workspace, &programs, &name, each, options);
+                    if let Ok(mut ran) = ran.lock() {
+                        ran.push(result.unwrap_or_else(|error| Ran::broken(name, &error)));
+                    }
+                }
+            });
+        }
+    });
+    let mut ran = ran.into_inner().unwrap_or_default();
+    ran.sort_by(|a, b| a.name.cmp(&b.name));
+    println!("{}", table(&ran));
+    Ok(ran.iter().all(|ran| ran.failure.is_none()))
+}
+
+/// The names of the targets: a program each.
+fn targets(workspace: &Workspace) -> Result<Vec<String>> {
+    let folder = workspace.root.join("fuzz/fuzz_targets");
+    let entries =
+        fs::read_dir(&folder).with_context(|| format!("{} cannot be read", folder.display()))?;
+    let mut names = Vec::new();
+    for entry in entries {
+        let path = entry.context("a fuzz target cannot be read")?.path();
+        if let Some(name) = path.file_stem().and_then(|stem| stem.to_str()) {
+            names.push(name.to_owned());
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+fn choose(all: &[String], names: &[String]) -> Result<Vec<String>> {
+    if let Some(name) = names.iter().find(|name| !all.contains(name)) {
+        bail!(
+            "there is no target {name:?}; the targets are {}",
+            all.join(", ")
+        );
+    }
+    let chosen = all
+        .iter()
+        .filter(|name| names.is_empty() || names.contains(name));
+    Ok(chosen.cloned().collect())
+}
+
+/// Where corpora, logs and failing inputs are kept.
+fn folder(workspace: &Workspace) -> PathBuf {
+    workspace.cache.join("fuzz")
+}
+
+/// Compiles every target, watched by libFuzzer, and says where the programs are.
+///
+/// Without a sanitizer this needs no nightly compiler: the targets' code is safe Rust, or checks its
+/// own edges by guard pages. The profile is the one of tests, whose arithmetic is checked.
+fn build(workspace: &Workspace) -> Result<PathBuf> {
+    let target = workspace.target.join("fuzz");
+    cargo(workspace)?
+        .args(["fuzz", "build", "--dev", "--sanitizer", "none"])
+        .args(["--features", FEATURE, "--target-dir"])
+        .args([&target])
+        .show()?;
+    let host = cargo(workspace)?.args(["-vV"]).read()?;
+    let host = host.lines().find_map(|line| line.strip_prefix("host: "));
+    let host = host.context("cargo does not say for which machine it compiles")?;
+    Ok(target.join(host).join("debug"))
+}
+
+/// Runs one target for so long.
+fn one(
+    workspace: &Workspace,
+    programs: &Path,
+    name: &str,
+    time: Duration,
+    options: &Options,
+) -> Result<Ran> {
+    let kept = folder(workspace);
+    let corpus = kept.join("corpus").join(name);
+    let found = kept.join("found").join(name);
+    for folder in [&corpus, &found] {
+        fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
+    }
+    let log = kept.join(format!("{name}.log"));
+    let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
+    let committed =
+        ["corpus", "regressions"].map(|folder| workspace.root.join("fuzz").join(folder).join(name));
+    let status = Command::new(programs.join(name))
+        .envs(workspace.environment()?)
+        .arg(format!("-max_total_time={}", time.as_secs().max(1)))
+        .arg(format!("-timeout={}", options.timeout))
+        .arg(format!("-max_len={LONGEST}"))
+        .arg(format!("-rss_limit_mb={MEMORY_MIB}"))
+        .arg(format!("-artifact_prefix={}/", found.display()))
+        .arg(format!("-seed={}", options.seed.unwrap_or(0)))
+        .arg("-print_final_stats=1")
+        .arg(&corpus)
+        .args(committed.iter().filter(|folder| folder.is_dir()))
+        .stdin(Stdio::null())
+        .stdout(file.try_clone().context("cannot share the log file")?)
+        .stderr(file)
+        .status()
+        .with_context(|| format!("the target {name} cannot be started"))?;
+    let text = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
+    let text = String::from_utf8_lossy(&text);
+    let failure = (!status.success()).then(|| why(&text, &log));
+    Ok(Ran {
+        name: name.to_owned(),
+        executions: number(&text, "number_of_executed_units").unwrap_or(0),
+        per_second: number(&text, "average_exec_per_sec").unwrap_or(0),
+        peak_mib: number(&text, "peak_rss_mb").unwrap_or(0),
+        failure,
+    })
+}
+
+impl Ran {
+    fn broken(name: String, error: &anyhow::Error) -> Self {
+        Self {
+            name,
+            executions: 0,
+            per_second: 0,
+            peak_mib: 0,
+            failure: Some(format!("{error:#}")),
+        }
+    }
+}
+
+/// A figure of libFuzzer's last lines, `stat::NAME: NUMBER`.
+fn number(log: &str, name: &str) -> Option<u64> {
+    let lines = log.lines().rev();
+    let mut values = lines.filter_map(|line| {
+        let rest = line.strip_prefix("stat::")?.strip_prefix(name)?;
+        rest.strip_prefix(':')?.trim().parse().ok()
+    });
+    values.next()
+}
+
+/// What a log says of a failure: the panic or libFuzzer's word, and the input's file.
+fn why(log: &str, path: &Path) -> String {
+    let mut lines = log.lines();
+    let word = lines.find(|line| line.contains("panicked at") || line.contains("ERROR: libFuzzer"));
+    let next = lines
+        .next()
+        .filter(|_| word.is_some_and(|word| word.contains("panicked")));
+    let input = log.lines().rev().find_map(|line| {
+        line.split_once("Test unit written to ")
+            .map(|(_, file)| file)
+    });
+    let mut all: Vec<String> = word.into_iter().chain(next).map(str::to_owned).collect();
+    all.extend(input.map(|file| format!("input: {file}")));
+    all.push(format!("log: {}", path.display()));
+    all.join("\n  ")
+}
+
+fn table(ran: &[Ran]) -> String {
+    let mut text = format!(
+        "{:16} {:>12} {:>9} {:>9}",
+        "target", "executions", "per s", "MiB"
+    );
+    for ran in ran {
+        let (name, executions) = (&ran.name, ran.executions);
+        let (per_second, peak) = (ran.per_second, ran.peak_mib);
+        text += &format!("\n{name:16} {executions:>12} {per_second:>9} {peak:>9}");
+    }
+    let all: u64 = ran.iter().map(|ran| ran.executions).sum();
+    text += &format!("\n{:16} {all:>12}", "all");
+    for ran in ran {
+        if let Some(failure) = &ran.failure {
+            text += &format!("\n\n{} failed:\n  {failure}", ran.name);
+            text += &format!(
+                "\n  to repeat it, put the input into fuzz/regressions/{}/ and run `cargo test -p isovec-fuzz`",
+                ran.name
+            );
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LOG: &str = "\
+#2\tINITED cov: 12\n\
+thread '<unnamed>' panicked at fuzz/src/targets/top_k.rs:38:5:\n\
+assertion `left == right` failed: 3\n\
+==1== ERROR: libFuzzer: deadly signal\n\
+artifact_prefix='/tmp/'; Test unit written to /tmp/crash-1\n\
+stat::number_of_executed_units: 1234\n\
+stat::average_exec_per_sec:     617\n\
+stat::peak_rss_mb:              40\n";
+
+    #[test]
+    fn figures_and_reasons_are_read_from_the_log() {
+        assert_eq!(number(LOG, "number_of_executed_units"), Some(1234));
+        assert_eq!(number(LOG, "average_exec_per_sec"), Some(617));
+        assert_eq!(number(LOG, "slowest_unit_time_sec"), None);
+        let why = why(LOG, Path::new("a.log"));
+        for part in ["top_k.rs:38", "left == right", "/tmp/crash-1", "a.log"] {
+            assert!(why.contains(part), "{why}");
+        }
+    }
+
+    #[test]
+    fn targets_are_chosen_by_name() {
+        let all = ["a", "b"].map(str::to_owned);
+        assert_eq!(choose(&all, &[]).unwrap(), all);
+        assert_eq!(choose(&all, &["b".to_owned()]).unwrap(), ["b"]);
+        let error = choose(&all, &["c".to_owned()]).unwrap_err().to_string();
+        assert!(error.contains("\"c\"") && error.contains("a, b"), "{error}");
+    }
+}
