@@ -1,7 +1,7 @@
 //! Files that are there whole, or as they were.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use isovec_engine::fresh::Fresh;
@@ -91,9 +91,15 @@ impl Draft {
 }
 
 /// Writes a file in place of an older one.
-pub(crate) fn write(path: &Path, write: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
-    let mut draft = Draft::create(path)?;
-    write(&mut draft.file).map_err(CliError::io(path.display().to_string()))?;
+pub(crate) fn write(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> io::Result<()>,
+) -> Result<()> {
+    let draft = Draft::create(path)?;
+    let mut writer = BufWriter::new(draft.file()?);
+    let written = write(&mut writer).and_then(|()| writer.flush());
+    written.map_err(CliError::io(draft.name()))?;
+    drop(writer);
     draft.complete()
 }
 
@@ -108,8 +114,6 @@ pub(crate) fn check(path: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
-    use std::io::Write as _;
-
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -126,7 +130,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("a.json");
         write(&path, |file| file.write_all(b"whole")).unwrap();
-        let full = |file: &mut File| {
+        let full = |file: &mut dyn Write| {
             file.write_all(b"ha")?;
             Err(io::Error::from(io::ErrorKind::StorageFull))
         };

@@ -1,7 +1,6 @@
 //! `isovec graph`.
 
 use std::fs::File;
-use std::io::Write as _;
 use std::path::Path;
 
 use isovec::graph::{GraphOptions, ModelGraph};

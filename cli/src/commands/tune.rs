@@ -1,7 +1,6 @@
 //! `isovec tune`: the configuration that is fastest here, found by trying.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! The record of a run: what is on the disk, and how it was made.
 
 use std::fs::{self, File};
-use std::io::{ErrorKind, Read as _, Write};
+use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use clap::ValueEnum;

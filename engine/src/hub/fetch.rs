@@ -465,7 +465,10 @@ impl Fetch<'_> {
         let known = Listed {
             origin: &origin,
             listing: &listing,
-            read: &|path| there(path).then(|| self.read(&listing, path)).flatten(),
+            read: &|path| match there(path) {
+                true => self.read(&listing, path),
+                false => Ok(None),
+            },
         };
         let paths = match self.wanted.next(&known)? {
             Answer::Chosen(choice) => choice.files,
@@ -490,14 +493,15 @@ impl Fetch<'_> {
         }
     }
 
-    /// A deciding file's bytes, from the snapshot.
-    fn read(&self, listing: &Listing, path: &str) -> Option<Vec<u8>> {
+    /// A deciding file's bytes, from the snapshot; nothing where it is not there yet. One that is there and cannot be read
+    /// says nothing of what is needed: that is an error, and not a file without content.
+    fn read(&self, listing: &Listing, path: &str) -> Result<Option<Vec<u8>>> {
         let pointer = self.cache.pointer(&listing.commit, path);
-        std::fs::read(&pointer)
-            .inspect_err(|error| {
-                tracing::debug!(path = %pointer.display(), %error, "a cached file cannot be read");
-            })
-            .ok()
+        match std::fs::read(&pointer) {
+            Ok(bytes) => Ok(Some(bytes)),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) => Err(EngineError::io(&pointer, error)),
+        }
     }
 
     fn snapshot(&self, commit: &str, files: Vec<String>) -> Snapshot {

@@ -12,7 +12,7 @@ use crate::error::{EngineError, Result};
 pub(super) struct Listed<'a> {
     pub(super) origin: &'a str,
     pub(super) listing: &'a Listing,
-    pub(super) read: &'a dyn Fn(&str) -> Option<Vec<u8>>,
+    pub(super) read: &'a dyn Fn(&str) -> Result<Option<Vec<u8>>>,
 }
 
 impl Known for Listed<'_> {
@@ -32,7 +32,7 @@ impl Known for Listed<'_> {
     }
 
     fn content(&self, path: &str) -> Result<Option<Cow<'_, [u8]>>> {
-        Ok((self.read)(path).map(Cow::Owned))
+        Ok((self.read)(path)?.map(Cow::Owned))
     }
 }
 
@@ -52,7 +52,7 @@ impl FileSelection {
         let known = Listed {
             origin,
             listing,
-            read,
+            read: &|path| Ok(read(path)),
         };
         match self.next(&known)? {
             Answer::Chosen(choice) => Ok(choice),

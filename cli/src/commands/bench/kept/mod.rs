@@ -7,7 +7,7 @@ mod machine;
 mod place;
 
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::path::Path;
 use std::time::SystemTime;
 
