@@ -127,7 +127,7 @@ mod tests {
         let known = Listed {
             origin: "a/b",
             listing: &listing,
-            read: &nothing,
+            read: &|_| Ok(None),
         };
         let Ok(Answer::Ask(asked)) = selection.next(&known) else {
             panic!("modules.json decides")
