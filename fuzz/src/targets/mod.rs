@@ -1,6 +1,9 @@
 //! The targets, by name.
 
+pub mod embeddings;
+pub mod rows;
 pub mod top_k;
+pub mod traces;
 
 /// One target.
 #[derive(Debug, Clone, Copy)]
@@ -14,8 +17,25 @@ pub struct Target {
 }
 
 /// All of them, in the order of their names.
-pub const TARGETS: &[Target] = &[Target {
-    name: "top_k",
-    run: top_k::run,
-    random: 20_000,
-}];
+pub const TARGETS: &[Target] = &[
+    Target {
+        name: "embeddings",
+        run: embeddings::run,
+        random: 10_000,
+    },
+    Target {
+        name: "rows",
+        run: rows::run,
+        random: 10_000,
+    },
+    Target {
+        name: "top_k",
+        run: top_k::run,
+        random: 20_000,
+    },
+    Target {
+        name: "traces",
+        run: traces::run,
+        random: 2_000,
+    },
+];
