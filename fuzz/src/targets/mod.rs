@@ -2,15 +2,18 @@
 
 pub mod charsmap;
 pub mod config;
+pub mod embeddings;
 pub mod hub;
 pub mod kernels;
 pub mod lowering;
 pub mod normal_forms;
 pub mod onnx_model;
 pub mod regex;
+pub mod rows;
 pub mod safetensors;
 pub mod tokenizer;
 pub mod top_k;
+pub mod traces;
 
 /// One target.
 #[derive(Debug, Clone, Copy)]
@@ -33,6 +36,11 @@ pub const TARGETS: &[Target] = &[
     Target {
         name: "config",
         run: config::run,
+        random: 10_000,
+    },
+    Target {
+        name: "embeddings",
+        run: embeddings::run,
         random: 10_000,
     },
     Target {
@@ -66,6 +74,11 @@ pub const TARGETS: &[Target] = &[
         random: 3_000,
     },
     Target {
+        name: "rows",
+        run: rows::run,
+        random: 10_000,
+    },
+    Target {
         name: "safetensors",
         run: safetensors::run,
         random: 20_000,
@@ -79,5 +92,10 @@ pub const TARGETS: &[Target] = &[
         name: "top_k",
         run: top_k::run,
         random: 20_000,
+    },
+    Target {
+        name: "traces",
+        run: traces::run,
+        random: 2_000,
     },
 ];
