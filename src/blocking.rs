@@ -372,19 +372,21 @@ impl Model {
     ) -> Result<RunOutput> {
         let started = Instant::now();
         backend::wait(self.engines.recover(cancel));
-        let engine = self.engine_for(encodings, places);
+        let mut engine = self.engine_for(encodings, places);
         let mut batch = self.batch(engine, encodings, places, allowed, spare)?;
         batch.scope = span.scope().clone();
         let sizes = Sizes::of(&batch, &**engine);
         span.holds((batch.rows(), sizes.real, sizes.computed));
-        let output = match engine.run_blocking(batch, cancel) {
-            Ok(output) => output,
-            Err(error) => {
-                let next = backend::wait(self.engines.after_loss(engine, error, cancel))?;
-                let mut batch = self.batch(next, encodings, places, None, Batch::default())?;
-                batch.scope = span.scope().clone();
-                next.run_blocking(batch, cancel)?
+        // As in `run_batch`: what took a lost device's place may be lost as well.
+        let output = loop {
+            match engine.run_blocking(batch, cancel) {
+                Ok(output) => break output,
+                Err(error) => {
+                    engine = backend::wait(self.engines.after_loss(engine, error, cancel))?;
+                }
             }
+            batch = self.batch(engine, encodings, places, None, Batch::default())?;
+            batch.scope = span.scope().clone();
         };
         self.recorder
             .ran(started.elapsed(), sizes.real, sizes.computed);

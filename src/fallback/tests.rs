@@ -2,6 +2,7 @@
 //! its place is real.
 
 use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 use isovec_engine::bundle::BundleOptions;
 use isovec_engine::description::ModelDescription;
@@ -14,9 +15,11 @@ use super::*;
 use crate::model::{Purpose, prepare};
 use crate::{Embedder, EmbeddingConfig};
 
-/// Loses its device at every run.
+/// Loses its device at its next runs, so many, and is a real one afterwards.
 #[derive(Debug)]
 struct Losing {
+    left: AtomicUsize,
+    real: Arc<dyn Engine>,
     provider: ProviderInfo,
     description: ModelDescription,
     capabilities: Capabilities,
@@ -48,7 +51,11 @@ impl Engine for Losing {
         Box::pin(async move { self.run_blocking(batch, cancel) })
     }
 
-    fn run_blocking(&self, _batch: Batch, _cancel: &Cancel) -> Result<RunOutput> {
+    fn run_blocking(&self, batch: Batch, cancel: &Cancel) -> Result<RunOutput> {
+        let left = |left: usize| left.checked_sub(1);
+        if self.left.fetch_update(SeqCst, SeqCst, left).is_err() {
+            return self.real.run_blocking(batch, cancel);
+        }
         Err(EngineError::DeviceLost {
             provider: "CUDA".into(),
             detail: "it fell off the bus".into(),
@@ -60,6 +67,22 @@ fn tiny() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-bert")
 }
 
+/// What loses its device so many times.
+fn loses(times: usize, real: &Arc<dyn Engine>) -> Loaded {
+    Loaded {
+        engine: Arc::new(Losing {
+            left: AtomicUsize::new(times),
+            real: Arc::clone(real),
+            provider: ProviderInfo::new("onnxruntime", "CUDA", "1"),
+            description: real.description().clone(),
+            capabilities: Capabilities::default(),
+            effective: EffectiveConfig::default(),
+        }),
+        provider: ExecutionProvider::Cuda,
+        why: "of the tests".into(),
+    }
+}
+
 /// The tiny model's embedder, with an engine in front of the real one that loses its device.
 fn losing(strict: bool) -> Embedder {
     let config = EmbeddingConfig::default()
@@ -68,17 +91,7 @@ fn losing(strict: bool) -> Embedder {
         .unwrap();
     let embedder = backend::wait(Embedder::load(tiny(), config.clone())).unwrap();
     let mut model = Arc::into_inner(embedder.model).unwrap();
-    let real = model.engines.current();
-    let lost = Loaded {
-        engine: Arc::new(Losing {
-            provider: ProviderInfo::new("onnxruntime", "CUDA", "1"),
-            description: real.description().clone(),
-            capabilities: Capabilities::default(),
-            effective: EffectiveConfig::default(),
-        }),
-        provider: ExecutionProvider::Cuda,
-        why: "of the tests".into(),
-    };
+    let lost = loses(usize::MAX, model.engines.current());
     let purpose = Purpose::run(&config);
     let cancel = Cancel::new();
     let files = backend::wait(prepare(tiny().into(), &config, purpose, &cancel)).unwrap();
@@ -126,6 +139,35 @@ fn a_lost_device_is_replaced_once_and_no_text_is_lost() {
     let event = &stats.engine.provider.fallbacks[0];
     assert_eq!((event.from.as_str(), event.to.as_str()), ("cuda", "cpu"));
     assert!(event.cause.contains("fell off the bus"), "{}", event.cause);
+}
+
+/// A batch goes on until something computes it, or there is nothing more.
+#[test]
+fn what_takes_a_lost_devices_place_may_be_lost_as_well() {
+    for (times, is_saved) in [(1, true), (5, true), (usize::MAX, false)] {
+        let embedder = || {
+            let mut model = Arc::into_inner(losing(false).model).unwrap();
+            let config = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
+            let real = backend::wait(Embedder::load(tiny(), config)).unwrap();
+            let next = loses(times, real.model.engines.current());
+            model.engines.beside = Some(Beside::new(next, 0));
+            Embedder {
+                model: Arc::new(model),
+            }
+        };
+        let texts = ["one text", "and another"];
+        let waited = backend::wait(embedder().embed(texts));
+        let blocked = crate::blocking::Embedder::from(embedder()).embed(texts);
+        for found in [waited, blocked] {
+            match found {
+                Ok(found) => {
+                    assert!(is_saved, "{times}");
+                    assert_eq!(found.as_slice(), expected().as_slice());
+                }
+                Err(error) => assert!(!is_saved && error.kind() == "DeviceLost", "{error}"),
+            }
+        }
+    }
 }
 
 #[test]

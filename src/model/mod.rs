@@ -299,19 +299,19 @@ impl Model {
     ) -> Result<(&'p [usize], RunOutput)> {
         let started = Instant::now();
         self.engines.recover(cancel).await;
-        let engine = self.engine_for(encodings, places);
+        let mut engine = self.engine_for(encodings, places);
         let mut batch = self.batch(engine, encodings, places, allowed, Batch::default())?;
         batch.scope = span.scope().clone();
         let sizes = Sizes::of(&batch, &**engine);
         span.holds((batch.rows(), sizes.real, sizes.computed));
-        let output = match engine.run(batch, cancel).await {
-            Ok(output) => output,
-            Err(error) => {
-                let next = self.engines.after_loss(engine, error, cancel).await?;
-                let mut batch = self.batch(next, encodings, places, None, Batch::default())?;
-                batch.scope = span.scope().clone();
-                next.run(batch, cancel).await?
+        // What took a lost device's place may be lost as well. There are only so many.
+        let output = loop {
+            match engine.run(batch, cancel).await {
+                Ok(output) => break output,
+                Err(error) => engine = self.engines.after_loss(engine, error, cancel).await?,
             }
+            batch = self.batch(engine, encodings, places, None, Batch::default())?;
+            batch.scope = span.scope().clone();
         };
         self.recorder
             .ran(started.elapsed(), sizes.real, sizes.computed);

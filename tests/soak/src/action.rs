@@ -209,13 +209,15 @@ impl Action<'_> {
                 }
             })
             .collect();
+        // All of them are closed, whatever is wrong with one.
+        let mut outcome = Ok(());
         for (picked, result) in pollster::block_on(join_all(calls)) {
             match result {
-                Some(result) => self.close(&picked, result, May::Nothing)?,
+                Some(result) => outcome = outcome.and(self.close(&picked, result, May::Nothing)),
                 None => self.gave_up(&picked),
             }
         }
-        Ok(())
+        outcome
     }
 
     /// The handle for callers who wait.

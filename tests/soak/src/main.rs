@@ -73,7 +73,8 @@ fn rounds(soak: &Soak, time: Duration) -> bool {
     let mut printed = Duration::ZERO;
     while soak.round() {
         let now = started.elapsed();
-        let taken = Taken::now();
+        let before = Taken::now();
+        let taken = Taken::at_rest();
         if let Some(taken) = taken {
             if now >= warm_up && first.len() < RESTS {
                 first.push(taken);
@@ -84,8 +85,11 @@ fn rounds(soak: &Soak, time: Duration) -> bool {
         }
         if now >= printed + LINE {
             printed = now;
-            let taken = taken.map_or_else(String::new, |taken| format!(", {taken}"));
-            println!("{:5} s: {:?}{taken}", now.as_secs(), soak.counts());
+            print!("{:5} s: {:?}", now.as_secs(), soak.counts());
+            match (before, taken) {
+                (Some(before), Some(taken)) => println!(", {before}; given back: {taken}"),
+                _ => println!(),
+            }
         }
         if now >= time {
             break;
@@ -95,7 +99,7 @@ fn rounds(soak: &Soak, time: Duration) -> bool {
     let kept = match (Taken::median(&first), Taken::median(&last)) {
         (Some(first), Some(last)) => {
             let ratio = last.resident as f64 / first.resident as f64;
-            println!("after the warm-up: {first}");
+            println!("after the warm-up, with what the allocator keeps given back: {first}");
             println!("at the end: {last}");
             println!("resident at the end: {ratio:.4} of that after the warm-up, allowed {MOST}");
             ratio <= MOST

@@ -8,12 +8,12 @@ impl Rng {
     /// The numbers of one action: the same whichever thread takes it, and whenever.
     pub fn of(seed: u64, action: u64) -> Self {
         let mut rng = Self(seed ^ action.wrapping_mul(0xd6e8_feb8_6659_fd93));
-        rng.next();
+        rng.number();
         rng
     }
 
     /// The next number.
-    pub fn next(&mut self) -> u64 {
+    pub fn number(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
         mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -24,7 +24,7 @@ impl Rng {
     /// A number below `limit`, which is not 0.
     pub fn below(&mut self, limit: usize) -> usize {
         // The limits here are so small that the remainder's favour for low numbers does not matter.
-        (self.next() % limit.max(1) as u64) as usize
+        (self.number() % limit.max(1) as u64) as usize
     }
 
     /// Once in `times`.
@@ -47,7 +47,7 @@ mod tests {
     fn a_seed_repeats_and_actions_differ() {
         let of = |seed, action| {
             let mut rng = Rng::of(seed, action);
-            [rng.next(), rng.next()]
+            [rng.number(), rng.number()]
         };
         assert_eq!(of(1, 2), of(1, 2));
         assert_ne!(of(1, 2), of(1, 3));

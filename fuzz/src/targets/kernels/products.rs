@@ -205,7 +205,7 @@ fn hold(what: &str, c: &Matrix, wanted: &[(f64, f64)]) {
     }
 }
 
-/// All of them give the same bits, but for the sign of a zero... which is a bit as well.
+/// All of them give the same bits, the sign of a zero as well.
 fn same(what: &str, c: &Matrix, bits: &mut Option<Vec<u32>>) {
     let all = c.values.as_slice().iter();
     let found: Vec<u32> = all.map(|value| value.to_bits()).collect();

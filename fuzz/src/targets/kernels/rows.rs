@@ -57,12 +57,14 @@ pub(super) fn norm(u: &mut Unstructured<'_>) -> Result<()> {
         4 => {
             softmax(from.as_mut_slice(), width);
             from.check("softmax");
-            return Ok(softmaxed(&x, from.as_slice(), width));
+            softmaxed(&x, from.as_slice(), width);
+            return Ok(());
         }
         _ => {
             l2_normalize(from.as_mut_slice(), width, epsilon);
             from.check("l2_normalize");
-            return Ok(of_unit_length(&x, from.as_slice(), width, epsilon));
+            of_unit_length(&x, from.as_slice(), width, epsilon);
+            return Ok(());
         }
     };
     from.check(what);
