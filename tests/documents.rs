@@ -300,10 +300,11 @@ fn sources(folder: &Path, text: &mut String) {
 }
 
 /// What begins as a knob does, and is a file or a number of the statistics.
-const NO_KNOBS: [&str; 5] = [
+const NO_KNOBS: [&str; 6] = [
     "memory.wasm_bytes",
     "model.onnx",
     "model.safetensors",
+    "model.safetensors.index.json",
     "session.run",
     "text.toWellFormed",
 ];

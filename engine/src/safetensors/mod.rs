@@ -222,8 +222,7 @@ fn read_file(
     // Two bytes of a shape are two numbers of eight bytes in lists that double.
     let header_place = format_args!("the header of {place}");
     budget.take(Resource::Bytes, at.len() as u64 * HEADER_COST, header_place)?;
-    let header: Header<Metadata> =
-        read_header(&bytes(at)?, behind, file.len()).map_err(invalid)?;
+    let header: Header<Metadata> = read_header(&bytes(at)?, behind, file.len()).map_err(invalid)?;
     let tensors = header.tensors.into_iter();
     tensors
         .map(|tensor| {
