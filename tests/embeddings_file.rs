@@ -94,7 +94,7 @@ fn mutated(original: &[u8], how: &Mutations, next: &mut Random) -> Vec<u8> {
                     continue;
                 };
                 file.splice(at..at + from.len(), to.bytes());
-                let length = u64::from_le_bytes(file[..8].try_into().unwrap());
+                let length = u64::from_le_bytes(file[..8].try_into().expect("eight bytes"));
                 let length = length
                     .wrapping_add(to.len() as u64)
                     .wrapping_sub(from.len() as u64);

@@ -109,6 +109,11 @@ fn an_exported_model_is_the_same_model() {
         let config = which.configure(EmbeddingConfig::default());
         let original = isovec::blocking::Embedder::load(tiny_model(), config.clone()).unwrap();
         let exported = isovec::blocking::Embedder::load(exported, config).unwrap();
-        assert_eq!(original.fingerprint(), exported.fingerprint());
+        let (original, exported) = (original.fingerprint(), exported.fingerprint());
+        assert_eq!(original.identity, exported.identity);
+        assert_eq!(original.precision, exported.precision);
+        // Which weights an export was made of only its file says.
+        assert!(original.claimed.is_empty());
+        assert!(exported.claimed.keys().eq(["weights"]));
     }
 }

@@ -1,4 +1,5 @@
 //! Every target, without libFuzzer: on the committed inputs, and on made-up ones from a fixed seed.
+#![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::panic;

@@ -540,10 +540,13 @@ fn asking(repo: &Repo, length: usize) -> Chosen {
     panic!("{repo:?}: asks without end");
 }
 
+/// A status, headers, and the parts of a body, of which the one that is missing is a cut.
+type Answered = (u16, Vec<(String, String)>, Vec<Option<Bytes>>);
+
 /// A server that does what the input says, and who was asked with the token.
 #[derive(Debug)]
 struct Server {
-    answers: Mutex<Vec<(u16, Vec<(String, String)>, Vec<Option<Bytes>>)>>,
+    answers: Mutex<Vec<Answered>>,
     /// Of what is asked for: where it goes to, and whether the token goes along.
     asked: Mutex<Vec<(String, bool)>>,
 }
