@@ -496,10 +496,11 @@ impl Fetch<'_> {
     /// A deciding file's bytes, from the snapshot; nothing where it is not there yet. One that is there and cannot be read
     /// says nothing of what is needed: that is an error, and not a file without content.
     fn read(&self, listing: &Listing, path: &str) -> Result<Option<Vec<u8>>> {
+        use std::io::ErrorKind::{NotADirectory, NotFound};
         let pointer = self.cache.pointer(&listing.commit, path);
         match std::fs::read(&pointer) {
             Ok(bytes) => Ok(Some(bytes)),
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
+            Err(error) if matches!(error.kind(), NotFound | NotADirectory) => Ok(None),
             Err(error) => Err(EngineError::io(&pointer, error)),
         }
     }

@@ -175,8 +175,12 @@ fn by_asking(case: &Case) -> (Result<(String, Vec<String>)>, BTreeSet<String>) {
                 }
                 fact
             });
+            // What is only known to be there may be read later.
             let before = known.insert(path.clone(), json!(fact));
-            assert!(before.is_none(), "{}: {path} is asked for twice", case.name);
+            let is_news = before.is_none_or(|before| {
+                need == "content" && before.is_object() && before.get("text").is_none()
+            });
+            assert!(is_news, "{}: {path} is asked for twice", case.name);
             asked.insert(path);
         }
     }
