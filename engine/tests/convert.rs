@@ -722,7 +722,11 @@ fn what_changes_the_graph_changes_the_architecture() {
             others.push(json!(number * 2.0));
         }
         if let Some(number) = value.as_u64() {
-            others.extend([json!(number / 2), json!(number * 2), json!(number.saturating_sub(1))]);
+            others.extend([
+                json!(number / 2),
+                json!(number * 2),
+                json!(number.saturating_sub(1)),
+            ]);
         }
         others
     };

@@ -46,7 +46,7 @@ const CHECKS: &[&[Check]] = &[
 ];
 
 /// Checks that bring or take too much to be run unasked.
-const BY_NAME: &[&str] = &["next", "miri", "sanitizers"];
+const BY_NAME: &[&str] = &["next", "miri", "sanitizers", "fuzz"];
 
 fn checks() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()
