@@ -36,6 +36,45 @@ function endless(chunk) {
   return { seen, body };
 }
 
+// Before the first test: what is begun after the last one that is known has ended would be ended with it.
+/** Bytes of zeros, compressed, which take a thousandth on the way. */
+const zeros = (bytes) => {
+  const gzip = createGzip();
+  const part = Buffer.alloc(1 << 20);
+  let left = bytes / part.length;
+  const more = () => {
+    while (left-- > 0) if (!gzip.write(part)) return void gzip.once("drain", more);
+    gzip.end();
+  };
+  more();
+  return gzip;
+};
+const compressed = gzipSync(readFileSync(join(tiny, WEIGHTS)));
+const bomb = gzipSync(Buffer.alloc(16 << 20));
+const closed = [];
+const model = (request, response, path) => {
+  const [, kind, name] = /^\/(\w+)\/(.*)$/.exec(path);
+  const headers = { "access-control-allow-origin": "*", "cache-control": "no-store", "content-type": "application/octet-stream" };
+  if (name !== WEIGHTS) return send(response, join(tiny, name), headers);
+  response.on("close", () => closed.push(kind));
+  const gzip = { ...headers, "content-encoding": "gzip" };
+  if (kind === "bomb") return zeros(2 ** 36).pipe(response.writeHead(200, gzip));
+  if (kind === "stated") return response.writeHead(200, { ...gzip, "content-length": bomb.length }).end(bomb);
+  if (kind === "honest") return response.writeHead(200, { ...gzip, "content-length": compressed.length }).end(compressed);
+  const forever = () => {
+    while (!response.destroyed) if (!response.write(Buffer.alloc(1 << 16))) return void response.once("drain", forever);
+  };
+  response.writeHead(200, headers);
+  forever();
+};
+const other = await serve(model);
+const origin = await serve((request, response, path) => {
+  if (path === "/") return empty(response);
+  if (/^\/(dist|pkg)\//.test(path)) return send(response, join(js, path));
+  model(request, response, path);
+});
+const browser = await launch();
+
 test("an endless body is read as far as is allowed, and cancelled", async () => {
   const chunk = 1 << 16;
   const most = { [WEIGHTS]: LIMIT, "tokenizer.json": SIDE, "config.json": SIDE };
@@ -79,44 +118,6 @@ test("a list of modules is no list of requests without end", async () => {
   await assert.rejects(Embedder.load(folder, { fetch: (url, init) => (asked.push(url), inner(url, init)) }));
   assert.ok(asked.length < 100, `${asked.length} requests`);
 });
-
-/** Bytes of zeros, compressed, which take a thousandth on the way. */
-const zeros = (bytes) => {
-  const gzip = createGzip();
-  const part = Buffer.alloc(1 << 20);
-  let left = bytes / part.length;
-  const more = () => {
-    while (left-- > 0) if (!gzip.write(part)) return void gzip.once("drain", more);
-    gzip.end();
-  };
-  more();
-  return gzip;
-};
-const compressed = gzipSync(readFileSync(join(tiny, WEIGHTS)));
-const bomb = gzipSync(Buffer.alloc(16 << 20));
-const closed = [];
-const model = (request, response, path) => {
-  const [, kind, name] = /^\/(\w+)\/(.*)$/.exec(path);
-  const headers = { "access-control-allow-origin": "*", "cache-control": "no-store", "content-type": "application/octet-stream" };
-  if (name !== WEIGHTS) return send(response, join(tiny, name), headers);
-  response.on("close", () => closed.push(kind));
-  const gzip = { ...headers, "content-encoding": "gzip" };
-  if (kind === "bomb") return zeros(2 ** 36).pipe(response.writeHead(200, gzip));
-  if (kind === "stated") return response.writeHead(200, { ...gzip, "content-length": bomb.length }).end(bomb);
-  if (kind === "honest") return response.writeHead(200, { ...gzip, "content-length": compressed.length }).end(compressed);
-  const forever = () => {
-    while (!response.destroyed) if (!response.write(Buffer.alloc(1 << 16))) return void response.once("drain", forever);
-  };
-  response.writeHead(200, headers);
-  forever();
-};
-const other = await serve(model);
-const origin = await serve((request, response, path) => {
-  if (path === "/") return empty(response);
-  if (/^\/(dist|pkg)\//.test(path)) return send(response, join(js, path));
-  model(request, response, path);
-});
-const browser = await launch();
 
 test("a compressed body is counted as what it becomes, from here and from elsewhere", async (t) => {
   const page = await browser.newPage();

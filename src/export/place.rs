@@ -20,9 +20,9 @@ impl Staged {
         let write = || {
             path.parent().map_or(Ok(()), fs::create_dir_all)?;
             let (fresh, mut file) = Fresh::file(&path)?;
-            let written = file.write_all(content).and_then(|()| file.sync_all());
-            drop(file);
-            written.map(|()| fresh)
+            file.write_all(content)?;
+            file.sync_all()?;
+            Ok(fresh)
         };
         match write() {
             Ok(fresh) => Ok(Self { fresh, path }),
