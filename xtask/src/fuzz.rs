@@ -22,8 +22,8 @@ use crate::workspace::Workspace;
 const FEATURE: &str = "libfuzzer";
 /// The longest input: a file of that size is enough to nest, repeat and overlap what a target reads.
 const LONGEST: usize = 64 << 10;
-/// More than this is more than any input may take ([`isovec-fuzz`'s `bounds`] is stricter, but
-/// counts isovec's own memory alone).
+/// More than this is more than any input may take. The crate's own bound is stricter, and counts
+/// isovec's memory alone.
 const MEMORY_MIB: usize = 2048;
 
 /// What the user asked for.
