@@ -25,7 +25,7 @@ const ALLOWED = [
   /^(LICENSE-MIT|LICENSE-APACHE|THIRD-PARTY-NOTICES|README\.md|package\.json)$/,
 ];
 /** Bytes of the tarball: three builds of the module, the advisor's, and little else. */
-const LARGEST = 3_350_000;
+const LARGEST = 3_550_000;
 
 let folder, tarball, packed, files;
 
