@@ -1,7 +1,6 @@
 //! The embeddings file between the SDKs: what `isovec embed` wrote and what the npm package wrote
 //! are one set, with the same hits. `js/tests/file.test.mjs` holds the other half.
 
-use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use isovec::{Embeddings, Hit};
@@ -57,7 +56,6 @@ impl Random {
 
 fn mutated(original: &[u8], how: &Mutations, next: &mut Random) -> Vec<u8> {
     let mut file = original.to_vec();
-    let mut used = BTreeSet::new();
     for _ in 0..=next.below(3) {
         if file.is_empty() {
             break;
@@ -83,9 +81,6 @@ fn mutated(original: &[u8], how: &Mutations, next: &mut Random) -> Vec<u8> {
             }
             _ => {
                 let which = next.below(how.replacements.len());
-                if !used.insert(which) {
-                    continue;
-                }
                 let (from, to) = &how.replacements[which];
                 let at = file
                     .windows(from.len())

@@ -60,6 +60,7 @@ const model = (request, response, path) => {
   const gzip = { ...headers, "content-encoding": "gzip" };
   if (kind === "bomb") return zeros(2 ** 36).pipe(response.writeHead(200, gzip));
   if (kind === "stated") return response.writeHead(200, { ...gzip, "content-length": bomb.length }).end(bomb);
+  if (kind === "silent") return response.writeHead(200, { ...headers, "content-length": compressed.length }).flushHeaders();
   if (kind === "honest") return response.writeHead(200, { ...gzip, "content-length": compressed.length }).end(compressed);
   const forever = () => {
     while (!response.destroyed) if (!response.write(Buffer.alloc(1 << 16))) return void response.once("drain", forever);
@@ -153,4 +154,55 @@ test("a compressed body is counted as what it becomes, from here and from elsewh
   assert.deepEqual(seen.list.map(({ bytes, complete }) => [bytes, complete]), [[whole, true], [whole, true]]);
   // Each of them was hung up on: else this test would not end.
   while (closed.length < 2 * 2 * 2 * 4 - 2) await new Promise((resolve) => setTimeout(resolve, 10));
+});
+
+/** A clock that goes on when it is told to, and the timers by it, which know nothing of the seconds that everything is `held` up. */
+function clock(t) {
+  let now = 0;
+  t.mock.method(Date, "now", () => now);
+  t.mock.timers.enable({ apis: ["setInterval"] });
+  return (seconds, held = 0) => {
+    now += (seconds + held) * 1000;
+    t.mock.timers.tick(seconds * 1000);
+  };
+}
+
+test("a server that sends too little in a minute is given up, and hung up on", async (t) => {
+  const tick = clock(t);
+  const whole = readFileSync(join(tiny, WEIGHTS));
+  /** The weights, so many bytes in ten seconds; `held` adds seconds to each ten. */
+  const load = (chunk, stated, held = 0) => {
+    const seen = { cancelled: false };
+    let at = 0;
+    const pull = (controller) => {
+      if (at >= whole.length) return controller.close();
+      tick(10, held);
+      controller.enqueue(whole.subarray(at, (at += chunk)));
+    };
+    const body = () => new ReadableStream({ pull, cancel: () => void (seen.cancelled = true) }, { highWaterMark: 0 });
+    const headers = stated ? { "content-length": String(whole.length) } : {};
+    return { seen, embedder: Embedder.load(folder, { fetch: answering(WEIGHTS, body, headers) }) };
+  };
+  for (const stated of [true, false]) {
+    const slow = load(8 << 10, stated);
+    await assert.rejects(slow.embedder, { kind: "Hub", message: /sends less than 61440 bytes in 60 seconds/ });
+    assert.ok(slow.seen.cancelled);
+    // Enough, and too little where the time is somebody else's.
+    for (const [chunk, held] of [[14 << 10, 0], [8 << 10, 60]]) {
+      const enough = await load(chunk, stated, held).embedder;
+      assert.equal((await enough.embed(["a"])).length, 1);
+    }
+  }
+});
+
+test("a server that says nothing after its headers is given up, where the browser puts the file together", async (t) => {
+  const tick = clock(t);
+  let settled = false;
+  const load = Embedder.load(`${origin}/silent/`).finally(() => (settled = true));
+  const outcome = assert.rejects(load, { kind: "Hub", message: /sends less than 61440 bytes in 60 seconds/ });
+  while (!settled) {
+    await new Promise((resolve) => setTimeout(resolve, 5));
+    tick(60);
+  }
+  await outcome;
 });

@@ -26,8 +26,6 @@ function random(state) {
 
 function mutated(next) {
   let file = Buffer.from(original);
-  // Once each: a name that stands twice is refused here, and Rust takes the last.
-  const used = new Set();
   for (let left = 1 + next(3); left > 0 && file.length > 0; left--) {
     const kind = next(9);
     if (kind === 0) {
@@ -46,8 +44,6 @@ function mutated(next) {
       file = Buffer.concat([file.subarray(0, at), file.subarray(at + 1 + next(8))]);
     } else {
       const which = next(replacements.length);
-      if (used.has(which)) continue;
-      used.add(which);
       const [from, to] = replacements[which].map((text) => Buffer.from(text));
       const at = file.indexOf(from);
       if (at < 8) continue;

@@ -2,6 +2,7 @@ import { isLocal } from "./address.js";
 import { IsovecError, cancelled } from "./error.js";
 import type { Fetching, Listening } from "./host.js";
 import { readFile } from "./node.js";
+import { expected, paced } from "./pace.js";
 import { PIECE, type FileState, type Store } from "./store.js";
 import type { Stated } from "./weights.js";
 
@@ -215,7 +216,8 @@ async function read(response: Response, name: string, url: string, line: Line, b
   // server states; where none is stated, or somebody else answers, the body may be of any length.
   const bounded = total !== undefined && !hidden && !line.fetch;
   if (before === 0 && (!response.body || (bounded && !line.progress && !(line.store && total! > PIECE)))) {
-    const content = new Uint8Array(await response.arrayBuffer());
+    const whole = response.arrayBuffer();
+    const content = new Uint8Array(await (total === undefined ? whole : paced(whole, expected(total))));
     fits(url, content.length, line.most);
     complete(content.length);
     progress(content.length);
@@ -238,7 +240,7 @@ async function read(response: Response, name: string, url: string, line: Line, b
   };
   begun.forEach(take);
   const reader = response.body!.getReader();
-  try {
+  const all = async () => {
     for (;;) {
       const { done, value } = await reader.read();
       if (done) break;
@@ -246,6 +248,9 @@ async function read(response: Response, name: string, url: string, line: Line, b
       if (total !== undefined) pieces.arrived(content, bytes);
       progress(bytes);
     }
+  };
+  try {
+    await paced(all(), () => bytes);
     complete(bytes);
   } catch (cause) {
     // What comes after that nobody wants.

@@ -12,6 +12,7 @@ use isovec_engine::fresh::Fresh;
 use isovec_engine::safetensors::{Header, Malformed, place_of_header, read_header};
 use serde::{Deserialize, Serialize};
 
+use super::once::name_twice;
 use super::{Embeddings, Parts};
 use crate::error::{Error, Result};
 use crate::similarity::Similarity;
@@ -243,13 +244,20 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let malformed = |error: Malformed| invalid(origin, error);
     let at = place_of_header(bytes, bytes.len()).map_err(malformed)?;
     let behind = at.end;
+    let text = &bytes[at];
     let header: Header<HashMap<String, String>> =
-        read_header(&bytes[at], behind, bytes.len()).map_err(malformed)?;
+        read_header(text, behind, bytes.len()).map_err(malformed)?;
+    let once = |place: &str, json: &str| match name_twice(json) {
+        Some(name) => Err(fail(format!("{place} has the name {name:?} twice"))),
+        None => Ok(()),
+    };
+    once("its header", &String::from_utf8_lossy(text))?;
     let json = header.metadata.as_ref().and_then(|entries| entries.get(METADATA_KEY)).ok_or_else(|| {
         fail(format!("its header has no `{METADATA_KEY}`; it is a safetensors file that isovec did not write"))
     })?;
     let metadata: Metadata =
         serde_json::from_str(json).map_err(|error| fail(format!("`{METADATA_KEY}`: {error}")))?;
+    once(&format!("`{METADATA_KEY}`"), json)?;
     if metadata.format_version > FORMAT_VERSION {
         return Err(fail(format!(
             "it has format version {}, and this isovec reads up to {FORMAT_VERSION}; update isovec",

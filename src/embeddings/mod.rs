@@ -1,6 +1,7 @@
 //! A set of vectors that knows what made it.
 
 mod file;
+mod once;
 
 use std::sync::Arc;
 

@@ -19,7 +19,9 @@ use crate::report;
 use crate::workspace::Workspace;
 
 /// The feature under which the targets have their mains.
-const FEATURE: &str = "libfuzzer";
+const FEATURE: &str = "isovec-fuzz/libfuzzer";
+/// What compiles isovec's own crates.
+const WRAPPER: &str = "fuzz/rustc.sh";
 /// The longest input: a file of that size is enough to nest, repeat and overlap what a target reads.
 const LONGEST: usize = 64 << 10;
 /// More than this is more than any input may take. The crate's own bound is stricter, and counts
@@ -85,7 +87,7 @@ pub(crate) fn run(workspace: &Workspace, options: &Options) -> Result<bool> {
     if !(options.minutes.is_finite() && options.minutes > 0.0) {
         bail!("--minutes {} is no time: give more than 0", options.minutes);
     }
-    let programs = build(workspace)?;
+    let programs = build(workspace, &names)?;
 
     let jobs = options
         .jobs
@@ -159,21 +161,21 @@ fn folder(workspace: &Workspace) -> PathBuf {
     workspace.cache.join("fuzz")
 }
 
-/// Compiles every target, watched by libFuzzer, and says where the programs are.
+/// Compiles the targets with the counters that libFuzzer watches, and says where the programs are.
 ///
-/// Without a sanitizer this needs no nightly compiler: the targets' code is safe Rust, or checks its
-/// own edges by guard pages. The profile is the one of tests, whose arithmetic is checked.
-fn build(workspace: &Workspace) -> Result<PathBuf> {
-    let target = workspace.target.join("fuzz");
+/// As `cargo fuzz build --sanitizer none` does, but for two things: only isovec's own crates have
+/// counters (`fuzz/rustc.sh`), and what others wrote is compiled once for tests and for this. It
+/// needs no nightly compiler: the targets' code is safe Rust, or checks its own edges by guard
+/// pages. The profile is the one of tests, whose arithmetic is checked.
+fn build(workspace: &Workspace, names: &[String]) -> Result<PathBuf> {
+    let programs = names.iter().flat_map(|name| ["--bin", name]);
     cargo(workspace)?
-        .args(["fuzz", "build", "--dev", "--sanitizer", "none"])
-        .args(["--features", FEATURE, "--target-dir"])
-        .args([&target])
+        // The whole workspace, for the features that the checks build with.
+        .args(["build", "--workspace", "--features", FEATURE])
+        .args(programs)
+        .env("RUSTC_WORKSPACE_WRAPPER", workspace.root.join(WRAPPER))
         .show()?;
-    let host = cargo(workspace)?.args(["-vV"]).read()?;
-    let host = host.lines().find_map(|line| line.strip_prefix("host: "));
-    let host = host.context("cargo does not say for which machine it compiles")?;
-    Ok(target.join(host).join("debug"))
+    Ok(workspace.target.join("debug"))
 }
 
 /// Runs one target for so long.

@@ -1,6 +1,6 @@
 //! CSV with a header, the text in a named column.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -14,7 +14,7 @@ pub(super) fn read(
     reader: impl Read,
     field: String,
 ) -> impl Iterator<Item = Result<Row>> {
-    let mut records = ::csv::Reader::from_reader(reader);
+    let mut records = ::csv::Reader::from_reader(Together::new(reader));
     let mut header: Option<(Vec<String>, usize)> = None;
     let mut number = 0;
     let mut failed = false;
@@ -40,6 +40,37 @@ pub(super) fn read(
             })),
         }
     })
+}
+
+/// The mark that some programs put before UTF-8, which the crate looks for in what it reads first, and a byte more: were there
+/// nothing behind the mark, it would take that for the end.
+const FIRST: usize = "\u{feff}".len() + 1;
+
+/// Hands out the first bytes at once, however few of them the source gives at a time.
+struct Together<R> {
+    source: R,
+    first: Option<Vec<u8>>,
+}
+
+impl<R> Together<R> {
+    fn new(source: R) -> Self {
+        let first = Some(Vec::new());
+        Self { source, first }
+    }
+}
+
+impl<R: Read> Read for Together<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let Some(first) = self.first.as_mut().filter(|_| into.len() >= FIRST) else {
+            return self.source.read(into);
+        };
+        let missing = (FIRST - first.len()) as u64;
+        self.source.by_ref().take(missing).read_to_end(first)?;
+        into[..first.len()].copy_from_slice(first);
+        let length = first.len();
+        self.first = None;
+        Ok(length)
+    }
 }
 
 /// The next record.
@@ -95,6 +126,29 @@ mod tests {
             ["a, \"b\"\nc", ""]
         );
         assert_eq!(rows[1].fields["id"], Value::from("2"));
+    }
+
+    #[test]
+    fn a_mark_is_no_part_of_the_first_name_even_in_pieces() {
+        let input = "\u{feff}text\nä\n".as_bytes();
+        let pieces = input.iter().map(std::slice::from_ref);
+        let bytewise = pieces.fold(Box::new(io::empty()) as Box<dyn Read>, |before, piece| {
+            Box::new(before.chain(piece))
+        });
+        for reader in [Box::new(input) as Box<dyn Read>, bytewise] {
+            let rows: Vec<Row> = read("test".into(), reader, "text".into())
+                .map(Result::unwrap)
+                .collect();
+            assert_eq!(rows.len(), 1);
+            assert_eq!(rows[0].text, "ä");
+        }
+        for short in ["", "a", "ab"] {
+            let rows: Vec<_> = read("test".into(), short.as_bytes(), "text".into()).collect();
+            assert!(
+                matches!(&rows[..], [Err(CliError::Row { row: 1, .. })]),
+                "{short:?}"
+            );
+        }
     }
 
     #[test]

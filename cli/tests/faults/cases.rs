@@ -74,6 +74,77 @@ fn a_graph_and_a_page() {
     });
 }
 
+/// A command that writes what it measured, which is never the same.
+struct Measured {
+    name: &'static str,
+    args: &'static [&'static str],
+    is_whole: fn(&str) -> bool,
+}
+
+impl Case for Measured {
+    fn prepare(&self, work: &Path) {
+        own_files(work, self.name);
+        fs::write(work.join(self.name), "an older one").expect("written");
+    }
+
+    fn command(&self, work: &Path) -> (Command, Vec<u8>) {
+        let out = path(work, self.name);
+        let args = self.args.iter().copied().chain([out.as_str()]);
+        (isovec(work, &args.collect::<Vec<_>>()), lines(3))
+    }
+
+    fn repeats(&self) -> bool {
+        false
+    }
+
+    fn is_sound(
+        &self,
+        name: &str,
+        found: &[u8],
+        before: Option<&Found>,
+        _after: Option<&Found>,
+    ) -> bool {
+        let was = matches!(before, Some(Found::File(bytes)) if bytes == found);
+        let is_whole = || std::str::from_utf8(found).is_ok_and(self.is_whole);
+        was || (name == self.name && is_whole())
+    }
+
+    fn may_differ(&self, name: &str) -> bool {
+        name == self.name
+    }
+}
+
+#[test]
+fn what_was_measured() {
+    let bench = &[
+        "bench",
+        "-",
+        "--engine",
+        "portable",
+        "--rounds",
+        "6",
+        "--seconds",
+        "0.01",
+        "--callers",
+        "1",
+        "--save",
+    ];
+    try_all(&Measured {
+        name: "bench.json",
+        args: bench,
+        is_whole: |text| serde_json::from_str::<serde_json::Value>(text).is_ok(),
+    });
+    let tune = &[
+        "tune", "-", "--engine", "portable", "--time", "0.1", "--out",
+    ];
+    try_all(&Measured {
+        name: "tuned.toml",
+        args: tune,
+        // Its last line is ended, and names something.
+        is_whole: |text| text.ends_with('\n') && text.parse::<toml::Table>().is_ok(),
+    });
+}
+
 /// An output that grows, and can be gone on with.
 struct Growing {
     name: &'static str,

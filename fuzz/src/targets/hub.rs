@@ -128,10 +128,13 @@ fn is_kept(listing: &Listing) {
     assert_eq!(again.as_ref(), Ok(listing));
 }
 
-/// Any bytes. What we take, the walk takes; it takes more, such as keys that come twice.
+/// Any bytes. What we take, the walk takes; it takes more, such as keys that come twice. Fields that nobody asks for are passed
+/// over here, whatever their texts and numbers are, so that there may be nothing to walk.
 fn raw_list(json: &[u8]) -> Result<()> {
     if let Ok(listing) = ours(json.len(), || Listing::from_api(json)) {
-        assert_eq!(Some(entries(&listing)), walked(json));
+        if serde_json::from_slice::<Value>(json).is_ok() {
+            assert_eq!(Some(entries(&listing)), walked(json));
+        }
         is_kept(&listing);
     }
     let _ = ours(json.len(), || Listing::from_stored(COMMIT, json));

@@ -58,7 +58,6 @@ const STEPS: &[Step] = &[
     tools::STEPS[2],
     tools::STEPS[3],
     tools::STEPS[4],
-    tools::STEPS[5],
     corpus::STEP,
     peers::STEP,
     nightly::STEP,
@@ -112,7 +111,7 @@ pub(crate) const EVERYWHERE: &[&str] = &[
 /// What the book's pages are made with.
 pub(crate) const BOOK: &[&str] = &["mdbook"];
 /// What fuzzing takes: targets are compared with ONNX Runtime as well.
-pub(crate) const FUZZ: &[&str] = &["cargo-fuzz", "onnxruntime"];
+pub(crate) const FUZZ: &[&str] = &["onnxruntime"];
 /// What comparing with other programs needs, natively.
 pub(crate) const PEERS: &[&str] = &["onnxruntime", "model", "corpus", "peers"];
 

@@ -50,14 +50,8 @@ const MDBOOK: Tool = Tool {
     version: "0.5.4",
     parts: &["--no-default-features", "--features", "search"],
 };
-const FUZZ: Tool = Tool {
-    package: "cargo-fuzz",
-    program: "cargo-fuzz",
-    version: "0.13.2",
-    parts: &[],
-};
 
-pub(super) const STEPS: [Step; 6] = [
+pub(super) const STEPS: [Step; 5] = [
     Step {
         name: "wasm-bindgen",
         what: "wasm-bindgen-cli 0.2.130: JavaScript around the wasm module, and its test runner",
@@ -97,14 +91,6 @@ pub(super) const STEPS: [Step; 6] = [
         make: |workspace| MDBOOK.make(workspace),
         advice: "`cargo install mdbook --version 0.5.4`",
         optional: true,
-    },
-    Step {
-        name: "cargo-fuzz",
-        what: "cargo-fuzz 0.13.2: compiles the fuzz targets as libFuzzer watches them",
-        done: |workspace| FUZZ.done(workspace),
-        make: |workspace| FUZZ.make(workspace),
-        advice: "`cargo install cargo-fuzz --version 0.13.2`",
-        optional: false,
     },
 ];
 
@@ -197,7 +183,7 @@ mod tests {
 
     #[test]
     fn what_is_announced_names_the_pinned_versions() {
-        let tools = [WASM_BINDGEN, WASM_PACK, MACHETE, DENY, MDBOOK, FUZZ];
+        let tools = [WASM_BINDGEN, WASM_PACK, MACHETE, DENY, MDBOOK];
         assert_eq!(tools.len(), STEPS.len());
         for (step, tool) in STEPS.iter().zip(tools) {
             assert!(step.what.contains(tool.version) && step.advice.contains(tool.version));

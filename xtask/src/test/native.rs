@@ -24,7 +24,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "fuzz",
-        what: "two minutes of made-up inputs for every fuzz target",
+        what: "two minutes of made-up inputs over all fuzz targets",
         needs: setup::FUZZ,
         run: fuzzed,
     },
