@@ -251,6 +251,7 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
         Some(name) => Err(fail(format!("{place} has the name {name:?} twice"))),
         None => Ok(()),
     };
+    // Nothing is lost: what is not UTF-8 was no header.
     once("its header", &String::from_utf8_lossy(text))?;
     let json = header.metadata.as_ref().and_then(|entries| entries.get(METADATA_KEY)).ok_or_else(|| {
         fail(format!("its header has no `{METADATA_KEY}`; it is a safetensors file that isovec did not write"))

@@ -140,7 +140,7 @@ fn what_was_measured() {
     try_all(&Measured {
         name: "tuned.toml",
         args: tune,
-        // Its last line is ended, and names something.
+        // A cut inside a line is seen; one between two lines is not.
         is_whole: |text| text.ends_with('\n') && text.parse::<toml::Table>().is_ok(),
     });
 }
