@@ -21,7 +21,6 @@ use isovec_engine::profile::{Scope, Span, Stage};
 use isovec_tokenize::Encoding;
 use web_time::Instant;
 
-use crate::advisor::{Trial, TrialReport, TuneOptions, TuneReport};
 use crate::backend;
 use crate::batcher::{QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
@@ -32,7 +31,6 @@ use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
 use crate::features::Features;
-use crate::graph::{GraphOptions, ModelGraph};
 use crate::hardware::HardwareInfo;
 use crate::model::rows::Rows;
 use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
@@ -405,48 +403,6 @@ pub fn export(
     options: ExportOptions,
 ) -> Result<Exported> {
     backend::wait(crate::export(source, folder, config, options))
-}
-
-/// Reads a model's graph; see [`ModelGraph::read`].
-///
-/// # Errors
-/// As there.
-pub fn graph(
-    source: impl Into<ModelSource>,
-    config: EmbeddingConfig,
-    options: GraphOptions,
-) -> Result<ModelGraph> {
-    backend::wait(ModelGraph::read(source, config, options))
-}
-
-/// Looks for the configuration that is fastest here; see [`advisor::tune`](crate::advisor::tune).
-///
-/// # Errors
-/// As there.
-pub fn tune<T: AsRef<str>>(
-    source: impl Into<ModelSource>,
-    config: EmbeddingConfig,
-    texts: &[T],
-    options: TuneOptions,
-) -> Result<TuneReport> {
-    backend::wait(crate::advisor::tune(source, config, texts, options))
-}
-
-impl Trial {
-    /// Compares two embedders; see [`run`](Self::run).
-    ///
-    /// # Errors
-    /// As there.
-    pub fn run_blocking<T: AsRef<str>>(
-        &self,
-        baseline: &Embedder,
-        candidate: &Embedder,
-        texts: &[T],
-    ) -> Result<TrialReport> {
-        let baseline = crate::Embedder::from(baseline.clone());
-        let candidate = crate::Embedder::from(candidate.clone());
-        backend::wait(self.run(&baseline, &candidate, texts))
-    }
 }
 
 impl From<crate::Embedder> for Embedder {

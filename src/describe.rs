@@ -102,18 +102,10 @@ macro_rules! describe_model {
                 &self.model.config
             }
 
-            /// What this embedder knows of itself, for [`Advisor`](crate::advisor::Advisor): its
-            /// configuration and what came of it, its model, and what was counted so far.
-            pub fn analysis_context(&self) -> crate::advisor::AnalysisContext {
-                crate::advisor::AnalysisContext {
-                    config: Some(self.config().clone()),
-                    effective: Some(self.effective_config().clone()),
-                    capabilities: Some(self.capabilities().clone()),
-                    provider: Some(self.provider().clone()),
-                    model: Some(self.description().clone()),
-                    stats: Some(self.stats()),
-                    memory: crate::backend::machine::process::memory(),
-                    ..crate::advisor::AnalysisContext::default()
+            /// Lets go of the vectors that `embedding_cache` keeps in memory, as before a measurement. Those on disk stay.
+            pub fn forget_vectors(&self) {
+                if let Some(cache) = &self.model.cache {
+                    cache.forget();
                 }
             }
 

@@ -29,12 +29,12 @@
 //!   computes and what was passed over, waiting, buffers, copies, padding, the time of every stage.
 //! - [`Embedder::profile`]: when what was done, request by request and operator by operator, as a
 //!   trace for Perfetto, Chrome and `isovec trace`; the same spans go to [`tracing`].
-//! - [`advisor`]: what would make it faster or smaller, and trials that say whether it does.
+//! - The crate `isovec-insight`: what would make it faster or smaller, trials that say whether it does, and a model's graph, node
+//!   by node.
 //! - [`HardwareInfo`], [`Features`]: what there is to compute with, and what of it can be used.
 //! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.
-//! - [`graph`]: what a model is made of, node by node, as text, Mermaid, a page or JSON.
 //!
 //! With nothing installed, the portable engine computes. Where ONNX Runtime's shared library is
 //! named ([`EmbeddingConfig::with_onnxruntime_library`], or the variable `ORT_DYLIB_PATH`), ONNX
@@ -46,7 +46,6 @@
 #[macro_use]
 mod describe;
 
-pub mod advisor;
 mod backend;
 mod batcher;
 mod cache;
@@ -60,8 +59,8 @@ mod error;
 mod export;
 mod fallback;
 mod features;
-pub mod graph;
 mod hardware;
+pub mod inspect;
 mod metrics;
 mod model;
 pub mod models;
@@ -133,8 +132,6 @@ mod documents {
     struct Embedding;
     #[doc = include_str!("../docs/getting-started.md")]
     struct GettingStarted;
-    #[doc = include_str!("../docs/improving.md")]
-    struct Improving;
     #[doc = include_str!("../docs/models.md")]
     struct Models;
     #[doc = include_str!("../docs/observing.md")]

@@ -2,17 +2,15 @@
 //! number whatever the number of texts, and far fewer than without pools and binding.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
-mod common;
-
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Instant;
 
-use common::Which;
 use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
+use isovec_test_support::Which;
 use isovec_tokenize::{Limits, TOKENIZER_FILE, Tokenizer};
 
 /// Counts every request for memory of every thread; ONNX Runtime's own go past it.
@@ -89,7 +87,7 @@ fn count(folder: &Path, config: EmbeddingConfig) -> Counted {
         max_tokens: Some(embedder.max_length()),
         truncation_side: tokenizer.truncation_side(),
     };
-    let texts = common::mixed_texts(TEXTS[2]);
+    let texts = isovec_test_support::mixed_texts(TEXTS[2]);
     let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
     for n in TEXTS {
         embedder.embed(&texts[..n]).unwrap();
@@ -125,10 +123,13 @@ fn a_warmed_call_allocates_the_same_for_any_number_of_texts() {
     // SAFETY: the only test of this program, before any other thread is started. One thread for
     // the tokenizer: how rayon divides work among several, and what it takes for that, varies.
     unsafe { std::env::set_var("RAYON_NUM_THREADS", "1") };
-    if !common::engines().contains(&Which::OnnxRuntime) {
+    if !isovec_test_support::engines().contains(&Which::OnnxRuntime) {
         return;
     }
-    let folders = [Some(common::data("tiny-bert")), common::minilm_folder()];
+    let folders = [
+        Some(isovec_test_support::data("tiny-bert")),
+        isovec_test_support::minilm_folder(),
+    ];
     for folder in folders.into_iter().flatten() {
         println!("{}", folder.display());
         let config = Which::OnnxRuntime

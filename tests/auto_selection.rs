@@ -1,12 +1,9 @@
 //! What is there is measured once, and remembered for the next start: on the real ONNX Runtime and
 //! the portable engine. Alone in its program, because it has a cache of its own.
 
-#[path = "common/mod.rs"]
-mod common;
-
-use common::{Which, engines, tiny_model};
 use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
+use isovec_test_support::{Which, engines, tiny_model};
 
 #[test]
 fn what_is_fastest_is_measured_once_and_remembered() {

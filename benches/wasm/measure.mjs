@@ -1,4 +1,4 @@
-// Measures the module of kernels/examples/ceiling.rs; runs in node and in a page alike.
+// Measures the module of web/kernels/examples/ceiling.rs; runs in node and in a page alike.
 
 const SHAPES = [
   [1, 384, 1536],

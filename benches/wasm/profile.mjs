@@ -1,5 +1,5 @@
 // Where the time of a run goes in wasm, operator by operator: opens the module of
-// graph/examples/wasm_profile.rs; runs in node and in a page alike. By itself, in node:
+// web/encoder/examples/wasm_profile.rs; runs in node and in a page alike. By itself, in node:
 //
 //   node --experimental-wasm-relaxed-simd benches/wasm/profile.mjs <wasm_profile.wasm> <model folder> [deterministic]
 

@@ -220,8 +220,10 @@ pub(crate) enum OutputFormat {
     /// NumPy, float32 [n, dim]. Needs --out.
     Npy,
     /// Columns `text` and `embedding`.
+    #[cfg(feature = "columns")]
     Parquet,
     /// Arrow IPC: a file with --out, else a stream.
+    #[cfg(feature = "columns")]
     Arrow,
     /// isovec's own index, which the SDK and the npm package open (safetensors). Kept in memory
     /// until the end.
@@ -479,7 +481,7 @@ pub(crate) enum ImpactArg {
     Critical,
 }
 
-impl From<ImpactArg> for isovec::advisor::Impact {
+impl From<ImpactArg> for isovec_insight::advisor::Impact {
     fn from(impact: ImpactArg) -> Self {
         match impact {
             ImpactArg::Low => Self::Low,

@@ -62,7 +62,7 @@ pub(crate) enum CliError {
     #[error("{name}: {error}")]
     Times {
         name: String,
-        error: isovec::graph::TimesError,
+        error: isovec_insight::graph::TimesError,
     },
 
     /// A benchmark that was kept and cannot be used.

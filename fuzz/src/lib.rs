@@ -23,6 +23,7 @@
 
 pub mod bounds;
 pub mod guarded;
+pub mod panics;
 pub mod spelt;
 pub mod targets;
 pub mod tokenizer_json;

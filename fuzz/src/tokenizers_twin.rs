@@ -2,7 +2,6 @@
 //! scores that went through JSON differ from those in memory in the last bit.
 
 use std::collections::BTreeMap;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use isovec_tokenize::{Encoding, Limits, TokenizeError, Tokenizer, TruncationSide};
 use serde_json::Value;
@@ -11,6 +10,7 @@ use tokenizers::{
 };
 
 use crate::bounds::ours;
+use crate::panics::caught;
 
 /// What came of a comparison.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -38,8 +38,7 @@ impl Twins {
     pub fn new(json: &Value) -> Result<Self, Outcome> {
         let bytes = json.to_string().into_bytes();
         let length = bytes.len();
-        let theirs = catch_unwind(AssertUnwindSafe(|| Library::from_bytes(&bytes)))
-            .map_err(|_| Outcome::LeftOut)?;
+        let theirs = caught(|| Library::from_bytes(&bytes)).ok_or(Outcome::LeftOut)?;
         let files = BTreeMap::from([("tokenizer.json".to_owned(), bytes.into())]);
         let read = ours(length, || Tokenizer::from_files(&files, "fuzz"));
         let (ours, mut theirs) = match (read, theirs) {
@@ -86,13 +85,13 @@ impl Twins {
         if self.theirs.with_truncation(parameters).is_err() {
             return Outcome::Refused;
         }
-        let theirs = catch_unwind(AssertUnwindSafe(|| match second {
+        let theirs = caught(|| match second {
             Some(second) => self.theirs.encode((first, second), true),
             None => self.theirs.encode(first, true),
-        }));
+        });
         let input = self.bytes + first.len() + second.map_or(0, str::len);
         let found = ours(input, || self.encode(first, second, &limits));
-        let Ok(theirs) = theirs else {
+        let Some(theirs) = theirs else {
             return Outcome::LeftOut;
         };
         match (found, theirs) {
@@ -150,7 +149,7 @@ impl Twins {
 }
 
 /// Whether two added tokens are the same when they are normalised: which of them the library finds
-/// is the chance of its hashing.
+/// is the chance of its hashing. Or one that it cannot normalise, or stops with a panic at.
 fn ambiguous(json: &Value, library: &Library) -> bool {
     let mut seen = Vec::new();
     for token in json["added_tokens"].as_array().into_iter().flatten() {
@@ -158,13 +157,15 @@ fn ambiguous(json: &Value, library: &Library) -> bool {
         if !token["normalized"].as_bool().unwrap_or(true) {
             continue;
         }
-        let mut text = NormalizedString::from(content);
-        if let Some(normalizer) = library.get_normalizer()
-            && normalizer.normalize(&mut text).is_err()
-        {
+        let normalised = caught(|| {
+            let mut text = NormalizedString::from(content);
+            let normalizer = library.get_normalizer();
+            normalizer.map_or(Ok(()), |normalizer| normalizer.normalize(&mut text))?;
+            tokenizers::Result::Ok(text.get().to_owned())
+        });
+        let Some(Ok(text)) = normalised else {
             return true;
-        }
-        let text = text.get().to_owned();
+        };
         if seen.contains(&text) {
             return true;
         }

@@ -48,8 +48,8 @@ fn read(
     cancel: &Cancel,
 ) -> Result<(ModelProto, Vec<WeightInfo>)> {
     let temporary = std::env::temp_dir();
-    let folder =
-        FreshFolder::new(&temporary, "isovec-graph").map_err(|error| failed(&temporary, &error))?;
+    let folder = FreshFolder::new(&temporary, "isovec-encoder")
+        .map_err(|error| failed(&temporary, &error))?;
     config.session.optimized_model_cache = Some(folder.path().to_owned());
     config.session.profiling = None;
     let written = written_down(bundle, &config, folder.path(), cancel)?;

@@ -16,8 +16,8 @@ use crate::sys::Session;
 pub(crate) struct Taking {
     /// Runs hold it shared, and whoever ends the profile alone.
     running: RwLock<()>,
-    /// When the last run began, by which their clock is set.
-    last: Mutex<Option<Instant>>,
+    /// When runs began, by which their clock is set.
+    began: Mutex<Vec<Instant>>,
     over: AtomicBool,
 }
 
@@ -28,19 +28,25 @@ impl Taking {
     /// A run begins now.
     pub(crate) fn run(&self) -> InProfile<'_> {
         let running = self.running.read().unwrap_or_else(PoisonError::into_inner);
-        let now = Instant::now();
-        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        *last = (*last).max(Some(now));
+        if !self.over.load(Ordering::Relaxed) {
+            let mut began = self.began.lock().unwrap_or_else(PoisonError::into_inner);
+            began.push(Instant::now());
+        }
         InProfile(running)
     }
 
     /// Ends the profile, the first time that it is called, and reads what is in it.
     pub(crate) fn end(&self, session: &Session) -> OwnProfile {
         let _alone = self.running.write().unwrap_or_else(PoisonError::into_inner);
-        let last = *self.last.lock().unwrap_or_else(PoisonError::into_inner);
-        let Some(last) = last.filter(|_| !self.over.swap(true, Ordering::Relaxed)) else {
+        if self.over.load(Ordering::Relaxed) {
             return OwnProfile::default();
-        };
+        }
+        let mut began = self.began.lock().unwrap_or_else(PoisonError::into_inner);
+        let began = std::mem::take(&mut *began);
+        if began.is_empty() {
+            return OwnProfile::default();
+        }
+        self.over.store(true, Ordering::Relaxed);
         let file = match session.end_profiling() {
             Ok(file) => file,
             Err(error) => {
@@ -48,7 +54,7 @@ impl Taking {
                 return OwnProfile::default();
             }
         };
-        read(Path::new(&file), last).unwrap_or_else(|error| {
+        read(Path::new(&file), began).unwrap_or_else(|error| {
             tracing::warn!(target: "isovec", "ONNX Runtime's profile {file} cannot be read: {error}");
             OwnProfile::default()
         })
@@ -76,19 +82,30 @@ struct Args {
     provider: String,
 }
 
-/// Reads a profile whose last run began at `last`.
-fn read(file: &Path, last: Instant) -> std::io::Result<OwnProfile> {
+/// When their clock was at zero, if the session's runs began at `began` by ours and at `theirs`, in microseconds, by theirs.
+///
+/// Between the two the thread may have stood still, and then theirs is late by as much. Runs that began in one order are in that
+/// order on both sides, so every pair says that zero was no earlier, and the pair that lost the least time says it best.
+fn zero(mut began: Vec<Instant>, mut theirs: Vec<u64>) -> Option<Instant> {
+    began.sort_unstable();
+    theirs.sort_unstable();
+    let pairs = began.into_iter().zip(theirs);
+    let zeros = pairs.filter_map(|(began, ts)| began.checked_sub(Duration::from_micros(ts)));
+    zeros.max()
+}
+
+/// Reads a profile whose runs began then.
+fn read(file: &Path, began: Vec<Instant>) -> std::io::Result<OwnProfile> {
     let lines: Vec<Line> = serde_json::from_slice(&fs::read(file)?)?;
     let is_run = |line: &Line| line.cat == "Session" && line.name == "model_run";
     let runs = lines.iter().filter(|line| is_run(line));
-    let Some(last_ts) = runs.map(|line| line.ts).max() else {
+    let Some(zero) = zero(began, runs.map(|line| line.ts).collect()) else {
         return Ok(OwnProfile::default());
     };
     let lap = |line: &Line, name: &str, detail: Detail| {
-        let began = last.checked_sub(Duration::from_micros(last_ts.saturating_sub(line.ts)))?;
         Some(Lap {
             name: name.to_owned(),
-            began,
+            began: zero.checked_add(Duration::from_micros(line.ts))?,
             took: Duration::from_micros(line.dur),
             thread: line.tid,
             detail,
@@ -118,7 +135,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn their_clock_is_set_by_the_last_run() {
+    fn their_clock_is_set_by_the_run_that_lost_the_least_time() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("profile.json");
         let text = r#"[
@@ -130,9 +147,13 @@ mod tests {
         ]"#;
         fs::write(&path, text).unwrap();
         let last = Instant::now() + Duration::from_secs(5);
-        let own = read(&path, last).unwrap();
+        let micros = Duration::from_micros;
+        // The first run's thread stood still before it began. The order says nothing, nor does a run that is not in the file.
+        let own = read(&path, vec![last, last - micros(390)]).unwrap();
+        let later = read(&path, vec![last - micros(390), last, last + micros(1)]).unwrap();
         assert_eq!(own.runs.len(), 2);
         assert_eq!(own.runs[1].began, last);
+        assert_eq!(later.runs[1].began, last);
         let [operator] = &own.operators[..] else {
             panic!("{own:?}")
         };
@@ -146,8 +167,8 @@ mod tests {
         assert_eq!(operator.took, Duration::from_micros(40));
 
         fs::write(&path, "[").unwrap();
-        read(&path, last).unwrap_err();
+        read(&path, vec![last]).unwrap_err();
         fs::write(&path, "[]").unwrap();
-        assert!(read(&path, last).unwrap().runs.is_empty());
+        assert!(read(&path, vec![last]).unwrap().runs.is_empty());
     }
 }

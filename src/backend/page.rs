@@ -47,7 +47,7 @@ pub(crate) fn look() -> HardwareInfo {
 
 /// What the process takes: a page is not told, and its module's memory is in the statistics.
 pub(crate) mod process {
-    pub(crate) fn memory() -> Option<crate::advisor::ProcessMemory> {
+    pub(crate) fn memory() -> Option<crate::inspect::ProcessMemory> {
         None
     }
 }

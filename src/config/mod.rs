@@ -322,8 +322,10 @@ fn without(group: &mut serde_json::Value, other: &serde_json::Value) {
         group.retain(|name, value| {
             let other = &other[name];
             without(value, other);
-            let is_empty = value.as_object().is_some_and(serde_json::Map::is_empty);
-            value != other && !is_empty
+            // A map that somebody put there stays, also where it is empty.
+            let is_bare =
+                other.is_object() && value.as_object().is_some_and(serde_json::Map::is_empty);
+            value != other && !is_bare
         });
     }
 }
@@ -442,6 +444,23 @@ mod tests {
             serde_json::from_str::<EmbeddingConfig>("{}").unwrap(),
             config
         );
+    }
+
+    #[test]
+    fn knobs_say_the_same_as_the_configuration() {
+        let all = [
+            r#"{}"#,
+            r#"{"providers": {"options": {"webgpu": {}, "coreml": {"a": "1"}}}}"#,
+            r#"{"session": {"pool_size": 2}, "text": {"prompts": {"query": ""}}}"#,
+        ];
+        for json in all {
+            let config: EmbeddingConfig = serde_json::from_str(json).unwrap();
+            let knobs = config.to_knobs();
+            let again: EmbeddingConfig = serde_json::from_value(knobs.clone()).unwrap();
+            assert_eq!(again, config, "{knobs}");
+        }
+        let nothing = EmbeddingConfig::default().to_knobs();
+        assert_eq!(nothing, serde_json::json!({}));
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //! It runs in the browser and, the same code, natively, where it needs no shared library. What
 //! differs between the two is who drives the work, and that is handed in: see [`executor`].
 //!
-//! Transformer encoders become programs (`isovec-graph`) in which nothing is computed for padding.
+//! Transformer encoders become programs (`isovec-encoder`) in which nothing is computed for padding.
 //! What is no such encoder runs on [tract](https://github.com/sonos/tract), where the feature
 //! `tract` is on.
 

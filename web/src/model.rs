@@ -2,12 +2,12 @@
 
 use std::sync::Arc;
 
+use isovec_encoder::{CompileError, Unlowered};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::onnx::proto::NodeProto;
 use isovec_engine::{EngineError, Result};
-use isovec_graph::{CompileError, Unlowered};
 use isovec_kernels::Arithmetic;
 
 use crate::compiled::Compiled;
@@ -59,12 +59,12 @@ pub(crate) async fn load(
 
 #[cfg(feature = "tract")]
 fn known(node: &NodeProto) -> bool {
-    isovec_graph::knows(node) || crate::tract::knows(&node.op_type)
+    isovec_encoder::knows(node) || crate::tract::knows(&node.op_type)
 }
 
 #[cfg(not(feature = "tract"))]
 fn known(node: &NodeProto) -> bool {
-    isovec_graph::knows(node)
+    isovec_encoder::knows(node)
 }
 
 /// A model that has no program.
@@ -99,7 +99,7 @@ async fn otherwise(
     Err(EngineError::UnsupportedModel {
         origin: bundle.origin.clone(),
         reason: why.to_string(),
-        hint: "This build runs transformer encoders; the native engines run other models too"
+        hint: "This build runs transformer encoders; natively other engines, and this one with the feature `tract`, run other models too"
             .into(),
     })
 }

@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
+use isovec_encoder::{CompileError, Pause, Program, Stepped};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::profile::Detail;
 use isovec_engine::{EngineError, Result};
-use isovec_graph::{CompileError, Pause, Program, Stepped};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::Pool;
 
@@ -74,7 +74,7 @@ impl Compiled for Loaded {
 
     fn start(self: Arc<Self>, batch: Batch) -> Result<Box<dyn Running>> {
         Ok(Box::new(Run {
-            run: isovec_graph::Run::new(Arc::clone(&self.program), &batch)?,
+            run: isovec_encoder::Run::new(Arc::clone(&self.program), &batch)?,
             loaded: self,
             batch,
         }))
@@ -94,7 +94,7 @@ fn detail(step: Stepped) -> Detail {
 
 struct Run {
     loaded: Arc<Loaded>,
-    run: isovec_graph::Run,
+    run: isovec_encoder::Run,
     batch: Batch,
 }
 

@@ -326,9 +326,9 @@ test("another version is taken when the visitor wants it, and the old one's file
     };
   });
   const page = await open(other);
-  const [before] = await page.evaluate(async () => (await caches.keys()).filter((name) => name.startsWith("isovec-page-")));
-  // The one that is there has to be in charge: what comes first takes over at once.
+  // The one that is there has to be in charge, with its files kept: what comes first takes over at once.
   await page.waitForFunction(() => navigator.serviceWorker.controller !== null);
+  const [before] = await page.evaluate(async () => (await caches.keys()).filter((name) => name.startsWith("isovec-page-")));
   host.change = (path, text) => (path === "/page/sw.js" ? text.replace(before.slice("isovec-page-".length), "another") : text);
   await page.reload();
   await page.getByRole("button", { name: "Take it now" }).click();

@@ -31,7 +31,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 
 /// Builds the program, searches this repository's documents and compares both engines' vectors.
 pub(crate) fn show(workspace: &Workspace) -> Result<()> {
-    let program = program(workspace)?;
+    let program = light(workspace)?;
     let documents = documents(&workspace.root)?;
 
     for query in QUERIES {
@@ -73,7 +73,22 @@ pub(crate) fn show(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Builds the program, and says where it is.
+/// Builds the program with what a search in one's own files needs, half of its crates, and says where it is.
+fn light(workspace: &Workspace) -> Result<PathBuf> {
+    report::word(
+        "building the program isovec without what a search does not need (the first time takes minutes)",
+    );
+    // In a folder of its own: it would take the place of the one that has everything, and be taken for it.
+    let folder = workspace.target.join("demo");
+    cargo(workspace)?
+        .args(["build", "--package", "isovec-cli", "--bin", "isovec"])
+        .args(["--no-default-features", "--target-dir"])
+        .args([&folder])
+        .show()?;
+    Ok(program_in(&folder, "isovec"))
+}
+
+/// Builds the program with all that it has, and says where it is.
 pub(crate) fn program(workspace: &Workspace) -> Result<PathBuf> {
     built(workspace, "isovec")
 }
@@ -86,10 +101,12 @@ pub(crate) fn built(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     cargo(workspace)?
         .args(["build", "--workspace", "--bin", name])
         .show()?;
-    Ok(workspace
-        .target
-        .join("debug")
-        .join(format!("{name}{}", std::env::consts::EXE_SUFFIX)))
+    Ok(program_in(&workspace.target, name))
+}
+
+fn program_in(target: &Path, name: &str) -> PathBuf {
+    let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
+    target.join("debug").join(file)
 }
 
 /// The documents that are searched: what stands at the root and under `docs`.

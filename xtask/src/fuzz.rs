@@ -2,15 +2,17 @@
 //! what was run and found.
 //!
 //! The corpus that grows is kept in the cache, so that the next run goes on from it; what is
-//! committed under fuzz/corpus and fuzz/regressions is read as well, and is never written.
+//! committed under fuzz/corpus and fuzz/regressions is read as well, and is never written. With
+//! `--again` a run begins from what is committed alone, and with a seed it tries the same inputs
+//! everywhere, as far as the time goes.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Mutex;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
 
@@ -28,6 +30,16 @@ const LONGEST: usize = 64 << 10;
 /// isovec's memory alone.
 const MEMORY_MIB: usize = 2048;
 
+/// Seconds after which an input has failed: many, for a machine that does other things as well.
+const TIMEOUT: u32 = 30;
+/// Lines of a panic's message that are shown, and characters of each.
+const LINES: usize = 12;
+const WIDTH: usize = 2000;
+/// The longest input that is printed, in bytes.
+const PRINTED: usize = 4 << 10;
+/// How much longer a program may take to end than it was told to run, beside an input's time.
+const TO_END: Duration = Duration::from_secs(60);
+
 /// What the user asked for.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Options {
@@ -40,25 +52,30 @@ pub(crate) struct Options {
     #[arg(long)]
     jobs: Option<usize>,
     /// An input that takes longer is a failure, in seconds.
-    #[arg(long, default_value_t = 10)]
+    #[arg(long, default_value_t = TIMEOUT)]
     timeout: u32,
     /// The seed of what is made up; another one in every run when left out.
     #[arg(long)]
     seed: Option<u32>,
+    /// Begin from the committed inputs alone, and not from what earlier runs found.
+    #[arg(long)]
+    again: bool,
     /// Name the targets and stop.
     #[arg(long)]
     list: bool,
 }
 
 impl Options {
-    /// What CI runs: everything, for so many minutes.
-    pub(crate) fn for_minutes(minutes: f64) -> Self {
+    /// What CI runs: everything for two minutes, the same inputs each time. What nobody has tried yet is for those who look
+    /// for it, and no reason why somebody's change fails.
+    pub(crate) fn check() -> Self {
         Self {
             names: Vec::new(),
-            minutes,
+            minutes: 2.0,
             jobs: None,
-            timeout: 30,
-            seed: None,
+            timeout: TIMEOUT,
+            seed: Some(1),
+            again: true,
             list: false,
         }
     }
@@ -70,6 +87,8 @@ struct Ran {
     name: String,
     executions: u64,
     per_second: u64,
+    /// Whole seconds that the slowest input took.
+    slowest: u64,
     peak_mib: u64,
     /// Why it ended, where it was not the time, and the input that did it.
     failure: Option<String>,
@@ -187,7 +206,14 @@ fn one(
     options: &Options,
 ) -> Result<Ran> {
     let kept = folder(workspace);
-    let corpus = kept.join("corpus").join(name);
+    let corpus = match options.again {
+        false => kept.join("corpus").join(name),
+        true => kept.join("again").join(name),
+    };
+    if options.again && corpus.exists() {
+        fs::remove_dir_all(&corpus)
+            .with_context(|| format!("cannot empty {}", corpus.display()))?;
+    }
     let found = kept.join("found").join(name);
     for folder in [&corpus, &found] {
         fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
@@ -196,7 +222,7 @@ fn one(
     let file = File::create(&log).with_context(|| format!("cannot write {}", log.display()))?;
     let committed =
         ["corpus", "regressions"].map(|folder| workspace.root.join("fuzz").join(folder).join(name));
-    let status = Command::new(programs.join(name))
+    let mut child = Command::new(programs.join(name))
         .envs(workspace.environment()?)
         .arg(format!("-max_total_time={}", time.as_secs().max(1)))
         .arg(format!("-timeout={}", options.timeout))
@@ -205,23 +231,53 @@ fn one(
         .arg(format!("-artifact_prefix={}/", found.display()))
         .arg(format!("-seed={}", options.seed.unwrap_or(0)))
         .arg("-print_final_stats=1")
+        // What takes seconds is kept, to be looked at.
+        .arg("-report_slow_units=1")
         .arg(&corpus)
         .args(committed.iter().filter(|folder| folder.is_dir()))
         .stdin(Stdio::null())
         .stdout(file.try_clone().context("cannot share the log file")?)
         .stderr(file)
-        .status()
+        .spawn()
         .with_context(|| format!("the target {name} cannot be started"))?;
+    let most = time + Duration::from_secs(u64::from(options.timeout)) + TO_END;
+    let status = ended(&mut child, most)
+        .with_context(|| format!("the target {name} cannot be waited for"))?;
     let text = fs::read(&log).with_context(|| format!("cannot read {}", log.display()))?;
     let text = String::from_utf8_lossy(&text);
-    let failure = (!status.success()).then(|| why(&text, &log));
+    let failure = match status {
+        Some(status) if status.success() => None,
+        Some(_) => Some(why(&text, &log)),
+        None => Some(format!(
+            "it did not end by itself\n  log: {}",
+            log.display()
+        )),
+    };
     Ok(Ran {
         name: name.to_owned(),
         executions: number(&text, "number_of_executed_units").unwrap_or(0),
         per_second: number(&text, "average_exec_per_sec").unwrap_or(0),
+        slowest: number(&text, "slowest_unit_time_sec").unwrap_or(0),
         peak_mib: number(&text, "peak_rss_mb").unwrap_or(0),
         failure,
     })
+}
+
+/// Waits for a program, but not for ever: when an input takes too long, libFuzzer's report is written from a signal handler,
+/// which stands still where the signal came in the middle of an allocation. `None`: it was ended.
+fn ended(child: &mut Child, most: Duration) -> std::io::Result<Option<ExitStatus>> {
+    let started = Instant::now();
+    loop {
+        if let Some(status) = child.try_wait()? {
+            return Ok(Some(status));
+        }
+        if started.elapsed() > most {
+            child.kill()?;
+            child.wait()?;
+            return Ok(None);
+        }
+        thread::sleep(Duration::from_millis(100));
+    }
 }
 
 impl Ran {
@@ -230,6 +286,7 @@ impl Ran {
             name,
             executions: 0,
             per_second: 0,
+            slowest: 0,
             peak_mib: 0,
             failure: Some(format!("{error:#}")),
         }
@@ -246,32 +303,49 @@ fn number(log: &str, name: &str) -> Option<u64> {
     values.next()
 }
 
-/// What a log says of a failure: the panic or libFuzzer's word, and the input's file.
+/// What a log says of a failure: the panic with its message or libFuzzer's word, and the input, for those who have the log alone.
 fn why(log: &str, path: &Path) -> String {
     let mut lines = log.lines();
     let word = lines.find(|line| line.contains("panicked at") || line.contains("ERROR: libFuzzer"));
-    let next = lines
-        .next()
+    let message = lines
+        .take_while(|line| !line.starts_with("note: ") && !line.starts_with("=="))
+        .take(LINES)
         .filter(|_| word.is_some_and(|word| word.contains("panicked")));
     let input = log.lines().rev().find_map(|line| {
         line.split_once("Test unit written to ")
             .map(|(_, file)| file)
     });
-    let mut all: Vec<String> = word.into_iter().chain(next).map(str::to_owned).collect();
-    all.extend(input.map(|file| format!("input: {file}")));
+    let mut all: Vec<String> = word.into_iter().chain(message).map(shortened).collect();
+    if let Some(file) = input {
+        all.push(format!("input: {file}"));
+        if let Ok(bytes) = fs::read(file)
+            && bytes.len() <= PRINTED
+        {
+            let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+            all.push(format!("the same for `xxd -r -p`: {digits}"));
+        }
+    }
     all.push(format!("log: {}", path.display()));
     all.join("\n  ")
 }
 
+/// A line's beginning, where it is very long.
+fn shortened(line: &str) -> String {
+    match line.char_indices().nth(WIDTH) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line.to_owned(),
+    }
+}
+
 fn table(ran: &[Ran]) -> String {
     let mut text = format!(
-        "{:16} {:>12} {:>9} {:>9}",
-        "target", "executions", "per s", "MiB"
+        "{:16} {:>12} {:>9} {:>9} {:>9}",
+        "target", "executions", "per s", "slowest s", "MiB"
     );
     for ran in ran {
         let (name, executions) = (&ran.name, ran.executions);
-        let (per_second, peak) = (ran.per_second, ran.peak_mib);
-        text += &format!("\n{name:16} {executions:>12} {per_second:>9} {peak:>9}");
+        let (per_second, slowest, peak) = (ran.per_second, ran.slowest, ran.peak_mib);
+        text += &format!("\n{name:16} {executions:>12} {per_second:>9} {slowest:>9} {peak:>9}");
     }
     let all: u64 = ran.iter().map(|ran| ran.executions).sum();
     text += &format!("\n{:16} {all:>12}", "all");
@@ -295,21 +369,49 @@ mod tests {
 #2\tINITED cov: 12\n\
 thread '<unnamed>' panicked at fuzz/src/targets/top_k.rs:38:5:\n\
 assertion `left == right` failed: 3\n\
+\x20 left: 1\n\
+ right: 2\n\
+note: run with `RUST_BACKTRACE=1`\n\
 ==1== ERROR: libFuzzer: deadly signal\n\
 artifact_prefix='/tmp/'; Test unit written to /tmp/crash-1\n\
 stat::number_of_executed_units: 1234\n\
 stat::average_exec_per_sec:     617\n\
+stat::slowest_unit_time_sec:    0\n\
 stat::peak_rss_mb:              40\n";
 
     #[test]
     fn figures_and_reasons_are_read_from_the_log() {
         assert_eq!(number(LOG, "number_of_executed_units"), Some(1234));
         assert_eq!(number(LOG, "average_exec_per_sec"), Some(617));
-        assert_eq!(number(LOG, "slowest_unit_time_sec"), None);
-        let why = why(LOG, Path::new("a.log"));
-        for part in ["top_k.rs:38", "left == right", "/tmp/crash-1", "a.log"] {
-            assert!(why.contains(part), "{why}");
+        assert_eq!(number(LOG, "slowest_unit_time_sec"), Some(0));
+        assert_eq!(number(LOG, "new_units_added"), None);
+        let folder = tempfile::tempdir().unwrap();
+        let input = folder.path().join("crash-1");
+        fs::write(&input, [0, 255]).unwrap();
+        let log = LOG.replace("/tmp/crash-1", &input.display().to_string());
+        let why = why(&log, Path::new("a.log"));
+        for part in [
+            "top_k.rs:38",
+            "left == right",
+            "left: 1",
+            "right: 2",
+            "crash-1",
+            "00ff",
+            "a.log",
+        ] {
+            assert!(why.contains(part), "{part}: {why}");
         }
+        assert!(!why.contains("RUST_BACKTRACE"), "{why}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn what_does_not_end_is_ended() {
+        let sleep = |seconds| Command::new("sleep").arg(seconds).spawn().unwrap();
+        let long = ended(&mut sleep("600"), Duration::ZERO).unwrap();
+        assert!(long.is_none());
+        let short = ended(&mut sleep("0"), Duration::from_secs(600)).unwrap();
+        assert!(short.unwrap().success());
     }
 
     #[test]

@@ -61,6 +61,9 @@ enum Command {
     Test {
         /// Only these checks (see --list); without names, all of them.
         names: Vec<String>,
+        /// Only what can come out otherwise than at this commit: what is not committed yet, or `--changed=main`.
+        #[arg(long, value_name = "COMMIT", num_args = 0..=1, require_equals = true, default_missing_value = "HEAD")]
+        changed: Option<String>,
         /// Name the checks and stop.
         #[arg(long)]
         list: bool,
@@ -158,12 +161,16 @@ fn run(cli: Cli) -> Result<bool> {
             setup::run(&workspace, &wanted)?;
         }
         Command::Demo => demo::run(&workspace)?,
-        Command::Test { names, list } => {
+        Command::Test {
+            names,
+            changed,
+            list,
+        } => {
             if list {
                 test::list();
                 return Ok(true);
             }
-            return test::run(&workspace, &names);
+            return test::run(&workspace, &names, changed.as_deref());
         }
         Command::Bench { names, list, args } => {
             return bench::run(&workspace, &names, list, &args);

@@ -30,7 +30,7 @@ pub(crate) fn build(workspace: &Workspace, benches: &Path) -> Result<Vec<(&'stat
     let profile = module(
         workspace,
         &root,
-        &["--package", "isovec-graph", "--example", "wasm_profile"],
+        &["--package", "isovec-encoder", "--example", "wasm_profile"],
         RELAXED_SIMD,
         "examples/wasm_profile.wasm",
     )?;

@@ -147,7 +147,25 @@ impl Run {
                 tail(errors.trim(), 10)
             );
         }
-        String::from_utf8(output.stdout)
+        self.text(output.stdout)
+    }
+
+    /// Runs it with what it says shown, and gives back its standard output.
+    pub(crate) fn read_beside(mut self) -> Result<String> {
+        report::command(&self.shown);
+        let output = self
+            .command
+            .stderr(Stdio::inherit())
+            .output()
+            .with_context(|| cannot_start(&self.shown))?;
+        if !output.status.success() {
+            bail!("`{}` failed ({})", self.shown, output.status);
+        }
+        self.text(output.stdout)
+    }
+
+    fn text(&self, bytes: Vec<u8>) -> Result<String> {
+        String::from_utf8(bytes)
             .with_context(|| format!("`{}` wrote something that is not UTF-8", self.shown))
     }
 

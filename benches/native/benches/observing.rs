@@ -9,10 +9,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use isovec::advisor::{Trial, TuneOptions, Verdict};
-use isovec::blocking::{self, Embedder};
+use isovec::blocking::Embedder;
 use isovec::{EmbeddingConfig, EngineChoice, ProfileOptions};
 use isovec_bench::{AnyError, Corpus, TEXT, median, minilm};
+use isovec_insight::advisor::{Trial, TuneOptions, Verdict};
 
 /// Pairs of calls with a profile and without.
 const CALLS: usize = 3000;
@@ -240,7 +240,8 @@ fn tune() -> Result<(), AnyError> {
         options.trial = trial.clone();
         options.trial.gives_up = true;
         let started = Instant::now();
-        let report = blocking::tune(model.as_path(), worst.2.clone(), &texts, options)?;
+        let report =
+            isovec_insight::blocking::tune(model.as_path(), worst.2.clone(), &texts, options)?;
         for step in &report.steps {
             let outcome = match &step.suggestion.verified {
                 Some(trial) => trial.to_string(),

@@ -8,7 +8,7 @@
     reason = "the conversion's tests use the rest"
 )]
 
-#[path = "../../../graph/tests/support/bundles.rs"]
+#[path = "../../../web/encoder/tests/support/bundles.rs"]
 mod bundles;
 #[path = "../../../engine/tests/convert_support/checkpoint.rs"]
 mod checkpoint;

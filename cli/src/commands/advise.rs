@@ -2,10 +2,10 @@
 
 use std::time::{Duration, Instant};
 
-use isovec::advisor::{
+use isovec::{Cancel, EmbedOptions, HardwareInfo, ProfileOptions};
+use isovec_insight::advisor::{
     Advisor, AnalysisContext, Goal, OptimizationReport, ProfileSummary, Trial, Workload,
 };
-use isovec::{Cancel, EmbedOptions, HardwareInfo, ProfileOptions};
 
 use crate::args::{Advise, GoalArg, TrialArgs};
 use crate::error::{CliError, Result};
@@ -90,8 +90,7 @@ fn observe(texts: &[String], args: &Advise, cancel: &Cancel) -> Result<AnalysisC
     }
     let profile = ProfileSummary::from(&session.finish());
     let hardware = pollster::block_on(HardwareInfo::detect())?;
-    let mut context = embedder
-        .analysis_context()
+    let mut context = AnalysisContext::from(&embedder)
         .with_profile(profile)
         .with_workload(Workload::new(texts.iter().zip(lengths)))
         .with_hardware(hardware);

@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::Path;
 
-use isovec::graph::{GraphOptions, ModelGraph};
+use isovec_insight::graph::{GraphOptions, ModelGraph};
 
 use crate::args::{GraphArgs, GraphFormat};
 use crate::error::{CliError, Result};
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &GraphArgs) -> Result<()> {
         .with_size(args.rows, args.tokens)
         .with_file(args.onnx)
         .with_load(load_options(&cancel));
-    let mut graph = isovec::blocking::graph(args.model.source(), config, options)
+    let mut graph = isovec_insight::blocking::graph(args.model.source(), config, options)
         .map_err(|error| args.model.failed(error))?;
     if let Some((path, file)) = profile {
         graph.take_times(file).map_err(|error| CliError::Times {

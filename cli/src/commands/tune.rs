@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use isovec::EmbeddingConfig;
-use isovec::advisor::{TuneOptions, TuneReport, TuneStep, VectorChange};
+use isovec_insight::advisor::{TuneOptions, TuneReport, TuneStep, VectorChange};
 
 use crate::args::Tune;
 use crate::error::{CliError, Result};
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Tune) -> Result<()> {
         says.println(line(step));
         says.set_message("trying on");
     }));
-    let report = isovec::blocking::tune(args.model.source(), config, &texts, options)
+    let report = isovec_insight::blocking::tune(args.model.source(), config, &texts, options)
         .map_err(|error| args.model.failed(error))?;
     spinner.finish_and_clear();
     if let Some(out) = &args.out {

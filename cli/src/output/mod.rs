@@ -1,5 +1,6 @@
 //! Vectors on their way out, in the format asked for.
 
+#[cfg(feature = "columns")]
 mod columns;
 mod jsonl;
 mod npy;
@@ -52,8 +53,11 @@ impl Target<'_> {
                 let npy = npy::Npy::new(self.file()?, self.name(), self.empty.dim(), rows);
                 Box::new(npy?)
             }
+            #[cfg(feature = "columns")]
             OutputFormat::Parquet => Box::new(columns::parquet(&self)?),
+            #[cfg(feature = "columns")]
             OutputFormat::Arrow if self.out.is_some() => Box::new(columns::arrow_file(&self)?),
+            #[cfg(feature = "columns")]
             OutputFormat::Arrow => Box::new(columns::arrow_stream(&self)?),
             OutputFormat::Safetensors => Box::new(safetensors::Index::new(
                 self.writer()?,
@@ -104,8 +108,16 @@ pub(crate) fn format(asked: Option<OutputFormat>, out: Option<&Path>) -> Result<
     {
         Some("jsonl" | "ndjson" | "json") => Ok(OutputFormat::Jsonl),
         Some("npy") => Ok(OutputFormat::Npy),
+        #[cfg(feature = "columns")]
         Some("parquet") => Ok(OutputFormat::Parquet),
+        #[cfg(feature = "columns")]
         Some("arrow" | "arrows" | "feather") => Ok(OutputFormat::Arrow),
+        #[cfg(not(feature = "columns"))]
+        Some(ending @ ("parquet" | "arrow" | "arrows" | "feather")) => {
+            Err(CliError::Usage(format!(
+                "this program was built without .{ending} files; build it with the feature `columns`, which is on by default"
+            )))
+        }
         Some("safetensors") => Ok(OutputFormat::Safetensors),
         _ => Err(CliError::Usage(format!(
             "the ending of {} says no format; add --format jsonl|npy|parquet|arrow|safetensors",

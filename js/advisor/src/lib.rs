@@ -4,11 +4,11 @@
 #[path = "../../src/error.rs"]
 mod error;
 
-use isovec::advisor::{
+use isovec::{EmbeddingConfig, Fingerprint};
+use isovec_insight::advisor::{
     Advisor, AnalysisContext, FailedRule, OptimizationReport, Patch, ProfileSummary, Suggestion,
     Trial, Workload,
 };
-use isovec::{EmbeddingConfig, Fingerprint};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -113,7 +113,7 @@ impl Turns {
 #[derive(Debug, Default, serde::Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Options {
-    goal: isovec::advisor::Goal,
+    goal: isovec_insight::advisor::Goal,
     confidence: Option<f64>,
     worth: Option<f64>,
     tolerance: Option<f64>,

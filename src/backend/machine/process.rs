@@ -1,6 +1,6 @@
 //! What this process takes of the memory.
 
-use crate::advisor::ProcessMemory;
+use crate::inspect::ProcessMemory;
 
 /// By the system's count, where it tells the peak as well: on Linux.
 pub(crate) fn memory() -> Option<ProcessMemory> {

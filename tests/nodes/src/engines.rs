@@ -4,6 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
+use isovec_encoder::{CompileError, NoTurns, Plan, Unlowered};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
@@ -11,7 +12,6 @@ use isovec_engine::engine::{Batch, Engine, EngineFactory, Probe, RunOutput};
 use isovec_engine::onnx::proto::{DataType, TensorProto};
 use isovec_engine::{EngineError, Result};
 use isovec_gpu::{Alone, WebGpu};
-use isovec_graph::{CompileError, NoTurns, Plan, Unlowered};
 use isovec_native::OnnxRuntime;
 use isovec_web::Portable;
 use isovec_web::executor::threads::Threads;

@@ -68,10 +68,12 @@ struct Planned {
     missing: Option<&'static str>,
 }
 
-/// Everything that this machine can run. What it cannot is said and left out. `folder` is for vectors that are kept.
-pub(crate) fn kinds(texts: &[String], folder: &Path) -> Result<Vec<Kind>> {
+/// Everything that this machine can run, or what of it has `named` in its name. What it cannot is said and left out.
+/// `folder` is for vectors that are kept.
+pub(crate) fn kinds(texts: &[String], folder: &Path, named: Option<&str>) -> Result<Vec<Kind>> {
     let mut kinds = Vec::new();
-    for planned in planned(folder) {
+    let wanted = |planned: &Planned| named.is_none_or(|named| planned.name.contains(named));
+    for planned in planned(folder).into_iter().filter(wanted) {
         match plain(&planned, texts) {
             Ok(expected) => kinds.push(Kind {
                 name: planned.name,
@@ -87,6 +89,9 @@ pub(crate) fn kinds(texts: &[String], folder: &Path) -> Result<Vec<Kind>> {
             }
             Err(error) => bail!("{}: {error}", planned.name),
         }
+    }
+    if kinds.is_empty() {
+        bail!("nothing here is named {:?}", named.unwrap_or_default());
     }
     Ok(kinds)
 }

@@ -22,7 +22,7 @@ use action::World;
 use rng::Rng;
 use slot::Slot;
 
-pub use memory::Taken;
+pub use memory::{Taken, keep_little};
 
 /// Actions between two rests.
 const ROUND: u64 = 400;
@@ -56,14 +56,15 @@ pub struct Counts {
 }
 
 impl Soak {
-    /// Loads everything that this machine can run, and asks for the vectors that are to come.
+    /// Loads everything that this machine can run, or what of it has `kind` in its name, and asks for the vectors that
+    /// are to come.
     ///
     /// # Errors
-    /// What loading or embedding fails with.
-    pub fn new(seed: u64, callers: usize) -> Result<Self> {
+    /// What loading or embedding fails with, and a `kind` that nothing has in its name.
+    pub fn new(seed: u64, callers: usize, kind: Option<&str>) -> Result<Self> {
         let folder = kind::folder()?;
         let texts = texts::texts();
-        let kinds = kind::kinds(&texts, folder.path())?;
+        let kinds = kind::kinds(&texts, folder.path(), kind)?;
         let names: Vec<_> = kinds.iter().map(|kind| kind.name).collect();
         println!("run on: {}", names.join("; "));
         let slots = kinds

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Result;
 use clap::Parser;
-use isovec_soak::{Soak, Taken};
+use isovec_soak::{Soak, Taken, keep_little};
 
 /// How much more may be resident at the end than after the warm-up.
 const MOST: f64 = 1.02;
@@ -32,9 +32,13 @@ struct Cli {
     /// Callers at once.
     #[arg(long, default_value_t = 4)]
     callers: usize,
+    /// Only what has this in its name, as the first line lists it: to find which part takes more and more.
+    #[arg(long)]
+    kind: Option<String>,
 }
 
 fn main() -> ExitCode {
+    keep_little();
     match run(&Cli::parse()) {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
@@ -55,7 +59,7 @@ fn run(cli: &Cli) -> Result<bool> {
         cli.callers, cli.minutes
     );
     let time = Duration::from_secs(60 * cli.minutes);
-    let soak = Soak::new(seed, cli.callers)?;
+    let soak = Soak::new(seed, cli.callers, cli.kind.as_deref())?;
     let over = AtomicBool::new(false);
     thread::scope(|scope| {
         scope.spawn(|| watch(&soak, &over));

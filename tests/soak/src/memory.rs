@@ -7,10 +7,28 @@ use std::fmt;
 pub struct Taken {
     /// Bytes that are resident.
     pub resident: u64,
+    /// Bytes of these that are pages of files, which the system takes back when it needs them.
+    pub of_files: u64,
+    /// Bytes of the allocator's that somebody uses, where it tells. What grows beside them is not Rust's or C's
+    /// heap: stacks, mapped files, compiled shaders.
+    pub in_use: Option<u64>,
     /// Threads.
     pub threads: u64,
     /// Open files.
     pub files: u64,
+}
+
+/// Has the allocator give back at once what is free at the end of an arena, where it can be told to.
+///
+/// glibc's waits until twice the largest block is free that was ever freed (M_MMAP_THRESHOLD in mallopt(3)), here the
+/// weights of a model, and `malloc_trim` leaves the ends of all arenas but the first as they are. With the threshold fixed at
+/// what it is at first, what is resident is what somebody uses.
+pub fn keep_little() {
+    #[cfg(all(target_os = "linux", target_env = "gnu"))]
+    // SAFETY: it is called before there is another thread.
+    unsafe {
+        libc::mallopt(libc::M_TRIM_THRESHOLD, 128 << 10);
+    }
 }
 
 impl Taken {
@@ -23,6 +41,8 @@ impl Taken {
         };
         Some(Self {
             resident: number("VmRSS:")? << 10,
+            of_files: number("RssFile:")? << 10,
+            in_use: in_use(),
             threads: number("Threads:")?,
             files: std::fs::read_dir("/proc/self/fd").ok()?.count() as u64,
         })
@@ -48,20 +68,45 @@ impl Taken {
         };
         Some(Self {
             resident: of(|taken| taken.resident)?,
+            of_files: of(|taken| taken.of_files)?,
+            in_use: all
+                .first()?
+                .in_use
+                .and(of(|taken| taken.in_use.unwrap_or_default())),
             threads: of(|taken| taken.threads)?,
             files: of(|taken| taken.files)?,
         })
     }
 }
 
+/// Bytes of the heap that are in use, over all its arenas and in mappings of their own (mallinfo(3)).
+#[cfg(all(target_os = "linux", target_env = "gnu"))]
+fn in_use() -> Option<u64> {
+    // SAFETY: it has no requirements.
+    let info = unsafe { libc::mallinfo2() };
+    Some((info.uordblks + info.hblkhd) as u64)
+}
+
+#[cfg(not(all(target_os = "linux", target_env = "gnu")))]
+fn in_use() -> Option<u64> {
+    None
+}
+
 impl fmt::Display for Taken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mebibytes = self.resident as f64 / f64::from(1 << 20);
+        let mebibytes = |bytes| bytes as f64 / f64::from(1 << 20);
         write!(
             f,
-            "{mebibytes:.1} MiB resident, {} threads, {} open files",
-            self.threads, self.files
-        )
+            "{:.1} MiB resident, {:.1} of them of files, {} threads, {} open files",
+            mebibytes(self.resident),
+            mebibytes(self.of_files),
+            self.threads,
+            self.files
+        )?;
+        match self.in_use {
+            Some(bytes) => write!(f, ", {:.1} MiB in use on the heap", mebibytes(bytes)),
+            None => Ok(()),
+        }
     }
 }
 
@@ -73,6 +118,8 @@ mod tests {
     fn the_median_is_of_each_figure() {
         let taken = |resident, threads, files| Taken {
             resident,
+            of_files: resident / 3,
+            in_use: Some(resident / 2),
             threads,
             files,
         };

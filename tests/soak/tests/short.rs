@@ -5,7 +5,7 @@ use isovec_soak::Soak;
 
 #[test]
 fn some_hundred_actions_lose_nothing() {
-    let soak = Soak::new(17, 3).unwrap();
+    let soak = Soak::new(17, 3, None).unwrap();
     for _ in 0..2 {
         soak.round();
     }

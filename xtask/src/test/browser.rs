@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
+use super::changed::Broken;
 use super::{Check, Verdict};
 use crate::process::{Run, cargo};
 use crate::report;
@@ -17,12 +18,14 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "browser",
         what: "the portable engine in headless Chromium, against the same reference vectors",
+        concerned: Broken::in_code_of_pages,
         needs: &["model", "wasm32", "wasm-bindgen", "wasm-pack", "browser"],
         run: chromium,
     },
     Check {
         name: "firefox",
         what: "the same in headless Firefox, which compiles wasm with another compiler",
+        concerned: Broken::in_code_of_pages,
         needs: &["model", "wasm32", "wasm-bindgen", "wasm-pack", "firefox"],
         run: firefox,
     },

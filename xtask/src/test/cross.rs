@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context, Result};
 
+use super::changed::Broken;
 use super::{Check, Verdict};
 use crate::process::{Run, cargo};
 use crate::wasm::host;
@@ -14,6 +15,7 @@ use crate::workspace::Workspace;
 pub(super) const CHECKS: &[Check] = &[Check {
     name: "cross",
     what: "type-check for Windows, macOS and Linux on ARM",
+    concerned: Broken::in_code,
     needs: &[],
     run: cross,
 }];
@@ -25,12 +27,13 @@ const TARGETS: [&str; 3] = [
 ];
 
 /// Packages that are used on developers' machines or in browsers only.
-const ELSEWHERE: [&str; 7] = [
+const ELSEWHERE: [&str; 8] = [
     "xtask",
     "isovec-js",
     "isovec-js-advisor",
     "isovec-bench",
     "isovec-parity",
+    "isovec-test-support",
     "isovec-types",
     "with-fastembed",
 ];

@@ -9,6 +9,7 @@ use crate::workspace::Workspace;
 pub(super) const CHECKS: &[Check] = &[Check {
     name: "fastembed",
     what: "a program with fastembed and isovec side by side links and runs, in either order",
+    concerned: |broken| broken.in_code_of("with-fastembed"),
     needs: &["onnxruntime", "model"],
     run,
 }];

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use super::changed::Broken;
 use super::{Check, Verdict};
 use crate::process::{Run, cargo};
 use crate::workspace::Workspace;
@@ -14,12 +15,14 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "msrv",
         what: "the oldest compiler that Cargo.toml promises is the one that builds",
+        concerned: Broken::in_manifests,
         needs: &[],
         run: msrv,
     },
     Check {
         name: "machete",
         what: "every dependency is used",
+        concerned: |broken| broken.in_rust() || broken.in_manifests(),
         needs: &["cargo-machete"],
         run: |workspace| {
             Run::new(workspace, "cargo-machete")?
@@ -31,6 +34,7 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "deny",
         what: "licences, sources and duplicates of all dependencies",
+        concerned: Broken::in_manifests,
         needs: &["cargo-deny"],
         // Advisories change by the day and their database lies on a server of its own: the
         // workflow asks it, so that this check gives the same answer offline and tomorrow.

@@ -2,6 +2,7 @@
 
 use anyhow::Result;
 
+use super::changed::Broken;
 use super::fastembed::FEATURE as FASTEMBED;
 use super::{Check, Verdict};
 use crate::docs;
@@ -15,30 +16,35 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "format",
         what: "the sources are formatted",
+        concerned: Broken::in_rust,
         needs: &[],
         run: format,
     },
     Check {
         name: "clippy",
         what: "no lint speaks up, natively",
+        concerned: Broken::in_code,
         needs: &[],
         run: clippy,
     },
     Check {
         name: "clippy-wasm",
         what: "no lint speaks up, for browsers",
+        concerned: Broken::in_code_of_pages,
         needs: &["wasm32"],
         run: clippy_wasm,
     },
     Check {
         name: "doc",
         what: "the documentation builds without a warning",
+        concerned: Broken::in_code,
         needs: &[],
         run: doc,
     },
     Check {
         name: "book",
         what: "the book builds, and its pages load nothing from elsewhere",
+        concerned: Broken::in_documents,
         needs: setup::BOOK,
         run: book,
     },
@@ -49,10 +55,11 @@ const WASM_CRATES: &[&str] = &[
     "isovec-engine",
     "isovec-tokenize",
     "isovec-kernels",
-    "isovec-graph",
+    "isovec-encoder",
     "isovec-gpu",
     "isovec-web",
     "isovec",
+    "isovec-insight",
     "isovec-js",
     "isovec-js-advisor",
 ];

@@ -12,12 +12,14 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "miri",
         what: "scalar kernels, buffers and the batcher's parts under Miri: only where it is named",
+        concerned: |broken| broken.in_rust() && broken.has("isovec"),
         needs: &["miri"],
         run: miri,
     },
     Check {
         name: "sanitizers",
         what: "kernels, buffers and the crew of threads with address and thread sanitizers: only where it is named",
+        concerned: |broken| broken.in_rust() && broken.has("isovec"),
         needs: &["miri"],
         run: sanitizers,
     },

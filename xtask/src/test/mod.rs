@@ -2,6 +2,7 @@
 //! stop the rest; the table at the end names them all, and its last line counts them.
 
 mod browser;
+mod changed;
 mod cross;
 mod fastembed;
 mod hygiene;
@@ -22,6 +23,8 @@ use crate::workspace::Workspace;
 struct Check {
     name: &'static str,
     what: &'static str,
+    /// Whether it may come out otherwise than before a change.
+    concerned: fn(&changed::Broken) -> bool,
     /// The set-up steps without which it cannot run.
     needs: &'static [&'static str],
     run: fn(&Workspace) -> Result<Verdict>,
@@ -46,7 +49,7 @@ const CHECKS: &[&[Check]] = &[
 ];
 
 /// Checks that bring or take too much to be run unasked.
-const BY_NAME: &[&str] = &["next", "miri", "sanitizers", "fuzz"];
+const BY_NAME: &[&str] = &["next", "miri", "sanitizers"];
 
 fn checks() -> impl Iterator<Item = &'static Check> {
     CHECKS.iter().copied().flatten()
@@ -59,10 +62,25 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the named checks, or all that need not be named; `true` when none failed.
-pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<bool> {
-    let chosen = choose(names)?;
+/// Runs the named checks, or all that need not be named; of these, with `changed`, only what the changes since that
+/// commit can break. `true` when none failed.
+pub(crate) fn run(workspace: &Workspace, names: &[String], changed: Option<&str>) -> Result<bool> {
+    let mut chosen = choose(names)?;
     let mut lines = Vec::new();
+    let mut part = None;
+    if let Some(base) = changed {
+        let broken = changed::since(workspace, base)?;
+        chosen.retain(|check| (check.concerned)(&broken));
+        let left: Vec<_> = chosen.iter().map(|check| check.name).collect();
+        report::word(&format!(
+            "since {base}: {}",
+            match &left[..] {
+                [] => "nothing that a check looks at".to_owned(),
+                left => left.join(", "),
+            }
+        ));
+        part = Some(broken);
+    }
 
     let needs: Vec<&str> = chosen
         .iter()
@@ -83,7 +101,11 @@ pub(crate) fn run(workspace: &Workspace, names: &[String]) -> Result<bool> {
     for (at, check) in chosen.iter().enumerate() {
         report::step(at + 1, chosen.len(), check.name, check.what);
         let started = Instant::now();
-        let outcome = match (check.run)(workspace) {
+        let verdict = match &part {
+            Some(broken) if check.name == "native" => native::part(workspace, broken),
+            _ => (check.run)(workspace),
+        };
+        let outcome = match verdict {
             Ok(Verdict::Passed) => Outcome::Passed,
             Ok(Verdict::Skipped(reason)) => {
                 report::word(&format!("skipped: {reason}"));

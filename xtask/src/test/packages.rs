@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use serde_json::Value;
 
+use super::changed::Broken;
 use super::{Check, Verdict};
 use crate::process::{Run, cargo, npm};
 use crate::report;
@@ -17,30 +18,35 @@ pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "npm",
         what: "the npm package builds, packs with its notices, and passes its tests",
+        concerned: Broken::in_npm_package,
         needs: setup::PAGE,
         run: npm_package,
     },
     Check {
         name: "page",
         what: "the page builds and passes its tests in Chromium and Firefox, on the real model",
+        concerned: Broken::in_page,
         needs: setup::PAGE_TESTS,
         run: page,
     },
     Check {
         name: "everywhere",
         what: "the packed npm package in bundlers, an extension, an edge runtime, node, Deno, Bun, Firefox and WebKit",
+        concerned: Broken::in_npm_package,
         needs: setup::EVERYWHERE,
         run: everywhere,
     },
     Check {
         name: "next",
         what: "the packed npm package in Next.js, which takes 340 MB: only where it is named",
+        concerned: Broken::in_npm_package,
         needs: setup::PAGE,
         run: next,
     },
     Check {
         name: "crates",
         what: "every crate can be packaged for crates.io",
+        concerned: Broken::in_code,
         needs: &[],
         run: crates,
     },

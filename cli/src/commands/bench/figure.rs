@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use isovec::advisor::Samples;
+use isovec_insight::advisor::Samples;
 use serde::{Deserialize, Serialize};
 
 use super::plan::Cell;

@@ -3,7 +3,7 @@
 use std::time::Instant;
 
 use isovec::Cancel;
-use isovec::advisor::Samples;
+use isovec_insight::advisor::Samples;
 
 use super::check;
 use crate::error::Result;

@@ -14,12 +14,12 @@ use std::sync::Arc;
 
 use arbitrary::Unstructured;
 use bytes::Bytes;
+use isovec_encoder::{CompileError, NoTurns, Program, Run};
 use isovec_engine::EngineError;
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
 use isovec_engine::tensor::{NamedTensor, Tensor};
-use isovec_graph::{CompileError, NoTurns, Program, Run};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
 use prost::Message;

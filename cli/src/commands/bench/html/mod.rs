@@ -188,7 +188,7 @@ fn table<const N: usize>(
 /// Text as HTML and attributes have it. Characters that no document may have are left out.
 fn escape(text: &str) -> String {
     let allowed = |c: &char| matches!(c, '\t' | '\n') || !c.is_control();
-    isovec::graph::escape(&text.chars().filter(allowed).collect::<String>())
+    isovec_insight::graph::escape(&text.chars().filter(allowed).collect::<String>())
 }
 
 /// The beginning of a chart: what it is, for those who hear it as well.

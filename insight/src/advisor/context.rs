@@ -1,0 +1,287 @@
+//! What the advisor looks at. Everything may be missing; what is, is said in the report.
+
+use serde::{Deserialize, Serialize};
+
+use isovec::inspect::{ProcessMemory, most_batch_tokens};
+use isovec::{
+    Capabilities, EffectiveConfig, Embedder, EmbeddingConfig, HardwareInfo, ModelDescription,
+    ProviderInfo, Stats,
+};
+
+use super::profile::ProfileSummary;
+use super::workload::Workload;
+
+/// What is known of an embedder and its surroundings. What an embedder knows of itself comes
+/// `from` it; the rest is added where it is at hand. It is written and read as JSON, so that it can come from another machine, or from a page.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+#[non_exhaustive]
+pub struct AnalysisContext {
+    /// What was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub config: Option<EmbeddingConfig>,
+    /// What came of it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub effective: Option<EffectiveConfig>,
+    /// What the engine can do with the model.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub capabilities: Option<Capabilities>,
+    /// Who computes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provider: Option<ProviderInfo>,
+    /// The model's graph.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub model: Option<ModelDescription>,
+    /// What was counted: latencies, memory, batches, padding.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stats: Option<Stats>,
+    /// When what was done.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub profile: Option<ProfileSummary>,
+    /// The machine, or the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub hardware: Option<HardwareInfo>,
+    /// The texts.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub workload: Option<Workload>,
+    /// What the whole process takes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub memory: Option<ProcessMemory>,
+}
+
+/// A part of the context that a rule looks at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Part {
+    /// [`AnalysisContext::effective`].
+    Effective,
+    /// [`AnalysisContext::capabilities`].
+    Capabilities,
+    /// [`AnalysisContext::provider`].
+    Provider,
+    /// [`AnalysisContext::model`].
+    Model,
+    /// [`AnalysisContext::stats`], of something that was embedded.
+    Stats,
+    /// [`AnalysisContext::profile`], with the operators in it.
+    Profile,
+    /// [`AnalysisContext::hardware`].
+    Hardware,
+    /// [`AnalysisContext::workload`].
+    Workload,
+    /// [`AnalysisContext::memory`].
+    Memory,
+}
+
+impl Part {
+    /// How to come by it.
+    pub fn hint(self) -> &'static str {
+        match self {
+            Self::Effective | Self::Capabilities | Self::Provider | Self::Model => {
+                "take it from a loaded model: AnalysisContext::from"
+            }
+            Self::Stats => "embed something first, then take AnalysisContext::from",
+            Self::Profile => {
+                "record one with Embedder::profile while texts are embedded; ONNX Runtime tells of its operators under session.profiling"
+            }
+            Self::Hardware => "HardwareInfo::detect",
+            Self::Workload => "Workload::of the texts that are embedded",
+            Self::Memory => "what the process takes now, and took at most",
+        }
+    }
+
+    /// Its name in the context.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Effective => "effective",
+            Self::Capabilities => "capabilities",
+            Self::Provider => "provider",
+            Self::Model => "model",
+            Self::Stats => "stats",
+            Self::Profile => "profile",
+            Self::Hardware => "hardware",
+            Self::Workload => "workload",
+            Self::Memory => "memory",
+        }
+    }
+}
+
+/// What an embedder knows of itself: its configuration and what came of it, its model, and what was counted so far.
+impl From<&Embedder> for AnalysisContext {
+    fn from(embedder: &Embedder) -> Self {
+        Self {
+            config: Some(embedder.config().clone()),
+            effective: Some(embedder.effective_config().clone()),
+            capabilities: Some(embedder.capabilities().clone()),
+            provider: Some(embedder.provider().clone()),
+            model: Some(embedder.description().clone()),
+            stats: Some(embedder.stats()),
+            memory: ProcessMemory::now(),
+            ..Self::default()
+        }
+    }
+}
+
+impl AnalysisContext {
+    /// Adds what was recorded.
+    #[must_use]
+    pub fn with_profile(mut self, profile: impl Into<ProfileSummary>) -> Self {
+        self.profile = Some(profile.into());
+        self
+    }
+
+    /// Adds what the machine is.
+    #[must_use]
+    pub fn with_hardware(mut self, hardware: HardwareInfo) -> Self {
+        self.hardware = Some(hardware);
+        self
+    }
+
+    /// Adds what the texts are like.
+    #[must_use]
+    pub fn with_workload(mut self, workload: Workload) -> Self {
+        self.workload = Some(workload);
+        self
+    }
+
+    /// Adds what the process takes.
+    #[must_use]
+    pub fn with_memory(mut self, memory: ProcessMemory) -> Self {
+        self.memory = Some(memory);
+        self
+    }
+
+    /// Whether that part is there.
+    pub fn has(&self, part: Part) -> bool {
+        match part {
+            Part::Effective => self.effective.is_some(),
+            Part::Capabilities => self.capabilities.is_some(),
+            Part::Provider => self.provider.is_some(),
+            Part::Model => self.model.is_some(),
+            Part::Stats => self
+                .stats
+                .as_ref()
+                .is_some_and(|stats| stats.calls.batches > 0),
+            Part::Profile => self
+                .profile
+                .as_ref()
+                .is_some_and(|profile| !profile.operators.is_empty()),
+            Part::Hardware => self.hardware.is_some(),
+            Part::Workload => self.workload.is_some(),
+            Part::Memory => self.memory.is_some(),
+        }
+    }
+
+    /// What is in effect of a knob, where it reads as such a value.
+    pub fn used<T: std::str::FromStr>(&self, knob: &str) -> Option<T> {
+        let effective = self.effective.as_ref()?;
+        effective.get(knob)?.used.parse().ok()
+    }
+
+    /// The most tokens of a batch, whether one number is in effect or one for each length of texts.
+    pub fn max_batch_tokens(&self) -> Option<usize> {
+        let knob = self.effective.as_ref()?.get("batching.max_batch_tokens")?;
+        most_batch_tokens(&knob.used)
+    }
+
+    /// What was asked for of a knob.
+    pub fn asked(&self, knob: &str) -> Option<&str> {
+        self.effective.as_ref()?.get(knob)?.asked.as_deref()
+    }
+
+    /// Whether the processor computes, by ONNX Runtime or by the portable engine.
+    pub fn on_processor(&self) -> bool {
+        let Some(provider) = &self.provider else {
+            return false;
+        };
+        let name = provider.provider.to_ascii_lowercase();
+        name.starts_with("cpu") || name.starts_with("wasm")
+    }
+
+    /// Whether ONNX Runtime computes.
+    pub fn on_onnxruntime(&self) -> bool {
+        let engine = self.provider.as_ref().map(|provider| &*provider.engine);
+        engine == Some("onnxruntime")
+    }
+
+    /// Texts of a call, on average.
+    pub fn texts_of_a_call(&self) -> Option<f64> {
+        let calls = &self.stats.as_ref()?.calls;
+        (calls.embedded > 0).then(|| calls.texts as f64 / calls.embedded as f64)
+    }
+
+    /// Positions of a batch that were computed, on average, padding included.
+    pub fn tokens_of_a_batch(&self) -> Option<f64> {
+        let stats = self.stats.as_ref()?;
+        let all = stats.tokens.real + stats.tokens.padding;
+        (stats.calls.batches > 0).then(|| all as f64 / stats.calls.batches as f64)
+    }
+
+    /// Texts of a batch, on average.
+    pub fn texts_of_a_batch(&self) -> Option<f64> {
+        let calls = &self.stats.as_ref()?.calls;
+        (calls.batches > 0).then(|| calls.texts as f64 / calls.batches as f64)
+    }
+
+    /// Cores that this process may keep busy: physical ones, since two threads of one core share what computes.
+    pub fn cores(&self) -> Option<usize> {
+        let usable = self.hardware_threads()?;
+        let physical = self.hardware.as_ref()?.cpu.physical_cores;
+        Some(physical.map_or(usable, |cores| cores.min(usable)))
+    }
+
+    /// Threads that this process may run at the same time, two on a core where it has two.
+    pub fn hardware_threads(&self) -> Option<usize> {
+        let cpu = &self.hardware.as_ref()?.cpu;
+        cpu.usable_cores.or(cpu.logical_cores)
+    }
+
+    /// Bytes of memory that can still be had, and that there are in all, as far as the control group allows.
+    pub fn free_memory(&self) -> Option<(u64, u64)> {
+        let memory = &self.hardware.as_ref()?.memory;
+        let within = |bytes: u64| memory.limit_bytes.map_or(bytes, |limit| bytes.min(limit));
+        Some((within(memory.available_bytes?), within(memory.total_bytes?)))
+    }
+
+    /// Whether isovec's own kernels run on a GPU that computes with 16-bit floats.
+    pub fn gpu_computes_f16(&self) -> bool {
+        let gpu = self
+            .stats
+            .as_ref()
+            .and_then(|stats| stats.engine.gpu.as_ref());
+        let Some(gpu) = gpu.filter(|gpu| !gpu.software) else {
+            return false;
+        };
+        let adapters = self
+            .hardware
+            .as_ref()
+            .and_then(|hardware| hardware.adapters.as_deref());
+        adapters.unwrap_or_default().iter().any(|adapter| {
+            let is_it = adapter
+                .name
+                .as_ref()
+                .is_none_or(|name| *name == gpu.adapter);
+            adapter.shader_f16 && is_it
+        })
+    }
+
+    /// Whether vectors are kept by their text.
+    pub fn keeps_vectors(&self) -> bool {
+        ["embedding_cache.memory", "embedding_cache.disk"]
+            .iter()
+            .any(|knob| self.used::<u64>(knob).is_some())
+    }
+
+    /// Whether it runs in a page, where runs take turns.
+    pub fn in_page(&self) -> bool {
+        self.hardware
+            .as_ref()
+            .is_some_and(|hardware| hardware.page.is_some())
+    }
+
+    /// Whether the page is cut off from others; `None` where there is no page.
+    pub fn isolated(&self) -> Option<bool> {
+        self.hardware.as_ref()?.page.as_ref()?.cross_origin_isolated
+    }
+}

@@ -1,0 +1,147 @@
+//! What tools stand on that explain a model, as the crate `isovec-insight` does: a model's graph as its file has it and as
+//! the engine runs it, and what the process takes. Programs that embed need nothing of this. Types of the engine contract
+//! are those of the crate `isovec-engine`.
+
+use isovec_engine::EngineError;
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::description::ModelDescription;
+use isovec_engine::engine::ProviderInfo;
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_engine::onnx::proto::ModelProto;
+use isovec_engine::weights::WeightInfo;
+use serde::{Deserialize, Serialize};
+
+use crate::backend;
+use crate::config::EmbeddingConfig;
+use crate::error::Result;
+use crate::fallback::{self, Engines};
+use crate::model::{LoadOptions, Purpose, prepare, resolve};
+use crate::plan::Tokens;
+use crate::source::ModelSource;
+
+/// A model with its pooling head on, as engines are given it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Inspected {
+    /// The graph, and the weights apart from it.
+    pub bundle: ModelBundle,
+    /// Who runs it; `None` where no engine was asked for.
+    pub running: Option<Running>,
+}
+
+/// What the chosen engine makes of a model.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct Running {
+    /// Who computes.
+    pub provider: ProviderInfo,
+    /// The model as the engine sees it.
+    pub description: ModelDescription,
+    /// How many nodes each provider has, where a runtime tells.
+    pub nodes_of: Vec<(String, usize)>,
+    /// The graph that it runs.
+    pub graph: RunningGraph,
+}
+
+/// The graph that an engine runs.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RunningGraph {
+    /// The plan of operators that isovec reads from the bundle's graph.
+    Plan,
+    /// What ONNX Runtime made of the bundle's graph, and the large tensors that stand in no initializer.
+    Optimized(Box<ModelProto>, Vec<WeightInfo>),
+    /// ONNX Runtime's own graph, which it cannot write down: a provider that compiles parts of it for its device.
+    Unwritten(EngineError),
+    /// The bundle's graph, which the engine optimises for itself.
+    File,
+}
+
+/// Reads a model, and loads it into the engine that `config` comes to for as long as it takes to know what that makes of the
+/// graph. With `file` no engine is loaded.
+///
+/// # Errors
+/// As [`Embedder::load`](crate::Embedder::load).
+pub fn inspect(
+    source: impl Into<ModelSource>,
+    config: EmbeddingConfig,
+    load: LoadOptions,
+    file: bool,
+) -> BoxFuture<'static, Result<Inspected>> {
+    let source = source.into();
+    Box::pin(async move {
+        let config = config.build()?;
+        if !file {
+            fallback::check(&config.runtime)?;
+        }
+        let cancel = load.cancel.clone();
+        let (source, _) = resolve(source, &config, &load).await?.split();
+        let (asked, stop) = (config.clone(), cancel.clone());
+        let prepared = backend::offload("reading the model", async move {
+            stop.check()?;
+            prepare(source, &asked, Purpose::run(&asked), &stop).await
+        });
+        let bundle = prepared.await?.bundle;
+        cancel.check()?;
+        let running = match file {
+            true => None,
+            false => Some(run_by(&bundle, &config, &load).await?),
+        };
+        Ok(Inspected { bundle, running })
+    })
+}
+
+async fn run_by(
+    bundle: &ModelBundle,
+    config: &EmbeddingConfig,
+    load: &LoadOptions,
+) -> Result<Running> {
+    let engines = Engines::load(bundle, &config.runtime, &load.cancel).await?;
+    let engine = engines.current();
+    let provider = engine.provider().clone();
+    let description = engine.description().clone();
+    let nodes_of = engine.stats().provider.nodes;
+    let (ragged, own) = (engine.capabilities().ragged, engines.provider());
+    drop(engines);
+    let graph = if provider.engine == "onnxruntime" {
+        let mut runtime = config.runtime.clone();
+        runtime.providers.execution_providers = vec![own];
+        match backend::optimized(bundle, &runtime, &load.cancel).await {
+            Ok((graph, large)) => RunningGraph::Optimized(Box::new(graph), large),
+            Err(error @ EngineError::Cancelled) => return Err(error.into()),
+            Err(error) => RunningGraph::Unwritten(error),
+        }
+    } else if ragged {
+        RunningGraph::Plan
+    } else {
+        RunningGraph::File
+    };
+    Ok(Running {
+        provider,
+        description,
+        nodes_of,
+        graph,
+    })
+}
+
+/// Memory of a process.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessMemory {
+    /// Bytes that are in memory now.
+    pub current_bytes: u64,
+    /// The most that were at one time, loading included.
+    pub peak_bytes: u64,
+}
+
+impl ProcessMemory {
+    /// Of this process, where the system tells the peak as well: on Linux. `None` elsewhere, and in a page.
+    pub fn now() -> Option<Self> {
+        backend::machine::process::memory()
+    }
+}
+
+/// The most tokens of a batch, of what [`EffectiveConfig`](crate::EffectiveConfig) says is in effect of
+/// `batching.max_batch_tokens`: one number, or one for each length of texts. `None` for what is neither.
+pub fn most_batch_tokens(used: &str) -> Option<usize> {
+    Tokens::most_of(used)
+}

@@ -1,0 +1,479 @@
+//! The documents: every link leads somewhere, the book has every chapter, every error is explained, and every
+//! example is one that a test reads. (Rust examples are compiled by `src/lib.rs`, commands by `cli/` and `xtask/`,
+//! TypeScript by `js/tests/documents.test.mjs`.)
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Component, Path, PathBuf};
+
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+/// Where this repository is read by those who have no clone of it.
+const REPOSITORY: &str = "https://github.com/isovec/isovec/";
+const OUTLINE: &str = "docs/SUMMARY.md";
+
+fn root() -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn read(name: &str) -> String {
+    let text = fs::read_to_string(root().join(name));
+    // As git may have checked it out.
+    text.unwrap_or_else(|error| panic!("{name}: {error}"))
+        .replace("\r\n", "\n")
+}
+
+/// The book's chapters, and its outline.
+fn chapters() -> Vec<String> {
+    let mut names: Vec<String> = fs::read_dir(root().join("docs"))
+        .unwrap()
+        .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+        .filter(|name| name.ends_with(".md"))
+        .map(|name| format!("docs/{name}"))
+        .collect();
+    names.sort();
+    names
+}
+
+/// All documents that users and developers read.
+fn documents() -> Vec<String> {
+    let others = [
+        "README.md",
+        "ARCHITECTURE.md",
+        "CHANGELOG.md",
+        "CONTRIBUTING.md",
+        "js/README.md",
+        "benches/RESULTS.md",
+    ];
+    chapters()
+        .into_iter()
+        .chain(others.map(str::to_owned))
+        .collect()
+}
+
+/// What a document links to, what can be linked to in it, and its code blocks with their languages.
+#[derive(Default)]
+struct Document {
+    links: Vec<String>,
+    anchors: BTreeSet<String>,
+    blocks: Vec<(String, String)>,
+}
+
+fn parse(text: &str) -> Document {
+    let mut document = Document::default();
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    let mut heading: Option<String> = None;
+    let mut block: Option<(String, String)> = None;
+    let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH;
+    for event in Parser::new_ext(text, options) {
+        match event {
+            Event::Start(Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. }) => {
+                document.links.push(dest_url.into_string());
+            }
+            Event::Start(Tag::Heading { .. }) => heading = Some(String::new()),
+            Event::End(TagEnd::Heading(_)) => {
+                let id = anchor(&heading.take().unwrap());
+                let before = seen.entry(id.clone()).or_default();
+                document.anchors.insert(match *before {
+                    0 => id,
+                    times => format!("{id}-{times}"),
+                });
+                *before += 1;
+            }
+            Event::Start(Tag::CodeBlock(kind)) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(language) => language.into_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                block = Some((language, String::new()));
+            }
+            Event::End(TagEnd::CodeBlock) => document.blocks.extend(block.take()),
+            Event::Text(text) | Event::Code(text) => {
+                let into = heading.as_mut().or(block.as_mut().map(|(_, code)| code));
+                if let Some(into) = into {
+                    into.push_str(&text);
+                }
+            }
+            _ => {}
+        }
+    }
+    document
+}
+
+/// The anchor of a heading, as mdBook and GitHub make it.
+fn anchor(heading: &str) -> String {
+    heading
+        .trim()
+        .chars()
+        .filter_map(|c| match c {
+            _ if c.is_alphanumeric() || c == '_' || c == '-' => Some(c.to_ascii_lowercase()),
+            ' ' => Some('-'),
+            _ => None,
+        })
+        .collect()
+}
+
+/// A path without `.` and `..`; nothing where it leads out of the repository.
+fn plain(path: &Path) -> Option<PathBuf> {
+    let mut plain = PathBuf::new();
+    for part in path.components() {
+        match part {
+            Component::Normal(name) => plain.push(name),
+            Component::CurDir => {}
+            Component::ParentDir => {
+                if !plain.pop() {
+                    return None;
+                }
+            }
+            _ => return None,
+        }
+    }
+    Some(plain)
+}
+
+/// The file of the repository that a link means, if it means one.
+fn target(from: &str, link: &str) -> Option<String> {
+    if let Some(place) = link.strip_prefix(REPOSITORY) {
+        let place = place
+            .strip_prefix("blob/main/")
+            .or(place.strip_prefix("tree/main/"))?;
+        return Some(place.to_owned());
+    }
+    if link.contains("://") || link.starts_with("mailto:") {
+        return None;
+    }
+    let folder = Path::new(from).parent().unwrap();
+    let path = plain(&folder.join(link)).unwrap_or_else(|| panic!("{from}: {link} leads out"));
+    Some(path.to_str().unwrap().replace('\\', "/"))
+}
+
+#[test]
+fn every_link_leads_somewhere() {
+    let documents: BTreeMap<String, Document> = documents()
+        .into_iter()
+        .map(|name| {
+            let document = parse(&read(&name));
+            (name, document)
+        })
+        .collect();
+    let mut faults = Vec::new();
+    let mut checked = 0;
+    for (name, document) in &documents {
+        for link in &document.links {
+            let (path, fragment) = link.split_once('#').unwrap_or((link, ""));
+            let file = match path {
+                "" => Some(name.clone()),
+                path => target(name, path),
+            };
+            let Some(file) = file else { continue };
+            checked += 1;
+            if !root().join(&file).exists() {
+                faults.push(format!("{name}: {link} is not there"));
+            } else if let Some(there) = documents.get(&file)
+                && !fragment.is_empty()
+                && !there.anchors.contains(fragment)
+            {
+                faults.push(format!("{name}: {link} names no heading"));
+            }
+            // The book's pages stand alone: what is no page has to be linked to where it is read.
+            let inside = file.starts_with("docs/") && file.ends_with(".md");
+            if name.starts_with("docs/") && !inside && !link.starts_with(REPOSITORY) {
+                faults.push(format!(
+                    "{name}: {link} leads out of the book; write {REPOSITORY}blob/main/{file}"
+                ));
+            }
+        }
+    }
+    assert!(faults.is_empty(), "\n{}", faults.join("\n"));
+    assert!(checked > 60, "{checked} links");
+}
+
+#[test]
+fn the_book_has_every_chapter() {
+    let outline: BTreeSet<String> = parse(&read(OUTLINE))
+        .links
+        .iter()
+        .map(|link| format!("docs/{link}"))
+        .collect();
+    let mut there: BTreeSet<String> = chapters().into_iter().collect();
+    there.remove(OUTLINE);
+    assert_eq!(outline, there);
+}
+
+/// The names that `kind` functions give, in a file of Rust.
+fn kinds_of_rust(name: &str) -> BTreeSet<String> {
+    let text = read(name);
+    let (_, function) = text.split_once("fn kind(&self)").unwrap();
+    let (function, _) = function.split_once("\n    }\n").unwrap();
+    function
+        .lines()
+        .filter_map(|line| line.split_once("=> \"")?.1.split_once('"'))
+        .map(|(kind, _)| kind.to_owned())
+        .collect()
+}
+
+/// The kinds with which the npm package makes errors of its own.
+fn kinds_of_typescript(folder: &Path, kinds: &mut BTreeSet<String>) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            kinds_of_typescript(&path, kinds);
+            continue;
+        }
+        let text = fs::read_to_string(path).unwrap();
+        let made = text.split("new IsovecError(\"").skip(1);
+        kinds.extend(made.map(|rest| rest.split('"').next().unwrap().to_owned()));
+    }
+}
+
+/// Every kind of error of the SDK and of the npm package has a heading in the chapter on troubles,
+/// and no other has.
+#[test]
+fn every_error_is_explained() {
+    let mut kinds = BTreeSet::new();
+    for name in [
+        "src/error.rs",
+        "engine/src/error.rs",
+        "input/text/src/error.rs",
+    ] {
+        let own = kinds_of_rust(name);
+        assert!(own.len() > 5, "{name}: {own:?}");
+        kinds.extend(own);
+    }
+    let before = kinds.len();
+    kinds_of_typescript(&root().join("js/ts"), &mut kinds);
+    assert!(kinds.len() > before, "the npm package has kinds of its own");
+    let text = read("docs/troubleshooting.md");
+    let (_, errors) = text.split_once("\n## Errors by their kind\n").unwrap();
+    let explained: BTreeSet<String> = errors
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
+        .map(|(kind, _)| kind.to_owned())
+        .collect();
+    assert_eq!(explained, kinds);
+}
+
+/// The messages that the chapter on troubles quotes are those that the code says.
+#[test]
+fn every_quoted_message_is_said() {
+    let mut said = String::new();
+    for folder in [
+        "src",
+        "engine/src",
+        "native/src",
+        "web/gpu/src",
+        "web/src",
+        "js/ts",
+    ] {
+        sources(&root().join(folder), &mut said);
+    }
+    let text = read("docs/troubleshooting.md");
+    let (_, messages) = text
+        .split_once("\n## Messages that are not errors\n")
+        .unwrap();
+    let (messages, _) = messages.split_once("\n## ").unwrap();
+    let quoted = messages
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'));
+    let mut parts = 0;
+    // An ellipsis stands for what is put in.
+    for part in quoted.flat_map(|(message, _)| message.split('…')) {
+        let part = part.trim_matches([' ', '(', ')']);
+        if part.len() > 5 {
+            assert!(said.contains(part), "nothing says {part:?}");
+            parts += 1;
+        }
+    }
+    assert!(parts > 3, "{parts} parts of messages");
+}
+
+/// The text of all files below a folder.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => sources(&path, text),
+            false => text.push_str(&fs::read_to_string(path).unwrap_or_default()),
+        }
+    }
+}
+
+/// What begins as a knob does, and is a file or a number of the statistics.
+const NO_KNOBS: [&str; 6] = [
+    "memory.wasm_bytes",
+    "model.onnx",
+    "model.safetensors",
+    "model.safetensors.index.json",
+    "session.run",
+    "text.toWellFormed",
+];
+
+#[test]
+fn every_knob_that_is_named_is_one() {
+    let reference = read("docs/knobs.md");
+    let knobs: BTreeSet<&str> = reference
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name)
+        .collect();
+    let groups: BTreeSet<&str> = knobs
+        .iter()
+        .filter_map(|knob| knob.split_once('.'))
+        .map(|(group, _)| group)
+        .collect();
+    let mut named = 0;
+    for name in documents() {
+        let text = read(&name);
+        for event in Parser::new_ext(&text, Options::ENABLE_TABLES) {
+            let Event::Code(code) = event else { continue };
+            let path = code
+                .split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '.'))
+                .next()
+                .unwrap();
+            let Some((group, _)) = path
+                .split_once('.')
+                .filter(|(group, _)| groups.contains(group))
+            else {
+                continue;
+            };
+            let inner = format!("{path}.");
+            let is_knob = knobs.contains(path)
+                || knobs.iter().any(|knob| knob.starts_with(&inner))
+                || NO_KNOBS.contains(&path);
+            assert!(is_knob, "{name} names {path}, and {group} has no such knob");
+            named += 1;
+        }
+    }
+    assert!(named > 100, "{named} names");
+}
+
+/// What tests read examples of a language, or that none can.
+const LANGUAGES: [&str; 8] = [
+    "rust,no_run",
+    "rust",
+    "js",
+    "ts",
+    "sh",
+    "toml",
+    "json",
+    "text",
+];
+
+#[test]
+fn every_example_is_one_that_a_test_reads() {
+    // Each compiles those of its own crate.
+    let (sdk, insight) = (read("src/lib.rs"), read("insight/src/lib.rs"));
+    let mut examples = 0;
+    for name in documents() {
+        for (language, code) in parse(&read(&name)).blocks {
+            examples += 1;
+            assert!(
+                LANGUAGES.contains(&language.as_str()),
+                "{name}: nobody tests {language:?}: {code}"
+            );
+            if language.starts_with("rust") {
+                assert!(
+                    sdk.contains(&format!("include_str!(\"../{name}\")"))
+                        || insight.contains(&format!("include_str!(\"../../{name}\")")),
+                    "neither src/lib.rs nor insight/src/lib.rs compiles {name}"
+                );
+            }
+        }
+    }
+    assert!(examples > 40, "{examples} examples");
+}
+
+/// The numbers of a text that say more than a count does: with a point, or of three digits and more.
+fn figures(text: &str) -> BTreeSet<&str> {
+    text.split(|c: char| !c.is_ascii_digit() && c != '.')
+        .map(|number| number.trim_matches('.'))
+        .filter(|number| number.contains('.') || number.len() > 2)
+        .collect()
+}
+
+/// A table of the chapter on performance says what was measured, and says it no longer when it was
+/// measured anew.
+#[test]
+fn every_figure_was_measured() {
+    let results = read("benches/RESULTS.md");
+    let configuration = read("docs/configuration.md");
+    let mut measured = figures(&results);
+    measured.extend(figures(&configuration));
+    let chapter = read("docs/performance.md");
+    let rows = chapter.lines().filter(|line| line.starts_with('|'));
+    let stated: BTreeSet<&str> = rows.flat_map(figures).collect();
+    assert!(stated.len() > 80, "{stated:?}");
+    let stale: Vec<_> = stated.difference(&measured).collect();
+    assert!(
+        stale.is_empty(),
+        "docs/performance.md states {stale:?}, which benches/RESULTS.md and docs/configuration.md do not"
+    );
+}
+
+/// The examples in the comments of Rust files, and whole files where those are examples themselves.
+fn examples_of_sources() -> Vec<(String, String)> {
+    let mut examples = Vec::new();
+    for folder in ["src", "examples"] {
+        let mut folders = vec![root().join(folder)];
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let name = path.display().to_string();
+                let text = fs::read_to_string(&path).unwrap();
+                let comments = text.lines().map(|line| {
+                    let line = line.trim_start();
+                    let comment = ["//! ", "/// "]
+                        .iter()
+                        .find_map(|mark| line.strip_prefix(mark));
+                    format!("{}\n", comment.unwrap_or_default())
+                });
+                let comments = parse(&comments.collect::<String>()).blocks;
+                examples.extend(comments.into_iter().map(|(_, code)| (name.clone(), code)));
+                if path.starts_with(root().join("examples")) {
+                    examples.push((name, text));
+                }
+            }
+        }
+    }
+    examples
+}
+
+/// Models that were trained with prompts find little where one side goes without: no example may teach that.
+#[test]
+fn what_a_query_searches_was_embedded_as_passages() {
+    const QUERIES: [&str; 2] = ["embed_query(", "embedQuery("];
+    /// Calls that put the model's default prompt before a text, which is seldom the one for passages.
+    const PLAIN: [&str; 7] = [
+        ".embed(",
+        ".embed_one(",
+        ".embedOne(",
+        ".embed_chunks(",
+        ".embed_long(",
+        ".embed_stream(",
+        ".embed_iter(",
+    ];
+    let of_documents = documents().into_iter().flat_map(|name| {
+        let blocks = parse(&read(&name)).blocks;
+        blocks
+            .into_iter()
+            .map(move |(_, code)| (name.clone(), code))
+    });
+    let page = ("www/src/index.html".to_owned(), read("www/src/index.html"));
+    let mut searched = 0;
+    for (name, code) in of_documents.chain(examples_of_sources()).chain([page]) {
+        if !QUERIES.iter().any(|call| code.contains(call)) {
+            continue;
+        }
+        searched += 1;
+        let plain = PLAIN.iter().find(|call| code.contains(*call));
+        assert!(
+            plain.is_none(),
+            "{name}: an example searches with a query what {plain:?} made: {code}"
+        );
+    }
+    assert!(searched > 10, "{searched} examples search");
+}

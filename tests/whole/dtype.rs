@@ -1,0 +1,158 @@
+//! Weights stored small: what they take, what they cost, and that they stay the same model.
+
+use std::path::Path;
+
+use isovec::blocking::{Embedder, export};
+use isovec::{Dtype, EmbeddingConfig, ExportOptions, Exported, ModelSource, Precision};
+use isovec_parity::Reference;
+use isovec_test_support::{Which, engines, minilm, tiny_model};
+
+/// What the project promises of a precision.
+struct Bounds {
+    dtype: Dtype,
+    precision: Precision,
+    /// Largest L2 distance of a text's vector.
+    l2: f64,
+    /// Least cosine of a text, and that of all texts on average.
+    worst: f64,
+    mean: f64,
+    /// Bytes of the model's folder.
+    folder: u64,
+}
+
+const BOUNDS: [Bounds; 2] = [
+    Bounds {
+        dtype: Dtype::F16,
+        precision: Precision::F16,
+        l2: 5e-3,
+        worst: 0.99998,
+        mean: 0.99999,
+        folder: 47_000_000,
+    },
+    Bounds {
+        dtype: Dtype::Int8,
+        precision: Precision::Int8,
+        l2: 0.1415,
+        worst: 0.990,
+        mean: 0.9985,
+        folder: 24_000_000,
+    },
+];
+
+fn exported(source: &ModelSource, folder: &Path, dtype: Dtype) -> Exported {
+    let config = EmbeddingConfig::default().with_dtype(dtype);
+    export(source.clone(), folder, config, ExportOptions::default()).unwrap()
+}
+
+fn load(source: impl Into<ModelSource>, which: Which, config: EmbeddingConfig) -> Embedder {
+    Embedder::load(source, which.configure(config)).unwrap()
+}
+
+#[test]
+fn minilm_in_small_weights_keeps_its_vectors_on_every_engine() {
+    let Some(model) = minilm() else {
+        return;
+    };
+    let reference = Reference::minilm();
+    let folder = tempfile::tempdir().unwrap();
+    for bounds in BOUNDS {
+        let name = bounds.dtype.to_string();
+        let place = folder.path().join(&name);
+        let written = exported(&model, &place, bounds.dtype);
+        assert_eq!(written.precision, bounds.precision);
+        assert!(written.bytes < bounds.folder, "{name}: {written:?}");
+        for which in engines() {
+            let embedder = load(&place, which, EmbeddingConfig::default());
+            let got = embedder.embed(&reference.texts).unwrap();
+            let (mut worst, mut sum, mut l2) = (1f64, 0f64, 0f64);
+            for (row, vector) in got.iter().enumerate() {
+                let want = reference.vector(row);
+                let cosine = cosine(vector, want);
+                worst = worst.min(cosine);
+                sum += cosine;
+                let square = |(a, b): (&f32, &f64)| (f64::from(*a) - b).powi(2);
+                l2 = l2.max(vector.iter().zip(want).map(square).sum::<f64>().sqrt());
+            }
+            let mean = sum / reference.texts.len() as f64;
+            let said = format!(
+                "{name} on {}: {} bytes, cosine {worst:.6} worst, {mean:.6} mean, L2 {l2:.2e}",
+                which.name(),
+                written.bytes
+            );
+            println!("{said}");
+            let kept = worst >= bounds.worst && mean >= bounds.mean && l2 <= bounds.l2;
+            assert!(kept, "{said}");
+            // A bound that everything keeps would see nothing.
+            assert!(l2 > 1e-5, "{said}: are the weights small at all?");
+        }
+    }
+}
+
+fn cosine(a: &[f32], b: &[f64]) -> f64 {
+    let (mut product, mut aa, mut bb) = (0f64, 0f64, 0f64);
+    for (&a, &b) in a.iter().zip(b) {
+        let a = f64::from(a);
+        product += a * b;
+        aa += a * a;
+        bb += b * b;
+    }
+    product / (aa * bb).sqrt()
+}
+
+#[test]
+fn a_small_model_is_the_same_model_in_another_precision() {
+    let folder = tempfile::tempdir().unwrap();
+    for bounds in BOUNDS {
+        let places =
+            ["one", "two"].map(|name| folder.path().join(format!("{}-{name}", bounds.dtype)));
+        let written = places
+            .each_ref()
+            .map(|place| exported(&tiny_model(), place, bounds.dtype));
+        let files = places
+            .each_ref()
+            .map(|place| std::fs::read(place.join("model.onnx")).unwrap());
+        assert!(files[0] == files[1], "{}: two exports differ", bounds.dtype);
+        let total: u64 = written[0]
+            .files
+            .iter()
+            .map(|file| file.metadata().unwrap().len())
+            .sum();
+        assert_eq!(written[0].bytes, total);
+
+        for which in engines() {
+            let full = load(tiny_model(), which, EmbeddingConfig::default());
+            let small = load(&places[0], which, EmbeddingConfig::default());
+            assert_eq!(small.fingerprint().identity, full.fingerprint().identity);
+            assert_eq!(full.fingerprint().precision, Precision::F32);
+            assert_eq!(small.fingerprint().precision, bounds.precision);
+
+            // A query in small weights against an index in large ones: compared, and said.
+            let index = full.embed(["a cat", "the end of the world"]).unwrap();
+            let query = small.embed(["a cat"]).unwrap();
+            let difference = index
+                .check_compatible(query.fingerprint())
+                .unwrap()
+                .unwrap();
+            assert_eq!(
+                (difference.here, difference.there),
+                (Precision::F32, bounds.precision)
+            );
+            let nearest = index.search(&query, 1).unwrap();
+            assert_eq!(nearest[0][0].index, 0);
+        }
+    }
+}
+
+#[test]
+fn precision_that_is_gone_does_not_come_back_in_silence() {
+    let folder = tempfile::tempdir().unwrap();
+    exported(&tiny_model(), folder.path(), Dtype::Int8);
+    let config = EmbeddingConfig::default().with_dtype(Dtype::F32);
+    let embedder = load(folder.path(), Which::Portable, config);
+    let knob = embedder.effective_config().get("model.dtype").unwrap();
+    assert_eq!(
+        (knob.used.as_str(), knob.honoured),
+        ("int8", false),
+        "{knob:?}"
+    );
+}

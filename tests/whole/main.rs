@@ -1,0 +1,22 @@
+//! The whole SDK, on every engine of this machine and on real models: one program, because linking one for each file
+//! took longer than running them. What counts allocations (`tests/allocations.rs`), and what needs a cache of its own
+//! (`tests/auto_selection.rs`), is alone.
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
+
+mod configuration_reference;
+mod contents;
+mod determinism;
+mod documents;
+mod dtype;
+mod embedding_cache;
+mod embeddings_file;
+mod executors;
+mod f16;
+mod giving_up;
+mod long_texts;
+mod mutants;
+mod parity;
+mod presets;
+mod profile;
+mod providers;
+mod statistics;

@@ -1,0 +1,177 @@
+//! Every family of encoders becomes a program, which agrees with an independent implementation at
+//! f64, gives a text the same bits in any company, and computes nothing for padding.
+
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
+
+mod support;
+
+use std::sync::Arc;
+
+use isovec_encoder::{Pause, Program, Run};
+use isovec_engine::cancel::Cancel;
+use isovec_engine::engine::Batch;
+use isovec_engine::head::Pooling;
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_kernels::Arithmetic;
+use isovec_kernels::parallel::OneThread;
+use support::bundles::bundle;
+use support::checkpoint::{Checkpoint, Stored};
+use support::models;
+use support::reference::{last_hidden_state, mean_normalised};
+use support::texts::{batch, texts};
+
+/// The largest difference of a component of a unit vector.
+const BOUND: f64 = 1e-6;
+
+struct Never;
+
+impl Pause for Never {
+    fn pause(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+fn program(model: &Checkpoint, pooling: Pooling, arithmetic: Arithmetic) -> Arc<Program> {
+    let (bundle, cancel) = (bundle(model, Stored::F32, pooling), Cancel::new());
+    let mut never = Never;
+    let program = Program::compile(&bundle, arithmetic, &cancel, &mut never);
+    Arc::new(pollster::block_on(program).unwrap())
+}
+
+fn run(program: &Arc<Program>, batch: &Batch, budget: Option<u64>) -> Vec<f32> {
+    let mut run = Run::new(Arc::clone(program), batch).unwrap();
+    while run.step(budget, &OneThread).unwrap().is_some() {}
+    let (_, extents, values) = run.finish().remove(0);
+    assert_eq!(extents, [models::HIDDEN]);
+    values
+}
+
+fn padding(model: &Checkpoint) -> i64 {
+    model.config["pad_token_id"].as_i64().unwrap_or(0)
+}
+
+fn lengths(model: &Checkpoint) -> &'static [usize] {
+    match model.config["model_type"].as_str() {
+        // Far enough for the last buckets.
+        Some("mpnet") => &[150, 1, 2, 9, 40],
+        _ => &[64, 1, 2, 9, 33],
+    }
+}
+
+fn agrees(name: &str, model: &Checkpoint) {
+    let texts = texts(lengths(model));
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
+        let program = program(model, Pooling::Mean, arithmetic);
+        let together = run(&program, &batch(&texts, padding(model)), None);
+        for (text, found) in texts.iter().zip(together.chunks(models::HIDDEN)) {
+            let wanted = mean_normalised(&last_hidden_state(model, &text.0, &text.1));
+            for (found, wanted) in found.iter().zip(wanted) {
+                let difference = (f64::from(*found) - wanted).abs();
+                assert!(
+                    difference <= BOUND,
+                    "{name}, {arithmetic:?}: {difference:e}"
+                );
+            }
+            let alone = run(&program, &batch(std::slice::from_ref(text), 0), None);
+            assert_eq!(alone, found, "{name}: a text alone and in company");
+        }
+        // However finely the work is cut.
+        for budget in [1, 5_000] {
+            let cut = run(&program, &batch(&texts, padding(model)), Some(budget));
+            assert_eq!(cut, together, "{name}: in pieces of {budget}");
+        }
+    }
+}
+
+#[test]
+fn every_family_agrees_with_the_reference() {
+    for (name, model) in models::all() {
+        agrees(name, &model);
+    }
+}
+
+#[test]
+fn every_activation_agrees_with_the_reference() {
+    for activation in ["gelu", "gelu_new", "quick_gelu", "relu", "silu"] {
+        agrees(activation, &models::bert().with("hidden_act", activation));
+    }
+}
+
+/// What exporters spread over many operators is one of ours again, and masks are gone.
+#[test]
+fn layers_are_fused() {
+    let program = program(&models::bert(), Pooling::Mean, Arithmetic::Fast);
+    let operators = program.operators();
+    let layer = "linear linear linear attention linear norm linear linear norm";
+    let layers = models::bert().config["num_hidden_layers"].as_u64().unwrap() as usize;
+    let all = operators.join(" ");
+    assert_eq!(all.matches(layer).count(), layers, "{all}");
+    let after = all.rsplit(layer).next().unwrap();
+    assert!(!after.contains("linear"), "{after}");
+}
+
+#[test]
+fn every_pooling_has_a_program() {
+    let model = models::bert();
+    let texts = texts(&[7, 1, 12]);
+    for pooling in [
+        Pooling::Mean,
+        Pooling::Cls,
+        Pooling::LastToken,
+        Pooling::Max,
+        Pooling::WeightedMean,
+        Pooling::MeanSqrtLen,
+    ] {
+        let program = program(&model, pooling, Arithmetic::Fast);
+        let found = run(&program, &batch(&texts, 0), None);
+        for (text, found) in texts.iter().zip(found.chunks(models::HIDDEN)) {
+            let rows = last_hidden_state(&model, &text.0, &text.1);
+            let wanted = pooled(pooling, &rows);
+            for (found, wanted) in found.iter().zip(wanted) {
+                let difference = (f64::from(*found) - wanted).abs();
+                assert!(difference <= BOUND, "{pooling:?}: {difference:e}");
+            }
+        }
+    }
+}
+
+/// The formulas of sentence-transformers, at length 1. The factors of a mean fall out.
+fn pooled(pooling: Pooling, rows: &[Vec<f64>]) -> Vec<f64> {
+    let fold = |f: &dyn Fn(usize, f64, f64) -> f64, start: f64| -> Vec<f64> {
+        let column = |at: usize| {
+            let rows = rows.iter().enumerate();
+            rows.fold(start, |sum, (row, values)| f(row, sum, values[at]))
+        };
+        (0..rows[0].len()).map(column).collect()
+    };
+    let vector = match pooling {
+        Pooling::Cls => rows[0].clone(),
+        Pooling::LastToken => rows[rows.len() - 1].clone(),
+        Pooling::Max => fold(&|_, most, value| most.max(value), f64::NEG_INFINITY),
+        Pooling::WeightedMean => fold(&|row, sum, value| sum + (row + 1) as f64 * value, 0.0),
+        _ => fold(&|_, sum, value| sum + value, 0.0),
+    };
+    let norm = vector.iter().map(|v| v * v).sum::<f64>().sqrt();
+    vector.iter().map(|v| v / norm).collect()
+}
+
+/// Longer than its tables, and ids beyond them: refused, not a panic.
+#[test]
+fn what_does_not_fit_is_refused() {
+    let model = models::bert();
+    let program = program(&model, Pooling::Mean, Arithmetic::Fast);
+    let most = program.max_tokens().unwrap();
+    let long = batch(&texts(&[most + 1]), 0);
+    let refused = Run::new(Arc::clone(&program), &long).unwrap_err();
+    assert!(refused.to_string().contains(&most.to_string()), "{refused}");
+    run(&program, &batch(&texts(&[most]), 0), None);
+    for id in [models::VOCABULARY as i64, -1, i64::MAX] {
+        let bad = batch(&[(vec![1, id, 2], vec![0; 3])], 0);
+        let refused = Run::new(Arc::clone(&program), &bad).and_then(|mut run| {
+            while run.step(None, &OneThread)?.is_some() {}
+            Ok(())
+        });
+        let refused = refused.unwrap_err().to_string();
+        assert!(refused.contains(&id.to_string()), "{refused}");
+    }
+}

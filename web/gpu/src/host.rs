@@ -1,0 +1,71 @@
+//! What engines ask of whoever loads models with them.
+
+use isovec_encoder::Pause;
+use isovec_engine::Result;
+use isovec_engine::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
+
+/// Whoever loads models: gives others a turn meanwhile, and keeps what was found out for the next start.
+pub trait Host: MaybeSend + MaybeSync {
+    /// A way to let others have a turn while a model is loaded.
+    ///
+    /// # Errors
+    /// When the platform has none to give.
+    fn pause(&self) -> Result<Box<dyn Pause>>;
+
+    /// What was kept under a name at an earlier start, if it was and is still there.
+    fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>>;
+
+    /// Keeps it for the next start, whole or not at all. That it could not be kept costs the next start its time,
+    /// nothing else.
+    fn keep<'a>(&'a self, name: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, ()>;
+}
+
+/// A host that keeps nothing where that is not wanted.
+pub(crate) struct Discreet<'a> {
+    pub(crate) host: &'a dyn Host,
+    pub(crate) keeps: bool,
+}
+
+impl Host for Discreet<'_> {
+    fn pause(&self) -> Result<Box<dyn Pause>> {
+        self.host.pause()
+    }
+
+    fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
+        match self.keeps {
+            true => self.host.recall(name),
+            false => Alone.recall(name),
+        }
+    }
+
+    fn keep<'a>(&'a self, name: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, ()> {
+        match self.keeps {
+            true => self.host.keep(name, bytes),
+            false => Box::pin(std::future::ready(())),
+        }
+    }
+}
+
+/// A host of programs that do nothing else meanwhile: it gives no turns and keeps nothing.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Alone;
+
+impl Host for Alone {
+    fn pause(&self) -> Result<Box<dyn Pause>> {
+        Ok(Box::new(Self))
+    }
+
+    fn recall<'a>(&'a self, _name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
+        Box::pin(std::future::ready(None))
+    }
+
+    fn keep<'a>(&'a self, _name: &'a str, _bytes: Vec<u8>) -> BoxFuture<'a, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+impl Pause for Alone {
+    fn pause(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}

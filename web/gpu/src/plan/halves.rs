@@ -1,0 +1,160 @@
+//! Which results are held as f16, where the device computes with them.
+//!
+//! Those that products and attention alone read: queries, keys and values, what attention gives, what lies between the
+//! two products of a layer. They are read once by kernels that wait for memory, their sums begin anew in f32, and a
+//! rounding to eleven bits is what their weights have as well. What is added to from layer to layer (the residual
+//! stream) stays f32: it would be rounded again in every layer, and in models that norm before they compute it grows
+//! beyond what an f16 can say. So does whatever norms, pooling and the caller read.
+
+use std::collections::HashSet;
+
+use isovec_encoder::plan::{Binary, Node, NodeId, Op, Unary};
+
+/// The nodes whose results are held as f16.
+pub(super) fn halves(
+    nodes: &[Node],
+    written: &HashSet<NodeId>,
+    outputs: &[NodeId],
+) -> HashSet<NodeId> {
+    let mut halves: HashSet<NodeId> = written
+        .difference(&outputs.iter().copied().collect())
+        .copied()
+        .collect();
+    for node in nodes {
+        match &node.op {
+            Op::Linear(linear) => {
+                if let Some(residual) = linear.residual {
+                    halves.remove(&residual);
+                }
+            }
+            Op::Attention(_) => {}
+            op => op.inputs().iter().for_each(|input| {
+                halves.remove(input);
+            }),
+        }
+    }
+    match hides(nodes, &halves) {
+        true => HashSet::new(),
+        false => halves,
+    }
+}
+
+/// Whether a graph makes numbers out of what is none. A result that is too large for an f16 is written as no number,
+/// which has to reach the vector, or nobody would know.
+fn hides(nodes: &[Node], halves: &HashSet<NodeId>) -> bool {
+    let mut reached: HashSet<NodeId> = HashSet::new();
+    for (at, node) in nodes.iter().enumerate() {
+        let inputs = node.op.inputs();
+        let is = |id: &NodeId| reached.contains(id) || halves.contains(id);
+        if !inputs.iter().any(is) {
+            continue;
+        }
+        if makes_numbers(&node.op) {
+            return true;
+        }
+        reached.insert(NodeId(at));
+    }
+    false
+}
+
+/// Whether an operator's result may be a number where an operand is none.
+fn makes_numbers(op: &Op) -> bool {
+    match op {
+        // Anything to the power of 0 is 1.
+        Op::Map { f, .. } => match f {
+            Unary::Power(exponent) => *exponent == 0.0,
+            f => matches!(f, Unary::IsNan | Unary::Not | Unary::Sign),
+        },
+        Op::Zip { f, .. } => matches!(
+            f,
+            Binary::And
+                | Binary::Or
+                | Binary::Equal
+                | Binary::Greater
+                | Binary::GreaterOrEqual
+                | Binary::Less
+                | Binary::LessOrEqual
+                | Binary::Power
+        ),
+        // The operand that decides, or the number of a row.
+        Op::Select { .. } | Op::Gather { .. } => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isovec_encoder::plan::{Linear, Matrix, Operand, Rows, Source};
+
+    use super::*;
+
+    fn linear(x: usize, residual: Option<usize>) -> Op {
+        Op::Linear(Linear {
+            x: NodeId(x),
+            matrix: Matrix::Constant {
+                values: [].into(),
+                rows: 4,
+            },
+            bias: None,
+            activation: None,
+            residual: residual.map(NodeId),
+        })
+    }
+
+    fn of(ops: Vec<Op>) -> Vec<usize> {
+        let last = NodeId(ops.len() - 1);
+        let nodes = ops.into_iter().map(|op| Node {
+            op,
+            rows: Rows::Tokens,
+            width: 4,
+        });
+        let nodes: Vec<Node> = nodes.collect();
+        let written = (0..nodes.len()).map(NodeId).collect();
+        let halves = halves(&nodes, &written, &[last]);
+        let mut halves: Vec<usize> = halves.into_iter().map(|id| id.0).collect();
+        halves.sort_unstable();
+        halves
+    }
+
+    #[test]
+    fn what_is_added_to_stays_whole() {
+        let gelu = |x| Op::Map {
+            x: NodeId(x),
+            f: Unary::Gelu,
+        };
+        // 0 is read by a product, and added by another; 1 by a product alone; 3 by something else.
+        let ops = vec![
+            Op::Position,
+            linear(0, None),
+            linear(1, Some(0)),
+            linear(2, None),
+            gelu(3),
+            linear(4, None),
+        ];
+        assert_eq!(of(ops), [1, 2, 4]);
+    }
+
+    #[test]
+    fn nothing_is_held_small_where_an_overflow_would_be_hidden() {
+        let map = |f| Op::Map { x: NodeId(2), f };
+        let operand = |source| Operand {
+            source,
+            offset: 0,
+            strides: vec![1],
+        };
+        let zip = |f| Op::Zip {
+            f,
+            a: operand(Source::Node(NodeId(2))),
+            b: operand(Source::Constant([0.0; 4].into())),
+            extents: vec![4],
+        };
+        let ops = |last| vec![Op::Position, linear(0, None), linear(1, None), last];
+        assert_eq!(of(ops(linear(2, None))), [0, 1, 2]);
+        assert!(of(ops(map(Unary::Sign))).is_empty());
+        // No number to the power of 0 is 1.
+        assert!(of(ops(map(Unary::Power(0.0)))).is_empty());
+        assert_eq!(of(ops(map(Unary::Power(2.0)))), [0, 1]);
+        assert!(of(ops(zip(Binary::Power))).is_empty());
+        assert_eq!(of(ops(zip(Binary::Mul))), [0, 1]);
+    }
+}

@@ -1,0 +1,262 @@
+//! What a change can break: from the files that differ, over the packages that see them, to the checks.
+//!
+//! A package sees its own files, the packages that it depends on, and the files elsewhere that its source names
+//! (`graph.rs`). What belongs to no package and no known folder may break everything.
+
+mod graph;
+
+use std::collections::BTreeSet;
+
+use anyhow::{Context, Result};
+
+use crate::process::Run;
+use crate::workspace::Workspace;
+
+use graph::Graph;
+
+/// The packages that are compiled into the npm package.
+const IN_PAGES: &[&str] = &["isovec-js", "isovec-js-advisor"];
+/// Documents at the root, and the figures: tests of documents read them, nothing is built of them.
+const DOCUMENTS: &[&str] = &[
+    "ARCHITECTURE.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "README.md",
+    "benches/RESULTS.md",
+    "docs/",
+];
+/// Whose tests read the documents.
+const READERS: &[&str] = &["isovec", "isovec-cli", "isovec-types", "xtask"];
+/// What no check looks at.
+const NOBODY: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", ".gitignore"];
+
+/// What a change can break.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Broken {
+    /// Packages whose tests see a file that differs; `None`: all.
+    packages: Option<BTreeSet<String>>,
+    /// Of these, whether one is compiled for pages.
+    in_pages: bool,
+    /// Files of each kind that differ.
+    rust: bool,
+    manifests: bool,
+    documents: bool,
+    javascript: bool,
+    page: bool,
+}
+
+impl Broken {
+    /// Whether a package's tests see the change.
+    pub(super) fn has(&self, package: &str) -> bool {
+        let packages = self.packages.as_ref();
+        packages.is_none_or(|packages| packages.contains(package))
+    }
+
+    fn everything() -> Self {
+        Self {
+            packages: None,
+            in_pages: true,
+            rust: true,
+            manifests: true,
+            documents: true,
+            javascript: true,
+            page: true,
+        }
+    }
+
+    /// Rust's sources differ.
+    pub(super) fn in_rust(&self) -> bool {
+        self.rust
+    }
+
+    /// Manifests differ.
+    pub(super) fn in_manifests(&self) -> bool {
+        self.manifests
+    }
+
+    /// Documents differ.
+    pub(super) fn in_documents(&self) -> bool {
+        self.documents
+    }
+
+    /// Some package sees a file that differs.
+    pub(super) fn in_packages(&self) -> bool {
+        self.packages.as_ref().is_none_or(|all| !all.is_empty())
+    }
+
+    /// The code of some package, or what it is built with, differs.
+    pub(super) fn in_code(&self) -> bool {
+        self.in_packages() && (self.rust || self.manifests)
+    }
+
+    /// The code of this package or of one below it differs.
+    pub(super) fn in_code_of(&self, package: &str) -> bool {
+        (self.rust || self.manifests) && self.has(package)
+    }
+
+    /// The code that is compiled for pages differs.
+    pub(super) fn in_code_of_pages(&self) -> bool {
+        self.in_pages && (self.rust || self.manifests)
+    }
+
+    /// The npm package differs.
+    pub(super) fn in_npm_package(&self) -> bool {
+        self.javascript || self.in_code_of_pages()
+    }
+
+    /// The page, what it stands on, or the native program that makes its index differs.
+    pub(super) fn in_page(&self) -> bool {
+        self.page || self.javascript || (self.rust && (self.in_pages || self.has("isovec-cli")))
+    }
+}
+
+/// What differs from `base`: commits since, and what is not committed.
+pub(crate) fn since(workspace: &Workspace, base: &str) -> Result<Broken> {
+    let git = |args: &[&str]| Run::new(workspace, "git")?.args(args).read();
+    let start = git(&["merge-base", base, "HEAD"])
+        .with_context(|| format!("{base:?} names no commit that this one has in common with"))?;
+    let differs = git(&["diff", "--name-only", "-z", "--no-renames", start.trim()])?;
+    let fresh = git(&["ls-files", "--others", "--exclude-standard", "-z"])?;
+    let files = differs.split('\0').chain(fresh.split('\0'));
+    let files: Vec<&str> = files.filter(|file| !file.is_empty()).collect();
+    Ok(broken(&files, &Graph::read(workspace)?))
+}
+
+fn broken(files: &[&str], graph: &Graph) -> Broken {
+    let mut found = Broken::default();
+    let (mut packages, mut readers) = (BTreeSet::new(), BTreeSet::new());
+    for file in files {
+        if NOBODY.contains(file) {
+            continue;
+        }
+        // Who names a file sees it, wherever it lies.
+        let seen_by = graph.who_names(file);
+        let is_document = DOCUMENTS
+            .iter()
+            .any(|name| file == name || (name.ends_with('/') && file.starts_with(name)));
+        if is_document {
+            found.documents = true;
+            // They are read by tests: whoever depends on a reader depends on nothing of them.
+            readers.extend(READERS.iter().map(|&name| name.to_owned()));
+            readers.extend(seen_by);
+            continue;
+        }
+        packages.extend(seen_by);
+        if file.starts_with("www/") {
+            found.page = true;
+            continue;
+        }
+        let Some(owner) = graph.owner(file) else {
+            return Broken::everything();
+        };
+        // Who changes the checks may change what they say.
+        if owner == "xtask" {
+            return Broken::everything();
+        }
+        found.manifests |= file.ends_with("Cargo.toml");
+        if file.starts_with("js/") && !file.ends_with(".rs") {
+            found.javascript = true;
+        } else if !file.ends_with(".md") {
+            // Templates, shaders, tables and data are part of the package that they lie in.
+            found.rust = true;
+        }
+        packages.insert(owner.to_owned());
+    }
+    let mut packages = graph.above(packages);
+    let below = graph.below(IN_PAGES.iter().map(|&name| name.to_owned()).collect());
+    found.in_pages = packages.iter().any(|name| below.contains(name));
+    packages.append(&mut readers);
+    found.packages = Some(packages);
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::test::checks;
+
+    fn workspace() -> Workspace {
+        Workspace::find().unwrap()
+    }
+
+    /// The checks that a change of these files asks for.
+    fn asked(files: &[&str]) -> BTreeSet<&'static str> {
+        let broken = broken(files, &Graph::read(&workspace()).unwrap());
+        let all = checks().filter(|check| (check.concerned)(&broken));
+        all.map(|check| check.name).collect()
+    }
+
+    #[test]
+    fn nothing_breaks_nothing() {
+        assert_eq!(asked(&[]), BTreeSet::new());
+        assert_eq!(asked(&["LICENSE-MIT"]), BTreeSet::new());
+    }
+
+    #[test]
+    fn documents_break_what_reads_them() {
+        for file in ["README.md", "docs/guide.md", "benches/RESULTS.md"] {
+            assert_eq!(asked(&[file]), BTreeSet::from(["book", "native"]), "{file}");
+        }
+    }
+
+    #[test]
+    fn what_lies_below_breaks_what_lies_above() {
+        let kernels = asked(&["web/kernels/src/lib.rs"]);
+        for name in [
+            "format", "native", "browser", "npm", "page", "fuzz", "cross",
+        ] {
+            assert!(kernels.contains(name), "{name}");
+        }
+        assert!(!kernels.contains("book") && !kernels.contains("deny"));
+    }
+
+    #[test]
+    fn what_lies_above_breaks_nothing_below() {
+        let cli = asked(&["cli/src/main.rs"]);
+        for name in ["format", "clippy", "native", "demo", "page", "fuzz"] {
+            assert!(cli.contains(name), "{name}");
+        }
+        for name in ["browser", "firefox", "npm", "clippy-wasm", "fastembed"] {
+            assert!(!cli.contains(name), "{name}");
+        }
+        let native = asked(&["native/src/lib.rs"]);
+        assert!(native.contains("fastembed") && native.contains("native"));
+    }
+
+    #[test]
+    fn a_script_is_tested_where_scripts_run() {
+        let script = asked(&["js/ts/index.ts"]);
+        for name in ["npm", "page", "everywhere"] {
+            assert!(script.contains(name), "{name}");
+        }
+        assert!(!script.contains("browser") && !script.contains("format"));
+        let page = asked(&["www/src/main.ts"]);
+        assert!(page.contains("page") && !page.contains("npm"));
+    }
+
+    #[test]
+    fn whoever_changes_the_checks_runs_all_of_them() {
+        let all: BTreeSet<_> = checks().map(|check| check.name).collect();
+        for file in [
+            "Cargo.lock",
+            "Cargo.toml",
+            "xtask/src/main.rs",
+            ".cargo/config.toml",
+            "new",
+        ] {
+            assert_eq!(asked(&[file]), all, "{file}");
+        }
+    }
+
+    #[test]
+    fn every_check_is_asked_for_by_a_change() {
+        let files = [
+            "web/kernels/src/lib.rs",
+            "web/kernels/Cargo.toml",
+            "docs/a.md",
+            "js/ts/a.ts",
+        ];
+        let all: BTreeSet<_> = checks().map(|check| check.name).collect();
+        assert_eq!(asked(&files), all);
+    }
+}

@@ -1,0 +1,94 @@
+//! The table of crates in ARCHITECTURE.md is the house: every package has a row with its folder, and is built on nothing
+//! but packages of rows above its own. What only tests depend on is left out: a layer may be tested with what stands on it.
+#![allow(clippy::unwrap_used)]
+
+use std::path::Path;
+use std::process::Command;
+
+use serde_json::Value;
+
+/// Folder and package of each row that has a package, from the foundation up.
+fn rows(text: &str) -> Vec<(String, String)> {
+    let table = text
+        .lines()
+        .skip_while(|line| !line.starts_with("| folder | crate |"));
+    let rows = table.skip(2).take_while(|line| line.starts_with('|'));
+    let cells = rows.map(|row| {
+        let cells = row.split('|').map(|cell| cell.trim().trim_matches('`'));
+        cells.collect::<Vec<_>>()
+    });
+    cells
+        .filter(|cells| !cells[2].is_empty())
+        .map(|cells| {
+            (
+                cells[1].trim_end_matches('/').to_owned(),
+                cells[2].to_owned(),
+            )
+        })
+        .collect()
+}
+
+/// Folder and name of every package, and the packages of the workspace that it is built on.
+fn packages(root: &Path) -> Vec<(String, String, Vec<String>)> {
+    let metadata = Command::new(env!("CARGO"))
+        .args([
+            "metadata",
+            "--no-deps",
+            "--offline",
+            "--format-version",
+            "1",
+        ])
+        .current_dir(root)
+        .output()
+        .unwrap();
+    let metadata: Value = serde_json::from_slice(&metadata.stdout).unwrap();
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let package = |package: &Value| {
+        let manifest = text(&package["manifest_path"]);
+        let folder = Path::new(&manifest).parent().unwrap();
+        let folder = folder.strip_prefix(root).unwrap().display().to_string();
+        let needs = package["dependencies"].as_array().unwrap().iter();
+        let needs = needs.filter(|needs| needs["path"].is_string() && needs["kind"] != "dev");
+        let needs = needs.map(|needs| text(&needs["name"])).collect();
+        (folder.replace('\\', "/"), text(&package["name"]), needs)
+    };
+    metadata["packages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(package)
+        .collect()
+}
+
+#[test]
+fn arrows_point_down() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let rows = rows(&text);
+    let place = |name: &str| rows.iter().position(|(_, row)| row == name);
+    let packages = packages(root);
+    assert!(packages.len() > 10, "{packages:?}");
+    for (folder, name, needs) in &packages {
+        let at = place(name).unwrap_or_else(|| panic!("ARCHITECTURE.md has no row for {name}"));
+        // The SDK is the root's package.
+        let folder = if folder.is_empty() { "src" } else { folder };
+        assert_eq!(rows[at].0, folder, "{name}");
+        for below in needs {
+            assert!(
+                place(below).is_some_and(|below| below < at),
+                "{name} is built on {below}, which ARCHITECTURE.md does not have below it"
+            );
+        }
+    }
+    for (_, name) in &rows {
+        let exists = packages.iter().any(|(_, package, _)| package == name);
+        assert!(exists, "there is no package {name}");
+    }
+}
+
+#[test]
+fn rows_are_read_from_the_table_alone() {
+    let text = "| a | `b` |\n\n| folder | crate | holds |\n|---|---|---|\n\
+                | `x/` | `one` | |\n| `www/` | | page |\n\n| `y/` | `two` | |\n";
+    assert_eq!(rows(text), [("x".to_owned(), "one".to_owned())]);
+}
