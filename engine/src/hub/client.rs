@@ -7,8 +7,6 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use url::Url;
-
 use super::checksum::Checksum;
 use super::download::RemoteFile;
 use super::hub_error;
@@ -16,6 +14,7 @@ use super::id::{ModelId, Revision};
 use super::listing::{Listing, RepoFile};
 use super::pace::{self, Chunk, Pace};
 use super::transport::{Method, Request, Response, Transport, TransportFailure};
+use super::url::Url;
 use crate::cancel::Cancel;
 use crate::error::{EngineError, Result};
 
@@ -122,14 +121,7 @@ impl HubClient {
         retry: RetryPolicy,
     ) -> Result<Self> {
         let mut faults = Vec::new();
-        let url = Url::parse(endpoint).ok().filter(|url| {
-            matches!(url.scheme(), "http" | "https")
-                && url.has_host()
-                && url.username().is_empty()
-                && url.password().is_none()
-                && url.query().is_none()
-                && url.fragment().is_none()
-        });
+        let url = Url::parse(endpoint).filter(|url| url.is_plain() && !endpoint.contains('#'));
         if url.is_none() {
             faults.push(format!(
                 "the hub's endpoint is {endpoint:?}; it must be like https://huggingface.co, with no user, query or fragment"
@@ -180,13 +172,12 @@ impl HubClient {
         retries: u32,
         cancel: &Cancel,
     ) -> Result<Listing, Refusal> {
-        let mut url = self.url(
-            ["api", "models"]
-                .into_iter()
-                .chain(id.parts())
-                .chain(["revision", revision.as_str()]),
-        );
-        url.set_query(Some("blobs=true"));
+        let segments = ["api", "models"].into_iter().chain(id.parts());
+        let segments = segments.chain(["revision", revision.as_str()]);
+        let url = self
+            .endpoint
+            .with_segments(segments)
+            .with_query("blobs=true");
         let subject = Subject {
             id,
             revision: revision.as_str(),
@@ -198,7 +189,7 @@ impl HubClient {
             match self.read_all(&mut answer, cancel).await {
                 Ok(bytes) => {
                     return Listing::from_api(&bytes).map_err(|detail| Refusal {
-                        error: hub_error(shown(&answer.url), detail, NOT_A_HUB),
+                        error: hub_error(answer.url.shown(), detail, NOT_A_HUB),
                         unreachable: true,
                     });
                 }
@@ -245,7 +236,7 @@ impl HubClient {
             .await
             .map_err(|refusal| refusal.error)?;
         answer.check(commit, None)?;
-        let unusable = |detail: &str| Err(hub_error(shown(&url), detail, NOT_A_HUB));
+        let unusable = |detail: &str| Err(hub_error(url.shown(), detail, NOT_A_HUB));
         let Some(etag) = answer.etag() else {
             return unusable("the answer has no ETag, so the file cannot be told apart");
         };
@@ -283,16 +274,8 @@ impl HubClient {
     }
 
     pub(super) fn file_url(&self, id: &ModelId, commit: &str, path: &str) -> Url {
-        self.url(id.parts().chain(["resolve", commit]).chain(path.split('/')))
-    }
-
-    fn url<'a>(&self, segments: impl Iterator<Item = &'a str>) -> Url {
-        let mut url = self.endpoint.clone();
-        // An http URL always has a path to extend.
-        if let Ok(mut path) = url.path_segments_mut() {
-            path.pop_if_empty().extend(segments);
-        }
-        url
+        let segments = id.parts().chain(["resolve", commit]).chain(path.split('/'));
+        self.endpoint.with_segments(segments)
     }
 
     pub(super) fn patience<'a>(&'a self, retries: u32, cancel: &'a Cancel) -> Patience<'a> {
@@ -360,7 +343,7 @@ impl HubClient {
                 ("accept-encoding", "identity".to_owned()),
             ];
             if let Some(token) = &self.token
-                && url.origin() == self.endpoint.origin()
+                && url.same_origin(&self.endpoint)
             {
                 headers.push(("authorization", format!("Bearer {token}")));
             }
@@ -390,7 +373,7 @@ impl HubClient {
                 // What is counted and checksummed are the file's own bytes.
                 if let Some(coding) = response.coding().filter(|_| !redirect) {
                     return Err(Failed::Fatal(hub_error(
-                        shown(&url),
+                        url.shown(),
                         format!("the answer is coded ({coding}), though it was asked not to be"),
                         "A proxy or a mirror on the way changes the file; try another network or HF_ENDPOINT",
                     )));
@@ -409,20 +392,19 @@ impl HubClient {
             }
             let next = response
                 .header("location")
-                .and_then(|location| url.join(location).ok())
-                .filter(|next| matches!(next.scheme(), "http" | "https"));
+                .and_then(|location| url.join(location));
             match next {
                 Some(next) if url.scheme() == "https" && next.scheme() == "http" => {
                     return Err(Failed::Fatal(hub_error(
-                        shown(&url),
-                        format!("redirects from https to http ({})", shown(&next)),
+                        url.shown(),
+                        format!("redirects from https to http ({})", next.shown()),
                         "isovec does not follow it; check HF_ENDPOINT and the proxy variables",
                     )));
                 }
                 Some(next) => url = next,
                 None => {
                     return Err(Failed::Fatal(hub_error(
-                        shown(&url),
+                        url.shown(),
                         format!("answered {} with no address to go to", response.status),
                         NOT_A_HUB,
                     )));
@@ -430,7 +412,7 @@ impl HubClient {
             }
         }
         Err(Failed::Fatal(hub_error(
-            shown(&url),
+            url.shown(),
             format!("redirected more than {MAX_REDIRECTS} times"),
             NOT_A_HUB,
         )))
@@ -527,7 +509,7 @@ impl HubClient {
                 NOT_A_HUB.to_owned(),
             ),
         };
-        hub_error(shown(&answer.url), detail, hint)
+        hub_error(answer.url.shown(), detail, hint)
     }
 }
 
@@ -544,7 +526,7 @@ impl Answer {
 
     pub(super) fn html_error(&self) -> EngineError {
         hub_error(
-            shown(&self.url),
+            self.url.shown(),
             "answered with an HTML page instead of what was asked for",
             NOT_A_HUB,
         )
@@ -565,7 +547,7 @@ impl Answer {
     pub(super) fn check(&self, commit: &str, file: Option<&RemoteFile>) -> Result<()> {
         let differs = |what: &str, is: &str, expected: &str| {
             Err(hub_error(
-                shown(&self.url),
+                self.url.shown(),
                 format!("the {what} is {is}, where {expected} was asked for"),
                 "The hub contradicts itself; try again later, or check HF_ENDPOINT",
             ))
@@ -641,23 +623,12 @@ pub(super) fn retry_after(response: &Response) -> Option<Duration> {
 pub(super) fn unreachable(failure: &TransportFailure, url: &Url) -> Refusal {
     Refusal {
         error: hub_error(
-            shown(url),
+            url.shown(),
             failure.detail.clone(),
             "Check the network, HF_ENDPOINT and the proxy variables; a model that is cached loads with HF_HUB_OFFLINE=1",
         ),
         unreachable: true,
     }
-}
-
-/// A URL for messages: without user, query or fragment, which may hold secrets.
-pub(super) fn shown(url: &Url) -> String {
-    let mut url = url.clone();
-    url.set_query(None);
-    url.set_fragment(None);
-    // Fails only for URLs that can have neither.
-    let _ = url.set_username("");
-    let _ = url.set_password(None);
-    url.into()
 }
 
 /// An entity tag without its quotes and its mark of weakness.

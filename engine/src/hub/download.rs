@@ -2,17 +2,17 @@
 //! checksum is right.
 
 use bytes::Bytes;
-use url::Url;
 
 use super::checksum::{Checksum, Hasher};
 use super::client::{Answer, Failed, HubClient, Patience, Subject};
-use super::client::{is_transient, retry_after, shown, unreachable};
+use super::client::{is_transient, retry_after, unreachable};
 use super::hub_error;
 use super::id::ModelId;
 use super::pace::Chunk;
 use super::progress::Tracker;
 use super::range::ContentRange;
 use super::transport::{Method, TransportFailure};
+use super::url::Url;
 use crate::cancel::Cancel;
 use crate::error::Result;
 use crate::maybe_send::{EngineFuture, MaybeSend};
@@ -148,7 +148,7 @@ impl HubClient {
                     tracing::warn!(file = file.path, %wanted, %found, "wrong checksum");
                     if last {
                         return Err(hub_error(
-                            shown(&url),
+                            url.shown(),
                             format!(
                                 "the bytes that arrived are not the file: {found} where the hub promises {wanted}, twice"
                             ),
@@ -222,7 +222,7 @@ impl HubClient {
             if answer.is_html() && !file.path.ends_with(".html") {
                 return Err(answer.html_error());
             }
-            let shown_url = shown(&answer.url);
+            let shown_url = answer.url.shown();
             let ended = self
                 .take_answer(answer, file, sink, &mut filling, &mut patience, tracker)
                 .await?;

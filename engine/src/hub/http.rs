@@ -15,10 +15,10 @@ use bytes::Bytes;
 use futures_channel::{mpsc, oneshot};
 use ureq::Agent;
 use ureq::tls::{RootCerts, TlsConfig};
-use url::Url;
 
 use super::proxy::ProxyConfig;
 use super::transport::{Body, Method, Request, Response, Transport, TransportFailure};
+use super::url::Url;
 use crate::error::{EngineError, Result};
 use crate::maybe_send::BoxFuture;
 

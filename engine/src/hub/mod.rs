@@ -36,6 +36,7 @@ pub mod progress;
 pub mod range;
 pub mod select;
 pub mod transport;
+pub mod url;
 
 pub use client::{HubClient, RetryPolicy};
 pub use download::{MemorySink, RemoteFile, Sink};

@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use url::{Host, Url};
+use super::url::{Host, Url};
 
 /// Proxies by the scheme of the request, and the hosts that are reached without.
 ///
@@ -65,7 +65,6 @@ fn matches(entry: &str, url: &Url) -> bool {
     if entry == "*" {
         return true;
     }
-    let Some(host) = url.host() else { return false };
     // `[::1]:80` and `host:80` have a port, `::1` has none.
     let (name, port) = match entry.rsplit_once(':') {
         Some((name, port))
@@ -75,12 +74,12 @@ fn matches(entry: &str, url: &Url) -> bool {
         }
         _ => (entry, None),
     };
-    if port.is_some() && port != url.port_or_known_default() {
+    if port.is_some_and(|port| port != url.port()) {
         return false;
     }
     let name = name.trim_start_matches('[').trim_end_matches(']');
-    match host {
-        Host::Domain(domain) => {
+    match url.host() {
+        Host::Name(domain) => {
             let name = name.trim_start_matches("*").trim_start_matches('.');
             let domain = domain.trim_end_matches('.');
             domain.eq_ignore_ascii_case(name)
@@ -90,8 +89,8 @@ fn matches(entry: &str, url: &Url) -> bool {
                     && domain[domain.len() - name.len()..].eq_ignore_ascii_case(name)
                     && domain[..domain.len() - name.len()].ends_with('.'))
         }
-        Host::Ipv4(address) => in_network(name, address.into()),
-        Host::Ipv6(address) => in_network(name, address.into()),
+        Host::V4(address) => in_network(name, address.into()),
+        Host::V6(address) => in_network(name, address.into()),
     }
 }
 

@@ -7,8 +7,8 @@ use std::fmt;
 use std::sync::OnceLock;
 use std::time::Duration;
 
+use super::url::Url;
 use bytes::Bytes;
-use url::Url;
 use web_time::Instant;
 
 use crate::maybe_send::{BoxFuture, MaybeSend, MaybeSync};

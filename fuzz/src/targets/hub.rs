@@ -579,7 +579,7 @@ impl Transport for Server {
             .iter()
             .any(|(_, value)| value.contains("secret"));
         let mut asked = self.asked.lock().expect("no panic");
-        asked.push((request.url.to_string(), token));
+        asked.push((request.url.as_str().to_owned(), token));
         let answer = self.answers.lock().expect("no panic").pop();
         Box::pin(async {
             let Some((status, headers, parts)) = answer else {

@@ -84,9 +84,11 @@ fn run(
             .args([&folder])
             .envs(toolchain.environment())
             .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", &file)
-            // Seconds for one test binary: compiling a 12 MB module on a small machine and loading
+            // Seconds for one test binary: compiling a 12 MB module on a small, busy machine and loading
             // a 90 MB model take their time, and the default of 20 s is about the runner, not us.
-            .env("WASM_BINDGEN_TEST_TIMEOUT", "600");
+            .env("WASM_BINDGEN_TEST_TIMEOUT", "1800")
+            // The runner's own stack says nothing of a failed test, and stands after what does.
+            .env("RUST_BACKTRACE", "0");
         if let Err(error) = run.show() {
             report::word(&format!("{error:#}"));
             failed.push(folder.display().to_string());
