@@ -6,7 +6,7 @@ use super::summary::{Summary, Times};
 
 /// What changed from one trace to another.
 #[derive(Debug, Serialize)]
-pub(crate) struct Comparison<'s> {
+pub struct Comparison<'s> {
     pub(super) before: &'s Summary,
     pub(super) after: &'s Summary,
     /// Stages of either, those of the second first.
@@ -26,7 +26,7 @@ pub(super) struct Change<'s> {
 
 impl<'s> Comparison<'s> {
     /// Sets two summaries side by side.
-    pub(crate) fn new(before: &'s Summary, after: &'s Summary) -> Self {
+    pub fn new(before: &'s Summary, after: &'s Summary) -> Self {
         let in_both = after.stages.iter().map(|times| times.name.as_str());
         let gone = before.stages.iter().map(|times| times.name.as_str());
         let gone = gone.filter(|name| find(after, name).is_none());

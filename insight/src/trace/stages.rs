@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use isovec_insight::graph::plain;
+use crate::graph::plain;
 
 use super::load::Loaded;
 

@@ -5,14 +5,12 @@ use std::collections::hash_map::Entry;
 use std::hash::Hash;
 use std::io::Read;
 
-use serde::Deserialize;
-
 use super::TraceError;
 use super::event::{Any, RawEvent};
-use super::json::{Got, Json, read};
 use super::load::{ASYNCHRONOUS, Batch, Limits, Loaded, Request, Span};
 use super::open::{Ended, Open, Owner};
 use super::stages::Stages;
+use super::walk::walk;
 
 /// What is done with the events.
 #[derive(Debug, Clone, Copy)]
@@ -36,38 +34,17 @@ impl Window {
 
 /// Reads a file once.
 pub(super) fn pass(file: impl Read, pass: Pass, limits: Limits) -> Result<Reader, TraceError> {
-    let mut json = Json::new(file);
     let mut reader = Reader::new(pass, limits);
-    match json.peek()? {
-        None => return Err(TraceError::Empty),
-        Some(0x1f) => return Err(TraceError::Packed),
-        Some(b'[') => {
-            json.take(b'[')?;
-            reader.array(&mut json)?;
-        }
-        Some(b'{') => {
-            json.take(b'{')?;
-            reader.object(&mut json)?;
-        }
-        Some(byte) => {
-            let begins = char::from(byte).escape_default();
-            return Err(TraceError::NoTrace(format!("it begins with {begins}")));
-        }
-    }
-    let faults = &mut reader.loaded.faults;
-    if faults.cut.is_none() && json.peek()?.is_some() {
-        faults.more = Some(json.position());
-    }
+    let seen = walk(file, |event| reader.event(event))?;
+    let loaded = &mut reader.loaded;
+    loaded.producer = seen.producer;
+    let faults = &mut loaded.faults;
+    faults.cut = seen.cut;
+    faults.more = seen.more;
+    faults.dropped = seen.dropped;
+    faults.no_events += seen.no_events;
     faults.open = reader.open.count() as u64;
     Ok(reader)
-}
-
-/// What is known of the whole trace.
-#[derive(Deserialize, Default)]
-#[serde(default)]
-struct OtherData {
-    producer: String,
-    dropped: u64,
 }
 
 /// Takes events in.
@@ -104,85 +81,6 @@ impl Reader {
             first: None,
             last: None,
         }
-    }
-
-    /// The events of an array, up to its end or the cut.
-    fn array(&mut self, json: &mut Json<impl Read>) -> Result<bool, TraceError> {
-        loop {
-            if json.take(b']')? {
-                return Ok(true);
-            }
-            match json.value(|bytes| read(bytes, |event| self.event(&event)))? {
-                Got::Value(()) => {}
-                Got::Other => self.loaded.faults.no_events += 1,
-                Got::Cut if json.peek()?.is_none() => {
-                    return self.cut(json, "its array has no end");
-                }
-                Got::Cut => return self.cut(json, "an event is not whole"),
-                Got::Broken(why) => return self.cut(json, &format!("it is no JSON ({why})")),
-            }
-            if !json.take(b',')? && json.peek()? != Some(b']') {
-                return self.cut(json, "its array has no end");
-            }
-        }
-    }
-
-    /// The fields of an object, of which one holds the events.
-    fn object(&mut self, json: &mut Json<impl Read>) -> Result<(), TraceError> {
-        let mut found = false;
-        while !json.take(b'}')? {
-            let Got::Value(key) = json.value(|bytes| read(bytes, |key: String| key))? else {
-                self.cut(json, "a field has no name")?;
-                break;
-            };
-            if !json.take(b':')? {
-                self.cut(json, "a field has no value")?;
-                break;
-            }
-            let whole = match key.as_str() {
-                "traceEvents" if json.take(b'[')? => {
-                    found = true;
-                    self.array(json)?
-                }
-                "otherData" => {
-                    let got = json.value(|bytes| read(bytes, |data: OtherData| data))?;
-                    let whole = !matches!(got, Got::Cut | Got::Broken(_));
-                    if let Got::Value(data) = got {
-                        self.loaded.producer = data.producer;
-                        self.loaded.faults.dropped = data.dropped;
-                    }
-                    whole || self.cut(json, "a field is not whole")?
-                }
-                _ => match json.skip::<()>()? {
-                    Got::Value(()) | Got::Other => true,
-                    Got::Cut | Got::Broken(_) => self.cut(json, "a field is not whole")?,
-                },
-            };
-            if !whole {
-                break;
-            }
-            if !json.take(b',')? && json.peek()? != Some(b'}') {
-                self.cut(json, "the object has no end")?;
-                break;
-            }
-        }
-        match found {
-            true => Ok(()),
-            false => {
-                let why = match &self.loaded.faults.cut {
-                    Some((at, why)) => format!("it ends at byte {at} ({why}), before traceEvents"),
-                    None => "it has no list traceEvents".into(),
-                };
-                Err(TraceError::NoTrace(why))
-            }
-        }
-    }
-
-    /// Notes that there is nothing to read any more.
-    fn cut(&mut self, json: &Json<impl Read>, why: &str) -> Result<bool, TraceError> {
-        let cut = &mut self.loaded.faults.cut;
-        cut.get_or_insert_with(|| (json.position(), why.to_owned()));
-        Ok(false)
     }
 
     fn event(&mut self, event: &RawEvent<'_>) {

@@ -10,17 +10,17 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 /// An event as it stands in the file. Fields may be missing or of any type: a trace is read by
 /// whoever wants to know what went wrong, and is often not whole itself.
 #[derive(Debug, Default)]
-pub(super) struct RawEvent<'a> {
-    pub(super) name: Any<'a>,
-    pub(super) cat: Any<'a>,
+pub(crate) struct RawEvent<'a> {
+    pub(crate) name: Any<'a>,
+    pub(crate) cat: Any<'a>,
     pub(super) ph: Any<'a>,
-    pub(super) ts: Any<'a>,
-    pub(super) dur: Any<'a>,
+    pub(crate) ts: Any<'a>,
+    pub(crate) dur: Any<'a>,
     pid: Any<'a>,
     tid: Any<'a>,
     id: Any<'a>,
     id2: Id2<'a>,
-    pub(super) args: Args<'a>,
+    pub(crate) args: Args<'a>,
 }
 
 /// An id that says whether it is one everywhere or within its process only.
@@ -32,22 +32,25 @@ struct Id2<'a> {
 
 /// What is read of an event's arguments.
 #[derive(Debug, Default)]
-pub(super) struct Args<'a> {
+pub(crate) struct Args<'a> {
     pub(super) name: Any<'a>,
     pub(super) op_name: Any<'a>,
     pub(super) request: Any<'a>,
-    pub(super) batch: Any<'a>,
+    pub(crate) batch: Any<'a>,
     pub(super) requests: Any<'a>,
     pub(super) texts: Any<'a>,
     pub(super) ended: Any<'a>,
-    pub(super) rows: Any<'a>,
-    pub(super) tokens: Any<'a>,
+    pub(crate) rows: Any<'a>,
+    pub(crate) tokens: Any<'a>,
     pub(super) positions: Any<'a>,
+    pub(crate) width: Any<'a>,
+    pub(crate) node: Any<'a>,
+    pub(crate) provider: Any<'a>,
 }
 
 /// A value of any type, as far as events have use for it.
 #[derive(Debug, Default, Clone, PartialEq)]
-pub(super) enum Any<'a> {
+pub(crate) enum Any<'a> {
     /// Nothing, or what nobody reads.
     #[default]
     None,
@@ -96,7 +99,7 @@ impl RawEvent<'_> {
 
 impl Any<'_> {
     /// A number that is one; text that reads as one counts.
-    pub(super) fn number(&self) -> Option<f64> {
+    pub(crate) fn number(&self) -> Option<f64> {
         let number = match self {
             Self::Number(number) => Some(*number),
             Self::Text(text) => text.trim().parse().ok(),
@@ -106,12 +109,12 @@ impl Any<'_> {
     }
 
     /// A whole number from 0 on.
-    pub(super) fn count(&self) -> Option<u64> {
+    pub(crate) fn count(&self) -> Option<u64> {
         let number = self.number()?;
         (number >= 0.0 && number < u64::MAX as f64).then_some(number as u64)
     }
 
-    pub(super) fn text(&self) -> &str {
+    pub(crate) fn text(&self) -> &str {
         match self {
             Self::Text(text) => text,
             _ => "",
@@ -295,6 +298,9 @@ fields!(Args, ArgsVisitor, ArgsField {
     "rows" => Rows rows,
     "tokens" => Tokens tokens,
     "positions" => Positions positions,
+    "width" => Width width,
+    "node" => Node node,
+    "provider" => Provider provider,
 });
 
 #[cfg(test)]

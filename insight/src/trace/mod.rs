@@ -1,6 +1,6 @@
-//! Reading traces, and finding out what they say.
+//! Chrome's JSON traces, whoever wrote them, and what they say. Whatever here wants something of a trace reads it by this.
 //!
-//! `json.rs` takes a file apart value by value, `event.rs` reads an event of any program's,
+//! `walk.rs` goes through a file event by event; `json.rs` takes a file apart value by value, `event.rs` reads an event of any program's,
 //! `reader.rs` makes spans of events and keeps them small, with `open.rs` for those that have not
 //! ended, `load.rs` leaves what was asked for, `faults.rs` says what was wrong, and `stages.rs` which
 //! stages there are. `summary.rs` counts, `requests.rs` and `path.rs` find what was slow and why,
@@ -20,15 +20,19 @@ mod stages;
 mod summary;
 #[cfg(test)]
 mod tests;
+mod walk;
 
-pub(crate) use compare::Comparison;
-pub(crate) use load::{Filter, load, load_all};
-pub(crate) use summary::Summary;
+pub use compare::Comparison;
+pub use load::{Filter, Loaded, load, load_all};
+pub use summary::Summary;
+
+pub(crate) use event::{Any, RawEvent};
+pub(crate) use walk::walk;
 
 /// A file that is no trace.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
-pub(crate) enum TraceError {
+pub enum TraceError {
     /// The operating system said no.
     #[error("{0}")]
     Io(#[from] std::io::Error),
@@ -55,5 +59,19 @@ pub(crate) enum TraceError {
     #[error(
         "has no span that --stage, --start, --end and --request leave; it is {seconds:.3} s long and has the stages {stages}"
     )]
-    NothingLeft { stages: String, seconds: f64 },
+    NothingLeft {
+        /// The stages that it has.
+        stages: String,
+        /// How long it is.
+        seconds: f64,
+    },
+
+    /// It ends too early for what is wanted of it.
+    #[error("ends at byte {at}: {why}")]
+    Cut {
+        /// Where.
+        at: u64,
+        /// What is missing.
+        why: String,
+    },
 }

@@ -36,12 +36,15 @@ impl Default for Limits {
 
 /// What of a trace is looked at.
 #[derive(Debug, Default, Clone)]
-pub(crate) struct Filter {
-    pub(crate) stages: Vec<String>,
-    /// Since the trace's first event.
-    pub(crate) start: Option<Duration>,
-    pub(crate) end: Option<Duration>,
-    pub(crate) request: Option<u64>,
+pub struct Filter {
+    /// Spans of these stages alone; all where it is empty.
+    pub stages: Vec<String>,
+    /// Spans that end after this time since the trace's first event.
+    pub start: Option<Duration>,
+    /// Spans that begin before this time since the trace's first event.
+    pub end: Option<Duration>,
+    /// Spans of this request, and of the batches that its texts were in.
+    pub request: Option<u64>,
 }
 
 /// A span. Times are in microseconds since the trace's first event.
@@ -84,7 +87,7 @@ pub(super) struct Batch {
 
 /// A trace that was read.
 #[derive(Debug, Default)]
-pub(crate) struct Loaded {
+pub struct Loaded {
     pub(super) producer: String,
     /// Events of all kinds.
     pub(super) events: u64,
@@ -109,13 +112,19 @@ impl Loaded {
     }
 }
 
-/// Reads a trace.
-pub(crate) fn load(path: &Path, filter: &Filter) -> Result<Loaded, TraceError> {
+/// Reads a trace from a file.
+///
+/// # Errors
+/// [`TraceError`] for a file that cannot be opened or is no trace, and for a filter that leaves nothing.
+pub fn load(path: &Path, filter: &Filter) -> Result<Loaded, TraceError> {
     load_from(|| File::open(path), filter, Limits::default())
 }
 
 /// The whole of a trace, from whatever can be opened again.
-pub(crate) fn load_all<R: Read>(open: impl Fn() -> io::Result<R>) -> Result<Loaded, TraceError> {
+///
+/// # Errors
+/// As [`load`].
+pub fn load_all<R: Read>(open: impl Fn() -> io::Result<R>) -> Result<Loaded, TraceError> {
     load_from(open, &Filter::default(), Limits::default())
 }
 

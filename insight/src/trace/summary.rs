@@ -10,7 +10,7 @@ use super::requests::{self, RequestRow, Requests};
 
 /// What a trace says. Times are in seconds.
 #[derive(Debug, Serialize)]
-pub(crate) struct Summary {
+pub struct Summary {
     pub(super) file: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub(super) producer: String,
@@ -76,7 +76,7 @@ pub(super) struct BatchFill {
 
 impl Summary {
     /// Counts a trace up; `top` lines of each list.
-    pub(crate) fn new(file: String, loaded: &Loaded, top: usize) -> Self {
+    pub fn new(file: String, loaded: &Loaded, top: usize) -> Self {
         let stages = stages(loaded);
         let rows = requests::rows(loaded);
         let mut slowest = rows.clone();

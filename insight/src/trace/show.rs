@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Display, Write};
 
-use isovec_insight::graph::plain;
+use crate::graph::plain;
 
 use super::compare::Comparison;
 use super::path::{CriticalPath, Step};

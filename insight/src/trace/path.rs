@@ -13,7 +13,7 @@ const LEVELS: usize = 4;
 
 /// What took its time one after the other.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct CriticalPath {
+pub(super) struct CriticalPath {
     /// The request, or the span.
     pub(super) of: String,
     pub(super) seconds: f64,

@@ -9,7 +9,7 @@ use super::summary::Times;
 
 /// A request. Times are in seconds.
 #[derive(Debug, Clone, Serialize)]
-pub(crate) struct RequestRow {
+pub(super) struct RequestRow {
     pub(super) request: u64,
     /// Since the trace's first event.
     pub(super) start: f64,
