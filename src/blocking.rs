@@ -74,7 +74,7 @@ impl Embedder {
         self.embed_with(texts, EmbedOptions::default())
     }
 
-    /// Embeds texts with a prompt or a cancellation of the caller's.
+    /// Embeds texts with options of the call: a prompt, a dimension, unit length, a cancellation.
     ///
     /// # Errors
     /// As [`isovec::Embedder::embed_with`](crate::Embedder::embed_with).
@@ -137,7 +137,7 @@ impl Embedder {
         self.embed_chunks_with(texts, options, EmbedOptions::default())
     }
 
-    /// The same with a prompt, which every chunk gets, or a cancellation of the caller's.
+    /// The same with options of the call, which every chunk's embedding gets.
     ///
     /// # Errors
     /// As [`embed_chunks`](Self::embed_chunks).
@@ -167,7 +167,7 @@ impl Embedder {
         self.embed_long_with(texts, options, combine, EmbedOptions::default())
     }
 
-    /// The same with a prompt, which every chunk gets, or a cancellation of the caller's.
+    /// The same with options of the call, which every chunk's embedding gets.
     ///
     /// # Errors
     /// As [`embed_long`](Self::embed_long).
@@ -249,7 +249,7 @@ impl DynamicBatcher {
         backend::wait(self.0.embed(texts))
     }
 
-    /// Embeds texts with a prompt or a cancellation of the caller's.
+    /// Embeds texts with options of the call: a prompt, a dimension, unit length, a cancellation.
     ///
     /// # Errors
     /// As [`embed`](Self::embed).
@@ -308,7 +308,9 @@ impl Model {
             };
             backend::wait(self.cached(owned(texts), options, compute))
         } else {
-            self.embed_all_blocking(texts, options, request.scope())
+            self.form(options).and_then(|form| {
+                form.apply(self.embed_all_blocking(texts, options, request.scope())?)
+            })
         };
         request.ended(Error::ended(&result));
         call.ended(&result);

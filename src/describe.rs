@@ -15,12 +15,16 @@ macro_rules! describe_model {
             }
 
             /// A set without vectors, for [`Embeddings::push`](crate::Embeddings::push): a stream's
-            /// vectors under this prompt become what `embed_with` would have given.
+            /// vectors under these options become what `embed_with` would have given.
             ///
             /// # Errors
-            /// [`Error::Config`](crate::Error::Config) when the model has no prompt of that name.
-            pub fn empty_set(&self, prompt: &crate::Prompt) -> crate::Result<crate::Embeddings> {
-                self.model.empty_set(prompt)
+            /// [`Error::Config`](crate::Error::Config) when the model has no prompt of that name, or
+            /// cannot give such vectors.
+            pub fn empty_set(
+                &self,
+                options: &crate::EmbedOptions,
+            ) -> crate::Result<crate::Embeddings> {
+                self.model.empty_set(options)
             }
 
             /// Cuts a text into chunks that the model sees whole, with its default prompt: every

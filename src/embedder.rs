@@ -83,10 +83,12 @@ impl Embedder {
         self.embed_with(texts, EmbedOptions::default())
     }
 
-    /// Embeds texts with a prompt or a cancellation of the caller's.
+    /// Embeds texts with options of the call: a prompt, a dimension, unit length, a cancellation.
     ///
     /// # Errors
-    /// As [`embed`](Self::embed); [`Config`](crate::Error::Config) for a prompt name that is not known.
+    /// As [`embed`](Self::embed); [`Config`](crate::Error::Config) for a prompt name that is not
+    /// known, and for a dimension or a length that the loaded model cannot give;
+    /// [`NoDirection`](crate::Error::NoDirection) names a text whose kept components are all 0.
     pub fn embed_with<T: AsRef<str>>(
         &self,
         texts: impl IntoIterator<Item = T>,

@@ -77,11 +77,11 @@ pub enum Error {
         norm: f64,
     },
 
-    /// The vectors of a text's chunks cancel each other out, or have nothing above zero to take the
-    /// maximum of, and what is left cannot be scaled to
-    /// unit length.
+    /// What is left of a text's vector cannot be scaled to unit length: the vectors of its chunks
+    /// cancel each other out, or have nothing above zero to take the maximum of, or all the
+    /// components that a call's `dimension` keeps are 0.
     #[error(
-        "the vectors of the chunks of text {text} come to nothing that has a direction; combine them otherwise, or embed the chunks one by one"
+        "what is left of the vector of text {text} has no direction; keep more components, combine the vectors of chunks otherwise, or embed the chunks one by one"
     )]
     NoDirection {
         /// The text's place in the list.

@@ -49,6 +49,12 @@ pub struct Fingerprint {
 /// that were written before there was such an entry have none, which means [`UNKNOWN`].
 pub const ARCHITECTURE: &str = "architecture";
 
+/// The entry of the identity that says how many components a vector has.
+pub const DIMENSION: &str = "dimension";
+
+/// The entry of the identity that says whether vectors have unit length.
+pub const NORMALIZE: &str = "normalize";
+
 /// The value of [`ARCHITECTURE`] where no file says it.
 pub const UNKNOWN: &str = "unknown";
 

@@ -79,7 +79,8 @@ impl RawEmbedder {
     }
 
     /// Embeds texts in their order, together with those of other calls that are under way.
-    /// `role` is `default`, `query` or `passage`.
+    /// `role` is `default`, `query` or `passage`; `dimension` and `normalize` are those of the Rust
+    /// `EmbedOptions`.
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
@@ -88,6 +89,8 @@ impl RawEmbedder {
         texts: Vec<String>,
         role: String,
         cancel: &RawCancel,
+        dimension: Option<usize>,
+        normalize: Option<bool>,
     ) -> Result<RawEmbeddings, JsValue> {
         let prompt = match role.as_str() {
             "default" => Prompt::Default,
@@ -103,9 +106,11 @@ impl RawEmbedder {
                 ));
             }
         };
-        let options = EmbedOptions::default()
+        let mut options = EmbedOptions::default()
             .with_cancel(cancel.0.clone())
             .with_prompt(prompt);
+        options.dimension = dimension;
+        options.normalize = normalize;
         let embeddings = self.batcher.embed_with(texts, options).await;
         embeddings
             .map(RawEmbeddings::from)

@@ -113,8 +113,8 @@ impl DynamicBatcher {
         self.embed_with(texts, EmbedOptions::default())
     }
 
-    /// Embeds texts with a prompt or a cancellation of the caller's. Calls with different prompts
-    /// run together all the same.
+    /// Embeds texts with options of the call: a prompt, a dimension, unit length, a cancellation. Calls
+    /// with different options run together all the same.
     ///
     /// # Errors
     /// As [`embed`](Self::embed).

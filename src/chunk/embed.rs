@@ -47,6 +47,20 @@ pub(crate) async fn embed_chunks(
 ) -> Result<EmbeddedChunks> {
     let call = model.recorder.call();
     let mut request = model.profiler.request(texts.len());
+    let result = chunked(&model, texts, options, embed, request.scope()).await;
+    request.ended(Error::ended(&result));
+    call.ended(&result);
+    result
+}
+
+async fn chunked(
+    model: &Arc<Model>,
+    texts: Vec<String>,
+    options: ChunkOptions,
+    embed: EmbedOptions,
+    scope: &Scope,
+) -> Result<EmbeddedChunks> {
+    let form = model.form(&embed)?;
     let (mut values, mut tokens, mut truncated) = (Vec::new(), Vec::new(), Vec::new());
     let mut places = Vec::new();
     let each = |place: ChunkPlace, vector: &[f32], count: u32, cut: bool| {
@@ -56,13 +70,9 @@ pub(crate) async fn embed_chunks(
         places.push(place);
         Ok(())
     };
-    let prompt = each_chunk(&model, texts, &options, embed, false, request.scope(), each).await;
-    let result = prompt
-        .and_then(|prompt| model.set(values, tokens, truncated, prompt))
-        .map(|embeddings| EmbeddedChunks { embeddings, places });
-    request.ended(Error::ended(&result));
-    call.ended(&result);
-    result
+    let prompt = each_chunk(model, texts, &options, embed, false, scope, each).await?;
+    let embeddings = model.set(&form, values, tokens, truncated, prompt)?;
+    Ok(EmbeddedChunks { embeddings, places })
 }
 
 /// One vector a text.
@@ -90,8 +100,9 @@ async fn combined(
     embed: EmbedOptions,
     scope: &Scope,
 ) -> Result<Embeddings> {
+    let form = model.form(&embed)?;
     let mut rows = Combining {
-        normalized: model.normalized,
+        normalized: form.normalized,
         open: None,
         values: Vec::new(),
         tokens: Vec::new(),
@@ -116,7 +127,7 @@ async fn combined(
     };
     let prompt = each_chunk(model, texts, &options, embed, true, scope, each).await?;
     rows.close()?;
-    model.set(rows.values, rows.tokens, rows.truncated, prompt)
+    model.set(&form, rows.values, rows.tokens, rows.truncated, prompt)
 }
 
 /// The vectors of whole texts so far.

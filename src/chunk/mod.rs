@@ -107,7 +107,7 @@ impl Embedder {
         self.embed_chunks_with(texts, options, EmbedOptions::default())
     }
 
-    /// The same with a prompt, which every chunk gets, or a cancellation of the caller's.
+    /// The same with options of the call, which every chunk's embedding gets.
     ///
     /// # Errors
     /// As [`embed_chunks`](Self::embed_chunks).
@@ -140,7 +140,7 @@ impl Embedder {
         self.embed_long_with(texts, options, combine, EmbedOptions::default())
     }
 
-    /// The same with a prompt, which every chunk gets, or a cancellation of the caller's.
+    /// The same with options of the call, which every chunk's embedding gets.
     ///
     /// # Errors
     /// As [`embed_long`](Self::embed_long).

@@ -170,6 +170,28 @@ impl Embeddings {
         })
     }
 
+    /// The same with the first `dim` components of every vector, at most as many as there are, and
+    /// what `each` makes of them, which is given the row's place.
+    pub(crate) fn cut(
+        mut self,
+        dim: usize,
+        fingerprint: Arc<Fingerprint>,
+        mut each: impl FnMut(usize, &mut [f32]) -> Result<()>,
+    ) -> Result<Self> {
+        let rows = self.len();
+        for row in 0..rows {
+            let (from, to) = (row * self.dim, row * dim);
+            // Never over a row that is still to come.
+            self.values.copy_within(from..from + dim, to);
+            each(row, &mut self.values[to..to + dim])?;
+        }
+        self.values.truncate(rows * dim);
+        self.values.shrink_to_fit();
+        self.dim = dim;
+        self.fingerprint = fingerprint;
+        Ok(self)
+    }
+
     /// Number of vectors.
     pub fn len(&self) -> usize {
         self.token_counts.len()

@@ -9,7 +9,7 @@ use isovec_engine::budget::Budget;
 use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::convert::architecture;
-use isovec_engine::fingerprint::{ARCHITECTURE, Fingerprint, UNKNOWN};
+use isovec_engine::fingerprint::{ARCHITECTURE, DIMENSION, Fingerprint, NORMALIZE, UNKNOWN};
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use isovec_engine::onnx;
 use isovec_engine::profile::Profiler;
@@ -422,8 +422,8 @@ fn identity(
         ("text", text.to_owned()),
         ("truncation", format!("{max_length} tokens, {cut}")),
         ("pooling", head.pooling.clone()),
-        ("normalize", head.normalize.to_string()),
-        ("dimension", dim.to_string()),
+        (NORMALIZE, head.normalize.to_string()),
+        (DIMENSION, dim.to_string()),
         ("prompts", prompts.identity()),
     ]
     .into_iter()

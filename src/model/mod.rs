@@ -4,6 +4,7 @@ mod allowance;
 mod batching;
 mod calibration;
 mod feed;
+mod form;
 mod head;
 mod load;
 mod origin;
@@ -48,6 +49,7 @@ use crate::stats::{Recorder, Stats};
 use allowance::Allowance;
 use calibration::Calibration;
 use feed::Feed;
+use form::Form;
 use rows::Rows;
 
 /// Texts that are tokenised and planned together. More bring no better plan, and their token ids
@@ -60,6 +62,12 @@ pub(crate) const WINDOW: usize = 4096;
 pub struct EmbedOptions {
     /// What is put before every text.
     pub prompt: Prompt,
+    /// Keep only the first components (matryoshka), and scale them to unit length again where the
+    /// vectors are to have it. `None`: all that the model gives as it was loaded.
+    pub dimension: Option<usize>,
+    /// Whether vectors are scaled to unit length. `None`: as the model was loaded. A model that was
+    /// loaded with vectors of unit length gives no others.
+    pub normalize: Option<bool>,
     /// Stops the work when cancelled, as dropping the future does.
     pub cancel: Option<Cancel>,
 }
@@ -69,6 +77,24 @@ impl EmbedOptions {
     #[must_use]
     pub fn with_prompt(mut self, prompt: Prompt) -> Self {
         self.prompt = prompt;
+        self
+    }
+
+    /// Keeps only the first components of every vector (matryoshka): the vectors are those of a
+    /// model that was loaded with this `text.dimension`, but for rounding. More than the model
+    /// gives, or none, is [`Error::Config`].
+    #[must_use]
+    pub fn with_dimension(mut self, dimension: usize) -> Self {
+        self.dimension = Some(dimension);
+        self
+    }
+
+    /// Chooses whether vectors are scaled to unit length. The length that a model was loaded to
+    /// take off cannot be had back: `false` is [`Error::Config`] for a model that was loaded with
+    /// vectors of unit length; load it with `text.normalize = false`.
+    #[must_use]
+    pub fn with_normalize(mut self, normalize: bool) -> Self {
+        self.normalize = Some(normalize);
         self
     }
 
@@ -140,7 +166,8 @@ impl Model {
         self.cached(texts, &options, compute).await
     }
 
-    /// What every way to vectors goes through: `compute` is given the texts whose vectors are not kept.
+    /// What every way to vectors goes through: `compute` is given the texts whose vectors are not
+    /// kept, and gives the model's own; the form that the call asks for comes last.
     pub(crate) async fn cached<F>(
         &self,
         texts: Vec<String>,
@@ -150,6 +177,7 @@ impl Model {
     where
         F: Future<Output = Result<Embeddings>>,
     {
+        let form = self.form(options)?;
         let cache = self.cache.as_ref().filter(|_| !texts.is_empty());
         let (looked, wanted) = match cache {
             None => (None, texts),
@@ -161,13 +189,14 @@ impl Model {
         };
         // Called in one place, because what computes is compiled into it.
         let made = match looked.is_some() && wanted.is_empty() {
-            true => self.empty_set(&options.prompt),
+            true => self.no_vectors(&options.prompt),
             false => compute(wanted).await,
         };
-        match looked {
+        let own = match looked {
             None => made,
             Some((cache, looked)) => cache.complete(self, looked, made).await,
-        }
+        };
+        form.apply(own?)
     }
 
     async fn compute_all(
@@ -227,8 +256,13 @@ impl Model {
         self.tokenizer.special_tokens_count()
     }
 
-    /// The set of no texts.
-    pub(crate) fn empty_set(&self, prompt: &Prompt) -> Result<Embeddings> {
+    /// The set of no texts, as these options would have it.
+    pub(crate) fn empty_set(&self, options: &EmbedOptions) -> Result<Embeddings> {
+        let form = self.form(options)?;
+        form.apply(self.no_vectors(&options.prompt)?)
+    }
+
+    fn no_vectors(&self, prompt: &Prompt) -> Result<Embeddings> {
         let (_, prompt) = self.prompts.resolve(prompt)?;
         self.finish(Rows::new(0, self.dim, self.normalized)?, prompt)
     }
@@ -387,12 +421,14 @@ impl Model {
             truncated,
             ..
         } = rows;
-        self.set(values, token_counts, truncated, prompt)
+        let form = self.own_form();
+        self.set(&form, values, token_counts, truncated, prompt)
     }
 
-    /// Vectors of this model's, with what is known of their texts.
+    /// Vectors of this model's in a form, with what is known of their texts.
     pub(crate) fn set(
         &self,
+        form: &Form,
         values: Vec<f32>,
         token_counts: Vec<u32>,
         truncated: Vec<bool>,
@@ -401,12 +437,12 @@ impl Model {
         Embeddings::from_parts(
             "the model's output",
             Parts {
-                dim: self.dim,
+                dim: form.dim,
                 values,
                 token_counts,
                 truncated,
                 labels: None,
-                fingerprint: Arc::clone(&self.fingerprint),
+                fingerprint: Arc::clone(&form.fingerprint),
                 similarity: self.similarity,
                 prompt,
                 model: self.name.clone(),

@@ -46,7 +46,7 @@ fn what_a_stream_gives_makes_the_set_that_a_call_gives() {
     let (embedder, _engine) = embedder();
     let texts: Vec<String> = (0..20).map(|n| text(&vec![word(n); n % 9 + 1])).collect();
     let whole = wait(embedder.embed(&texts)).unwrap();
-    let mut set = embedder.empty_set(&crate::Prompt::Default).unwrap();
+    let mut set = embedder.empty_set(&EmbedOptions::default()).unwrap();
     assert!(set.is_empty());
     for result in wait(
         embedder

@@ -76,17 +76,17 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         RoleArg::Query => Prompt::Query,
         RoleArg::Passage => Prompt::Passage,
     };
+    let options = EmbedOptions::default()
+        .with_prompt(prompt)
+        .with_cancel(cancel);
     let target = Target {
         out,
         format,
-        empty: embedder.empty_set(&prompt)?,
+        empty: embedder.empty_set(&options)?,
         keeper: keeper.as_ref(),
         draft: draft.as_ref(),
     };
     let mut sink = target.open()?;
-    let options = EmbedOptions::default()
-        .with_prompt(prompt)
-        .with_cancel(cancel);
 
     let started = Instant::now();
     let bar = progress::texts(input::count(&args.input));

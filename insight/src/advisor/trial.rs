@@ -305,7 +305,7 @@ impl Trial {
         let vectors = match self.goal {
             Goal::Throughput => embedder.embed_with(texts, options).await?,
             Goal::Latency => {
-                let mut all = embedder.empty_set(&options.prompt)?;
+                let mut all = embedder.empty_set(&options)?;
                 for text in texts {
                     let one = embedder.embed_with([text], options.clone()).await?;
                     all.extend(one)?;
