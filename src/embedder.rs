@@ -7,7 +7,7 @@ use isovec_engine::maybe_send::BoxFuture;
 use crate::config::EmbeddingConfig;
 use crate::embeddings::Embeddings;
 use crate::error::Result;
-use crate::model::{self, EmbedOptions, LoadOptions, Model, Prompt};
+use crate::model::{self, EmbedOptions, LoadOptions, Model, Output, Prompt, Vectors};
 use crate::source::ModelSource;
 
 /// A loaded model that turns texts into vectors. Clones are cheap and share the model.
@@ -61,7 +61,7 @@ impl Embedder {
     ) -> BoxFuture<'static, Result<Self>> {
         let source = source.into();
         Box::pin(async move {
-            let model = model::load(source, config, options).await?;
+            let model = model::load(source, config, options, Output::Vectors).await?;
             Ok(Self {
                 model: Arc::new(model),
             })
@@ -95,7 +95,7 @@ impl Embedder {
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
         let texts = owned(texts);
-        Box::pin(Arc::clone(&self.model).embed(texts, options))
+        Box::pin(Arc::clone(&self.model).call::<Vectors>(texts, options))
     }
 
     /// The vector of one text.
@@ -144,3 +144,4 @@ pub(crate) fn owned<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Vec<St
 }
 
 describe_model!(Embedder);
+describe_vectors!(Embedder);

@@ -15,7 +15,7 @@ use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::fallback::{self, Engines};
-use crate::model::{LoadOptions, Purpose, prepare, resolve};
+use crate::model::{LoadOptions, Output, Purpose, prepare, resolve};
 use crate::plan::Tokens;
 use crate::source::ModelSource;
 
@@ -79,7 +79,7 @@ pub fn inspect(
         let (asked, stop) = (config.clone(), cancel.clone());
         let prepared = backend::offload("reading the model", async move {
             stop.check()?;
-            prepare(source, &asked, Purpose::run(&asked), &stop).await
+            prepare(source, &asked, Purpose::run(&asked, Output::Vectors), &stop).await
         });
         let bundle = prepared.await?.bundle;
         cancel.check()?;

@@ -16,6 +16,7 @@
 //!
 //! - [`Embedder`]: loads a model and embeds, async; [`blocking::Embedder`] is the same for callers
 //!   who wait.
+//! - [`Classifier`]: a model that gives texts labels with scores, loaded and run in the same way.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
 //! - [`Embedder::embed_chunks`], [`Embedder::embed_long`]: texts that are longer than the model sees.
@@ -51,6 +52,7 @@ mod batcher;
 mod cache;
 #[cfg(feature = "chunking")]
 mod chunk;
+mod classifier;
 mod config;
 mod effective;
 mod embedder;
@@ -77,6 +79,7 @@ pub use backend::target_api::*;
 pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
+pub use classifier::{Classifications, Classified, Classifier, ClassifyOptions, Label, Scores};
 pub use config::{
     BatchingConfig, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
     TextConfig, Truncation,

@@ -29,6 +29,12 @@ pub const OUTPUT: &str = "sentence_embedding";
 /// The input that says which positions are real.
 pub const MASK: &str = "attention_mask";
 
+/// The output of a graph that classifies: a number for each label, `[batch, labels]`.
+pub const LOGITS: &str = "logits";
+
+/// What [`METADATA_KEY`] holds in a graph that gives its logits.
+pub const CLASSIFIER: &str = "classifier";
+
 /// The `metadata_props` key under which a graph remembers the head that it was given.
 pub const METADATA_KEY: &str = "isovec.head";
 
@@ -234,6 +240,12 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
             "Only models that give hidden states or sentence embeddings can embed",
         )
     })?;
+    if source.name == LOGITS {
+        return Err(unsupported(
+            format!("its output {LOGITS} is a number for each label, and no vector"),
+            "Load it with `Classifier`",
+        ));
+    }
     if !pooled_by_graph && !graph.input.iter().any(|input| input.name == MASK) {
         return Err(unsupported(
             format!("it has no input {MASK}"),
@@ -305,6 +317,79 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
         dim: features,
         pooled_by_graph,
     })
+}
+
+/// Makes a classifier's logits the one output of its graph, f32 `[batch, labels]` under the name [`OUTPUT`], and removes what
+/// no longer leads there. Returns the number of labels.
+///
+/// A graph that was completed so already is left as it is.
+///
+/// # Errors
+/// [`EngineError::UnsupportedModel`] when the graph has no output [`LOGITS`] with a fixed number of labels, or ends in a pooling
+/// head.
+pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
+    let origin = bundle.origin.clone();
+    let unsupported = |reason: String, hint: &str| EngineError::UnsupportedModel {
+        origin: origin.clone(),
+        reason,
+        hint: hint.into(),
+    };
+    let mut entries = bundle.graph.metadata_props.iter();
+    let carried = entries.find(|entry| entry.key == METADATA_KEY);
+    let carried = carried.map(|entry| entry.value.clone());
+    let graph = bundle
+        .graph
+        .graph
+        .as_mut()
+        .ok_or_else(|| EngineError::invalid_model(origin.clone(), "the file holds no graph"))?;
+    let name = match carried.as_deref() {
+        None => LOGITS,
+        Some(CLASSIFIER) => OUTPUT,
+        Some(head) => {
+            return Err(unsupported(
+                format!("its graph ends in the head `{head}`, which gives vectors"),
+                "Load it with `Embedder`, or load the model that it was exported from",
+            ));
+        }
+    };
+    let source = graph.output.iter().find(|output| output.name == name);
+    let labels = source.and_then(|source| {
+        let (element, dims) = tensor_type(source)?;
+        match dims?.as_slice() {
+            [batch, Dim::Fixed(labels)] if *labels > 0 => Some((element, batch.clone(), *labels)),
+            _ => None,
+        }
+    });
+    let Some((element, batch, labels)) = labels else {
+        let outputs: Vec<&str> = graph.output.iter().map(|it| it.name.as_str()).collect();
+        return Err(unsupported(
+            format!(
+                "none of its outputs ({}) is {LOGITS} of shape [batch, labels]",
+                outputs.join(", ")
+            ),
+            "Classifiers are read from safetensors of the class BertForSequenceClassification, and from ONNX files that give logits",
+        ));
+    };
+    if carried.is_some() {
+        return Ok(labels);
+    }
+    let mut head = Head {
+        graph: GraphBuilder::new(graph, unused_prefix(graph)),
+        opset: 0,
+    };
+    let value = match element == DataType::Float as i32 {
+        true => LOGITS.to_owned(),
+        false => head.cast(LOGITS, DataType::Float),
+    };
+    rename(graph, OUTPUT, &format!("{OUTPUT}.in_graph"));
+    GraphBuilder::new(graph, "").named_node("Identity", &[&value], OUTPUT, Vec::new());
+    graph.output = vec![value_info(OUTPUT, DType::F32, &[batch, Dim::Fixed(labels)])];
+    bundle.graph.metadata_props.push(StringStringEntryProto {
+        key: METADATA_KEY.into(),
+        value: CLASSIFIER.into(),
+    });
+    bundle.prune();
+    Ok(labels)
 }
 
 /// Writes the head's nodes.

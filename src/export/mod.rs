@@ -19,7 +19,7 @@ use self::place::Staged;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
-use crate::model::{LoadOptions, Purpose, prepare, resolve};
+use crate::model::{LoadOptions, Output, Purpose, prepare, resolve};
 use crate::source::ModelSource;
 
 /// What is exported, and how loading its source is watched.
@@ -174,7 +174,10 @@ pub fn export(
         let cancel = options.load.cancel.clone();
         let (source, _) = resolve(source, &config, &options.load).await?.split();
         let purpose = Purpose {
-            head: options.head,
+            output: match options.head {
+                true => Output::Vectors,
+                false => Output::AsFile,
+            },
             keep: None,
         };
         let prepared = backend::offload("reading the model", async move {

@@ -12,7 +12,7 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::stats::EngineStats;
 
 use super::*;
-use crate::model::{Purpose, prepare};
+use crate::model::{Output, Purpose, prepare};
 use crate::{Embedder, EmbeddingConfig};
 
 /// Loses its device at its next runs, so many, and is a real one afterwards.
@@ -92,7 +92,7 @@ fn losing(strict: bool) -> Embedder {
     let embedder = backend::wait(Embedder::load(tiny(), config.clone())).unwrap();
     let mut model = Arc::into_inner(embedder.model).unwrap();
     let lost = loses(usize::MAX, model.engines.current());
-    let purpose = Purpose::run(&config);
+    let purpose = Purpose::run(&config, Output::Vectors);
     let cancel = Cancel::new();
     let files = backend::wait(prepare(tiny().into(), &config, purpose, &cancel)).unwrap();
     model.engines = Engines {
@@ -232,7 +232,12 @@ fn on_a_gpu_with(
     config.runtime.providers.webgpu.f16 = Some(f16);
     let config = config.build().unwrap();
     let cancel = Cancel::new();
-    let files = prepare(folder.into(), &config, Purpose::run(&config), &cancel);
+    let files = prepare(
+        folder.into(),
+        &config,
+        Purpose::run(&config, Output::Vectors),
+        &cancel,
+    );
     let bundle = backend::wait(files).unwrap().bundle;
     let loaded = backend::webgpu_model(subgroups, &bundle, &config.runtime, &cancel);
     let engine = match backend::wait(loaded) {

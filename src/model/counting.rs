@@ -259,6 +259,7 @@ pub(crate) fn with_config(
         max_length: 8,
         fingerprint: Arc::default(),
         similarity: Similarity::Cosine,
+        labels: None,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
         tokenizer: tokenizer(),

@@ -19,12 +19,13 @@ use super::allowance::Allowance;
 use super::batching;
 use super::calibration::Calibration;
 use super::feed::Feed;
-use super::head::{Head, pooling_name, resolve_head};
+use super::head::{Head, classifying_head, pooling_name, resolve_head};
 use super::origin::Origin;
 use super::small::{self, Keep, Stored};
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
 use crate::cache::{EmbeddingCache, Scope};
+use crate::classifier::Labels;
 use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
@@ -110,20 +111,31 @@ pub(crate) struct Prepared {
     files: ModelFiles,
 }
 
+/// What a graph gives its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// What the file gives: no head is put on.
+    AsFile,
+    /// A vector for each text, by a pooling head.
+    Vectors,
+    /// A number for each text and label.
+    Labels,
+}
+
 /// What a bundle is prepared for.
 #[derive(Debug, Clone)]
 pub(crate) struct Purpose {
-    /// Whether the pooling head is put on.
-    pub(crate) head: bool,
+    /// What the graph is to give.
+    pub(crate) output: Output,
     /// Where weights that are made smaller are kept for the next time.
     pub(crate) keep: Option<Keep>,
 }
 
 impl Purpose {
     /// For an engine.
-    pub(crate) fn run(config: &EmbeddingConfig) -> Self {
+    pub(crate) fn run(config: &EmbeddingConfig, output: Output) -> Self {
         Self {
-            head: true,
+            output,
             keep: Keep::in_cache(config),
         }
     }
@@ -134,6 +146,7 @@ pub(crate) async fn load(
     source: ModelSource,
     config: EmbeddingConfig,
     options: LoadOptions,
+    output: Output,
 ) -> Result<Model> {
     let config = config.build()?;
     fallback::check(&config.runtime)?;
@@ -144,7 +157,7 @@ pub(crate) async fn load(
     options.report(Progress::Reading);
     let (asked, stop) = (config.clone(), cancel.clone());
     let (prepared, tokenizer) = backend::offload("reading the model", async move {
-        let prepared = prepare(source, &asked, Purpose::run(&asked), &stop).await?;
+        let prepared = prepare(source, &asked, Purpose::run(&asked, output), &stop).await?;
         let tokenizer = Tokenizer::from_files(&prepared.bundle.files, &prepared.bundle.origin)?;
         tracing::debug!(target: "isovec", "{} is tokenised by {}", prepared.bundle.origin, tokenizer.tokenized_by());
         Ok((prepared, tokenizer))
@@ -215,6 +228,10 @@ pub(crate) async fn load(
         claimed: claimed(&prepared.bundle),
     };
     let similarity = prepared.files.similarity.unwrap_or_default();
+    let labels = match output {
+        Output::Labels => Some(Labels::read(&bundle.origin, &bundle.files, dim)?),
+        Output::AsFile | Output::Vectors => None,
+    };
     let mut effective = EffectiveConfig::default();
     effective::note_runtime(&mut effective, &config, &engines);
     hub.note(&mut effective, &config);
@@ -292,6 +309,7 @@ pub(crate) async fn load(
         max_length,
         fingerprint: Arc::new(fingerprint),
         similarity,
+        labels,
         effective,
         prompts,
         limits,
@@ -370,10 +388,10 @@ pub(crate) async fn prepare(
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
     let (mut bundle, stored) =
         small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
-    let head = if purpose.head {
-        resolve_head(&mut bundle, &config.text, files.head.as_ref())?
-    } else {
-        Head::default()
+    let head = match purpose.output {
+        Output::AsFile => Head::default(),
+        Output::Vectors => resolve_head(&mut bundle, &config.text, files.head.as_ref())?,
+        Output::Labels => classifying_head(&mut bundle, &config.text)?,
     };
     Ok(Prepared {
         bundle,

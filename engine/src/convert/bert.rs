@@ -3,6 +3,7 @@
 use super::activation::Activation;
 use super::architecture::{Deciding, number};
 use super::attention::{Heads, Scores};
+use super::classifier;
 use super::config::Config;
 use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, TOKEN_TYPE_IDS, Table, declare_input, declare_output,
@@ -84,6 +85,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let sum = net.node("Add", &[&words, &types], vec![]);
     let sum = net.node("Add", &[&sum, &places], vec![]);
     layers(config, net, &encoder, &sum)?;
+    classifier::add_to_bert(config, net, encoder.hidden)?;
     Ok(positions)
 }
 

@@ -15,6 +15,7 @@ mod architecture;
 mod attention;
 mod bert;
 pub mod catalog;
+mod classifier;
 mod config;
 mod distilbert;
 mod embeddings;
@@ -68,8 +69,8 @@ pub const VOCABULARY: &str = "isovec.vocabulary";
 #[derive(Debug, Clone)]
 pub struct Converted {
     /// Inputs `input_ids`, `attention_mask` and, where the family has them, `token_type_ids`, i64
-    /// `[batch, sequence]`; output `last_hidden_state`, f32 `[batch, sequence, hidden]`. Its
-    /// metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`].
+    /// `[batch, sequence]`; output `last_hidden_state`, f32 `[batch, sequence, hidden]`, and, of a classifier that is
+    /// converted, `logits`, f32 `[batch, labels]`. Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`].
     pub graph: ModelProto,
     /// Every tensor that the graph names and does not hold, converted when it is read.
     pub weights: Weights,

@@ -98,6 +98,20 @@ impl<'g> Net<'g> {
         self.tensors.get(&self.full_name(name)).is_some()
     }
 
+    /// The shape of a tensor that the checkpoint holds.
+    pub(super) fn shape_of(&self, name: &str) -> Option<&[usize]> {
+        let tensor = self.tensors.get(&self.full_name(name))?;
+        Some(&tensor.shape)
+    }
+
+    /// Builds with the checkpoint's names as they are: heads stand beside the model, not in it.
+    pub(super) fn without_prefix<T>(&mut self, build: impl FnOnce(&mut Self) -> T) -> T {
+        let prefix = std::mem::take(&mut self.prefix);
+        let built = build(self);
+        self.prefix = prefix;
+        built
+    }
+
     /// The tensor as it is.
     pub(super) fn weight(&mut self, name: &str, shape: &[usize]) -> Result<String> {
         let tensor = self.checked(name, shape)?;

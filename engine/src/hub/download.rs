@@ -420,7 +420,7 @@ mod tests {
                 self.asked
                     .lock()
                     .expect("no panic")
-                    .push(format!("{} {range}", request.url));
+                    .push(format!("{} {range}", request.url.as_str()));
                 let end = self.bytes.len().min(start + self.cut);
                 let mut chunks = vec![Ok(Some(Bytes::from_static(&self.bytes[start..end])))];
                 if end < self.bytes.len() {

@@ -167,7 +167,7 @@ impl Transport for Table {
             .headers
             .iter()
             .any(|(_, value)| value.contains(TOKEN));
-        let url = request.url.to_string();
+        let url = request.url.as_str().to_owned();
         let found = self.answers.get(&url).cloned();
         self.seen.lock().expect("no panic").push((url, has_token));
         Box::pin(async move {
