@@ -17,9 +17,10 @@ use super::*;
 use crate::batcher::{DynamicBatcher, Shutdown};
 use crate::config::EmbeddingConfig;
 use crate::embedder::Embedder;
+use crate::embeddings::Embeddings;
 use crate::fallback::Engines;
-use crate::model::{Prompt, Vectors};
 use crate::model::counting::{Counting, HELD, NAN, text, with_config};
+use crate::model::{EmbedOptions, Prompt, Vectors};
 use crate::source::ModelSource;
 
 fn config() -> EmbeddingConfig {
