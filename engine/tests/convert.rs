@@ -5,15 +5,15 @@ mod convert_support;
 
 use std::sync::Arc;
 
-use convert_support::checkpoint::{Checkpoint, Stored};
-use convert_support::models;
-use convert_support::reference::last_hidden_state;
-use convert_support::rng::Rng;
-use convert_support::run::{Batch, Runner, inlined, read};
+use convert_support::{Batch, Runner, inlined, read};
 use isovec_engine::EngineError;
 use isovec_engine::convert::{Converted, architecture, convert, family};
 use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::safetensors::TensorSet;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use isovec_test_models::reference::last_hidden_state;
+use isovec_test_models::rng::Rng;
 use prost::Message;
 use serde_json::json;
 

@@ -1,14 +1,12 @@
 //! The table of well-known models: that what it says loads by conversion does, by architecture and
 //! config, and that what it says does not convert is refused.
 
-mod convert_support;
-
 use std::collections::BTreeSet;
 
-use convert_support::checkpoint::{Checkpoint, Stored};
-use convert_support::models;
 use isovec_engine::convert::catalog::{Entry, Loading, Task, entries, find};
 use isovec_engine::convert::{convert, family};
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
 use serde_json::json;
 
 /// A tiny model whose config has the traits of a published one.

@@ -5,11 +5,11 @@ mod convert_support;
 use std::path::Path;
 use std::sync::Arc;
 
-use convert_support::reference::mean_normalised;
-use convert_support::run::{Batch, Runner, inlined};
-use convert_support::tiny;
+use convert_support::{Batch, Runner, inlined};
 use isovec_engine::convert::convert;
 use isovec_engine::safetensors::TensorSet;
+use isovec_test_models::reference::mean_normalised;
+use isovec_test_models::tiny;
 
 fn folder() -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/tiny-bert")

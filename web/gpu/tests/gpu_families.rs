@@ -4,13 +4,12 @@
 
 mod common;
 
-use common::support::checkpoint::{Checkpoint, Stored};
-use common::support::models;
-use common::support::reference::{last_hidden_state, mean_normalised};
-use common::support::texts::texts;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::texts::texts;
 use std::sync::Arc;
 
-use common::support::bundles::bundle;
 use common::{batch, config, factory, has_adapter, load, run};
 use isovec_encoder::{Program, Run};
 use isovec_engine::bundle::ModelBundle;
@@ -21,6 +20,7 @@ use isovec_engine::head::Pooling;
 use isovec_gpu::Alone;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_test_models::bundles::bundle;
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 2e-6;

@@ -7,11 +7,6 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::support::bundles::bundle;
-use common::support::checkpoint::{Checkpoint, Stored};
-use common::support::models;
-use common::support::reference::{last_hidden_state, mean_normalised};
-use common::support::texts::{Text, texts};
 use common::{batch, config, factory, has_adapter, load, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -26,6 +21,11 @@ use isovec_engine::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto};
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightsIdentity};
 use isovec_gpu::{GpuEngine, WebGpu};
+use isovec_test_models::bundles::bundle;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::texts::{Text, texts};
 
 /// What the project promises of 16-bit arithmetic: the L2 distance of unit vectors.
 const BOUND: f64 = 5e-3;

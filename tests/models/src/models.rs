@@ -6,11 +6,14 @@ use std::collections::BTreeMap;
 
 use serde_json::json;
 
-use super::checkpoint::{Array, Checkpoint};
-use super::rng::Rng;
+use crate::checkpoint::{Array, Checkpoint};
+use crate::rng::Rng;
 
+/// Words of every tiny model.
 pub const VOCABULARY: usize = 200;
+/// The length of a token's vector in every tiny model.
 pub const HIDDEN: usize = 32;
+/// The length inside a feed-forward layer of those with one size for all.
 pub const WIDE: usize = 64;
 
 struct Maker {
@@ -108,10 +111,12 @@ pub fn bert_of(seed: u64, vocabulary: usize, hidden: usize, layers: usize) -> Ch
     )
 }
 
+/// A tiny BERT.
 pub fn bert() -> Checkpoint {
     bert_of(1, VOCABULARY, HIDDEN, 3)
 }
 
+/// A tiny XLM-RoBERTa.
 pub fn roberta() -> Checkpoint {
     bert_like(
         2,
@@ -164,6 +169,7 @@ pub fn mpnet_like(seed: u64, config: serde_json::Value) -> Checkpoint {
     }
 }
 
+/// A tiny MPNet.
 pub fn mpnet() -> Checkpoint {
     mpnet_like(
         3,
@@ -184,6 +190,7 @@ pub fn mpnet() -> Checkpoint {
     )
 }
 
+/// A tiny DistilBERT.
 pub fn distilbert() -> Checkpoint {
     let mut maker = Maker::new(4);
     maker.table("embeddings.word_embeddings", VOCABULARY, HIDDEN);
@@ -242,6 +249,7 @@ pub fn modernbert_like(seed: u64, config: serde_json::Value) -> Checkpoint {
     }
 }
 
+/// A tiny ModernBERT.
 pub fn modernbert() -> Checkpoint {
     modernbert_like(
         5,
@@ -269,6 +277,7 @@ pub fn modernbert() -> Checkpoint {
     )
 }
 
+/// A tiny NomicBERT.
 pub fn nomicbert() -> Checkpoint {
     let mut maker = Maker::new(6);
     maker.table("embeddings.word_embeddings", VOCABULARY, HIDDEN);

@@ -4,8 +4,8 @@ use isovec_engine::engine::Batch;
 use isovec_engine::head::MASK;
 use isovec_engine::tensor::{NamedTensor, Tensor};
 
-use super::models;
-use super::rng::Rng;
+use crate::models::VOCABULARY;
+use crate::rng::Rng;
 
 /// Ids and types of tokens.
 pub type Text = (Vec<i64>, Vec<i64>);
@@ -14,7 +14,7 @@ pub type Text = (Vec<i64>, Vec<i64>);
 pub fn texts(lengths: &[usize]) -> Vec<Text> {
     let mut rng = Rng::new(99);
     let mut text = |&length: &usize| {
-        let id = |_| 2 + rng.below(models::VOCABULARY as u64 - 2) as i64;
+        let id = |_| 2 + rng.below(VOCABULARY as u64 - 2) as i64;
         let ids = (0..length).map(id).collect();
         let types = (0..length).map(|at| i64::from(at > length / 2));
         (ids, types.collect())

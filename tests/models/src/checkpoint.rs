@@ -9,28 +9,39 @@ use isovec_engine::safetensors::TensorSet;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
 
+/// A tensor.
 #[derive(Clone, Debug)]
 pub struct Array {
+    /// Its extents.
     pub shape: Vec<usize>,
+    /// Its elements in row-major order.
     pub values: Vec<f32>,
 }
 
+/// A model as its publisher has it.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
+    /// What is in `config.json`.
     pub config: Value,
+    /// The tensors by name.
     pub tensors: BTreeMap<String, Array>,
 }
 
 /// How elements are stored.
 #[derive(Clone, Copy, Debug)]
 pub enum Stored {
+    /// 64-bit floats.
     F64,
+    /// 32-bit floats.
     F32,
+    /// 16-bit floats of IEEE 754.
     F16,
+    /// The upper halves of 32-bit floats.
     BF16,
 }
 
 impl Checkpoint {
+    /// The contents of `config.json`.
     pub fn config_json(&self) -> Vec<u8> {
         serde_json::to_vec(&self.config).expect("a config is JSON")
     }
@@ -87,6 +98,7 @@ impl Checkpoint {
             .collect()
     }
 
+    /// One safetensors file, read back as the conversion takes it.
     pub fn tensor_set(&self, stored: Stored) -> Arc<TensorSet> {
         let file = self.file(stored).into();
         Arc::new(

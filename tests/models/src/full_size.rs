@@ -2,8 +2,8 @@
 
 use serde_json::json;
 
-use super::checkpoint::Checkpoint;
-use super::models::{bert_like, modernbert_like, mpnet_like};
+use crate::checkpoint::Checkpoint;
+use crate::models::{bert_like, modernbert_like, mpnet_like};
 
 /// Makes a model.
 type Make = fn() -> Checkpoint;

@@ -6,9 +6,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use super::checkpoint::{Checkpoint, Stored};
-use super::models::bert_of;
-use super::reference::{last_hidden_state, mean_normalised};
+use crate::checkpoint::{Checkpoint, Stored};
+use crate::models::bert_of;
+use crate::reference::{last_hidden_state, mean_normalised};
 
 const MAX_TOKENS: usize = 64;
 const HIDDEN: usize = 32;
@@ -244,7 +244,7 @@ fn reference(model: &Checkpoint, vocabulary: &[String]) -> Value {
         json!({"text": text, "ids": ids, "vector": mean_normalised(&rows)})
     };
     json!({
-        "made_by": "cargo run -p isovec-engine --example tiny_model",
+        "made_by": "cargo run -p isovec-test-models --example tiny_model",
         "texts": TEXTS.map(|text| entry(text, "")),
         "queries": [entry("money in the bank", QUERY_PROMPT), entry("", QUERY_PROMPT)],
     })

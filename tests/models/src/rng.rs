@@ -1,13 +1,17 @@
 //! SplitMix64 (Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014):
 //! small, documented, the same on every machine.
 
+/// A generator of numbers.
+#[derive(Clone, Debug)]
 pub struct Rng(u64);
 
 impl Rng {
+    /// Numbers that the seed alone decides.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
+    /// 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;

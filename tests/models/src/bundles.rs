@@ -7,7 +7,7 @@ use isovec_engine::convert::convert;
 use isovec_engine::head::{HeadSpec, Pooling, attach_head};
 use isovec_engine::weights::WeightsIdentity;
 
-use super::checkpoint::{Checkpoint, Stored};
+use crate::checkpoint::{Checkpoint, Stored};
 
 /// A model with a head that pools and normalises.
 pub fn bundle(model: &Checkpoint, stored: Stored, pooling: Pooling) -> ModelBundle {

@@ -10,7 +10,7 @@
 
 use serde_json::Value;
 
-use super::checkpoint::{Array, Checkpoint};
+use crate::checkpoint::{Array, Checkpoint};
 
 /// One vector a token.
 pub type Rows = Vec<Vec<f64>>;
