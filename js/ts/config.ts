@@ -394,19 +394,19 @@ export interface WebGpuOptions {
  *
  * - `mean`: The average over real positions.
  * - `cls`: The first position.
- * - `lastToken`: The last real position.
+ * - `last_token`: The last real position.
  * - `max`: The largest value of each component over real positions.
- * - `weightedMean`: The average weighted by 1, 2, 3, ... along the real positions.
- * - `meanSqrtLen`: The sum divided by the square root of the number of real positions.
+ * - `weighted_mean`: The average weighted by 1, 2, 3, ... along the real positions.
+ * - `mean_sqrt_len`: The sum divided by the square root of the number of real positions.
  */
 export type Pooling = "mean" | "cls" | "last_token" | "max" | "weighted_mean" | "mean_sqrt_len";
 
 /**
  * Which part of a text that is too long the model sees.
  *
- * - `keepHead`: The start: what nearly every model was trained with.
- * - `keepTail`: The end, where a text's conclusion stands.
- * - `keepBoth`: The start and the end: a quarter of the room for the one and the rest for the other, after
+ * - `keep_head`: The start: what nearly every model was trained with.
+ * - `keep_tail`: The end, where a text's conclusion stands.
+ * - `keep_both`: The start and the end: a quarter of the room for the one and the rest for the other, after
  *   Sun et al., "How to Fine-Tune BERT for Text Classification?" (2019), section 5.3.1.
  */
 export type Truncation = "keep_head" | "keep_tail" | "keep_both";

@@ -135,10 +135,10 @@ export abstract class BaseEmbedder {
    * Embeds texts of which there may be any number, in their order, and reads ahead only as far as keeps the engine busy.
    * What is not taken any more (`break`, `return`) is not computed any more.
    */
-  embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
+  async *embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
     const { role = "default", signal, ...asked } = options;
     checkWord("role", role, ROLES);
-    return stream(texts, (window, signal) => this.#embed(window, role, { ...asked, signal }), signal);
+    yield* stream(texts, (window, signal) => this.#embed(window, role, { ...asked, signal }), signal);
   }
 
   /** Tokens that a text makes, special ones included, before truncation. */
