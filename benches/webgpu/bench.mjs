@@ -71,7 +71,7 @@ try {
     row(`a text, median of ${samples}`, seen.median);
     const [first, next] = [visits.first, visits.next].map((times) => times.toSorted((a, b) => a - b)[1]);
     console.log(`\nto the first vector: ${ms(first)} on the first visit, ${ms(next)} on the next (${(next / first).toFixed(2)}x), medians of 3`);
-    console.log(`\n${seen.gpu.dispatches_per_run} dispatches a run, ${seen.gpu.pipelines} pipelines; largest component difference ${seen.apart.toExponential(1)}`);
+    console.log(`\n${seen.gpu.dispatchesPerRun} dispatches a run, ${seen.gpu.pipelines} pipelines; largest component difference ${seen.apart.toExponential(1)}`);
   }
 } finally {
   await browser?.close();

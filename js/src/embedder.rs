@@ -179,13 +179,13 @@ impl RawEmbedder {
     }
 
     /// Everything that is known of the model, as JSON: provider, fingerprint, effective
-    /// configuration, similarity, name, what the engine can do with it, what its graph is made of.
+    /// configuration, metric, name, what the engine can do with it, what its graph is made of.
     pub fn about(&self) -> String {
         serde_json::json!({
             "provider": self.embedder.provider(),
             "fingerprint": self.embedder.fingerprint(),
             "effectiveConfig": self.embedder.effective_config(),
-            "similarity": self.embedder.similarity(),
+            "metric": self.embedder.similarity(),
             "model": self.embedder.model_name(),
             "capabilities": self.embedder.capabilities(),
             "description": self.embedder.description(),

@@ -39,6 +39,17 @@ impl RawEmbeddings {
         Uint32Array::from(self.0.token_counts())
     }
 
+    /// Components of a vector.
+    #[wasm_bindgen(getter)]
+    pub fn dimension(&self) -> usize {
+        self.0.dim()
+    }
+
+    /// What made the vectors, as JSON.
+    pub fn fingerprint(&self) -> String {
+        serde_json::json!(self.0.fingerprint()).to_string()
+    }
+
     /// The name of the prompt that was put before the texts, if one was.
     pub fn prompt(&self) -> Option<String> {
         self.0.prompt().map(str::to_owned)

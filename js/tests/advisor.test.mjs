@@ -43,9 +43,9 @@ test("a page is looked at, and what is wrong with it is named", async () => {
   assert.deepEqual(ids, ["repeated-texts", "page-not-isolated"]);
   assert.match(markdown, /Cross-Origin-Opener-Policy/);
   assert.deepEqual(report.failed, []);
-  const lacks = new Set(report.not_judged.flatMap(({ lacks }) => lacks));
+  const lacks = new Set(report.notJudged.flatMap(({ lacks }) => lacks));
   assert.deepEqual([...lacks], ["memory"]);
-  assert.ok(report.judged > 15, JSON.stringify(report.not_judged));
+  assert.ok(report.judged > 15, JSON.stringify(report.notJudged));
 });
 
 test("a token does not get into a context", async () => {
@@ -61,13 +61,13 @@ test("a token does not get into a context", async () => {
 test("a context with nothing in it says what is missing", async () => {
   const report = await page.evaluate(() => advisor.analyze({}));
   assert.deepEqual([report.suggestions, report.judged], [[], 0]);
-  assert.ok(report.not_judged.length > 20);
+  assert.ok(report.notJudged.length > 20);
 });
 
 test("rules of the page's stand among the others, and one that throws is named", async () => {
   const { report, changed, kinds } = await page.evaluate(async () => {
     const rules = [
-      { id: "mine", check: ({ provider }) => ({ title: `leave ${provider.engine}`, impact: "critical", patch: { batching: { max_batch_tokens: 64 } } }) },
+      { id: "mine", check: ({ provider }) => ({ title: `leave ${provider.engine}`, impact: "critical", patch: { batching: { maxBatchTokens: 64 } } }) },
       { id: "silent", check: () => undefined },
       {
         id: "broken",
@@ -78,11 +78,11 @@ test("rules of the page's stand among the others, and one that throws is named",
     ];
     const report = await advisor.analyze({ provider: { engine: "portable", provider: "wasm simd128", version: "0" } }, { rules });
     const [mine] = report.suggestions;
-    const changed = await advisor.apply(mine, { text: { max_length: 8 }, hub: { token: "secret" } });
-    const kind = (promise) => promise.then(() => "nothing", ({ kind }) => kind);
+    const changed = await advisor.apply(mine, { text: { maxLength: 8 }, hub: { token: "secret" } });
+    const kind = (promise) => promise.then(() => "nothing", ({ kind, name }) => kind ?? name);
     const kinds = [
       await kind(advisor.apply({ ...mine, patch: undefined })),
-      await kind(advisor.apply({ ...mine, patch: { batching: { max_batch_tokens: 0 } } })),
+      await kind(advisor.apply({ ...mine, patch: { batching: { maxBatchTokens: 0 } } })),
       await kind(advisor.analyze({ stats: 7 })),
       await kind(advisor.analyze({}, { rules: [{ id: "odd", check: () => ({ impact: "enormous" }) }] })),
     ];
@@ -90,19 +90,19 @@ test("rules of the page's stand among the others, and one that throws is named",
   });
   assert.deepEqual(report.suggestions.map(({ id, title }) => [id, title]), [["mine", "leave portable"]]);
   assert.deepEqual(report.failed, [{ rule: "broken", message: "Error: no idea" }]);
-  assert.deepEqual(changed, { text: { max_length: 8 }, batching: { max_batch_tokens: 64 }, hub: { token: "secret" } });
+  assert.deepEqual(changed, { text: { maxLength: 8 }, batching: { maxBatchTokens: 64 }, hub: { token: "secret" } });
   assert.deepEqual(kinds, ["Config", "Config", "Config", "Config"]);
 });
 
 test("two embedders are compared, and other vectors are never better", async () => {
   const { same, other, kinds } = await page.evaluate(async () => {
-    const [baseline, cut] = [await load(), await load({ text: { max_length: 4 } })];
+    const [baseline, cut] = [await load(), await load({ text: { maxLength: 4 } })];
     const options = { rounds: 6 };
     const same = await advisor.trial(baseline, baseline, texts, options);
     const other = await advisor.trial(baseline, cut, texts.slice(0, 4), { ...options, goal: "latency" });
-    const kind = (promise) => promise.then(() => "nothing", ({ kind }) => kind);
+    const kind = (promise) => promise.then(() => "nothing", ({ kind, name }) => kind ?? name);
     const kinds = [await kind(advisor.trial(baseline, cut, [])), await kind(advisor.trial(baseline, cut, ["a"], { rounds: 2 })), await kind(advisor.trial(baseline, cut, ["a"], { signal: AbortSignal.abort() }))];
-    const keeps = await load({ embedding_cache: { memory: 1 << 20 } });
+    const keeps = await load({ embeddingCache: { memory: 1 << 20 } });
     kinds.push(await kind(advisor.trial(baseline, keeps, texts)));
     await keeps.dispose();
     // Refused before anything runs.
@@ -117,5 +117,5 @@ test("two embedders are compared, and other vectors are never better", async () 
   assert.deepEqual([same.baseline.length, same.candidate.length, same.texts], [6, 6, 40]);
   assert.ok(same.low <= same.speedup && same.speedup <= same.high, JSON.stringify(same));
   assert.deepEqual([other.verdict, other.compatible, other.goal], ["other_vectors", false, "latency"]);
-  assert.deepEqual(kinds, ["Config", "Config", "Cancelled", "Config", "Config", 0]);
+  assert.deepEqual(kinds, ["Config", "Config", "AbortError", "Config", "Config", 0]);
 });

@@ -12,7 +12,7 @@ const LIMIT = 1 << 20;
 const SIDE = 64 << 20;
 const WEIGHTS = "model.safetensors";
 const folder = "https://model.invalid/";
-const memory = { memory_limit: LIMIT };
+const memory = { memoryLimit: LIMIT };
 
 /** A `fetch` that answers with the tiny model, and with `body` for `name`. */
 function answering(name, body, headers = {}) {
@@ -147,7 +147,7 @@ test("a compressed body is counted as what it becomes, from here and from elsewh
   }, { origins: { here: origin, elsewhere: other }, memory });
   for (const [way, found] of Object.entries(seen.seen)) {
     if (way.includes("honest")) assert.equal(found, 1, way);
-    else assert.match(String(found), /^InputTooLarge: .*memory_limit allows 1048576/, way);
+    else assert.match(String(found), /^InputTooLarge: .*memoryLimit allows 1048576/, way);
   }
   // What was refused is not kept, and what was compressed is kept as what it is.
   const whole = readFileSync(join(tiny, WEIGHTS)).length;

@@ -19,7 +19,7 @@ const bits = (name) => {
   return BigInt(new RegExp(`${name}: u64 = (0x[0-9a-f_]+)`).exec(source)[1].replaceAll("_", ""));
 };
 const BITS = bits("TINY");
-const EXACT = { session: { deterministic_compute: true } };
+const EXACT = { session: { deterministicCompute: true } };
 
 /** FNV-1a, as `isovec_parity::bits::hash` has it. */
 const hash = (bytes) => bytes.reduce((state, byte) => BigInt.asUintN(64, (state ^ BigInt(byte)) * 0x100000001b3n), 0xcbf29ce484222325n);
@@ -30,7 +30,7 @@ const WORKER = `import { Embedder } from "/dist/index.js";
 onmessage = async ({ data }) => {
   const embedder = await Embedder.load("/model", data.options);
   const values = (await embedder.embed(data.texts)).values;
-  const { used } = embedder.effectiveConfig().find(({ name }) => name === "session.intra_op_threads");
+  const { used } = embedder.effectiveConfig().find(({ name }) => name === "session.intraOpThreads");
   postMessage({ build: embedder.build, used, bytes: new Uint8Array(values.buffer) });
 };`;
 /** A worker that is ended in the middle of its work, as far as the others can see. */
@@ -72,7 +72,7 @@ function embed(page, options, source = "/model", given = texts) {
         return {
           build: embedder.build,
           provider: embedder.provider().provider,
-          threads: embedder.effectiveConfig().find(({ name }) => name === "session.intra_op_threads"),
+          threads: embedder.effectiveConfig().find(({ name }) => name === "session.intraOpThreads"),
           values: Array.from(values),
           bytes: Array.from(new Uint8Array(values.buffer)),
           modules: fetched.filter((path) => path.endsWith(".wasm")),
@@ -87,7 +87,7 @@ function embed(page, options, source = "/model", given = texts) {
 
 const PROVIDERS = { simd128: "wasm simd128", relaxed: "wasm relaxed-simd", threads: "wasm relaxed-simd, threads" };
 /** A configuration for so many threads. */
-const on = (threads, session = {}) => ({ session: { ...session, intra_op_threads: threads } });
+const on = (threads, session = {}) => ({ session: { ...session, intraOpThreads: threads } });
 
 test("a page gets the fastest build, and downloads no other", async (t) => {
   const seen = await embed(await open(t, "/"), {});
@@ -139,17 +139,17 @@ test("a run on threads ends when its signal is aborted, and the next one runs", 
   const page = await open(t, "/isolated");
   const seen = await page.evaluate(async () => {
     const { Embedder } = await import("/dist/index.js");
-    const embedder = await Embedder.load("/model", { worker: false, build: "threads", config: { session: { intra_op_threads: 2 } } });
+    const embedder = await Embedder.load("/model", { worker: false, build: "threads", config: { session: { intraOpThreads: 2 } } });
     const texts = Array.from({ length: 4000 }, (_, index) => `text number ${index} that is long enough to take a moment`);
     const abort = new AbortController();
-    const run = embedder.embed(texts, { signal: abort.signal }).then(() => "done", ({ kind }) => kind);
+    const run = embedder.embed(texts, { signal: abort.signal }).then(() => "done", ({ name }) => name);
     // A turn by the way the engine itself gives turns; a timer may come late.
     const { port1, port2 } = new MessageChannel();
     port1.onmessage = () => abort.abort();
     port2.postMessage(null);
     return [await run, (await embedder.embed(["still works"])).length];
   });
-  assert.deepEqual(seen, ["Cancelled", 1]);
+  assert.deepEqual(seen, ["AbortError", 1]);
 });
 
 test("where no worker starts, one thread computes, and a word says so", async (t) => {
@@ -199,7 +199,7 @@ test("a model that takes more memory than the browser gives is refused", async (
     const files = new Map();
     for (const name of names) files.set(name, new Uint8Array(await (await fetch(`/model/${name}`)).arrayBuffer()));
     files.set("more", new Uint8Array(64 << 20));
-    const load = (source) => Embedder.load(source, { worker: false, build: "threads", config: { session: { intra_op_threads: 1 } } });
+    const load = (source) => Embedder.load(source, { worker: false, build: "threads", config: { session: { intraOpThreads: 1 } } });
     const refused = await load(files).then(() => ({}), ({ kind, message }) => ({ kind, message }));
     return { refused, after: (await (await load("/model/")).embed(["fits"])).length };
   }, FILES);

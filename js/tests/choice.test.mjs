@@ -16,7 +16,7 @@ function bytesOf(content) {
 }
 
 /** Loads a model of these files, none of which is one; says what failed, and what was asked for. */
-async function load(files, { onnx_file, smallest }) {
+async function load(files, { onnx_file: onnxFile, smallest }) {
   const folder = "https://models.test/model/";
   const asked = [];
   const fetch = async (url, init = {}) => {
@@ -27,7 +27,7 @@ async function load(files, { onnx_file, smallest }) {
     const bytes = bytesOf(files[name]);
     return new Response(method === "HEAD" ? null : bytes, { headers: { "content-length": String(bytes.length) } });
   };
-  const model = { ...(onnx_file && { onnx_file }), ...(smallest && { dtype: "auto" }) };
+  const model = { ...(onnxFile && { onnxFile }), ...(smallest && { dtype: "auto" }) };
   const error = await Embedder.load(folder, { fetch, worker: false, cache: "off", config: { model } }).then(
     () => assert.fail("no file of the table is a model"),
     (error) => error,

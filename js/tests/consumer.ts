@@ -1,6 +1,6 @@
 // A program on the packed package, as strict as compilers get: what is wrong here has to be an error for whoever writes
 // it, and what is right none. Compiled by pack.test.mjs.
-import { Embedder, hardware, type Config, type Dtype, type Hardware } from "isovec";
+import { Embedder, IsovecError, hardware, type Config, type Dtype, type ErrorKind, type Hardware } from "isovec";
 import { analyze, contextOf, type OptimizationReport, type Rule } from "isovec/advisor";
 import { pipeline, type Tensor } from "isovec/compat";
 import { Embedder as Inline } from "isovec/inline";
@@ -8,11 +8,11 @@ import module from "isovec/simd128.wasm";
 
 export const config: Config = {
   engine: "portable",
-  session: { intra_op_threads: 2, deterministic_compute: true },
-  text: { max_length: 128, pooling: "cls", prompts: { query: "query: " } },
-  batching: { max_wait: "5ms" },
+  session: { intraOpThreads: 2, deterministicCompute: true },
+  text: { maxLength: 128, pooling: "cls", prompts: { query: "query: " } },
+  batching: { maxWait: "5ms" },
   model: { dtype: "int8" satisfies Dtype },
-  providers: { execution_providers: ["cpu"], options: { openvino: { device_type: "CPU" } } },
+  providers: { executionProviders: ["cpu"], options: { openvino: { device_type: "CPU" } } },
 };
 
 export const wrong: Config[] = [
@@ -20,6 +20,8 @@ export const wrong: Config[] = [
   { sesion: {} },
   // @ts-expect-error there is no such knob
   { session: { threads: 2 } },
+  // @ts-expect-error JavaScript writes maxBatchSize
+  { batching: { max_batch_size: 2 } },
   // @ts-expect-error there is no such knob of a provider
   { providers: { cuda: { device: 1 } } },
   // @ts-expect-error there is no such provider
@@ -27,14 +29,34 @@ export const wrong: Config[] = [
   // @ts-expect-error there is no such pooling
   { text: { pooling: "median" } },
   // @ts-expect-error a duration has a unit
-  { batching: { max_wait: 5 } },
+  { batching: { maxWait: 5 } },
   // @ts-expect-error a number of tokens is a number
-  { text: { max_length: "128" } },
+  { text: { maxLength: "128" } },
 ];
 
 export async function vectors(): Promise<Float32Array> {
   const embedder = await Embedder.load("owner/model", { config });
   return embedder.embedOne("a text");
+}
+
+export async function words(signal: AbortSignal): Promise<number> {
+  const embedder = await Embedder.load("owner/model", { device: "webgpu", dtype: "int8" });
+  // @ts-expect-error there is no such device
+  await Embedder.load("owner/model", { device: "gpu" });
+  // @ts-expect-error there is no such form of weights
+  await Embedder.load("owner/model", { dtype: "q4" });
+  const index = await embedder.embedPassages(["a text"], { dimension: 64, normalize: true, signal });
+  const queries = await embedder.embedQueries(["a question"], { dimension: 64 });
+  const [best] = index.searchOne(queries, 1);
+  const { poolHits } = (await embedder.stats()).memoryPool;
+  return poolHits + (best?.score ?? 0) + index.similarity(queries).row(0)[0]!;
+}
+
+export function kindOf(error: unknown): ErrorKind | undefined {
+  if (!(error instanceof IsovecError)) return undefined;
+  // @ts-expect-error there is no such kind
+  if (error.kind === "Aborted") return undefined;
+  return error.kind;
 }
 
 export async function cores(): Promise<number | null> {

@@ -171,6 +171,6 @@ test("a list that was copied from another folder hides no weights", { skip }, as
 });
 
 test("a file that is named is the one that is fetched", { skip }, async () => {
-  const seen = await visit({ folder: "/auto/", config: { model: { onnx_file: HALF } } });
+  const seen = await visit({ folder: "/auto/", config: { model: { onnxFile: HALF } } });
   assert.deepEqual([weights(seen), seen.precision], [[`GET ${HALF}`], "f16"]);
 });

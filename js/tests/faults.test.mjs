@@ -229,7 +229,7 @@ test("two tabs that load at once download once, also where one of them gives up"
   const stayed = stayer.evaluate(() => load());
   await waits(stayer);
   reset();
-  assert.equal((await quitter.evaluate(() => (abort.abort(), loading))).kind, "Cancelled");
+  assert.equal((await quitter.evaluate(() => (abort.abort(), loading))).kind, "AbortError");
   assert.deepEqual([(await stayed).vector, log], [vector, [2 * PIECE]]);
   await sound(other, "one that gave up");
   await mended(other, "one that gave up");

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { test } from "node:test";
-import { Embeddings, similarity, topK } from "../dist/index.js";
+import { Embeddings, cosine, topK } from "../dist/index.js";
 import { data } from "./site.mjs";
 
 const file = (name) => new Uint8Array(readFileSync(join(data, "embeddings", name)));
@@ -14,10 +14,10 @@ const kind = (name) => (error) => error.name === "IsovecError" && error.kind ===
 
 test("a native file is opened, and finds what it finds there, to the last bit", async () => {
   const set = await native();
-  assert.deepEqual([set.length, set.labels[3], set.similarity], [5, "Δοκιμή: größer, 深い海, 🐈", "cosine"]);
+  assert.deepEqual([set.length, set.labels[3], set.metric], [5, "Δοκιμή: größer, 深い海, 🐈", "cosine"]);
   assert.deepEqual(set.search(set, 3), expected);
   assert.deepEqual(topK(set.row(0), set, 3), expected[0]);
-  assert.ok(Math.abs(similarity(set.row(1), set.row(1)) - 1) < 1e-7);
+  assert.ok(Math.abs(cosine(set.row(1), set.row(1)) - 1) < 1e-7);
 });
 
 test("what is written is what the native SDK's tests read", async () => {

@@ -11,7 +11,7 @@ import { FILES, js, launch, page as empty, send, serve, tiny } from "./site.mjs"
 
 const module = (build) => WebAssembly.compile(readFileSync(join(js, "pkg", build, "isovec_js_bg.wasm")));
 const files = () => new Map(FILES.map((name) => [name, new Uint8Array(readFileSync(join(tiny, name)))]));
-const EXACT = { session: { deterministic_compute: true } };
+const EXACT = { session: { deterministicCompute: true } };
 
 test("a compiled module computes what the usual way computes", async () => {
   const inline = await Embedder.load(files(), { module: module("simd128"), config: EXACT });

@@ -19,12 +19,12 @@ async function fresh() {
   await page.evaluate(async () => {
     Object.assign(globalThis, await import("/dist/index.js"));
     /** Embeds in a new embedder, as a later visit would; several calls one after another. */
-    globalThis.visit = async (embedding_cache, calls, config = {}) => {
-      const embedder = await Embedder.load("/model/", { config: { ...config, embedding_cache } });
+    globalThis.visit = async (embeddingCache, calls, config = {}) => {
+      const embedder = await Embedder.load("/model/", { config: { ...config, embeddingCache } });
       const rows = [];
       for (const texts of calls) rows.push(Array.from((await embedder.embed(texts)).values));
-      const knobs = embedder.effectiveConfig().filter(({ name }) => name.startsWith("embedding_cache"));
-      const { embedding_cache: kept, calls: counts } = await embedder.stats();
+      const knobs = embedder.effectiveConfig().filter(({ name }) => name.startsWith("embeddingCache"));
+      const { embeddingCache: kept, calls: counts } = await embedder.stats();
       await embedder.dispose();
       return { rows, kept, tokenised: counts.texts, knobs };
     };
@@ -38,32 +38,32 @@ const files = () => new Map(FILES.map((file) => [file, readFileSync(join(tiny, f
 
 test("node: what was computed once is not computed again", async () => {
   const plain = await Embedder.load(files(), { worker: false });
-  const keeping = await Embedder.load(files(), { worker: false, config: { embedding_cache: { memory: 1 << 20, disk: 1 << 20 } } });
+  const keeping = await Embedder.load(files(), { worker: false, config: { embeddingCache: { memory: 1 << 20, disk: 1 << 20 } } });
   const texts = ["a cat", "the end", "a cat"];
   const expected = await plain.embed(texts);
   for (let call = 0; call < 2; call++) assert.deepEqual((await keeping.embed(texts)).values, expected.values);
   assert.deepEqual((await keeping.embedQuery("a cat")).values.length, expected.dimension);
   const stats = await keeping.stats();
-  assert.deepEqual([stats.embedding_cache.hits, stats.embedding_cache.misses, stats.embedding_cache.entries, stats.calls.texts], [5, 2, 2, 2]);
-  assert.equal((await plain.stats()).embedding_cache, undefined);
+  assert.deepEqual([stats.embeddingCache.hits, stats.embeddingCache.misses, stats.embeddingCache.entries, stats.calls.texts], [5, 2, 2, 2]);
+  assert.equal((await plain.stats()).embeddingCache, undefined);
   // Node has nothing to keep them in, and says so.
-  const disk = keeping.effectiveConfig().find(({ name }) => name === "embedding_cache.disk");
+  const disk = keeping.effectiveConfig().find(({ name }) => name === "embeddingCache.disk");
   assert.deepEqual([disk.used, disk.honoured], ["none", false]);
   assert.match(disk.why, /Cache API/);
-  await assert.rejects(Embedder.load(files(), { worker: false, config: { embedding_cache: { memory: 10 } } }), { kind: "Config", message: /one vector of this model/ });
+  await assert.rejects(Embedder.load(files(), { worker: false, config: { embeddingCache: { memory: 10 } } }), { kind: "Config", message: /one vector of this model/ });
   await plain.dispose();
   await keeping.dispose();
 });
 
 test("calls at the same time, and streams, get their own vectors", async () => {
   const plain = await Embedder.load(files(), { worker: false });
-  const keeping = await Embedder.load(files(), { worker: false, config: { embedding_cache: { memory: 4000 } } });
+  const keeping = await Embedder.load(files(), { worker: false, config: { embeddingCache: { memory: 4000 } } });
   const texts = Array.from({ length: 40 }, (_, at) => `cat ${at % 17}`);
   const expected = await plain.embed(texts);
   const rows = await Promise.all(texts.map((text) => keeping.embedOne(text)));
   for (const [at, row] of rows.entries()) assert.deepEqual(row, expected.row(at));
   for await (const { index, vector } of keeping.embedStream(texts)) assert.deepEqual(vector, expected.row(index));
-  const { embedding_cache: kept } = await keeping.stats();
+  const { embeddingCache: kept } = await keeping.stats();
   assert.equal(kept.hits + kept.misses, 80);
   assert.ok(kept.bytes <= 4000 && kept.evictions > 0, JSON.stringify(kept));
   await plain.dispose();
@@ -78,14 +78,14 @@ test("the next visit computes nothing, and no other model's vector is taken", as
   assert.deepEqual(await page.evaluate("entries()"), []);
   const first = await visit(page, all, [texts, texts]);
   assert.deepEqual(first.rows, [plain.rows[0], plain.rows[0]]);
-  assert.deepEqual([first.kept.misses, first.kept.disk_entries, first.tokenised], [2, 2, 2]);
+  assert.deepEqual([first.kept.misses, first.kept.diskEntries, first.tokenised], [2, 2, 2]);
   const second = await visit(page, all, [texts]);
   assert.deepEqual(second.rows, plain.rows);
-  assert.deepEqual([second.kept.disk_hits, second.kept.misses, second.kept.disk_failures, second.tokenised], [2, 0, 0, 0]);
-  for (const config of [{ text: { dimension: 8 } }, { text: { pooling: "cls" } }, { model: { dtype: "int8" } }, { text: { max_length: 3 } }]) {
+  assert.deepEqual([second.kept.diskHits, second.kept.misses, second.kept.diskFailures, second.tokenised], [2, 0, 0, 0]);
+  for (const config of [{ text: { dimension: 8 } }, { text: { pooling: "cls" } }, { model: { dtype: "int8" } }, { text: { maxLength: 3 } }]) {
     const [other, kept] = [await visit(page, {}, [texts], config), await visit(page, all, [texts], config)];
     assert.deepEqual(kept.rows, other.rows, JSON.stringify(config));
-    assert.deepEqual([kept.kept.disk_hits, kept.kept.misses], [0, 2], JSON.stringify(config));
+    assert.deepEqual([kept.kept.diskHits, kept.kept.misses], [0, 2], JSON.stringify(config));
   }
   // All that the site keeps goes at once.
   await page.evaluate("cache.delete()");
@@ -108,12 +108,12 @@ test("what is damaged is computed anew, and the bound is kept by what was used l
   });
   const second = await visit(page, disk, [...texts.map((text) => [text]), texts]);
   assert.deepEqual(second.rows.slice(0, 4), first.rows);
-  assert.deepEqual([second.kept.disk_rejected, second.kept.misses], [2, 2]);
+  assert.deepEqual([second.kept.diskRejected, second.kept.misses], [2, 2]);
   // Room for five vectors of 32 components: "a" is read, and what is written then takes the place of others.
   const room = { disk: 5 * (4 * 32 + 512) };
   const third = await visit(page, room, [["a"], ["of"], ["a man"], ["men"]]);
-  assert.ok(third.kept.disk_evictions > 0 && third.kept.disk_bytes <= room.disk, JSON.stringify(third.kept));
-  assert.equal((await page.evaluate("entries()")).length, third.kept.disk_entries);
+  assert.ok(third.kept.diskEvictions > 0 && third.kept.diskBytes <= room.disk, JSON.stringify(third.kept));
+  assert.equal((await page.evaluate("entries()")).length, third.kept.diskEntries);
   const fourth = await visit(page, room, [["a"]]);
   assert.deepEqual(fourth.rows, [first.rows[0]]);
   assert.equal(fourth.kept.misses, 0, "it was used last");
@@ -122,6 +122,6 @@ test("what is damaged is computed anew, and the bound is kept by what was used l
 test("a folder is not for pages, which is said", async () => {
   const page = await fresh();
   const { knobs } = await visit(page, { disk: 1 << 20, folder: "kept" }, [["a"]]);
-  const folder = knobs.find(({ name }) => name === "embedding_cache.folder");
+  const folder = knobs.find(({ name }) => name === "embeddingCache.folder");
   assert.deepEqual([folder.used, folder.honoured, folder.why], ["the browser's Cache API", false, "a page has no folders"]);
 });

@@ -28,7 +28,7 @@ test("500 loads and disposes in one thread leave the module's memory as it was",
     for (let round = 0; round < 500; round++) {
       const embedder = await Embedder.load("/model/", { worker: false });
       await embedder.embed([`round ${round}`, "another text"]);
-      sizes.push((await embedder.stats()).memory.wasm_bytes);
+      sizes.push((await embedder.stats()).memory.wasmBytes);
       await embedder.dispose();
     }
     return sizes;
@@ -67,7 +67,7 @@ test("20,000 texts leave the module's memory as it was", async (t) => {
     function* numbers(count) {
       for (let index = 0; index < count; index++) yield `text number ${index} with ${"some ".repeat(index % 20)}words`;
     }
-    const bytes = async () => (await embedder.stats()).memory.wasm_bytes;
+    const bytes = async () => (await embedder.stats()).memory.wasmBytes;
     for await (const _ of embedder.embedStream(numbers(1000)));
     const warm = await bytes();
     for await (const _ of embedder.embedStream(numbers(20000)));
@@ -86,10 +86,10 @@ test("a model that does not fit is refused before it is fetched or read", async 
     const load = (source, memory, worker) => Embedder.load(source, { worker, config: { memory } }).then(() => "loaded", ({ kind, message }) => `${kind}: ${message}`);
     return Promise.all([true, false].flatMap((worker) => [
       load("/endless/", {}, worker),
-      load("/endless/", { memory_limit: 1 << 30 }, worker),
-      load("/model/", { memory_limit: 100_000 }, worker),
-      load(given, { memory_limit: 100_000 }, worker),
-      load("/model/", { memory_limit: 1 << 20 }, worker),
+      load("/endless/", { memoryLimit: 1 << 30 }, worker),
+      load("/model/", { memoryLimit: 100_000 }, worker),
+      load(given, { memoryLimit: 100_000 }, worker),
+      load("/model/", { memoryLimit: 1 << 20 }, worker),
     ]));
   }, FILES);
   const expected = [/^InputTooLarge: .*are the most/, /^InputTooLarge: .*1073741824/, /^InputTooLarge: .*144640 bytes.*100000/, /^InputTooLarge: model.safetensors.*100000/, /^loaded$/];

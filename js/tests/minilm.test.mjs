@@ -24,7 +24,7 @@ test("loading and embedding take little more memory than the weights", { skip },
   const weights = statSync(join(folder, WEIGHTS)).size;
   const embedder = await load({});
   await embedder.embed(["a first text"]);
-  const bytes = (await embedder.stats()).memory.wasm_bytes;
+  const bytes = (await embedder.stats()).memory.wasmBytes;
   assert.ok(bytes > weights && bytes <= 1.3 * weights, `${bytes} bytes for weights of ${weights}`);
   await embedder.dispose();
 });
@@ -35,7 +35,7 @@ test("the bits are those of every machine", { skip }, async () => {
   for (const [name, dtype] of [["MINILM", "f32"], ["MINILM_INT8", "int8"]]) {
     const [, bits] = source.match(new RegExp(`${name}: u64 = (0x[0-9a-f_]+);`));
     for (const size of [1, 32]) {
-      const embedder = await load({ model: { dtype }, session: { deterministic_compute: true }, batching: { max_batch_size: size, max_batch_tokens: 1 << 14 } });
+      const embedder = await load({ model: { dtype }, session: { deterministicCompute: true }, batching: { maxBatchSize: size, maxBatchTokens: 1 << 14 } });
       const hash = fnv(await embedder.embed(texts));
       assert.equal(`0x${hash.toString(16)}`, bits.replaceAll("_", ""), `${dtype}, ${size} texts at once`);
       await embedder.dispose();

@@ -69,7 +69,7 @@ function contents(set, prompt) {
   const identity = Object.entries(set.fingerprint.identity).sort(([a], [b]) => Buffer.compare(Buffer.from(a), Buffer.from(b))).flat();
   return [
     `${set.length} ${set.dimension}`, bytes(set.values), bytes(set.tokenCounts), Uint8Array.from(set.truncated, Number),
-    ...(set.labels ? ["labels", ...set.labels] : ["none"]), set.model, set.similarity, set.fingerprint.precision, ...identity,
+    ...(set.labels ? ["labels", ...set.labels] : ["none"]), set.model, set.metric, set.fingerprint.precision, ...identity,
     prompt === null ? "none" : `prompt ${prompt}`,
   ];
 }

@@ -32,7 +32,7 @@ await page.evaluate(async () => {
       await call();
       return "nothing failed";
     } catch (error) {
-      return { kind: error.kind, typed: error instanceof isovec.IsovecError, message: error.message };
+      return { kind: error.kind ?? error.name, typed: error instanceof isovec.IsovecError, message: error.message };
     }
   };
   globalThis.embedder = await isovec.Embedder.load("/data/tiny-bert");
@@ -83,7 +83,7 @@ test("files in memory, progress, and the parts of the interface", async () => {
     const hits = again.search(await own.embedQuery("a"), 2);
     return {
       progress, empty: empty.length, truncated: long.truncated, labels: again.labels, hits,
-      same: isovec.similarity(again.row(0), await own.embedOne("a")),
+      same: isovec.cosine(again.row(0), await own.embedOne("a")),
       provider: own.provider(), knobs: own.effectiveConfig().length, tokens: await own.countTokens("a"),
       stats: await own.stats(),
       identity: Object.keys(own.fingerprint().identity).length,
@@ -128,24 +128,34 @@ test("sources that are none", async () => {
 });
 
 test("damaged models and wrong settings are named", async () => {
-  const kinds = await page.evaluate(async (files) => {
+  const seen = await page.evaluate(async (files) => {
     const load = async (change, config) => {
       const map = new Map();
       for (const file of files) map.set(file, new Uint8Array(await (await fetch(`/data/tiny-bert/${file}`)).arrayBuffer()));
       change(map);
-      return (await failure(() => isovec.Embedder.load(map, { config }))).kind;
+      const { kind, message } = await failure(() => isovec.Embedder.load(map, { config }));
+      return [kind, message];
     };
     return {
       short: await load((map) => map.set("model.safetensors", map.get("model.safetensors").slice(0, 1000))),
       noTokenizer: await load((map) => map.delete("tokenizer.json")),
-      unknownKnob: await load(() => {}, { no_such_knob: 1 }),
-      zero: await load(() => {}, { batching: { max_batch_size: 0 } }),
+      unknownKnob: await load(() => {}, { noSuchKnob: 1 }),
+      unknownInGroup: await load(() => {}, { text: { maxLen: 1 } }),
+      rustsName: await load(() => {}, { batching: { max_batch_size: 8 } }),
+      zero: await load(() => {}, { batching: { maxBatchSize: 0 } }),
     };
   }, files);
-  assert.equal(kinds.short, "InvalidModel");
-  assert.match(kinds.noTokenizer, /Missing|Tokeniz/);
-  assert.equal(kinds.unknownKnob, "Config");
-  assert.equal(kinds.zero, "Config");
+  for (const [name, kind, words] of [
+    ["short", /^InvalidModel$/, /safetensors/],
+    ["noTokenizer", /^(Missing|Invalid)Tokenizer$/, /tokenizer/],
+    ["unknownKnob", /^Config$/, /"noSuchKnob".*embeddingCache/],
+    ["unknownInGroup", /^Config$/, /`maxLen`.*`maxLength`/],
+    ["rustsName", /^Config$/, /`batching\.max_batch_size`.*`batching\.maxBatchSize`/],
+    ["zero", /^Config$/, /batching\.maxBatchSize is 0/],
+  ]) {
+    assert.match(seen[name][0], kind, name);
+    assert.match(seen[name][1], words, name);
+  }
 });
 
 test("an aborted signal stops loading and running", async () => {
@@ -169,7 +179,7 @@ test("an aborted signal stops loading and running", async () => {
     const after = (await embedder.embed(["still works"])).length;
     return { loading: loading.kind, never: never.kind, running: running.kind, before: before.kind, after };
   });
-  assert.deepEqual(kinds, { loading: "Cancelled", never: "Cancelled", running: "Cancelled", before: "Cancelled", after: 1 });
+  assert.deepEqual(kinds, { loading: "AbortError", never: "AbortError", running: "AbortError", before: "AbortError", after: 1 });
 });
 
 test("a disposed embedder says so", async () => {

@@ -68,7 +68,7 @@ async function round({ seed, loads }) {
         stop.abort();
         return call.then((vectors) => compare(picked, [...vectors]), (error) => {
           done.givenUp++;
-          if (error.name !== "AbortError" && error.kind !== "Cancelled") done.faults.push(`${error.kind}: ${error.message}`);
+          if (error.name !== "AbortError") done.faults.push(`${error.kind}: ${error.message}`);
         });
       }
       if (kind === 1) {
@@ -87,9 +87,9 @@ async function round({ seed, loads }) {
       if (ended.status === "rejected") done.faults.push(`${ended.reason?.kind}: ${ended.reason?.message ?? ended.reason}`);
     }
     const stats = await embedder.stats();
-    const { sessions, memory_pool: pool } = stats;
-    if (sessions.in_use || sessions.waiting || pool.lent_memory_bytes) done.faults.push(`at rest: ${JSON.stringify({ sessions, pool })}`);
-    if (!worker) done.wasm = stats.memory.wasm_bytes;
+    const { sessions, memoryPool: pool } = stats;
+    if (sessions.inUse || sessions.waiting || pool.lentMemoryBytes) done.faults.push(`at rest: ${JSON.stringify({ sessions, pool })}`);
+    if (!worker) done.wasm = stats.memory.wasmBytes;
     await embedder.dispose();
   }
   return done;

@@ -44,24 +44,24 @@ for (const worker of [true, false]) {
   const wasm = WAY.isolated ? "wasm relaxed-simd, threads" : "wasm relaxed-simd";
 
   test(`WebAssembly computes where nothing else is asked for, ${where}: a software adapter is never chosen`, async () => {
-    for (const providers of [{}, { provider_auto_selection: true }]) {
+    for (const providers of [{}, { providerAutoSelection: true }]) {
       const { provider, fallbacks } = await embed(providers, worker);
       assert.deepEqual([provider?.engine, provider?.provider, fallbacks], ["portable", wasm, []]);
     }
   });
 
   test(`WebGPU is refused where there is none, and a software adapter unless it is asked for, ${where}`, async () => {
-    const { kind, message } = await embed({ execution_providers: ["webgpu"] }, worker);
+    const { kind, message } = await embed({ executionProviders: ["webgpu"] }, worker);
     assert.equal(kind, "ProviderUnavailable");
-    assert.match(message, WAY.webgpu ? /software_adapter/ : /no adapter/);
-    const [plain, chain] = [await embed({}, worker), await embed({ execution_providers: ["webgpu", "cpu"] }, worker)];
+    assert.match(message, WAY.webgpu ? /softwareAdapter/ : /no adapter/);
+    const [plain, chain] = [await embed({}, worker), await embed({ executionProviders: ["webgpu", "cpu"] }, worker)];
     assert.deepEqual([chain.provider, chain.vector], [plain.provider, plain.vector]);
     assert.deepEqual(chain.fallbacks?.map(({ from, to }) => [from, to]), [["webgpu", "cpu"]]);
   });
 
   if (WAY.webgpu) {
     test(`WebGPU computes the same vectors where it is asked for, ${where}`, async () => {
-      const [plain, gpu] = [await embed({}, worker), await embed({ execution_providers: ["webgpu"], webgpu: { software_adapter: true } }, worker)];
+      const [plain, gpu] = [await embed({}, worker), await embed({ executionProviders: ["webgpu"], webgpu: { softwareAdapter: true } }, worker)];
       assert.deepEqual([gpu.kind, gpu.message], [undefined, undefined]);
       assert.deepEqual([gpu.provider.engine, gpu.provider.provider, gpu.fallbacks], ["gpu", "WebGPU", []]);
       const apart = Math.max(...plain.vector.map((value, at) => Math.abs(value - gpu.vector[at])));
@@ -72,7 +72,7 @@ for (const worker of [true, false]) {
       const seen = await page.evaluate(async (worker) => {
         const { Embedder } = await import("/dist/index.js");
         const load = (f16) =>
-          Embedder.load("/model/", { worker, config: { providers: { execution_providers: ["webgpu"], webgpu: { software_adapter: true, f16 } } } });
+          Embedder.load("/model/", { worker, config: { providers: { executionProviders: ["webgpu"], webgpu: { softwareAdapter: true, f16 } } } });
         const [small, large] = [await load(true), await load(false)];
         const knob = small.effectiveConfig().find(({ name }) => name === "providers.webgpu.f16");
         const vectors = [Array.from(await small.embedOne("a text")), Array.from(await large.embedOne("a text"))];
@@ -94,12 +94,12 @@ for (const worker of [true, false]) {
       const recalled = await page.evaluate(async (worker) => {
         const { Embedder, cache } = await import("/dist/index.js");
         await cache.delete();
-        const config = { providers: { execution_providers: ["webgpu"], webgpu: { software_adapter: true } } };
+        const config = { providers: { executionProviders: ["webgpu"], webgpu: { softwareAdapter: true } } };
         const recalled = async (cache) => {
           const embedder = await Embedder.load("/model/", { worker, config, cache });
           const { gpu } = await embedder.stats();
           await embedder.dispose();
-          return gpu.check_recalled;
+          return gpu.checkRecalled;
         };
         const kept = async () => (await (await caches.open(cache.name)).keys()).length;
         return [await recalled("off"), await kept(), await recalled(), await recalled(), await recalled("off"), await cache.delete(), await kept(), await recalled()];
@@ -119,7 +119,7 @@ if (WAY.webgpu && !WAY.isolated) {
     const short = lines.map((text, line) => ({ text, line })).sort((a, b) => a.text.length - b.text.length).slice(0, 12);
     const seen = await page.evaluate(async (texts) => {
       const { Embedder } = await import("/dist/index.js");
-      const providers = { execution_providers: ["webgpu"], webgpu: { software_adapter: true } };
+      const providers = { executionProviders: ["webgpu"], webgpu: { softwareAdapter: true } };
       const seen = [];
       for (const worker of [true, false]) {
         const embedder = await Embedder.load("/real/", { worker, config: { providers } });

@@ -22,7 +22,7 @@ async function open(t, path = "/", options = {}) {
   await page.goto(origin + path);
   await page.evaluate(async (options) => {
     globalThis.isovec = await import("/dist/index.js");
-    globalThis.failure = (promise) => promise.then(() => "nothing failed", ({ kind, message }) => ({ kind, message }));
+    globalThis.failure = (promise) => promise.then(() => "nothing failed", ({ kind, name, message }) => ({ kind: kind ?? name, message }));
     if (options) globalThis.embedder = await isovec.Embedder.load("/model/", options);
   }, options);
   return page;
@@ -36,9 +36,9 @@ async function workers(page, count) {
 
 test("a page computes in a worker, and elsewhere gets the same", async (t) => {
   for (const path of ["/", "/isolated", "/strict"]) {
-    const page = await open(t, path, { config: { session: { deterministic_compute: true, intra_op_threads: 2 } } });
+    const page = await open(t, path, { config: { session: { deterministicCompute: true, intraOpThreads: 2 } } });
     const seen = await page.evaluate(async (texts) => {
-      const here = await isovec.Embedder.load("/model/", { worker: false, config: { session: { deterministic_compute: true } } });
+      const here = await isovec.Embedder.load("/model/", { worker: false, config: { session: { deterministicCompute: true } } });
       const [one, other] = [await embedder.embed(texts), await here.embed(texts)];
       return { worker: [embedder.worker, here.worker], build: embedder.build, same: one.values.every((value, at) => value === other.values[at]), model: one.model };
     }, texts);
@@ -54,7 +54,7 @@ test("errors keep their kind on the way", async (t) => {
     return [
       await load("/nothing/"),
       await load(new Map()),
-      await load("/model/", { config: { no_such_knob: 1 } }),
+      await load("/model/", { config: { noSuchKnob: 1 } }),
       await load("/model/", { build: "none" }),
       await load("/model/", { cache: "off", headers: { "a b": "no header" } }),
       await load("/model/?signed=yes"),
@@ -87,7 +87,7 @@ test("the page's own arrays stay the page's, and a fetch of its own is used", as
     await (await isovec.Embedder.load(chosen)).dispose();
     const asked = [];
     const own = await isovec.Embedder.load("/model/", { cache: "off", fetch: (url, init) => (asked.push(String(url)), fetch(url, init)) });
-    return { sizes: Array.from(source.values(), ({ length }) => length), same: isovec.similarity(await given.embedOne("a"), await own.embedOne("a")), asked: asked.length };
+    return { sizes: Array.from(source.values(), ({ length }) => length), same: isovec.cosine(await given.embedOne("a"), await own.embedOne("a")), asked: asked.length };
   }, FILES);
   assert.ok(seen.sizes.every((size) => size > 0) && Math.abs(seen.same - 1) < 1e-6 && seen.asked > FILES.length - 1, JSON.stringify(seen));
 });
@@ -199,7 +199,7 @@ test("an aborted call ends at once, and the worker goes on with the next", async
     other.abort();
     const first = await queued;
     abort.abort(new Error("enough"));
-    const kinds = [first.kind, (await long).kind];
+    const kinds = [first.kind, (await long).message];
     const next = (await embedder.embed(["next"])).length;
     const stats = await embedder.stats();
     const before = await failure(embedder.embed(["a"], { signal: AbortSignal.abort() }));
@@ -208,7 +208,7 @@ test("an aborted call ends at once, and the worker goes on with the next", async
     const loading = await failure(isovec.Embedder.load("/model/slow/", { signal: soon.signal }));
     return { kinds, next, texts: stats.calls.texts, before: before.kind, loading: loading.kind };
   });
-  assert.deepEqual([seen.kinds, seen.next, seen.before, seen.loading], [["Cancelled", "Cancelled"], 1, "Cancelled", "Cancelled"]);
+  assert.deepEqual([seen.kinds, seen.next, seen.before, seen.loading], [["AbortError", "enough"], 1, "AbortError", "AbortError"]);
   assert.ok(seen.texts < 40000, `${seen.texts} texts were embedded all the same`);
 });
 
@@ -232,18 +232,18 @@ test("many short texts keep neither a worker nor a page from everything else", a
 });
 
 test("many calls at once are computed together, and none is lost when the queue is full", async (t) => {
-  const page = await open(t, "/", { config: { batching: { max_queue: 64 } } });
+  const page = await open(t, "/", { config: { batching: { maxQueue: 64 } } });
   const seen = await page.evaluate(async () => {
     const words = Array.from({ length: 1000 }, (_, index) => `word ${index}`);
     const joined = await Promise.all(words.map((word) => embedder.embedOne(word)));
     const alone = await embedder.embed(words);
-    const worst = Math.min(...joined.map((vector, index) => isovec.similarity(vector, alone.row(index))));
+    const worst = Math.min(...joined.map((vector, index) => isovec.cosine(vector, alone.row(index))));
     const { queue } = await embedder.stats();
     return { worst, queue };
   });
   assert.ok(seen.worst > 1 - 1e-6, String(seen.worst));
-  assert.ok(seen.queue.batched_texts > seen.queue.batches, JSON.stringify(seen.queue));
-  assert.ok(seen.queue.peak_texts <= 64);
+  assert.ok(seen.queue.batchedTexts > seen.queue.batches, JSON.stringify(seen.queue));
+  assert.ok(seen.queue.peakTexts <= 64);
 });
 
 test("a stream is embedded in order, as far as it is taken, and what arrives late is not waited for", async (t) => {
@@ -276,9 +276,9 @@ test("a stream is embedded in order, as far as it is taken, and what arrives lat
     const empty = await Array.fromAsync(embedder.embedStream([]));
     const abort = new AbortController();
     const aborted = await failure((async () => { for await (const _ of embedder.embedStream(numbers(), { signal: abort.signal })) abort.abort(); })());
-    return { found: found.length, ordered: found.every(([index], at) => index === at), ahead, same: isovec.similarity(row, third.vector), order, wrong, empty, aborted: aborted.kind };
+    return { found: found.length, ordered: found.every(([index], at) => index === at), ahead, same: isovec.cosine(row, third.vector), order, wrong, empty, aborted: aborted.kind };
   });
-  assert.deepEqual([seen.found, seen.ordered, seen.order, seen.empty, seen.aborted], [701, true, [0, 1], [], "Cancelled"]);
+  assert.deepEqual([seen.found, seen.ordered, seen.order, seen.empty, seen.aborted], [701, true, [0, 1], [], "AbortError"]);
   assert.ok(seen.ahead < 701 + 3 * 256, `${seen.ahead} texts were taken for 701`);
   assert.ok(Math.abs(seen.same - 1) < 1e-6);
   assert.equal(seen.wrong.kind, "InvalidText");
@@ -286,7 +286,7 @@ test("a stream is embedded in order, as far as it is taken, and what arrives lat
 });
 
 test("a crash ends the calls that wait, and the next one starts anew", async (t) => {
-  const page = await open(t, "/", { config: { session: { intra_op_threads: 2 } } });
+  const page = await open(t, "/", { config: { session: { intraOpThreads: 2 } } });
   const [worker] = page.workers();
   // It crashes as the call arrives: a crash that is sent after it may find the texts embedded.
   await worker.evaluate(() => {

@@ -1,8 +1,9 @@
 import type { Config } from "./config.js";
+import type { Hardware } from "./hardware.js";
 import type { Capabilities, Knob, ModelDescription, ProviderInfo } from "./host.js";
 import type { Stats } from "./stats.js";
 
-/** What the rules look at: Rust's `AnalysisContext`. Everything may be missing; what is, is said in the report. */
+/** What the rules look at: Rust's `AnalysisContext` in camel case. Everything may be missing; what is, is said in the report. */
 export interface AnalysisContext {
   config?: Config;
   effective?: readonly Knob[];
@@ -11,10 +12,9 @@ export interface AnalysisContext {
   model?: ModelDescription;
   stats?: Stats;
   profile?: ProfileSummary;
-  /** As Rust's `HardwareInfo` is written. */
-  hardware?: Record<string, unknown>;
+  hardware?: Hardware;
   workload?: Workload;
-  memory?: { current_bytes: number; peak_bytes: number };
+  memory?: { currentBytes: number; peakBytes: number };
 }
 
 /** A profile in few numbers. */
@@ -30,9 +30,9 @@ export interface Workload {
   texts: number;
   distinct: number;
   tokens: number;
-  p50_tokens: number;
-  p99_tokens: number;
-  max_tokens: number;
+  p50Tokens: number;
+  p99Tokens: number;
+  maxTokens: number;
 }
 
 /** What a suggestion is about. */
@@ -59,7 +59,7 @@ export interface Suggestion {
   warnings: string[];
   /** What it does to the vectors: nothing, another precision class, or others that an index has to be made of anew. */
   vectors: "none" | "precision" | "identity";
-  /** The change of the configuration, where it is one: a JSON merge patch (RFC 7396). */
+  /** The change of the configuration, where it is one: a JSON merge patch (RFC 7396) of a `Config`. */
   patch?: Record<string, unknown>;
   /** What came of it when it was tried. */
   verified?: TrialReport;
@@ -82,12 +82,12 @@ export interface OptimizationReport {
   /** Those that promise most first. */
   suggestions: Suggestion[];
   /** Rules that could not judge, and the parts of the context that they lacked. */
-  not_judged: { rule: string; lacks: (keyof AnalysisContext)[] }[];
+  notJudged: { rule: string; lacks: (keyof AnalysisContext)[] }[];
   failed: FailedRule[];
   /** Rules that looked at everything they look at. */
   judged: number;
   /** In a report of `isovec advise --min-impact`: suggestions that matter less. */
-  left_out?: number;
+  leftOut?: number;
 }
 
 /** Texts a second with all of them in one call, or the time of a call with one text. */

@@ -14,6 +14,8 @@ import type { Config } from "./config.js";
 import type { BaseEmbedder as Embedder } from "./embedder.js";
 import { IsovecError, typed } from "./error.js";
 import { hardware } from "./hardware.js";
+import { camelCased, snakeCased, snakeName, spokenWithin } from "./names.js";
+import { nativeConfig } from "./native.js";
 import { readFile } from "./node.js";
 import { checkTexts } from "./texts.js";
 import type { AnalysisContext, FailedRule, Goal, OptimizationReport, Rule, Suggestion, TrialOptions, TrialReport, Workload } from "./advice.js";
@@ -41,10 +43,11 @@ async function start(): Promise<typeof glue> {
   return glue;
 }
 
+/** What the module answers, under the names of JavaScript. */
 async function ask<T>(question: (module: typeof glue) => string): Promise<T> {
   const module = await ready();
   try {
-    return JSON.parse(question(module)) as T;
+    return camelCased(JSON.parse(question(module)));
   } catch (cause) {
     throw typed(cause);
   }
@@ -70,7 +73,7 @@ export async function contextOf(embedder: Embedder, { profile, texts, config = {
     provider: embedder.provider(),
     model: embedder.description(),
     stats,
-    hardware: snake(machine),
+    hardware: machine,
   };
   if (profile) context.profile = await ask((module) => module.profile(profile.trace));
   if (texts) {
@@ -79,6 +82,13 @@ export async function contextOf(embedder: Embedder, { profile, texts, config = {
     context.workload = await ask<Workload>((module) => module.workload([...texts], Uint32Array.from(tokens)));
   }
   return context;
+}
+
+/** A context as JSON that `isovec advise --context` reads, under the names of Rust. */
+export function toJson(context: AnalysisContext): string {
+  // A knob's path is a value here, and one that rules look for.
+  const effective = context.effective?.map(({ name, ...knob }) => ({ name: snakeName(name), ...knob }));
+  return JSON.stringify(snakeCased({ ...context, ...(effective && { effective }) }));
 }
 
 /** A context is written down and looked at elsewhere. */
@@ -103,14 +113,17 @@ export async function analyze(context: AnalysisContext, { rules = [] }: { rules?
       failed.push({ rule: rule.id, message: String(cause) });
     }
   }
-  return ask((module) => module.analyze(JSON.stringify(context), JSON.stringify(own), JSON.stringify(failed)));
+  const json = (value: unknown) => JSON.stringify(snakeCased(value));
+  const report = await ask<OptimizationReport>((module) => module.analyze(toJson(context), json(own), json(failed)));
+  // The example in Rust keeps the names of Rust.
+  return { ...report, suggestions: report.suggestions.map(({ example, ...suggestion }) => ({ ...spokenWithin(suggestion), example })) };
 }
 
 /** A report for people, as markdown. */
 export async function toMarkdown(report: OptimizationReport): Promise<string> {
   const module = await ready();
   try {
-    return module.markdown(JSON.stringify(report));
+    return module.markdown(JSON.stringify(snakeCased(report)));
   } catch (cause) {
     throw typed(cause);
   }
@@ -120,14 +133,14 @@ export async function toMarkdown(report: OptimizationReport): Promise<string> {
 export async function apply(suggestion: Suggestion, config: Config = {}): Promise<Config> {
   const { id, patch } = suggestion;
   if (!patch) throw new IsovecError("Config", `the suggestion ${id} is no change of the configuration; its steps say what to do`);
-  const changed = await ask<Config>((module) => module.apply(JSON.stringify(config), JSON.stringify(patch)));
+  const changed = await ask<Config>((module) => module.apply(nativeConfig(config), nativeConfig(patch)));
   // Rust never writes it down.
   return config.hub?.token === undefined ? changed : { ...changed, hub: { ...changed.hub, token: config.hub.token } };
 }
 
 /**
  * Runs two embedders in turns on the same texts: whether the candidate is faster, by how much, and whether their vectors
- * are the same. Other work on the machine hits both. Embedders that keep vectors (`embedding_cache`) are refused: every
+ * are the same. Other work on the machine hits both. Embedders that keep vectors (`embeddingCache`) are refused: every
  * turn but the first would find them all.
  */
 export async function trial(baseline: Embedder, candidate: Embedder, texts: readonly string[], options: TrialOptions = {}): Promise<TrialReport> {
@@ -135,7 +148,7 @@ export async function trial(baseline: Embedder, candidate: Embedder, texts: read
   checkTexts(texts);
   if (texts.length === 0) throw new IsovecError("Config", "a trial needs texts to run with; give it some of those that are embedded");
   for (const embedder of [baseline, candidate]) {
-    const keeps = embedder.effectiveConfig().find(({ name, used }) => /^embedding_cache\.(memory|disk)$/.test(name) && used !== "none");
+    const keeps = embedder.effectiveConfig().find(({ name, used }) => /^embeddingCache\.(memory|disk)$/.test(name) && used !== "none");
     if (keeps) throw new IsovecError("Config", `a trial measures computing, and an embedder keeps its vectors: load it without ${keeps.name}`);
   }
   const fingerprints = JSON.stringify([baseline.fingerprint(), candidate.fingerprint()]);
@@ -169,6 +182,8 @@ async function turn(embedder: Embedder, texts: readonly string[], goal: Goal, si
 
 /** What a rule of the page's says, with everything else at its mildest. */
 function whole(id: string, { expected, ...suggestion }: Partial<Suggestion>): Suggestion {
+  // A patch under other names than JavaScript's is refused here, where the rule is known.
+  if (suggestion.patch) nativeConfig(suggestion.patch);
   return {
     id,
     title: id,
@@ -183,15 +198,4 @@ function whole(id: string, { expected, ...suggestion }: Partial<Suggestion>): Su
     ...suggestion,
     expected: { improvement: "", reason: "", ...expected },
   };
-}
-
-/** Names as Rust writes them. */
-function snake(value: unknown): never {
-  const name = (name: string) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
-  const inner = (value: unknown): unknown => {
-    if (Array.isArray(value)) return value.map(inner);
-    if (typeof value !== "object" || value === null) return value;
-    return Object.fromEntries(Object.entries(value).map(([key, value]) => [name(key), inner(value)]));
-  };
-  return inner(value) as never;
 }

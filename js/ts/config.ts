@@ -5,13 +5,13 @@
  * or the default named there.
  *
  * In JSON the engine's own keys stand beside the groups: `{"engine": "portable", "session": {...},
- * "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embedding_cache": {...}}`. An unknown key is an error.
+ * "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embeddingCache": {...}}`. An unknown key is an error.
  */
 export interface Config {
   /** How texts are put together. */
   batching?: BatchingConfig;
   /** Whether vectors are kept, and where. */
-  embedding_cache?: EmbeddingCacheConfig;
+  embeddingCache?: EmbeddingCacheConfig;
   /** Which engine. Default: `auto`. */
   engine?: EngineChoice;
   /** Where model ids are resolved. */
@@ -26,7 +26,7 @@ export interface Config {
    * Path of the ONNX Runtime library. Default: the `ORT_DYLIB_PATH` variable, then the
    * set-up's cache. A library that merely lies around on the system is never used.
    */
-  onnxruntime_library?: string;
+  onnxruntimeLibrary?: string;
   /** What it may compute on. */
   providers?: ProvidersConfig;
   /**
@@ -47,36 +47,36 @@ export interface BatchingConfig {
    * Whether a `DynamicBatcher` steers the size of its batches by what
    * it measures. Default: true.
    */
-  dynamic_batching?: boolean;
+  dynamicBatching?: boolean;
   /** Texts in a batch. Default: 32, or 128 on a GPU. */
-  max_batch_size?: number;
+  maxBatchSize?: number;
   /**
    * Tokens in a batch, padding included. A single longer text is a batch of its own. Default: 256,
    * which on CPUs is faster than more, because sorted small batches carry almost no padding and
    * stay in the cache, or 8192 on a GPU; after half a minute of work, what was measured, where
    * the engine pads (ONNX Runtime).
    */
-  max_batch_tokens?: number;
+  maxBatchTokens?: number;
   /** Texts that may wait in a batcher; more are refused. Default: 8192. */
-  max_queue?: number;
+  maxQueue?: number;
   /** Tokens that may wait in a batcher; more are refused. Default: 1,048,576. */
-  max_queue_tokens?: number;
+  maxQueueTokens?: number;
   /**
    * How long a text waits for companions, though the engine is idle (`"5ms"`). Default: not at
-   * all, or 5 ms where `preferred_batch_size` is set.
+   * all, or 5 ms where `preferredBatchSize` is set.
    */
-  max_wait?: string;
+  maxWait?: string;
   /** Texts that a steered batch may have however long they take. Default: 1. */
-  min_batch_size?: number;
-  /** Texts for which a batcher waits, up to `max_wait`. Default: `max_batch_size`. */
-  preferred_batch_size?: number;
+  minBatchSize?: number;
+  /** Texts for which a batcher waits, up to `maxWait`. Default: `maxBatchSize`. */
+  preferredBatchSize?: number;
   /**
    * How long an answer may take; steered batches are as large as that allows (`"100ms"`).
    * Default: 100 ms.
    */
-  target_latency?: string;
+  targetLatency?: string;
   /** Whether steered batches are instead as large as brings more texts a second. Default: false. */
-  throughput_optimization?: boolean;
+  throughputOptimization?: boolean;
 }
 
 /**
@@ -105,7 +105,7 @@ export interface EmbeddingCacheConfig {
 /**
  * Which engine to use.
  *
- * - `auto`: ONNX Runtime where its library was named (see `onnxruntime_library`),
+ * - `auto`: ONNX Runtime where its library was named (see `onnxruntimeLibrary`),
  *   else the portable engine.
  * - `onnxruntime`: ONNX Runtime, or an error.
  * - `portable`: The portable engine, with no shared library; the one that browsers run.
@@ -118,7 +118,7 @@ export type EngineChoice = "auto" | "onnxruntime" | "portable";
  */
 export interface HubConfig {
   /** The cache's folder. Default: `HF_HUB_CACHE`, else `HF_HOME/hub`, else the standard place. */
-  cache_dir?: string;
+  cacheDir?: string;
   /** The hub's address. Default: `HF_ENDPOINT`, else `https://huggingface.co`. */
   endpoint?: string;
   /** Never ask the network. Default: `HF_HUB_OFFLINE`. */
@@ -139,26 +139,26 @@ export interface HubConfig {
 export interface IoConfig {
   /**
    * Sort by length and cut by tokens before batching, so that little is padded. Default: true.
-   * Off, batches follow the caller's order and hold `batching.max_batch_size` rows. Measured on
+   * Off, batches follow the caller's order and hold `batching.maxBatchSize` rows. Measured on
    * two cores with texts of 1 to 256 tokens: 1.4 s against 15.5 s in one batch.
    */
-  batch_optimization?: boolean;
+  batchOptimization?: boolean;
   /** On CUDA: copy on a stream of its own beside the one that computes. Default: true. */
-  cuda_memory_streams?: boolean;
+  cudaMemoryStreams?: boolean;
   /**
    * Tell the engine before a run where its outputs go, so that it writes them there. Default:
    * true. Off, the engine makes its own outputs, and they are copied.
    */
-  io_binding?: boolean;
+  ioBinding?: boolean;
   /**
    * Input buffers that are made when the model is loaded, so that the first batches find some.
    * Default: 4.
    */
-  pre_allocated_input_buffers?: number;
+  preAllocatedInputBuffers?: number;
   /** The same for outputs. Default: 4. */
-  pre_allocated_output_buffers?: number;
+  preAllocatedOutputBuffers?: number;
   /** Let the engine read inputs where they are. Default: true. Off, they are copied for it. */
-  zero_copy?: boolean;
+  zeroCopy?: boolean;
 }
 
 /**
@@ -167,25 +167,25 @@ export interface IoConfig {
  */
 export interface MemoryConfig {
   /** Bytes that the pool keeps. Default: 256 MiB. */
-  max_pool_memory?: number;
+  maxPoolMemory?: number;
   /** Buffers that the pool keeps. Default: 32. */
-  max_pool_size?: number;
+  maxPoolSize?: number;
   /**
    * The most that one model may take: its weights, and what its batches need beside them.
    * Default: what the machine has free, up to the pressure threshold.
    */
-  memory_limit?: number;
+  memoryLimit?: number;
   /** Keep buffers for inputs and outputs and use them again. Default: true. */
-  memory_pool?: boolean;
+  memoryPool?: boolean;
   /** Foretell what a batch takes, and split or refuse one that would not fit. Default: true. */
-  memory_prediction?: boolean;
+  memoryPrediction?: boolean;
   /**
    * Look at how much memory the machine or its control group has left, and let go of the
    * pool's buffers when it is little. Default: true.
    */
-  memory_pressure_detection?: boolean;
+  memoryPressureDetection?: boolean;
   /** The part of the memory in use from which it counts as little: 0 to 1. Default: 0.8. */
-  memory_pressure_threshold?: number;
+  memoryPressureThreshold?: number;
   /**
    * Map the model's file into memory instead of reading it, so that its pages are shared and
    * can be dropped. Default: true.
@@ -201,7 +201,7 @@ export interface ModelConfig {
    * This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen. Default:
    * safetensors of a family that isovec converts, else ONNX.
    */
-  onnx_file?: string;
+  onnxFile?: string;
 }
 
 /** What an engine may compute on. */
@@ -212,21 +212,21 @@ export interface ProvidersConfig {
    * What to try, best first; the first that works is used, and every one before it that did
    * not is reported. Empty: the processor.
    */
-  execution_providers?: readonly ExecutionProvider[];
+  executionProviders?: readonly ExecutionProvider[];
   /** Look whether the hardware is there before a provider is tried. Default: true. */
-  hardware_detection?: boolean;
+  hardwareDetection?: boolean;
   /** Options of the others, by ONNX Runtime's own names. Empty: ONNX Runtime's defaults. */
   options?: Partial<Record<ExecutionProvider, Record<string, string>>>;
   /**
    * Try what is there in a short measured run, and take the fastest. The result is remembered
    * per model and machine. Default: false.
    */
-  provider_auto_selection?: boolean;
+  providerAutoSelection?: boolean;
   /**
    * A provider of the chain that does not work is an error, not a reason to go on to the next.
    * Default: false.
    */
-  strict_providers?: boolean;
+  strictProviders?: boolean;
   /** Options of TensorRT. */
   tensorrt?: TensorRtOptions;
   /** Options of WebGPU. */
@@ -236,46 +236,46 @@ export interface ProvidersConfig {
 /** How a session computes. A knob that is left out means the default that is named there. */
 export interface SessionConfig {
   /** Keep memory for intermediate tensors between runs. Default: true. */
-  cpu_arena?: boolean;
+  cpuArena?: boolean;
   /**
    * A text's vector is bit-identical whatever else is asked for at the same time: on ONNX Runtime
    * every text runs alone, unpadded, on one thread; on the portable engine it is so in every
    * build and on every processor as well. Default: false.
    */
-  deterministic_compute?: boolean;
+  deterministicCompute?: boolean;
   /**
    * 0: the graph as it is; 1: constants folded and dead operators dropped; 2: operators fused;
    * 3: data laid out for this machine as well. Default: 3.
    */
-  graph_optimization_level?: number;
-  /** Operators that run at the same time, with `parallel_execution`. Default: 1. */
-  inter_op_threads?: number;
+  graphOptimizationLevel?: number;
+  /** Operators that run at the same time, with `parallelExecution`. Default: 1. */
+  interOpThreads?: number;
   /**
    * Threads that work on one operator. Default: the physical cores, at most 4; in a page half of
    * the processors, 2 to 4, and 1 where its memory is not shared with workers.
    */
-  intra_op_threads?: number;
+  intraOpThreads?: number;
   /**
    * Plan where every intermediate tensor lies, once per input shape. Default: true where shapes
    * are fixed. ONNX Runtime keeps a plan for every shape that it has seen, so with shapes that
    * vary it is off, whatever was asked for.
    */
-  memory_pattern?: boolean;
+  memoryPattern?: boolean;
   /**
    * Keep the optimised graph in this folder, so that the next start need not optimise again.
    * Default: it is not kept.
    */
-  optimized_model_cache?: string;
+  optimizedModelCache?: string;
   /**
    * Run operators that do not need each other at the same time. Default: false, because an
    * encoder's operators nearly all wait for the one before.
    */
-  parallel_execution?: boolean;
+  parallelExecution?: boolean;
   /**
    * Runs that may be under way at the same time, on one copy of the weights. Default: as many as
-   * fit the cores at `intra_op_threads` each, at least 1; a page has 1.
+   * fit the cores at `intraOpThreads` each, at least 1; a page has 1.
    */
-  pool_size?: number;
+  poolSize?: number;
   /** Write the engine's own profile to a file whose name begins like this. Default: no profile. */
   profiling?: string;
 }
@@ -291,14 +291,14 @@ export interface TextConfig {
    * Tokens of a text that the model sees, special ones included; the rest is cut off and
    * reported. At most what the model's position table holds. Default: the model's files, else 512.
    */
-  max_length?: number;
+  maxLength?: number;
   /** Whether vectors are scaled to unit length. Default: the model's files, else true. */
   normalize?: boolean;
   /**
-   * The prompt of `embed_passage`. Default: the one named `document`, `passage` or `corpus` in
+   * The prompt of `embedPassage`. Default: the one named `document`, `passage` or `corpus` in
    * `prompts` or in the model's files, else the model's default prompt.
    */
-  passage_prompt?: string;
+  passagePrompt?: string;
   /** How positions become one vector. Default: the model's files; an error where they do not say. */
   pooling?: Pooling;
   /**
@@ -307,10 +307,10 @@ export interface TextConfig {
    */
   prompts?: Record<string, string>;
   /**
-   * The prompt of `embed_query`. Default: the one named `query` in `prompts` or in the model's
+   * The prompt of `embedQuery`. Default: the one named `query` in `prompts` or in the model's
    * files, else the model's default prompt.
    */
-  query_prompt?: string;
+  queryPrompt?: string;
   /**
    * Which part of a text that is too long the model sees. Default: as the tokenizer's files say,
    * else the start.
@@ -336,9 +336,9 @@ export type Dtype = "auto" | "f32" | "f16" | "int8";
 /** Options of CUDA. */
 export interface CudaOptions {
   /** Which GPU. Default: 0. */
-  device_id?: number;
+  deviceId?: number;
   /** Bytes that its arena may take on the device. Default: no limit. */
-  memory_limit?: number;
+  memoryLimit?: number;
   /**
    * Let matrix products round their inputs to TF32's ten bits of mantissa. Default: false, as
    * vectors then leave the bound that fp32 promises.
@@ -364,13 +364,13 @@ export type ExecutionProvider = "cuda" | "tensorrt" | "rocm" | "directml" | "cor
 /** Options of TensorRT. */
 export interface TensorRtOptions {
   /** Which GPU. Default: 0. */
-  device_id?: number;
+  deviceId?: number;
   /** Keep built engines in this folder; building one takes minutes. Default: they are not kept. */
-  engine_cache?: string;
+  engineCache?: string;
   /** Compute in half precision. Default: false, as vectors then leave the bound of fp32. */
   fp16?: boolean;
   /** Bytes that building an engine may take on the device. Default: TensorRT's own default. */
-  max_workspace_size?: number;
+  maxWorkspaceSize?: number;
 }
 
 /** Options of WebGPU. */
@@ -381,12 +381,12 @@ export interface WebGpuOptions {
    */
   f16?: boolean;
   /** Of two adapters, take the one that uses less power. Default: false. */
-  low_power?: boolean;
+  lowPower?: boolean;
   /**
    * Use an adapter that is a processor playing a GPU, which is slower than the processor itself.
    * Default: false.
    */
-  software_adapter?: boolean;
+  softwareAdapter?: boolean;
 }
 
 /**

@@ -1,5 +1,5 @@
 import { isLocal } from "./address.js";
-import { IsovecError, cancelled } from "./error.js";
+import { IsovecError } from "./error.js";
 import type { Fetching, Listening } from "./host.js";
 import { readFile } from "./node.js";
 import { expected, paced } from "./pace.js";
@@ -36,7 +36,7 @@ export async function ask(url: string, required: boolean, line: Line, init: Requ
     const headers = { ...line.headers, ...(init.headers as Record<string, string> | undefined) };
     response = await fetching(url, { ...init, headers, ...(line.signal && { signal: line.signal }) }, line);
   } catch (cause) {
-    if (line.signal?.aborted) throw cancelled(line.signal);
+    line.signal?.throwIfAborted();
     throw failed(url, `cannot be reached (${String(cause)}); check the address, the network, and the server's CORS headers`, cause);
   }
   // A page instead of a file is what many static hosts answer for a file that is not there.
@@ -88,7 +88,7 @@ export async function finish(response: Response, url: string, name: string, line
   } catch (cause) {
     // Nobody reads on, and a body that nobody reads holds its connection. A body that is being read its reader ended.
     if (!response.body?.locked) void response.body?.cancel().catch(() => {});
-    if (line.signal?.aborted) throw cancelled(line.signal);
+    line.signal?.throwIfAborted();
     // Who loads it next, here or in another tab, is not to find it half changed.
     await pieces.settled();
     if (cause instanceof RangeError) throw tooLarge(url, state.bytes, `of which there is too little here (${cause.message})`, cause);
@@ -292,7 +292,7 @@ export interface Most {
 /** What the configuration allows, and no more than the module can count: its numbers have 32 bits. */
 export function allowed(limit: unknown): Most {
   // Another than a number is refused where the configuration is read.
-  if (typeof limit === "number" && limit < 2 ** 32) return { bytes: Math.max(0, Math.floor(limit)), why: `memory.memory_limit allows ${limit}` };
+  if (typeof limit === "number" && limit < 2 ** 32) return { bytes: Math.max(0, Math.floor(limit)), why: `memory.memoryLimit allows ${limit}` };
   return { bytes: 2 ** 32 - 1, why: `${2 ** 32 - 1} are the most that a page can read` };
 }
 

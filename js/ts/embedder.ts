@@ -1,7 +1,7 @@
 import type { Build } from "./builds.js";
 import { Embeddings, type Fingerprint } from "./embeddings.js";
-import { IsovecError, cancelled, disposed } from "./error.js";
-import type { About, Capabilities, Downloaded, Host, Knob, Listening, ModelDescription, ProviderInfo, Request, Role } from "./host.js";
+import { IsovecError, checkWhole, checkWord, disposed } from "./error.js";
+import { ROLES, type About, type Asked, type Capabilities, type Downloaded, type Host, type Knob, type Listening, type ModelDescription, type ProviderInfo, type Request, type Role } from "./host.js";
 import { ProfileSession, type ProfileOptions } from "./profile.js";
 import { requested, type LoadOptions } from "./request.js";
 import type { Similarity } from "./similarity.js";
@@ -12,7 +12,17 @@ import { checkText, checkTexts } from "./texts.js";
 
 /** How texts are embedded. */
 export interface EmbedOptions {
-  /** Ends the call with `Cancelled`: in the queue at once, in the middle of a run between two operators. */
+  /**
+   * Components to keep, from the first on (matryoshka); what is kept is scaled to unit length again where the vectors have
+   * it. At most the model's own. Default: as the model was loaded.
+   */
+  dimension?: number;
+  /**
+   * Whether vectors are scaled to unit length. Default: as the model was loaded. `false` needs a model that was loaded with
+   * `{ config: { text: { normalize: false } } }`: what was scaled cannot be scaled back.
+   */
+  normalize?: boolean;
+  /** Ends the call with the signal's `reason`: in the queue at once, in the middle of a run between two operators. */
   signal?: AbortSignal;
 }
 
@@ -55,7 +65,7 @@ export abstract class BaseEmbedder {
 
   /** @internal */
   protected static async opened<T>(make: (host: Host, open: () => Promise<Host>) => T, opener: Opener, source: ModelSource, options: LoadOptions): Promise<T> {
-    if (options.signal?.aborted) throw cancelled(options.signal);
+    options.signal?.throwIfAborted();
     const { request, listening } = requested(source, options);
     const host = await opener(request, listening);
     const again = "folder" in request.files || [...request.files.contents.values()].every((content) => content instanceof Blob);
@@ -87,8 +97,8 @@ export abstract class BaseEmbedder {
   }
 
   /** How the model means its vectors to be compared. */
-  get similarity(): Similarity {
-    return this.#about.similarity;
+  get metric(): Similarity {
+    return this.#about.metric;
   }
 
   /** Embeds texts, in their order. Calls that are under way at the same time are computed together. */
@@ -101,7 +111,12 @@ export abstract class BaseEmbedder {
     return (await this.#embed([text], "default", options)).row(0);
   }
 
-  /** Embeds a text to search with, under the model's query prompt. */
+  /** Embeds texts to search with, under the model's query prompt. */
+  embedQueries(texts: readonly string[], options: EmbedOptions = {}): Promise<Embeddings> {
+    return this.#embed(texts, "query", options);
+  }
+
+  /** Embeds a text to search with, under the model's query prompt: a set of one vector. */
   embedQuery(text: string, options: EmbedOptions = {}): Promise<Embeddings> {
     return this.#embed([text], "query", options);
   }
@@ -111,12 +126,19 @@ export abstract class BaseEmbedder {
     return this.#embed(texts, "passage", options);
   }
 
+  /** Embeds a text to search in, under the model's passage prompt: a set of one vector. */
+  embedPassage(text: string, options: EmbedOptions = {}): Promise<Embeddings> {
+    return this.#embed([text], "passage", options);
+  }
+
   /**
    * Embeds texts of which there may be any number, in their order, and reads ahead only as far as keeps the engine busy.
    * What is not taken any more (`break`, `return`) is not computed any more.
    */
-  embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
-    return stream(texts, options.role ?? "default", (window, role, signal) => this.#embed(window, role, { signal }), options.signal);
+  async *embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
+    const { role = "default", signal, ...asked } = options;
+    checkWord("role", role, ROLES);
+    yield* stream(texts, (window, signal) => this.#embed(window, role, { ...asked, signal }), signal);
   }
 
   /** Tokens that a text makes, special ones included, before truncation. */
@@ -213,9 +235,12 @@ export abstract class BaseEmbedder {
 
   async #embed(texts: readonly string[], role: Role, options: EmbedOptions): Promise<Embeddings> {
     checkTexts(texts);
+    const { dimension, normalize, signal } = options;
+    if (dimension !== undefined) checkWhole("dimension", dimension, 1);
+    if (normalize !== undefined && typeof normalize !== "boolean") throw new IsovecError("Config", `\`normalize\` is of type ${typeof normalize}, and has to be true or false`);
     const host = await this.#live();
-    const { dimension, fingerprint, similarity, model } = host.about;
-    const rows = await host.embed(texts, role, options.signal);
-    return new Embeddings({ ...rows, dimension, fingerprint, similarity, model, labels: undefined });
+    const { metric, model } = host.about;
+    const asked: Asked = { role, dimension, normalize };
+    return new Embeddings({ ...(await host.embed(texts, asked, signal)), metric, model, labels: undefined });
   }
 }

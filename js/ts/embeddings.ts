@@ -1,6 +1,6 @@
 import { IsovecError } from "./error.js";
 import { read, write } from "./file.js";
-import { best, scorer, squared, type Hit, type Similarity } from "./similarity.js";
+import { Scores, best, scorer, squared, type Hit, type Similarity } from "./similarity.js";
 
 /** What made a set of vectors. */
 export interface Fingerprint {
@@ -19,7 +19,7 @@ export interface Parts {
   tokenCounts: Uint32Array<ArrayBuffer>;
   truncated: Uint8Array<ArrayBuffer>;
   fingerprint: Fingerprint;
-  similarity: Similarity;
+  metric: Similarity;
   /** The model's name, for people. */
   model: string;
   /** The name of the prompt that was put before the texts. */
@@ -47,7 +47,7 @@ export class Embeddings implements Iterable<Float32Array> {
   /** What made the vectors. */
   readonly fingerprint: Fingerprint;
   /** How the model means them to be compared. */
-  readonly similarity: Similarity;
+  readonly metric: Similarity;
   /** The model's name, for people. */
   readonly model: string;
   /** The texts or names that go with the vectors, if any. */
@@ -61,7 +61,7 @@ export class Embeddings implements Iterable<Float32Array> {
     this.length = parts.tokenCounts.length;
     this.tokenCounts = parts.tokenCounts;
     this.fingerprint = parts.fingerprint;
-    this.similarity = parts.similarity;
+    this.metric = parts.metric;
     this.model = parts.model;
     this.labels = parts.labels;
   }
@@ -119,14 +119,36 @@ export class Embeddings implements Iterable<Float32Array> {
 
   /** The nearest `k` vectors of this set for each query, best first. Throws `IncompatibleIndex` when another model made the queries. */
   search(queries: Embeddings, k: number): Hit[][] {
+    return Array.from(this.#scored(queries), (scores) => best(scores, k));
+  }
+
+  /** The nearest `k` vectors of this set for one query, best first. Throws `InvalidEmbeddings` for a set of none or several. */
+  searchOne(query: Embeddings, k: number): Hit[] {
+    if (query.length !== 1) throw new IsovecError("InvalidEmbeddings", `searchOne takes a set of one vector, and this one has ${query.length}; use search, which gives the hits of each`);
+    return this.search(query, k)[0]!;
+  }
+
+  /**
+   * How alike each vector of this set is to each of another, by the models' metric: a row for each vector of this set, a
+   * column for each of the other. Throws `IncompatibleIndex` when another model made the other.
+   */
+  similarity(other: Embeddings): Scores {
+    const values = new Float32Array(this.length * other.length);
+    let row = 0;
+    for (const scores of other.#scored(this)) values.set(scores, other.length * row++);
+    return new Scores(values, this.length, other.length);
+  }
+
+  /** The scores of all vectors of this set for each query, in an array that is used again. */
+  *#scored(queries: Embeddings): Iterable<Float32Array> {
     compatible(this, queries);
     const lengths = (this.#lengths ??= Float64Array.from(this, squared));
     const scores = new Float32Array(this.length);
-    return Array.from(queries, (query) => {
-      const score = scorer(this.similarity, query);
+    for (const query of queries) {
+      const score = scorer(this.metric, query);
       for (let index = 0; index < this.length; index++) scores[index] = score(this.row(index), () => lengths[index]!);
-      return best(scores, k);
-    });
+      yield scores;
+    }
   }
 }
 

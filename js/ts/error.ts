@@ -1,9 +1,12 @@
+import type { ErrorKind } from "./kinds.js";
+import { spoken, spokenOfConfig } from "./names.js";
+
 /** An error of isovec. `kind` is the stable name that Rust gives the same failure. */
 export class IsovecError extends Error {
   override readonly name = "IsovecError";
   constructor(
-    /** What went wrong, for programs: `MissingFile`, `InvalidModel`, `Cancelled`, `EnginePoisoned`, ... */
-    readonly kind: string,
+    /** What went wrong, for programs: `MissingFile`, `InvalidModel`, `EnginePoisoned`, ... */
+    readonly kind: ErrorKind,
     message: string,
     options?: ErrorOptions,
   ) {
@@ -18,9 +21,10 @@ export function checkWord(name: string, word: unknown, words: readonly string[])
   throw new IsovecError("Config", `\`${name}\` is ${said}, and has to be one of ${words.map((word) => JSON.stringify(word)).join(", ")}`);
 }
 
-/** The error of an aborted signal. */
-export function cancelled(signal: AbortSignal): IsovecError {
-  return new IsovecError("Cancelled", "cancelled", { cause: signal.reason });
+/** Refuses what is no whole number of at least `least`. */
+export function checkWhole(name: string, value: unknown, least: number): void {
+  if (Number.isInteger(value) && (value as number) >= least && (value as number) < 2 ** 32) return;
+  throw new IsovecError("Config", `\`${name}\` is ${String(value)}, and has to be a whole number from ${least} on`);
 }
 
 /** The error of an embedder that was disposed. */
@@ -28,10 +32,9 @@ export function disposed(): IsovecError {
   return new IsovecError("Disposed", "this embedder was disposed; load the model again");
 }
 
-/** Turns whatever was thrown into an `IsovecError`, or leaves it where it is none of ours. */
+/** Turns what Rust threw into an `IsovecError` that names knobs as JavaScript does, and leaves what is none of ours. */
 export function typed(thrown: unknown): unknown {
-  if (thrown instanceof Error && "kind" in thrown && typeof thrown.kind === "string") {
-    return thrown instanceof IsovecError ? thrown : new IsovecError(thrown.kind, thrown.message);
-  }
-  return thrown;
+  if (!(thrown instanceof Error && "kind" in thrown && typeof thrown.kind === "string") || thrown instanceof IsovecError) return thrown;
+  const message = thrown.kind === "Config" ? spokenOfConfig(thrown.message) : spoken(thrown.message);
+  return new IsovecError(thrown.kind as ErrorKind, message);
 }

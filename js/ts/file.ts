@@ -67,7 +67,7 @@ export function read(file: Uint8Array<ArrayBuffer>): Parts {
     if (labels.length !== rows) throw invalid(`it has ${labels.length} labels for ${rows} vectors`);
   }
   const { model, fingerprint, similarity, prompt } = metadata;
-  return { values, dimension, tokenCounts, truncated, fingerprint, similarity, model, prompt, labels };
+  return { values, dimension, tokenCounts, truncated, fingerprint, metric: similarity, model, prompt, labels };
 }
 
 function cut(text: Uint8Array, ends: Uint32Array): string[] {
@@ -211,7 +211,7 @@ export function write(parts: Parts): Uint8Array<ArrayBuffer> {
     tensors.push(["label_text", "U8", [end], labels]);
   }
   tensors.push(["truncated", "U8", [rows], [parts.truncated]]);
-  const metadata: Metadata = { format_version: VERSION, model: parts.model, fingerprint: parts.fingerprint, similarity: parts.similarity, prompt: parts.prompt };
+  const metadata: Metadata = { format_version: VERSION, model: parts.model, fingerprint: parts.fingerprint, similarity: parts.metric, prompt: parts.prompt };
   const infos: Record<string, unknown> = { __metadata__: { [KEY]: JSON.stringify(metadata) } };
   let offset = 0;
   for (const [name, dtype, shape, content] of tensors) {

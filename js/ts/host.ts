@@ -20,12 +20,12 @@ export interface ProviderInfo {
 export interface Capabilities {
   /** Whether rows are run at their own length, without padding. */
   ragged: boolean;
-  max_batch_tokens: number | null;
+  maxBatchTokens: number | null;
   /** Runs that make progress at the same time. */
-  concurrent_runs: number;
+  concurrentRuns: number;
   /** Threads that work on one operator. */
-  intra_op_threads: number;
-  cancels_running: boolean;
+  intraOpThreads: number;
+  cancelsRunning: boolean;
   deterministic: boolean;
 }
 
@@ -35,7 +35,7 @@ export interface ModelDescription {
   outputs: ModelDescription["inputs"];
   opset: number;
   producer: string;
-  weights_bytes: number;
+  weightsBytes: number;
   parameters: number;
   /** How often each operator occurs. */
   operators: Readonly<Record<string, number>>;
@@ -43,6 +43,7 @@ export interface ModelDescription {
 
 /** One knob of the configuration: what was asked, what is used, and why. */
 export interface Knob {
+  /** Its path in the configuration: `session.intraOpThreads`. */
   name: string;
   asked: string | null;
   used: string;
@@ -72,7 +73,7 @@ export interface About {
   provider: ProviderInfo;
   fingerprint: Fingerprint;
   effectiveConfig: readonly Knob[];
-  similarity: Similarity;
+  metric: Similarity;
   capabilities: Capabilities;
   description: ModelDescription;
 }
@@ -85,6 +86,16 @@ export interface Rows {
   truncated: Uint8Array<ArrayBuffer>;
   /** The name of the prompt that was put before the texts. */
   prompt: string | null;
+  /** Components of a vector. */
+  dimension: number;
+  fingerprint: Fingerprint;
+}
+
+/** What is asked of a call; all of it can be handed to a worker. */
+export interface Asked {
+  role: Role;
+  dimension?: number | undefined;
+  normalize?: boolean | undefined;
 }
 
 /** How far loading has come. */
@@ -119,7 +130,7 @@ export interface Request {
   name: string;
   files: Files;
   fetching: Fetching;
-  /** The configuration as JSON. */
+  /** The configuration as JSON that Rust reads. */
   config: string;
   build: Build | undefined;
   /** Threads that are wanted. */
@@ -139,7 +150,7 @@ export interface Host {
   readonly worker: boolean;
   /** What ended it for good, if anything did. */
   readonly ended: Error | undefined;
-  embed(texts: readonly string[], role: Role, signal: AbortSignal | undefined): Promise<Rows>;
+  embed(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
   countTokens(text: string): Promise<number>;
   downloaded(): Promise<Downloaded>;
   stats(): Promise<Stats>;

@@ -5,7 +5,7 @@
  * import { Embedder } from "isovec";
  * const embedder = await Embedder.load("sentence-transformers/all-MiniLM-L6-v2");
  * const index = await embedder.embedPassages(["rain is expected tomorrow", "shares fell"]);
- * const [hits] = index.search(await embedder.embedQuery("do I need an umbrella?"), 1);
+ * const [best] = index.searchOne(await embedder.embedQuery("do I need an umbrella?"), 1);
  *
  * @module
  */
@@ -14,7 +14,7 @@ import { open as inWorker } from "./remote.js";
 import type { LoadOptions as Options } from "./request.js";
 import type { ModelSource } from "./source.js";
 
-/** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
+/** How a model is loaded. */
 export interface LoadOptions extends Options {
   /**
    * Whether the model is loaded in a worker of its own, and this thread stays free. Default: in a page, and not where

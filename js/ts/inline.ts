@@ -22,7 +22,7 @@ import type { ModelSource } from "./source.js";
 
 const GLUE = { simd128, relaxed } as unknown as Record<Build, typeof simd128 | undefined>;
 
-/** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
+/** How a model is loaded. */
 export interface LoadOptions extends Options {
   /**
    * The compiled module, where it cannot be fetched or compiled: `isovec/simd128.wasm`, or another build's with the

@@ -1,7 +1,9 @@
 import type { RawCancel, RawEmbedder } from "../pkg/simd128/isovec_js.js";
-import { IsovecError, cancelled, disposed } from "./error.js";
-import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
+import type { Fingerprint } from "./embeddings.js";
+import { IsovecError, disposed } from "./error.js";
+import type { About, Asked, Downloaded, Host, Listening, Request, Rows } from "./host.js";
 import type { Module } from "./module.js";
+import { camelCased, spoken } from "./names.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import { rulesOf } from "./rules.js";
 import { gather, using, type Gathered } from "./source.js";
@@ -10,7 +12,7 @@ import type { Stats } from "./stats.js";
 /** Loads a model in this thread, by a build that `module` brings. */
 export async function open(request: Request, listening: Listening, module: Promise<Module>): Promise<Host> {
   const { signal } = listening;
-  if (signal?.aborted) throw cancelled(signal);
+  signal?.throwIfAborted();
   // Side by side. A module that cannot be had is said when the files are there, unless they fail first.
   module.catch(() => {});
   const gathered = await gather(request, listening, rulesOf(module));
@@ -44,7 +46,9 @@ class Local implements Host {
     this.#module = module;
     this.#raw = raw;
     const { dimension, maxLength } = raw;
-    this.about = { ...(JSON.parse(raw.about()) as About), build: module.build, dimension, maxLength };
+    const about = camelCased<About>(JSON.parse(raw.about()));
+    const effectiveConfig = about.effectiveConfig.map(({ name, why, ...knob }) => ({ name: spoken(name), ...knob, why: spoken(why) }));
+    this.about = { ...about, effectiveConfig, build: module.build, dimension, maxLength };
   }
 
   get ended(): Error | undefined {
@@ -52,12 +56,12 @@ class Local implements Host {
   }
 
   /** A call that finds the queue full waits for its turn: its texts are the caller's memory as much as when it is refused. */
-  async embed(texts: readonly string[], role: Role, signal: AbortSignal | undefined): Promise<Rows> {
+  async embed(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
     if (this.#waiting.length > 0) await this.#turn(signal);
     try {
       for (;;) {
         try {
-          return await this.#run(texts, role, signal);
+          return await this.#run(texts, asked, signal);
         } catch (error) {
           // Where nobody runs, nobody would ever make room.
           if (!(error instanceof IsovecError && error.kind === "Overloaded" && this.#running.size > 0)) throw error;
@@ -70,17 +74,20 @@ class Local implements Host {
     }
   }
 
-  async #run(texts: readonly string[], role: Role, signal: AbortSignal | undefined): Promise<Rows> {
+  async #run(texts: readonly string[], { role, dimension, normalize }: Asked, signal: AbortSignal | undefined): Promise<Rows> {
     const raw = this.#live();
     const own = new AbortController();
     const abort = () => own.abort(signal?.reason);
-    if (signal?.aborted) throw cancelled(signal);
+    signal?.throwIfAborted();
     signal?.addEventListener("abort", abort, { once: true });
     this.#running.add(own);
     try {
-      const rows = await withSignal(this.#module, own.signal, (cancel) => raw.embed([...texts], role, cancel));
+      const rows = await withSignal(this.#module, own.signal, (cancel) => raw.embed([...texts], role, cancel, dimension, normalize));
       try {
-        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null } as Rows;
+        // Other vectors than the model was loaded for are other vectors to compare with.
+        const own = dimension !== undefined || normalize !== undefined;
+        const fingerprint = own ? (JSON.parse(rows.fingerprint()) as Fingerprint) : this.about.fingerprint;
+        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint } as Rows;
       } finally {
         rows.free();
       }
@@ -113,7 +120,7 @@ class Local implements Host {
   }
 
   async stats(): Promise<Stats> {
-    return JSON.parse(this.#module.guardedNow(() => this.#live().stats())) as Stats;
+    return camelCased(JSON.parse(this.#module.guardedNow(() => this.#live().stats())));
   }
 
   async startProfile({ capacity = 1 << 16, operators = true }: ProfileOptions): Promise<void> {
@@ -146,12 +153,16 @@ class Local implements Host {
 }
 
 async function withSignal<T>(module: Module, signal: AbortSignal | undefined, call: (cancel: RawCancel) => Promise<T>): Promise<T> {
-  if (signal?.aborted) throw cancelled(signal);
+  signal?.throwIfAborted();
   const cancel = new module.glue.RawCancel();
   const abort = () => cancel.cancel();
   signal?.addEventListener("abort", abort, { once: true });
   try {
     return await module.guarded(() => call(cancel));
+  } catch (error) {
+    // Who aborts hears the reason that they gave, as everywhere on the platform.
+    if (error instanceof IsovecError && error.kind === "Cancelled") signal?.throwIfAborted();
+    throw error;
   } finally {
     signal?.removeEventListener("abort", abort);
     if (!module.poisoned) cancel.free();

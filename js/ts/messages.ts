@@ -1,12 +1,13 @@
 /** What a page and its worker say to each other. */
 import { IsovecError } from "./error.js";
-import type { Progress, Request, Role } from "./host.js";
+import type { ErrorKind } from "./kinds.js";
+import type { Asked, Progress, Request } from "./host.js";
 import type { ProfileOptions } from "./profile.js";
 
 /** A call. The first is `load`, and there is one of it. */
 export type Call =
   | { call: "load"; request: Request }
-  | { call: "embed"; texts: readonly string[]; role: Role }
+  | { call: "embed"; texts: readonly string[]; asked: Asked }
   | { call: "countTokens"; text: string }
   | { call: "stats" }
   | { call: "startProfile"; options: ProfileOptions }
@@ -22,7 +23,7 @@ export type FromWorker = { ready: true } | { lives: string } | { progress: Progr
 
 /** An error on its way: of an `Error` only the message would arrive. */
 export interface Failure {
-  kind: string | undefined;
+  kind: ErrorKind | undefined;
   name: string;
   message: string;
   cause: string | undefined;

@@ -1,7 +1,7 @@
 import { fastest } from "./builds.js";
 import { compiled } from "./compile.js";
-import { IsovecError, cancelled, disposed } from "./error.js";
-import type { About, Downloaded, Host, Listening, Request, Role, Rows } from "./host.js";
+import { IsovecError, disposed } from "./error.js";
+import type { About, Asked, Downloaded, Host, Listening, Request, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import { rulesHere } from "./rules.js";
@@ -11,7 +11,7 @@ import type { Stats } from "./stats.js";
 /** Loads a model in a worker of its own: what it computes does not block the page, and all its memory goes with it. */
 export async function open(request: Request, listening: Listening): Promise<Host> {
   const { signal } = listening;
-  if (signal?.aborted) throw cancelled(signal);
+  signal?.throwIfAborted();
   const build = request.build ?? fastest(request.threads);
   const remote = new Remote(listening.onProgress);
   try {
@@ -34,11 +34,11 @@ export async function open(request: Request, listening: Listening): Promise<Host
   }
 }
 
-/** A promise, or the error of a signal that is aborted before. */
+/** A promise, or the reason of a signal that is aborted before. */
 async function aborted<T>(signal: AbortSignal | undefined, promise: Promise<T>): Promise<T> {
   if (!signal) return promise;
   let abort!: () => void;
-  const early = new Promise<never>((_, reject) => (abort = () => reject(cancelled(signal))));
+  const early = new Promise<never>((_, reject) => (abort = () => reject(signal.reason)));
   if (signal.aborted) abort();
   signal.addEventListener("abort", abort, { once: true });
   try {
@@ -113,8 +113,8 @@ class Remote implements Host {
     this.#worker?.postMessage({ call: "module", module } satisfies ToWorker);
   }
 
-  embed(texts: readonly string[], role: Role, signal: AbortSignal | undefined): Promise<Rows> {
-    return this.#call({ call: "embed", texts, role }, signal);
+  embed(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
+    return this.#call({ call: "embed", texts, asked }, signal);
   }
 
   countTokens(text: string): Promise<number> {
@@ -177,12 +177,12 @@ class Remote implements Host {
   #call<T>(call: Call, signal?: AbortSignal, transfer: Transferable[] = []): Promise<T> {
     return new Promise<T>((resolve, reject) => {
       if (this.ended || !this.#worker) return reject(this.ended ?? disposed());
-      if (signal?.aborted) return reject(cancelled(signal));
+      if (signal?.aborted) return reject(signal.reason);
       const id = this.#next++;
       const say = (message: ToWorker, transfer: Transferable[] = []) => this.#worker?.postMessage(message, transfer);
       const abort = () => {
         // Who gave up is told now; the worker hears of it at its next turn.
-        this.#waiting.get(id)?.reject(cancelled(signal!));
+        this.#waiting.get(id)?.reject(signal!.reason);
         this.#waiting.delete(id);
         say({ call: "cancel", id });
       };

@@ -2,11 +2,18 @@ import type { Build } from "./builds.js";
 import type { Config } from "./config.js";
 import { checkWord } from "./error.js";
 import { CACHING, type Listening, type Request } from "./host.js";
+import { nativeConfig } from "./native.js";
 import { resolve, type FetchOptions, type ModelSource } from "./source.js";
 import { wanted } from "./threads.js";
+import { inWords, type Device, type DtypeWord } from "./words.js";
 
-/** How a model is loaded. `config` is the Rust `EmbeddingConfig`. */
+/** How a model is loaded. */
 export interface LoadOptions extends FetchOptions {
+  /** What computes. Default: the processor. */
+  device?: Device;
+  /** How the weights are stored. Default: as the file that is used stores them. */
+  dtype?: DtypeWord;
+  /** Every knob: Rust's `EmbeddingConfig` in camel case. */
   config?: Config;
   /**
    * The build of the module, for tests and for whoever has to pin it. Default: the fastest that runs here. One that
@@ -17,9 +24,10 @@ export interface LoadOptions extends FetchOptions {
 
 /** What loading a model takes, in the part that can be handed to a worker and the part that cannot. */
 export function requested(source: ModelSource, options: LoadOptions): { request: Request; listening: Listening } {
-  const { headers = {}, offline = false, cache = "use", onProgress, fetch, signal, config = {}, build } = options;
+  const { headers = {}, offline = false, cache = "use", onProgress, fetch, signal, build } = options;
   checkWord("cache", cache, CACHING);
+  const config = inWords(options);
   const fetching = { headers, offline, cache, progress: onProgress !== undefined };
-  const request = { ...resolve(source, options), fetching, config: JSON.stringify(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config) };
+  const request = { ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config) };
   return { request, listening: { onProgress, fetch, signal } };
 }

@@ -13,6 +13,26 @@ export interface Hit {
 /** How a model means its vectors to be compared. */
 export type Similarity = "cosine" | "dot" | "euclidean" | "manhattan";
 
+/** The scores of two sets of vectors, a row for each vector of the first and a column for each of the second. */
+export class Scores implements Iterable<Float32Array> {
+  constructor(
+    /** All scores, row after row. */
+    readonly values: Float32Array<ArrayBuffer>,
+    readonly rows: number,
+    readonly columns: number,
+  ) {}
+
+  /** The scores of one vector of the first set; a view, no copy. */
+  row(index: number): Float32Array<ArrayBuffer> {
+    if (!Number.isInteger(index) || index < 0 || index >= this.rows) throw new RangeError(`row ${index} of ${this.rows}`);
+    return this.values.subarray(index * this.columns, (index + 1) * this.columns);
+  }
+
+  *[Symbol.iterator](): Iterator<Float32Array<ArrayBuffer>> {
+    for (let index = 0; index < this.rows; index++) yield this.row(index);
+  }
+}
+
 /** Adds eight lanes in pairs. */
 const total = ([a, b, c, d, e, f, g, h]: Float64Array) => a! + b! + (c! + d!) + (e! + f! + (g! + h!));
 
@@ -66,7 +86,7 @@ export function scorer(kind: Similarity, query: Float32Array): (row: Float32Arra
 }
 
 /** The cosine of the angle between two vectors. */
-export function similarity(a: Float32Array, b: Float32Array): number {
+export function cosine(a: Float32Array, b: Float32Array): number {
   sameLength(a, b);
   return cosineOf(a, b, squared(a) * squared(b));
 }

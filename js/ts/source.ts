@@ -1,9 +1,10 @@
 import { folderOf, isLocal, type Address } from "./address.js";
-import type { Config, ModelConfig } from "./config.js";
+import type { ModelConfig } from "./config.js";
 import { allowed, ask, beside, bring, finish, fits, lengthOf, type Fetched, type Line, type Most } from "./download.js";
-import { IsovecError, cancelled } from "./error.js";
+import { IsovecError } from "./error.js";
 import type { Downloaded, Files, Listening, Progress, Request } from "./host.js";
 import type { Answer, Fact, Known, Need, Rules } from "./rules.js";
+import { configOf } from "./native.js";
 import { Store } from "./store.js";
 import { likely, listed, type Stated } from "./weights.js";
 
@@ -96,8 +97,8 @@ export async function using<T>(gathered: Gathered, use: () => Promise<T>): Promi
 /** Brings a model's files together: those that are there, or of a folder those that its configuration will want. */
 export async function gather(request: Request, listening: Listening, rules: Rules): Promise<Gathered> {
   const { files } = request;
-  const { model = {}, memory } = JSON.parse(request.config) as Config;
-  const most = allowed(memory?.memory_limit);
+  const { model = {}, memory } = configOf(request.config);
+  const most = allowed(memory?.memoryLimit);
   if ("folder" in files) return fromFolder(files, model, most, request, listening, rules);
   const contents = new Map<string, Uint8Array>();
   for (const [name, content] of files.contents) {
@@ -110,7 +111,7 @@ export async function gather(request: Request, listening: Listening, rules: Rule
 async function fromFolder(folder: Address, model: ModelConfig, most: Most, { name, fetching }: Request, listening: Listening, rules: Rules): Promise<Gathered> {
   const store = fetching.cache === "off" || isLocal(folder.folder) ? undefined : await Store.open();
   // What was chosen by other rules is chosen anew.
-  const selection = JSON.stringify([model.onnx_file ?? null, model.dtype === "auto", RULES]);
+  const selection = JSON.stringify([model.onnxFile ?? null, model.dtype === "auto", RULES]);
   const check = (name: string, bytes: number) => fits(name, bytes, most);
   const kept = async () => {
     try {
@@ -138,7 +139,7 @@ async function fromFolder(folder: Address, model: ModelConfig, most: Most, { nam
       // Who waits for the lock wants to find the files kept.
       await gathered.downloaded;
     };
-    locks.request(`isovec ${folder.folder}`, options, held).catch((cause: unknown) => reject(listening.signal?.aborted ? cancelled(listening.signal) : cause));
+    locks.request(`isovec ${folder.folder}`, options, held).catch((cause: unknown) => reject(listening.signal?.aborted ? listening.signal.reason : cause));
   });
 }
 
@@ -236,14 +237,14 @@ async function download({ folder, pointers }: Address, selection: string, { orig
   const choose = async (): Promise<Fetched[]> => {
     const names = await list;
     const facts: Record<string, Fact> = { [CONFIG]: await find(CONFIG, "content") };
-    const guess = likely(model.onnx_file, model.dtype === "auto", names);
+    const guess = likely(model.onnxFile, model.dtype === "auto", names);
     for (const path of USUAL) if (names?.has(path) ?? true) void fetched(path);
     void (guess.need === "likely" ? begin(guess.path) : fetched(guess.path));
     // A config.json that was copied from elsewhere lists what another folder has: then nobody has a list.
     for (let listing = names; ; listing = undefined) {
       const told = listing && Object.fromEntries(Array.from(listing, ([path, { bytes }]) => [path, { bytes }]));
       for (;;) {
-        const known: Known = { origin, ...(model.onnx_file !== undefined && { onnx_file: model.onnx_file }), smallest: model.dtype === "auto", listed: listing !== undefined, files: { ...told, ...facts } };
+        const known: Known = { origin, ...(model.onnxFile !== undefined && { onnx_file: model.onnxFile }), smallest: model.dtype === "auto", listed: listing !== undefined, files: { ...told, ...facts } };
         const answer = JSON.parse(await rules(JSON.stringify(known))) as Answer;
         if ("ask" in answer) {
           await Promise.all(answer.ask.map(async ([path, need]) => void (facts[path] = await find(path, need))));
@@ -264,7 +265,7 @@ async function download({ folder, pointers }: Address, selection: string, { orig
     void fetched(TOKENIZER);
     chosen = await choose();
   } catch (cause) {
-    if (given.signal?.aborted) throw cancelled(given.signal);
+    given.signal?.throwIfAborted();
     ending.abort(cause);
     throw cause;
   } finally {

@@ -1,6 +1,4 @@
 import type { Embeddings } from "./embeddings.js";
-import { checkWord } from "./error.js";
-import { ROLES, type Role } from "./host.js";
 import { checkText } from "./texts.js";
 
 /** A text of a stream, embedded. */
@@ -21,11 +19,10 @@ const CHARACTERS = 1 << 18;
 /** Windows that are under way: one is computed, one waits, so that the engine never does. */
 const AHEAD = 2;
 
-type Embed = (texts: string[], role: Role, signal: AbortSignal) => Promise<Embeddings>;
+type Embed = (texts: string[], signal: AbortSignal) => Promise<Embeddings>;
 
 /** Embeds a stream window by window. What has arrived is not kept waiting for more while nothing is computed. */
-export async function* stream(texts: Iterable<string> | AsyncIterable<string>, role: Role, embed: Embed, signal: AbortSignal | undefined): AsyncIterableIterator<Embedded> {
-  checkWord("role", role, ROLES);
+export async function* stream(texts: Iterable<string> | AsyncIterable<string>, embed: Embed, signal: AbortSignal | undefined): AsyncIterableIterator<Embedded> {
   const ending = new AbortController();
   const abort = () => ending.abort(signal?.reason);
   if (signal?.aborted) abort();
@@ -39,7 +36,7 @@ export async function* stream(texts: Iterable<string> | AsyncIterable<string>, r
   let open = true;
   let next: Promise<IteratorResult<string>> | undefined;
   const flush = () => {
-    const vectors = embed(window, role, ending.signal);
+    const vectors = embed(window, ending.signal);
     vectors.catch(() => {}); // It is awaited when its turn comes.
     running.push(vectors);
     [window, characters] = [[], 0];

@@ -19,7 +19,7 @@ const PATIENCE_MS = 10_000;
 
 /** How many threads are wanted: as many as the configuration says, else half of the processors, 2 to 4. */
 export function wanted(config: Config | undefined): number {
-  const asked = config?.session?.intra_op_threads;
+  const asked = config?.session?.intraOpThreads;
   // What is no number of threads is refused where the configuration is read.
   if (asked !== undefined && asked !== null) return Number.isInteger(asked) ? Math.min(asked, MOST) : 1;
   const processors = globalThis.navigator?.hardwareConcurrency ?? 1;

@@ -45,6 +45,13 @@ pub(crate) fn look() -> HardwareInfo {
     }
 }
 
+/// Whether there is anybody to ask for a GPU's adapter: a page and its workers have a browser, node has none.
+#[cfg(feature = "webgpu")]
+pub(crate) fn knows_adapters() -> bool {
+    let global: JsValue = js_sys::global().into();
+    has(&global, "Window") || has(&global, "WorkerGlobalScope")
+}
+
 /// What the process takes: a page is not told, and its module's memory is in the statistics.
 pub(crate) mod process {
     pub(crate) fn memory() -> Option<crate::inspect::ProcessMemory> {

@@ -9,16 +9,23 @@ use isovec_engine::maybe_send::BoxFuture;
 use isovec_gpu::{Host, WebGpu};
 use isovec_web::executor::Pause;
 
-use super::{executor, kept};
+use super::{executor, kept, machine};
 
 /// The engine that drives a GPU itself, or why there is none.
 pub(crate) fn webgpu() -> std::result::Result<Arc<dyn EngineFactory>, &'static str> {
+    // Where nobody can be asked for an adapter, wgpu would panic.
+    if !machine::knows_adapters() {
+        return Err("only a page and its workers can ask a browser for a GPU");
+    }
     Ok(Arc::new(WebGpu::new(Box::new(Sdk))))
 }
 
 /// The adapters that it could open; `None` where nobody can ask for them.
 pub(crate) async fn adapters() -> Option<Vec<AdapterInfo>> {
-    Some(isovec_gpu::adapters().await)
+    match machine::knows_adapters() {
+        true => Some(isovec_gpu::adapters().await),
+        false => None,
+    }
 }
 
 /// A model on a GPU whose device can be taken away, with kernels that share by subgroups or do not.

@@ -71,7 +71,7 @@ function describe({ embedder, threads }: EngineState & { kind: "ready" }): void 
     ["Threads", String(threads)],
     ["Runs in", embedder.worker ? "a worker of its own" : "the page's own thread"],
     ["Precision of the weights", precision],
-    ["Vectors", `${embedder.dimension} components, compared by ${embedder.similarity}`],
+    ["Vectors", `${embedder.dimension} components, compared by ${embedder.metric}`],
     ["Longest text", `${embedder.maxLength} tokens`],
     ["Cross-origin isolated", crossOriginIsolated ? "yes: threads share memory" : "no: one thread"],
   ];
@@ -112,11 +112,11 @@ function plot(stats: Stats): void {
   const { p50, p90, p99 } = stats.stages.embed;
   charts.latency.add(p50 * 1000, p90 * 1000, p99 * 1000);
   charts.rate.add(last ? (Math.max(0, tokens - last.tokens) / (now - last.at)) * 1000 : 0);
-  charts.queue.add(stats.queue.texts, stats.sessions.in_use);
-  const pool = stats.memory_pool;
-  charts.pool.add(pool.current_memory_bytes);
-  charts.reused.add(pool.pool_hits / Math.max(1, pool.requests));
-  charts.memory.add(stats.memory.wasm_bytes);
+  charts.queue.add(stats.queue.texts, stats.sessions.inUse);
+  const pool = stats.memoryPool;
+  charts.pool.add(pool.currentMemoryBytes);
+  charts.reused.add(pool.poolHits / Math.max(1, pool.requests));
+  charts.memory.add(stats.memory.wasmBytes);
   last = { at: now, tokens };
   for (const { from, to, cause } of stats.provider.fallbacks.slice(fallbacks)) note(`Fallback from ${from} to ${to}: ${cause}`);
   fallbacks = stats.provider.fallbacks.length;

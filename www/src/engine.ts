@@ -76,7 +76,7 @@ async function load(config: Config): Promise<void> {
   const { engine: name, provider, version } = embedder.provider();
   note(`${name} ${version} computes on ${provider}, build ${embedder.build}`);
   note(`The model was loaded in ${seconds.toFixed(2)} s`);
-  const threads = Number(embedder.effectiveConfig().find(({ name }) => name === "session.intra_op_threads")?.used);
+  const threads = Number(embedder.effectiveConfig().find(({ name }) => name === "session.intraOpThreads")?.used);
   engine.value = { kind: "ready", source, embedder, threads };
   downloaded.value = await embedder.downloaded();
   if (downloaded.value.problem) note(`The model is not kept for the next visit: ${downloaded.value.problem}`);

@@ -1,4 +1,4 @@
-import { IsovecError } from "isovec";
+import { IsovecError, type ErrorKind } from "isovec";
 import { make } from "./dom.js";
 import { PageError, type Explained } from "./page-error.js";
 
@@ -9,7 +9,7 @@ const OFFLINE: Explained = {
   todo: "Go online once and start it again.",
 };
 
-const KINDS: Record<string, Explained> = {
+const KINDS: Partial<Record<ErrorKind, Explained>> = {
   Hub: { what: "The model's files did not come.", todo: "Check the address after ?model= and the network, then try again." },
   MissingFile: { what: "The model's folder lacks a file.", todo: "Serve the whole folder, or name another model after ?model=." },
   InvalidModel: { what: "The model's files cannot be used.", todo: "Name another model after ?model=, or export it again." },
@@ -56,8 +56,7 @@ function unavailable(detail: string): Explained {
 }
 
 /** Whether somebody pressed cancel. */
-export const isCancelled = (error: unknown): boolean =>
-  (error instanceof IsovecError && error.kind === "Cancelled") || (error instanceof DOMException && error.name === "AbortError");
+export const isCancelled = (error: unknown): boolean => error instanceof DOMException && error.name === "AbortError";
 
 /** Shows an error in a place; nothing empties it. */
 export function showError(place: HTMLElement, error?: unknown): void {

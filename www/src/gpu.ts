@@ -36,6 +36,6 @@ export function wantGpu(wanted: boolean): void {
 
 /** What the model is loaded with. */
 export function configuration(wanted = wantsGpu()): Config {
-  if (software) return { providers: { execution_providers: ["webgpu", "cpu"], webgpu: { software_adapter: true } } };
-  return wanted ? { providers: { provider_auto_selection: true } } : {};
+  if (software) return { providers: { executionProviders: ["webgpu", "cpu"], webgpu: { softwareAdapter: true } } };
+  return wanted ? { providers: { providerAutoSelection: true } } : {};
 }

@@ -1,4 +1,4 @@
-import { similarity } from "isovec";
+import { cosine } from "isovec";
 import { announce, byId, tableRow } from "./dom.js";
 import { ready } from "./engine.js";
 import { showError } from "./errors.js";
@@ -36,7 +36,7 @@ async function compare(): Promise<void> {
   const rows = texts.map((text, at) => {
     const [mine, native] = [own.row(at), vectors[at]!];
     const difference = mine.reduce((most, value, j) => Math.max(most, Math.abs(value - native[j]!)), 0);
-    return { text, cosine: similarity(mine, native), difference };
+    return { text, cosine: cosine(mine, native), difference };
   });
   rows.sort((a, b) => a.cosine - b.cosine || b.difference - a.difference);
   const worst = rows[0]!;

@@ -80,12 +80,12 @@ async function search(): Promise<void> {
     const started = performance.now();
     const question = await embedder.embedQuery(text, { signal: ending.signal });
     const embedded = performance.now();
-    const [hits] = now.index.search(question, K);
+    const hits = now.index.searchOne(question, K);
     const done = performance.now();
     if (ending.signal.aborted) return;
     latency.value = done - started;
     const how = `${ms(embedded - started)} to embed, ${ms(done - embedded)} to compare with ${count(now.passages.length)} vectors`;
-    display(now, hits ?? [], words(text), how);
+    display(now, hits, words(text), how);
   } catch (error) {
     if (isCancelled(error) || ending.signal.aborted) return;
     note(`A search failed: ${String(error)}`);

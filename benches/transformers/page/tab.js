@@ -33,7 +33,7 @@ const shared = (texts, callers, embed) => Promise.all(Array.from({ length: calle
 
 globalThis.measure = async ({ isovec, origin, short, many, samples, ...place }) => {
   const { Embedder } = await import(isovec);
-  const load = (worker) => Embedder.load(`${origin}/int8/`, { worker, config: { session: { intra_op_threads: 1 } } });
+  const load = (worker) => Embedder.load(`${origin}/int8/`, { worker, config: { session: { intraOpThreads: 1 } } });
   const [ours, direct] = [await load(true), await load(false)];
   const { open } = await import("/wasm/contestants/transformers.mjs");
   const { "one batch": run } = await open({ origin, ...place });

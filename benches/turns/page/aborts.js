@@ -2,7 +2,7 @@
 let embedder;
 globalThis.load = async (model) => {
   const { Embedder } = await import("/isovec/dist/index.js");
-  embedder = await Embedder.load(model, { cache: "off", config: { session: { intra_op_threads: 1 } } });
+  embedder = await Embedder.load(model, { cache: "off", config: { session: { intraOpThreads: 1 } } });
 };
 
 /** The milliseconds of an embedded text, from `begin` on. */

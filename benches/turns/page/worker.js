@@ -27,7 +27,7 @@ onmessage = async ({ data: { model, texts, turns: wanted } }) => {
     if (model) {
       const { Embedder } = await import("/isovec/dist/index.js");
       // Batches whose sizes no clock has a say in: with one that stands they would grow.
-      const config = { session: { intra_op_threads: 1 }, batching: { max_batch_tokens: 256, dynamic_batching: false } };
+      const config = { session: { intraOpThreads: 1 }, batching: { maxBatchTokens: 256, dynamicBatching: false } };
       embedder = await Embedder.load(model, { worker: false, cache: "off", config });
       return postMessage({});
     }

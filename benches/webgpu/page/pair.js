@@ -5,12 +5,12 @@ const median = (values) => values.toSorted((a, b) => a - b)[Math.floor(values.le
 globalThis.visit = async ({ text, software, origin }) => {
   const from = performance.now();
   const { Embedder } = await import("/isovec/dist/index.js");
-  const providers = { execution_providers: ["webgpu"], webgpu: { software_adapter: software } };
+  const providers = { executionProviders: ["webgpu"], webgpu: { softwareAdapter: software } };
   const embedder = await Embedder.load(`${origin}/model/`, { config: { providers } });
   await embedder.embedOne(text);
   const waited = performance.now() - from;
   const { gpu } = await embedder.stats();
-  return { waited, recalled: gpu.check_recalled };
+  return { waited, recalled: gpu.checkRecalled };
 };
 
 globalThis.measure = async ({ text, samples, software, transformers, onnxruntime, origin }) => {
@@ -22,7 +22,7 @@ globalThis.measure = async ({ text, samples, software, transformers, onnxruntime
     const result = await call();
     return [performance.now() - from, result];
   };
-  const providers = { execution_providers: ["webgpu"], webgpu: { software_adapter: software } };
+  const providers = { executionProviders: ["webgpu"], webgpu: { softwareAdapter: software } };
   const [ourLoad, embedder] = await timed(() => Embedder.load(`${origin}/model/`, { config: { providers } }));
   const { env, pipeline } = await import(transformers);
   Object.assign(env, { allowLocalModels: false, remoteHost: origin, remotePathTemplate: "{model}/" });
@@ -42,7 +42,7 @@ globalThis.measure = async ({ text, samples, software, transformers, onnxruntime
     rounds.theirs.push(b);
     apart = Math.max(apart, ...our.map((value, at) => Math.abs(value - their[at])));
   }
-  const { gpu, io_binding: io } = await embedder.stats();
+  const { gpu, ioBinding: io } = await embedder.stats();
   return {
     adapter: adapter.info.description || adapter.info.vendor || "without a name",
     software: adapter.info.isFallbackAdapter ?? false,
@@ -53,6 +53,6 @@ globalThis.measure = async ({ text, samples, software, transformers, onnxruntime
     apart,
     tokens: embedder.countTokens ? await embedder.countTokens(text) : undefined,
     gpu,
-    bytes: { up: io.to_device_bytes, down: io.from_device_bytes },
+    bytes: { up: io.toDeviceBytes, down: io.fromDeviceBytes },
   };
 };

@@ -104,13 +104,13 @@ impl Patch {
                 },
             )
             .collect();
-        let own = Value::Object(without_nulls(&self.0));
+        let own = Value::Object(camel_case(&without_nulls(&self.0)));
         let options = serde_json::to_string_pretty(&own).unwrap_or_default();
         let without: Vec<String> = self
             .knobs()
             .into_iter()
             .filter(|(_, value)| value.is_null())
-            .map(|(knob, _)| format!("// leave out {knob}\n"))
+            .map(|(knob, _)| format!("// leave out {}\n", camel(&knob)))
             .collect();
         CodeExample {
             rust: rust.join("\n"),
@@ -159,6 +159,39 @@ fn without_nulls(group: &Map<String, Value>) -> Map<String, Value> {
         value => Some((name.clone(), value.clone())),
     });
     kept.collect()
+}
+
+/// The knobs under the names that JavaScript gives them. What a user named keeps its name.
+fn camel_case(group: &Map<String, Value>) -> Map<String, Value> {
+    let renamed = group.iter().map(|(name, value)| {
+        let value = match value {
+            Value::Object(inner) if !FREE.contains(&name.as_str()) => {
+                Value::Object(camel_case(inner))
+            }
+            value => value.clone(),
+        };
+        (camel(name), value)
+    });
+    renamed.collect()
+}
+
+/// Groups whose members have names that users or ONNX Runtime gave them.
+const FREE: [&str; 2] = ["options", "prompts"];
+
+/// `max_batch_size` as `maxBatchSize`.
+fn camel(name: &str) -> String {
+    let mut camel = String::new();
+    let mut large = false;
+    for letter in name.chars() {
+        if letter == '_' {
+            large = true;
+        } else if std::mem::take(&mut large) {
+            camel.push(letter.to_ascii_uppercase());
+        } else {
+            camel.push(letter);
+        }
+    }
+    camel
 }
 
 fn last(knob: &str) -> &str {
@@ -266,7 +299,7 @@ mod tests {
             code.rust,
             "config.runtime.memory.mmap = None;\nconfig = config.with_pool_size(2);"
         );
-        assert!(code.typescript.contains("\"pool_size\": 2"), "{code:?}");
+        assert!(code.typescript.contains("\"poolSize\": 2"), "{code:?}");
         assert!(code.typescript.contains("// leave out memory.mmap"));
         let patch = Patch::of([("providers.cuda.tf32", true)]);
         let code = "config.runtime.providers.cuda.tf32 = Some(true);";

@@ -32,10 +32,10 @@ export async function open(page, address) {
 export async function embeds(page, options = {}) {
   const { vectors, ...how } = await page.evaluate(
     async ({ texts, options }) => {
-      const embedder = await Embedder.load("/model/", { config: { session: { intra_op_threads: 2 } }, ...options });
+      const embedder = await Embedder.load("/model/", { config: { session: { intraOpThreads: 2 } }, ...options });
       const vectors = Array.from(await embedder.embed(texts), (row) => Array.from(row));
       const { files, bytes } = await embedder.downloaded();
-      const threads = embedder.effectiveConfig().find(({ name }) => name === "session.intra_op_threads").used;
+      const threads = embedder.effectiveConfig().find(({ name }) => name === "session.intraOpThreads").used;
       const { build, worker } = embedder;
       await embedder.dispose();
       return { vectors, build, worker, threads, files: files.length, bytes };
@@ -57,12 +57,12 @@ export async function computes(page) {
     // A turn of the event loop, in which the call reaches the worker.
     await new Promise((turn) => setTimeout(turn));
     giveUp.abort();
-    const kind = await run.then(() => "nothing failed", ({ kind }) => kind);
+    const name = await run.then(() => "nothing failed", ({ name }) => name);
     const after = (await embedder.embed(["still works"])).length;
     await embedder.dispose();
-    return { kind, after };
+    return { name, after };
   });
-  assert.deepEqual(aborted, { kind: "Cancelled", after: 1 });
+  assert.deepEqual(aborted, { name: "AbortError", after: 1 });
   return how;
 }
 

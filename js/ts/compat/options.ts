@@ -1,6 +1,7 @@
 import type { Dtype, Pooling } from "../config.js";
 import { IsovecError } from "../error.js";
 import type { LoadOptions } from "../index.js";
+import type { Device } from "../words.js";
 import type { Head } from "./files.js";
 import type { ProgressCallback } from "./progress.js";
 
@@ -22,7 +23,10 @@ export interface PipelineOptions {
    *   The smaller download is a folder that `isovec export --dtype int8` wrote.
    */
   dtype?: DataType | Record<string, DataType> | null;
-  /** `wasm`, `cpu` and `auto` are the processor, which computes by default. */
+  /**
+   * `wasm`, `cpu` and `auto` are the processor, which computes by default. `webgpu` and `gpu` are the GPU where the browser
+   * has one, else the processor.
+   */
   device?: DeviceType | Record<string, DeviceType> | null;
   /** Branch, tag or commit of a model id. Default: `main`. */
   revision?: string;
@@ -38,7 +42,7 @@ export interface PipelineOptions {
   config?: null;
   /** Refused where it is set: files are kept in the browser's Cache API. */
   cache_dir?: null;
-  /** Refused where it is set: isovec finds the weights by itself. `isovec.config.model.onnx_file` names another file. */
+  /** Refused where it is set: isovec finds the weights by itself. `isovec.config.model.onnxFile` names another file. */
   subfolder?: null;
   /** Refused where it is set, as `subfolder` is. */
   model_file_name?: null;
@@ -68,15 +72,17 @@ export function unsupported(message: string): IsovecError {
 }
 
 const DTYPES: Partial<Record<DataType, Dtype>> = { fp32: "f32", fp16: "auto", q8: "int8", int8: "int8", uint8: "int8" };
+/** By default, and for `auto`, `isovec.config` decides. */
+const DEVICES: Partial<Record<DeviceType, Device | undefined>> = { auto: undefined, wasm: "cpu", cpu: "cpu", webgpu: "webgpu", gpu: "webgpu" };
 const POOLINGS: Record<string, Pooling> = { mean: "mean", cls: "cls", first_token: "cls", last_token: "last_token", eos: "last_token" };
 
 /** Options without a counterpart, and what to do instead. */
 const REFUSED: readonly (readonly [keyof PipelineOptions, string])[] = [
-  ["session_options", "configures ONNX Runtime, which isovec does without; the knobs of isovec are in `isovec.config`, such as `{ session: { intra_op_threads: 2 } }`"],
+  ["session_options", "configures ONNX Runtime, which isovec does without; the knobs of isovec are in `isovec.config`, such as `{ session: { intraOpThreads: 2 } }`"],
   ["config", "cannot replace the model's config.json; give the model's files as a Map with the config.json that you want"],
   ["cache_dir", "has no use in a page, whose files are kept in the browser's Cache API; leave it out"],
-  ["subfolder", "is not looked at; name the file in `isovec.config.model.onnx_file`"],
-  ["model_file_name", "is not looked at; name the file in `isovec.config.model.onnx_file`"],
+  ["subfolder", "is not looked at; name the file in `isovec.config.model.onnxFile`"],
+  ["model_file_name", "is not looked at; name the file in `isovec.config.model.onnxFile`"],
   ["use_external_data_format", "is not looked at; leave it out, and isovec finds the weights by itself"],
 ];
 
@@ -87,14 +93,15 @@ export function loading(options: PipelineOptions): LoadOptions {
     const empty = !value || (typeof value === "object" && Object.keys(value).length === 0);
     if (!empty) throw unsupported(`the option ${name} ${why}`);
   }
-  const device = ofModel(options.device) ?? "auto";
-  if (!["auto", "wasm", "cpu"].includes(device)) throw unsupported(`isovec computes on the processor, not on the device ${JSON.stringify(device)}; leave \`device\` out`);
+  const place = ofModel(options.device) ?? "auto";
+  if (!Object.hasOwn(DEVICES, place)) throw unsupported(`isovec computes on ${Object.keys(DEVICES).join(", ")}, not on the device ${JSON.stringify(place)}; leave \`device\` out`);
+  const device = DEVICES[place];
   const asked = ofModel(options.dtype) ?? "auto";
   const dtype = Object.hasOwn(DTYPES, asked) ? DTYPES[asked] : undefined;
   if (asked !== "auto" && !dtype) throw unsupported(`isovec stores weights as ${Object.keys(DTYPES).join(", ")}, not as ${JSON.stringify(asked)}; \`q8\` is the smallest`);
   const { revision, isovec = {}, local_files_only: offline } = options;
   const model = { ...isovec.config?.model, ...(dtype && { dtype }) };
-  return { ...isovec, config: { ...isovec.config, model }, ...(revision && { revision }), ...(offline && { offline }) };
+  return { ...isovec, config: { ...isovec.config, model }, ...(device && { device }), ...(revision && { revision }), ...(offline && { offline }) };
 }
 
 /** What is said for all files of the model, or for its one graph. */

@@ -14,6 +14,12 @@ use sysinfo::{CpuRefreshKind, MemoryRefreshKind, RefreshKind, System};
 
 use crate::hardware::{CpuInfo, HardwareInfo, MemoryInfo};
 
+/// Whether there is anybody to ask for a GPU's adapter: the system's drivers.
+#[cfg(feature = "webgpu")]
+pub(crate) fn knows_adapters() -> bool {
+    true
+}
+
 /// What there is, but for what adapters tell.
 pub(crate) fn look() -> HardwareInfo {
     let root = Path::new("/");

@@ -7,6 +7,7 @@ use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};
 
 use crate::docs;
+use crate::names;
 
 /// What may stand in a schema, and is either read here or says nothing about the type.
 const KNOWN: [&str; 18] = [
@@ -35,13 +36,13 @@ pub(crate) fn module(root: &str, schema: &Value) -> Result<String> {
     let definitions = schema["$defs"]
         .as_object()
         .context("the schema defines no types")?;
-    let mut names = Names::default();
-    let mut text = definition(root, schema, &mut names)?;
-    while let Some(name) = names.waiting.pop_front() {
+    let mut seen = Names::default();
+    let mut text = definition(root, schema, &mut seen)?;
+    while let Some(name) = seen.waiting.pop_front() {
         let schema = definitions
             .get(&name)
             .with_context(|| format!("{name} is not defined"))?;
-        text.push_str(&definition(&name, schema, &mut names)?);
+        text.push_str(&definition(&name, schema, &mut seen)?);
     }
     Ok(text)
 }
@@ -67,9 +68,9 @@ impl Names {
 }
 
 /// `export interface` of an object, `export type` of a choice of names.
-fn definition(name: &str, schema: &Value, names: &mut Names) -> Result<String> {
+fn definition(name: &str, schema: &Value, seen: &mut Names) -> Result<String> {
     let schema = object(name, schema)?;
-    let about = documentation(name, schema)?;
+    let about = names::spoken(&documentation(name, schema)?);
     if let Some(variants) = schema.get("oneOf").and_then(Value::as_array) {
         return choice(name, about, variants);
     }
@@ -88,8 +89,10 @@ fn definition(name: &str, schema: &Value, names: &mut Names) -> Result<String> {
     for (knob, schema) in properties {
         let path = format!("{name}.{knob}");
         let schema = object(&path, schema)?;
-        text.push_str(&docs::comment(&documentation(&path, schema)?, "  "));
-        text.push_str(&format!("  {knob}?: {};\n", written(&path, schema, names)?));
+        let about = names::spoken(&documentation(&path, schema)?);
+        text.push_str(&docs::comment(&about, "  "));
+        let written = written(&path, schema, seen)?;
+        text.push_str(&format!("  {}?: {written};\n", names::camel(knob)));
     }
     Ok(text + "}\n")
 }
@@ -105,7 +108,8 @@ fn choice(name: &str, mut about: Vec<String>, variants: &[Value]) -> Result<Stri
             .get("const")
             .and_then(Value::as_str)
             .with_context(|| format!("a variant of {name} is no name"))?;
-        let mut meaning = documentation(&format!("{name}.{value}"), variant)?.into_iter();
+        let meaning = documentation(&format!("{name}.{value}"), variant)?;
+        let mut meaning = names::spoken(&meaning).into_iter();
         about.push(format!(
             "- `{value}`: {}",
             meaning.next().unwrap_or_default()
@@ -129,9 +133,9 @@ pub(crate) fn documentation(name: &str, schema: &Map<String, Value>) -> Result<V
 }
 
 /// The type of what `schema` says, `null` apart: it means the same as leaving a knob out.
-fn written(path: &str, schema: &Map<String, Value>, names: &mut Names) -> Result<String> {
+fn written(path: &str, schema: &Map<String, Value>, seen: &mut Names) -> Result<String> {
     if let Some(reference) = schema.get("$ref").and_then(Value::as_str) {
-        return names.of(reference);
+        return seen.of(reference);
     }
     if let Some(either) = schema.get("anyOf").and_then(Value::as_array) {
         let [one, null] = &either[..] else {
@@ -140,7 +144,7 @@ fn written(path: &str, schema: &Map<String, Value>, names: &mut Names) -> Result
         if null["type"] != "null" {
             bail!("{path} is one of two types");
         }
-        return written(path, object(path, one)?, names);
+        return written(path, object(path, one)?, seen);
     }
     Ok(match type_of(path, schema)? {
         "boolean" => "boolean".to_owned(),
@@ -148,14 +152,14 @@ fn written(path: &str, schema: &Map<String, Value>, names: &mut Names) -> Result
         "string" => "string".to_owned(),
         "array" => format!(
             "readonly {}[]",
-            written(path, part(path, schema, "items")?, names)?
+            written(path, part(path, schema, "items")?, seen)?
         ),
         "object" => {
-            let value = written(path, part(path, schema, "additionalProperties")?, names)?;
+            let value = written(path, part(path, schema, "additionalProperties")?, seen)?;
             match schema.get("propertyNames") {
                 Some(key) => format!(
                     "Partial<Record<{}, {value}>>",
-                    written(path, object(path, key)?, names)?
+                    written(path, object(path, key)?, seen)?
                 ),
                 None => format!("Record<string, {value}>"),
             }
@@ -212,7 +216,7 @@ mod tests {
     fn schema(knob: Value) -> Value {
         json!({
             "description": "All.", "type": "object", "additionalProperties": false,
-            "properties": {"knob": knob}, "$defs": {"Kind": {
+            "properties": {"a_knob": knob}, "$defs": {"Kind": {
                 "description": "Which.",
                 "oneOf": [{"const": "a", "description": "One."}, {"const": "b", "description": "Another,\nlonger."}],
             }},
@@ -243,7 +247,7 @@ mod tests {
             knob["description"] = "Does.".into();
             let text = module("Config", &schema(knob)).unwrap();
             let start = format!(
-                "\n/** All. */\nexport interface Config {{\n  /** Does. */\n  knob?: {written};\n}}\n"
+                "\n/** All. */\nexport interface Config {{\n  /** Does. */\n  aKnob?: {written};\n}}\n"
             );
             assert!(text.starts_with(&start), "{text}");
         }
