@@ -4,12 +4,14 @@
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
 //! - [`reference`](mod@reference): what a model should give, from an implementation at f64 that shares nothing with the conversion.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
-//! - [`tiny`]: the model in `tests/data/tiny-bert`, which the example `tiny_model` writes.
+//! - [`tiny`], [`classifier`]: the models in `tests/data/tiny-bert` and `tests/data/tiny-classifier`, which the example
+//!   `tiny_model` writes.
 //!
 //! Everything here panics where it cannot go on, because a test should stop there.
 
 pub mod bundles;
 pub mod checkpoint;
+pub mod classifier;
 pub mod full_size;
 pub mod models;
 pub mod reference;

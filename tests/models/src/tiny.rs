@@ -41,7 +41,7 @@ ies es en or ar ist ism ize ise ate ure age ance ence ant ent th st nd rd ll re 
 
 /// Texts whose vectors are in `reference.json`. Only ASCII and CJK, which [`tokenise`] splits the
 /// way BERT's tokeniser does.
-const TEXTS: [&str; 24] = [
+pub(crate) const TEXTS: [&str; 24] = [
     "the dog is an animal",
     "a cat is an animal too",
     "The KING and the Queen of the land.",
@@ -173,11 +173,6 @@ pub fn model() -> Checkpoint {
 pub fn files() -> BTreeMap<String, Vec<u8>> {
     let model = model();
     let vocabulary = vocabulary();
-    let pretty = |value: &Value| {
-        let mut text = serde_json::to_string_pretty(&sorted(value)).expect("it is JSON");
-        text.push('\n');
-        text.into_bytes()
-    };
     let transformer = json!([
         {"idx": 0, "name": "0", "path": "", "type": "sentence_transformers.models.Transformer"},
         {"idx": 1, "name": "1", "path": "1_Pooling", "type": "sentence_transformers.models.Pooling"},
@@ -220,6 +215,13 @@ pub fn files() -> BTreeMap<String, Vec<u8>> {
     ])
 }
 
+/// A JSON file that people read.
+pub(crate) fn pretty(value: &Value) -> Vec<u8> {
+    let mut text = serde_json::to_string_pretty(&sorted(value)).expect("it is JSON");
+    text.push('\n');
+    text.into_bytes()
+}
+
 /// Keys in alphabetical order, which is serde_json's own unless some crate in the build turns its
 /// `preserve_order` on.
 fn sorted(value: &Value) -> Value {
@@ -250,7 +252,7 @@ fn reference(model: &Checkpoint, vocabulary: &[String]) -> Value {
     })
 }
 
-fn tokenizer(vocabulary: &[String]) -> Value {
+pub(crate) fn tokenizer(vocabulary: &[String]) -> Value {
     let special: Vec<Value> = SPECIAL
         .iter()
         .enumerate()
