@@ -153,8 +153,8 @@ macro_rules! describe_vectors {
             }
 
             /// How the model means its vectors to be compared.
-            pub fn similarity(&self) -> crate::similarity::Similarity {
-                self.model.similarity
+            pub fn metric(&self) -> crate::similarity::Similarity {
+                self.model.metric
             }
         }
     };

@@ -4,18 +4,21 @@
 //!
 //! ```no_run
 //! # async fn example() -> isovec::Result<()> {
-//! use isovec::{EmbeddingConfig, Embedder, models};
+//! use isovec::{Embedder, models};
 //!
-//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
-//! let passages = ["shares fell after the announcement", "rain is expected tomorrow"];
+//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2).await?;
+//! let passages = ["the cat sleeps by the window", "shares fell after the announcement", "rain is expected tomorrow"];
 //! let index = embedder.embed_passages(passages).await?;
-//! let query = embedder.embed_query("do I need an umbrella?").await?;
-//! println!("{}", passages[index.search(&query, 1)?[0][0].index]); // rain is expected tomorrow
+//! let query = embedder.embed_query("what will the weather be like?").await?;
+//! for hit in index.search_one(&query, 1)? {
+//!     println!("{:.3} {}", hit.score, passages[hit.index]); // 0.598 rain is expected tomorrow
+//! }
 //! # Ok(()) }
 //! ```
 //!
 //! - [`Embedder`]: loads a model and embeds, async; [`blocking::Embedder`] is the same for callers
-//!   who wait.
+//!   who wait. [`Embedder::builder`] says more about what is loaded: [`Device`], [`Dtype`],
+//!   dimension, configuration.
 //! - [`Classifier`]: a model that gives texts labels with scores, loaded and run in the same way.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
@@ -43,9 +46,11 @@
 //! all-MiniLM-L6-v2 on one thread the portable engine took 2.7 ms for a text of 16 tokens where
 //! ONNX Runtime took 3.7, and 14.2 ms for one of 128 where it took 15.2.
 
-// First, because its macro is seen only by what comes after it.
+// First, because their macros are seen only by what comes after them.
 #[macro_use]
 mod describe;
+#[macro_use]
+mod loading;
 
 mod backend;
 mod batcher;
@@ -79,9 +84,11 @@ pub use backend::target_api::*;
 pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
-pub use classifier::{Classifications, Classified, Classifier, ClassifyOptions, Label, Scores};
+pub use classifier::{
+    Classifications, Classified, Classifier, ClassifierBuilder, ClassifyOptions, Label, Scores,
+};
 pub use config::{
-    BatchingConfig, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
+    BatchingConfig, Device, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
     TextConfig, Truncation,
 };
 pub use effective::{EffectiveConfig, Knob};
@@ -91,7 +98,8 @@ pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
 pub use features::{EngineFeature, Features, ProviderFeature};
 pub use hardware::{CacheInfo, CpuInfo, GpuInfo, HardwareInfo, MemoryInfo, PageInfo};
-pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
+pub use loading::EmbedderBuilder;
+pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use stats::{CallStats, EmbeddingCacheStats, StageStats, Stats, TokenStats};

@@ -14,11 +14,11 @@ pub(crate) use labels::Labels;
 pub use labels::Scores;
 
 use crate::batcher::DynamicBatcher;
-use crate::config::EmbeddingConfig;
 use crate::embedder::owned;
 use crate::error::{Error, Result};
+use crate::loading::Loading;
 use crate::model::rows::Rows;
-use crate::model::{self, FlowOptions, LoadOptions, Model, Output, Prompt, Task};
+use crate::model::{self, FlowOptions, Model, Output, Prompt, Task};
 use crate::source::ModelSource;
 use crate::stream;
 
@@ -31,9 +31,9 @@ use crate::stream;
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {
-/// use isovec::{Classifier, EmbeddingConfig};
+/// use isovec::Classifier;
 ///
-/// let classifier = Classifier::load("models/sentiment", EmbeddingConfig::default()).await?;
+/// let classifier = Classifier::load("models/sentiment").await?;
 /// let said = classifier.classify(["what a wonderful day", "the soup was cold"]).await?;
 /// for text in 0..said.len() {
 ///     println!("{:?}", said.best(text));
@@ -71,35 +71,45 @@ impl ClassifyOptions {
     }
 }
 
-impl Classifier {
-    /// Loads a model as [`Embedder::load`](crate::Embedder::load) does.
-    ///
-    /// # Errors
-    /// As [`Embedder::load`](crate::Embedder::load); [`Error::Config`] for a pooling, a normalisation or a dimension, which
-    /// labels do not have; `UnsupportedModel` for a model that gives no logits.
-    pub fn load(
-        source: impl Into<ModelSource>,
-        config: EmbeddingConfig,
-    ) -> BoxFuture<'static, Result<Self>> {
-        Self::load_with(source, config, LoadOptions::default())
-    }
+/// A model that is to be loaded, from [`Classifier::builder`]. What is not asked for is as in
+/// [`EmbeddingConfig::default`](crate::EmbeddingConfig).
+#[derive(Debug, Clone)]
+#[must_use = "nothing is loaded before `load`"]
+pub struct ClassifierBuilder {
+    pub(crate) loading: Loading,
+}
 
-    /// The same, reporting progress and cancellable from elsewhere.
+ask_for_model!(ClassifierBuilder);
+
+impl ClassifierBuilder {
+    /// Loads the model: finds its files, leaves the logits as its one output, and hands it to an engine.
     ///
     /// # Errors
-    /// As [`load`](Self::load).
-    pub fn load_with(
-        source: impl Into<ModelSource>,
-        config: EmbeddingConfig,
-        options: LoadOptions,
-    ) -> BoxFuture<'static, Result<Self>> {
-        let source = source.into();
+    /// As [`EmbedderBuilder::load`](crate::EmbedderBuilder::load); [`Error::Config`] for a pooling, a normalisation or a
+    /// dimension, which labels do not have; `UnsupportedModel` for a model that gives no logits.
+    pub fn load(self) -> BoxFuture<'static, Result<Classifier>> {
         Box::pin(async move {
-            let model = model::load(source, config, options, Output::Labels).await?;
-            Ok(Self {
+            let model = model::load(self.loading.asked(), Output::Labels).await?;
+            Ok(Classifier {
                 model: Arc::new(model),
             })
         })
+    }
+}
+
+impl Classifier {
+    /// Loads a model with the default configuration, as [`Embedder::load`](crate::Embedder::load) does.
+    /// [`builder`](Self::builder) says more.
+    ///
+    /// # Errors
+    /// As [`ClassifierBuilder::load`].
+    pub fn load(source: impl Into<ModelSource>) -> BoxFuture<'static, Result<Self>> {
+        Self::builder(source).load()
+    }
+
+    /// What to load and how: device, weights, configuration, progress, cancellation.
+    pub fn builder(source: impl Into<ModelSource>) -> ClassifierBuilder {
+        ClassifierBuilder::new(source)
     }
 
     /// The names of the labels, in the order of [`Classifications::scores`].

@@ -30,8 +30,8 @@ use smallvec::SmallVec;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
-pub use load::{LoadOptions, OnProgress, Progress};
-pub(crate) use load::{Output, Purpose, load, prepare, resolve};
+pub use load::{OnProgress, Progress};
+pub(crate) use load::{Output, Purpose, Watch, load, prepare, resolve};
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
@@ -119,7 +119,7 @@ pub(crate) struct Model {
     pub(crate) dim: usize,
     pub(crate) max_length: usize,
     pub(crate) fingerprint: Arc<Fingerprint>,
-    pub(crate) similarity: Similarity,
+    pub(crate) metric: Similarity,
     /// What the rows' numbers mean, where they are scores of labels.
     pub(crate) labels: Option<Labels>,
     effective: EffectiveConfig,
@@ -445,7 +445,7 @@ impl Model {
                 truncated,
                 labels: None,
                 fingerprint: Arc::clone(&form.fingerprint),
-                similarity: self.similarity,
+                metric: self.metric,
                 prompt,
                 model: self.name.clone(),
             },

@@ -34,7 +34,7 @@ fn reference() -> Reference {
 }
 
 fn load(source: impl Into<ModelSource>, config: EmbeddingConfig) -> isovec::Result<Classifier> {
-    smol::block_on(Classifier::load(source, config))
+    smol::block_on(Classifier::builder(source).config(config).load())
 }
 
 /// The model's files with another `config.json`.
@@ -198,8 +198,9 @@ fn a_model_is_loaded_for_what_it_is() {
     };
     // Hidden states can be pooled, so a checkpoint that classifies gives vectors as well.
     let config = EmbeddingConfig::default().with_pooling(isovec::Pooling::Mean);
-    let vectors = smol::block_on(Embedder::load(data("tiny-classifier"), config)).unwrap();
-    let tiny = smol::block_on(Embedder::load(tiny_model(), EmbeddingConfig::default())).unwrap();
+    let vectors = Embedder::builder(data("tiny-classifier")).config(config);
+    let vectors = smol::block_on(vectors.load()).unwrap();
+    let tiny = smol::block_on(Embedder::load(tiny_model())).unwrap();
     let of = |embedder: &Embedder| smol::block_on(embedder.embed_one("a cat")).unwrap();
     assert_eq!(of(&vectors), of(&tiny));
 
