@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::head::{HeadSpec, METADATA_KEY, Pooling, attach_head};
+use isovec_model::head::{HeadSpec, METADATA_KEY, Pooling, attach_head};
 
 use crate::config::TextConfig;
 use crate::error::{Error, Result};

@@ -53,6 +53,8 @@ pub(super) const CHECKS: &[Check] = &[
 /// The crates that browsers run.
 const WASM_CRATES: &[&str] = &[
     "isovec-engine",
+    "isovec-hub",
+    "isovec-model",
     "isovec-tokenize",
     "isovec-kernels",
     "isovec-encoder",

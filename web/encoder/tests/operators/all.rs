@@ -10,16 +10,15 @@ use isovec_encoder::{CompileError, Pause, Program, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
-use isovec_engine::engine::Batch;
-use isovec_engine::head::MASK;
+use isovec_engine::engine::{Batch, MASK};
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::{float, int, ints, string};
 use isovec_engine::onnx::proto::{AttributeProto, GraphProto, ModelProto, OperatorSetIdProto};
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightInfo, WeightsIdentity};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::{OneThread, Pool};
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::{float, int, ints, string};
 
 use crate::elsewhere;
 
@@ -1364,7 +1363,7 @@ fn values_for_pairs_are_bounded() {
         let mut sketch = Sketch::new(8);
         let graph = &mut sketch.graph;
         let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(length)];
-        graph.input[0] = isovec_engine::onnx::builder::value_info("ids", DType::I64, &dims);
+        graph.input[0] = isovec_model::onnx::builder::value_info("ids", DType::I64, &dims);
         sketch.per_token(|g| {
             with_scores(g, |g, scores| {
                 let distance = distances(g);
@@ -1378,7 +1377,7 @@ fn values_for_pairs_are_bounded() {
     // Nor is a table made for more heads than any model has.
     let mut sketch = Sketch::new(256);
     let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(1 << 40)];
-    sketch.graph.input[0] = isovec_engine::onnx::builder::value_info("ids", DType::I64, &dims);
+    sketch.graph.input[0] = isovec_model::onnx::builder::value_info("ids", DType::I64, &dims);
     let sketch = sketch.per_token(|g| {
         let heads = g.ints(&[0, 0, 256, 1]);
         let x = g.node("Reshape", &["x", &heads], none());
