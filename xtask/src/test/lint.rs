@@ -62,6 +62,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-web",
     "isovec",
     "isovec-insight",
+    "isovec-js-error",
     "isovec-js",
     "isovec-js-advisor",
 ];

@@ -5,9 +5,9 @@ use std::path::Path;
 
 use isovec_engine::cancel::Cancel;
 use isovec_hub::{FileSelection, WeightFiles};
+use isovec_test_server::{Reply, Server};
 
 use crate::repo::{COMMIT, ID, Repo, Site, WEIGHTS, assert_holds, assert_says, checksum};
-use crate::server::{Reply, Server};
 
 #[test]
 fn offline_makes_no_request() {

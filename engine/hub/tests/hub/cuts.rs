@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use isovec_hub::FileSelection;
+use isovec_test_server::{Reply, Seen, Server};
 
 use crate::repo::{COMMIT, ID, Repo, Site, WEIGHTS, assert_says};
-use crate::server::{Reply, Seen, Server};
 
 /// A repository of one file.
 fn single(name: &str, bytes: &[u8]) -> Repo {

@@ -5,9 +5,9 @@ use std::process::Command;
 
 use isovec_engine::cancel::Cancel;
 use isovec_hub::{FileSelection, Hub, HubConfig};
+use isovec_test_server::Seen;
 
 use crate::repo::{COMMIT, ID, Repo, Site, TOKEN, WEIGHTS, assert_holds};
-use crate::server::Seen;
 
 const AT: &str = "ISOVEC_TEST_DIE_AT";
 const ENDPOINT: &str = "ISOVEC_TEST_ENDPOINT";

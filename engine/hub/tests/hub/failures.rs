@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_hub::{FileSelection, Hub, HubConfig};
+use isovec_test_server::{Reply, Server};
 
 use crate::repo::{COMMIT, ID, Repo, Site, TOKEN, WEIGHTS, assert_holds, assert_says, checksum};
-use crate::server::{Reply, Server};
 
 /// Answers every request for a file list with this.
 fn lists(reply: impl Fn(usize) -> Reply + Send + Sync + 'static) -> Server {

@@ -10,9 +10,9 @@ use std::thread;
 use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_hub::{FileSelection, WeightFiles};
+use isovec_test_server::{Reply, Server};
 
 use crate::repo::{COMMIT, ID, Repo, Reports, Site, TOKEN, WEIGHTS, assert_holds, assert_says};
-use crate::server::{Reply, Server};
 
 #[test]
 fn a_model_arrives_and_the_token_stays_with_the_hub() {

@@ -1,9 +1,9 @@
 //! Answers that are made to harm: bodies without end, headers without end, lists of everything.
 
 use isovec_hub::FileSelection;
+use isovec_test_server::{After, Reply, Server};
 
 use crate::repo::{COMMIT, Repo, Site, WEIGHTS, assert_says};
-use crate::server::{After, Reply, Server};
 
 fn list(siblings: String) -> Reply {
     Reply::new(

@@ -12,4 +12,3 @@ mod python;
 mod redirects;
 mod repo;
 mod resume;
-mod server;

@@ -12,9 +12,9 @@ use isovec_engine::maybe_send::BoxFuture;
 use isovec_hub::{
     Body, FileSelection, HttpTransport, Hub, Request, Response, Transport, TransportFailure,
 };
+use isovec_test_server::{Gate, Seen};
 
 use crate::repo::{ID, Repo, Site, WEIGHTS, assert_holds, assert_says};
-use crate::server::{Gate, Seen};
 
 /// Real HTTP, and a clock that moves on by nine seconds whenever somebody looks at it twice: as if
 /// every chunk had taken so long.

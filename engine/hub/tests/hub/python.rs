@@ -5,8 +5,9 @@
 
 use std::process::Command;
 
+use isovec_test_server::Seen;
+
 use crate::repo::{COMMIT, ID, Repo, Site, assert_holds};
-use crate::server::Seen;
 
 fn python(site: &Site, endpoint: &str, offline: bool, program: &str) -> String {
     let python = std::env::var("ISOVEC_PYTHON").unwrap_or_else(|_| "python3".into());

@@ -7,9 +7,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_hub::{Body, FileSelection, Hub, Request, Response, Transport, TransportFailure};
+use isovec_test_server::{Reply, Server};
 
 use crate::repo::{COMMIT, ID, Repo, Site, TOKEN, WEIGHTS, assert_holds, assert_says};
-use crate::server::{Reply, Server};
 
 fn to(location: impl Into<String>) -> Reply {
     Reply::new(302, "").with("Location", location)

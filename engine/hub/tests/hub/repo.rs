@@ -9,8 +9,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::{EngineError, Result};
 use isovec_hub::checksum::Checksum;
 use isovec_hub::{FileSelection, Hub, HubConfig, Progress, Snapshot};
-
-use crate::server::{Reply, Seen, Server};
+use isovec_test_server::{Reply, Seen, Server};
 
 pub(crate) const ID: &str = "acme/tiny-embedder";
 pub(crate) const COMMIT: &str = "1111111111111111111111111111111111111111";

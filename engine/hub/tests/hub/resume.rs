@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use isovec_engine::cancel::Cancel;
 use isovec_hub::FileSelection;
+use isovec_test_server::{Reply, Seen, Server};
 
 use crate::repo::{ID, Repo, Reports, Site, WEIGHTS, assert_holds, assert_says};
-use crate::server::{Reply, Seen, Server};
 
 /// Serves the repository, counting the requests for the weights and giving each to `answer`.
 fn weights(

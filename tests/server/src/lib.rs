@@ -11,21 +11,23 @@ use std::thread;
 
 /// A request as it arrived.
 #[derive(Debug, Clone)]
-pub(crate) struct Seen {
-    pub(crate) method: String,
+pub struct Seen {
+    /// `GET`, `HEAD`.
+    pub method: String,
     /// Path and query.
-    pub(crate) target: String,
+    pub target: String,
     /// Names in lower case.
-    pub(crate) headers: BTreeMap<String, String>,
+    pub headers: BTreeMap<String, String>,
 }
 
 impl Seen {
-    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+    /// The value of a header, by its name in lower case.
+    pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).map(String::as_str)
     }
 
     /// The first byte that a `Range` header asks for.
-    pub(crate) fn range_start(&self) -> Option<usize> {
+    pub fn range_start(&self) -> Option<usize> {
         let value = self.header("range")?.strip_prefix("bytes=")?;
         value.strip_suffix('-')?.parse().ok()
     }
@@ -33,23 +35,26 @@ impl Seen {
 
 /// What is sent back. `Connection: close` is always added.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) headers: Vec<(String, String)>,
-    pub(crate) body: Vec<u8>,
+pub struct Reply {
+    /// The status code.
+    pub status: u16,
+    /// Names and values, beside those that the server adds.
+    pub headers: Vec<(String, String)>,
+    /// What follows the headers.
+    pub body: Vec<u8>,
     /// What `Content-Length` says; `None` for no such header.
-    pub(crate) declared: Option<usize>,
+    pub declared: Option<usize>,
     /// Close the connection after so many bytes of the body.
-    pub(crate) cut_after: Option<usize>,
+    pub cut_after: Option<usize>,
     /// What comes after the body.
-    pub(crate) after: After,
+    pub after: After,
     /// A byte of the body for each message; the connection is closed when nobody can send any.
-    pub(crate) gate: Option<Gate>,
+    pub gate: Option<Gate>,
 }
 
 /// What a server does after a body.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(crate) enum After {
+pub enum After {
     /// It closes the connection.
     #[default]
     Close,
@@ -58,10 +63,11 @@ pub(crate) enum After {
 }
 
 /// Lets bytes pass one by one.
-pub(crate) type Gate = Arc<Mutex<Receiver<()>>>;
+pub type Gate = Arc<Mutex<Receiver<()>>>;
 
 impl Reply {
-    pub(crate) fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
+    /// A reply that says its body's true length.
+    pub fn new(status: u16, body: impl Into<Vec<u8>>) -> Self {
         let body = body.into();
         Self {
             status,
@@ -71,24 +77,26 @@ impl Reply {
         }
     }
 
-    pub(crate) fn with(mut self, name: &str, value: impl Into<String>) -> Self {
+    /// Adds a header.
+    pub fn with(mut self, name: &str, value: impl Into<String>) -> Self {
         self.headers.push((name.into(), value.into()));
         self
     }
 
-    pub(crate) fn cut_after(mut self, bytes: usize) -> Self {
+    /// Closes the connection after so many bytes of the body.
+    pub fn cut_after(mut self, bytes: usize) -> Self {
         self.cut_after = Some(bytes);
         self
     }
 
     /// Sends no length.
-    pub(crate) fn without_length(mut self) -> Self {
+    pub fn without_length(mut self) -> Self {
         self.declared = None;
         self
     }
 
     /// The whole of a file, or the part that a range asks for.
-    pub(crate) fn file(seen: &Seen, bytes: &[u8]) -> Self {
+    pub fn file(seen: &Seen, bytes: &[u8]) -> Self {
         match seen.range_start() {
             Some(start) if start < bytes.len() => Self::new(206, &bytes[start..]).with(
                 "Content-Range",
@@ -103,15 +111,21 @@ impl Reply {
 type Handler = dyn Fn(&Seen) -> Reply + Send + Sync;
 
 /// Serves until dropped.
-pub(crate) struct Server {
-    pub(crate) url: String,
+#[derive(Debug)]
+pub struct Server {
+    /// `http://127.0.0.1:PORT`.
+    pub url: String,
     seen: Arc<Mutex<Vec<Seen>>>,
     stop: Arc<AtomicBool>,
     port: u16,
 }
 
 impl Server {
-    pub(crate) fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
+    /// Listens on a free port; every request is answered by `handler`, on a thread of its own.
+    ///
+    /// # Panics
+    /// Where no port can be had.
+    pub fn start(handler: impl Fn(&Seen) -> Reply + Send + Sync + 'static) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let port = listener.local_addr().expect("an address").port();
         let seen = Arc::new(Mutex::new(Vec::new()));
@@ -138,11 +152,18 @@ impl Server {
     }
 
     /// Every request so far, oldest first.
-    pub(crate) fn seen(&self) -> Vec<Seen> {
+    ///
+    /// # Panics
+    /// Where a handler panicked.
+    pub fn seen(&self) -> Vec<Seen> {
         self.seen.lock().expect("no handler panics").clone()
     }
 
-    pub(crate) fn forget(&self) {
+    /// Forgets the requests so far.
+    ///
+    /// # Panics
+    /// Where a handler panicked.
+    pub fn forget(&self) {
         self.seen.lock().expect("no handler panics").clear();
     }
 }

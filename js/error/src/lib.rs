@@ -1,15 +1,15 @@
-//! Errors on their way to JavaScript.
+//! Errors on their way to JavaScript, the same from every module of the npm package.
 
 use js_sys::{Error as JsError, Reflect};
 use wasm_bindgen::JsValue;
 
 /// An `Error` whose `kind` is the stable name that Rust gives the same failure.
-pub(crate) fn to_js(error: &isovec::Error) -> JsValue {
+pub fn to_js(error: &isovec::Error) -> JsValue {
     with_kind(error.kind(), &error.to_string())
 }
 
 /// An `Error` with a `kind`.
-pub(crate) fn with_kind(kind: &str, message: &str) -> JsValue {
+pub fn with_kind(kind: &str, message: &str) -> JsValue {
     let error = JsError::new(message);
     error.set_name("IsovecError");
     // Setting a property of a fresh, extensible object cannot fail.

@@ -1,7 +1,10 @@
 //! Small graphs as programs, against the same written out in f64 here, and graphs that must be
-//! refused: a value for each text or token, never a wrong one. `crate::elsewhere` says where else they
-//! run: nowhere here, on a GPU in web/gpu/tests.
+//! refused: a value for each text or token, never a wrong one. [`operators!`] makes tests of them and is told where else
+//! they run: on a GPU, or [`nowhere`].
 
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
+
+use std::cell::Cell;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -20,7 +23,112 @@ use isovec_kernels::parallel::{OneThread, Pool};
 use isovec_model::onnx::GraphBuilder;
 use isovec_model::onnx::builder::{float, int, ints, string};
 
-use crate::elsewhere;
+/// Where else a graph runs: its name for messages, the model and a batch become the outputs, as rows by text; `None` where
+/// it does not run.
+pub type Elsewhere = fn(&str, &ModelBundle, Batch) -> Option<Vec<Vec<Vec<f32>>>>;
+
+/// On the processor alone.
+pub fn nowhere(_: &str, _: &ModelBundle, _: Batch) -> Option<Vec<Vec<Vec<f32>>>> {
+    None
+}
+
+thread_local! {
+    /// Where else the case that this thread runs is to be run.
+    static ELSEWHERE: Cell<Elsewhere> = const { Cell::new(nowhere) };
+}
+
+/// Functions with their names.
+macro_rules! named {
+    ($($case:ident)*) => {
+        &[$((stringify!($case), $case)),*]
+    };
+}
+
+/// The cases by their names.
+const CASES: &[(&str, fn())] = named![
+    numbers_beside_a_value
+    activations_are_what_they_are
+    normalisations_of_matrices
+    operators_that_are_put_together
+    axes_that_are_not_the_last
+    every_spelling_of_a_normalisation
+    a_product_with_factors_and_a_bias
+    outputs_that_share_what_they_are_made_of
+    threads_share_the_rows_of_a_result
+    scores_are_changed_in_every_known_way
+    biases_are_picked_by_offset
+    what_is_known_stays_what_it_is
+    rows_by_computed_numbers
+    a_sum_and_its_normalisation
+    what_cannot_be_said_is_refused
+    values_for_pairs_are_bounded
+    tables_in_8_bits_keep_their_scales
+    products_in_8_bits_keep_their_scales
+    large_weights_of_other_types_have_no_program
+];
+
+/// Runs a case on the processor and elsewhere.
+///
+/// # Panics
+/// Where a graph gives something else than it should, and where there is no case of that name.
+pub fn run_case(name: &str, elsewhere: Elsewhere) {
+    let mut cases = CASES.iter();
+    let (_, case) = cases.find(|(case, _)| *case == name).unwrap();
+    ELSEWHERE.set(elsewhere);
+    case();
+}
+
+/// Whether there are as many cases: a case that no test runs would be none.
+pub fn are_all(names: &[&str]) -> bool {
+    names.len() == CASES.len()
+}
+
+/// A test for each case, all of which run on the processor and where the path of an [`Elsewhere`] says.
+#[macro_export]
+macro_rules! operators {
+    ($elsewhere:path) => {
+        $crate::tests! { $elsewhere,
+            numbers_beside_a_value
+            activations_are_what_they_are
+            normalisations_of_matrices
+            operators_that_are_put_together
+            axes_that_are_not_the_last
+            every_spelling_of_a_normalisation
+            a_product_with_factors_and_a_bias
+            outputs_that_share_what_they_are_made_of
+            threads_share_the_rows_of_a_result
+            scores_are_changed_in_every_known_way
+            biases_are_picked_by_offset
+            what_is_known_stays_what_it_is
+            rows_by_computed_numbers
+            a_sum_and_its_normalisation
+            what_cannot_be_said_is_refused
+            values_for_pairs_are_bounded
+            tables_in_8_bits_keep_their_scales
+            products_in_8_bits_keep_their_scales
+            large_weights_of_other_types_have_no_program
+        }
+    };
+}
+
+/// What [`operators!`] makes of the names.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! tests {
+    ($elsewhere:path, $($name:ident)*) => {
+        $(
+            #[test]
+            fn $name() {
+                $crate::run_case(stringify!($name), $elsewhere);
+            }
+        )*
+
+        #[test]
+        fn every_case_is_a_test() {
+            assert!($crate::are_all(&[$(stringify!($name)),*]));
+        }
+    };
+}
 
 const ROWS: usize = 40;
 
@@ -216,7 +324,7 @@ fn check_sketch(name: &str, sketch: Sketch, wanted: impl Fn(&[Vec<f64>]) -> Rows
     let program = compile(&bundle).unwrap_or_else(|why| panic!("{name}: {why}"));
     let texts = texts();
     let here = run(&program, &batch(&texts), &OneThread);
-    for found in [Some(here), elsewhere::run(name, &bundle, batch(&texts))] {
+    for found in [Some(here), ELSEWHERE.get()(name, &bundle, batch(&texts))] {
         let Some(found) = found else { continue };
         for (at, text) in texts.iter().enumerate() {
             let x: Rows = text.iter().map(|&id| table[id as usize].clone()).collect();
@@ -276,7 +384,6 @@ fn none() -> Vec<AttributeProto> {
     Vec::new()
 }
 
-#[test]
 fn numbers_beside_a_value() {
     check(
         "1 - x",
@@ -339,7 +446,6 @@ fn numbers_beside_a_value() {
     }
 }
 
-#[test]
 fn activations_are_what_they_are() {
     let (half, slope) = (0.5_f32, std::f32::consts::FRAC_1_SQRT_2);
     let gelu_like = |factor: f32, slope: f32| {
@@ -400,7 +506,6 @@ fn activations_are_what_they_are() {
 }
 
 /// Over two axes at once, with parameters that are repeated, and the statistics that go with it.
-#[test]
 fn normalisations_of_matrices() {
     let gamma = [1.0, 2.0, 3.0, 4.0];
     for statistics in [0, 1, 2] {
@@ -441,7 +546,6 @@ fn normalisations_of_matrices() {
 }
 
 /// What ONNX defines by other operators, or could.
-#[test]
 fn operators_that_are_put_together() {
     fn elu(x: f64, alpha: f64) -> f64 {
         if x < 0.0 { alpha * x.exp_m1() } else { x }
@@ -508,7 +612,6 @@ fn operators_that_are_put_together() {
 
 /// Columns as a matrix of 2 by 4: whatever is done along the first of its axes, and products and copies
 /// that no kernel is there for.
-#[test]
 fn axes_that_are_not_the_last() {
     let by = |row: &[f64], f: &dyn Fn(f64, f64) -> f64| -> Vec<f64> {
         (0..8).map(|at| f(row[at % 4], row[at % 4 + 4])).collect()
@@ -634,7 +737,6 @@ fn axes_that_are_not_the_last() {
 }
 
 /// `x / sqrt(mean of squares + 0.1) · gamma (+ beta)` as exporters spell it.
-#[test]
 fn every_spelling_of_a_normalisation() {
     const WIDTH: usize = 8;
     let gamma: Vec<f32> = (0..WIDTH).map(|at| 0.5 + at as f32 / 8.0).collect();
@@ -726,7 +828,6 @@ fn every_spelling_of_a_normalisation() {
     );
 }
 
-#[test]
 fn a_product_with_factors_and_a_bias() {
     let (matrix, bias) = (numbers(64, 0.5), numbers(8, 1.0));
     let f32s = |values: &[f64]| values.iter().map(|&v| v as f32).collect::<Vec<f32>>();
@@ -759,7 +860,6 @@ fn a_product_with_factors_and_a_bias() {
 }
 
 /// Two outputs of one node, and one output made of the other.
-#[test]
 fn outputs_that_share_what_they_are_made_of() {
     let program = Sketch::new(8).outputs(|g| {
         let (axis, two) = (g.ints(&[1]), g.f32(2.0));
@@ -801,7 +901,6 @@ impl Pool for Three {
     }
 }
 
-#[test]
 fn threads_share_the_rows_of_a_result() {
     let sketch = Sketch::new(384).per_token(|g| {
         let axis = g.ints(&[-1]);
@@ -877,7 +976,6 @@ fn with_scores(
     g.node("MatMul", &[&shares, "x"], none())
 }
 
-#[test]
 fn scores_are_changed_in_every_known_way() {
     check(
         "(q k + bias) / 8",
@@ -1030,7 +1128,6 @@ fn scores_are_changed_in_every_known_way() {
 }
 
 /// A table for each of two heads, before and after the token another one.
-#[test]
 fn biases_are_picked_by_offset() {
     let tables: [Vec<f64>; 2] = [numbers(38, 1.0), numbers(76, 2.0).split_off(38)];
     let program = |g: &mut GraphBuilder<'_>| {
@@ -1066,7 +1163,6 @@ fn biases_are_picked_by_offset() {
     });
 }
 
-#[test]
 fn what_is_known_stays_what_it_is() {
     check(
         "a range of floats",
@@ -1137,7 +1233,6 @@ fn what_is_known_stays_what_it_is() {
     );
 }
 
-#[test]
 fn rows_by_computed_numbers() {
     let table_of = |rows: usize| numbers(8 * rows, 3.0);
     let f32s = |values: &[f64]| values.iter().map(|&v| v as f32).collect::<Vec<f32>>();
@@ -1206,7 +1301,6 @@ fn foreign(g: &mut GraphBuilder<'_>, op: &str, inputs: &[&str], outputs: &[&str]
     node.output = outputs.iter().map(|&name| name.into()).collect();
 }
 
-#[test]
 fn a_sum_and_its_normalisation() {
     // So small that a larger epsilon would show.
     let small = |g: &mut GraphBuilder<'_>| {
@@ -1242,7 +1336,6 @@ fn a_sum_and_its_normalisation() {
     });
 }
 
-#[test]
 fn what_cannot_be_said_is_refused() {
     refused("nothing to reduce", "reduce nothing", |g| {
         g.node("ReduceL2", &["x"], vec![int("noop_with_empty_axes", 1)])
@@ -1357,7 +1450,6 @@ fn what_cannot_be_said_is_refused() {
 }
 
 /// Tables for pairs of tokens end somewhere, however long the graph says that a text is.
-#[test]
 fn values_for_pairs_are_bounded() {
     let sketch = |length: usize| {
         let mut sketch = Sketch::new(8);
@@ -1404,7 +1496,6 @@ fn quantised(sketch: &mut Sketch) -> (Vec<i8>, Vec<f32>, Vec<f32>) {
     (values, scales(512), scales(192))
 }
 
-#[test]
 fn tables_in_8_bits_keep_their_scales() {
     for (by_row, split) in [(true, true), (true, false), (false, true)] {
         let mut sketch = Sketch::new(192);
@@ -1436,7 +1527,6 @@ fn tables_in_8_bits_keep_their_scales() {
 }
 
 /// Products in 8 bits are near those in many, each of their columns with its own scale.
-#[test]
 fn products_in_8_bits_keep_their_scales() {
     // How the scale is given, the first row that is taken, and whether rows are outputs.
     for (spelling, first, turned) in [
@@ -1538,7 +1628,6 @@ fn products_in_8_bits_keep_their_scales() {
 }
 
 /// Of a type that nothing reads: no program, and no error either.
-#[test]
 fn large_weights_of_other_types_have_no_program() {
     for is_table in [true, false] {
         let mut sketch = Sketch::new(64);
