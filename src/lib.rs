@@ -107,8 +107,6 @@ pub use stream::{Embedded, OnStreamProgress, StreamOptions, StreamProgress};
 
 pub use isovec_engine::EngineError;
 pub use isovec_engine::cancel::Cancel;
-#[doc(hidden)] // For the npm package, which fetches files itself.
-pub use isovec_engine::choice::next_told;
 pub use isovec_engine::config::{
     CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
     ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider, WebGpuOptions,
@@ -119,7 +117,6 @@ pub use isovec_engine::description::ModelDescription;
 pub use isovec_engine::engine::{Capabilities, ProviderInfo};
 pub use isovec_engine::fingerprint::{Difference, Fingerprint, Precision};
 pub use isovec_engine::hardware::{AdapterInfo, AdapterKind};
-pub use isovec_engine::head::Pooling;
 pub use isovec_engine::maybe_send::BoxFuture;
 pub use isovec_engine::profile::{
     AlreadyProfiled, Detail as ProfileDetail, Event as ProfileEvent, Kind as ProfileEventKind,
@@ -130,6 +127,9 @@ pub use isovec_engine::stats::{
     BesideStats, EngineStats, Fallback, GpuStats, IoStats, KernelStats, Latency, PoolStats,
     ProviderStats, SessionShare, SessionStats,
 };
+#[doc(hidden)] // For the npm package, which fetches files itself.
+pub use isovec_model::bundle::next_told;
+pub use isovec_model::head::Pooling;
 pub use isovec_tokenize::TokenizeError;
 
 /// Compiles the examples of the documents that users read.

@@ -7,10 +7,10 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use isovec_engine::EngineError;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::config::{EngineChoice, MemoryConfig};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::onnx::proto::ModelProto;
+use isovec_model::bundle::{self, BundleOptions};
 use proptest::prelude::*;
 
 use super::*;
@@ -98,7 +98,7 @@ fn version(version: &str) -> Arc<Counting> {
 
 /// Engines of which the second takes the first one's place when its device is lost.
 fn two(first: &Arc<Counting>, second: &Arc<Counting>) -> Engines {
-    let bundle = ModelBundle::from_folder(tiny(), &BundleOptions::default()).unwrap();
+    let bundle = bundle::from_folder(tiny(), &BundleOptions::default()).unwrap();
     Engines::with_beside(Arc::clone(first) as _, Arc::clone(second) as _, bundle)
 }
 

@@ -13,7 +13,8 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_engine::onnx;
+use isovec_model::onnx;
+use isovec_model::precision::widened;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -224,7 +225,7 @@ pub fn export(
             dimension: prepared.head.dim,
             weights_identity: bundle.identity.0.clone(),
             precision: prepared.stored.precision,
-            weights_bytes: describe(&bundle.widened()).weights_bytes,
+            weights_bytes: describe(&widened(bundle)).weights_bytes,
             bytes: listed.bytes,
         })
     })

@@ -4,12 +4,12 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use isovec_engine::bundle::BundleOptions;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{Batch, Capabilities, ProviderInfo, RunOutput};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::stats::EngineStats;
+use isovec_model::bundle::{self, BundleOptions};
 
 use super::*;
 use crate::model::{Output, Purpose, prepare};
@@ -192,7 +192,7 @@ fn a_chain_ends_where_something_works_and_says_what_did_not() {
     config.engine = EngineChoice::Portable;
     config.providers.execution_providers = vec![ExecutionProvider::WebGpu, ExecutionProvider::Cpu];
     let options = BundleOptions::default();
-    let bundle = ModelBundle::from_folder(tiny(), &options).unwrap();
+    let bundle = bundle::from_folder(tiny(), &options).unwrap();
     check(&config).unwrap();
     let engines = backend::wait(Engines::load(&bundle, &config, &Cancel::new())).unwrap();
     if engines.provider() == ExecutionProvider::WebGpu {

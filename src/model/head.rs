@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::head::{CLASSIFIER, HeadSpec, METADATA_KEY, Pooling, attach_head, keep_logits};
+use isovec_model::head::{CLASSIFIER, HeadSpec, METADATA_KEY, Pooling, attach_head, keep_logits};
 
 use crate::config::TextConfig;
 use crate::error::{Error, Result};

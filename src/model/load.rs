@@ -6,13 +6,15 @@ use std::sync::Arc;
 
 use isovec_engine::EngineError;
 use isovec_engine::budget::Budget;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::convert::architecture;
 use isovec_engine::fingerprint::{ARCHITECTURE, DIMENSION, Fingerprint, NORMALIZE, UNKNOWN};
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
-use isovec_engine::onnx;
 use isovec_engine::profile::Profiler;
+use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::convert::architecture;
+use isovec_model::onnx;
+use isovec_model::precision::widened;
 use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 
 use super::allowance::Allowance;
@@ -150,7 +152,7 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
     cancel.check()?;
     let bundle = &prepared.bundle;
     // As engines will hold the weights, however they are stored.
-    let held = bundle.widened();
+    let held = widened(bundle);
     let rows = vocabulary::embedding_rows(&held).or(prepared.files.vocab_size);
     vocabulary::check(&bundle.origin, tokenizer.max_id(), rows)?;
     // Before the engine's work: what is wrong with the configuration is known by now.
@@ -258,7 +260,7 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
         "the model's own",
     );
     prompts.note(&mut effective, &config.text);
-    let mixer = bundle.row_mixer();
+    let mixer = bundle::row_mixer(&bundle.graph);
     let record = batching::record(&bundle.identity, &**engine, max_length, &config);
     let resolved = batching::resolve(
         &config,
@@ -355,10 +357,10 @@ pub(crate) async fn prepare(
     };
     let mut budget = Budget::for_files(0).with_cancel(cancel);
     let bundle = match source {
-        ModelSource::Folder(path) => ModelBundle::from_folder_within(path, &options, &mut budget)?,
-        ModelSource::Files(files) => ModelBundle::from_files_within(files, &options, &mut budget)?,
+        ModelSource::Folder(path) => bundle::from_folder_within(path, &options, &mut budget)?,
+        ModelSource::Files(files) => bundle::from_files_within(files, &options, &mut budget)?,
         ModelSource::Contents { origin, files } => {
-            ModelBundle::from_contents_within(&origin, files, &options, &mut budget)?
+            bundle::from_contents_within(&origin, files, &options, &mut budget)?
         }
         ModelSource::Hub(id) => {
             return Err(EngineError::MissingFile {
@@ -453,20 +455,21 @@ fn claimed(bundle: &ModelBundle) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use isovec_engine::onnx::{TENSORS_KEY, graph_identity, write_model};
+    use isovec_engine::onnx::graph_identity;
     use isovec_engine::weights::WeightsIdentity;
+    use isovec_model::onnx::{TENSORS_KEY, write_model};
 
     use super::*;
 
     fn tiny() -> ModelBundle {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-bert");
-        ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap()
+        bundle::from_folder(folder, &BundleOptions::default()).unwrap()
     }
 
     fn written_and_read(bundle: &ModelBundle) -> ModelBundle {
         let file = backend::wait(write_model(bundle)).unwrap();
         let files = [("model.onnx".to_owned(), file.into())].into();
-        ModelBundle::from_bytes("file", files, &BundleOptions::default()).unwrap()
+        bundle::from_bytes("file", files, &BundleOptions::default()).unwrap()
     }
 
     #[test]

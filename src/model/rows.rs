@@ -1,7 +1,7 @@
 //! Vectors coming back in any order, checked and put where their texts were.
 
 use isovec_engine::engine::RunOutput;
-use isovec_engine::head;
+use isovec_model::head;
 use isovec_tokenize::Encoding;
 
 use crate::error::{Error, Result};

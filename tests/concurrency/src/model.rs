@@ -13,9 +13,9 @@ use futures_channel::oneshot;
 use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Capabilities, RunOutput};
-use isovec_engine::head;
 use isovec_engine::profile::{Profiler, Scope, Span};
 use isovec_engine::tensor::{NamedTensor, Tensor};
+use isovec_model::head;
 use isovec_tokenize::Encoding;
 
 pub(crate) use own_cancel::OwnCancel;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::convert::convert;
-use isovec_engine::head::{HeadSpec, Pooling, attach_head};
 use isovec_engine::weights::WeightsIdentity;
+use isovec_model::convert::convert;
+use isovec_model::head::{HeadSpec, Pooling, attach_head};
 
 use crate::checkpoint::{Checkpoint, Stored};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use half::{bf16, f16};
 use isovec_engine::content::Content;
-use isovec_engine::safetensors::TensorSet;
+use isovec_model::safetensors::TensorSet;
 use safetensors::tensor::{Dtype, TensorView};
 use serde_json::Value;
 

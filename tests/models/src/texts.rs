@@ -1,7 +1,6 @@
 //! Texts for the seeded models.
 
-use isovec_engine::engine::Batch;
-use isovec_engine::head::MASK;
+use isovec_engine::engine::{Batch, MASK};
 use isovec_engine::tensor::{NamedTensor, Tensor};
 
 use crate::models::VOCABULARY;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use isovec_encoder::{NoTurns, Plan};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
-use isovec_engine::head::Pooling;
+use isovec_model::head::Pooling;
 use isovec_test_models::bundles::bundle;
 use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::models::{VOCABULARY, bert_of};

@@ -16,10 +16,11 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::fingerprint::Precision;
-use isovec_engine::head::Pooling;
 use isovec_gpu::Alone;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_model::head::Pooling;
+use isovec_model::precision::{narrowed, widened};
 use isovec_test_models::bundles::bundle;
 
 /// The largest difference of a component of a unit vector.
@@ -119,11 +120,11 @@ fn int8_weights_agree_with_what_they_stand_for() {
     let model = models::bert_of(5, 400, 256, 1);
     let whole = bundle(&model, Stored::F32, Pooling::Mean);
     let cancel = Cancel::new();
-    let int8 = whole.narrowed(Precision::Int8, &cancel);
+    let int8 = narrowed(&whole, Precision::Int8, &cancel);
     let int8 = pollster::block_on(int8).unwrap().bundle;
     let bytes = |bundle: &ModelBundle| load(bundle).stats().gpu.unwrap().weight_bytes;
     assert!(bytes(&int8) < bytes(&whole), "nothing is stored small");
-    agrees_with(&int8, &int8.widened(), "int8");
+    agrees_with(&int8, &widened(&int8), "int8");
 }
 
 /// Compares a bundle's vectors with those that the processor computes of another.
