@@ -387,7 +387,7 @@ pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
         key: METADATA_KEY.into(),
         value: CLASSIFIER.into(),
     });
-    bundle.prune();
+    prune(bundle);
     Ok(labels)
 }
 
