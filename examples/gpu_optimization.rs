@@ -23,7 +23,7 @@ fn main() -> isovec::Result<()> {
         .with_cuda_device_id(0)
         .with_cuda_memory_limit(4 << 30)
         .build()?;
-    let embedder = Embedder::load(common::source(), config)?;
+    let embedder = Embedder::builder(common::source()).config(config).load()?;
     println!("computes: {}", embedder.provider());
     let stats = embedder.stats();
     for event in &stats.engine.provider.fallbacks {
@@ -64,7 +64,7 @@ fn main() -> isovec::Result<()> {
         .with_execution_providers([ExecutionProvider::Cuda])
         .with_strict_providers(true)
         .build()?;
-    match Embedder::load(common::source(), strict) {
+    match Embedder::builder(common::source()).config(strict).load() {
         Ok(embedder) => println!("strict: {}", embedder.provider()),
         Err(error) => println!("strict: {error}"),
     }

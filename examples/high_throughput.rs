@@ -22,7 +22,9 @@ fn main() -> isovec::Result<()> {
         ("default", EmbeddingConfig::default()),
         ("high_throughput", EmbeddingConfig::high_throughput()),
     ] {
-        let embedder = Embedder::load(common::source(), config.build()?)?;
+        let embedder = Embedder::builder(common::source())
+            .config(config.build()?)
+            .load()?;
         // The first batches find cold caches and an empty buffer pool.
         embedder.embed(&texts[..64])?;
         let before = embedder.stats();

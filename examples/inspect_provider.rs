@@ -28,7 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let config = EmbeddingConfig::default()
         .with_execution_providers(chain)
         .build()?;
-    let embedder = Embedder::load(common::source(), config)?;
+    let embedder = Embedder::builder(common::source()).config(config).load()?;
     embedder.embed(["one run, so that there is something to count"])?;
 
     let stats = embedder.stats();

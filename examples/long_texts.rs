@@ -7,12 +7,12 @@
 mod common;
 
 use isovec::blocking::Embedder;
-use isovec::{ChunkBy, ChunkOptions, Combine, EmbedOptions, EmbeddingConfig, Prompt};
+use isovec::{ChunkBy, ChunkOptions, Combine, EmbedOptions, Prompt};
 
 const DOCUMENT: &str = include_str!("../README.md");
 
 fn main() -> isovec::Result<()> {
-    let embedder = Embedder::load(common::source(), EmbeddingConfig::default().build()?)?;
+    let embedder = Embedder::load(common::source())?;
     println!(
         "the document has {} tokens, the model sees {}",
         embedder.count_tokens(DOCUMENT)?,
@@ -33,7 +33,7 @@ fn main() -> isovec::Result<()> {
     let passages = EmbedOptions::default().with_prompt(Prompt::Passage);
     let index = embedder.embed_chunks_with([DOCUMENT], options.clone(), passages.clone())?;
     let query = embedder.embed_query("how do I install the command line program?")?;
-    for hit in index.embeddings.search(&query, 2)?.iter().flatten() {
+    for hit in index.embeddings.search_one(&query, 2)? {
         let range = &index.places[hit.index].range;
         println!(
             "\n{:.3}, bytes {range:?}:\n{}",
@@ -46,7 +46,7 @@ fn main() -> isovec::Result<()> {
     for combine in [Combine::Mean, Combine::Max] {
         let whole =
             embedder.embed_long_with([DOCUMENT], options.clone(), combine, passages.clone())?;
-        let hit = &whole.search(&query, 1)?[0][0];
+        let hit = whole.search_one(&query, 1)?[0];
         println!("\nthe whole document by {combine:?}: {:.3}", hit.score);
     }
     Ok(())

@@ -16,7 +16,7 @@ const QUERIES: usize = 300;
 
 fn main() -> isovec::Result<()> {
     let config = EmbeddingConfig::low_latency().build()?;
-    let embedder = Embedder::load(common::source(), config)?;
+    let embedder = Embedder::builder(common::source()).config(config).load()?;
     println!("{} on {}", embedder.model_name(), embedder.provider());
     print_knobs(
         &embedder,

@@ -17,7 +17,7 @@ fn main() -> isovec::Result<()> {
 
     // The preset keeps as little as it can between runs.
     let config = EmbeddingConfig::memory_constrained().build()?;
-    let embedder = Embedder::load(common::source(), config)?;
+    let embedder = Embedder::builder(common::source()).config(config).load()?;
     embedder.embed(&texts)?;
     report("preset", &embedder);
     let weights = embedder.description().weights_bytes;
@@ -33,7 +33,7 @@ fn main() -> isovec::Result<()> {
             .with_max_pool_memory(4 << 20)
             .with_memory_limit(weights + beside)
             .build()?;
-        let embedder = Embedder::load(common::source(), config)?;
+        let embedder = Embedder::builder(common::source()).config(config).load()?;
         embedder.embed(&texts)?;
         report(name, &embedder);
     }
@@ -41,7 +41,7 @@ fn main() -> isovec::Result<()> {
     // A limit that the weights alone are past is an error before the engine is asked.
     let config = EmbeddingConfig::default().with_memory_limit(weights / 2);
     let config = config.with_max_pool_memory(1 << 20).build()?;
-    match Embedder::load(common::source(), config) {
+    match Embedder::builder(common::source()).config(config).load() {
         Ok(embedder) => println!("{} fits", embedder.model_name()),
         Err(error) => println!("half of the weights: {error}"),
     }

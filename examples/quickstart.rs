@@ -8,14 +8,14 @@
 use std::path::PathBuf;
 
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, ModelSource, models};
+use isovec::{ModelSource, models};
 
 fn main() -> isovec::Result<()> {
     let source = match std::env::args_os().nth(1) {
         Some(folder) => ModelSource::from(PathBuf::from(folder)),
         None => ModelSource::from(models::ALL_MINILM_L6_V2),
     };
-    let embedder = Embedder::load(source, EmbeddingConfig::default().build()?)?;
+    let embedder = Embedder::load(source)?;
     println!("{} runs on {}", embedder.model_name(), embedder.provider());
 
     let sentences = [
@@ -25,7 +25,7 @@ fn main() -> isovec::Result<()> {
     ];
     let index = embedder.embed_passages(sentences)?.with_labels(sentences)?;
     let query = embedder.embed_query("What will the weather be like?")?;
-    for hit in index.search(&query, 3)?.iter().flatten() {
+    for hit in index.search_one(&query, 3)? {
         println!("{:.3}  {}", hit.score, sentences[hit.index]);
     }
 

@@ -2,11 +2,13 @@
 //!
 //! ```no_run
 //! use isovec::blocking::Embedder;
-//! use isovec::{EmbeddingConfig, models};
+//! use isovec::models;
 //!
-//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default())?;
-//! let vectors = embedder.embed(["cats purr", "stocks fell"])?;
-//! assert_eq!((vectors.len(), vectors.dim()), (2, 384));
+//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2)?;
+//! let index = embedder.embed_passages(["cats purr", "stocks fell"])?;
+//! assert_eq!((index.len(), index.dim()), (2, 384));
+//! let query = embedder.embed_query("what does a kitten sound like?")?;
+//! println!("{}", index.search_one(&query, 1)?[0].score);
 //! # Ok::<(), isovec::Error>(())
 //! ```
 
@@ -32,10 +34,34 @@ use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
 use crate::features::Features;
 use crate::hardware::HardwareInfo;
+use crate::loading::Loading;
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, LoadOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
+use crate::model::{EmbedOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
+
+/// A model that is to be loaded while the caller waits, from [`Embedder::builder`]. What is not
+/// asked for is as in [`EmbeddingConfig::default`].
+#[derive(Debug, Clone)]
+#[must_use = "nothing is loaded before `load`"]
+pub struct EmbedderBuilder {
+    loading: Loading,
+}
+
+ask_for_model!(EmbedderBuilder);
+
+impl EmbedderBuilder {
+    /// Loads the model; see [`isovec::EmbedderBuilder::load`](crate::EmbedderBuilder::load).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn load(self) -> Result<Embedder> {
+        let builder = crate::EmbedderBuilder {
+            loading: self.loading,
+        };
+        backend::wait(builder.load()).map(Embedder::from)
+    }
+}
 
 /// A loaded model that turns texts into vectors while the caller waits. Clones are cheap and share
 /// the model, and so does the async handle that it converts into.
@@ -45,24 +71,18 @@ pub struct Embedder {
 }
 
 impl Embedder {
-    /// Loads a model; see [`isovec::Embedder::load`](crate::Embedder::load).
+    /// Loads a model with the default configuration; see
+    /// [`isovec::Embedder::load`](crate::Embedder::load).
     ///
     /// # Errors
     /// As there.
-    pub fn load(source: impl Into<ModelSource>, config: EmbeddingConfig) -> Result<Self> {
-        Self::load_with(source, config, LoadOptions::default())
+    pub fn load(source: impl Into<ModelSource>) -> Result<Self> {
+        Self::builder(source).load()
     }
 
-    /// The same, reporting progress and cancellable from another thread.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
-    pub fn load_with(
-        source: impl Into<ModelSource>,
-        config: EmbeddingConfig,
-        options: LoadOptions,
-    ) -> Result<Self> {
-        backend::wait(crate::Embedder::load_with(source, config, options)).map(Self::from)
+    /// What to load and how: device, weights, dimension, configuration, progress, cancellation.
+    pub fn builder(source: impl Into<ModelSource>) -> EmbedderBuilder {
+        EmbedderBuilder::new(source)
     }
 
     /// Embeds texts: `[n, dim]` in their order, with the model's default prompt if it has one.
@@ -96,12 +116,24 @@ impl Embedder {
         Ok(self.embed([text])?.into_vec())
     }
 
+    /// Embeds texts to search with, under the model's query prompt. For one, see
+    /// [`embed_query`](Self::embed_query).
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_queries<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Result<Embeddings> {
+        self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Query))
+    }
+
     /// Embeds a text to search with, under the model's query prompt: a set of one.
     ///
     /// # Errors
     /// As [`embed`](Self::embed).
     pub fn embed_query(&self, text: impl AsRef<str>) -> Result<Embeddings> {
-        self.embed_with([text], EmbedOptions::default().with_prompt(Prompt::Query))
+        self.embed_queries([text])
     }
 
     /// Embeds a text to search in, under the model's passage prompt: a set of one.
@@ -267,6 +299,44 @@ impl DynamicBatcher {
     /// As [`embed`](Self::embed).
     pub fn embed_one(&self, text: impl AsRef<str>) -> Result<Vec<f32>> {
         backend::wait(self.0.embed_one(text))
+    }
+
+    /// Embeds texts to search with, under the model's query prompt.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_queries<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Result<Embeddings> {
+        backend::wait(self.0.embed_queries(texts))
+    }
+
+    /// Embeds a text to search with, under the model's query prompt: a set of one.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_query(&self, text: impl AsRef<str>) -> Result<Embeddings> {
+        backend::wait(self.0.embed_query(text))
+    }
+
+    /// Embeds texts to search in, under the model's passage prompt.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_passages<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Result<Embeddings> {
+        backend::wait(self.0.embed_passages(texts))
+    }
+
+    /// Embeds a text to search in, under the model's passage prompt: a set of one.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_passage(&self, text: impl AsRef<str>) -> Result<Embeddings> {
+        backend::wait(self.0.embed_passage(text))
     }
 
     /// What waits, and what was done so far.

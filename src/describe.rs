@@ -146,8 +146,8 @@ macro_rules! describe_model {
             }
 
             /// How the model means its vectors to be compared.
-            pub fn similarity(&self) -> crate::similarity::Similarity {
-                self.model.similarity
+            pub fn metric(&self) -> crate::similarity::Similarity {
+                self.model.metric
             }
         }
     };

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use isovec_engine::maybe_send::BoxFuture;
 
-use crate::config::EmbeddingConfig;
 use crate::embeddings::Embeddings;
 use crate::error::Result;
-use crate::model::{self, EmbedOptions, LoadOptions, Model, Prompt};
+use crate::loading::EmbedderBuilder;
+use crate::model::{EmbedOptions, Model, Prompt};
 use crate::source::ModelSource;
 
 /// A loaded model that turns texts into vectors. Clones are cheap and share the model.
@@ -19,14 +19,14 @@ use crate::source::ModelSource;
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {
-/// use isovec::{EmbeddingConfig, Embedder, models};
+/// use isovec::{Embedder, models};
 ///
-/// let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
-/// let passages = ["shares fell after the announcement", "rain is expected tomorrow"];
+/// let embedder = Embedder::load(models::ALL_MINILM_L6_V2).await?;
+/// let passages = ["the cat sleeps by the window", "shares fell after the announcement", "rain is expected tomorrow"];
 /// let index = embedder.embed_passages(passages).await?;
-/// let query = embedder.embed_query("do I need an umbrella?").await?;
-/// for hit in &index.search(&query, 1)?[0] {
-///     println!("{:.3} {}", hit.score, passages[hit.index]);
+/// let query = embedder.embed_query("what will the weather be like?").await?;
+/// for hit in index.search_one(&query, 1)? {
+///     println!("{:.3} {}", hit.score, passages[hit.index]); // 0.598 rain is expected tomorrow
 /// }
 /// # Ok(()) }
 /// ```
@@ -36,36 +36,19 @@ pub struct Embedder {
 }
 
 impl Embedder {
-    /// Loads a model: finds its files (downloading them where `source` is a model id that is not
-    /// in the cache), puts the pooling head on, and hands it to an engine.
+    /// Loads a model with the default configuration: finds its files (downloading them where
+    /// `source` is a model id that is not in the cache), puts the pooling head on, and hands it to
+    /// an engine. [`builder`](Self::builder) says more.
     ///
     /// # Errors
-    /// [`Error::Config`](crate::Error::Config) with all faults of the configuration;
-    /// [`Error::Tokenize`](crate::Error::Tokenize) for a tokenizer
-    /// that is missing or not usable; [`Error::Engine`](crate::Error::Engine) for all else.
-    pub fn load(
-        source: impl Into<ModelSource>,
-        config: EmbeddingConfig,
-    ) -> BoxFuture<'static, Result<Self>> {
-        Self::load_with(source, config, LoadOptions::default())
+    /// As [`EmbedderBuilder::load`].
+    pub fn load(source: impl Into<ModelSource>) -> BoxFuture<'static, Result<Self>> {
+        Self::builder(source).load()
     }
 
-    /// The same, reporting progress and cancellable from elsewhere.
-    ///
-    /// # Errors
-    /// As [`load`](Self::load).
-    pub fn load_with(
-        source: impl Into<ModelSource>,
-        config: EmbeddingConfig,
-        options: LoadOptions,
-    ) -> BoxFuture<'static, Result<Self>> {
-        let source = source.into();
-        Box::pin(async move {
-            let model = model::load(source, config, options).await?;
-            Ok(Self {
-                model: Arc::new(model),
-            })
-        })
+    /// What to load and how: device, weights, dimension, configuration, progress, cancellation.
+    pub fn builder(source: impl Into<ModelSource>) -> EmbedderBuilder {
+        EmbedderBuilder::new(source)
     }
 
     /// Embeds texts: `[n, dim]` in their order, with the model's default prompt if it has one.
@@ -107,12 +90,24 @@ impl Embedder {
         Box::pin(async move { Ok(embedding.await?.into_vec()) })
     }
 
+    /// Embeds texts to search with, under the model's query prompt. For one, see
+    /// [`embed_query`](Self::embed_query).
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_queries<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Query))
+    }
+
     /// Embeds a text to search with, under the model's query prompt: a set of one.
     ///
     /// # Errors
     /// As [`embed`](Self::embed).
     pub fn embed_query(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Embeddings>> {
-        self.embed_with([text], EmbedOptions::default().with_prompt(Prompt::Query))
+        self.embed_queries([text])
     }
 
     /// Embeds a text to search in, under the model's passage prompt: a set of one. For many, see

@@ -48,6 +48,15 @@ pub enum Error {
         detail: String,
     },
 
+    /// A search for one query was given a set of none, or of several.
+    #[error(
+        "the set of queries has {queries} vectors, and search_one takes exactly one; search takes any number"
+    )]
+    NotOneQuery {
+        /// The vectors of the set.
+        queries: usize,
+    },
+
     /// The tokenizer makes no token of this text, and there is nothing to pool.
     #[error(
         "text {text} has no tokens; this model's tokenizer adds none of its own, so leave such texts out"
@@ -158,6 +167,7 @@ impl Error {
             Self::Config(_) => "Config",
             Self::IncompatibleIndex { .. } => "IncompatibleIndex",
             Self::InvalidEmbeddings { .. } => "InvalidEmbeddings",
+            Self::NotOneQuery { .. } => "NotOneQuery",
             Self::NoTokens { .. } => "NoTokens",
             Self::NotFinite { .. } => "NotFinite",
             Self::NotNormalized { .. } => "NotNormalized",

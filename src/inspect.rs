@@ -11,13 +11,14 @@ use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::weights::WeightInfo;
 use serde::{Deserialize, Serialize};
 
+use crate::EmbedderBuilder;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::fallback::{self, Engines};
-use crate::model::{LoadOptions, Purpose, prepare, resolve};
+use crate::loading::Asked;
+use crate::model::{Purpose, Watch, prepare, resolve};
 use crate::plan::Tokens;
-use crate::source::ModelSource;
 
 /// A model with its pooling head on, as engines are given it.
 #[derive(Debug)]
@@ -57,25 +58,24 @@ pub enum RunningGraph {
     File,
 }
 
-/// Reads a model, and loads it into the engine that `config` comes to for as long as it takes to know what that makes of the
+/// Reads a model as it is asked for, and loads it into the engine that this comes to for as long as it takes to know what that makes of the
 /// graph. With `file` no engine is loaded.
 ///
 /// # Errors
-/// As [`Embedder::load`](crate::Embedder::load).
-pub fn inspect(
-    source: impl Into<ModelSource>,
-    config: EmbeddingConfig,
-    load: LoadOptions,
-    file: bool,
-) -> BoxFuture<'static, Result<Inspected>> {
-    let source = source.into();
+/// As [`EmbedderBuilder::load`].
+pub fn inspect(model: EmbedderBuilder, file: bool) -> BoxFuture<'static, Result<Inspected>> {
+    let Asked {
+        source,
+        config,
+        watch,
+    } = model.loading.asked();
     Box::pin(async move {
         let config = config.build()?;
         if !file {
             fallback::check(&config.runtime)?;
         }
-        let cancel = load.cancel.clone();
-        let (source, _) = resolve(source, &config, &load).await?.split();
+        let cancel = watch.cancel.clone();
+        let (source, _) = resolve(source, &config, &watch).await?.split();
         let (asked, stop) = (config.clone(), cancel.clone());
         let prepared = backend::offload("reading the model", async move {
             stop.check()?;
@@ -85,18 +85,14 @@ pub fn inspect(
         cancel.check()?;
         let running = match file {
             true => None,
-            false => Some(run_by(&bundle, &config, &load).await?),
+            false => Some(run_by(&bundle, &config, &watch).await?),
         };
         Ok(Inspected { bundle, running })
     })
 }
 
-async fn run_by(
-    bundle: &ModelBundle,
-    config: &EmbeddingConfig,
-    load: &LoadOptions,
-) -> Result<Running> {
-    let engines = Engines::load(bundle, &config.runtime, &load.cancel).await?;
+async fn run_by(bundle: &ModelBundle, config: &EmbeddingConfig, watch: &Watch) -> Result<Running> {
+    let engines = Engines::load(bundle, &config.runtime, &watch.cancel).await?;
     let engine = engines.current();
     let provider = engine.provider().clone();
     let description = engine.description().clone();
@@ -106,7 +102,7 @@ async fn run_by(
     let graph = if provider.engine == "onnxruntime" {
         let mut runtime = config.runtime.clone();
         runtime.providers.execution_providers = vec![own];
-        match backend::optimized(bundle, &runtime, &load.cancel).await {
+        match backend::optimized(bundle, &runtime, &watch.cancel).await {
             Ok((graph, large)) => RunningGraph::Optimized(Box::new(graph), large),
             Err(error @ EngineError::Cancelled) => return Err(error.into()),
             Err(error) => RunningGraph::Unwritten(error),

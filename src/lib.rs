@@ -4,18 +4,21 @@
 //!
 //! ```no_run
 //! # async fn example() -> isovec::Result<()> {
-//! use isovec::{EmbeddingConfig, Embedder, models};
+//! use isovec::{Embedder, models};
 //!
-//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
-//! let passages = ["shares fell after the announcement", "rain is expected tomorrow"];
+//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2).await?;
+//! let passages = ["the cat sleeps by the window", "shares fell after the announcement", "rain is expected tomorrow"];
 //! let index = embedder.embed_passages(passages).await?;
-//! let query = embedder.embed_query("do I need an umbrella?").await?;
-//! println!("{}", passages[index.search(&query, 1)?[0][0].index]); // rain is expected tomorrow
+//! let query = embedder.embed_query("what will the weather be like?").await?;
+//! for hit in index.search_one(&query, 1)? {
+//!     println!("{:.3} {}", hit.score, passages[hit.index]); // 0.598 rain is expected tomorrow
+//! }
 //! # Ok(()) }
 //! ```
 //!
 //! - [`Embedder`]: loads a model and embeds, async; [`blocking::Embedder`] is the same for callers
-//!   who wait.
+//!   who wait. [`Embedder::builder`] says more about what is loaded: [`Device`], [`Dtype`],
+//!   dimension, configuration.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
 //! - [`Embedder::embed_chunks`], [`Embedder::embed_long`]: texts that are longer than the model sees.
@@ -42,9 +45,11 @@
 //! all-MiniLM-L6-v2 on one thread the portable engine took 2.7 ms for a text of 16 tokens where
 //! ONNX Runtime took 3.7, and 14.2 ms for one of 128 where it took 15.2.
 
-// First, because its macro is seen only by what comes after it.
+// First, because their macros are seen only by what comes after them.
 #[macro_use]
 mod describe;
+#[macro_use]
+mod loading;
 
 mod backend;
 mod batcher;
@@ -78,7 +83,7 @@ pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
 pub use config::{
-    BatchingConfig, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
+    BatchingConfig, Device, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
     TextConfig, Truncation,
 };
 pub use effective::{EffectiveConfig, Knob};
@@ -88,7 +93,8 @@ pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
 pub use features::{EngineFeature, Features, ProviderFeature};
 pub use hardware::{CacheInfo, CpuInfo, GpuInfo, HardwareInfo, MemoryInfo, PageInfo};
-pub use model::{EmbedOptions, LoadOptions, OnProgress, Progress, Prompt};
+pub use loading::EmbedderBuilder;
+pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use stats::{CallStats, EmbeddingCacheStats, StageStats, Stats, TokenStats};

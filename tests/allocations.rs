@@ -77,7 +77,7 @@ struct Counted {
 }
 
 fn count(folder: &Path, config: EmbeddingConfig) -> Counted {
-    let embedder = Embedder::load(folder, config).unwrap();
+    let embedder = Embedder::builder(folder).config(config).load().unwrap();
     let tokenizer = {
         let bytes = std::fs::read(folder.join(TOKENIZER_FILE)).unwrap();
         let files = BTreeMap::from([(TOKENIZER_FILE.to_owned(), bytes.into())]);

@@ -15,7 +15,10 @@ fn what_is_fastest_is_measured_once_and_remembered() {
         return;
     }
     let config = EmbeddingConfig::default().with_provider_auto_selection(true);
-    let first = Embedder::load(tiny_model(), config.clone()).unwrap();
+    let first = Embedder::builder(tiny_model())
+        .config(config.clone())
+        .load()
+        .unwrap();
     let why = |embedder: &Embedder| {
         embedder
             .effective_config()
@@ -26,7 +29,10 @@ fn what_is_fastest_is_measured_once_and_remembered() {
     };
     assert!(why(&first).contains("portable/cpu"), "{}", why(&first));
     assert!(why(&first).contains("onnxruntime/cpu"), "{}", why(&first));
-    let again = Embedder::load(tiny_model(), config).unwrap();
+    let again = Embedder::builder(tiny_model())
+        .config(config)
+        .load()
+        .unwrap();
     assert_eq!(again.provider(), first.provider());
     assert!(
         why(&again).starts_with("measured at an earlier start"),

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use isovec::blocking::Embedder;
 use isovec::{
-    Cancel, Dtype, EmbeddingConfig, EngineChoice, LoadOptions, ModelSource, Progress, models,
+    Cancel, Dtype, EmbeddingConfig, EngineChoice, ModelSource, OnProgress, Progress, models,
 };
 
 use crate::args::{DtypeArg, EngineArg, ModelArgs};
@@ -69,7 +69,11 @@ impl ModelArgs {
 
     /// The same under a configuration of the caller's.
     pub(crate) fn load_as(&self, config: EmbeddingConfig, cancel: &Cancel) -> Result<Embedder> {
-        Embedder::load_with(self.source(), config, load_options(cancel))
+        Embedder::builder(self.source())
+            .config(config)
+            .progress(shown())
+            .cancel(cancel.clone())
+            .load()
             .map_err(|error| self.failed(error))
     }
 
@@ -84,17 +88,15 @@ impl ModelArgs {
     }
 }
 
-/// Progress on a terminal, and Ctrl-C.
-pub(crate) fn load_options(cancel: &Cancel) -> LoadOptions {
+/// Progress on a terminal.
+pub(crate) fn shown() -> impl OnProgress + 'static {
     let bar = progress::bytes();
-    LoadOptions::default()
-        .with_cancel(cancel.clone())
-        .with_progress(move |step| match step {
-            Progress::Downloading { file, bytes, total } => {
-                bar.set_length(total);
-                bar.set_position(bytes);
-                bar.set_message(file);
-            }
-            _ => bar.finish_and_clear(),
-        })
+    move |step| match step {
+        Progress::Downloading { file, bytes, total } => {
+            bar.set_length(total);
+            bar.set_position(bytes);
+            bar.set_message(file);
+        }
+        _ => bar.finish_and_clear(),
+    }
 }

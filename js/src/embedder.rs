@@ -3,8 +3,8 @@
 use std::cell::RefCell;
 
 use isovec::{
-    Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, LoadOptions, ModelSource,
-    ProfileOptions, ProfileSession, Prompt,
+    Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, ModelSource, ProfileOptions,
+    ProfileSession, Prompt,
 };
 use js_sys::WebAssembly::Memory;
 use js_sys::{ArrayBuffer, Map};
@@ -65,9 +65,11 @@ impl RawEmbedder {
         })?;
         let files = files::take(&files)?;
         files::grow_once(&files, config.model.dtype)?;
-        let options = LoadOptions::default().with_cancel(cancel.0.clone());
         let source = ModelSource::contents(origin, files);
-        let embedder = Embedder::load_with(source, config, options)
+        let embedder = Embedder::builder(source)
+            .config(config)
+            .cancel(cancel.0.clone())
+            .load()
             .await
             .map_err(|error| to_js(&error))?;
         let batcher = DynamicBatcher::new(&embedder);
@@ -185,7 +187,7 @@ impl RawEmbedder {
             "provider": self.embedder.provider(),
             "fingerprint": self.embedder.fingerprint(),
             "effectiveConfig": self.embedder.effective_config(),
-            "metric": self.embedder.similarity(),
+            "metric": self.embedder.metric(),
             "model": self.embedder.model_name(),
             "capabilities": self.embedder.capabilities(),
             "description": self.embedder.description(),

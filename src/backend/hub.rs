@@ -5,14 +5,10 @@ use isovec_engine::hub::{FileSelection, Hub, HubConfig, WeightFiles};
 
 use crate::config::{Dtype, EmbeddingConfig};
 use crate::error::Result;
-use crate::model::{Fetched, LoadOptions, Progress};
+use crate::model::{Fetched, Progress, Watch};
 
 /// Sees to it that a model's files are in a folder; they are downloaded as far as they are not.
-pub(crate) async fn fetch(
-    id: &str,
-    config: &EmbeddingConfig,
-    options: &LoadOptions,
-) -> Result<Fetched> {
+pub(crate) async fn fetch(id: &str, config: &EmbeddingConfig, watch: &Watch) -> Result<Fetched> {
     let mut hub = HubConfig::from_env();
     let own = config.hub.clone();
     hub.endpoint = own.endpoint.unwrap_or(hub.endpoint);
@@ -35,7 +31,7 @@ pub(crate) async fn fetch(
                 .accept_safetensors_if(move |json| convert::family(&origin, json).map(|_| ()))
         }
     };
-    let report = options.progress.clone();
+    let report = watch.progress.clone();
     let progress = move |progress: &isovec_engine::hub::Progress| {
         if let Some(report) = &report {
             report(Progress::Downloading {
@@ -47,7 +43,7 @@ pub(crate) async fn fetch(
     };
     let hub = Hub::new(hub)?;
     let snapshot = hub
-        .fetch(id, revision, &wanted, progress, &options.cancel)
+        .fetch(id, revision, &wanted, progress, &watch.cancel)
         .await?;
     let used = hub.config();
     Ok(Fetched {

@@ -4,14 +4,10 @@ use isovec_engine::EngineError;
 
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
-use crate::model::{Fetched, LoadOptions};
+use crate::model::{Fetched, Watch};
 
 /// Says that model ids cannot be resolved here.
-pub(crate) async fn fetch(
-    id: &str,
-    _config: &EmbeddingConfig,
-    _options: &LoadOptions,
-) -> Result<Fetched> {
+pub(crate) async fn fetch(id: &str, _config: &EmbeddingConfig, _watch: &Watch) -> Result<Fetched> {
     Err(EngineError::MissingFile {
         origin: id.to_owned(),
         file: "files at hand, and nothing here can download them".into(),

@@ -57,9 +57,9 @@ const PART_OF_QUEUE: usize = 4;
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {
-/// use isovec::{DynamicBatcher, EmbeddingConfig, Embedder, Shutdown, models};
+/// use isovec::{DynamicBatcher, Embedder, Shutdown, models};
 ///
-/// let embedder = Embedder::load(models::ALL_MINILM_L6_V2, EmbeddingConfig::default()).await?;
+/// let embedder = Embedder::load(models::ALL_MINILM_L6_V2).await?;
 /// let batcher = DynamicBatcher::new(&embedder);
 /// // In as many tasks as there are requests:
 /// let vectors = batcher.embed(["a request's text"]).await?;
@@ -145,12 +145,32 @@ impl DynamicBatcher {
         Box::pin(async move { Ok(embedding.await?.into_vec()) })
     }
 
+    /// Embeds texts to search with, under the model's query prompt. For one, see
+    /// [`embed_query`](Self::embed_query).
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_queries<T: AsRef<str>>(
+        &self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Query))
+    }
+
     /// Embeds a text to search with, under the model's query prompt: a set of one.
     ///
     /// # Errors
     /// As [`embed`](Self::embed).
     pub fn embed_query(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Embeddings>> {
-        self.embed_with([text], EmbedOptions::default().with_prompt(Prompt::Query))
+        self.embed_queries([text])
+    }
+
+    /// Embeds a text to search in, under the model's passage prompt: a set of one.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_passage(&self, text: impl AsRef<str>) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_passages([text])
     }
 
     /// Embeds texts to search in, under the model's passage prompt.

@@ -488,7 +488,8 @@ fn models_that_differ_only_in_their_graph_share_a_folder_and_no_vector() {
         ModelSource::Files(names.map(|name| (name.to_owned(), path(name))).into())
     };
     let made = |at: PathBuf| {
-        let embedder = backend::wait(Embedder::load(files(at), config.clone())).unwrap();
+        let embedder =
+            backend::wait(Embedder::builder(files(at)).config(config.clone()).load()).unwrap();
         let made = backend::wait(embedder.embed(["the end of a cat"])).unwrap();
         (made, stats(&embedder.model).misses)
     };

@@ -1,6 +1,7 @@
 //! The one configuration: every knob, on both targets.
 
 mod builder;
+mod device;
 mod dtype;
 mod embedding_cache;
 mod presets;
@@ -15,6 +16,7 @@ use isovec_engine::config::{EngineConfig, suggest};
 use isovec_engine::head::Pooling;
 use serde::{Deserialize, Serialize};
 
+pub use device::Device;
 pub use dtype::Dtype;
 pub use embedding_cache::EmbeddingCacheConfig;
 pub use truncation::Truncation;

@@ -44,7 +44,8 @@ struct Metadata {
     model: String,
     #[serde(with = "super::shared")]
     fingerprint: Arc<Fingerprint>,
-    similarity: Similarity,
+    #[serde(rename = "similarity")]
+    metric: Similarity,
     prompt: Option<String>,
 }
 
@@ -177,7 +178,7 @@ impl Embeddings {
             format_version: FORMAT_VERSION,
             model: self.model.clone(),
             fingerprint: Arc::clone(&self.fingerprint),
-            similarity: self.similarity,
+            metric: self.metric,
             prompt: self.prompt.clone(),
         };
         let head = head(&metadata, &tensors).map_err(|error| invalid("this set", error))?;
@@ -350,7 +351,7 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let Metadata {
         model,
         fingerprint,
-        similarity,
+        metric,
         prompt,
         ..
     } = metadata;
@@ -361,7 +362,7 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
         truncated,
         labels,
         fingerprint,
-        similarity,
+        metric,
         prompt,
         model,
     };

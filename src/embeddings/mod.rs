@@ -5,6 +5,7 @@ mod once;
 
 use std::sync::Arc;
 
+use isovec_engine::EngineError;
 use isovec_engine::fingerprint::{Fingerprint, Precision};
 use serde::{Deserialize, Serialize};
 
@@ -30,7 +31,8 @@ pub struct Embeddings {
     /// The model's own, which all its sets share.
     #[serde(with = "shared")]
     fingerprint: Arc<Fingerprint>,
-    similarity: Similarity,
+    #[serde(rename = "similarity")]
+    metric: Similarity,
     prompt: Option<String>,
     model: String,
 }
@@ -48,8 +50,8 @@ pub(crate) struct Parts {
     pub(crate) labels: Option<Vec<String>>,
     #[serde(with = "shared")]
     pub(crate) fingerprint: Arc<Fingerprint>,
-    #[serde(default)]
-    pub(crate) similarity: Similarity,
+    #[serde(default, rename = "similarity")]
+    pub(crate) metric: Similarity,
     #[serde(default)]
     pub(crate) prompt: Option<String>,
     #[serde(default)]
@@ -102,7 +104,7 @@ impl Embeddings {
                 truncated: Vec::new(),
                 labels: None,
                 fingerprint: Arc::new(fingerprint),
-                similarity: Similarity::default(),
+                metric: Similarity::default(),
                 prompt: None,
                 model: String::new(),
             },
@@ -123,7 +125,7 @@ impl Embeddings {
             mut truncated,
             labels,
             fingerprint,
-            similarity,
+            metric,
             prompt,
             model,
         } = parts;
@@ -164,7 +166,7 @@ impl Embeddings {
             truncated,
             labels,
             fingerprint,
-            similarity,
+            metric,
             prompt,
             model,
         })
@@ -282,8 +284,8 @@ impl Embeddings {
     }
 
     /// How the model means its vectors to be compared.
-    pub fn similarity(&self) -> Similarity {
-        self.similarity
+    pub fn metric(&self) -> Similarity {
+        self.metric
     }
 
     /// The name of the prompt that was put before the texts, if one was.
@@ -311,41 +313,93 @@ impl Embeddings {
         Ok((here != there).then_some(PrecisionDifference { here, there }))
     }
 
-    /// The `k` vectors most alike each query, best first, by the model's own similarity
-    /// function: one list a query, in the queries' order. Exact; every vector is looked at.
+    /// The `k` vectors most alike each query, best first, by the model's own
+    /// [`metric`](Self::metric): one list a query, in the queries' order. Exact; every vector is
+    /// looked at.
     ///
     /// # Errors
     /// [`Error::IncompatibleIndex`] when the queries were not made as these vectors were.
     pub fn search(&self, queries: &Self, k: usize) -> Result<Vec<Vec<Hit>>> {
+        self.check_comparable(queries)?;
+        Ok(queries.iter().map(|query| self.nearest(query, k)).collect())
+    }
+
+    /// The `k` vectors most alike one query, best first: a set of one vector, as
+    /// [`embed_query`](crate::Embedder::embed_query) gives it.
+    ///
+    /// # Errors
+    /// [`Error::NotOneQuery`] when the set does not have exactly one vector; those of
+    /// [`search`](Self::search).
+    pub fn search_one(&self, query: &Self, k: usize) -> Result<Vec<Hit>> {
+        self.check_comparable(query)?;
+        match (query.len(), query.get(0)) {
+            (1, Some(vector)) => Ok(self.nearest(vector, k)),
+            (queries, _) => Err(Error::NotOneQuery { queries }),
+        }
+    }
+
+    fn nearest(&self, query: &[f32], k: usize) -> Vec<Hit> {
+        top_k(self.iter().map(|row| self.metric.score(query, row)), k)
+    }
+
+    /// The score of every pair by the model's own [`metric`](Self::metric), `[n, m]` for `n`
+    /// vectors here and `m` there; larger is more alike.
+    ///
+    /// # Errors
+    /// As [`search`](Self::search), and
+    /// [`InputTooLarge`](isovec_engine::EngineError::InputTooLarge) for more scores than fit into
+    /// memory.
+    pub fn similarity(&self, other: &Self) -> Result<ndarray::Array2<f32>> {
+        self.check_comparable(other)?;
+        let shape = (self.len(), other.len());
+        let mut scores = Vec::new();
+        let reserved = shape
+            .0
+            .checked_mul(shape.1)
+            .map(|pairs| scores.try_reserve_exact(pairs));
+        let too_large = || EngineError::InputTooLarge {
+            asked: (shape.0 as u64).saturating_mul(shape.1 as u64),
+            limit: (isize::MAX as usize / size_of::<f32>()) as u64,
+            unit: "scores that fit into memory",
+        };
+        let Some(Ok(())) = reserved else {
+            return Err(too_large().into());
+        };
+        let rows = self.iter();
+        scores.extend(rows.flat_map(|a| other.iter().map(|b| self.metric.score(a, b))));
+        // A score a pair by construction, so that this never fails.
+        ndarray::Array2::from_shape_vec(shape, scores).map_err(|_| too_large().into())
+    }
+
+    /// Whether another set's vectors may be compared with these; says what is taken on trust.
+    fn check_comparable(&self, other: &Self) -> Result<()> {
         if let Some(PrecisionDifference { here, there }) =
-            self.check_compatible(&queries.fingerprint)?
+            self.check_compatible(&other.fingerprint)?
         {
             tracing::warn!(
                 ?here,
                 ?there,
-                "searching vectors that were computed in another numeric class"
+                "comparing vectors that were computed in another numeric class"
             );
         }
-        for doubt in self.fingerprint.doubts(&queries.fingerprint) {
+        for doubt in self.fingerprint.doubts(&other.fingerprint) {
             // The same model with itself, again and again.
-            if self.fingerprint == queries.fingerprint {
-                tracing::debug!(%doubt, "searching vectors on trust");
+            if self.fingerprint == other.fingerprint {
+                tracing::debug!(%doubt, "comparing vectors on trust");
             } else {
-                tracing::warn!(%doubt, "searching vectors on trust");
+                tracing::warn!(%doubt, "comparing vectors on trust");
             }
         }
-        if self.dim != queries.dim {
+        if self.dim != other.dim {
             return Err(Error::InvalidEmbeddings {
-                origin: "this set of queries".into(),
+                origin: "the set to compare with".into(),
                 detail: format!(
-                    "its vectors have {} components, the searched ones {}",
-                    queries.dim, self.dim
+                    "its vectors have {} components, those of this set {}",
+                    other.dim, self.dim
                 ),
             });
         }
-        let score =
-            |query: &[f32]| top_k(self.iter().map(|row| self.similarity.score(query, row)), k);
-        Ok(queries.iter().map(score).collect())
+        Ok(())
     }
 
     /// Adds another set's vectors after these.
@@ -502,6 +556,56 @@ pub(crate) mod tests {
             error.to_string().contains("pooling: mean here, cls there"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn one_query_has_one_list_of_hits() {
+        let set = sample();
+        let queries = |values: &[f32]| {
+            Embeddings::new(2, values.to_vec(), set.fingerprint().clone()).unwrap()
+        };
+        let one = queries(&[0.0, 2.0]);
+        assert_eq!(
+            set.search_one(&one, 2).unwrap(),
+            set.search(&one, 2).unwrap()[0]
+        );
+        assert!(set.search_one(&one, 0).unwrap().is_empty());
+        for (values, queries_in) in [(&[][..], 0), (&[0.0, 2.0, 1.0, 0.0][..], 2)] {
+            let error = set.search_one(&queries(values), 2).unwrap_err();
+            assert!(matches!(error, Error::NotOneQuery { queries } if queries == queries_in));
+        }
+        let stranger = Embeddings::new(2, vec![0.0, 2.0], Fingerprint::default()).unwrap();
+        let error = set.search_one(&stranger, 2).unwrap_err();
+        assert_eq!(error.kind(), "IncompatibleIndex");
+    }
+
+    #[test]
+    fn every_pair_has_its_score_in_the_models_metric() {
+        let set = sample();
+        let two = vec![0.0, 2.0, 3.0, 4.0];
+        let mut other = Embeddings::new(2, two, set.fingerprint().clone()).unwrap();
+        let scores = set.similarity(&other).unwrap();
+        assert_eq!(scores.dim(), (3, 2));
+        let cosines = [[0.0, 0.6], [0.8, 1.0], [-1.0, -0.8]];
+        for (at, score) in scores.indexed_iter() {
+            assert!(
+                (score - cosines[at.0][at.1]).abs() < 1e-6,
+                "{at:?}: {score}"
+            );
+        }
+        let mut dot = set.clone();
+        dot.metric = Similarity::Dot;
+        assert!((dot.similarity(&other).unwrap()[[1, 1]] - 5.0).abs() < 1e-6);
+        let none = Embeddings::new(2, Vec::new(), set.fingerprint().clone()).unwrap();
+        assert_eq!(set.similarity(&none).unwrap().dim(), (3, 0));
+        other.dim = 4;
+        assert_eq!(
+            set.similarity(&other).unwrap_err().kind(),
+            "InvalidEmbeddings"
+        );
+        let stranger = Embeddings::new(2, vec![0.0, 2.0], Fingerprint::default()).unwrap();
+        let error = set.similarity(&stranger).unwrap_err();
+        assert_eq!(error.kind(), "IncompatibleIndex");
     }
 
     #[test]

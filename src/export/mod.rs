@@ -6,8 +6,10 @@ mod place;
 use std::fs;
 use std::io::Read as _;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 
 use isovec_engine::EngineError;
+use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
@@ -19,7 +21,7 @@ use self::place::Staged;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
-use crate::model::{LoadOptions, Purpose, prepare, resolve};
+use crate::model::{OnProgress, Purpose, Watch, prepare, resolve};
 use crate::source::ModelSource;
 
 /// What is exported, and how loading its source is watched.
@@ -29,15 +31,14 @@ pub struct ExportOptions {
     /// Put the pooling head into the graph, whose output is then `sentence_embedding`; otherwise
     /// it is `last_hidden_state`.
     pub head: bool,
-    /// Progress and cancellation.
-    pub load: LoadOptions,
+    watch: Watch,
 }
 
 impl Default for ExportOptions {
     fn default() -> Self {
         Self {
             head: true,
-            load: LoadOptions::default(),
+            watch: Watch::default(),
         }
     }
 }
@@ -50,10 +51,17 @@ impl ExportOptions {
         self
     }
 
-    /// Watches and stops the loading of the source.
+    /// Reports how far loading the source has come.
     #[must_use]
-    pub fn with_load(mut self, load: LoadOptions) -> Self {
-        self.load = load;
+    pub fn with_progress(mut self, progress: impl OnProgress + 'static) -> Self {
+        self.watch.progress = Some(Arc::new(progress));
+        self
+    }
+
+    /// Stops the export when `cancel` is cancelled.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.watch.cancel = cancel;
         self
     }
 }
@@ -171,8 +179,8 @@ pub fn export(
     let (source, folder) = (source.into(), folder.as_ref().to_path_buf());
     Box::pin(async move {
         let config = config.build()?;
-        let cancel = options.load.cancel.clone();
-        let (source, _) = resolve(source, &config, &options.load).await?.split();
+        let cancel = options.watch.cancel.clone();
+        let (source, _) = resolve(source, &config, &options.watch).await?.split();
         let purpose = Purpose {
             head: options.head,
             keep: None,
@@ -182,7 +190,7 @@ pub fn export(
             prepare(source, &config, purpose, &cancel).await
         })
         .await?;
-        options.load.cancel.check()?;
+        options.watch.cancel.check()?;
         let bundle = &prepared.bundle;
         fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
         let _alone = place::alone(&folder)?;

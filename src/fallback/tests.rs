@@ -89,7 +89,7 @@ fn losing(strict: bool) -> Embedder {
         .with_engine(EngineChoice::Portable)
         .build()
         .unwrap();
-    let embedder = backend::wait(Embedder::load(tiny(), config.clone())).unwrap();
+    let embedder = backend::wait(Embedder::builder(tiny()).config(config.clone()).load()).unwrap();
     let mut model = Arc::into_inner(embedder.model).unwrap();
     let lost = loses(usize::MAX, model.engines.current());
     let purpose = Purpose::run(&config);
@@ -113,7 +113,7 @@ fn losing(strict: bool) -> Embedder {
 
 fn expected() -> crate::Embeddings {
     let config = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
-    let embedder = backend::wait(Embedder::load(tiny(), config)).unwrap();
+    let embedder = backend::wait(Embedder::builder(tiny()).config(config).load()).unwrap();
     backend::wait(embedder.embed(["one text", "and another"])).unwrap()
 }
 
@@ -148,7 +148,7 @@ fn what_takes_a_lost_devices_place_may_be_lost_as_well() {
         let embedder = || {
             let mut model = Arc::into_inner(losing(false).model).unwrap();
             let config = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
-            let real = backend::wait(Embedder::load(tiny(), config)).unwrap();
+            let real = backend::wait(Embedder::builder(tiny()).config(config).load()).unwrap();
             let next = loses(times, real.model.engines.current());
             model.engines.beside = Some(Beside::new(next, 0));
             Embedder {
@@ -246,7 +246,7 @@ fn on_a_gpu_with(
         }
     };
     let portable = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
-    let embedder = backend::wait(Embedder::load(folder, portable)).unwrap();
+    let embedder = backend::wait(Embedder::builder(folder).config(portable).load()).unwrap();
     let mut model = Arc::into_inner(embedder.model).unwrap();
     let shared: Arc<dyn Engine> = Arc::clone(&engine) as _;
     model.engines = Engines {
@@ -322,7 +322,7 @@ fn the_processor_takes_small_batches() {
         return;
     };
     let portable = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
-    let portable = backend::wait(Embedder::load(tiny(), portable)).unwrap();
+    let portable = backend::wait(Embedder::builder(tiny()).config(portable).load()).unwrap();
     let portable = Arc::into_inner(portable.model).unwrap().engines.first;
     let mut model = Arc::into_inner(embedder.model).unwrap();
     model.engines.beside = Some(Beside::new(portable, 9));

@@ -86,7 +86,11 @@ fn loaded(rows: &Dim, config: &EmbeddingConfig) -> Vec<Embedder> {
     let load = |choice| {
         let config = config.clone().with_engine(choice);
         let config = config.with_pooling(Pooling::Mean);
-        wait(Embedder::load(quantised(rows.clone()), config))
+        wait(
+            Embedder::builder(quantised(rows.clone()))
+                .config(config)
+                .load(),
+        )
     };
     let mut embedders = vec![load(EngineChoice::Portable).unwrap()];
     match load(EngineChoice::OnnxRuntime) {

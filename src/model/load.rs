@@ -29,6 +29,7 @@ use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
+use crate::loading::Asked;
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
 use crate::stats::Recorder;
@@ -60,31 +61,14 @@ pub enum Progress {
 pub trait OnProgress: Fn(Progress) + MaybeSend + MaybeSync {}
 impl<F: Fn(Progress) + MaybeSend + MaybeSync> OnProgress for F {}
 
-/// How a model is loaded.
+/// Who watches a load, and can stop it.
 #[derive(Clone, Default)]
-#[non_exhaustive]
-pub struct LoadOptions {
-    /// Is told how far loading has come.
-    pub progress: Option<Arc<dyn OnProgress>>,
-    /// Stops loading when cancelled.
-    pub cancel: Cancel,
+pub(crate) struct Watch {
+    pub(crate) progress: Option<Arc<dyn OnProgress>>,
+    pub(crate) cancel: Cancel,
 }
 
-impl LoadOptions {
-    /// Reports to `progress`.
-    #[must_use]
-    pub fn with_progress(mut self, progress: impl OnProgress + 'static) -> Self {
-        self.progress = Some(Arc::new(progress));
-        self
-    }
-
-    /// Stops loading when `cancel` is cancelled.
-    #[must_use]
-    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
-        self.cancel = cancel;
-        self
-    }
-
+impl Watch {
     fn report(&self, progress: Progress) {
         if let Some(report) = &self.progress {
             report(progress);
@@ -92,9 +76,9 @@ impl LoadOptions {
     }
 }
 
-impl fmt::Debug for LoadOptions {
+impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LoadOptions")
+        f.debug_struct("Watch")
             .field("progress", &self.progress.is_some())
             .field("cancel", &self.cancel)
             .finish()
@@ -130,18 +114,19 @@ impl Purpose {
 }
 
 /// Loads a model.
-pub(crate) async fn load(
-    source: ModelSource,
-    config: EmbeddingConfig,
-    options: LoadOptions,
-) -> Result<Model> {
+pub(crate) async fn load(asked: Asked) -> Result<Model> {
+    let Asked {
+        source,
+        config,
+        watch,
+    } = asked;
     let config = config.build()?;
     fallback::check(&config.runtime)?;
-    let cancel = options.cancel.clone();
+    let cancel = watch.cancel.clone();
     let name = source.to_string();
-    let (source, hub) = resolve(source, &config, &options).await?.split();
+    let (source, hub) = resolve(source, &config, &watch).await?.split();
     cancel.check()?;
-    options.report(Progress::Reading);
+    watch.report(Progress::Reading);
     let (asked, stop) = (config.clone(), cancel.clone());
     let (prepared, tokenizer) = backend::offload("reading the model", async move {
         let prepared = prepare(source, &asked, Purpose::run(&asked), &stop).await?;
@@ -161,7 +146,7 @@ pub(crate) async fn load(
 
     memory_for_weights(&held, &config)?;
 
-    options.report(Progress::Preparing);
+    watch.report(Progress::Preparing);
     let engines = Engines::load(bundle, &config.runtime, &cancel).await?;
     let engine = engines.current();
     let feed = Feed::new(
@@ -214,7 +199,7 @@ pub(crate) async fn load(
         precision,
         claimed: claimed(&prepared.bundle),
     };
-    let similarity = prepared.files.similarity.unwrap_or_default();
+    let metric = prepared.files.similarity.unwrap_or_default();
     let mut effective = EffectiveConfig::default();
     effective::note_runtime(&mut effective, &config, &engines);
     hub.note(&mut effective, &config);
@@ -291,7 +276,7 @@ pub(crate) async fn load(
         dim,
         max_length,
         fingerprint: Arc::new(fingerprint),
-        similarity,
+        metric,
         effective,
         prompts,
         limits,
@@ -331,10 +316,10 @@ fn memory_for_weights(bundle: &ModelBundle, config: &EmbeddingConfig) -> Result<
 pub(crate) async fn resolve(
     source: ModelSource,
     config: &EmbeddingConfig,
-    options: &LoadOptions,
+    watch: &Watch,
 ) -> Result<Origin> {
     match source {
-        ModelSource::Hub(id) => Ok(Origin::fetched(backend::fetch(&id, config, options).await?)),
+        ModelSource::Hub(id) => Ok(Origin::fetched(backend::fetch(&id, config, watch).await?)),
         other => Ok(Origin::at_hand(other)),
     }
 }

@@ -29,8 +29,8 @@ use smallvec::SmallVec;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
-pub use load::{LoadOptions, OnProgress, Progress};
-pub(crate) use load::{Purpose, load, prepare, resolve};
+pub use load::{OnProgress, Progress};
+pub(crate) use load::{Purpose, Watch, load, prepare, resolve};
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
@@ -116,7 +116,7 @@ pub(crate) struct Model {
     pub(crate) dim: usize,
     pub(crate) max_length: usize,
     pub(crate) fingerprint: Arc<Fingerprint>,
-    pub(crate) similarity: Similarity,
+    pub(crate) metric: Similarity,
     effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
     tokenizer: Tokenizer,
@@ -443,7 +443,7 @@ impl Model {
                 truncated,
                 labels: None,
                 fingerprint: Arc::clone(&form.fingerprint),
-                similarity: self.similarity,
+                metric: self.metric,
                 prompt,
                 model: self.name.clone(),
             },

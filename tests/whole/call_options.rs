@@ -13,7 +13,7 @@ const TEXTS: [&str; 4] = ["a cat", "the end of a cat", "rain is expected tomorro
 const NEAR: f32 = 1e-6;
 
 fn load(source: isovec::ModelSource, config: EmbeddingConfig) -> Embedder {
-    Embedder::load(source, config).unwrap()
+    Embedder::builder(source).config(config).load().unwrap()
 }
 
 fn cut(dimension: usize) -> EmbedOptions {
@@ -65,7 +65,7 @@ fn minilm_is_cut_as_one_that_was_loaded_with_the_dimension() {
     assert!(lengths(&passages).iter().all(|x| (x - 1.0).abs() < 1e-6));
     // An index and a query of one dimension compare, whichever way they were made.
     let query = loaded.embed_query("will it be wet?").unwrap();
-    assert_eq!(passages.search(&query, 1).unwrap()[0][0].index, 2);
+    assert_eq!(passages.search_one(&query, 1).unwrap()[0].index, 2);
     let uncut = whole.embed_query("will it be wet?").unwrap();
     let error = passages.search(&uncut, 1).unwrap_err();
     assert_eq!(error.kind(), "IncompatibleIndex");

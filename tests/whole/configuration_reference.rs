@@ -64,7 +64,10 @@ fn every_knob_in_effect_is_documented() {
     let documented = documented();
     for engine in engines() {
         let config = engine.configure(EmbeddingConfig::default());
-        let embedder = Embedder::load(tiny_model(), config).unwrap();
+        let embedder = Embedder::builder(tiny_model())
+            .config(config)
+            .load()
+            .unwrap();
         let used: BTreeSet<&str> = embedder
             .effective_config()
             .knobs()

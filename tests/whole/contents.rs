@@ -65,7 +65,7 @@ fn elsewhere(folder: &Path, readable: usize) -> (ModelSource, Arc<AtomicUsize>) 
 
 fn load(source: ModelSource) -> isovec::Result<Embedder> {
     let config = Which::Portable.configure(EmbeddingConfig::default());
-    Embedder::load(source, config)
+    Embedder::builder(source).config(config).load()
 }
 
 fn same_as_the_folder(folder: &Path, largest_matrix: usize) {

@@ -19,7 +19,12 @@ fn check(source: &ModelSource, which: Which, texts: usize) {
         .configure(EmbeddingConfig::default())
         .with_deterministic_compute(true)
         .with_pool_size(2);
-    let load = || Embedder::load(source.clone(), config.clone()).unwrap();
+    let load = || {
+        Embedder::builder(source.clone())
+            .config(config.clone())
+            .load()
+            .unwrap()
+    };
     let embedder = load();
     assert!(embedder.capabilities().deterministic, "{}", which.name());
     let texts = mixed_texts(texts);
@@ -86,7 +91,9 @@ fn same_bits(source: &ModelSource, reference: &Reference, bits: u64) {
             .with_max_batch_size(texts)
             .with_max_batch_tokens(1 << 14);
         let hash = pollster::block_on(async {
-            let embedder = isovec::Embedder::load(source.clone(), config)
+            let embedder = isovec::Embedder::builder(source.clone())
+                .config(config)
+                .load()
                 .await
                 .unwrap();
             isovec_parity::bits::hash(&embedder, reference)

@@ -514,3 +514,49 @@ fn what_a_query_searches_was_embedded_as_passages() {
     }
     assert!(searched > 10, "{searched} examples search");
 }
+
+/// What stands between two marks, and what comes after them.
+fn between<'t>(text: &'t str, open: &str, close: &str) -> Option<(&'t str, &'t str)> {
+    text.split_once(open)?.1.split_once(close)
+}
+
+/// The first examples of the pages that users begin with find what they say they find, with the
+/// score that they say.
+#[test]
+fn the_first_examples_print_what_they_say() {
+    let Some(model) = isovec_test_support::minilm() else {
+        return;
+    };
+    let embedder = isovec::blocking::Embedder::load(model).unwrap();
+    for name in [
+        "README.md",
+        "docs/getting-started.md",
+        "src/lib.rs",
+        "src/embedder.rs",
+    ] {
+        let text = read(name);
+        let (list, rest) = between(&text, "let passages = [", "];").unwrap();
+        // Odd parts of what quotes divide stand within them.
+        let passages: Vec<&str> = list.split('"').skip(1).step_by(2).collect();
+        let (query, rest) = between(rest, "embed_query(\"", "\")").unwrap();
+        assert!(rest.contains(".search_one(&query, "), "{name} searches");
+        let index = embedder.embed_passages(&passages).unwrap();
+        let query = embedder.embed_query(query).unwrap();
+        let hits = index.search_one(&query, passages.len()).unwrap();
+        for (rank, hit) in hits.iter().enumerate() {
+            let (passage, score) = (passages[hit.index], format!("{:.3}", hit.score));
+            // Every score that stands before the passage is its own, and the best one's is there.
+            let stated: Vec<&str> = rest
+                .match_indices(passage)
+                .filter_map(|(at, _)| rest[..at].strip_suffix(' '))
+                .filter(|before| before.ends_with(|c: char| c.is_ascii_digit()))
+                .map(|before| before.rsplit([' ', '`', '\n']).next().unwrap())
+                .collect();
+            assert!(
+                stated.iter().all(|&number| number == score),
+                "{name}: {score} {passage}"
+            );
+            assert!(rank > 0 || !stated.is_empty(), "{name}: {score} {passage}");
+        }
+    }
+}

@@ -45,7 +45,10 @@ fn exported(source: &ModelSource, folder: &Path, dtype: Dtype) -> Exported {
 }
 
 fn load(source: impl Into<ModelSource>, which: Which, config: EmbeddingConfig) -> Embedder {
-    Embedder::load(source, which.configure(config)).unwrap()
+    Embedder::builder(source)
+        .config(which.configure(config))
+        .load()
+        .unwrap()
 }
 
 #[test]

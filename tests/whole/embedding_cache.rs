@@ -18,7 +18,10 @@ fn bits(vector: &[f32]) -> Vec<u32> {
 fn what_comes_again_has_the_same_bits_and_is_not_computed() {
     for engine in engines() {
         let config = EmbeddingConfig::default().with_embedding_cache_memory(1 << 20);
-        let embedder = Embedder::load(tiny_model(), engine.configure(config)).unwrap();
+        let embedder = Embedder::builder(tiny_model())
+            .config(engine.configure(config))
+            .load()
+            .unwrap();
         let first = embedder.embed(TEXTS).unwrap();
         let before = embedder.stats().calls;
         for (at, text) in TEXTS.iter().enumerate().rev() {
@@ -44,13 +47,16 @@ fn what_is_forgotten_is_computed_again_and_what_is_on_disk_is_not() {
         .with_embedding_cache_disk(1 << 20)
         .with_embedding_cache_folder(folder.path());
     for (config, misses) in [(memory, 6), (disk, 3)] {
-        let embedder = Embedder::load(tiny_model(), config).unwrap();
+        let embedder = Embedder::builder(tiny_model())
+            .config(config)
+            .load()
+            .unwrap();
         let first = embedder.embed(TEXTS).unwrap();
         embedder.forget_vectors();
         assert_eq!(embedder.embed(TEXTS).unwrap(), first);
         assert_eq!(kept(&embedder).misses, misses);
     }
-    let without = Embedder::load(tiny_model(), EmbeddingConfig::default()).unwrap();
+    let without = Embedder::load(tiny_model()).unwrap();
     without.forget_vectors();
 }
 
@@ -59,7 +65,12 @@ fn a_query_is_not_taken_for_a_passage() {
     for engine in engines() {
         let plain = EmbeddingConfig::default().with_query_prompt("find: ");
         let keeping = plain.clone().with_embedding_cache_memory(1 << 20);
-        let load = |config| Embedder::load(tiny_model(), engine.configure(config)).unwrap();
+        let load = |config| {
+            Embedder::builder(tiny_model())
+                .config(engine.configure(config))
+                .load()
+                .unwrap()
+        };
         let (plain, keeping) = (load(plain), load(keeping));
         for _ in 0..2 {
             let query = keeping.embed_query("a cat").unwrap();
@@ -88,7 +99,12 @@ fn engines_and_knobs_that_round_otherwise_share_a_folder_and_no_vector() {
                 .with_embedding_cache_disk(1 << 20)
                 .with_embedding_cache_folder(folder.path())
                 .with_deterministic_compute(deterministic);
-            let load = || Embedder::load(tiny_model(), engine.configure(config.clone())).unwrap();
+            let load = || {
+                Embedder::builder(tiny_model())
+                    .config(engine.configure(config.clone()))
+                    .load()
+                    .unwrap()
+            };
             let first = load();
             let made = first.embed(TEXTS).unwrap();
             // A GPU always computes in one order, whatever is asked for.

@@ -138,7 +138,7 @@ impl Fnv {
             }
         }
         self.text(set.model());
-        self.text(&format!("{:?}", set.similarity()).to_lowercase());
+        self.text(&format!("{:?}", set.metric()).to_lowercase());
         self.text(&set.fingerprint().precision.to_string());
         for (name, value) in &set.fingerprint().identity {
             self.text(name);

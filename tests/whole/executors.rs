@@ -40,7 +40,10 @@ fn each(run: impl Fn(Embedder, Vec<Vec<f32>>)) {
 
 fn load(which: Which) -> blocking::Embedder {
     let config = which.configure(EmbeddingConfig::default());
-    blocking::Embedder::load(tiny_model(), config).unwrap()
+    blocking::Embedder::builder(tiny_model())
+        .config(config)
+        .load()
+        .unwrap()
 }
 
 #[test]

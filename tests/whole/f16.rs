@@ -24,7 +24,7 @@ fn load(source: ModelSource) -> Option<Embedder> {
     let config = config()
         .with_max_batch_size(32)
         .with_max_batch_tokens(32 * 512);
-    let embedder = pollster::block_on(Embedder::load(source, config)).unwrap();
+    let embedder = pollster::block_on(Embedder::builder(source).config(config).load()).unwrap();
     let knob = embedder.effective_config().get(KNOB).unwrap().clone();
     if !knob.honoured {
         assert!(knob.why.contains("shader-f16"), "{knob:?}");
@@ -66,7 +66,7 @@ fn vectors_say_that_they_were_computed_in_f16() {
         return;
     };
     let plain = Which::WebGpu.configure(EmbeddingConfig::default());
-    let large = pollster::block_on(Embedder::load(tiny_model(), plain)).unwrap();
+    let large = pollster::block_on(Embedder::builder(tiny_model()).config(plain).load()).unwrap();
     assert_eq!(large.fingerprint().precision, Precision::F32);
     assert_eq!(small.fingerprint().precision, Precision::F16);
     assert_eq!(small.fingerprint().identity, large.fingerprint().identity);
@@ -91,7 +91,8 @@ fn the_processor_has_no_use_for_it() {
     config.runtime.providers.execution_providers =
         vec![ExecutionProvider::WebGpu, ExecutionProvider::Cpu];
     config.runtime.providers.webgpu.f16 = Some(true);
-    let embedder = pollster::block_on(Embedder::load(tiny_model(), config)).unwrap();
+    let embedder =
+        pollster::block_on(Embedder::builder(tiny_model()).config(config).load()).unwrap();
     if embedder.provider().engine == "gpu" {
         return eprintln!("not run: this machine has a GPU");
     }
@@ -160,7 +161,7 @@ fn an_overflow_is_an_error() {
         return;
     };
     let plain = Which::Portable.configure(EmbeddingConfig::default());
-    let large = pollster::block_on(Embedder::load(folder.path(), plain)).unwrap();
+    let large = pollster::block_on(Embedder::builder(folder.path()).config(plain).load()).unwrap();
     let texts = ["the last room", "the king saw it", "an end"];
     pollster::block_on(large.embed(texts)).unwrap();
     let error = pollster::block_on(small.embed(texts)).unwrap_err();

@@ -28,7 +28,10 @@ fn give_up(which: Which) {
         .with_intra_op_threads(1)
         .with_pool_size(2)
         .with_memory_pressure_detection(false);
-    let blocking = blocking::Embedder::load(tiny_model(), config).unwrap();
+    let blocking = blocking::Embedder::builder(tiny_model())
+        .config(config)
+        .load()
+        .unwrap();
     let embedder = Embedder::from(blocking.clone());
     let batcher = DynamicBatcher::new(&embedder);
     let texts = mixed_texts(16);

@@ -8,7 +8,10 @@ use proptest::prelude::*;
 
 fn load(config: EmbeddingConfig) -> Embedder {
     let config = isovec_test_support::Which::Portable.configure(config);
-    Embedder::load(tiny_model(), config).unwrap()
+    Embedder::builder(tiny_model())
+        .config(config)
+        .load()
+        .unwrap()
 }
 
 #[test]
@@ -65,7 +68,10 @@ fn combined_vectors_are_those_of_the_chunks() {
     ];
     for engine in engines() {
         let config = engine.configure(EmbeddingConfig::default().with_deterministic_compute(true));
-        let embedder = Embedder::load(tiny_model(), config).unwrap();
+        let embedder = Embedder::builder(tiny_model())
+            .config(config)
+            .load()
+            .unwrap();
         for prompt in [Prompt::Default, Prompt::Query] {
             let embed = EmbedOptions::default().with_prompt(prompt);
             let options = ChunkOptions::default().with_max_tokens(30).with_overlap(5);

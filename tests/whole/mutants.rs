@@ -177,9 +177,16 @@ fn deviation(
         .with_max_batch_tokens(32 * 512);
     let source = ModelSource::bytes("mutant", files);
     let report = pollster::block_on(async {
-        isovec_parity::run(&Embedder::load(source, config).await.unwrap(), reference)
-            .await
-            .unwrap()
+        isovec_parity::run(
+            &Embedder::builder(source)
+                .config(config)
+                .load()
+                .await
+                .unwrap(),
+            reference,
+        )
+        .await
+        .unwrap()
     });
     report.reference
 }

@@ -10,7 +10,11 @@ fn check(source: &ModelSource, reference: &Reference, which: Which, config: Embe
         .with_max_batch_size(32)
         .with_max_batch_tokens(32 * 512);
     let report = pollster::block_on(async {
-        let embedder = Embedder::load(source.clone(), config).await.unwrap();
+        let embedder = Embedder::builder(source.clone())
+            .config(config)
+            .load()
+            .await
+            .unwrap();
         assert_eq!(embedder.provider().engine, which.name());
         if which == Which::Portable {
             let version = &embedder.provider().version;
@@ -64,7 +68,10 @@ fn the_batch_limits_do_not_show() {
                 .with_max_batch_size(size)
                 .with_max_batch_tokens(tokens);
             let reference = Reference::tiny();
-            let embedder = isovec::blocking::Embedder::load(tiny_model(), config).unwrap();
+            let embedder = isovec::blocking::Embedder::builder(tiny_model())
+                .config(config)
+                .load()
+                .unwrap();
             let got = embedder.embed(&reference.texts).unwrap();
             let want = (0..reference.texts.len()).map(|row| reference.vector(row));
             let deviation = isovec_parity::Deviation::between(got.iter(), want);
@@ -104,8 +111,14 @@ fn an_exported_model_is_the_same_model() {
             EmbeddingConfig::default(),
         );
         let config = which.configure(EmbeddingConfig::default());
-        let original = isovec::blocking::Embedder::load(tiny_model(), config.clone()).unwrap();
-        let exported = isovec::blocking::Embedder::load(exported, config).unwrap();
+        let original = isovec::blocking::Embedder::builder(tiny_model())
+            .config(config.clone())
+            .load()
+            .unwrap();
+        let exported = isovec::blocking::Embedder::builder(exported)
+            .config(config)
+            .load()
+            .unwrap();
         let (original, exported) = (original.fingerprint(), exported.fingerprint());
         assert_eq!(original.identity, exported.identity);
         assert_eq!(original.precision, exported.precision);

@@ -22,7 +22,11 @@ fn check(source: &ModelSource, reference: &Reference, which: Which, (name, prese
         _ => which.configure(preset()),
     };
     let report = pollster::block_on(async {
-        let embedder = Embedder::load(source.clone(), config).await.unwrap();
+        let embedder = Embedder::builder(source.clone())
+            .config(config)
+            .load()
+            .await
+            .unwrap();
         let at = format!("{name} on {}", which.name());
         if name != "gpu" {
             assert_eq!(embedder.provider().engine, which.name(), "{at}");

@@ -26,7 +26,10 @@ fn within(inner: &ProfileEvent, outer: &ProfileEvent) -> bool {
 fn loaded(config: &EmbeddingConfig) -> Vec<(isovec_test_support::Which, Embedder)> {
     let load = |engine: isovec_test_support::Which| {
         let config = engine.configure(config.clone());
-        let embedder = blocking::Embedder::load(tiny_model(), config).unwrap();
+        let embedder = blocking::Embedder::builder(tiny_model())
+            .config(config)
+            .load()
+            .unwrap();
         (engine, Embedder::from(embedder))
     };
     engines().into_iter().map(load).collect()
@@ -163,7 +166,10 @@ fn onnx_runtimes_operators_stand_in_their_runs() {
     let folder = tempfile::tempdir().unwrap();
     let config = EmbeddingConfig::default().with_profiling(folder.path().join("own"));
     let config = isovec_test_support::Which::OnnxRuntime.configure(config);
-    let embedder = blocking::Embedder::load(tiny_model(), config).unwrap();
+    let embedder = blocking::Embedder::builder(tiny_model())
+        .config(config)
+        .load()
+        .unwrap();
     // Not in the profile, and in ONNX Runtime's own.
     embedder.embed(["before"]).unwrap();
     let session = embedder.profile(ProfileOptions::default()).unwrap();

@@ -13,7 +13,7 @@ fn onnxruntime() -> Option<EmbeddingConfig> {
 }
 
 fn refused(config: EmbeddingConfig) -> Error {
-    match Embedder::load(tiny_model(), config) {
+    match Embedder::builder(tiny_model()).config(config).load() {
         Ok(embedder) => panic!("it loaded on {}", embedder.provider()),
         Err(error) => error,
     }
@@ -33,7 +33,10 @@ fn a_provider_that_is_not_there_is_passed_over_with_its_cause() {
             .clone()
             .with_execution_providers(GPU_THEN_CPU)
             .with_hardware_detection(detection);
-        let embedder = Embedder::load(tiny_model(), config).unwrap();
+        let embedder = Embedder::builder(tiny_model())
+            .config(config)
+            .load()
+            .unwrap();
         assert_eq!(embedder.provider().provider, "CPU");
         embedder.embed(["a text"]).unwrap();
         let provider = embedder.stats().engine.provider;
@@ -75,7 +78,10 @@ fn strict_makes_it_an_error_before_the_model_is_touched() {
         .with_execution_providers([ExecutionProvider::Cuda, ExecutionProvider::Cpu])
         .with_strict_providers(true);
     // There is no such model: whoever looked at it would say so.
-    let Err(error) = Embedder::load("./no/such/model", config.clone()) else {
+    let Err(error) = Embedder::builder("./no/such/model")
+        .config(config.clone())
+        .load()
+    else {
         panic!("a model that is not there was loaded")
     };
     assert_eq!(error.kind(), "ProviderUnavailable", "{error}");
@@ -93,7 +99,8 @@ fn paths_that_cannot_be_written_are_refused_before_the_model_is_touched() {
     let config = config
         .with_profiling("/dev/null/profile")
         .with_optimized_model_cache("/dev/null/cache");
-    let Err(Error::Engine(error)) = Embedder::load("./no/such/model", config) else {
+    let Err(Error::Engine(error)) = Embedder::builder("./no/such/model").config(config).load()
+    else {
         panic!("nothing was refused")
     };
     assert_eq!(error.kind(), "Config");
@@ -108,7 +115,10 @@ fn a_profile_is_written_where_it_was_asked_for() {
     let Some(config) = onnxruntime() else { return };
     let folder = tempfile::tempdir().unwrap();
     let prefix = folder.path().join("profile");
-    let embedder = Embedder::load(tiny_model(), config.with_profiling(&prefix)).unwrap();
+    let embedder = Embedder::builder(tiny_model())
+        .config(config.with_profiling(&prefix))
+        .load()
+        .unwrap();
     embedder.embed(["a text"]).unwrap();
     drop(embedder);
     // The engine's threads let go of the session when they have seen that it is over.
@@ -139,19 +149,28 @@ fn the_optimised_graph_is_kept_and_gives_the_same_vectors() {
         let entries = std::fs::read_dir(folder.path()).unwrap().flatten();
         entries.map(|entry| entry.path()).collect()
     };
-    let first = Embedder::load(tiny_model(), config.clone()).unwrap();
+    let first = Embedder::builder(tiny_model())
+        .config(config.clone())
+        .load()
+        .unwrap();
     let expected = first.embed(texts).unwrap();
     let [file] = &kept()[..] else {
         panic!("{:?}", kept())
     };
     assert_eq!(file.extension().unwrap(), "onnx");
-    let again = Embedder::load(tiny_model(), config.clone()).unwrap();
+    let again = Embedder::builder(tiny_model())
+        .config(config.clone())
+        .load()
+        .unwrap();
     assert_eq!(again.embed(texts).unwrap().as_slice(), expected.as_slice());
     assert_eq!(kept().len(), 1);
     // A damaged one is not trusted: it is made again.
     let whole = std::fs::read(file).unwrap();
     std::fs::write(file, &whole[..whole.len() / 2]).unwrap();
-    let repaired = Embedder::load(tiny_model(), config).unwrap();
+    let repaired = Embedder::builder(tiny_model())
+        .config(config)
+        .load()
+        .unwrap();
     assert_eq!(
         repaired.embed(texts).unwrap().as_slice(),
         expected.as_slice()
@@ -170,10 +189,16 @@ fn a_memory_limit_below_the_weights_is_refused_and_one_above_is_kept() {
     assert_eq!(error.kind(), "Config", "{error}");
     assert!(error.to_string().contains("memory.memory_limit"), "{error}");
 
-    let roomy = Embedder::load(tiny_model(), config.clone()).unwrap();
+    let roomy = Embedder::builder(tiny_model())
+        .config(config.clone())
+        .load()
+        .unwrap();
     let weights = roomy.description().weights_bytes;
     let tight = config.with_memory_limit(weights + 30_000);
-    let embedder = Embedder::load(tiny_model(), tight).unwrap();
+    let embedder = Embedder::builder(tiny_model())
+        .config(tight)
+        .load()
+        .unwrap();
     let short = vec!["a text"; 40];
     let expected = roomy.embed(&short).unwrap();
     assert_eq!(embedder.embed(&short).unwrap().len(), 40);
@@ -190,7 +215,7 @@ fn slots_run_at_the_same_time_and_are_counted_one_by_one() {
     let Some(config) = onnxruntime() else { return };
     let config = config.with_pool_size(3).with_intra_op_threads(1);
     let model = minilm().unwrap_or_else(tiny_model);
-    let embedder = Embedder::load(model, config).unwrap();
+    let embedder = Embedder::builder(model).config(config).load().unwrap();
     assert_eq!(embedder.capabilities().concurrent_runs, 3);
     std::thread::scope(|scope| {
         for caller in 0..6 {

@@ -9,7 +9,10 @@ const TEXTS: usize = 400;
 const CALLS: usize = 6;
 
 fn worked(which: Which, config: EmbeddingConfig) -> (Embedder, Stats) {
-    let embedder = Embedder::load(tiny_model(), which.configure(config)).unwrap();
+    let embedder = Embedder::builder(tiny_model())
+        .config(which.configure(config))
+        .load()
+        .unwrap();
     let texts = mixed_texts(TEXTS);
     // Calls of different sizes, so that the batches are never those of the call before.
     for call in 0..CALLS {
@@ -141,7 +144,10 @@ fn runs_of_a_pool_are_under_way_at_the_same_time() {
             let config = EmbeddingConfig::default()
                 .with_intra_op_threads(1)
                 .with_pool_size(runs);
-            Embedder::load(tiny_model(), which.configure(config)).unwrap()
+            Embedder::builder(tiny_model())
+                .config(which.configure(config))
+                .load()
+                .unwrap()
         };
         let one = load(1).embed(&texts).unwrap();
         let pool = load(3);

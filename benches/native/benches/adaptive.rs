@@ -31,7 +31,9 @@ fn main() -> Result<(), AnyError> {
         .with_pool_size(thread::available_parallelism()?.get())
         .with_max_length(512)
         .with_max_batch_size(256);
-    let base = Embedder::load(model.as_path(), config.clone())?;
+    let base = Embedder::builder(model.as_path())
+        .config(config.clone())
+        .load()?;
     let corpus = Corpus::load(&base)?;
     let pairs = corpus.texts.iter().zip(&corpus.tokens);
     let short = pairs.filter(|&(_, &tokens)| tokens <= LONGEST);
@@ -52,7 +54,7 @@ fn main() -> Result<(), AnyError> {
             true => config.with_target_latency(TARGET),
             false => config.with_dynamic_batching(false),
         };
-        let embedder = Embedder::load(model.as_path(), config)?;
+        let embedder = Embedder::builder(model.as_path()).config(config).load()?;
         let batcher = DynamicBatcher::new(&embedder);
         batcher.embed(few)?;
         println!("{}", if steered { "steered" } else { "not steered" });

@@ -118,7 +118,9 @@ fn load(folder: &Path, engine: EngineChoice, threads: Option<usize>) -> Result<E
     if let Some(threads) = threads {
         config = config.with_intra_op_threads(threads);
     }
-    Ok(Embedder::load(PathBuf::from(folder), config)?)
+    Ok(Embedder::builder(PathBuf::from(folder))
+        .config(config)
+        .load()?)
 }
 
 /// A text of so many tokens, the two special ones included.

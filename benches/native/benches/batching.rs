@@ -26,7 +26,7 @@ fn main() -> Result<(), AnyError> {
         .with_engine(EngineChoice::OnnxRuntime)
         .with_intra_op_threads(1)
         .with_pool_size(cores);
-    let embedder = Embedder::load(model.as_path(), config)?;
+    let embedder = Embedder::builder(model.as_path()).config(config).load()?;
     println!(
         "{}; {CALLERS} callers, one text of up to {SHORT} words each; {cores} runs at a time",
         embedder.provider()

@@ -33,7 +33,7 @@ fn main() -> Result<(), AnyError> {
     let model = minilm()?;
     let cores = thread::available_parallelism()?.get();
     let config = EmbeddingConfig::default().with_engine(EngineChoice::OnnxRuntime);
-    let load = |config: EmbeddingConfig| Embedder::load(model.as_path(), config);
+    let load = |config: EmbeddingConfig| Embedder::builder(model.as_path()).config(config).load();
     let pooled = load(
         config
             .clone()

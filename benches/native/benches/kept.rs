@@ -24,7 +24,11 @@ fn main() -> Result<(), AnyError> {
         .clone()
         .with_embedding_cache_disk(256 << 20)
         .with_embedding_cache_folder(folder.path());
-    let load = |config: &EmbeddingConfig| Embedder::load(model.as_path(), config.clone());
+    let load = |config: &EmbeddingConfig| {
+        Embedder::builder(model.as_path())
+            .config(config.clone())
+            .load()
+    };
     let (plain, memory, disk) = (load(&config)?, load(&in_memory)?, load(&on_disk)?);
     println!(
         "{}; median time, and median of the ratios of the rounds",

@@ -68,7 +68,9 @@ fn load(pool_size: usize) -> Result<Embedder, AnyError> {
         .with_engine(EngineChoice::OnnxRuntime)
         .with_intra_op_threads(1)
         .with_pool_size(pool_size);
-    Ok(Embedder::load(minilm()?.as_path(), config)?)
+    Ok(Embedder::builder(minilm()?.as_path())
+        .config(config)
+        .load()?)
 }
 
 /// As many callers as sessions, all at once, with texts of every length up to the model's limit.

@@ -52,7 +52,7 @@ fn profile() -> Result<(), AnyError> {
             let config = EmbeddingConfig::default()
                 .with_engine(engine)
                 .with_intra_op_threads(1);
-            let embedder = Embedder::load(model.as_path(), config)?;
+            let embedder = Embedder::builder(model.as_path()).config(config).load()?;
             let call = || -> Result<f64, AnyError> {
                 let started = Instant::now();
                 black_box(embedder.embed_one(TEXT)?);
@@ -179,8 +179,10 @@ fn write_trace(path: &Path) -> Result<(), AnyError> {
 fn trials() -> Result<(), AnyError> {
     let model = minilm()?;
     let config = EmbeddingConfig::default().with_engine(EngineChoice::OnnxRuntime);
-    let one = Embedder::load(model.as_path(), config.clone())?;
-    let other = Embedder::load(model.as_path(), config)?;
+    let one = Embedder::builder(model.as_path())
+        .config(config.clone())
+        .load()?;
+    let other = Embedder::builder(model.as_path()).config(config).load()?;
     let texts: Vec<String> = (0..64)
         .map(|text| format!("text {text} {}", "and so on ".repeat(text % 9)))
         .collect();
@@ -217,7 +219,9 @@ fn tune() -> Result<(), AnyError> {
             ),
             ("debug", base(EmbeddingConfig::debug())),
         ];
-        let default = Embedder::load(model.as_path(), base(EmbeddingConfig::default()))?;
+        let default = Embedder::builder(model.as_path())
+            .config(base(EmbeddingConfig::default()))
+            .load()?;
         let corpus = Corpus::load(&default)?;
         let texts: Vec<&str> = (0..6).flat_map(|band| corpus.band(band)).collect();
         let step = (texts.len() / TEXTS).max(1);
@@ -227,7 +231,9 @@ fn tune() -> Result<(), AnyError> {
         // By how much each is faster than the default.
         let mut speeds = Vec::new();
         for (name, config) in presets {
-            let embedder = Embedder::load(model.as_path(), config.clone())?;
+            let embedder = Embedder::builder(model.as_path())
+                .config(config.clone())
+                .load()?;
             let report = trial.run_blocking(&default, &embedder, &texts)?;
             println!("{engine:?} {name}: {:.2} times the default", report.speedup);
             speeds.push((report.speedup, name, config));
@@ -253,8 +259,12 @@ fn tune() -> Result<(), AnyError> {
                 step.suggestion.title
             );
         }
-        let best_embedder = Embedder::load(model.as_path(), best.2.clone())?;
-        let tuned = Embedder::load(model.as_path(), report.config.clone())?;
+        let best_embedder = Embedder::builder(model.as_path())
+            .config(best.2.clone())
+            .load()?;
+        let tuned = Embedder::builder(model.as_path())
+            .config(report.config.clone())
+            .load()?;
         let against = trial.run_blocking(&best_embedder, &tuned, &texts)?;
         println!(
             "{engine:?}: tuned from {} in {:.0} s and {} tries: {:.2} times {} (the best preset), {} complete",

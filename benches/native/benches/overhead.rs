@@ -17,7 +17,7 @@ fn main() -> Result<(), AnyError> {
         .with_engine(EngineChoice::OnnxRuntime)
         .with_intra_op_threads(1);
     // First, so that the library is loaded by the time the raw session asks for it.
-    let embedder = Embedder::load(model.as_path(), config)?;
+    let embedder = Embedder::builder(model.as_path()).config(config).load()?;
     let tokens = embedder.count_tokens(TEXT)?;
     let raw = Raw::load(&model, 1, 256)?;
     let ours = embedder.embed_one(TEXT)?;

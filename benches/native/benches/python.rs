@@ -27,7 +27,7 @@ fn main() -> Result<(), AnyError> {
             Some(threads) => config.clone().with_intra_op_threads(threads),
             None => config.clone(),
         };
-        let embedder = Embedder::load(model.as_path(), config)?;
+        let embedder = Embedder::builder(model.as_path()).config(config).load()?;
         let mut python = Python::start(folder.path(), threads.unwrap_or(0))?;
         let (_, theirs) = python.embed(TEXT)?;
         let ours = embedder.embed_one(TEXT)?;

@@ -96,7 +96,7 @@ impl Indexed {
         let config = EmbeddingConfig::default()
             .with_engine(EngineChoice::Portable)
             .with_dtype(dtype);
-        let embedder = Embedder::load(model, config)?;
+        let embedder = Embedder::builder(model).config(config).load()?;
         println!("embedding in {dtype} on {}", embedder.provider());
         Ok(Self {
             queries: embedder.embed(queries)?,

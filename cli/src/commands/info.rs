@@ -18,7 +18,7 @@ pub(crate) fn run(args: &Info) -> Result<()> {
                 "name": embedder.model_name(),
                 "dimension": embedder.dimension(),
                 "max_length": embedder.max_length(),
-                "similarity": embedder.similarity(),
+                "similarity": embedder.metric(),
                 "description": embedder.description(),
             },
             "fingerprint": embedder.fingerprint(),
@@ -41,7 +41,7 @@ fn page(embedder: &Embedder) -> String {
         "             {} components, {} tokens, compared by {}",
         embedder.dimension(),
         embedder.max_length(),
-        embedder.similarity()
+        embedder.metric()
     );
     let _ = writeln!(
         page,

@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Search) -> Result<()> {
 
     let mut hits = Vec::new();
     if let Some(index) = &index {
-        for hit in index.search(&query, args.top_k)?.into_iter().flatten() {
+        for hit in index.search_one(&query, args.top_k)? {
             hits.push(Found {
                 score: hit.score,
                 passage: &passages[hit.index],

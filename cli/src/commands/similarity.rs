@@ -15,14 +15,11 @@ pub(crate) fn run(args: &SimilarityArgs) -> Result<()> {
         EmbedOptions::default().with_cancel(cancel),
     )?;
     profile::finish(profiling)?;
-    let score = match (pair.get(0), pair.get(1)) {
-        (Some(a), Some(b)) => embedder.similarity().score(a, b),
-        _ => return Ok(()),
-    };
+    let score = pair.similarity(&pair)?[[0, 1]];
     if args.json {
         let mut answer = json!({
             "score": score,
-            "similarity": embedder.similarity(),
+            "similarity": embedder.metric(),
             "truncated": pair.truncated(),
             "provider": embedder.provider(),
         });

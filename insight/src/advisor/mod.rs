@@ -5,7 +5,7 @@
 //! use isovec::{EmbeddingConfig, blocking::Embedder, models};
 //!
 //! let config = EmbeddingConfig::default();
-//! let embedder = Embedder::load(models::ALL_MINILM_L6_V2, config.clone())?;
+//! let embedder = Embedder::builder(models::ALL_MINILM_L6_V2).config(config.clone()).load()?;
 //! embedder.embed(["texts like those", "that are embedded here"])?;
 //! let report = Advisor::new().analyze(&AnalysisContext::from(&embedder));
 //! for suggestion in report.high_impact_suggestions() {

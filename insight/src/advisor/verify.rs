@@ -2,7 +2,7 @@
 
 use super::report::OptimizationReport;
 use super::trial::Trial;
-use isovec::{Embedder, EmbeddingConfig, LoadOptions, ModelSource, Result};
+use isovec::{Embedder, EmbeddingConfig, ModelSource, Result};
 
 impl OptimizationReport {
     /// Tries every suggestion that is a change of the configuration, alone, against the embedder
@@ -53,9 +53,9 @@ pub(super) async fn load(
 ) -> Result<Embedder> {
     config.embedding_cache.disk = None;
     config.embedding_cache.folder = None;
-    let mut options = LoadOptions::default();
+    let mut builder = Embedder::builder(source.clone()).config(config);
     if let Some(cancel) = &trial.cancel {
-        options = options.with_cancel(cancel.clone());
+        builder = builder.cancel(cancel.clone());
     }
-    Embedder::load_with(source.clone(), config, options).await
+    builder.load().await
 }

@@ -35,11 +35,13 @@ mod text;
 mod times;
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
 
 use isovec::inspect::{Inspected, Running, RunningGraph, inspect};
 use isovec::{
-    BoxFuture, EmbeddingConfig, Error, LoadOptions, ModelDescription, ModelSource, ProviderInfo,
-    Result,
+    BoxFuture, Embedder, EmbeddingConfig, Error, ModelDescription, ModelSource, OnProgress,
+    ProviderInfo, Result,
 };
 use isovec_encoder::{CompileError, NoTurns, Plan};
 use isovec_engine::EngineError;
@@ -56,7 +58,7 @@ pub use times::{GraphTimes, TimesError};
 pub use {markup::escape, numbers::plain};
 
 /// Which graph is shown, and for what size of a batch it is counted.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 #[non_exhaustive]
 pub struct GraphOptions {
     /// Texts of the batch that costs are counted for.
@@ -65,8 +67,8 @@ pub struct GraphOptions {
     pub tokens: usize,
     /// Show the graph as the model's file has it, with its pooling head, before any engine.
     pub file: bool,
-    /// Progress and cancellation of loading.
-    pub load: LoadOptions,
+    progress: Option<Arc<dyn OnProgress>>,
+    cancel: Cancel,
 }
 
 impl Default for GraphOptions {
@@ -75,8 +77,21 @@ impl Default for GraphOptions {
             rows: 1,
             tokens: 128,
             file: false,
-            load: LoadOptions::default(),
+            progress: None,
+            cancel: Cancel::new(),
         }
+    }
+}
+
+impl fmt::Debug for GraphOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("GraphOptions")
+            .field("rows", &self.rows)
+            .field("tokens", &self.tokens)
+            .field("file", &self.file)
+            .field("progress", &self.progress.is_some())
+            .field("cancel", &self.cancel)
+            .finish()
     }
 }
 
@@ -95,10 +110,17 @@ impl GraphOptions {
         self
     }
 
-    /// Watches and stops the loading.
+    /// Reports how far loading has come.
     #[must_use]
-    pub fn with_load(mut self, load: LoadOptions) -> Self {
-        self.load = load;
+    pub fn with_progress(mut self, progress: impl OnProgress + 'static) -> Self {
+        self.progress = Some(Arc::new(progress));
+        self
+    }
+
+    /// Stops loading when `cancel` is cancelled.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.cancel = cancel;
         self
     }
 }
@@ -253,10 +275,16 @@ impl ModelGraph {
                 return Err(Error::Config(vec![fault.into()]));
             }
             let mut graph = Self::empty(source.to_string(), options.rows, options.tokens);
-            let cancel = options.load.cancel.clone();
+            let cancel = options.cancel;
+            let mut model = Embedder::builder(source)
+                .config(config)
+                .cancel(cancel.clone());
+            if let Some(progress) = options.progress {
+                model = model.progress(move |step| progress(step));
+            }
             let Inspected {
                 bundle, running, ..
-            } = inspect(source, config, options.load, options.file).await?;
+            } = inspect(model, options.file).await?;
             match running {
                 None => {
                     graph.describe(&describe(&bundle));

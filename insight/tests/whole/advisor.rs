@@ -20,7 +20,10 @@ fn observed(
 ) -> AnalysisContext {
     // What else the machine is doing is no fault of the configuration.
     let config = config.with_memory_pressure_detection(false);
-    let embedder = Embedder::load(model.clone(), config).unwrap();
+    let embedder = Embedder::builder(model.clone())
+        .config(config)
+        .load()
+        .unwrap();
     let session = embedder.profile(ProfileOptions::default()).unwrap();
     let mut lengths = Vec::new();
     for texts in texts.chunks(call) {
@@ -210,7 +213,12 @@ fn short() -> Trial {
 fn a_trial_tells_other_vectors_from_the_same() {
     let texts = mixed_texts(24);
     for which in engines() {
-        let load = |config| Embedder::load(tiny_model(), which.configure(config)).unwrap();
+        let load = |config| {
+            Embedder::builder(tiny_model())
+                .config(which.configure(config))
+                .load()
+                .unwrap()
+        };
         let baseline = load(EmbeddingConfig::default());
         let trial = short();
         let same = trial
@@ -251,7 +259,10 @@ fn a_trial_and_tuning_can_be_stopped() {
     let mut trial = short();
     trial.cancel = Some(cancel);
     let config = Which::Portable.configure(EmbeddingConfig::default());
-    let embedder = Embedder::load(tiny_model(), config.clone()).unwrap();
+    let embedder = Embedder::builder(tiny_model())
+        .config(config.clone())
+        .load()
+        .unwrap();
     let texts = mixed_texts(8);
     let error = trial
         .run_blocking(&embedder, &embedder, &texts)
@@ -273,7 +284,10 @@ fn what_is_suggested_can_be_tried() {
         let texts = mixed_texts(32);
         let context = observed(&tiny_model(), config.clone(), &texts, 32);
         let mut report = Advisor::new().analyze(&context);
-        let embedder = Embedder::load(tiny_model(), config).unwrap();
+        let embedder = Embedder::builder(tiny_model())
+            .config(config)
+            .load()
+            .unwrap();
         let mut heard = Vec::new();
         let (embedder, trial) = (embedder.into(), short());
         let verified = report.verify(tiny_model(), &embedder, &texts, &trial, |title| {

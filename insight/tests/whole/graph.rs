@@ -22,7 +22,10 @@ fn models() -> Vec<ModelSource> {
 fn profile(engine: Which, source: ModelSource, texts: &[&str]) -> Profile {
     let folder = tempfile::tempdir().unwrap();
     let config = EmbeddingConfig::default().with_profiling(folder.path().join("onnxruntime"));
-    let embedder = blocking::Embedder::load(source, engine.configure(config)).unwrap();
+    let embedder = blocking::Embedder::builder(source)
+        .config(engine.configure(config))
+        .load()
+        .unwrap();
     let session = embedder.profile(ProfileOptions::default()).unwrap();
     embedder.embed(texts).unwrap();
     session.finish()
@@ -34,7 +37,10 @@ fn every_engine_shows_what_it_runs() {
         for engine in engines() {
             let graph = read(engine, source.clone(), GraphOptions::default());
             let config = engine.configure(EmbeddingConfig::default());
-            let embedder = blocking::Embedder::load(source.clone(), config).unwrap();
+            let embedder = blocking::Embedder::builder(source.clone())
+                .config(config)
+                .load()
+                .unwrap();
             assert_eq!(graph.engine.as_ref(), Some(embedder.provider()));
             let form = match engine {
                 Which::OnnxRuntime => GraphForm::Optimized,
@@ -90,7 +96,10 @@ fn the_file_has_every_parameter_once_and_no_engine() {
         let graph = read(Which::Portable, source.clone(), options);
         assert_eq!((graph.form, &graph.engine), (GraphForm::File, &None));
         let config = Which::Portable.configure(EmbeddingConfig::default());
-        let embedder = blocking::Embedder::load(source, config).unwrap();
+        let embedder = blocking::Embedder::builder(source)
+            .config(config)
+            .load()
+            .unwrap();
         let nodes: u64 = graph.nodes.iter().map(|node| node.parameters).sum();
         assert_eq!(nodes, embedder.description().parameters);
         for (operator, count) in &embedder.description().operators {

@@ -50,5 +50,8 @@ async fn try_load(folder: &str, config: EmbeddingConfig) -> isovec::Result<Embed
             fetch(&format!("{SERVER}{folder}/{file}")).await.into(),
         ));
     }
-    Embedder::load(ModelSource::bytes(folder, files), config).await
+    Embedder::builder(ModelSource::bytes(folder, files))
+        .config(config)
+        .load()
+        .await
 }

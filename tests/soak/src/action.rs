@@ -9,8 +9,7 @@ use std::thread;
 use futures_util::future::join_all;
 use futures_util::{FutureExt, StreamExt, stream};
 use isovec::{
-    Cancel, EmbedOptions, Embedder, Embeddings, Error, LoadOptions, ProfileOptions, Prompt,
-    Shutdown, blocking,
+    Cancel, EmbedOptions, Embedder, Embeddings, Error, ProfileOptions, Prompt, Shutdown, blocking,
 };
 
 use crate::ledger::Ended;
@@ -337,9 +336,11 @@ impl Action<'_> {
     /// A load that nobody waits for.
     fn given_up_load(&self, rng: &mut Rng) -> Outcome {
         let cancel = Cancel::new();
-        let options = LoadOptions::default().with_cancel(cancel.clone());
         let kind = &self.slot.kind;
-        let mut load = Embedder::load_with(kind.source(), kind.config(), options);
+        let mut load = Embedder::builder(kind.source())
+            .config(kind.config())
+            .cancel(cancel.clone())
+            .load();
         let loaded = match look(&mut load, 1 + rng.spread(LOOKS)) {
             Some(loaded) => loaded,
             None if rng.once_in(2) => return Ok(()),
@@ -358,8 +359,12 @@ impl Action<'_> {
     /// Another embedder takes the place of this one, which is disposed of when its last caller is gone.
     fn reloaded(&self, rng: &mut Rng) -> Outcome {
         let kind = &self.slot.kind;
-        let embedder = pollster::block_on(Embedder::load(kind.source(), kind.config()))
-            .map_err(|error| self.fault(&error))?;
+        let embedder = pollster::block_on(
+            Embedder::builder(kind.source())
+                .config(kind.config())
+                .load(),
+        )
+        .map_err(|error| self.fault(&error))?;
         self.world.done.loads.fetch_add(1, SeqCst);
         let before = self.slot.replace(Loaded::new(embedder));
         match rng.below(3) {
@@ -415,7 +420,11 @@ pub(crate) fn at_rest(world: &World, slot: &Slot) -> Outcome {
 /// The same as [`Action::reloaded`], when nothing else is under way.
 pub(crate) fn anew(slot: &Slot) -> Outcome {
     let kind = &slot.kind;
-    let embedder = pollster::block_on(Embedder::load(kind.source(), kind.config()))
-        .map_err(|error| format!("{}: {error}", kind.name))?;
+    let embedder = pollster::block_on(
+        Embedder::builder(kind.source())
+            .config(kind.config())
+            .load(),
+    )
+    .map_err(|error| format!("{}: {error}", kind.name))?;
     slot.release(slot.replace(Loaded::new(embedder)))
 }

@@ -100,7 +100,9 @@ pub(crate) fn kinds(texts: &[String], folder: &Path, named: Option<&str>) -> Res
 fn plain(planned: &Planned, texts: &[String]) -> isovec::Result<Vec<Vec<f32>>> {
     let mut config = planned.config.clone();
     config.embedding_cache = isovec::EmbeddingCacheConfig::default();
-    let embedder = isovec::blocking::Embedder::load(planned.source.clone(), config)?;
+    let embedder = isovec::blocking::Embedder::builder(planned.source.clone())
+        .config(config)
+        .load()?;
     Ok(embedder.embed(texts)?.into_vecs())
 }
 

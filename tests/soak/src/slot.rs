@@ -55,7 +55,11 @@ pub(crate) struct Slot {
 
 impl Slot {
     pub(crate) fn new(kind: Kind) -> isovec::Result<Self> {
-        let loaded = pollster::block_on(Embedder::load(kind.source(), kind.config()))?;
+        let loaded = pollster::block_on(
+            Embedder::builder(kind.source())
+                .config(kind.config())
+                .load(),
+        )?;
         Ok(Self {
             loaded: RwLock::new(Arc::new(Loaded::new(loaded))),
             kind,

@@ -57,7 +57,10 @@ pub fn engines() -> Vec<Which> {
         (Which::WebGpu, "ProviderUnavailable", "ISOVEC_REQUIRE_GPU"),
     ] {
         let config = which.configure(EmbeddingConfig::default());
-        match isovec::blocking::Embedder::load(tiny_model(), config) {
+        match isovec::blocking::Embedder::builder(tiny_model())
+            .config(config)
+            .load()
+        {
             Ok(_) => engines.push(which),
             Err(error) if error.kind() == missing && !required(must) => {
                 eprintln!("not run on {}: {error}", which.name());

@@ -58,7 +58,10 @@ fn found(path: Option<PathBuf>, missing: &str, required: &str) -> Option<PathBuf
 #[must_use]
 pub fn isovec(model: &Path) -> blocking::Embedder {
     let config = EmbeddingConfig::default().with_engine(EngineChoice::OnnxRuntime);
-    let embedder = blocking::Embedder::load(model, config).expect("isovec loads the model");
+    let embedder = blocking::Embedder::builder(model)
+        .config(config)
+        .load()
+        .expect("isovec loads the model");
     assert_eq!(embedder.provider().engine, "onnxruntime");
     embedder
 }

@@ -86,7 +86,7 @@ pub(crate) fn embedder(model: &Path, config: EmbeddingConfig) -> Result<Embedder
     let config = config
         .with_engine(EngineChoice::OnnxRuntime)
         .with_max_length(MAX_TOKENS);
-    Ok(Embedder::load(model, config)?)
+    Ok(Embedder::builder(model).config(config).load()?)
 }
 
 fn isovec(model: &Path, config: EmbeddingConfig) -> Result<(String, Embed), AnyError> {

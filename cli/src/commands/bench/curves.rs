@@ -223,7 +223,10 @@ mod tests {
     fn points_are_measured_again_warm_and_with_their_texts_though_lengths_were_cut_short() {
         let model = Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/tiny-bert");
         let config = EmbeddingConfig::default().with_engine(EngineChoice::Portable);
-        let embedder = Embedder::load(model.as_path(), config).unwrap();
+        let embedder = Embedder::builder(model.as_path())
+            .config(config)
+            .load()
+            .unwrap();
         let call = |texts: &[String]| -> Result<f64> {
             Ok(match (embedder.count_tokens(&texts[0])?, texts.len()) {
                 (16, 8..) | (32, _) => 9.0,

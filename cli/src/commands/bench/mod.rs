@@ -163,10 +163,9 @@ fn again(
     change: impl FnOnce(isovec::EmbeddingConfig) -> isovec::EmbeddingConfig,
 ) -> Result<Embedder> {
     let config = change(args.model.embedding_config()?);
-    Embedder::load_with(
-        args.model.source(),
-        config,
-        isovec::LoadOptions::default().with_cancel(cancel.clone()),
-    )
-    .map_err(|error| args.model.failed(error))
+    Embedder::builder(args.model.source())
+        .config(config)
+        .cancel(cancel.clone())
+        .load()
+        .map_err(|error| args.model.failed(error))
 }

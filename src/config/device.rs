@@ -1,0 +1,46 @@
+//! What to compute on, in one word.
+
+use isovec_engine::config::ExecutionProvider;
+
+use super::EmbeddingConfig;
+
+/// What to compute on, for those who do not want to name providers; see
+/// [`EmbedderBuilder::device`](crate::EmbedderBuilder::device).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Device {
+    /// Whatever of this machine is the fastest for the model, by a short measurement that is
+    /// remembered (`providers.provider_auto_selection`).
+    Auto,
+    /// The processor.
+    Cpu,
+    /// A GPU as [`EmbeddingConfig::gpu`] means it: CUDA, else isovec's WebGPU path, else the
+    /// processor.
+    Gpu,
+}
+
+impl Device {
+    /// The configuration with this device in place of the one that it names. What it says of
+    /// strictness and of batches stays.
+    pub(crate) fn set(self, config: EmbeddingConfig) -> EmbeddingConfig {
+        let mut config = config;
+        let providers = &mut config.runtime.providers;
+        providers.provider_auto_selection = None;
+        match self {
+            Self::Auto => {
+                providers.execution_providers.clear();
+                providers.provider_auto_selection = Some(true);
+            }
+            Self::Cpu => providers.execution_providers = vec![ExecutionProvider::Cpu],
+            Self::Gpu => {
+                let gpu = EmbeddingConfig::gpu();
+                providers.execution_providers = gpu.runtime.providers.execution_providers;
+                let batching = &mut config.batching;
+                batching.max_batch_size = batching.max_batch_size.or(gpu.batching.max_batch_size);
+                batching.max_batch_tokens =
+                    batching.max_batch_tokens.or(gpu.batching.max_batch_tokens);
+            }
+        }
+        config
+    }
+}
