@@ -36,7 +36,9 @@ use crate::features::Features;
 use crate::hardware::HardwareInfo;
 use crate::loading::Loading;
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, Model, OwnCancel, Prompt, Sizes, WINDOW, tokenized};
+use crate::model::{
+    EmbedOptions, FlowOptions, Model, OwnCancel, Prompt, Sizes, Task, Vectors, WINDOW, tokenized,
+};
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
 
@@ -49,6 +51,7 @@ pub struct EmbedderBuilder {
 }
 
 ask_for_model!(EmbedderBuilder);
+ask_for_vectors!(EmbedderBuilder);
 
 impl EmbedderBuilder {
     /// Loads the model; see [`isovec::EmbedderBuilder::load`](crate::EmbedderBuilder::load).
@@ -105,7 +108,7 @@ impl Embedder {
     ) -> Result<Embeddings> {
         let texts: Vec<T> = texts.into_iter().collect();
         let texts: Vec<&str> = texts.iter().map(AsRef::as_ref).collect();
-        self.model.embed_blocking(&texts, &options)
+        self.model.call_blocking::<Vectors, _>(&texts, &options)
     }
 
     /// The vector of one text.
@@ -245,6 +248,7 @@ impl Embedder {
 }
 
 describe_model!(Embedder);
+describe_vectors!(Embedder);
 
 /// Looks at the hardware, on a thread of its own; see [`HardwareInfo::detect`].
 ///
@@ -363,39 +367,46 @@ impl From<DynamicBatcher> for crate::DynamicBatcher {
 }
 
 impl Model {
-    /// Embeds while the calling thread waits. One batch after another runs on that thread; where
+    /// Does a task while the calling thread waits. One batch after another runs on that thread; where
     /// the engine runs several at a time and there are several, its threads do.
-    pub(crate) fn embed_blocking<T: AsRef<str> + Sync>(
+    pub(crate) fn call_blocking<K: Task, T: AsRef<str> + Sync>(
         &self,
         texts: &[T],
-        options: &EmbedOptions,
-    ) -> Result<Embeddings> {
+        options: &K::Options,
+    ) -> Result<K::Set> {
         let call = self.recorder.call();
         let mut request = self.profiler.request(texts.len());
-        let result = if self.cache.is_some() {
-            let compute = |texts: Vec<String>| {
-                ready(self.embed_all_blocking(&texts, options, request.scope()))
-            };
-            backend::wait(self.cached(owned(texts), options, compute))
-        } else {
-            self.form(options).and_then(|form| {
-                form.apply(self.embed_all_blocking(texts, options, request.scope())?)
-            })
-        };
+        let result = K::of(self, options).and_then(|task| {
+            let rows = self.rows_blocking(texts, &K::flow(options), request.scope())?;
+            task.set(self, rows)
+        });
         request.ended(Error::ended(&result));
         call.ended(&result);
         result
     }
 
-    fn embed_all_blocking<T: AsRef<str> + Sync>(
+    fn rows_blocking<T: AsRef<str> + Sync>(
         &self,
         texts: &[T],
-        options: &EmbedOptions,
+        options: &FlowOptions,
         scope: &Scope,
-    ) -> Result<Embeddings> {
+    ) -> Result<Rows> {
+        if self.cache.is_none() {
+            return self.compute_blocking(texts, options, scope);
+        }
+        let compute = |texts: Vec<String>| ready(self.compute_blocking(&texts, options, scope));
+        backend::wait(self.cached(owned(texts), options, compute))
+    }
+
+    fn compute_blocking<T: AsRef<str> + Sync>(
+        &self,
+        texts: &[T],
+        options: &FlowOptions,
+        scope: &Scope,
+    ) -> Result<Rows> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
+        let mut rows = Rows::new(texts.len(), self.dim, self.normalized, prompt)?;
         let mut spare = Batch {
             row_lengths: Vec::with_capacity(self.budget().rows.min(texts.len())),
             ..Batch::default()
@@ -428,7 +439,7 @@ impl Model {
                 spare = output.into_spare();
             }
         }
-        self.finish(rows, prompt)
+        Ok(rows)
     }
 
     fn run_here(

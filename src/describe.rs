@@ -1,6 +1,6 @@
-//! What the async and the blocking handle say about their model, written once.
+//! What the async and the blocking handles say about their model, written once.
 
-/// What both handles say about their model.
+/// What every handle says about its model.
 macro_rules! describe_model {
     ($handle:ty) => {
         impl $handle {
@@ -12,58 +12,6 @@ macro_rules! describe_model {
             /// [`Error::Tokenize`](crate::Error::Tokenize) when the tokenizer cannot read it.
             pub fn count_tokens(&self, text: impl AsRef<str>) -> crate::Result<usize> {
                 self.model.count_tokens(text.as_ref())
-            }
-
-            /// A set without vectors, for [`Embeddings::push`](crate::Embeddings::push): a stream's
-            /// vectors under these options become what `embed_with` would have given.
-            ///
-            /// # Errors
-            /// [`Error::Config`](crate::Error::Config) when the model has no prompt of that name, or
-            /// cannot give such vectors.
-            pub fn empty_set(
-                &self,
-                options: &crate::EmbedOptions,
-            ) -> crate::Result<crate::Embeddings> {
-                self.model.empty_set(options)
-            }
-
-            /// Cuts a text into chunks that the model sees whole, with its default prompt: every
-            /// character but white space is in one, or with an overlap in several. A text of white
-            /// space has none, and one that fits is one chunk (unless it has more than
-            /// 256 bytes for each token). Tokens are counted by the model's own tokenizer, in time
-            /// that grows with the text's length, on the calling thread.
-            ///
-            /// # Errors
-            /// [`Error::Config`](crate::Error::Config) for options that contradict each other or
-            /// the model, and for a single character that takes more tokens than a chunk may have;
-            /// [`Error::Tokenize`](crate::Error::Tokenize) when the tokenizer cannot read it.
-            #[cfg(feature = "chunking")]
-            pub fn chunk(
-                &self,
-                text: impl AsRef<str>,
-                options: &crate::ChunkOptions,
-            ) -> crate::Result<Vec<crate::Chunk>> {
-                self.chunk_with(text, options, &crate::EmbedOptions::default())
-            }
-
-            /// The same for chunks that are to be embedded with a prompt of the caller's; stops
-            /// when it is cancelled.
-            ///
-            /// # Errors
-            /// As [`chunk`](Self::chunk), and `Config` for a prompt name that is not known.
-            #[cfg(feature = "chunking")]
-            pub fn chunk_with(
-                &self,
-                text: impl AsRef<str>,
-                options: &crate::ChunkOptions,
-                embed: &crate::EmbedOptions,
-            ) -> crate::Result<Vec<crate::Chunk>> {
-                crate::chunk::chunk(&self.model, text.as_ref(), options, embed)
-            }
-
-            /// Components of a vector.
-            pub fn dimension(&self) -> usize {
-                self.model.dim
             }
 
             /// Tokens of a text that the model sees, special ones included.
@@ -143,6 +91,65 @@ macro_rules! describe_model {
             pub fn profile_into(&self, session: &crate::ProfileSession) -> crate::Result<()> {
                 let model = std::sync::Arc::clone(&self.model);
                 Ok(session.attach(&self.model.profiler, model)?)
+            }
+        }
+    };
+}
+
+/// What both handles of a model of vectors say besides.
+macro_rules! describe_vectors {
+    ($handle:ty) => {
+        impl $handle {
+            /// A set without vectors, for [`Embeddings::push`](crate::Embeddings::push): a stream's
+            /// vectors under these options become what `embed_with` would have given.
+            ///
+            /// # Errors
+            /// [`Error::Config`](crate::Error::Config) when the model has no prompt of that name, or
+            /// cannot give such vectors.
+            pub fn empty_set(
+                &self,
+                options: &crate::EmbedOptions,
+            ) -> crate::Result<crate::Embeddings> {
+                self.model.empty_set(options)
+            }
+
+            /// Cuts a text into chunks that the model sees whole, with its default prompt: every
+            /// character but white space is in one, or with an overlap in several. A text of white
+            /// space has none, and one that fits is one chunk (unless it has more than
+            /// 256 bytes for each token). Tokens are counted by the model's own tokenizer, in time
+            /// that grows with the text's length, on the calling thread.
+            ///
+            /// # Errors
+            /// [`Error::Config`](crate::Error::Config) for options that contradict each other or
+            /// the model, and for a single character that takes more tokens than a chunk may have;
+            /// [`Error::Tokenize`](crate::Error::Tokenize) when the tokenizer cannot read it.
+            #[cfg(feature = "chunking")]
+            pub fn chunk(
+                &self,
+                text: impl AsRef<str>,
+                options: &crate::ChunkOptions,
+            ) -> crate::Result<Vec<crate::Chunk>> {
+                self.chunk_with(text, options, &crate::EmbedOptions::default())
+            }
+
+            /// The same for chunks that are to be embedded with a prompt of the caller's; stops
+            /// when it is cancelled.
+            ///
+            /// # Errors
+            /// As [`chunk`](Self::chunk), and `Config` for a prompt name that is not known.
+            #[cfg(feature = "chunking")]
+            pub fn chunk_with(
+                &self,
+                text: impl AsRef<str>,
+                options: &crate::ChunkOptions,
+                embed: &crate::EmbedOptions,
+            ) -> crate::Result<Vec<crate::Chunk>> {
+                crate::chunk::chunk(&self.model, text.as_ref(), options, embed)
+            }
+
+            /// Components of a vector.
+            pub fn dimension(&self) -> usize {
+                self.model.dim
             }
 
             /// How the model means its vectors to be compared.

@@ -7,7 +7,7 @@ use isovec_engine::maybe_send::BoxFuture;
 use crate::embeddings::Embeddings;
 use crate::error::Result;
 use crate::loading::EmbedderBuilder;
-use crate::model::{EmbedOptions, Model, Prompt};
+use crate::model::{EmbedOptions, Model, Prompt, Vectors};
 use crate::source::ModelSource;
 
 /// A loaded model that turns texts into vectors. Clones are cheap and share the model.
@@ -78,7 +78,7 @@ impl Embedder {
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
         let texts = owned(texts);
-        Box::pin(Arc::clone(&self.model).embed(texts, options))
+        Box::pin(Arc::clone(&self.model).call::<Vectors>(texts, options))
     }
 
     /// The vector of one text.
@@ -139,3 +139,4 @@ pub(crate) fn owned<T: AsRef<str>>(texts: impl IntoIterator<Item = T>) -> Vec<St
 }
 
 describe_model!(Embedder);
+describe_vectors!(Embedder);

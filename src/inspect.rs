@@ -17,7 +17,7 @@ use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::fallback::{self, Engines};
 use crate::loading::Asked;
-use crate::model::{Purpose, Watch, prepare, resolve};
+use crate::model::{Output, Purpose, Watch, prepare, resolve};
 use crate::plan::Tokens;
 
 /// A model with its pooling head on, as engines are given it.
@@ -79,7 +79,7 @@ pub fn inspect(model: EmbedderBuilder, file: bool) -> BoxFuture<'static, Result<
         let (asked, stop) = (config.clone(), cancel.clone());
         let prepared = backend::offload("reading the model", async move {
             stop.check()?;
-            prepare(source, &asked, Purpose::run(&asked), &stop).await
+            prepare(source, &asked, Purpose::run(&asked, Output::Vectors), &stop).await
         });
         let bundle = prepared.await?.bundle;
         cancel.check()?;

@@ -19,6 +19,7 @@
 //! - [`Embedder`]: loads a model and embeds, async; [`blocking::Embedder`] is the same for callers
 //!   who wait. [`Embedder::builder`] says more about what is loaded: [`Device`], [`Dtype`],
 //!   dimension, configuration.
+//! - [`Classifier`]: a model that gives texts labels with scores, loaded and run in the same way.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
 //! - [`Embedder::embed_chunks`], [`Embedder::embed_long`]: texts that are longer than the model sees.
@@ -56,6 +57,7 @@ mod batcher;
 mod cache;
 #[cfg(feature = "chunking")]
 mod chunk;
+mod classifier;
 mod config;
 mod effective;
 mod embedder;
@@ -82,6 +84,9 @@ pub use backend::target_api::*;
 pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
+pub use classifier::{
+    Classifications, Classified, Classifier, ClassifierBuilder, ClassifyOptions, Label, Scores,
+};
 pub use config::{
     BatchingConfig, Device, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
     TextConfig, Truncation,
@@ -102,8 +107,6 @@ pub use stream::{Embedded, OnStreamProgress, StreamOptions, StreamProgress};
 
 pub use isovec_engine::EngineError;
 pub use isovec_engine::cancel::Cancel;
-#[doc(hidden)] // For the npm package, which fetches files itself.
-pub use isovec_engine::choice::next_told;
 pub use isovec_engine::config::{
     CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
     ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider, WebGpuOptions,
@@ -114,7 +117,6 @@ pub use isovec_engine::description::ModelDescription;
 pub use isovec_engine::engine::{Capabilities, ProviderInfo};
 pub use isovec_engine::fingerprint::{Difference, Fingerprint, Precision};
 pub use isovec_engine::hardware::{AdapterInfo, AdapterKind};
-pub use isovec_engine::head::Pooling;
 pub use isovec_engine::maybe_send::BoxFuture;
 pub use isovec_engine::profile::{
     AlreadyProfiled, Detail as ProfileDetail, Event as ProfileEvent, Kind as ProfileEventKind,
@@ -125,6 +127,9 @@ pub use isovec_engine::stats::{
     BesideStats, EngineStats, Fallback, GpuStats, IoStats, KernelStats, Latency, PoolStats,
     ProviderStats, SessionShare, SessionStats,
 };
+#[doc(hidden)] // For the npm package, which fetches files itself.
+pub use isovec_model::bundle::next_told;
+pub use isovec_model::head::Pooling;
 pub use isovec_tokenize::TokenizeError;
 
 /// Compiles the examples of the documents that users read.

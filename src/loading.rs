@@ -7,7 +7,7 @@ use isovec_engine::maybe_send::BoxFuture;
 use crate::config::{Device, EmbeddingConfig};
 use crate::embedder::Embedder;
 use crate::error::Result;
-use crate::model::{self, Watch};
+use crate::model::{self, Output, Watch};
 use crate::source::ModelSource;
 
 /// A model that is to be loaded, and how.
@@ -67,7 +67,7 @@ impl Loading {
     }
 }
 
-/// What the builders of both handles ask for, written once.
+/// What the builders of all handles ask for, written once.
 macro_rules! ask_for_model {
     ($builder:ty) => {
         impl $builder {
@@ -98,14 +98,6 @@ macro_rules! ask_for_model {
             #[must_use]
             pub fn dtype(mut self, dtype: crate::Dtype) -> Self {
                 self.loading.knobs().model.dtype = Some(dtype);
-                self
-            }
-
-            /// Keeps only the first components of every vector (`text.dimension`). A call can keep
-            /// fewer: [`EmbedOptions::with_dimension`](crate::EmbedOptions::with_dimension).
-            #[must_use]
-            pub fn dimension(mut self, dimension: usize) -> Self {
-                self.loading.knobs().text.dimension = Some(dimension);
                 self
             }
 
@@ -154,6 +146,21 @@ macro_rules! ask_for_model {
     };
 }
 
+/// What the builders of embedders ask for besides.
+macro_rules! ask_for_vectors {
+    ($builder:ty) => {
+        impl $builder {
+            /// Keeps only the first components of every vector (`text.dimension`). A call can keep
+            /// fewer: [`EmbedOptions::with_dimension`](crate::EmbedOptions::with_dimension).
+            #[must_use]
+            pub fn dimension(mut self, dimension: usize) -> Self {
+                self.loading.knobs().text.dimension = Some(dimension);
+                self
+            }
+        }
+    };
+}
+
 /// A model that is to be loaded, from [`Embedder::builder`]. What is not asked for is as in
 /// [`EmbeddingConfig::default`].
 ///
@@ -176,6 +183,7 @@ pub struct EmbedderBuilder {
 }
 
 ask_for_model!(EmbedderBuilder);
+ask_for_vectors!(EmbedderBuilder);
 
 impl EmbedderBuilder {
     /// Loads the model: finds its files (downloading them where the source is a model id that is
@@ -187,7 +195,7 @@ impl EmbedderBuilder {
     /// that is missing or not usable; [`Error::Engine`](crate::Error::Engine) for all else.
     pub fn load(self) -> BoxFuture<'static, Result<Embedder>> {
         Box::pin(async move {
-            let model = model::load(self.loading.asked()).await?;
+            let model = model::load(self.loading.asked(), Output::Vectors).await?;
             Ok(Embedder {
                 model: Arc::new(model),
             })

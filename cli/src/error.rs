@@ -55,7 +55,7 @@ pub(crate) enum CliError {
     #[error("{name}: {error}")]
     Trace {
         name: String,
-        error: crate::trace::TraceError,
+        error: isovec_insight::trace::TraceError,
     },
 
     /// A trace that says nothing of a graph's nodes.

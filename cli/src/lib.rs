@@ -19,7 +19,6 @@ mod progress;
 #[doc(hidden)]
 pub mod reading;
 mod resume;
-mod trace;
 
 use std::process::ExitCode;
 

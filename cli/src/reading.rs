@@ -3,11 +3,11 @@
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;
 
+use isovec_insight::trace;
 use serde_json::{Map, Value};
 
 use crate::args::InputFormat;
 use crate::input;
-use crate::trace;
 
 /// A row's text and fields, or what is wrong with it.
 pub type Row = Result<(String, Map<String, Value>), String>;

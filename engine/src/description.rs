@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::ModelBundle;
+use crate::onnx::default_domain;
 use crate::onnx::proto::{
     DataType, Dimension, DimensionValue, GraphProto, ModelProto, NodeProto, TypeValue,
     ValueInfoProto,
@@ -114,9 +115,9 @@ pub fn describe(bundle: &ModelBundle) -> ModelDescription {
 }
 
 /// Version of the default operator set; 0 when the model imports none.
-pub(crate) fn default_opset(model: &ModelProto) -> i64 {
+pub fn default_opset(model: &ModelProto) -> i64 {
     let mut sets = model.opset_import.iter();
-    let default = sets.find(|set| set.domain.is_empty() || set.domain == "ai.onnx");
+    let default = sets.find(|set| default_domain(&set.domain).is_empty());
     default.map_or(0, |set| set.version)
 }
 
@@ -173,8 +174,8 @@ fn count_operators(graph: &GraphProto, counts: &mut BTreeMap<String, usize>) {
 
 /// The operator's name, with its set in front unless that is the default one.
 fn operator(node: &NodeProto) -> String {
-    match node.domain.as_str() {
-        "" | "ai.onnx" => node.op_type.clone(),
+    match default_domain(&node.domain) {
+        "" => node.op_type.clone(),
         domain => format!("{domain}.{}", node.op_type),
     }
 }

@@ -11,11 +11,13 @@ use crate::description::{Dim, ModelDescription};
 use crate::effective::EffectiveConfig;
 use crate::error::{EngineError, Result};
 use crate::fingerprint::Precision;
-use crate::head::MASK;
 use crate::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
 use crate::profile::{Event, Runs, Scope};
 use crate::stats::EngineStats;
 use crate::tensor::{DType, NamedTensor, Tensor};
+
+/// The input that says which positions are real: 1 for one that is, 0 for padding.
+pub const MASK: &str = "attention_mask";
 
 /// Named tensors that go through a model together. Axis 0 of every tensor is the row.
 ///

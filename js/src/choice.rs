@@ -1,9 +1,8 @@
 //! The choice of a model's files, for a page that fetches them.
 
 use isovec::next_told;
+use isovec_js_error::to_js;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
-
-use crate::error::to_js;
 
 /// What has to be known next of a model's files, or which to take: JSON for JSON, as
 /// [`isovec::next_told`] has it.

@@ -6,12 +6,12 @@ use isovec::{
     Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, ModelSource, ProfileOptions,
     ProfileSession, Prompt,
 };
+use isovec_js_error::{to_js, with_kind};
 use js_sys::WebAssembly::Memory;
 use js_sys::{ArrayBuffer, Map};
 use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
 
 use crate::embeddings::RawEmbeddings;
-use crate::error::{to_js, with_kind};
 use crate::files;
 use crate::panic;
 

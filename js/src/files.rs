@@ -3,10 +3,9 @@
 use std::io;
 
 use isovec::{ByteSource, Content, Dtype};
+use isovec_js_error::with_kind;
 use js_sys::{Array, Map, Uint8Array};
 use wasm_bindgen::prelude::{JsCast, JsValue};
-
-use crate::error::with_kind;
 
 /// An array in JavaScript's memory. A copy of it in the module's memory would enlarge that for good.
 #[derive(Debug)]

@@ -4,7 +4,6 @@
 mod choice;
 mod embedder;
 mod embeddings;
-mod error;
 mod files;
 mod panic;
 

@@ -1,5 +1,5 @@
 // Which files are taken of a model: a page goes by the same table as the hub's client and folders do
-// (engine/tests/hub/choice.rs). Run by `cargo xtask test npm`.
+// (engine/hub/tests/hub/choice.rs). Run by `cargo xtask test npm`.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";

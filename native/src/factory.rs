@@ -12,6 +12,7 @@ use isovec_engine::description::{ModelDescription, describe};
 use isovec_engine::engine::{Engine, EngineFactory, Probe};
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
+use isovec_model::precision::widened;
 
 use crate::engine::{OrtEngine, Parts, c_names, spawn};
 use crate::kept::Kept;
@@ -114,7 +115,7 @@ pub(crate) fn written_down(
         move || load.cancel()
     });
     let runtime = runtime(config)?;
-    let bundle = &bundle.widened();
+    let bundle = &widened(bundle);
     let description = describe(bundle);
     let settings = Settings::new(config, &description, config.providers.chain()[0]);
     drop(load.session(runtime, bundle, config, &description, &settings)?);
@@ -170,7 +171,7 @@ impl Load {
         let runtime = runtime(config)?;
         // Of int8 weights ONNX Runtime makes MatMulNBits, which rounds activations as well, and it
         // dequantises tables at every run.
-        let bundle = &bundle.widened();
+        let bundle = &widened(bundle);
         let description = describe(bundle);
         // One at a time: the chain is the SDK's affair.
         let provider = config.providers.chain()[0];

@@ -3,7 +3,7 @@
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::Dim;
 use isovec_engine::error::{EngineError, Result};
-use isovec_engine::onnx::builder::value_info;
+use isovec_model::onnx::builder::value_info;
 use prost::Message;
 
 /// ONNX IR from which initializers need not be listed among the inputs.

@@ -3,9 +3,10 @@
 use std::io;
 use std::path::{Path, PathBuf};
 
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::fresh::Fresh;
 use isovec_engine::onnx::graph_identity;
+use isovec_model::bundle::{self, BundleOptions};
 
 /// A place for one optimised graph: its name holds everything that it depends on.
 #[derive(Debug)]
@@ -42,7 +43,7 @@ impl Kept {
             ..BundleOptions::default()
         };
         let files = [(name, self.path.clone())].into();
-        match ModelBundle::from_files(files, &options) {
+        match bundle::from_files(files, &options) {
             // Inputs and outputs must still be the model's: whatever else it is, it is not it.
             Ok(kept) if same_values(&kept, bundle) => Some(kept),
             Ok(_) => {

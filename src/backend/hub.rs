@@ -1,7 +1,7 @@
 //! Models by id: downloaded into, or found in, the hub's standard cache.
 
-use isovec_engine::convert;
-use isovec_engine::hub::{FileSelection, Hub, HubConfig, WeightFiles};
+use isovec_hub::{FileSelection, Hub, HubConfig, WeightFiles};
+use isovec_model::convert;
 
 use crate::config::{Dtype, EmbeddingConfig};
 use crate::error::Result;
@@ -32,7 +32,7 @@ pub(crate) async fn fetch(id: &str, config: &EmbeddingConfig, watch: &Watch) -> 
         }
     };
     let report = watch.progress.clone();
-    let progress = move |progress: &isovec_engine::hub::Progress| {
+    let progress = move |progress: &isovec_hub::Progress| {
         if let Some(report) = &report {
             report(Progress::Downloading {
                 file: progress.file.to_string(),

@@ -7,7 +7,9 @@ mod queue;
 mod state;
 mod steering;
 
+use std::fmt;
 use std::future::poll_fn;
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::task::Poll;
 
@@ -26,7 +28,7 @@ use crate::embedder::{Embedder, owned};
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, OwnCancel, Prompt, tokenized};
+use crate::model::{EmbedOptions, FlowOptions, Model, OwnCancel, Prompt, Task, Vectors, tokenized};
 use crate::sync::Instant;
 
 pub use self::state::QueueCounts;
@@ -67,9 +69,25 @@ const PART_OF_QUEUE: usize = 4;
 /// batcher.shutdown(Shutdown::Drain).await;
 /// # Ok(()) }
 /// ```
-#[derive(Debug, Clone)]
-pub struct DynamicBatcher {
+pub struct DynamicBatcher<H = Embedder> {
     owner: Arc<Owner>,
+    /// What is batched: the calls of this handle.
+    handle: PhantomData<fn() -> H>,
+}
+
+impl<H> Clone for DynamicBatcher<H> {
+    fn clone(&self) -> Self {
+        Self {
+            owner: Arc::clone(&self.owner),
+            handle: PhantomData,
+        }
+    }
+}
+
+impl<H> fmt::Debug for DynamicBatcher<H> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("DynamicBatcher").field(&self.owner).finish()
+    }
 }
 
 /// How a batcher ends.
@@ -96,10 +114,7 @@ impl DynamicBatcher {
     /// A batcher over a model, with the `batching` knobs of the model's configuration. Each has
     /// its own queue.
     pub fn new(embedder: &Embedder) -> Self {
-        let core = Core::new(Arc::clone(&embedder.model));
-        Self {
-            owner: Arc::new(Owner(Arc::new(core))),
-        }
+        Self::over(Arc::clone(&embedder.model))
     }
 
     /// Embeds texts together with those of other callers: `[n, dim]` in their order.
@@ -123,17 +138,7 @@ impl DynamicBatcher {
         texts: impl IntoIterator<Item = T>,
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
-        let owner = Arc::clone(&self.owner);
-        let texts = owned(texts);
-        Box::pin(async move {
-            let call = owner.0.model.recorder.call();
-            let mut request = owner.0.model.profiler.request(texts.len());
-            let result = owner.cached(texts, options, request.scope()).await;
-            let result = result.map_err(|error| owner.if_shut_down(error));
-            request.ended(Error::ended(&result));
-            call.ended(&result);
-            result
-        })
+        self.call::<Vectors>(owned(texts), options)
     }
 
     /// The vector of one text.
@@ -183,6 +188,26 @@ impl DynamicBatcher {
     ) -> BoxFuture<'static, Result<Embeddings>> {
         self.embed_with(texts, EmbedOptions::default().with_prompt(Prompt::Passage))
     }
+}
+
+impl<H> DynamicBatcher<H> {
+    /// A batcher over a model.
+    pub(crate) fn over(model: Arc<Model>) -> Self {
+        Self {
+            owner: Arc::new(Owner(Arc::new(Core::new(model)))),
+            handle: PhantomData,
+        }
+    }
+
+    /// Does a task together with the calls of others.
+    pub(crate) fn call<T: Task>(
+        &self,
+        texts: Vec<String>,
+        options: T::Options,
+    ) -> BoxFuture<'static, Result<T::Set>> {
+        let owner = Arc::clone(&self.owner);
+        Box::pin(async move { owner.call::<T>(texts, options).await })
+    }
 
     /// What waits, and what was done so far.
     pub fn counts(&self) -> QueueCounts {
@@ -202,24 +227,38 @@ impl DynamicBatcher {
 }
 
 impl Owner {
-    /// Past the queue where all vectors are kept.
-    async fn cached(
-        &self,
-        texts: Vec<String>,
-        options: EmbedOptions,
-        scope: &Scope,
-    ) -> Result<Embeddings> {
-        self.0.check_open()?;
-        let compute = |texts| self.embed(texts, options.clone(), scope);
-        self.0.model.cached(texts, &options, compute).await
+    async fn call<T: Task>(&self, texts: Vec<String>, options: T::Options) -> Result<T::Set> {
+        let model = &self.0.model;
+        let call = model.recorder.call();
+        let mut request = model.profiler.request(texts.len());
+        let result = self.all::<T>(texts, options, request.scope()).await;
+        let result = result.map_err(|error| self.if_shut_down(error));
+        request.ended(Error::ended(&result));
+        call.ended(&result);
+        result
     }
 
-    async fn embed(
+    /// Past the queue where all rows are kept.
+    async fn all<T: Task>(
         &self,
         texts: Vec<String>,
-        options: EmbedOptions,
+        options: T::Options,
         scope: &Scope,
-    ) -> Result<Embeddings> {
+    ) -> Result<T::Set> {
+        self.0.check_open()?;
+        let model = &self.0.model;
+        let task = T::of(model, &options)?;
+        let options = T::flow(&options);
+        let compute = |texts| self.compute(texts, options.clone(), scope);
+        task.set(model, model.cached(texts, &options, compute).await?)
+    }
+
+    async fn compute(
+        &self,
+        texts: Vec<String>,
+        options: FlowOptions,
+        scope: &Scope,
+    ) -> Result<Rows> {
         let core = &self.0;
         let model = &core.model;
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
@@ -227,7 +266,7 @@ impl Owner {
         let share = part.clamp(1, SHARE);
         core.check_room(texts.len().min(share))?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(texts.len(), model.dim, model.normalized)?;
+        let mut rows = Rows::new(texts.len(), model.dim, model.normalized, prompt)?;
         let mut texts = texts.into_iter();
         let mut start = 0;
         let mut call = None;
@@ -265,7 +304,7 @@ impl Owner {
             }
             start += count;
         }
-        model.finish(rows, prompt)
+        Ok(rows)
     }
 
     /// A shutdown cancels what callers run themselves, which a call of several parts may find out

@@ -2,6 +2,7 @@
 
 mod crowds;
 
+use std::marker::PhantomData;
 use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
@@ -32,7 +33,13 @@ fn batcher(config: &EmbeddingConfig) -> (DynamicBatcher, Arc<Counting>) {
     // Whoever is held is held for as long as a test takes.
     core.patience = Duration::from_secs(600);
     let owner = Arc::new(Owner(Arc::new(core)));
-    (DynamicBatcher { owner }, engine)
+    (
+        DynamicBatcher {
+            owner,
+            handle: PhantomData,
+        },
+        engine,
+    )
 }
 
 /// What a text of these words becomes.
@@ -348,6 +355,7 @@ fn a_run_that_its_caller_does_not_look_at_holds_nobody_up() {
     let (model, engine) = with_config(engine, &MemoryConfig::default(), &config());
     let batcher = DynamicBatcher {
         owner: Arc::new(Owner(Arc::new(Core::new(model)))),
+        handle: PhantomData,
     };
     let mut unseen = batcher.embed([text(&[HELD])]);
     patiently("its run", || {

@@ -23,10 +23,9 @@ use crate::backend;
 use crate::backend::entries::Shelf;
 use crate::config::EmbeddingCacheConfig;
 use crate::effective::EffectiveConfig;
-use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, Model, OwnCancel, prepared};
+use crate::model::{FlowOptions, Model, OwnCancel, prepared};
 use crate::stats::EmbeddingCacheStats;
 use memory::Memory;
 
@@ -63,7 +62,6 @@ pub(crate) struct Looked {
     pub(crate) wanted: Vec<String>,
     rows: Rows,
     missing: Vec<Missing>,
-    prompt: Option<String>,
     /// What computes the missing ones, where its vectors may be kept.
     engine: Option<Arc<dyn Engine>>,
 }
@@ -117,12 +115,12 @@ impl EmbeddingCache {
         &self,
         model: &Model,
         texts: Vec<String>,
-        options: &EmbedOptions,
+        options: &FlowOptions,
     ) -> Result<Looked> {
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         cancel.0.check()?;
-        let mut rows = Rows::new(texts.len(), model.dim, model.normalized)?;
+        let mut rows = Rows::new(texts.len(), model.dim, model.normalized, prompt)?;
         let texts = Arc::new(texts);
         let keys = self
             .keys(&texts, prefix, model.lowercase, &cancel.0)
@@ -137,7 +135,6 @@ impl EmbeddingCache {
             wanted: wanted.collect(),
             rows,
             missing,
-            prompt,
             engine: model.engines.as_first().cloned(),
         })
     }
@@ -148,20 +145,18 @@ impl EmbeddingCache {
         &self,
         model: &Model,
         looked: Looked,
-        made: Result<Embeddings>,
-    ) -> Result<Embeddings> {
+        made: Result<Rows>,
+    ) -> Result<Rows> {
         let Looked {
             mut rows,
             missing,
-            prompt,
             engine,
             ..
         } = looked;
         let place = |at: usize| missing.get(at).map_or(at, |text| text.places[0]);
         let made = made.map_err(|error| error.moved(place))?;
-        let seen = made.token_counts().iter().zip(made.truncated());
         let mut entries = Vec::with_capacity(missing.len());
-        for (text, (vector, (&tokens, &truncated))) in missing.iter().zip(made.iter().zip(seen)) {
+        for (text, (vector, tokens, truncated)) in missing.iter().zip(made.iter()) {
             let entry = Entry {
                 vector: vector.into(),
                 tokens,
@@ -174,7 +169,7 @@ impl EmbeddingCache {
         if engine.is_some_and(|engine| Arc::ptr_eq(&engine, model.engines.current())) {
             self.keep(entries).await;
         }
-        model.finish(rows, prompt)
+        Ok(rows)
     }
 
     /// Lets go of what is in memory.

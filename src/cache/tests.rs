@@ -7,19 +7,20 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use isovec_engine::EngineError;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_engine::config::{EngineChoice, MemoryConfig};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::onnx::proto::ModelProto;
+use isovec_model::bundle::{self, BundleOptions};
 use proptest::prelude::*;
 
 use super::*;
 use crate::batcher::{DynamicBatcher, Shutdown};
 use crate::config::EmbeddingConfig;
 use crate::embedder::Embedder;
+use crate::embeddings::Embeddings;
 use crate::fallback::Engines;
-use crate::model::Prompt;
 use crate::model::counting::{Counting, HELD, NAN, text, with_config};
+use crate::model::{EmbedOptions, Prompt, Vectors};
 use crate::source::ModelSource;
 
 fn config() -> EmbeddingConfig {
@@ -43,7 +44,7 @@ fn model(config: &EmbeddingConfig) -> (Arc<Model>, Arc<Counting>) {
 }
 
 fn embed(model: &Arc<Model>, texts: &[String]) -> Result<Embeddings> {
-    backend::wait(Arc::clone(model).embed(texts.to_vec(), EmbedOptions::default()))
+    backend::wait(Arc::clone(model).call::<Vectors>(texts.to_vec(), EmbedOptions::default()))
 }
 
 fn stats(model: &Model) -> EmbeddingCacheStats {
@@ -97,7 +98,7 @@ fn version(version: &str) -> Arc<Counting> {
 
 /// Engines of which the second takes the first one's place when its device is lost.
 fn two(first: &Arc<Counting>, second: &Arc<Counting>) -> Engines {
-    let bundle = ModelBundle::from_folder(tiny(), &BundleOptions::default()).unwrap();
+    let bundle = bundle::from_folder(tiny(), &BundleOptions::default()).unwrap();
     Engines::with_beside(Arc::clone(first) as _, Arc::clone(second) as _, bundle)
 }
 
@@ -130,7 +131,10 @@ fn what_was_computed_once_is_not_computed_again_whichever_way_it_is_asked_for() 
     let batcher = DynamicBatcher::new(&embedder);
     let options = EmbedOptions::default();
     assert_eq!(backend::wait(batcher.embed(&texts)).unwrap(), expected);
-    assert_eq!(model.embed_blocking(&texts, &options).unwrap(), expected);
+    assert_eq!(
+        model.call_blocking::<Vectors, _>(&texts, &options).unwrap(),
+        expected
+    );
     let stream = embedder.embed_stream(futures_util::stream::iter(texts.clone()));
     let streamed: Vec<_> = backend::wait(stream.map(|one| one.unwrap().vector).collect());
     assert_eq!(streamed.concat(), expected.as_slice());
@@ -171,7 +175,9 @@ fn white_space_around_a_text_makes_no_other_and_a_prompt_does() {
     let (model, engine) = model(&in_memory());
     let one = |text: &str, prompt: Prompt| {
         let options = EmbedOptions::default().with_prompt(prompt);
-        model.embed_blocking(&[text], &options).unwrap()
+        model
+            .call_blocking::<Vectors, _>(&[text], &options)
+            .unwrap()
     };
     one("w5 w6", Prompt::None);
     one("  w5 w6 ", Prompt::None);
@@ -201,14 +207,14 @@ fn a_call_that_is_given_up_leaves_nothing_behind() {
     let (model, _) = model(&in_memory());
     let cancel = Cancel::new();
     let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let call = Arc::clone(&model).embed(texts(&[5, HELD]), options.clone());
+    let call = Arc::clone(&model).call::<Vectors>(texts(&[5, HELD]), options.clone());
     let given_up = futures_util::future::join(call, async { cancel.cancel() });
     let (result, ()) = backend::wait(given_up);
     assert!(result.unwrap_err().is_cancelled());
     assert_eq!(stats(&model).entries, 0);
     // Nor is a call answered that was given up before.
     embed(&model, &texts(&[5])).unwrap();
-    let late = backend::wait(Arc::clone(&model).embed(texts(&[5]), options));
+    let late = backend::wait(Arc::clone(&model).call::<Vectors>(texts(&[5]), options));
     assert!(late.unwrap_err().is_cancelled());
 }
 
@@ -552,7 +558,7 @@ fn nothing_is_kept_of_a_call_during_which_the_device_changed() {
     let next = version("1");
     model.engines = two(&first, &next);
     let model = Arc::new(model);
-    let call = Arc::clone(&model).embed(texts(&[HELD]), EmbedOptions::default());
+    let call = Arc::clone(&model).call::<Vectors>(texts(&[HELD]), EmbedOptions::default());
     let change = async {
         lose_device(&model.engines).await;
         first.let_go.cancel();

@@ -11,7 +11,7 @@ use super::{ChunkOptions, Chunker};
 use crate::backend;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
-use crate::model::{EmbedOptions, Model, OwnCancel};
+use crate::model::{EmbedOptions, Model, OwnCancel, Vectors};
 
 /// Texts or chunks that are worked on together, at most.
 const COUNT: usize = 1024;
@@ -210,7 +210,7 @@ async fn run(
 ) -> Result<()> {
     let (places, texts): (Vec<_>, Vec<_>) = std::mem::take(window).items.into_iter().unzip();
     let embedded = Arc::clone(model)
-        .embed_all(texts, embed.clone(), scope)
+        .all::<Vectors>(texts, embed.clone(), scope)
         .await;
     let embedded = embedded.map_err(|error| error.moved(|chunk| places[chunk].text))?;
     let counted = embedded.token_counts().iter().zip(embedded.truncated());

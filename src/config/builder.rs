@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use isovec_engine::config::{EngineChoice, ExecutionProvider};
-use isovec_engine::head::Pooling;
+use isovec_model::head::Pooling;
 
 use super::{Dtype, EmbeddingConfig, Truncation};
 

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use isovec_engine::config::{EngineConfig, suggest};
-use isovec_engine::head::Pooling;
+use isovec_model::head::Pooling;
 use serde::{Deserialize, Serialize};
 
 pub use device::Device;

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::fresh::Fresh;
-use isovec_engine::safetensors::{Header, Malformed, place_of_header, read_header};
+use isovec_model::safetensors::{Header, Malformed, place_of_header, read_header};
 use serde::{Deserialize, Serialize};
 
 use super::once::name_twice;

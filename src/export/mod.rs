@@ -13,7 +13,8 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_engine::onnx;
+use isovec_model::onnx;
+use isovec_model::precision::widened;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -21,7 +22,7 @@ use self::place::Staged;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
-use crate::model::{OnProgress, Purpose, Watch, prepare, resolve};
+use crate::model::{OnProgress, Output, Purpose, Watch, prepare, resolve};
 use crate::source::ModelSource;
 
 /// What is exported, and how loading its source is watched.
@@ -182,7 +183,10 @@ pub fn export(
         let cancel = options.watch.cancel.clone();
         let (source, _) = resolve(source, &config, &options.watch).await?.split();
         let purpose = Purpose {
-            head: options.head,
+            output: match options.head {
+                true => Output::Vectors,
+                false => Output::AsFile,
+            },
             keep: None,
         };
         let prepared = backend::offload("reading the model", async move {
@@ -221,7 +225,7 @@ pub fn export(
             dimension: prepared.head.dim,
             weights_identity: bundle.identity.0.clone(),
             precision: prepared.stored.precision,
-            weights_bytes: describe(&bundle.widened()).weights_bytes,
+            weights_bytes: describe(&widened(bundle)).weights_bytes,
             bytes: listed.bytes,
         })
     })

@@ -36,8 +36,8 @@ impl Staged {
     }
 }
 
-impl From<isovec_engine::onnx::Staged> for Staged {
-    fn from(staged: isovec_engine::onnx::Staged) -> Self {
+impl From<isovec_model::onnx::Staged> for Staged {
+    fn from(staged: isovec_model::onnx::Staged) -> Self {
         let (fresh, path) = staged.into_parts();
         Self { fresh, path }
     }

@@ -4,15 +4,15 @@
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
-use isovec_engine::bundle::BundleOptions;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{Batch, Capabilities, ProviderInfo, RunOutput};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::stats::EngineStats;
+use isovec_model::bundle::{self, BundleOptions};
 
 use super::*;
-use crate::model::{Purpose, prepare};
+use crate::model::{Output, Purpose, prepare};
 use crate::{Embedder, EmbeddingConfig};
 
 /// Loses its device at its next runs, so many, and is a real one afterwards.
@@ -92,7 +92,7 @@ fn losing(strict: bool) -> Embedder {
     let embedder = backend::wait(Embedder::builder(tiny()).config(config.clone()).load()).unwrap();
     let mut model = Arc::into_inner(embedder.model).unwrap();
     let lost = loses(usize::MAX, model.engines.current());
-    let purpose = Purpose::run(&config);
+    let purpose = Purpose::run(&config, Output::Vectors);
     let cancel = Cancel::new();
     let files = backend::wait(prepare(tiny().into(), &config, purpose, &cancel)).unwrap();
     model.engines = Engines {
@@ -192,7 +192,7 @@ fn a_chain_ends_where_something_works_and_says_what_did_not() {
     config.engine = EngineChoice::Portable;
     config.providers.execution_providers = vec![ExecutionProvider::WebGpu, ExecutionProvider::Cpu];
     let options = BundleOptions::default();
-    let bundle = ModelBundle::from_folder(tiny(), &options).unwrap();
+    let bundle = bundle::from_folder(tiny(), &options).unwrap();
     check(&config).unwrap();
     let engines = backend::wait(Engines::load(&bundle, &config, &Cancel::new())).unwrap();
     if engines.provider() == ExecutionProvider::WebGpu {
@@ -232,7 +232,12 @@ fn on_a_gpu_with(
     config.runtime.providers.webgpu.f16 = Some(f16);
     let config = config.build().unwrap();
     let cancel = Cancel::new();
-    let files = prepare(folder.into(), &config, Purpose::run(&config), &cancel);
+    let files = prepare(
+        folder.into(),
+        &config,
+        Purpose::run(&config, Output::Vectors),
+        &cancel,
+    );
     let bundle = backend::wait(files).unwrap().bundle;
     let loaded = backend::webgpu_model(subgroups, &bundle, &config.runtime, &cancel);
     let engine = match backend::wait(loaded) {

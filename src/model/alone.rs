@@ -11,11 +11,11 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::Batch;
-use isovec_engine::onnx::builder::int;
 use isovec_engine::onnx::proto::{GraphProto, ModelProto, NodeProto, OperatorSetIdProto};
-use isovec_engine::onnx::{GraphBuilder, write_model};
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{BytesWeights, WeightsIdentity};
+use isovec_model::onnx::builder::int;
+use isovec_model::onnx::{GraphBuilder, write_model};
 
 use super::{Model, rows};
 use crate::backend::wait;

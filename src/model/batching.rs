@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use isovec_engine::bundle::RowMixer;
 use isovec_engine::engine::{Engine, ProviderInfo};
 use isovec_engine::weights::WeightsIdentity;
+use isovec_model::bundle::RowMixer;
 
 use crate::config::{BatchingConfig, EmbeddingConfig};
 use crate::effective::EffectiveConfig;

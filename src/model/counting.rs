@@ -7,13 +7,14 @@ use std::sync::Mutex;
 
 use bytes::Bytes;
 use futures_util::future::select;
+use isovec_engine::EngineError;
 use isovec_engine::config::MemoryConfig;
 use isovec_engine::description::{Dim, ModelDescription, ValueDescription};
 use isovec_engine::engine::{Batch, Capabilities, ProviderInfo, RunOutput};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::stats::EngineStats;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
-use isovec_engine::{EngineError, head};
+use isovec_model::head;
 
 use super::*;
 use crate::cache::Scope;
@@ -259,6 +260,7 @@ pub(crate) fn with_config(
         max_length: 8,
         fingerprint: Arc::default(),
         similarity: Similarity::Cosine,
+        labels: None,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
         tokenizer: tokenizer(),

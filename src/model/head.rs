@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::head::{HeadSpec, METADATA_KEY, Pooling, attach_head};
+use isovec_model::head::{CLASSIFIER, HeadSpec, METADATA_KEY, Pooling, attach_head, keep_logits};
 
 use crate::config::TextConfig;
 use crate::error::{Error, Result};
@@ -42,6 +42,14 @@ pub(crate) fn resolve_head(
         .iter()
         .find(|entry| entry.key == METADATA_KEY);
     if let Some(carried) = carried.map(|entry| entry.value.clone()) {
+        if carried == CLASSIFIER {
+            return Err(EngineError::UnsupportedModel {
+                origin: bundle.origin.clone(),
+                reason: "it gives a number for each label, and no vector".into(),
+                hint: "Load it with `Classifier`".into(),
+            }
+            .into());
+        }
         return carried_head(bundle, text, &carried);
     }
     let pooling = text.pooling.or(files.map(|head| head.pooling));
@@ -92,6 +100,35 @@ pub(crate) fn resolve_head(
         normalize: spec.normalize,
         dense,
         why,
+    })
+}
+
+/// Leaves the graph's logits, which are no vector to pool, cut or scale.
+///
+/// # Errors
+/// [`Error::Config`] when the configuration asks for a head of vectors; those of [`keep_logits`].
+pub(crate) fn classifying_head(bundle: &mut ModelBundle, text: &TextConfig) -> Result<Head> {
+    let asked = [
+        ("text.pooling", text.pooling.is_some()),
+        ("text.normalize", text.normalize.is_some()),
+        ("text.dimension", text.dimension.is_some()),
+    ];
+    let faults: Vec<String> = asked
+        .into_iter()
+        .filter(|(_, asked)| *asked)
+        .map(|(knob, _)| {
+            format!("{knob} is about vectors, and a classifier gives scores; leave it out")
+        })
+        .collect();
+    if !faults.is_empty() {
+        return Err(Error::Config(faults));
+    }
+    Ok(Head {
+        dim: Some(keep_logits(bundle)?),
+        pooling: CLASSIFIER.to_owned(),
+        normalize: false,
+        dense: String::new(),
+        why: "the model classifies",
     })
 }
 

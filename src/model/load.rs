@@ -6,25 +6,28 @@ use std::sync::Arc;
 
 use isovec_engine::EngineError;
 use isovec_engine::budget::Budget;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::convert::architecture;
 use isovec_engine::fingerprint::{ARCHITECTURE, DIMENSION, Fingerprint, NORMALIZE, UNKNOWN};
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
-use isovec_engine::onnx;
 use isovec_engine::profile::Profiler;
+use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::convert::architecture;
+use isovec_model::onnx;
+use isovec_model::precision::widened;
 use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
 
 use super::allowance::Allowance;
 use super::batching;
 use super::calibration::Calibration;
 use super::feed::Feed;
-use super::head::{Head, pooling_name, resolve_head};
+use super::head::{Head, classifying_head, pooling_name, resolve_head};
 use super::origin::Origin;
 use super::small::{self, Keep, Stored};
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
 use crate::cache::{EmbeddingCache, Scope};
+use crate::classifier::Labels;
 use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
@@ -94,27 +97,38 @@ pub(crate) struct Prepared {
     files: ModelFiles,
 }
 
+/// What a graph gives its callers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Output {
+    /// What the file gives: no head is put on.
+    AsFile,
+    /// A vector for each text, by a pooling head.
+    Vectors,
+    /// A number for each text and label.
+    Labels,
+}
+
 /// What a bundle is prepared for.
 #[derive(Debug, Clone)]
 pub(crate) struct Purpose {
-    /// Whether the pooling head is put on.
-    pub(crate) head: bool,
+    /// What the graph is to give.
+    pub(crate) output: Output,
     /// Where weights that are made smaller are kept for the next time.
     pub(crate) keep: Option<Keep>,
 }
 
 impl Purpose {
     /// For an engine.
-    pub(crate) fn run(config: &EmbeddingConfig) -> Self {
+    pub(crate) fn run(config: &EmbeddingConfig, output: Output) -> Self {
         Self {
-            head: true,
+            output,
             keep: Keep::in_cache(config),
         }
     }
 }
 
 /// Loads a model.
-pub(crate) async fn load(asked: Asked) -> Result<Model> {
+pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
     let Asked {
         source,
         config,
@@ -129,7 +143,7 @@ pub(crate) async fn load(asked: Asked) -> Result<Model> {
     watch.report(Progress::Reading);
     let (asked, stop) = (config.clone(), cancel.clone());
     let (prepared, tokenizer) = backend::offload("reading the model", async move {
-        let prepared = prepare(source, &asked, Purpose::run(&asked), &stop).await?;
+        let prepared = prepare(source, &asked, Purpose::run(&asked, output), &stop).await?;
         let tokenizer = Tokenizer::from_files(&prepared.bundle.files, &prepared.bundle.origin)?;
         tracing::debug!(target: "isovec", "{} is tokenised by {}", prepared.bundle.origin, tokenizer.tokenized_by());
         Ok((prepared, tokenizer))
@@ -138,7 +152,7 @@ pub(crate) async fn load(asked: Asked) -> Result<Model> {
     cancel.check()?;
     let bundle = &prepared.bundle;
     // As engines will hold the weights, however they are stored.
-    let held = bundle.widened();
+    let held = widened(bundle);
     let rows = vocabulary::embedding_rows(&held).or(prepared.files.vocab_size);
     vocabulary::check(&bundle.origin, tokenizer.max_id(), rows)?;
     // Before the engine's work: what is wrong with the configuration is known by now.
@@ -200,6 +214,10 @@ pub(crate) async fn load(asked: Asked) -> Result<Model> {
         claimed: claimed(&prepared.bundle),
     };
     let metric = prepared.files.similarity.unwrap_or_default();
+    let labels = match output {
+        Output::Labels => Some(Labels::read(&bundle.origin, &bundle.files, dim)?),
+        Output::AsFile | Output::Vectors => None,
+    };
     let mut effective = EffectiveConfig::default();
     effective::note_runtime(&mut effective, &config, &engines);
     hub.note(&mut effective, &config);
@@ -242,7 +260,7 @@ pub(crate) async fn load(asked: Asked) -> Result<Model> {
         "the model's own",
     );
     prompts.note(&mut effective, &config.text);
-    let mixer = bundle.row_mixer();
+    let mixer = bundle::row_mixer(&bundle.graph);
     let record = batching::record(&bundle.identity, &**engine, max_length, &config);
     let resolved = batching::resolve(
         &config,
@@ -277,6 +295,7 @@ pub(crate) async fn load(asked: Asked) -> Result<Model> {
         max_length,
         fingerprint: Arc::new(fingerprint),
         metric,
+        labels,
         effective,
         prompts,
         limits,
@@ -338,10 +357,10 @@ pub(crate) async fn prepare(
     };
     let mut budget = Budget::for_files(0).with_cancel(cancel);
     let bundle = match source {
-        ModelSource::Folder(path) => ModelBundle::from_folder_within(path, &options, &mut budget)?,
-        ModelSource::Files(files) => ModelBundle::from_files_within(files, &options, &mut budget)?,
+        ModelSource::Folder(path) => bundle::from_folder_within(path, &options, &mut budget)?,
+        ModelSource::Files(files) => bundle::from_files_within(files, &options, &mut budget)?,
         ModelSource::Contents { origin, files } => {
-            ModelBundle::from_contents_within(&origin, files, &options, &mut budget)?
+            bundle::from_contents_within(&origin, files, &options, &mut budget)?
         }
         ModelSource::Hub(id) => {
             return Err(EngineError::MissingFile {
@@ -355,10 +374,10 @@ pub(crate) async fn prepare(
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
     let (mut bundle, stored) =
         small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
-    let head = if purpose.head {
-        resolve_head(&mut bundle, &config.text, files.head.as_ref())?
-    } else {
-        Head::default()
+    let head = match purpose.output {
+        Output::AsFile => Head::default(),
+        Output::Vectors => resolve_head(&mut bundle, &config.text, files.head.as_ref())?,
+        Output::Labels => classifying_head(&mut bundle, &config.text)?,
     };
     Ok(Prepared {
         bundle,
@@ -436,20 +455,21 @@ fn claimed(bundle: &ModelBundle) -> BTreeMap<String, String> {
 
 #[cfg(test)]
 mod tests {
-    use isovec_engine::onnx::{TENSORS_KEY, graph_identity, write_model};
+    use isovec_engine::onnx::graph_identity;
     use isovec_engine::weights::WeightsIdentity;
+    use isovec_model::onnx::{TENSORS_KEY, write_model};
 
     use super::*;
 
     fn tiny() -> ModelBundle {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-bert");
-        ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap()
+        bundle::from_folder(folder, &BundleOptions::default()).unwrap()
     }
 
     fn written_and_read(bundle: &ModelBundle) -> ModelBundle {
         let file = backend::wait(write_model(bundle)).unwrap();
         let files = [("model.onnx".to_owned(), file.into())].into();
-        ModelBundle::from_bytes("file", files, &BundleOptions::default()).unwrap()
+        bundle::from_bytes("file", files, &BundleOptions::default()).unwrap()
     }
 
     #[test]

@@ -13,6 +13,7 @@ mod precision;
 mod prompts;
 pub(crate) mod rows;
 mod small;
+mod task;
 mod vocabulary;
 
 use std::borrow::Cow;
@@ -30,14 +31,16 @@ use web_time::Instant;
 
 pub(crate) use batching::Batching;
 pub use load::{OnProgress, Progress};
-pub(crate) use load::{Purpose, Watch, load, prepare, resolve};
+pub(crate) use load::{Output, Purpose, Watch, load, prepare, resolve};
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
 pub(crate) use prompts::Prompts;
+pub(crate) use task::{FlowOptions, Task, Vectors};
 
 use crate::backend;
 use crate::cache::EmbeddingCache;
+use crate::classifier::Labels;
 use crate::config::EmbeddingConfig;
 use crate::effective::EffectiveConfig;
 use crate::embeddings::{Embeddings, Parts};
@@ -117,6 +120,8 @@ pub(crate) struct Model {
     pub(crate) max_length: usize,
     pub(crate) fingerprint: Arc<Fingerprint>,
     pub(crate) metric: Similarity,
+    /// What the rows' numbers mean, where they are scores of labels.
+    pub(crate) labels: Option<Labels>,
     effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
     tokenizer: Tokenizer,
@@ -139,15 +144,15 @@ pub(crate) struct Model {
 }
 
 impl Model {
-    /// Embeds, waiting without blocking. The future may be dropped at any time.
-    pub(crate) async fn embed(
+    /// Does a task, waiting without blocking. The future may be dropped at any time.
+    pub(crate) async fn call<T: Task>(
         self: Arc<Self>,
         texts: Vec<String>,
-        options: EmbedOptions,
-    ) -> Result<Embeddings> {
+        options: T::Options,
+    ) -> Result<T::Set> {
         let call = self.recorder.call();
         let mut request = self.profiler.request(texts.len());
-        let all = Arc::clone(&self).embed_all(texts, options, request.scope());
+        let all = Arc::clone(&self).all::<T>(texts, options, request.scope());
         let result = all.await;
         request.ended(Error::ended(&result));
         call.ended(&result);
@@ -155,29 +160,39 @@ impl Model {
     }
 
     /// The same, and counts as no call of its own.
-    pub(crate) async fn embed_all(
+    pub(crate) async fn all<T: Task>(
         self: Arc<Self>,
         texts: Vec<String>,
-        options: EmbedOptions,
+        options: T::Options,
         scope: &Scope,
-    ) -> Result<Embeddings> {
+    ) -> Result<T::Set> {
+        let task = T::of(&self, &options)?;
+        let rows = Arc::clone(&self).rows(texts, T::flow(&options), scope);
+        task.set(&self, rows.await?)
+    }
+
+    /// The model's own rows of texts.
+    async fn rows(
+        self: Arc<Self>,
+        texts: Vec<String>,
+        options: FlowOptions,
+        scope: &Scope,
+    ) -> Result<Rows> {
         let model = Arc::clone(&self);
         let compute = |texts| model.compute_all(texts, options.clone(), scope);
         self.cached(texts, &options, compute).await
     }
 
-    /// What every way to vectors goes through: `compute` is given the texts whose vectors are not
-    /// kept, and gives the model's own; the form that the call asks for comes last.
+    /// What every way to rows goes through: `compute` is given the texts whose rows are not kept.
     pub(crate) async fn cached<F>(
         &self,
         texts: Vec<String>,
-        options: &EmbedOptions,
+        options: &FlowOptions,
         compute: impl FnOnce(Vec<String>) -> F,
-    ) -> Result<Embeddings>
+    ) -> Result<Rows>
     where
-        F: Future<Output = Result<Embeddings>>,
+        F: Future<Output = Result<Rows>>,
     {
-        let form = self.form(options)?;
         let cache = self.cache.as_ref().filter(|_| !texts.is_empty());
         let (looked, wanted) = match cache {
             None => (None, texts),
@@ -189,25 +204,24 @@ impl Model {
         };
         // Called in one place, because what computes is compiled into it.
         let made = match looked.is_some() && wanted.is_empty() {
-            true => self.no_vectors(&options.prompt),
+            true => self.no_rows(&options.prompt),
             false => compute(wanted).await,
         };
-        let own = match looked {
+        match looked {
             None => made,
             Some((cache, looked)) => cache.complete(self, looked, made).await,
-        };
-        form.apply(own?)
+        }
     }
 
     async fn compute_all(
         self: Arc<Self>,
         texts: Vec<String>,
-        options: EmbedOptions,
+        options: FlowOptions,
         scope: &Scope,
-    ) -> Result<Embeddings> {
+    ) -> Result<Rows> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(texts.len(), self.dim, self.normalized)?;
+        let mut rows = Rows::new(texts.len(), self.dim, self.normalized, prompt)?;
         let mut texts = texts.into_iter();
         let mut start = 0;
         loop {
@@ -228,7 +242,7 @@ impl Model {
                 .await?;
             start += encodings.len();
         }
-        self.finish(rows, prompt)
+        Ok(rows)
     }
 
     /// What was done so far.
@@ -258,13 +272,12 @@ impl Model {
 
     /// The set of no texts, as these options would have it.
     pub(crate) fn empty_set(&self, options: &EmbedOptions) -> Result<Embeddings> {
-        let form = self.form(options)?;
-        form.apply(self.no_vectors(&options.prompt)?)
+        Vectors::of(self, options)?.set(self, self.no_rows(&options.prompt)?)
     }
 
-    fn no_vectors(&self, prompt: &Prompt) -> Result<Embeddings> {
+    fn no_rows(&self, prompt: &Prompt) -> Result<Rows> {
         let (_, prompt) = self.prompts.resolve(prompt)?;
-        self.finish(Rows::new(0, self.dim, self.normalized)?, prompt)
+        Rows::new(0, self.dim, self.normalized, prompt)
     }
 
     /// Runs a window's batches, as many at a time as the engine works on.
@@ -412,17 +425,6 @@ impl Model {
             .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
         Ok(self.tokenizer.encode(&texts, &self.limits)?)
-    }
-
-    pub(crate) fn finish(&self, rows: Rows, prompt: Option<String>) -> Result<Embeddings> {
-        let Rows {
-            values,
-            token_counts,
-            truncated,
-            ..
-        } = rows;
-        let form = self.own_form();
-        self.set(&form, values, token_counts, truncated, prompt)
     }
 
     /// Vectors of this model's in a form, with what is known of their texts.

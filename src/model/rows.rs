@@ -1,7 +1,7 @@
 //! Vectors coming back in any order, checked and put where their texts were.
 
 use isovec_engine::engine::RunOutput;
-use isovec_engine::head;
+use isovec_model::head;
 use isovec_tokenize::Encoding;
 
 use crate::error::{Error, Result};
@@ -17,12 +17,19 @@ pub(crate) struct Rows {
     pub(crate) values: Vec<f32>,
     pub(crate) token_counts: Vec<u32>,
     pub(crate) truncated: Vec<bool>,
+    /// The name of the prompt that was put before every text, if it has one.
+    pub(crate) prompt: Option<String>,
     dim: usize,
     normalized: bool,
 }
 
 impl Rows {
-    pub(crate) fn new(texts: usize, dim: usize, normalized: bool) -> Result<Self> {
+    pub(crate) fn new(
+        texts: usize,
+        dim: usize,
+        normalized: bool,
+        prompt: Option<String>,
+    ) -> Result<Self> {
         let size = texts
             .checked_mul(dim)
             .filter(|&size| size <= isize::MAX as usize / size_of::<f32>());
@@ -41,6 +48,7 @@ impl Rows {
             values,
             token_counts: vec![0; texts],
             truncated: vec![false; texts],
+            prompt,
             dim,
             normalized,
         })
@@ -63,6 +71,14 @@ impl Rows {
             *truncated = encoding.truncated;
         }
         Ok(())
+    }
+
+    /// Every row, and what the model saw of its text: tokens, and whether there were more.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[f32], u32, bool)> {
+        let rows = self.values.chunks_exact(self.dim);
+        let seen = self.token_counts.iter().zip(&self.truncated);
+        rows.zip(seen)
+            .map(|(row, (&tokens, &truncated))| (row, tokens, truncated))
     }
 
     /// Takes the vectors of the texts at `start` + `places`.

@@ -4,10 +4,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::fingerprint::Precision;
-use isovec_engine::{onnx, precision as weights};
+use isovec_engine::onnx::graph_identity;
+use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::{onnx, precision as weights};
 
 use super::precision;
 use crate::backend;
@@ -90,7 +92,7 @@ pub(crate) async fn store(
         let precision = precision::of(&small);
         return Ok((small, Stored { precision, why }));
     }
-    let narrowed = bundle.narrowed(asked, cancel).await?;
+    let narrowed = weights::narrowed(&bundle, asked, cancel).await?;
     for weight in &narrowed.weights {
         tracing::debug!(
             target: "isovec",
@@ -130,7 +132,7 @@ impl Kept {
         let name = format!(
             "{}-{}-{precision}-{}.onnx",
             part(&bundle.identity.0),
-            part(&onnx::graph_identity(&bundle.graph)),
+            part(&graph_identity(&bundle.graph)),
             weights::RULES
         );
         Self {
@@ -166,7 +168,7 @@ impl Kept {
             ..BundleOptions::default()
         };
         let file = [(NAME.to_owned(), self.path.clone())].into();
-        let mut small = ModelBundle::from_files(file, &options)?;
+        let mut small = bundle::from_files(file, &options)?;
         // What this file says of the original is what was known of it when the file was made here.
         onnx::carry_identity(&bundle.graph, &mut small.graph);
         Ok(ModelBundle {
@@ -209,7 +211,7 @@ mod tests {
 
     fn tiny() -> ModelBundle {
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/tiny-bert");
-        ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap()
+        bundle::from_folder(folder, &BundleOptions::default()).unwrap()
     }
 
     fn int8(keep: Option<Keep>) -> (ModelBundle, Stored) {

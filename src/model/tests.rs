@@ -11,8 +11,9 @@ use super::*;
 use crate::error::Error;
 
 fn embed(model: &Arc<Model>, texts: &[String]) -> Result<Embeddings> {
-    let waited = backend::wait(Arc::clone(model).embed(texts.to_vec(), EmbedOptions::default()));
-    let blocked = model.embed_blocking(texts, &EmbedOptions::default());
+    let waited =
+        backend::wait(Arc::clone(model).call::<Vectors>(texts.to_vec(), EmbedOptions::default()));
+    let blocked = model.call_blocking::<Vectors, _>(texts, &EmbedOptions::default());
     match (&waited, &blocked) {
         (Ok(a), Ok(b)) => assert_eq!(a, b),
         (a, b) => assert_eq!(
@@ -65,7 +66,7 @@ fn a_graph_of_fixed_size_is_filled_up() {
     let (model, engine) = model(Counting::new(Dim::Fixed(3), Dim::Fixed(8), DType::I32));
     let texts: Vec<String> = (2..7).map(|word| text(&[word])).collect();
     let set = model
-        .embed_blocking(&texts, &EmbedOptions::default())
+        .call_blocking::<Vectors, _>(&texts, &EmbedOptions::default())
         .unwrap();
     assert_eq!(set.get(4).unwrap(), vector(&[6]));
     assert!(
@@ -119,7 +120,7 @@ fn the_callers_token_stops_a_run() {
     let cancel = Cancel::new();
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let embedding =
-        std::thread::spawn(move || backend::wait(model.embed(vec![text(&[5])], options)));
+        std::thread::spawn(move || backend::wait(model.call::<Vectors>(vec![text(&[5])], options)));
     cancel.cancel();
     assert!(embedding.join().unwrap().unwrap_err().is_cancelled());
 
@@ -127,7 +128,7 @@ fn the_callers_token_stops_a_run() {
     let options = EmbedOptions::default().with_cancel(cancel);
     assert!(
         model
-            .embed_blocking(&[text(&[5])], &options)
+            .call_blocking::<Vectors, _>(&[text(&[5])], &options)
             .unwrap_err()
             .is_cancelled()
     );
@@ -136,7 +137,7 @@ fn the_callers_token_stops_a_run() {
 #[test]
 fn an_engine_that_breaks_its_promise_is_caught() {
     let (_, engine) = model(Counting::free());
-    let mut rows = Rows::new(1, 4, false).unwrap();
+    let mut rows = Rows::new(1, 4, false, None).unwrap();
     let ids = Tensor::from_slice(&[1, 1], &[5i64]).unwrap();
     let mask = Tensor::from_slice(&[1, 1], &[1i64]).unwrap();
     let batch = Batch {
@@ -225,7 +226,7 @@ fn inputs_that_a_text_does_not_give_are_refused() {
 
 #[test]
 fn a_result_that_does_not_fit_into_memory_is_refused() {
-    let error = Rows::new(usize::MAX / 2, 384, true).unwrap_err();
+    let error = Rows::new(usize::MAX / 2, 384, true, None).unwrap_err();
     assert_eq!(error.kind(), "InputTooLarge");
 }
 

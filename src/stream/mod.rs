@@ -11,7 +11,7 @@ use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 
 use crate::embedder::Embedder;
 use crate::error::{Error, Result};
-use crate::model::{EmbedOptions, Model};
+use crate::model::{EmbedOptions, Model, Task, Vectors};
 use windows::{Window, Windows};
 
 /// Windows that are under way at the same time: while one runs, the next is tokenised.
@@ -107,67 +107,86 @@ impl Embedder {
         E: From<Error>,
     {
         let StreamOptions { embed, on_progress } = options;
-        let model = Arc::clone(&self.model);
-        let mut progress = StreamProgress::default();
-        let mut items = Box::pin(
-            Windows::new(texts)
-                .map(move |window| embed_window(Arc::clone(&model), window, embed.clone()))
-                .buffered(AT_ONCE)
-                .inspect(move |window: &Done<E>| {
-                    if let Some(on_progress) = &on_progress {
-                        window.add_to(&mut progress);
-                        on_progress(progress);
-                    }
-                })
-                .flat_map(|window| {
-                    let Done { results, error } = window;
-                    let results = results.into_iter().map(|result| Item {
-                        last: matches!(&result, Err(error) if !error.is_one_texts()),
-                        result: result.map_err(E::from),
-                    });
-                    let error = error.map(|error| Item {
-                        last: true,
-                        result: Err(error),
-                    });
-                    stream::iter(results.chain(error))
-                }),
-        );
-        let mut ended = false;
-        stream::poll_fn(move |context| {
-            if ended {
-                return Poll::Ready(None);
-            }
-            let item = ready!(items.as_mut().poll_next(context));
-            ended = item.as_ref().is_none_or(|item| item.last);
-            Poll::Ready(item.map(|item| item.result))
-        })
+        rows::<Vectors, _, _, _>(Arc::clone(&self.model), texts, embed, on_progress)
     }
 }
 
-struct Item<E> {
-    result: Result<Embedded, E>,
+/// The rows that a task makes of a stream of texts.
+pub(crate) fn rows<K, S, T, E>(
+    model: Arc<Model>,
+    texts: S,
+    options: K::Options,
+    on_progress: Option<Arc<dyn OnStreamProgress>>,
+) -> impl Stream<Item = Result<K::Row, E>> + use<K, S, T, E>
+where
+    K: Task,
+    S: Stream<Item = Result<T, E>>,
+    T: AsRef<str>,
+    E: From<Error>,
+{
+    let mut progress = StreamProgress::default();
+    let mut items = Box::pin(
+        Windows::new(texts)
+            .map(move |window| window_of::<K, E>(Arc::clone(&model), window, options.clone()))
+            .buffered(AT_ONCE)
+            .inspect(move |window: &Done<K::Row, E>| {
+                if let Some(on_progress) = &on_progress {
+                    window.add_to::<K>(&mut progress);
+                    on_progress(progress);
+                }
+            })
+            .flat_map(|window| {
+                let Done { results, error } = window;
+                let results = results.into_iter().map(|result| Item {
+                    last: matches!(&result, Err(error) if !error.is_one_texts()),
+                    result: result.map_err(E::from),
+                });
+                let error = error.map(|error| Item {
+                    last: true,
+                    result: Err(error),
+                });
+                stream::iter(results.chain(error))
+            }),
+    );
+    let mut ended = false;
+    stream::poll_fn(move |context| {
+        if ended {
+            return Poll::Ready(None);
+        }
+        let item = ready!(items.as_mut().poll_next(context));
+        ended = item.as_ref().is_none_or(|item| item.last);
+        Poll::Ready(item.map(|item| item.result))
+    })
+}
+
+struct Item<R, E> {
+    result: Result<R, E>,
     last: bool,
 }
 
 /// A window that was worked on.
-struct Done<E> {
-    results: Vec<Result<Embedded>>,
+struct Done<R, E> {
+    results: Vec<Result<R>>,
     error: Option<E>,
 }
 
-impl<E> Done<E> {
-    fn add_to(&self, progress: &mut StreamProgress) {
+impl<R, E> Done<R, E> {
+    fn add_to<K: Task<Row = R>>(&self, progress: &mut StreamProgress) {
         progress.texts += self.results.len() as u64;
         for result in &self.results {
             match result {
-                Ok(embedded) => progress.tokens += u64::from(embedded.tokens),
+                Ok(row) => progress.tokens += u64::from(K::tokens(row)),
                 Err(_) => progress.failed += 1,
             }
         }
     }
 }
 
-async fn embed_window<E>(model: Arc<Model>, window: Window<E>, options: EmbedOptions) -> Done<E> {
+async fn window_of<K: Task, E>(
+    model: Arc<Model>,
+    window: Window<E>,
+    options: K::Options,
+) -> Done<K::Row, E> {
     let Window {
         start,
         texts,
@@ -180,19 +199,9 @@ async fn embed_window<E>(model: Arc<Model>, window: Window<E>, options: EmbedOpt
         if part.is_empty() {
             continue;
         }
-        let answer = Arc::clone(&model).embed(part.clone(), options.clone());
+        let answer = Arc::clone(&model).call::<K>(part.clone(), options.clone());
         match answer.await {
-            Ok(embeddings) => {
-                let counted = embeddings.token_counts().iter().zip(embeddings.truncated());
-                let rows = embeddings.iter().zip(counted);
-                results.extend(rows.map(|(vector, (&tokens, &truncated))| {
-                    Ok(Embedded {
-                        vector: vector.to_vec(),
-                        tokens,
-                        truncated,
-                    })
-                }));
-            }
+            Ok(set) => results.extend(K::rows(set).map(Ok)),
             // In halves, until the text at fault is alone.
             Err(error) if part.len() > 1 && error.is_one_texts() => {
                 let second = part.split_off(part.len() / 2);

@@ -276,6 +276,8 @@ fn every_quoted_message_is_said() {
     for folder in [
         "src",
         "engine/src",
+        "engine/hub/src",
+        "engine/model/src",
         "native/src",
         "web/gpu/src",
         "web/src",

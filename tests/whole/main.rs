@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
 mod call_options;
+mod classifier;
 mod configuration_reference;
 mod contents;
 mod determinism;

@@ -5,11 +5,12 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use isovec::{Embedder, EmbeddingConfig, ModelSource};
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::maybe_send::EngineFuture;
-use isovec_engine::onnx::builder::{GraphBuilder, int};
 use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto};
 use isovec_engine::weights::{WeightInfo, WeightSource, Weights};
+use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::onnx::builder::{GraphBuilder, int};
 use isovec_parity::{BOUNDS, Deviation, Reference};
 use isovec_test_support::Which;
 
@@ -159,12 +160,12 @@ fn deviation(
     mutate: impl Fn(&mut ModelBundle),
     after_head: impl Fn(&mut GraphProto),
 ) -> Deviation {
-    let mut bundle = ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap();
+    let mut bundle = bundle::from_folder(folder, &BundleOptions::default()).unwrap();
     mutate(&mut bundle);
-    let head = isovec_engine::head::HeadSpec::new(isovec::Pooling::Mean, true);
-    isovec_engine::head::attach_head(&mut bundle, &head).unwrap();
+    let head = isovec_model::head::HeadSpec::new(isovec::Pooling::Mean, true);
+    isovec_model::head::attach_head(&mut bundle, &head).unwrap();
     after_head(graph(&mut bundle));
-    let model = pollster::block_on(isovec_engine::onnx::write_model(&bundle)).unwrap();
+    let model = pollster::block_on(isovec_model::onnx::write_model(&bundle)).unwrap();
     let mut files: Vec<(String, Bytes)> = bundle
         .files
         .into_iter()

@@ -9,6 +9,8 @@ use isovec_engine::description::ModelDescription;
 use isovec_engine::onnx::proto::NodeProto;
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
+#[cfg(feature = "tract")]
+use isovec_model::precision::widened;
 
 use crate::compiled::Compiled;
 use crate::executor::Pacer;
@@ -83,7 +85,7 @@ async fn otherwise(
         "the model is not one of those that isovec's own kernels run; tract runs it, padded and slower"
     );
     // tract's kernels take f32 weights.
-    let bundle = &bundle.widened();
+    let bundle = &widened(bundle);
     crate::tract::compile(bundle, description, settings.threads, cancel, pacer).await
 }
 

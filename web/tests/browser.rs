@@ -1,4 +1,4 @@
-//! The suite in a browser: `wasm-pack test --headless --chrome -- --features event-loop`.
+//! The suite in a browser: `cargo xtask test browser`.
 #![cfg(feature = "event-loop")]
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 

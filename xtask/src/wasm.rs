@@ -53,7 +53,7 @@ impl WasmToolchain {
         }
     }
 
-    /// What cargo, wasm-pack and npm scripts must be told to build for wasm32.
+    /// What cargo and npm scripts must be told to build for wasm32.
     pub(crate) fn environment(&self) -> Vec<(String, OsString)> {
         let mut all = Vec::new();
         if let Some(name) = self.name {

@@ -2,6 +2,7 @@
 //! but packages of rows above its own. What only tests depend on is left out: a layer may be tested with what stands on it.
 #![allow(clippy::unwrap_used)]
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Command;
 
@@ -84,6 +85,74 @@ fn arrows_point_down() {
         let exists = packages.iter().any(|(_, package, _)| package == name);
         assert!(exists, "there is no package {name}");
     }
+}
+
+/// Folders of what only builds, tests or measures.
+const BESIDES: [&str; 4] = ["benches/", "fuzz", "tests/", "xtask"];
+
+/// The house as a Mermaid graph: every crate that ships, and an arrow to each that it is built on. What another arrow leads to
+/// already is left out.
+fn drawn(packages: &[(String, String, Vec<String>)]) -> String {
+    let ships = |folder: &str| !BESIDES.iter().any(|besides| folder.starts_with(besides));
+    let shown = |folder: &str| match folder {
+        "" => "src".to_owned(),
+        folder => folder.to_owned(),
+    };
+    let needs: BTreeMap<&str, (String, &[String])> = packages
+        .iter()
+        .filter(|(folder, ..)| ships(folder))
+        .map(|(folder, name, needs)| (name.as_str(), (shown(folder), needs.as_slice())))
+        .collect();
+    fn leads(needs: &BTreeMap<&str, (String, &[String])>, from: &str, to: &str) -> bool {
+        let below = needs.get(from).map_or(&[][..], |(_, below)| below);
+        below
+            .iter()
+            .any(|next| next == to || leads(needs, next, to))
+    }
+    let mut lines = vec!["```mermaid".to_owned(), "graph TD".to_owned()];
+    let mut folders: Vec<_> = needs.iter().collect();
+    folders.sort_by_key(|(_, (folder, _))| folder);
+    for (name, (folder, _)) in &folders {
+        lines.push(format!("  {name}[\"{folder}/<br>{name}\"]"));
+    }
+    for (name, (_, below)) in &folders {
+        let direct: BTreeSet<&String> = below.iter().collect();
+        let direct = direct.iter().filter(|to| {
+            let mut others = direct.iter().filter(|other| other != to);
+            !others.any(|other| leads(&needs, other, to))
+        });
+        lines.extend(direct.map(|to| format!("  {name} --> {to}")));
+    }
+    lines.push("```".to_owned());
+    lines.join("\n")
+}
+
+#[test]
+fn the_picture_is_drawn_from_the_crates() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+    let text = std::fs::read_to_string(root.join("ARCHITECTURE.md")).unwrap();
+    let picture = drawn(&packages(root));
+    assert!(
+        text.contains(&picture),
+        "ARCHITECTURE.md has another picture than the crates. It is:\n\n{picture}\n"
+    );
+}
+
+#[test]
+fn what_another_arrow_leads_to_is_not_drawn() {
+    let package = |folder: &str, name: &str, needs: &[&str]| {
+        let needs = needs.iter().map(|need| need.to_string()).collect();
+        (folder.to_owned(), name.to_owned(), needs)
+    };
+    let picture = drawn(&[
+        package("", "top", &["low", "middle"]),
+        package("m", "middle", &["low"]),
+        package("l", "low", &[]),
+        package("tests/t", "test", &["top"]),
+    ]);
+    let expected = "```mermaid\ngraph TD\n  low[\"l/<br>low\"]\n  middle[\"m/<br>middle\"]\n  top[\"src/<br>top\"]\n  \
+                    middle --> low\n  top --> middle\n```";
+    assert_eq!(picture, expected);
 }
 
 #[test]

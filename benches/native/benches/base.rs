@@ -3,21 +3,6 @@
 //! tokenizer and head: its vectors mean nothing, its times and its memory are those of any model of that shape. Every
 //! figure of memory is of a process of its own. Run it with `cargo xtask bench base`.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "the conversion's tests use the rest"
-)]
-
-#[path = "../../../engine/tests/convert_support/checkpoint.rs"]
-mod checkpoint;
-#[path = "../../../engine/tests/convert_support/full_size.rs"]
-mod full_size;
-#[path = "../../../engine/tests/convert_support/models.rs"]
-mod models;
-#[path = "../../../engine/tests/convert_support/rng.rs"]
-mod rng;
-
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -26,8 +11,8 @@ use std::process::{Command, Stdio};
 use isovec::blocking::Embedder;
 use isovec::{EmbeddingConfig, EngineChoice};
 use isovec_bench::{AnyError, Raw, TEXT, median, memory, minilm, take_turns};
-
-use checkpoint::Stored;
+use isovec_test_models::checkpoint::Stored;
+use isovec_test_models::full_size;
 
 /// What a process that this program has started is to do.
 const PART: &str = "ISOVEC_BENCH_PART";

@@ -5,13 +5,14 @@
 use std::hint::black_box;
 
 use isovec_bench::{AnyError, Contestant, minilm, take_turns};
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
-use isovec_engine::engine::{Batch, Engine};
-use isovec_engine::head::{HeadSpec, MASK, Pooling, attach_head};
+use isovec_engine::engine::{Batch, Engine, MASK};
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_gpu::{Alone, GpuEngine, WebGpu};
+use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::head::{HeadSpec, Pooling, attach_head};
 
 /// Texts and their tokens, and how often each way is run.
 const SIZES: [(usize, usize, usize); 2] = [(1, 16, 40), (8, 64, 8)];
@@ -25,7 +26,7 @@ const WAYS: [(&str, bool, bool); 4] = [
 ];
 
 fn main() -> Result<(), AnyError> {
-    let mut bundle = ModelBundle::from_folder(minilm()?, &BundleOptions::default())?;
+    let mut bundle = bundle::from_folder(minilm()?, &BundleOptions::default())?;
     attach_head(&mut bundle, &HeadSpec::new(Pooling::Mean, true))?;
     let mut engines = Vec::new();
     for (name, f16, subgroups) in WAYS {

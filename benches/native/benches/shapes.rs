@@ -2,40 +2,22 @@
 //! both from plain loops at f64. What it needs of memory is three times the largest model, some 4 GB. Run it with
 //! `cargo xtask bench shapes`.
 
-#![allow(
-    dead_code,
-    unreachable_pub,
-    reason = "the conversion's tests use the rest"
-)]
-
-#[path = "../../../web/encoder/tests/support/bundles.rs"]
-mod bundles;
-#[path = "../../../engine/tests/convert_support/checkpoint.rs"]
-mod checkpoint;
-#[path = "../../../engine/tests/convert_support/full_size.rs"]
-mod full_size;
-#[path = "../../../engine/tests/convert_support/models.rs"]
-mod models;
-#[path = "../../../engine/tests/convert_support/reference.rs"]
-mod reference;
-#[path = "../../../engine/tests/convert_support/rng.rs"]
-mod rng;
-
 use std::time::Instant;
 
 use isovec_bench::AnyError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
-use isovec_engine::engine::{Batch, Engine, EngineFactory};
-use isovec_engine::head::{MASK, Pooling};
+use isovec_engine::engine::{Batch, Engine, EngineFactory, MASK};
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_gpu::{Alone, WebGpu};
+use isovec_model::head::Pooling;
 use isovec_native::OnnxRuntime;
-
-use checkpoint::{Checkpoint, Stored};
-use reference::{last_hidden_state, mean_normalised};
-use rng::Rng;
+use isovec_test_models::bundles;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::full_size;
+use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::rng::Rng;
 
 /// Tokens of the texts.
 const LENGTHS: [usize; 3] = [5, 33, 128];

@@ -2,10 +2,11 @@
 
 use std::path::Path;
 
+use isovec_insight::trace::{self, Comparison, Filter, Summary};
+
 use crate::args::Trace;
 use crate::commands;
 use crate::error::{CliError, Result};
-use crate::trace::{self, Comparison, Filter, Summary};
 
 pub(crate) fn run(args: &Trace) -> Result<()> {
     let filter = Filter {

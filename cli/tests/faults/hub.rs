@@ -5,11 +5,11 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
+use isovec_test_server::{Reply, Seen, Server};
 use sha1::{Digest as _, Sha1};
 use sha2::Sha256;
 
 use crate::driver::{Case, Found, isovec, try_all};
-use crate::server::{Reply, Seen, Server};
 
 const ID: &str = "acme/tiny";
 const COMMIT: &str = "1111111111111111111111111111111111111111";

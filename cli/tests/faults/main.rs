@@ -9,6 +9,3 @@ mod cases;
 mod driver;
 mod hub;
 mod pairs;
-#[path = "../../../engine/tests/hub/server.rs"]
-#[allow(dead_code, reason = "the hub's own tests use the rest")]
-mod server;

@@ -1,49 +1,17 @@
-//! Reading, writing and building ONNX graphs.
+//! ONNX graphs as the contract has them: the messages of the format, and what every reader of a graph asks.
 
-pub mod builder;
-mod check;
+mod dtype;
 pub mod proto;
-pub(crate) mod read;
-mod shorten;
-mod skim;
-mod tensor;
 mod tensor_proto;
-mod write;
 
 use prost::Message;
-
-pub use builder::GraphBuilder;
-pub use check::default_domain;
-pub use read::read_model;
-pub use write::{Staged, export, stage, write_model};
 
 /// A hash of a graph as it is: its operators, their attributes, the names and shapes of its values.
 pub fn graph_identity(graph: &proto::ModelProto) -> String {
     blake3::hash(&graph.encode_to_vec()).to_hex().to_string()
 }
 
-/// Where a model's file claims another identity than that of the tensors in it: the hash of those, which was compared with
-/// them when the file was read. Nothing in the file proves the claim.
-pub fn claims_identity(graph: &proto::ModelProto) -> Option<&str> {
-    let entry = |key: &str| {
-        let mut entries = graph.metadata_props.iter().filter(|entry| entry.key == key);
-        entries.next().map(|entry| entry.value.as_str())
-    };
-    let (claimed, own) = (entry(IDENTITY_KEY)?, entry(TENSORS_KEY)?);
-    (!claimed.eq_ignore_ascii_case(own)).then_some(own)
+/// The default operator set has two spellings.
+pub fn default_domain(domain: &str) -> &str {
+    if domain == "ai.onnx" { "" } else { domain }
 }
-
-/// Gives a graph what another says of its identity, for a file that was made of that other here.
-pub fn carry_identity(from: &proto::ModelProto, to: &mut proto::ModelProto) {
-    let says = |key: &str| key == IDENTITY_KEY || key == TENSORS_KEY;
-    to.metadata_props.retain(|entry| !says(&entry.key));
-    let entries = from.metadata_props.iter().filter(|entry| says(&entry.key));
-    to.metadata_props.extend(entries.cloned());
-}
-
-/// The `metadata_props` key under which a written model carries the hash of its original weights.
-pub const IDENTITY_KEY: &str = "isovec.weights_identity";
-
-/// The `metadata_props` key under which a written model carries the hash of the tensors in it, so
-/// that damage is found when it is read.
-pub const TENSORS_KEY: &str = "isovec.tensors_blake3";

@@ -6,7 +6,7 @@
 
 use prost::{Enumeration, Message, Oneof};
 
-pub use super::tensor_proto::TensorProto;
+pub use super::tensor_proto::{TensorProto, field, varints};
 
 #[derive(Clone, PartialEq, Message)]
 pub struct ModelProto {

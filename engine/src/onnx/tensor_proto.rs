@@ -13,22 +13,22 @@ use prost::{DecodeError, Message};
 
 use super::proto::StringStringEntryProto;
 
-/// Field numbers of `onnx.proto`.
-pub(super) mod field {
-    pub(in crate::onnx) const DIMS: u32 = 1;
-    pub(in crate::onnx) const DATA_TYPE: u32 = 2;
-    pub(in crate::onnx) const FLOATS: u32 = 4;
-    pub(in crate::onnx) const INT32S: u32 = 5;
-    pub(in crate::onnx) const STRINGS: u32 = 6;
-    pub(in crate::onnx) const INT64S: u32 = 7;
-    pub(in crate::onnx) const NAME: u32 = 8;
-    pub(in crate::onnx) const RAW: u32 = 9;
-    pub(in crate::onnx) const DOUBLES: u32 = 10;
-    pub(in crate::onnx) const UINT64S: u32 = 11;
-    pub(in crate::onnx) const DOC: u32 = 12;
-    pub(in crate::onnx) const EXTERNAL: u32 = 13;
-    pub(in crate::onnx) const LOCATION: u32 = 14;
-    pub(in crate::onnx) const METADATA: u32 = 16;
+/// Field numbers of a tensor in `onnx.proto`.
+pub mod field {
+    pub const DIMS: u32 = 1;
+    pub const DATA_TYPE: u32 = 2;
+    pub const FLOATS: u32 = 4;
+    pub const INT32S: u32 = 5;
+    pub const STRINGS: u32 = 6;
+    pub const INT64S: u32 = 7;
+    pub const NAME: u32 = 8;
+    pub const RAW: u32 = 9;
+    pub const DOUBLES: u32 = 10;
+    pub const UINT64S: u32 = 11;
+    pub const DOC: u32 = 12;
+    pub const EXTERNAL: u32 = 13;
+    pub const LOCATION: u32 = 14;
+    pub const METADATA: u32 = 16;
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -50,7 +50,7 @@ pub struct TensorProto {
 }
 
 /// Numbers that a body of packed varints holds.
-pub(super) fn varints(body: &[u8]) -> usize {
+pub fn varints(body: &[u8]) -> usize {
     body.iter().filter(|&&byte| byte < 0x80).count()
 }
 

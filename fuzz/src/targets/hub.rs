@@ -17,16 +17,17 @@ use std::time::Duration;
 use arbitrary::{Result, Unstructured};
 use bytes::Bytes;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::choice::{FileSelection, WeightFiles, next_told};
-use isovec_engine::convert::family;
-use isovec_engine::hub::checksum::Checksum;
-use isovec_engine::hub::progress::Tracker;
-use isovec_engine::hub::range::ContentRange;
-use isovec_engine::hub::{
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_hub::checksum::Checksum;
+use isovec_hub::choice::{FileSelection, WeightFiles};
+use isovec_hub::progress::Tracker;
+use isovec_hub::range::ContentRange;
+use isovec_hub::{
     Body, HubClient, Listing, MemorySink, ModelId, Progress, RemoteFile, Request, Response,
     RetryPolicy, Revision, Transport, TransportFailure,
 };
-use isovec_engine::maybe_send::BoxFuture;
+use isovec_model::bundle::next_told;
+use isovec_model::convert::family;
 use serde_json::{Value, json};
 
 use crate::bounds::ours;
@@ -579,7 +580,7 @@ impl Transport for Server {
             .iter()
             .any(|(_, value)| value.contains("secret"));
         let mut asked = self.asked.lock().expect("no panic");
-        asked.push((request.url.to_string(), token));
+        asked.push((request.url.as_str().to_owned(), token));
         let answer = self.answers.lock().expect("no panic").pop();
         Box::pin(async {
             let Some((status, headers, parts)) = answer else {

@@ -10,14 +10,15 @@ use std::ops::Range;
 
 use arbitrary::{Arbitrary, Unstructured};
 use isovec_engine::EngineError;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::content::{ByteSource, Content};
-use isovec_engine::onnx::GraphBuilder;
 use isovec_engine::onnx::proto::{
     GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto, TensorProto,
 };
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightSource;
+use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::onnx::GraphBuilder;
 use prost::Message;
 use prost::bytes::Bytes;
 
@@ -65,7 +66,7 @@ fn compare(file: &[u8]) {
             .into();
         let options = BundleOptions::default();
         ours(file.len(), || {
-            ModelBundle::from_contents("fuzz", files, &options)
+            bundle::from_contents("fuzz", files, &options)
         })
     };
     let memory = load(bytes.clone().into());
@@ -135,8 +136,8 @@ fn holds_together(bundle: &ModelBundle) {
         }
     }
     bundle.graph.graph.iter().for_each(graph);
-    bundle.row_mixer();
-    bundle.clone().prune();
+    bundle::row_mixer(&bundle.graph);
+    bundle::prune(&mut bundle.clone());
 }
 
 /// A field of a message.

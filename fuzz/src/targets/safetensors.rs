@@ -4,7 +4,7 @@
 //! reader's documentation has: an element type that no checkpoint has, and a name that occurs twice.
 
 use arbitrary::Unstructured;
-use isovec_engine::safetensors::TensorSet;
+use isovec_model::safetensors::TensorSet;
 use safetensors::SafeTensors;
 
 use crate::bounds::ours;

@@ -1,7 +1,6 @@
 //! The large vocabulary where memory is dearest: in a browser tab.
 //!
-//! `wasm-pack test --headless --chrome --release tokenize --test browser` prints how long loading
-//! takes. Natively there is nothing to run here: `memory.rs` is this test's twin.
+//! `cargo xtask test browser` prints how long loading takes. Natively there is nothing to run here: `memory.rs` is this test's twin.
 #![allow(dead_code, unused_imports, reason = "used where there is a browser")]
 
 mod support;

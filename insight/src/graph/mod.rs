@@ -48,6 +48,7 @@ use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
+use isovec_model::precision::widened;
 use serde::{Deserialize, Serialize};
 
 pub use isovec_engine::description::Dim;
@@ -374,7 +375,7 @@ impl ModelGraph {
 
     /// The graph that the engine was given.
     fn take_given(&mut self, bundle: &ModelBundle) {
-        let held = bundle.widened();
+        let held = widened(bundle);
         self.take_onnx(&held.graph, held.weights.weights(), GraphForm::File);
     }
 

@@ -1,13 +1,12 @@
 //! Times from a trace, laid on the nodes that they are of.
 
 use std::collections::{BTreeMap, HashMap};
-use std::fmt;
-use std::io::{BufReader, Read};
+use std::io::Read;
 
-use serde::de::{Deserializer, SeqAccess, Visitor};
 use serde::{Deserialize, Serialize};
 
 use super::{Dim, GraphForm, INPUT, ModelGraph, numbers};
+use crate::trace::{Any, RawEvent, TraceError, walk};
 
 /// What the times of a graph's nodes are from.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,10 +45,8 @@ impl GraphTimes {
 #[non_exhaustive]
 pub enum TimesError {
     /// It is no trace, ends in the middle, or cannot be read.
-    #[error(
-        "the trace cannot be read ({0}); record it again with `isovec embed --profile`, and let that finish"
-    )]
-    Unreadable(#[from] serde_json::Error),
+    #[error("the trace {0}; record it again with `isovec embed --profile`, and let that finish")]
+    Unreadable(#[from] TraceError),
     /// No run of an engine is in it.
     #[error("the trace has no operators of any run; record one of a command that embeds texts")]
     NoRuns,
@@ -100,8 +97,7 @@ impl ModelGraph {
                 });
             }
         }
-        let trace: Trace = serde_json::from_reader(BufReader::new(trace))?;
-        let (events, sizes) = trace.events;
+        let (events, sizes) = read(trace)?;
         if events.is_empty() {
             return Err(TimesError::NoRuns);
         }
@@ -117,7 +113,7 @@ impl ModelGraph {
         let (mut runs, mut skipped, mut texts, mut tokens) = (0_usize, 0, 0.0, 0.0);
         let mut first_fault = None;
         for (batch, mut run) in events {
-            run.sort_by(|a, b| a.ts.total_cmp(&b.ts));
+            run.sort_by(|a, b| a.start.total_cmp(&b.start));
             let size = sizes.get(&batch).copied();
             let laid = match self.form {
                 GraphForm::Optimized => self.by_name(&run, &names),
@@ -130,9 +126,9 @@ impl ModelGraph {
                     texts += rows as f64;
                     tokens += positions as f64;
                     for (event, at) in run.into_iter().zip(places) {
-                        sums[at] += event.dur / 1e3;
-                        if event.args.provider.is_some() {
-                            providers[at] = event.args.provider;
+                        sums[at] += event.took / 1e3;
+                        if event.provider.is_some() {
+                            providers[at] = event.provider;
                         }
                     }
                 }
@@ -171,7 +167,7 @@ impl ModelGraph {
         let mut seen = vec![false; self.nodes.len()];
         let mut places = Vec::with_capacity(run.len());
         for event in run {
-            let Some(name) = &event.args.node else {
+            let Some(name) = &event.node else {
                 return Err(format!("operator {:?} has no node's name", event.name));
             };
             match names.get(name.as_str()) {
@@ -209,18 +205,17 @@ impl ModelGraph {
                 Some([Dim::Symbolic(axis), Dim::Fixed(width)]) => (axis.as_str(), *width as u64),
                 _ => return Err("a node has no rows".into()),
             };
-            let args = &event.args;
-            if event.name != node.operator || args.width != Some(width) {
+            if event.name != node.operator || event.width != Some(width) {
                 return Err(format!(
                     "its operator {} is {} of {} columns, node {at} here {} of {width}",
                     places.len(),
                     event.name,
-                    args.width.unwrap_or_default(),
+                    event.width.unwrap_or_default(),
                     node.operator,
                 ));
             }
             places.push(at);
-            done = done.saturating_add(args.rows.unwrap_or_default());
+            done = done.saturating_add(event.rows.unwrap_or_default());
             let rows = if axis == "tokens" { tokens } else { texts };
             if done >= rows {
                 (current, done) = (nodes.next(), 0);
@@ -233,70 +228,60 @@ impl ModelGraph {
     }
 }
 
-/// The part of a trace that is of use.
-#[derive(Deserialize)]
-struct Trace {
-    #[serde(rename = "traceEvents", deserialize_with = "read_events")]
-    events: (Runs, Sizes),
-}
-
 /// Operators by batch.
 type Runs = BTreeMap<u64, Vec<Operator>>;
 
 /// Texts and tokens by batch.
 type Sizes = BTreeMap<u64, (u64, u64)>;
 
-#[derive(Deserialize)]
+/// An operator of a run.
 struct Operator {
     name: String,
-    #[serde(default)]
-    cat: String,
-    #[serde(default)]
-    ts: f64,
-    #[serde(default)]
-    dur: f64,
-    #[serde(default)]
-    args: Args,
-}
-
-#[derive(Deserialize, Default)]
-struct Args {
-    batch: Option<u64>,
+    /// In microseconds.
+    start: f64,
+    took: f64,
     rows: Option<u64>,
-    tokens: Option<u64>,
     width: Option<u64>,
     node: Option<String>,
     provider: Option<String>,
 }
 
-/// Reads events one by one, and keeps those of operators, and the texts and tokens of batches.
-fn read_events<'de, D: Deserializer<'de>>(deserializer: D) -> Result<(Runs, Sizes), D::Error> {
-    struct Events;
-    impl<'de> Visitor<'de> for Events {
-        type Value = (Runs, Sizes);
-
-        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of events")
-        }
-
-        fn visit_seq<A: SeqAccess<'de>>(self, mut events: A) -> Result<Self::Value, A::Error> {
-            let (mut runs, mut sizes) = (Runs::new(), Sizes::new());
-            while let Some(event) = events.next_element::<Operator>()? {
-                let Some(batch) = event.args.batch else {
-                    continue;
-                };
-                match event.cat.as_str() {
-                    "operator" => runs.entry(batch).or_default().push(event),
-                    "batch" => {
-                        if let (Some(rows), Some(tokens)) = (event.args.rows, event.args.tokens) {
-                            sizes.insert(batch, (rows, tokens));
-                        }
-                    }
-                    _ => {}
-                }
-            }
-            Ok((runs, sizes))
+impl Operator {
+    fn of(event: &RawEvent<'_>) -> Self {
+        let text = |any: &Any<'_>| Some(any.text().to_owned()).filter(|text| !text.is_empty());
+        let args = &event.args;
+        Self {
+            name: event.name.text().to_owned(),
+            start: event.ts.number().unwrap_or_default(),
+            took: event.dur.number().unwrap_or_default(),
+            rows: args.rows.count(),
+            width: args.width.count(),
+            node: text(&args.node),
+            provider: text(&args.provider),
         }
     }
-    deserializer.deserialize_seq(Events)
+}
+
+/// The operators of a whole trace, and the texts and tokens of its batches.
+fn read(trace: impl Read) -> Result<(Runs, Sizes), TraceError> {
+    let (mut runs, mut sizes) = (Runs::new(), Sizes::new());
+    let seen = walk(trace, |event| {
+        let args = &event.args;
+        let Some(batch) = args.batch.count() else {
+            return;
+        };
+        match event.cat.text() {
+            "operator" => runs.entry(batch).or_default().push(Operator::of(event)),
+            "batch" => {
+                if let (Some(rows), Some(tokens)) = (args.rows.count(), args.tokens.count()) {
+                    sizes.insert(batch, (rows, tokens));
+                }
+            }
+            _ => {}
+        }
+    })?;
+    match seen.cut {
+        None => Ok((runs, sizes)),
+        Some((at, why)) => Err(TraceError::Cut { at, why }),
+    }
 }

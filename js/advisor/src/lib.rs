@@ -1,20 +1,15 @@
 //! What `isovec/advisor` stands on: JSON in, JSON out. Nothing here knows of engines.
 
-// One way for errors into JavaScript, for both modules.
-#[path = "../../src/error.rs"]
-mod error;
-
 use isovec::{EmbeddingConfig, Fingerprint};
 use isovec_insight::advisor::{
     Advisor, AnalysisContext, FailedRule, OptimizationReport, Patch, ProfileSummary, Suggestion,
     Trial, Workload,
 };
+use isovec_js_error::{to_js, with_kind};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
-
-use error::{to_js, with_kind};
 
 type Answer<T = String> = Result<T, JsValue>;
 

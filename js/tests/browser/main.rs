@@ -1,5 +1,5 @@
 //! The SDK in headless Chromium: `cargo xtask test browser` serves the models on loopback and runs
-//! this through wasm-pack.
+//! this by wasm-bindgen's test runner.
 #![cfg(target_arch = "wasm32")]
 
 mod hardware;

@@ -7,13 +7,13 @@ use bytes::Bytes;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::Batch;
-use isovec_engine::onnx::builder::{GraphBuilder, value_info};
 use isovec_engine::onnx::proto::{
     AttributeProto, AttributeType, DataType, GraphProto, ModelProto, NodeProto, OperatorSetIdProto,
     TypeValue,
 };
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightInfo, Weights, WeightsIdentity};
+use isovec_model::onnx::builder::{GraphBuilder, value_info};
 
 pub(super) fn rows() -> Dim {
     Dim::Symbolic("rows".into())

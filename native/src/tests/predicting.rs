@@ -1,8 +1,9 @@
 //! What is foretold of a run's memory, against what ONNX Runtime counted.
 
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine};
+use isovec_model::bundle::{self, BundleOptions};
 
 use super::{available, load};
 
@@ -14,7 +15,7 @@ fn tiny() -> Option<ModelBundle> {
         eprintln!("skipped: {folder} is not there");
         return None;
     }
-    Some(ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap())
+    Some(bundle::from_folder(folder, &BundleOptions::default()).unwrap())
 }
 
 #[test]

@@ -6,9 +6,9 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::error::EngineError;
-use isovec_engine::onnx::builder::int;
 use isovec_engine::onnx::proto::DataType;
 use isovec_engine::tensor::{DType, Tensor};
+use isovec_model::onnx::builder::int;
 
 use super::models::*;
 use super::{available, load};

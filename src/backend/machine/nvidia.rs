@@ -1,9 +1,11 @@
-//! What NVIDIA's management library (NVML) tells of its GPUs, and what Linux does where that is missing.
+//! What NVIDIA's management library (NVML) tells of its GPUs, and what Linux's driver does without it.
 
 use std::fs;
 use std::path::Path;
 
+#[cfg(feature = "nvml")]
 use nvml_wrapper::error::NvmlError;
+#[cfg(feature = "nvml")]
 use nvml_wrapper::{Device, Nvml};
 
 use super::told;
@@ -19,15 +21,15 @@ pub(super) fn look(root: &Path) -> Vec<GpuInfo> {
     if !has_driver {
         return Vec::new();
     }
+    #[cfg(feature = "nvml")]
     match by_library() {
-        Ok(gpus) => gpus,
-        Err(error) => {
-            tracing::debug!(target: "isovec", "NVML cannot be asked: {error}");
-            by_driver(&root.join("proc/driver/nvidia"))
-        }
+        Ok(gpus) => return gpus,
+        Err(error) => tracing::debug!(target: "isovec", "NVML cannot be asked: {error}"),
     }
+    by_driver(&root.join("proc/driver/nvidia"))
 }
 
+#[cfg(feature = "nvml")]
 fn by_library() -> Result<Vec<GpuInfo>, NvmlError> {
     let library = Nvml::init()?;
     let driver = library.sys_driver_version().ok();
@@ -37,6 +39,7 @@ fn by_library() -> Result<Vec<GpuInfo>, NvmlError> {
     Ok(gpus.map(|gpu| describe(&gpu, driver.as_deref())).collect())
 }
 
+#[cfg(feature = "nvml")]
 fn describe(gpu: &Device<'_>, driver: Option<&str>) -> GpuInfo {
     let pci = gpu.pci_info().ok();
     let memory = gpu.memory_info().ok();

@@ -13,9 +13,9 @@ use futures_channel::oneshot;
 use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Capabilities, RunOutput};
-use isovec_engine::head;
 use isovec_engine::profile::{Profiler, Scope, Span};
 use isovec_engine::tensor::{NamedTensor, Tensor};
+use isovec_model::head;
 use isovec_tokenize::Encoding;
 
 pub(crate) use own_cancel::OwnCancel;
@@ -94,15 +94,15 @@ impl Model {
         })
     }
 
-    /// No vector is kept here.
+    /// No row is kept here.
     pub(crate) async fn cached<F>(
         &self,
         texts: Vec<String>,
-        _options: &EmbedOptions,
+        _options: &FlowOptions,
         compute: impl FnOnce(Vec<String>) -> F,
-    ) -> Result<Embeddings>
+    ) -> Result<Rows>
     where
-        F: Future<Output = Result<Embeddings>>,
+        F: Future<Output = Result<Rows>>,
     {
         compute(texts).await
     }
@@ -182,10 +182,6 @@ impl Model {
         answer
             .await
             .unwrap_or_else(|_| Err(EngineError::Cancelled.into()))
-    }
-
-    pub(crate) fn finish(&self, rows: Rows, _: Option<String>) -> Result<Embeddings> {
-        Ok(Embeddings(rows.values))
     }
 }
 
@@ -294,6 +290,48 @@ impl EmbedOptions {
     pub(crate) fn with_prompt(mut self, prompt: Prompt) -> Self {
         self.prompt = prompt;
         self
+    }
+}
+
+/// What the batcher reads of a call's options.
+#[derive(Debug, Clone)]
+pub(crate) struct FlowOptions {
+    pub(crate) prompt: Prompt,
+    pub(crate) cancel: Option<Cancel>,
+}
+
+/// What a call makes of its rows.
+pub(crate) trait Task: Sized + Send + Sync + 'static {
+    type Options: Clone + Send + Sync + 'static;
+    type Set;
+
+    fn of(model: &Model, options: &Self::Options) -> Result<Self>;
+
+    fn flow(options: &Self::Options) -> FlowOptions;
+
+    fn set(&self, model: &Model, rows: Rows) -> Result<Self::Set>;
+}
+
+/// The rows as they are.
+pub(crate) struct Vectors;
+
+impl Task for Vectors {
+    type Options = EmbedOptions;
+    type Set = Embeddings;
+
+    fn of(_: &Model, _: &EmbedOptions) -> Result<Self> {
+        Ok(Self)
+    }
+
+    fn flow(options: &EmbedOptions) -> FlowOptions {
+        FlowOptions {
+            prompt: options.prompt.clone(),
+            cancel: options.cancel.clone(),
+        }
+    }
+
+    fn set(&self, _: &Model, rows: Rows) -> Result<Embeddings> {
+        Ok(Embeddings(rows.values))
     }
 }
 

@@ -9,14 +9,15 @@
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::engine::{Batch, RunOutput};
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::int;
 use isovec_engine::onnx::proto::{
     DataType, ModelProto, OperatorSetIdProto, TensorProto, TypeValue, ValueInfoProto,
 };
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
+use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::int;
 use prost::Message;
 
 use crate::cases::Case;
@@ -118,7 +119,7 @@ impl Direct {
 pub(crate) fn bundle(model: &ModelProto) -> Result<ModelBundle, String> {
     let file = Bytes::from(model.encode_to_vec());
     let files = BTreeMap::from([("model.onnx".to_owned(), file)]);
-    ModelBundle::from_bytes("the test", files, &BundleOptions::default())
+    bundle::from_bytes("the test", files, &BundleOptions::default())
         .map_err(|error| error.to_string())
 }
 

@@ -13,13 +13,13 @@
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::{Batch, RunOutput};
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::{int, ints};
 use isovec_engine::onnx::default_domain;
 use isovec_engine::onnx::proto::{
     DataType, GraphProto, ModelProto, OperatorSetIdProto, TensorProto,
 };
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::{int, ints};
 
 use crate::cases::Case;
 use crate::compare::compare;

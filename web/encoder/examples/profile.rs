@@ -6,8 +6,8 @@ mod measure;
 
 use std::time::Instant;
 
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_kernels::Arithmetic;
+use isovec_model::bundle::{self, BundleOptions};
 use measure::{Model, Result};
 
 fn main() -> Result<()> {
@@ -21,7 +21,7 @@ fn main() -> Result<()> {
         true => Arithmetic::Deterministic,
         false => Arithmetic::Fast,
     };
-    let bundle = ModelBundle::from_folder(&folder, &BundleOptions::default())?;
+    let bundle = bundle::from_folder(&folder, &BundleOptions::default())?;
     let started = Instant::now();
     let now = || started.elapsed().as_secs_f64() * 1000.0;
     let model = Model::compile(bundle, arithmetic)?;

@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use bytes::Bytes;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
 use isovec_kernels::Arithmetic;
+use isovec_model::bundle::{self, BundleOptions};
 use measure::{Model, Result};
 
 #[link(wasm_import_module = "clock")]
@@ -62,7 +62,7 @@ pub extern "C" fn compile(deterministic: bool) -> bool {
             true => Arithmetic::Deterministic,
             false => Arithmetic::Fast,
         };
-        let model = ModelBundle::from_bytes("profile", files, &BundleOptions::default())
+        let model = bundle::from_bytes("profile", files, &BundleOptions::default())
             .map_err(Into::into)
             .and_then(|bundle| Model::compile(bundle, arithmetic));
         state.model = said(model, &mut state.text);

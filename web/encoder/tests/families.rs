@@ -3,22 +3,20 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
-mod support;
-
 use std::sync::Arc;
 
 use isovec_encoder::{Pause, Program, Run};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
-use isovec_engine::head::Pooling;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
-use support::bundles::bundle;
-use support::checkpoint::{Checkpoint, Stored};
-use support::models;
-use support::reference::{last_hidden_state, mean_normalised};
-use support::texts::{batch, texts};
+use isovec_model::head::Pooling;
+use isovec_test_models::bundles::bundle;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::texts::{batch, texts};
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 1e-6;

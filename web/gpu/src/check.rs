@@ -9,8 +9,7 @@ use isovec_encoder::{CompileError, Program, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::ModelDescription;
-use isovec_engine::engine::Batch;
-use isovec_engine::head::MASK;
+use isovec_engine::engine::{Batch, MASK};
 use isovec_engine::profile::Scope;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::{EngineError, Result, onnx};
@@ -270,10 +269,10 @@ mod tests {
     use std::sync::Mutex;
 
     use isovec_encoder::{NoTurns, Pause};
-    use isovec_engine::bundle::BundleOptions;
     use isovec_engine::description::describe;
-    use isovec_engine::head::{HeadSpec, Pooling, attach_head};
     use isovec_engine::maybe_send::BoxFuture;
+    use isovec_model::bundle::{self, BundleOptions};
+    use isovec_model::head::{HeadSpec, Pooling, attach_head};
 
     use super::*;
     use crate::device::{Wanted, testing};
@@ -304,7 +303,7 @@ mod tests {
 
     fn tiny(pooling: Pooling) -> ModelBundle {
         let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../tests/data/tiny-bert");
-        let mut bundle = ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap();
+        let mut bundle = bundle::from_folder(folder, &BundleOptions::default()).unwrap();
         attach_head(&mut bundle, &HeadSpec::new(pooling, true)).unwrap();
         bundle
     }

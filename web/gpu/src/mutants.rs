@@ -7,20 +7,16 @@ use std::sync::Arc;
 use isovec_encoder::{NoTurns, Plan};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
-use isovec_engine::head::Pooling;
+use isovec_model::head::Pooling;
+use isovec_test_models::bundles::bundle;
+use isovec_test_models::checkpoint::Stored;
+use isovec_test_models::models::{VOCABULARY, bert_of};
 
 use crate::check::compare;
 use crate::device::{Wanted, testing};
 use crate::host::Alone;
 use crate::limits::Limits;
 use crate::model::Model;
-
-#[path = "../../encoder/tests/support/mod.rs"]
-mod support;
-
-use support::bundles::bundle;
-use support::checkpoint::Stored;
-use support::models::{VOCABULARY, bert_of};
 
 /// What is wrong, where it stands, and what stands there instead.
 type Mutant = (&'static str, &'static str, &'static str);

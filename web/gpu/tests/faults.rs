@@ -4,15 +4,15 @@
 
 mod common;
 
-use common::support::bundles::bundle;
-use common::support::checkpoint::Stored;
-use common::support::models;
-use common::support::texts::texts;
 use common::{batch, config, factory, has_adapter, load, run};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
-use isovec_engine::head::Pooling;
 use isovec_gpu::GpuEngine;
+use isovec_model::head::Pooling;
+use isovec_test_models::bundles::bundle;
+use isovec_test_models::checkpoint::Stored;
+use isovec_test_models::models;
+use isovec_test_models::texts::texts;
 
 #[test]
 fn a_device_lost_between_batches_is_named() {

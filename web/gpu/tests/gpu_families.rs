@@ -4,23 +4,24 @@
 
 mod common;
 
-use common::support::checkpoint::{Checkpoint, Stored};
-use common::support::models;
-use common::support::reference::{last_hidden_state, mean_normalised};
-use common::support::texts::texts;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::texts::texts;
 use std::sync::Arc;
 
-use common::support::bundles::bundle;
 use common::{batch, config, factory, has_adapter, load, run};
 use isovec_encoder::{Program, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::fingerprint::Precision;
-use isovec_engine::head::Pooling;
 use isovec_gpu::Alone;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_model::head::Pooling;
+use isovec_model::precision::{narrowed, widened};
+use isovec_test_models::bundles::bundle;
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 2e-6;
@@ -119,11 +120,11 @@ fn int8_weights_agree_with_what_they_stand_for() {
     let model = models::bert_of(5, 400, 256, 1);
     let whole = bundle(&model, Stored::F32, Pooling::Mean);
     let cancel = Cancel::new();
-    let int8 = whole.narrowed(Precision::Int8, &cancel);
+    let int8 = narrowed(&whole, Precision::Int8, &cancel);
     let int8 = pollster::block_on(int8).unwrap().bundle;
     let bytes = |bundle: &ModelBundle| load(bundle).stats().gpu.unwrap().weight_bytes;
     assert!(bytes(&int8) < bytes(&whole), "nothing is stored small");
-    agrees_with(&int8, &int8.widened(), "int8");
+    agrees_with(&int8, &widened(&int8), "int8");
 }
 
 /// Compares a bundle's vectors with those that the processor computes of another.

@@ -1,10 +1,10 @@
-//! The small graphs of web/encoder/tests, every operator of a plan, on the GPU as well.
+//! The small graphs of `isovec-test-operators`, every operator of a plan, on the GPU as well.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
-#[path = "../../encoder/tests/operators/all.rs"]
-mod all;
 mod common;
+
+isovec_test_operators::operators!(elsewhere::run);
 
 /// Where else a graph runs: on the adapter that there is.
 mod elsewhere {

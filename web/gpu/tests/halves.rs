@@ -7,25 +7,25 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::support::bundles::bundle;
-use common::support::checkpoint::{Checkpoint, Stored};
-use common::support::models;
-use common::support::reference::{last_hidden_state, mean_normalised};
-use common::support::texts::{Text, texts};
 use common::{batch, config, factory, has_adapter, load, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::description::Dim;
-use isovec_engine::engine::{Batch, Engine};
+use isovec_engine::engine::{Batch, Engine, MASK};
 use isovec_engine::fingerprint::Precision;
-use isovec_engine::head::{MASK, Pooling};
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::int;
 use isovec_engine::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto};
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightsIdentity};
 use isovec_gpu::{GpuEngine, WebGpu};
+use isovec_model::head::Pooling;
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::int;
+use isovec_test_models::bundles::bundle;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::texts::{Text, texts};
 
 /// What the project promises of 16-bit arithmetic: the L2 distance of unit vectors.
 const BOUND: f64 = 5e-3;

@@ -6,19 +6,19 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use common::support::bundles::bundle;
-use common::support::checkpoint::Stored;
-use common::support::models;
-use common::support::texts::texts;
 use common::{batch, config, factory_of, has_adapter, run};
 use isovec_encoder::Pause;
 use isovec_engine::Result;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::Engine;
-use isovec_engine::head::Pooling;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_gpu::{Alone, GpuEngine, Host};
+use isovec_model::head::Pooling;
+use isovec_test_models::bundles::bundle;
+use isovec_test_models::checkpoint::Stored;
+use isovec_test_models::models;
+use isovec_test_models::texts::texts;
 
 /// What is kept, by its name.
 #[derive(Clone, Default)]

@@ -4,17 +4,17 @@
 
 mod common;
 
-use common::support::bundles::bundle;
-use common::support::checkpoint::{Checkpoint, Stored};
-use common::support::models;
-use common::support::reference::{last_hidden_state, mean_normalised};
-use common::support::texts::{Text, texts};
 use common::{batch, config, factory, has_adapter, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
-use isovec_engine::head::Pooling;
 use isovec_gpu::GpuEngine;
+use isovec_model::head::Pooling;
+use isovec_test_models::bundles::bundle;
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use isovec_test_models::reference::{last_hidden_state, mean_normalised};
+use isovec_test_models::texts::{Text, texts};
 
 /// The largest difference of a component of a unit vector in f32, and the L2 distance in f16.
 const BOUND: f64 = 2e-6;

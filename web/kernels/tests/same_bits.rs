@@ -1,6 +1,6 @@
 //! The same bits natively and in wasm: one hash of everything, known beforehand.
 //!
-//! In wasm: `wasm-pack test --headless --chrome kernels --test same_bits`.
+//! In wasm: `cargo xtask test browser`.
 
 mod common;
 

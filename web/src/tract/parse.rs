@@ -2,12 +2,12 @@
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::Dim;
-use isovec_engine::onnx::builder::value_info;
 use isovec_engine::onnx::proto::{
     DataType, Dimension, DimensionValue, GraphProto, ModelProto, TensorProto, TypeValue,
 };
 use isovec_engine::weights::WeightInfo;
 use isovec_engine::{EngineError, Result};
+use isovec_model::onnx::builder::value_info;
 use prost::Message;
 use tract_onnx::pb;
 use tract_onnx::prelude::InferenceModel;

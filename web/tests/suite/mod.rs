@@ -14,11 +14,11 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::{Batch, Engine, EngineFactory, Probe, RunOutput};
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::{int, ints};
 use isovec_engine::onnx::proto::GraphProto;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightInfo};
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::{int, ints};
 use isovec_web::Portable;
 use isovec_web::executor::Executor;
 

@@ -9,11 +9,11 @@ use bytes::Bytes;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::Batch;
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::{float, int, ints};
 use isovec_engine::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto};
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightInfo, WeightSource, WeightsIdentity};
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::{float, int, ints};
 
 pub const VOCABULARY: usize = 300;
 pub const WIDTH: usize = 64;

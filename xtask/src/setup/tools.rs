@@ -25,12 +25,6 @@ const WASM_BINDGEN: Tool = Tool {
     version: "0.2.130",
     parts: &[],
 };
-const WASM_PACK: Tool = Tool {
-    package: "wasm-pack",
-    program: "wasm-pack",
-    version: "0.15.1",
-    parts: &[],
-};
 const MACHETE: Tool = Tool {
     package: "cargo-machete",
     program: "cargo-machete",
@@ -51,21 +45,13 @@ const MDBOOK: Tool = Tool {
     parts: &["--no-default-features", "--features", "search"],
 };
 
-pub(super) const STEPS: [Step; 5] = [
+pub(super) const STEPS: [Step; 4] = [
     Step {
         name: "wasm-bindgen",
         what: "wasm-bindgen-cli 0.2.130: JavaScript around the wasm module, and its test runner",
         done: |workspace| WASM_BINDGEN.done(workspace),
         make: |workspace| WASM_BINDGEN.make(workspace),
         advice: "`cargo install wasm-bindgen-cli --version 0.2.130`, and put it on PATH",
-        optional: false,
-    },
-    Step {
-        name: "wasm-pack",
-        what: "wasm-pack 0.15.1: runs the wasm tests in a browser",
-        done: |workspace| WASM_PACK.done(workspace),
-        make: |workspace| WASM_PACK.make(workspace),
-        advice: "`cargo install wasm-pack --version 0.15.1`, and put it on PATH",
         optional: false,
     },
     Step {
@@ -183,7 +169,7 @@ mod tests {
 
     #[test]
     fn what_is_announced_names_the_pinned_versions() {
-        let tools = [WASM_BINDGEN, WASM_PACK, MACHETE, DENY, MDBOOK];
+        let tools = [WASM_BINDGEN, MACHETE, DENY, MDBOOK];
         assert_eq!(tools.len(), STEPS.len());
         for (step, tool) in STEPS.iter().zip(tools) {
             assert!(step.what.contains(tool.version) && step.advice.contains(tool.version));

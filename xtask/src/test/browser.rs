@@ -1,7 +1,5 @@
 //! The tests that run inside a real browser.
 
-use std::path::PathBuf;
-
 use anyhow::{Context, Result, bail};
 use serde_json::{Value, json};
 
@@ -11,22 +9,22 @@ use crate::process::{Run, cargo};
 use crate::report;
 use crate::serve::{self, Serving, TEST_PORT};
 use crate::setup::{self, Browser};
-use crate::wasm::WasmToolchain;
-use crate::workspace::Workspace;
+use crate::wasm::{TARGET, WasmToolchain};
+use crate::workspace::{Workspace, which};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "browser",
         what: "the portable engine in headless Chromium, against the same reference vectors",
         concerned: Broken::in_code_of_pages,
-        needs: &["model", "wasm32", "wasm-bindgen", "wasm-pack", "browser"],
+        needs: &["model", "wasm32", "wasm-bindgen", "browser"],
         run: chromium,
     },
     Check {
         name: "firefox",
         what: "the same in headless Firefox, which compiles wasm with another compiler",
         concerned: Broken::in_code_of_pages,
-        needs: &["model", "wasm32", "wasm-bindgen", "wasm-pack", "firefox"],
+        needs: &["model", "wasm32", "wasm-bindgen", "firefox"],
         run: firefox,
     },
 ];
@@ -35,30 +33,19 @@ fn chromium(workspace: &Workspace) -> Result<Verdict> {
     let browser = Browser::find(workspace)?;
     browser.check(workspace)?;
     let capabilities = chromium_capabilities(&browser, runs_as_root(workspace));
-    run(
-        workspace,
-        &["--chrome", "--chromedriver"],
-        &browser,
-        &capabilities,
-    )
+    run(workspace, "CHROMEDRIVER", &browser, &capabilities)
 }
 
 fn firefox(workspace: &Workspace) -> Result<Verdict> {
     let browser = setup::find_firefox(workspace)?;
     let capabilities = firefox_capabilities(&browser);
-    run(
-        workspace,
-        &["--firefox", "--geckodriver"],
-        &browser,
-        &capabilities,
-    )
+    run(workspace, "GECKODRIVER", &browser, &capabilities)
 }
 
-/// Runs every package's browser tests. `which` says which browser it is, and ends with the
-/// option that takes the driver.
+/// Runs every package's browser tests by wasm-bindgen's runner, which takes the browser whose driver the variable `driver` names.
 fn run(
     workspace: &Workspace,
-    which: &[&str],
+    driver: &str,
     browser: &Browser,
     capabilities: &Value,
 ) -> Result<Verdict> {
@@ -67,29 +54,33 @@ fn run(
     std::fs::write(&file, capabilities.to_string())
         .with_context(|| format!("cannot write {}", file.display()))?;
 
-    let folders = folders_with_browser_tests(workspace)?;
-    if folders.is_empty() {
+    let runner = which(workspace, "wasm-bindgen-test-runner")
+        .context("wasm-bindgen-test-runner is missing: run `cargo xtask setup wasm-bindgen`")?;
+    let packages = packages_with_browser_tests(workspace)?;
+    if packages.is_empty() {
         bail!("no package depends on wasm-bindgen-test: nothing would be tested in a browser");
     }
     // Wasm has no files: the tests fetch the model from here.
     let serving = Serving::start(TEST_PORT, serve::mounts(workspace))?;
     report::word(&format!("serving the model at {}/models/", serving.url()));
     let mut failed = Vec::new();
-    for folder in folders {
-        let run = Run::new(workspace, "wasm-pack")?
-            .args(["test", "--headless"])
-            .args(which)
-            .args([&browser.driver])
-            .args(["--mode", "no-install"])
-            .args([&folder])
+    for package in packages {
+        let run = cargo(workspace)?
+            .args(["test", "--package", &package, "--target", TARGET])
+            .env("CARGO_TARGET_WASM32_UNKNOWN_UNKNOWN_RUNNER", &runner)
+            .env(driver, &browser.driver)
+            // Tests that name no place run in the page as well, and not in node.
+            .env("WASM_BINDGEN_TEST_ONLY_WEB", "1")
             .envs(toolchain.environment())
             .env("WASM_BINDGEN_TEST_WEBDRIVER_JSON", &file)
-            // Seconds for one test binary: compiling a 12 MB module on a small machine and loading
+            // Seconds for one test binary: compiling a 12 MB module on a small, busy machine and loading
             // a 90 MB model take their time, and the default of 20 s is about the runner, not us.
-            .env("WASM_BINDGEN_TEST_TIMEOUT", "600");
+            .env("WASM_BINDGEN_TEST_TIMEOUT", "1800")
+            // The runner's own stack says nothing of a failed test, and stands after what does.
+            .env("RUST_BACKTRACE", "0");
         if let Err(error) = run.show() {
             report::word(&format!("{error:#}"));
-            failed.push(folder.display().to_string());
+            failed.push(package);
         }
     }
     if !failed.is_empty() {
@@ -140,28 +131,28 @@ fn runs_as_root(workspace: &Workspace) -> bool {
         .is_ok_and(|id| id.trim() == "0")
 }
 
-/// The folders of our packages that have tests for the browser.
-fn folders_with_browser_tests(workspace: &Workspace) -> Result<Vec<PathBuf>> {
+/// The packages of ours that have tests for the browser.
+fn packages_with_browser_tests(workspace: &Workspace) -> Result<Vec<String>> {
     let text = cargo(workspace)?
         .args(["metadata", "--no-deps", "--format-version", "1"])
         .read()?;
-    folders_in(&serde_json::from_str(&text).context("cargo metadata wrote no JSON")?)
+    packages_in(&serde_json::from_str(&text).context("cargo metadata wrote no JSON")?)
 }
 
-fn folders_in(metadata: &Value) -> Result<Vec<PathBuf>> {
-    let packages = metadata["packages"]
+fn packages_in(metadata: &Value) -> Result<Vec<String>> {
+    let all = metadata["packages"]
         .as_array()
         .context("cargo metadata names no packages")?;
-    let mut folders = Vec::new();
-    for package in packages {
+    let mut packages = Vec::new();
+    for package in all {
         let depends = package["dependencies"]
             .as_array()
             .is_some_and(|all| all.iter().any(|d| d["name"] == "wasm-bindgen-test"));
-        if let (true, Some(manifest)) = (depends, package["manifest_path"].as_str()) {
-            folders.extend(PathBuf::from(manifest).parent().map(PathBuf::from));
+        if let (true, Some(name)) = (depends, package["name"].as_str()) {
+            packages.push(name.to_owned());
         }
     }
-    Ok(folders)
+    Ok(packages)
 }
 
 #[cfg(test)]
@@ -171,11 +162,11 @@ mod tests {
     #[test]
     fn packages_with_browser_tests_are_found_by_their_dependency() {
         let metadata = json!({"packages": [
-            {"manifest_path": "/a/Cargo.toml", "dependencies": [{"name": "wasm-bindgen-test"}]},
-            {"manifest_path": "/b/Cargo.toml", "dependencies": [{"name": "wasm-bindgen"}]},
+            {"name": "a", "dependencies": [{"name": "wasm-bindgen-test"}]},
+            {"name": "b", "dependencies": [{"name": "wasm-bindgen"}]},
         ]});
-        assert_eq!(folders_in(&metadata).unwrap(), [PathBuf::from("/a")]);
-        assert!(folders_in(&json!({})).is_err());
+        assert_eq!(packages_in(&metadata).unwrap(), ["a"]);
+        assert!(packages_in(&json!({})).is_err());
     }
 
     #[test]

@@ -27,12 +27,16 @@ const TARGETS: [&str; 3] = [
 ];
 
 /// Packages that are used on developers' machines or in browsers only.
-const ELSEWHERE: [&str; 8] = [
+const ELSEWHERE: [&str; 12] = [
     "xtask",
     "isovec-js",
     "isovec-js-advisor",
+    "isovec-js-error",
     "isovec-bench",
     "isovec-parity",
+    "isovec-test-models",
+    "isovec-test-operators",
+    "isovec-test-server",
     "isovec-test-support",
     "isovec-types",
     "with-fastembed",

@@ -53,6 +53,8 @@ pub(super) const CHECKS: &[Check] = &[
 /// The crates that browsers run.
 const WASM_CRATES: &[&str] = &[
     "isovec-engine",
+    "isovec-hub",
+    "isovec-model",
     "isovec-tokenize",
     "isovec-kernels",
     "isovec-encoder",
@@ -60,6 +62,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-web",
     "isovec",
     "isovec-insight",
+    "isovec-js-error",
     "isovec-js",
     "isovec-js-advisor",
 ];

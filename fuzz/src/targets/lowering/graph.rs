@@ -6,12 +6,12 @@
 
 use arbitrary::{Result, Unstructured};
 use isovec_engine::description::Dim;
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::{float, int, ints};
 use isovec_engine::onnx::proto::{
     AttributeProto, DataType, GraphProto, ModelProto, OperatorSetIdProto, TensorProto,
 };
 use isovec_engine::tensor::DType;
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::{float, int, ints};
 
 /// The inputs.
 pub(super) const IDS: &str = "input_ids";

@@ -16,12 +16,13 @@ use arbitrary::Unstructured;
 use bytes::Bytes;
 use isovec_encoder::{CompileError, NoTurns, Program, Run};
 use isovec_engine::EngineError;
-use isovec_engine::bundle::{BundleOptions, ModelBundle};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_model::bundle::{self, BundleOptions};
 use prost::Message;
 
 use crate::bounds::ours;
@@ -46,7 +47,7 @@ pub fn run(data: &[u8]) {
 
 fn bundle(file: &Bytes) -> isovec_engine::Result<ModelBundle> {
     let files = BTreeMap::from([("model.onnx".to_owned(), file.clone())]);
-    ModelBundle::from_bytes("made up", files, &BundleOptions::default())
+    bundle::from_bytes("made up", files, &BundleOptions::default())
 }
 
 /// The texts, padded to the longest.

@@ -3,12 +3,12 @@
 use std::path::Path;
 
 use isovec_engine::config::EngineChoice;
-use isovec_engine::onnx::builder::{ints, value_info};
 use isovec_engine::onnx::proto::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
 };
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
+use isovec_model::onnx::builder::{ints, value_info};
 
 use super::*;
 

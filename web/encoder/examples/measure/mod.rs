@@ -8,11 +8,11 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_engine::engine::Batch;
-use isovec_engine::head::{HeadSpec, Pooling, attach_head};
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_model::head::{HeadSpec, Pooling, attach_head};
 
 /// Operator, columns of its input, columns of its result.
 pub(crate) type Kind = (&'static str, usize, usize);

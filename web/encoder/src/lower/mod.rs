@@ -36,7 +36,7 @@ use call::Call;
 use fits::Types;
 
 /// The input that says which positions are real. Rows have no others, so it is all ones.
-const MASK: &str = isovec_engine::head::MASK;
+const MASK: &str = isovec_engine::engine::MASK;
 
 /// What a graph amounts to.
 #[derive(Debug)]

@@ -1,7 +1,6 @@
 //! The texts of a batch, one after another without padding.
 
-use isovec_engine::engine::Batch;
-use isovec_engine::head::MASK;
+use isovec_engine::engine::{Batch, MASK};
 use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::{EngineError, Result};
 

@@ -5,9 +5,9 @@ use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::{int, ints, string};
 use isovec_engine::onnx::proto::DataType;
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::{int, ints, string};
 
 use crate::counting::peak;
 use crate::sketch::{WIDTH, graph, none, plan, run, tensor};

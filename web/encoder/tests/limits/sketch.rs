@@ -8,8 +8,6 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::Batch;
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::int;
 use isovec_engine::onnx::proto::{
     AttributeProto, DataType, GraphProto, ModelProto, OperatorSetIdProto, TensorProto,
 };
@@ -17,6 +15,8 @@ use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightsIdentity};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::int;
 
 pub(crate) const WIDTH: usize = 4;
 

@@ -1,9 +1,9 @@
 //! Whole numbers are what their type holds, or there is no program.
 
 use isovec_encoder::CompileError;
-use isovec_engine::onnx::GraphBuilder;
-use isovec_engine::onnx::builder::int;
 use isovec_engine::onnx::proto::DataType;
+use isovec_model::onnx::GraphBuilder;
+use isovec_model::onnx::builder::int;
 
 use crate::sketch::{WIDTH, graph, none, run, tensor};
 

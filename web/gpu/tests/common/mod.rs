@@ -1,15 +1,12 @@
-//! What the tests share: seeded models, and an engine that does the same on whatever adapter there is.
+//! What the tests share: an engine that does the same on whatever adapter there is.
 #![allow(dead_code, reason = "every test file uses some of it")]
-
-#[path = "../../../encoder/tests/support/mod.rs"]
-pub(crate) mod support;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::engine::{Batch, Engine};
 use isovec_gpu::{Alone, GpuEngine, Host, WebGpu};
-use support::texts::Text;
+use isovec_test_models::texts::{self, Text};
 
 /// Whether there is an adapter. That there is none is said, and no fault unless `ISOVEC_REQUIRE_GPU=1`.
 pub(crate) fn has_adapter() -> bool {
@@ -45,7 +42,7 @@ pub(crate) fn load(bundle: &ModelBundle) -> GpuEngine {
 
 /// The texts in a batch with the inputs that the model reads.
 pub(crate) fn batch(engine: &GpuEngine, texts: &[Text], padding: i64) -> Batch {
-    let mut batch = support::texts::batch(texts, padding);
+    let mut batch = texts::batch(texts, padding);
     let wanted = &engine.description().inputs;
     let reads = |name: &str| wanted.iter().any(|input| *input.name == *name);
     batch.inputs.retain(|input| reads(&input.name));

@@ -1,0 +1,375 @@
+//! Which of a repository's or a folder's files are the model: the one list of rules, for the hub's
+//! client, for folders and for pages.
+//!
+//! The rules look at nothing themselves. [`FileSelection::next`] is given what is known of the
+//! files ([`Known`]) and answers either with what it has to know next ([`Question`]), or with the
+//! [`Choice`]. Who has a list of all files knows nearly everything at once; a page, which has
+//! none, learns by asking whether a file is there.
+//!
+//! The rules, for a selection without a named file:
+//!
+//! 1. The 16-bit ONNX file, where the smallest form is wanted and that file is smaller than the
+//!    checkpoint.
+//! 2. `model.safetensors`, else the shards that `model.safetensors.index.json` names, where
+//!    `config.json` is of a family that can be converted.
+//! 3. `model.onnx`, then `onnx/model.onnx`, each with the files that hold its external data.
+
+mod describe;
+mod told;
+mod weights;
+
+use std::borrow::Cow;
+use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::sync::Arc;
+
+use isovec_engine::error::{EngineError, Result};
+
+pub use told::next_told;
+pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights};
+
+/// Small files that describe an embedding model: of transformers, of tokenizers, and of
+/// sentence-transformers.
+const DESCRIPTION: [&str; 5] = [
+    CONFIG,
+    "tokenizer_config.json",
+    "special_tokens_map.json",
+    "sentence_bert_config.json",
+    "config_sentence_transformers.json",
+];
+
+/// What a checkpoint's architecture is read from.
+pub const CONFIG: &str = "config.json";
+/// The list of a sentence-transformers model's steps.
+pub(crate) const MODULES: &str = "modules.json";
+/// What turns texts into ids, the first that is there: the second is that of older BERT models.
+const TOKENIZERS: [&str; 2] = ["tokenizer.json", "vocab.txt"];
+
+/// Which weights are wanted.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum WeightFiles {
+    /// safetensors, sharded or not, where they are there (and the
+    /// [check](FileSelection::accept_safetensors_if) lets them pass), else `model.onnx`, else
+    /// `onnx/model.onnx`.
+    #[default]
+    Auto,
+    /// [`HALF_ONNX_FILE`] where it is there and smaller than the
+    /// safetensors, else as `Auto`.
+    Smallest,
+    /// This ONNX file and its external data.
+    Onnx(String),
+    /// None.
+    Skip,
+}
+
+/// What is known of one file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Presence {
+    /// Nothing yet.
+    Unknown,
+    /// It is not there.
+    Absent,
+    /// It is there.
+    There {
+        /// Its size, where that is known.
+        bytes: Option<u64>,
+    },
+}
+
+/// What is known of the files that there are to choose from.
+pub trait Known {
+    /// What messages call the source.
+    fn origin(&self) -> &str;
+
+    /// Every file that is there, by its path; `None` where there is no such list.
+    fn names(&self) -> Option<Vec<&str>>;
+
+    /// What is known of a file. Never [`Presence::Unknown`] where there is a list.
+    fn presence(&self, path: &str) -> Presence;
+
+    /// The content of a small file that is there; `None` as long as it was not read.
+    ///
+    /// # Errors
+    /// Where it cannot be read.
+    fn content(&self, path: &str) -> Result<Option<Cow<'_, [u8]>>>;
+}
+
+/// What has to be known before the rules can go on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// The file.
+    pub path: String,
+    /// What of it.
+    pub need: Need,
+}
+
+/// What has to be known of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Need {
+    /// Whether it is there. It is chosen then, so it may be fetched at once.
+    Taken,
+    /// Its size, and whether it is there. It may well be chosen, so it may be begun.
+    Likely,
+    /// Its size, and whether it is there.
+    Size,
+    /// What is in it.
+    Content,
+}
+
+/// What the rules answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answer {
+    /// They have to know this first. All of it can be found out at the same time.
+    Ask(Vec<Question>),
+    /// These are the files.
+    Chosen(Choice),
+}
+
+/// The files that were chosen.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Choice {
+    /// What the weights are read from.
+    pub weights: Weights,
+    /// All files, that of the weights among them: sorted, none twice, each of them there.
+    pub files: Vec<String>,
+}
+
+type ConfigCheck = dyn Fn(&[u8]) -> Result<()> + Send + Sync;
+
+/// The files that are wanted from a repository.
+#[derive(Clone)]
+pub struct FileSelection {
+    optional: Vec<String>,
+    required: Vec<String>,
+    embedding: bool,
+    weights: WeightFiles,
+    check: Option<Arc<ConfigCheck>>,
+}
+
+/// Why a part of the rules came to no end.
+pub(crate) enum Stop {
+    Ask(Vec<Question>),
+    Refused(EngineError),
+}
+
+impl From<EngineError> for Stop {
+    fn from(error: EngineError) -> Self {
+        Self::Refused(error)
+    }
+}
+
+impl FileSelection {
+    /// What an embedding model needs: its configuration, its tokenizer, its sentence-transformers
+    /// modules, and its weights.
+    pub fn embedding() -> Self {
+        Self {
+            optional: DESCRIPTION.map(str::to_owned).to_vec(),
+            required: Vec::new(),
+            embedding: true,
+            weights: WeightFiles::Auto,
+            check: None,
+        }
+    }
+
+    /// These files and no others; one that the repository lacks is an error.
+    pub fn files(paths: impl IntoIterator<Item = impl Into<String>>) -> Self {
+        Self {
+            optional: Vec::new(),
+            required: paths.into_iter().map(Into::into).collect(),
+            embedding: false,
+            weights: WeightFiles::Skip,
+            check: None,
+        }
+    }
+
+    /// Chooses the weights; [`WeightFiles::Auto`] unless called.
+    pub fn weights(mut self, weights: WeightFiles) -> Self {
+        self.weights = weights;
+        self
+    }
+
+    /// Wants one more file, where the repository has it.
+    pub fn and(mut self, path: impl Into<String>) -> Self {
+        self.optional.push(path.into());
+        self
+    }
+
+    /// Shows `config.json` to `check` before safetensors are chosen. Where it answers
+    /// [`EngineError::UnsupportedModel`], ONNX weights are taken instead, and where there are none,
+    /// that is the error, before anything large is downloaded. Any other error ends the choice: a
+    /// damaged `config.json` must not quietly lead to other weights. A repository without
+    /// `config.json` counts as not supported.
+    pub fn accept_safetensors_if(
+        mut self,
+        check: impl Fn(&[u8]) -> Result<()> + Send + Sync + 'static,
+    ) -> Self {
+        self.check = Some(Arc::new(check));
+        self
+    }
+
+    /// Chooses, as far as what is known allows.
+    ///
+    /// # Errors
+    /// [`EngineError::MissingFile`] when a required file or every kind of weights is missing,
+    /// [`EngineError::InvalidModel`] and [`EngineError::OutsideBundle`] for a deciding file that
+    /// is damaged or names files outside, or the check's error.
+    pub fn next(&self, known: &dyn Known) -> Result<Answer> {
+        let mut files = BTreeSet::new();
+        let mut questions = Vec::new();
+        let mut part = |found: Result<Vec<String>, Stop>| match found {
+            Ok(found) => {
+                files.extend(found);
+                Ok(())
+            }
+            Err(Stop::Ask(asked)) => {
+                questions.extend(asked);
+                Ok(())
+            }
+            Err(Stop::Refused(error)) => Err(error),
+        };
+        part(self.required(known))?;
+        part(describe::optional(known, &self.optional, Need::Taken))?;
+        if self.embedding {
+            part(describe::first_of(known, &TOKENIZERS))?;
+            part(describe::modules(known))?;
+        }
+        let mut weights = Weights::None;
+        part(self.choose_weights(known).map(|(chosen, files)| {
+            weights = chosen;
+            files
+        }))?;
+        if !questions.is_empty() {
+            return Ok(Answer::Ask(once(questions)));
+        }
+        Ok(Answer::Chosen(Choice {
+            weights,
+            files: files.into_iter().collect(),
+        }))
+    }
+
+    /// Which of alternatives a cached snapshot must have when there is no list to compare it
+    /// with; the weights are looked for in any case.
+    pub fn essentials(&self) -> &'static [&'static [&'static str]] {
+        if self.embedding {
+            &[&[CONFIG], &TOKENIZERS, &[MODULES]]
+        } else {
+            &[]
+        }
+    }
+
+    fn required(&self, known: &dyn Known) -> Result<Vec<String>, Stop> {
+        all_there(known, &self.required, Need::Taken, |path| {
+            EngineError::MissingFile {
+                origin: known.origin().to_owned(),
+                file: path.to_owned(),
+                hint: format!("It has {}", described(known, "", "no files")),
+            }
+        })
+    }
+}
+
+impl Default for FileSelection {
+    fn default() -> Self {
+        Self::embedding()
+    }
+}
+
+impl fmt::Debug for FileSelection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FileSelection")
+            .field("optional", &self.optional)
+            .field("required", &self.required)
+            .field("embedding", &self.embedding)
+            .field("weights", &self.weights)
+            .field("check", &self.check.is_some())
+            .finish()
+    }
+}
+
+/// Each file once. Who knows what is in a file knows that it is there, and how large it is.
+fn once(questions: Vec<Question>) -> Vec<Question> {
+    let mut kept: Vec<Question> = Vec::with_capacity(questions.len());
+    let mut places = BTreeMap::new();
+    for question in questions {
+        match places.entry(question.path.clone()) {
+            Entry::Vacant(free) => {
+                free.insert(kept.len());
+                kept.push(question);
+            }
+            Entry::Occupied(place) if question.need == Need::Content => {
+                kept[*place.get()].need = Need::Content;
+            }
+            Entry::Occupied(_) => {}
+        }
+    }
+    kept
+}
+
+fn ask<T>(path: &str, need: Need) -> Result<T, Stop> {
+    Err(Stop::Ask(vec![Question {
+        path: path.to_owned(),
+        need,
+    }]))
+}
+
+/// Whether a file is there.
+fn is_there(known: &dyn Known, path: &str, need: Need) -> Result<bool, Stop> {
+    match known.presence(path) {
+        Presence::Unknown => ask(path, need),
+        Presence::Absent => Ok(false),
+        Presence::There { .. } => Ok(true),
+    }
+}
+
+/// The content of a file; `None` where it is not there.
+fn content<'k>(known: &'k dyn Known, path: &str) -> Result<Option<Cow<'k, [u8]>>, Stop> {
+    match known.presence(path) {
+        Presence::Absent => Ok(None),
+        Presence::Unknown => ask(path, Need::Content),
+        Presence::There { .. } => match known.content(path)? {
+            Some(content) => Ok(Some(content)),
+            None => ask(path, Need::Content),
+        },
+    }
+}
+
+/// Those paths, all of which have to be there.
+fn all_there(
+    known: &dyn Known,
+    paths: &[String],
+    need: Need,
+    missing: impl Fn(&str) -> EngineError,
+) -> Result<Vec<String>, Stop> {
+    let mut questions = Vec::new();
+    for path in paths {
+        match is_there(known, path, need) {
+            Ok(true) => {}
+            Ok(false) => return Err(Stop::Refused(missing(path))),
+            Err(Stop::Ask(asked)) => questions.extend(asked),
+            Err(refused) => return Err(refused),
+        }
+    }
+    if questions.is_empty() {
+        Ok(paths.to_vec())
+    } else {
+        Err(Stop::Ask(questions))
+    }
+}
+
+/// The names of files with that ending, for a message: the first few.
+fn described(known: &dyn Known, ending: &str, none: &str) -> String {
+    let names = known.names().unwrap_or_default();
+    let names: Vec<&str> = names
+        .into_iter()
+        .filter(|name| name.ends_with(ending))
+        .collect();
+    match names.as_slice() {
+        [] => none.to_owned(),
+        few if few.len() <= 8 => few.join(", "),
+        many => format!("{} and {} more", many[..8].join(", "), many.len() - 8),
+    }
+}

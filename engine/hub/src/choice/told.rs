@@ -1,0 +1,130 @@
+//! The rules for those who have no list of the files, and are not Rust: what is known comes as JSON,
+//! and the answer is JSON.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use isovec_engine::error::{EngineError, Result};
+use serde::{Deserialize, Serialize};
+
+use super::{Answer, FileSelection, Known, Need, Presence, WeightFiles};
+
+/// What is wanted, and what is known.
+#[derive(Deserialize)]
+struct Told {
+    /// What messages call the source.
+    origin: String,
+    /// The ONNX file that was named.
+    #[serde(default)]
+    onnx_file: Option<String>,
+    /// Whether the smallest form is wanted.
+    #[serde(default)]
+    smallest: bool,
+    /// Whether what is not among the files is not there.
+    listed: bool,
+    /// The files: `null` for one that is not there.
+    files: BTreeMap<String, Option<Fact>>,
+}
+
+/// What is known of a file that is there.
+#[derive(Deserialize)]
+struct Fact {
+    #[serde(default)]
+    bytes: Option<u64>,
+    /// What is in it, if that was read.
+    #[serde(default)]
+    text: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Said {
+    /// What has to be known first: files, and what of each.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    ask: Vec<(String, &'static str)>,
+    /// The choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    weights: Option<String>,
+}
+
+impl Known for Told {
+    fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    fn names(&self) -> Option<Vec<&str>> {
+        let there = self.files.iter().filter(|(_, fact)| fact.is_some());
+        self.listed
+            .then(|| there.map(|(name, _)| name.as_str()).collect())
+    }
+
+    fn presence(&self, path: &str) -> Presence {
+        match self.files.get(path) {
+            Some(Some(fact)) => Presence::There { bytes: fact.bytes },
+            Some(None) => Presence::Absent,
+            None if self.listed => Presence::Absent,
+            None => Presence::Unknown,
+        }
+    }
+
+    fn content(&self, path: &str) -> Result<Option<Cow<'_, [u8]>>> {
+        let fact = self.files.get(path).and_then(Option::as_ref);
+        let text = fact.and_then(|fact| fact.text.as_ref());
+        Ok(text.map(|text| Cow::Borrowed(text.as_bytes())))
+    }
+}
+
+/// The rules for an embedding model, step by step. `check` says, of the source's name and its `config.json`, whether the
+/// checkpoint can be loaded, as [`FileSelection::accept_safetensors_if`] has it. `known` is
+/// `{"origin", "onnx_file", "smallest", "listed", "files": {PATH: null | {"bytes", "text"}}}`; the
+/// answer is `{"ask": [[PATH, "taken" | "likely" | "size" | "content"], ...]}`, or
+/// `{"files": [PATH, ...], "weights": PATH}`.
+///
+/// # Errors
+/// As [`FileSelection::next`], and [`EngineError::Config`] where `known` is something else.
+pub fn next_told(
+    known: &str,
+    check: impl Fn(&str, &[u8]) -> Result<()> + Send + Sync + 'static,
+) -> Result<String> {
+    let told: Told = serde_json::from_str(known).map_err(|error| {
+        EngineError::Config(vec![format!(
+            "what is known of the files is unclear: {error}"
+        )])
+    })?;
+    let weights = match &told.onnx_file {
+        Some(file) => WeightFiles::Onnx(file.clone()),
+        None if told.smallest => WeightFiles::Smallest,
+        None => WeightFiles::Auto,
+    };
+    let origin = told.origin.clone();
+    let rules = FileSelection::embedding()
+        .weights(weights)
+        .accept_safetensors_if(move |config| check(&origin, config));
+    let said = match rules.next(&told)? {
+        Answer::Ask(questions) => Said {
+            ask: questions
+                .into_iter()
+                .map(|question| (question.path, name(question.need)))
+                .collect(),
+            files: None,
+            weights: None,
+        },
+        Answer::Chosen(choice) => Said {
+            ask: Vec::new(),
+            weights: choice.weights.file().map(str::to_owned),
+            files: Some(choice.files),
+        },
+    };
+    // Strings and lists of strings always have a JSON form.
+    Ok(serde_json::to_string(&said).unwrap_or_default())
+}
+
+fn name(need: Need) -> &'static str {
+    match need {
+        Need::Taken => "taken",
+        Need::Likely => "likely",
+        Need::Size => "size",
+        Need::Content => "content",
+    }
+}

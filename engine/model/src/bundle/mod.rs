@@ -1,0 +1,29 @@
+//! A model's files as a bundle, and what is asked and changed of the graph in it.
+
+mod files;
+mod load;
+mod mapped;
+mod prune;
+mod rows;
+mod told;
+
+pub use load::{
+    from_bytes, from_contents, from_contents_within, from_files, from_files_within, from_folder,
+    from_folder_within,
+};
+pub use prune::prune;
+pub use rows::{RowMixer, row_mixer};
+pub use told::next_told;
+
+/// How a bundle is put together.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct BundleOptions {
+    /// The ONNX file to use, by its path inside the bundle (`onnx/model_quantized.onnx`). `None`:
+    /// a checkpoint that can be converted, else `model.onnx`, else `onnx/model.onnx`.
+    pub onnx_file: Option<String>,
+    /// Where no file is named: [`HALF_ONNX_FILE`](isovec_hub::choice::HALF_ONNX_FILE), if it is smaller than the checkpoint.
+    pub smallest: bool,
+    /// Read large files into memory instead of mapping them: for file systems whose files change
+    /// or go away while a model is in use.
+    pub read_into_memory: bool,
+}

@@ -1,0 +1,77 @@
+//! One layer of an encoder that normalises after each residual sum, as BERT does
+//! (<https://arxiv.org/abs/1810.04805>): attention, feed-forward, each followed by
+//! `norm(x + f(x))`. BERT, RoBERTa, MPNet and DistilBERT differ in names alone.
+
+use isovec_engine::error::Result;
+
+use super::activation::Activation;
+use super::attention::{Heads, Scores, attention};
+use super::linear::Linear;
+use super::net::Net;
+use super::norm::LayerNorm;
+
+/// What is the same in every layer.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Encoder {
+    /// Size of a token's vector.
+    pub(super) hidden: usize,
+    /// Size between the two feed-forward layers.
+    pub(super) intermediate: usize,
+    /// The attention's heads.
+    pub(super) heads: Heads,
+    /// Between the two feed-forward layers.
+    pub(super) activation: Activation,
+    /// Of every normalisation.
+    pub(super) epsilon: f64,
+}
+
+/// Names of one layer's modules.
+#[derive(Debug)]
+pub(super) struct LayerNames {
+    pub(super) query: String,
+    pub(super) key: String,
+    pub(super) value: String,
+    pub(super) attention_output: String,
+    pub(super) attention_norm: String,
+    pub(super) intermediate: String,
+    pub(super) output: String,
+    pub(super) output_norm: String,
+}
+
+impl Encoder {
+    /// Applies one layer to `x`, `[batch, sequence, hidden]`.
+    pub(super) fn layer(
+        &self,
+        net: &mut Net<'_>,
+        names: &LayerNames,
+        x: &str,
+        scores: Scores<'_>,
+    ) -> Result<String> {
+        let square = |name: &str| Linear::new(name, self.hidden, self.hidden);
+        let query = square(&names.query).apply(net, x)?;
+        let key = square(&names.key).apply(net, x)?;
+        let value = square(&names.value).apply(net, x)?;
+        let context = attention(net, self.heads, (&query, &key, &value), scores);
+        let attended = square(&names.attention_output).apply(net, &context)?;
+        let sum = net.node("Add", &[&attended, x], vec![]);
+        let x = self.norm(&names.attention_norm).apply(net, &sum)?;
+
+        let wide = Linear::new(&names.intermediate, self.hidden, self.intermediate);
+        let wide = wide.apply(net, &x)?;
+        let active = self.activation.apply(net, &wide);
+        let narrow = Linear::new(&names.output, self.intermediate, self.hidden);
+        let narrow = narrow.apply(net, &active)?;
+        let sum = net.node("Add", &[&narrow, &x], vec![]);
+        self.norm(&names.output_norm).apply(net, &sum)
+    }
+
+    /// A normalisation of this encoder.
+    pub(super) fn norm<'a>(&self, name: &'a str) -> LayerNorm<'a> {
+        LayerNorm {
+            name,
+            size: self.hidden,
+            epsilon: self.epsilon,
+            bias: true,
+        }
+    }
+}

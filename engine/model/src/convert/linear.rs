@@ -1,0 +1,67 @@
+//! `x W^T + b`, the way checkpoints store it: `W` is `[out, in]`.
+
+use std::ops::Range;
+
+use isovec_engine::error::Result;
+
+use super::net::Net;
+
+/// A linear layer that the checkpoint holds, or some of its outputs.
+#[derive(Debug, Clone)]
+pub(super) struct Linear {
+    /// Name of the module: its tensors are `{name}.weight` and `{name}.bias`.
+    pub(super) name: String,
+    /// Size of the input.
+    pub(super) input: usize,
+    /// Size of the output.
+    pub(super) output: usize,
+    /// Which outputs are wanted; several layers are often stored as one.
+    pub(super) outputs: Range<usize>,
+    /// Whether there is a bias.
+    pub(super) bias: bool,
+}
+
+impl Linear {
+    /// A whole layer with a bias.
+    pub(super) fn new(name: impl Into<String>, input: usize, output: usize) -> Self {
+        Self {
+            name: name.into(),
+            input,
+            output,
+            outputs: 0..output,
+            bias: true,
+        }
+    }
+
+    /// With a bias or without.
+    pub(super) fn bias(mut self, bias: bool) -> Self {
+        self.bias = bias;
+        self
+    }
+
+    /// The `index`-th of `parts` equal groups of outputs.
+    pub(super) fn group(mut self, index: usize, parts: usize) -> Self {
+        let size = self.output / parts;
+        self.outputs = index * size..(index + 1) * size;
+        self
+    }
+
+    /// Applies the layer to `x`, whose last axis is the input.
+    pub(super) fn apply(&self, net: &mut Net<'_>, x: &str) -> Result<String> {
+        let weight = net.transposed(
+            &format!("{}.weight", self.name),
+            [self.output, self.input],
+            self.outputs.clone(),
+        )?;
+        let product = net.node("MatMul", &[x, &weight], vec![]);
+        if !self.bias {
+            return Ok(product);
+        }
+        let bias = net.part(
+            &format!("{}.bias", self.name),
+            self.output,
+            self.outputs.clone(),
+        )?;
+        Ok(net.node("Add", &[&product, &bias], vec![]))
+    }
+}

@@ -1,0 +1,258 @@
+//! From `config.json` and safetensors to an ONNX graph, without leaving Rust.
+//!
+//! Most models are published as weights and a config, the graph being code elsewhere. This module
+//! holds that code for the encoder families in use, each in a file of its own over shared blocks:
+//! BERT, RoBERTa (with XLM-R and CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT; see
+//! [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch
+//! and sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known
+//! models and how each is loaded.
+//!
+//! Every tensor is checked against `config.json` when the graph is built, and read (and widened
+//! to f32, and transposed) only when an engine asks for it.
+
+mod activation;
+mod architecture;
+mod attention;
+mod bert;
+pub mod catalog;
+mod classifier;
+mod config;
+mod distilbert;
+mod embeddings;
+mod encoder;
+mod linear;
+mod mask;
+mod modernbert;
+mod mpnet;
+mod net;
+mod nomicbert;
+mod norm;
+mod relative;
+mod roberta;
+mod rotary;
+mod source;
+
+use std::sync::Arc;
+
+use isovec_engine::budget::{Budget, Resource};
+use isovec_engine::error::Result;
+use isovec_engine::onnx::proto::{
+    GraphProto, ModelProto, OperatorSetIdProto, StringStringEntryProto,
+};
+use isovec_engine::weights::{WeightSource, Weights};
+
+pub use self::architecture::architecture;
+use self::config::Config;
+use self::net::Net;
+use crate::safetensors::TensorSet;
+
+/// The operator set that the graphs use: the first with `LayerNormalization`.
+const OPSET: i64 = 17;
+
+/// The file format that came with it.
+const IR_VERSION: i64 = 8;
+
+/// Memory that each byte of JSON can ask for: two bytes of a list are a value of 32 in a list that doubles.
+const JSON_COST: u64 = 32;
+
+/// Memory that the nodes of a layer take, generously.
+const LAYER_BYTES: u64 = 64 << 10;
+
+/// Nodes of a layer, generously.
+const LAYER_NODES: u64 = 64;
+
+/// The metadata entry that holds the longest sequence the graph can take.
+pub const MAX_SEQUENCE: &str = "isovec.max_sequence";
+
+/// The metadata entry that holds the number of rows in the table of words: ids from there on are
+/// not the model's.
+pub const VOCABULARY: &str = "isovec.vocabulary";
+
+/// A model as a graph with its weights apart.
+#[derive(Debug, Clone)]
+pub struct Converted {
+    /// Inputs `input_ids`, `attention_mask` and, where the family has them, `token_type_ids`, i64
+    /// `[batch, sequence]`; output `last_hidden_state`, f32 `[batch, sequence, hidden]`, and, of a classifier that is
+    /// converted, `logits`, f32 `[batch, labels]`. Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`].
+    pub graph: ModelProto,
+    /// Every tensor that the graph names and does not hold, converted when it is read.
+    pub weights: Weights,
+    /// The longest sequence that the graph can take. A longer one is an error of the engine, and
+    /// not of the same kind in each, so cut or refuse it before.
+    pub max_sequence: usize,
+}
+
+/// The architectures that can be converted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Family {
+    /// BERT: MiniLM, BGE, E5, GTE, mxbai, Arctic and most others.
+    Bert,
+    /// RoBERTa, XLM-R and CamemBERT: the multilingual E5, BGE-M3.
+    Roberta,
+    /// MPNet: all-mpnet-base.
+    Mpnet,
+    /// DistilBERT.
+    DistilBert,
+    /// ModernBERT.
+    ModernBert,
+    /// NomicBERT: nomic-embed-text, Arctic's long model.
+    NomicBert,
+}
+
+impl Family {
+    fn of(config: &Config) -> Result<Self> {
+        let model_type = config.text_or("model_type", "")?;
+        let family = match model_type {
+            "bert" => Self::Bert,
+            "roberta" | "xlm-roberta" | "camembert" => Self::Roberta,
+            "mpnet" => Self::Mpnet,
+            "distilbert" => Self::DistilBert,
+            "modernbert" => Self::ModernBert,
+            "nomic_bert" => Self::NomicBert,
+            "" => return Err(config.unsupported("config.json has no model_type")),
+            other => {
+                return Err(config.unsupported(format!(
+                    "model_type {other:?} is not one that can be converted (bert, roberta, \
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert)"
+                )));
+            }
+        };
+        match family {
+            Self::Bert | Self::Roberta => bert::check(config)?,
+            Self::Mpnet => mpnet::check(config)?,
+            Self::DistilBert => distilbert::check(config)?,
+            Self::ModernBert => modernbert::check(config)?,
+            Self::NomicBert => nomicbert::check(config)?,
+        }
+        // A repository with its own code borrows a well-known model_type and computes something
+        // else under it.
+        let own_code = config
+            .value("auto_map")
+            .and_then(|map| map.get("AutoModel"))
+            .is_some();
+        if own_code && family != Self::NomicBert {
+            return Err(config.unsupported(format!(
+                "the model brings its own code (auto_map in config.json), so it need not be the \
+                 {model_type} that it is called"
+            )));
+        }
+        Ok(family)
+    }
+
+    fn anchor(self) -> &'static str {
+        match self {
+            Self::ModernBert => modernbert::ANCHOR,
+            _ => bert::ANCHOR,
+        }
+    }
+
+    /// The key of the number of layers.
+    fn layers(self) -> &'static str {
+        match self {
+            Self::Bert | Self::Roberta | Self::Mpnet | Self::ModernBert => "num_hidden_layers",
+            Self::DistilBert => "n_layers",
+            Self::NomicBert => "n_layer",
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Bert => "bert",
+            Self::Roberta => "roberta",
+            Self::Mpnet => "mpnet",
+            Self::DistilBert => "distilbert",
+            Self::ModernBert => "modernbert",
+            Self::NomicBert => "nomicbert",
+        }
+    }
+}
+
+/// The family that a `config.json` belongs to, if [`convert`] takes it. Looks at the config
+/// alone, so that a bundle can choose between safetensors and ONNX before opening either.
+///
+/// # Errors
+/// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) with the reason when it cannot be converted,
+/// [`EngineError::InvalidModel`](isovec_engine::EngineError::InvalidModel) when the config is not readable.
+pub fn family(origin: &str, config_json: &[u8]) -> Result<Family> {
+    Family::of(&Config::parse(origin, config_json)?)
+}
+
+/// Builds the graph of a model.
+///
+/// Tensors are found under the family's names with whatever prefix the checkpoint puts before
+/// them (`bert.`, `roberta.`, none); tensors that the graph does not need (poolers, language
+/// model heads, stored positions) are ignored.
+///
+/// # Errors
+/// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for an architecture or an option that is not converted;
+/// [`EngineError::InvalidModel`](isovec_engine::EngineError::InvalidModel) for a config that is not readable, lacks a size or contradicts
+/// itself; [`EngineError::Weight`](isovec_engine::EngineError::Weight), naming the tensor, for one that is missing, has another
+/// shape than the config asks for, or is not of a float type.
+pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted> {
+    let mut budget = Budget::for_files(tensors.byte_len());
+    convert_within(config_json, tensors, &mut budget)
+}
+
+/// [`convert`] within a budget.
+///
+/// # Errors
+/// As [`convert`]; [`EngineError::OverBudget`](isovec_engine::EngineError::OverBudget) where `config.json` asks for more layers or
+/// larger tables than files of the model's size may; [`EngineError::Cancelled`](isovec_engine::EngineError::Cancelled).
+pub fn convert_within(
+    config_json: &[u8],
+    tensors: Arc<TensorSet>,
+    budget: &mut Budget,
+) -> Result<Converted> {
+    let place = format!("{}: config.json", tensors.origin());
+    let json = config_json.len() as u64;
+    budget.add_file(json);
+    budget.take(Resource::Bytes, json.saturating_mul(JSON_COST), &place)?;
+    let config = Config::parse(tensors.origin(), config_json)?;
+    let family = Family::of(&config)?;
+    let layers = config.size(family.layers())? as u64;
+    budget.take(Resource::Bytes, layers * LAYER_BYTES, &place)?;
+    budget.take(Resource::Nodes, layers * LAYER_NODES, &place)?;
+    let mut graph = GraphProto {
+        name: family.name().into(),
+        ..GraphProto::default()
+    };
+    let mut net = Net::new(&mut graph, &config, tensors, family.anchor())?;
+    let max_sequence = match family {
+        Family::Bert => bert::build(&config, &mut net)?,
+        Family::Roberta => roberta::build(&config, &mut net)?,
+        Family::Mpnet => mpnet::build(&config, &mut net)?,
+        Family::DistilBert => distilbert::build(&config, &mut net)?,
+        Family::ModernBert => modernbert::build(&config, &mut net)?,
+        Family::NomicBert => nomicbert::build(&config, &mut net)?,
+    };
+    let weights = net.into_weights();
+    // Tables are made when an engine asks for them, so what is refused here was not made.
+    for info in weights.weights() {
+        let place = format_args!("{place}: table {}", info.name);
+        budget.take(Resource::Elements, info.elements() as u64, place)?;
+    }
+    let entry = |key: &str, value: usize| StringStringEntryProto {
+        key: key.into(),
+        value: value.to_string(),
+    };
+    Ok(Converted {
+        graph: ModelProto {
+            ir_version: IR_VERSION,
+            opset_import: vec![OperatorSetIdProto {
+                domain: String::new(),
+                version: OPSET,
+            }],
+            producer_name: "isovec".into(),
+            producer_version: env!("CARGO_PKG_VERSION").into(),
+            metadata_props: vec![
+                entry(MAX_SEQUENCE, max_sequence),
+                entry(VOCABULARY, config.size("vocab_size")?),
+            ],
+            graph: Some(graph),
+            ..ModelProto::default()
+        },
+        weights: Arc::new(weights),
+        max_sequence,
+    })
+}

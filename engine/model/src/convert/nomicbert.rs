@@ -1,0 +1,172 @@
+//! NomicBERT (<https://arxiv.org/abs/2402.01613>): BERT with rotary positions, a gated feed-forward
+//! and few biases; its config has GPT-2's names.
+
+use isovec_engine::error::Result;
+
+use super::activation::Activation;
+use super::architecture::{Deciding, number};
+use super::attention::{Heads, Scores, attention};
+use super::config::Config;
+use super::embeddings::{
+    ATTENTION_MASK, INPUT_IDS, TOKEN_TYPE_IDS, Table, declare_input, declare_output,
+    sequence_length,
+};
+use super::linear::Linear;
+use super::mask::padding_mask;
+use super::net::Net;
+use super::norm::LayerNorm;
+use super::rotary::Rotary;
+
+/// Refuses what the family's config can ask for and this conversion does not do.
+pub(super) fn check(config: &Config) -> Result<()> {
+    config.refuse_flag("prenorm", "normalisation stands before each part")?;
+    config.refuse_flag(
+        "parallel_block",
+        "attention and feed-forward run side by side",
+    )?;
+    config.refuse_flag("use_rms_norm", "normalisation is by root mean square")?;
+    config.refuse_flag("causal", "a token sees only the tokens before it")?;
+    config.refuse_flag(
+        "rotary_emb_interleaved",
+        "neighbours are paired, not halves",
+    )?;
+    if config.count_or("num_experts", 0)? > 0 {
+        return Err(config.unsupported("config.json sets num_experts: it is a mixture of experts"));
+    }
+    if config.positive_or("rotary_emb_fraction", 1.0)? != 1.0 {
+        return Err(config.unsupported("config.json sets rotary_emb_fraction: heads turn in part"));
+    }
+    if config.value("rotary_emb_scale_base").is_some() {
+        return Err(config.unsupported("config.json sets rotary_emb_scale_base"));
+    }
+    gate(config)?;
+    Ok(())
+}
+
+/// The function on the gate of the feed-forward.
+fn gate(config: &Config) -> Result<Activation> {
+    match config.text_or("activation_function", "swiglu")? {
+        "swiglu" => Ok(Activation::Silu),
+        "geglu" => Ok(Activation::Gelu),
+        other => Err(config.unsupported(format!(
+            "activation_function in config.json is {other:?}; swiglu and geglu can be converted"
+        ))),
+    }
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    let flag = |key: &str| config.flag_or(key, true).map(|flag| flag.to_string());
+    let types = config.count_or("type_vocab_size", 2)? > 0;
+    Ok(vec![
+        ("heads", config.size("n_head")?.to_string()),
+        ("layers", config.size("n_layer")?.to_string()),
+        ("gate", format!("{:?}", gate(config)?)),
+        (
+            "epsilon",
+            number(config.positive_or("layer_norm_epsilon", 1e-12)?),
+        ),
+        (
+            "theta",
+            number(config.positive_or("rotary_emb_base", 10_000.0)?),
+        ),
+        ("attention_bias", flag("qkv_proj_bias")?),
+        ("wide_bias", flag("mlp_fc1_bias")?),
+        ("narrow_bias", flag("mlp_fc2_bias")?),
+        ("token types", types.to_string()),
+    ])
+}
+
+/// Builds the graph; returns the longest sequence.
+pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
+    let hidden = config.size("n_embd")?;
+    let intermediate = config.size("n_inner")?;
+    let heads = Heads::of(config, "n_head", hidden)?;
+    Rotary::check_heads(config, heads)?;
+    let gate = gate(config)?;
+    let attention_bias = config.flag_or("qkv_proj_bias", true)?;
+    let wide_bias = config.flag_or("mlp_fc1_bias", true)?;
+    let narrow_bias = config.flag_or("mlp_fc2_bias", true)?;
+    let epsilon = config.positive_or("layer_norm_epsilon", 1e-12)?;
+    let theta = config.positive_or("rotary_emb_base", 10_000.0)?;
+    let mut positions = Rotary::positions(config, "n_positions")?;
+    if config.value("rotary_scaling_factor").is_some() {
+        // Past the length it was trained with, such a model rescales its positions by the length
+        // of the batch, so that a text's vector would depend on its neighbours: not offered.
+        positions = positions.min(config.size_or("max_trained_positions", 2048)?);
+    }
+    let norm = |net: &mut Net<'_>, name: &str, x: &str| {
+        LayerNorm {
+            name,
+            size: hidden,
+            epsilon,
+            bias: true,
+        }
+        .apply(net, x)
+    };
+    declare_input(net, INPUT_IDS);
+    declare_input(net, ATTENTION_MASK);
+    let types = config.count_or("type_vocab_size", 2)?;
+    if types > 0 {
+        declare_input(net, TOKEN_TYPE_IDS);
+    }
+
+    net.scope("embeddings");
+    let length = sequence_length(net);
+    let mut x = Table {
+        name: "embeddings.word_embeddings",
+        rows: config.size("vocab_size")?,
+        size: hidden,
+    }
+    .lookup(net, INPUT_IDS)?;
+    if types > 0 {
+        let kinds = Table {
+            name: "embeddings.token_type_embeddings",
+            rows: types,
+            size: hidden,
+        }
+        .lookup(net, TOKEN_TYPE_IDS)?;
+        x = net.node("Add", &[&x, &kinds], vec![]);
+    }
+    x = norm(net, "emb_ln", &x)?;
+    let mask = padding_mask(net, ATTENTION_MASK);
+    let rotary = Rotary::new(net, heads, theta, positions, &length);
+    let scores = Scores {
+        mask: &mask,
+        bias: None,
+        rotary: Some(&rotary),
+    };
+
+    for layer in 0..config.size("n_layer")? {
+        let name = format!("encoder.layers.{layer}");
+        net.scope(&name);
+        let packed = Linear::new(format!("{name}.attn.Wqkv"), hidden, 3 * hidden);
+        let packed = packed.bias(attention_bias);
+        let query = packed.clone().group(0, 3).apply(net, &x)?;
+        let key = packed.clone().group(1, 3).apply(net, &x)?;
+        let value = packed.group(2, 3).apply(net, &x)?;
+        let context = attention(net, heads, (&query, &key, &value), scores);
+        let attended = Linear::new(format!("{name}.attn.out_proj"), hidden, hidden)
+            .bias(attention_bias)
+            .apply(net, &context)?;
+        let sum = net.node("Add", &[&attended, &x], vec![]);
+        x = norm(net, &format!("{name}.norm1"), &sum)?;
+
+        let wide = |net: &mut Net<'_>, module: &str| {
+            Linear::new(format!("{name}.mlp.{module}"), hidden, intermediate)
+                .bias(wide_bias)
+                .apply(net, &x)
+        };
+        let input = wide(net, "fc11")?;
+        let gating = wide(net, "fc12")?;
+        let gating = gate.apply(net, &gating);
+        let gated = net.node("Mul", &[&input, &gating], vec![]);
+        let narrow = Linear::new(format!("{name}.mlp.fc2"), intermediate, hidden)
+            .bias(narrow_bias)
+            .apply(net, &gated)?;
+        let sum = net.node("Add", &[&narrow, &x], vec![]);
+        x = norm(net, &format!("{name}.norm2"), &sum)?;
+    }
+    declare_output(net, hidden);
+    Ok(positions)
+}

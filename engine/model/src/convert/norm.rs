@@ -1,0 +1,46 @@
+//! Layer normalisation over the last axis (<https://arxiv.org/abs/1607.06450>).
+
+use isovec_engine::error::Result;
+
+use super::net::Net;
+use crate::onnx::builder::{float, int};
+
+/// A layer normalisation that the checkpoint holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct LayerNorm<'a> {
+    /// Name of the module.
+    pub(super) name: &'a str,
+    /// Size of the last axis.
+    pub(super) size: usize,
+    /// What is added to the variance.
+    pub(super) epsilon: f64,
+    /// Whether there is a bias.
+    pub(super) bias: bool,
+}
+
+impl LayerNorm<'_> {
+    /// Applies it to `x`.
+    pub(super) fn apply(&self, net: &mut Net<'_>, x: &str) -> Result<String> {
+        let scale = self.tensor(net, "weight", "gamma")?;
+        let mut inputs = vec![x, &scale];
+        let shift;
+        if self.bias {
+            shift = self.tensor(net, "bias", "beta")?;
+            inputs.push(&shift);
+        }
+        let attributes = vec![int("axis", -1), float("epsilon", self.epsilon as f32)];
+        Ok(net.node("LayerNormalization", &inputs, attributes))
+    }
+
+    /// Checkpoints that came from TensorFlow call the parameters gamma and beta.
+    fn tensor(&self, net: &mut Net<'_>, name: &str, old_name: &str) -> Result<String> {
+        let old = format!("{}.{old_name}", self.name);
+        let new = format!("{}.{name}", self.name);
+        let name = if net.holds(&old) && !net.holds(&new) {
+            old
+        } else {
+            new
+        };
+        net.weight(&name, &[self.size])
+    }
+}

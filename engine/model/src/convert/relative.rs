@@ -1,0 +1,110 @@
+//! Attention bias by relative position in logarithmic buckets, as T5 has it
+//! (<https://arxiv.org/abs/1910.10683>, section 2.1) and MPNet uses it.
+
+use isovec_engine::error::Result;
+
+use super::attention::Heads;
+use super::net::Net;
+use super::source::Recipe;
+
+/// Buckets that MPNet's code assumes whatever its config says, and the distance from which all
+/// are alike.
+pub(super) const BUCKETS: usize = 32;
+const MAX_DISTANCE: f32 = 128.0;
+
+/// The bias `[heads, sequence, sequence]` from the checkpoint's table `[buckets, heads]`.
+///
+/// The bias depends on the offset alone, so the weight is one row of biases per head, a value for
+/// each offset, and the graph picks from it. `length` is a tensor of one i64.
+pub(super) fn relative_bias(
+    net: &mut Net<'_>,
+    heads: Heads,
+    table: &str,
+    positions: usize,
+    length: &str,
+) -> Result<String> {
+    let tensor = net.checked(table, &[BUCKETS, heads.count])?;
+    let by_offset = net.recipe(
+        format!("{table}.by_offset"),
+        vec![heads.count, 2 * positions - 1],
+        Recipe::OffsetBias { tensor, positions },
+    );
+    let counting = net.recipe(
+        "positions".into(),
+        vec![positions],
+        Recipe::CountI32(positions),
+    );
+    let counting = net.rows(&counting, length);
+    let column = net.builder().ints(&[1]);
+    let row = net.builder().ints(&[0]);
+    let middle = net.builder().i32(positions as i32 - 1);
+    let from = net.node("Unsqueeze", &[&counting, &column], vec![]);
+    let to = net.node("Unsqueeze", &[&counting, &row], vec![]);
+    let offset = net.node("Sub", &[&to, &from], vec![]);
+    let index = net.node("Add", &[&offset, &middle], vec![]);
+    Ok(net.gather(&by_offset, &index, 1))
+}
+
+/// `[buckets, heads]` → `[heads, 2 * positions - 1]`: the bias for each offset (key position minus
+/// query position), the most negative first.
+pub(super) fn offset_table(table: &[f32], heads: usize, positions: usize) -> Vec<f32> {
+    let offsets = 1 - positions as i64..positions as i64;
+    let buckets: Vec<usize> = offsets.map(bucket).collect();
+    (0..heads)
+        .flat_map(|head| {
+            buckets
+                .iter()
+                .map(move |bucket| table[bucket * heads + head])
+        })
+        .collect()
+}
+
+/// The bucket of an offset: the upper half of the buckets is for keys after the query; within a
+/// half, the first half is exact and the rest grows with the logarithm of the distance.
+fn bucket(offset: i64) -> usize {
+    const SIDE: usize = BUCKETS / 2;
+    const EXACT: usize = SIDE / 2;
+    let side = if offset > 0 { SIDE } else { 0 };
+    let distance = offset.unsigned_abs() as usize;
+    if distance < EXACT {
+        return side + distance;
+    }
+    // In f32, since the models were trained with the buckets that f32 gives.
+    let exact = EXACT as f32;
+    let place = (libm::logf(distance as f32 / exact) / libm::logf(MAX_DISTANCE / exact)
+        * (SIDE - EXACT) as f32) as usize;
+    side + (EXACT + place).min(SIDE - 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// `8 log(n / 8) / log(16) >= k` says `n^2 >= 64 * 2^k`, which needs no logarithm.
+    fn exact_bucket(offset: i64) -> usize {
+        let side = if offset > 0 { 16 } else { 0 };
+        let n = offset.unsigned_abs() as usize;
+        let place = if n < 8 {
+            n
+        } else {
+            8 + (1..8).filter(|k| n * n >= 64 << k).count()
+        };
+        side + place
+    }
+
+    #[test]
+    fn buckets_agree_with_integer_arithmetic() {
+        for offset in -2000..=2000 {
+            assert_eq!(bucket(offset), exact_bucket(offset), "offset {offset}");
+        }
+    }
+
+    #[test]
+    fn the_table_runs_over_all_offsets() {
+        let table: Vec<f32> = (0..BUCKETS * 2).map(|n| n as f32).collect();
+        let by_offset = offset_table(&table, 2, 3);
+        // Offsets -2, -1, 0, 1, 2 are in buckets 2, 1, 0, 17, 18.
+        assert_eq!(by_offset[..5], [4.0, 2.0, 0.0, 34.0, 36.0]);
+        assert_eq!(by_offset[5..], [5.0, 3.0, 1.0, 35.0, 37.0]);
+    }
+}

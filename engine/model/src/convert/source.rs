@@ -1,0 +1,305 @@
+//! Weights converted on request: each is read from the checkpoint, widened to f32, cut and
+//! transposed when an engine asks for it, and nothing of it is kept.
+
+use std::io;
+use std::ops::Range;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use half::{bf16, f16};
+use isovec_engine::content::Content;
+use isovec_engine::error::{EngineError, Result};
+use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::tensor::DType;
+use isovec_engine::weights::{Sink, WeightInfo, WeightSource};
+
+use super::relative::offset_table;
+use super::rotary::{Part, rotary_table};
+use crate::safetensors::{SourceDType, SourceTensor, TensorSet};
+
+/// How one weight of the graph comes out of the checkpoint.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Recipe {
+    /// The tensor as it is, in f32.
+    Copy {
+        /// Name in the checkpoint.
+        tensor: String,
+    },
+    /// Some rows of a matrix `[out, in]`, transposed to `[in, rows]` as `MatMul` wants it.
+    Transposed {
+        /// Name in the checkpoint.
+        tensor: String,
+        /// Rows taken.
+        rows: Range<usize>,
+    },
+    /// Some elements of a vector.
+    Part {
+        /// Name in the checkpoint.
+        tensor: String,
+        /// Elements taken.
+        elements: Range<usize>,
+    },
+    /// Cosines or sines of rotary positions, `[positions, pairs]`.
+    Rotary {
+        /// Base of the geometric series of wavelengths.
+        theta: f64,
+        /// Rows of the table.
+        positions: usize,
+        /// Columns of the table: half the size of a head.
+        pairs: usize,
+        /// Which of the two.
+        part: Part,
+    },
+    /// Attention bias per head and offset, `[heads, 2 * positions - 1]`, from a table of buckets.
+    OffsetBias {
+        /// Name in the checkpoint, `[buckets, heads]`.
+        tensor: String,
+        /// The longest sequence.
+        positions: usize,
+    },
+    /// 0, 1, 2, ... as i32.
+    CountI32(usize),
+    /// 0, 1, 2, ... as f32.
+    CountF32(usize),
+}
+
+/// A checkpoint's tensors as the converted graph wants them.
+#[derive(Debug)]
+pub(super) struct ConvertedWeights {
+    pub(super) tensors: Arc<TensorSet>,
+    pub(super) infos: Vec<WeightInfo>,
+    pub(super) recipes: Vec<Recipe>,
+}
+
+impl ConvertedWeights {
+    fn cook(&self, recipe: &Recipe) -> Result<Bytes> {
+        match recipe {
+            Recipe::Copy { tensor } => {
+                let source = self.source(tensor)?;
+                let data = bytes(tensor, &source.data)?;
+                if source.dtype == SourceDType::F32 {
+                    return Ok(data);
+                }
+                Ok(bytes_of(&widened(tensor, source.dtype, &data)?))
+            }
+            Recipe::Transposed { tensor, rows } => {
+                let source = self.source(tensor)?;
+                let columns = source.shape.last().copied().unwrap_or(0);
+                let data = part_of(tensor, source, rows.start * columns..rows.end * columns)?;
+                if source.dtype == SourceDType::F32 {
+                    // Nearly all of most checkpoints: bytes are moved once, and stay bytes.
+                    let (values, _) = data.as_chunks::<4>();
+                    let moved = transposed(values, rows.len(), columns);
+                    return Ok(moved.into_flattened().into());
+                }
+                let values = widened(tensor, source.dtype, &data)?;
+                Ok(bytes_of(&transposed(&values, rows.len(), columns)))
+            }
+            Recipe::Part { tensor, elements } => {
+                let source = self.source(tensor)?;
+                let data = part_of(tensor, source, elements.clone())?;
+                Ok(bytes_of(&widened(tensor, source.dtype, &data)?))
+            }
+            Recipe::Rotary {
+                theta,
+                positions,
+                pairs,
+                part,
+            } => Ok(bytes_of(&rotary_table(*theta, *positions, *pairs, *part))),
+            Recipe::OffsetBias { tensor, positions } => {
+                let source = self.source(tensor)?;
+                let heads = source.shape.last().copied().unwrap_or(0);
+                let table = widened(tensor, source.dtype, &bytes(tensor, &source.data)?)?;
+                Ok(bytes_of(&offset_table(&table, heads, *positions)))
+            }
+            Recipe::CountI32(count) => Ok((0..*count as i32)
+                .flat_map(i32::to_le_bytes)
+                .collect::<Vec<u8>>()
+                .into()),
+            Recipe::CountF32(count) => {
+                Ok(bytes_of(&(0..*count).map(|n| n as f32).collect::<Vec<_>>()))
+            }
+        }
+    }
+
+    /// A tensor as it is, in f32, piece by piece: tables of words are half of some models.
+    fn copy_pieces(&self, tensor: &str, sink: &mut dyn Sink) -> Result<()> {
+        let source = self.source(tensor)?;
+        let take = |piece: &[u8]| match source.dtype {
+            SourceDType::F32 => sink.take(piece),
+            dtype => sink.take(&bytes_of(&widened(tensor, dtype, piece)?)),
+        };
+        source.data.pieces(take, |error| unreadable(tensor, &error))
+    }
+
+    fn source(&self, name: &str) -> Result<&SourceTensor> {
+        self.tensors.get(name).ok_or_else(|| EngineError::Weight {
+            name: name.to_owned(),
+            detail: "the checkpoint does not hold it".into(),
+        })
+    }
+}
+
+impl WeightSource for ConvertedWeights {
+    fn weights(&self) -> &[WeightInfo] {
+        &self.infos
+    }
+
+    fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
+        let data = match self.recipes.get(index) {
+            Some(recipe) => self.cook(recipe),
+            None => Err(EngineError::Weight {
+                name: format!("number {index}"),
+                detail: format!("there are {} weights", self.recipes.len()),
+            }),
+        };
+        Box::pin(async move { data })
+    }
+
+    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
+        Box::pin(async move {
+            match self.recipes.get(index) {
+                Some(Recipe::Copy { tensor }) => self.copy_pieces(tensor, sink),
+                _ => sink.take(&self.read(index).await?),
+            }
+        })
+    }
+}
+
+/// Whether a checkpoint's element type can be a float weight.
+pub(super) fn is_float(dtype: SourceDType) -> bool {
+    matches!(
+        dtype,
+        SourceDType::F64 | SourceDType::F32 | SourceDType::F16 | SourceDType::BF16
+    )
+}
+
+/// The element type that a recipe gives.
+pub(super) fn dtype_of(recipe: &Recipe) -> DType {
+    match recipe {
+        Recipe::CountI32(_) => DType::I32,
+        _ => DType::F32,
+    }
+}
+
+/// Elements `range` of a tensor.
+fn part_of(name: &str, source: &SourceTensor, range: Range<usize>) -> Result<Bytes> {
+    let size = source.dtype.size();
+    match source.data.part(range.start * size..range.end * size) {
+        Some(part) => bytes(name, &part),
+        None => Err(EngineError::Weight {
+            name: name.to_owned(),
+            detail: format!(
+                "elements {range:?} were asked for, but it is {:?}",
+                source.shape
+            ),
+        }),
+    }
+}
+
+fn bytes(name: &str, data: &Content) -> Result<Bytes> {
+    data.bytes().map_err(|error| unreadable(name, &error))
+}
+
+fn unreadable(name: &str, error: &io::Error) -> EngineError {
+    EngineError::Weight {
+        name: name.to_owned(),
+        detail: format!("it cannot be read: {error}"),
+    }
+}
+
+/// Elements in f32. f16 and bf16 widen exactly; f64 rounds to nearest.
+fn widened(name: &str, dtype: SourceDType, data: &[u8]) -> Result<Vec<f32>> {
+    Ok(match dtype {
+        SourceDType::F32 => data
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| f32::from_le_bytes(*bytes))
+            .collect(),
+        SourceDType::F16 => data
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|bytes| f16::from_le_bytes(*bytes).to_f32())
+            .collect(),
+        SourceDType::BF16 => data
+            .as_chunks::<2>()
+            .0
+            .iter()
+            .map(|bytes| bf16::from_le_bytes(*bytes).to_f32())
+            .collect(),
+        SourceDType::F64 => data
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|bytes| f64::from_le_bytes(*bytes) as f32)
+            .collect(),
+        other => {
+            return Err(EngineError::Weight {
+                name: name.to_owned(),
+                detail: format!("{other} is not a float type"),
+            });
+        }
+    })
+}
+
+/// `[rows, columns]` → `[columns, rows]`, in blocks that fit the first-level cache.
+fn transposed<T: Copy + Default>(values: &[T], rows: usize, columns: usize) -> Vec<T> {
+    const BLOCK: usize = 32;
+    let mut out = vec![T::default(); values.len()];
+    for row_block in (0..rows).step_by(BLOCK) {
+        for column_block in (0..columns).step_by(BLOCK) {
+            for row in row_block..(row_block + BLOCK).min(rows) {
+                for column in column_block..(column_block + BLOCK).min(columns) {
+                    out[column * rows + row] = values[row * columns + column];
+                }
+            }
+        }
+    }
+    out
+}
+
+fn bytes_of(values: &[f32]) -> Bytes {
+    if cfg!(target_endian = "little") {
+        return Bytes::copy_from_slice(bytemuck::cast_slice(values));
+    }
+    values
+        .iter()
+        .flat_map(|value| value.to_le_bytes())
+        .collect::<Vec<u8>>()
+        .into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn transposing_is_its_own_inverse_and_moves_each_element() {
+        let (rows, columns) = (37, 65);
+        let values: Vec<f32> = (0..rows * columns).map(|n| n as f32).collect();
+        let once = transposed(&values, rows, columns);
+        assert_eq!(once[5 * rows + 36], values[36 * columns + 5]);
+        assert_eq!(transposed(&once, columns, rows), values);
+    }
+
+    #[test]
+    fn every_float_type_widens() {
+        let half = f16::from_f32(-1.5).to_le_bytes();
+        let brain = bf16::from_f32(-1.5).to_le_bytes();
+        for (dtype, data) in [
+            (SourceDType::F16, &half[..]),
+            (SourceDType::BF16, &brain),
+            (SourceDType::F32, &(-1.5f32).to_le_bytes()),
+            (SourceDType::F64, &(-1.5f64).to_le_bytes()),
+        ] {
+            assert_eq!(widened("w", dtype, data).expect("float"), [-1.5]);
+        }
+        let error = widened("w", SourceDType::I8, &[1]).expect_err("int");
+        assert!(
+            error.to_string().contains("I8 is not a float type"),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,29 @@
+//! Weights stored small, computed in f32.
+//!
+//! [`narrowed`] stores a model's matrices in fewer bits, as nodes of the standard
+//! operator set that every ONNX runtime knows; [`widened`] takes them away again, for
+//! engines that compute on f32 weights.
+//!
+//! | stored | the weight `w` becomes | bytes |
+//! |---|---|---|
+//! | f16 | `w = Cast(half, to = FLOAT)` | half |
+//! | int8 | `w = DequantizeLinear(ints, scales, axis)`, no zero point, a scale a channel | a quarter, and 4 a channel |
+//!
+//! In int8 a channel is an output of the matrix that a `MatMul` or `Gemm` multiplies with, or a row
+//! of the table that a `Gather` looks up. Only weights are quantised, never activations: those would
+//! need a scale for each token, which the standard operators do not have (`DynamicQuantizeLinear`
+//! scales a whole batch at once).
+//!
+//! The operators that read a weight read `w` as before, and the bundle's
+//! [identity](isovec_engine::weights::WeightsIdentity) is that of the original weights.
+
+mod bytes;
+mod error;
+mod half;
+mod int8;
+mod narrow;
+mod source;
+mod widen;
+
+pub use narrow::{NARROWED_KEY, Narrowed, NarrowedWeight, RULES, narrowed};
+pub use widen::widened;

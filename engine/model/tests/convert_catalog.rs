@@ -1,0 +1,144 @@
+//! The table of well-known models: that what it says loads by conversion does, by architecture and
+//! config, and that what it says does not convert is refused.
+
+use std::collections::BTreeSet;
+
+use isovec_model::convert::catalog::{Entry, Loading, Task, entries, find};
+use isovec_model::convert::{convert, family};
+use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::models;
+use serde_json::json;
+
+/// A tiny model whose config has the traits of a published one.
+fn stand_in(model_type: &str) -> Checkpoint {
+    match model_type {
+        "bert" => models::bert(),
+        "xlm-roberta" => models::roberta(),
+        "mpnet" => models::mpnet(),
+        "distilbert" => models::distilbert(),
+        "modernbert" => models::modernbert(),
+        "nomic_bert" => models::nomicbert(),
+        other => panic!("no stand-in for {other}"),
+    }
+}
+
+fn converts(model: &Checkpoint) -> bool {
+    let config = model.config_json();
+    let built = convert(&config, model.tensor_set(Stored::F32)).is_ok();
+    assert_eq!(built, family("tiny", &config).is_ok());
+    built
+}
+
+#[test]
+fn what_converts_does() {
+    let mut count = 0;
+    for entry in entries() {
+        if entry.loading == Loading::Converts {
+            assert!(converts(&stand_in(entry.model_type)), "{}", entry.id);
+            count += 1;
+        }
+    }
+    assert!(count >= 11, "{count}");
+}
+
+/// Files whose model also converts from another repository are of an architecture that does.
+#[test]
+fn originals_are_of_a_family_that_converts() {
+    for entry in entries() {
+        if let Loading::Onnx {
+            original: Some(original),
+            ..
+        } = entry.loading
+        {
+            assert!(converts(&stand_in(entry.model_type)), "{original}");
+        }
+    }
+}
+
+/// What has no original to convert either has no safetensors, or is refused by its config.
+#[test]
+fn what_does_not_convert_is_refused_by_its_config() {
+    let alibi = |id| {
+        (
+            id,
+            json!({"model_type": "bert", "position_embedding_type": "alibi"}),
+        )
+    };
+    let configs = [
+        ("Alibaba-NLP/gte-base-en-v1.5", json!({"model_type": "new"})),
+        (
+            "Alibaba-NLP/gte-large-en-v1.5",
+            json!({"model_type": "new"}),
+        ),
+        ("Qdrant/clip-ViT-B-32-text", json!({"model_type": "clip"})),
+        alibi("jinaai/jina-embeddings-v2-base-code"),
+        alibi("jinaai/jina-embeddings-v2-base-en"),
+        (
+            "onnx-community/embeddinggemma-300m-ONNX",
+            json!({"model_type": "gemma3_text"}),
+        ),
+        (
+            "nomic-ai/nomic-embed-text-v2-moe",
+            json!({"model_type": "nomic_bert", "num_experts": 8}),
+        ),
+        ("Qwen/Qwen3-Embedding-0.6B", json!({"model_type": "qwen3"})),
+        ("Qwen/Qwen3-Embedding-4B", json!({"model_type": "qwen3"})),
+        ("Qwen/Qwen3-Embedding-8B", json!({"model_type": "qwen3"})),
+        (
+            "Qwen/Qwen3-VL-Embedding-2B",
+            json!({"model_type": "qwen3_vl"}),
+        ),
+    ];
+    for entry in entries() {
+        let alone = match entry.loading {
+            Loading::Onnx { original, .. } => original.is_none(),
+            Loading::Refused { .. } => entry.task == Task::Dense,
+            _ => false,
+        };
+        // Published as a pickle and as ONNX: its config would do.
+        if !alone || entry.id == "BAAI/bge-m3" {
+            continue;
+        }
+        let (_, config) = configs
+            .iter()
+            .find(|(id, _)| *id == entry.id)
+            .unwrap_or_else(|| panic!("no config for {}", entry.id));
+        let error = family(entry.id, config.to_string().as_bytes()).expect_err(entry.id);
+        assert_eq!(error.kind(), "UnsupportedModel", "{error}");
+        assert!(error.to_string().contains(entry.id), "{error}");
+    }
+}
+
+#[test]
+fn every_entry_is_whole() {
+    let mut seen = BTreeSet::new();
+    for &Entry {
+        id,
+        file,
+        task,
+        loading,
+        pooling,
+        ..
+    } in entries()
+    {
+        assert!(id.split('/').count() == 2, "{id}");
+        assert!(
+            seen.insert((id, file, format!("{task:?}"))),
+            "{id} {file:?} twice"
+        );
+        match loading {
+            Loading::Converts => assert!(pooling.is_some() && task == Task::Dense, "{id}"),
+            Loading::Onnx { .. } => assert!(file.is_some() && task == Task::Dense, "{id}"),
+            Loading::Refused { reason } => assert!(reason.len() > 20, "{id}"),
+            other => panic!("{id}: {other:?}"),
+        }
+    }
+}
+
+#[test]
+fn entries_are_found_whatever_the_case() {
+    let found: Vec<_> = find("snowflake/Snowflake-Arctic-Embed-M").collect();
+    assert_eq!(found.len(), 2);
+    assert_eq!(found[0].loading, Loading::Converts);
+    assert_eq!(find("nobody/nothing").count(), 0);
+}

@@ -1,0 +1,105 @@
+//! What a model's rows become for whoever calls it.
+
+use isovec_engine::cancel::Cancel;
+use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
+
+use super::rows::Rows;
+use super::{EmbedOptions, Form, Model, Prompt};
+use crate::embeddings::Embeddings;
+use crate::error::Result;
+use crate::stream::Embedded;
+
+/// What a call says of its texts, whatever is made of them.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct FlowOptions {
+    pub(crate) prompt: Prompt,
+    pub(crate) cancel: Option<Cancel>,
+}
+
+/// A task of a call: the end of the one way from texts to rows. Whatever is before it (planning, batches, the cache, streams,
+/// statistics, profiles) knows a row by its width alone.
+pub(crate) trait Task: Sized + MaybeSend + MaybeSync + 'static {
+    /// What a caller may choose.
+    type Options: Clone + MaybeSend + MaybeSync + 'static;
+    /// What all rows of a call are together.
+    type Set;
+    /// What one row of a stream is.
+    type Row;
+
+    /// The task that a call asks for.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) with every option that the loaded model cannot give.
+    fn of(model: &Model, options: &Self::Options) -> Result<Self>;
+
+    /// What the options say of the texts.
+    fn flow(options: &Self::Options) -> FlowOptions;
+
+    /// What the model's own rows come to.
+    ///
+    /// # Errors
+    /// An error that names the text whose row comes to nothing.
+    fn set(&self, model: &Model, rows: Rows) -> Result<Self::Set>;
+
+    /// The rows of a set, each with what the model saw of its text.
+    fn rows(set: Self::Set) -> impl Iterator<Item = Self::Row>;
+
+    /// Tokens that the model saw of a row's text.
+    fn tokens(row: &Self::Row) -> u32;
+}
+
+/// Texts become vectors.
+#[derive(Debug)]
+pub(crate) struct Vectors(pub(crate) Form);
+
+impl Task for Vectors {
+    type Options = EmbedOptions;
+    type Set = Embeddings;
+    type Row = Embedded;
+
+    fn of(model: &Model, options: &EmbedOptions) -> Result<Self> {
+        model.form(options).map(Self)
+    }
+
+    fn flow(options: &EmbedOptions) -> FlowOptions {
+        FlowOptions {
+            prompt: options.prompt.clone(),
+            cancel: options.cancel.clone(),
+        }
+    }
+
+    fn set(&self, model: &Model, rows: Rows) -> Result<Embeddings> {
+        let Rows {
+            values,
+            token_counts,
+            truncated,
+            prompt,
+            ..
+        } = rows;
+        let own = model.own_form();
+        self.0
+            .apply(model.set(&own, values, token_counts, truncated, prompt)?)
+    }
+
+    fn rows(set: Embeddings) -> impl Iterator<Item = Embedded> {
+        let seen: Vec<(u32, bool)> = set
+            .token_counts()
+            .iter()
+            .zip(set.truncated())
+            .map(|(&tokens, &truncated)| (tokens, truncated))
+            .collect();
+        let dim = set.dim();
+        let values = set.into_vec();
+        (0..)
+            .zip(seen)
+            .map(move |(row, (tokens, truncated))| Embedded {
+                vector: values[row * dim..(row + 1) * dim].to_vec(),
+                tokens,
+                truncated,
+            })
+    }
+
+    fn tokens(row: &Embedded) -> u32 {
+        row.tokens
+    }
+}

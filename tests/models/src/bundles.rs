@@ -1,0 +1,26 @@
+//! Seeded models as bundles, whose outputs are texts' vectors.
+
+use std::collections::BTreeMap;
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::weights::WeightsIdentity;
+use isovec_model::convert::convert;
+use isovec_model::head::{HeadSpec, Pooling, attach_head};
+
+use crate::checkpoint::{Checkpoint, Stored};
+
+/// A model with a head that pools and normalises.
+pub fn bundle(model: &Checkpoint, stored: Stored, pooling: Pooling) -> ModelBundle {
+    let converted = convert(&model.config_json(), model.tensor_set(stored));
+    let converted = converted.expect("a model of a known family");
+    let mut bundle = ModelBundle {
+        graph: converted.graph,
+        weights: converted.weights,
+        identity: WeightsIdentity("test".into()),
+        files: BTreeMap::new(),
+        model_file: "model.safetensors".into(),
+        origin: "a model of the tests".into(),
+    };
+    attach_head(&mut bundle, &HeadSpec::new(pooling, true)).expect("a head that fits");
+    bundle
+}

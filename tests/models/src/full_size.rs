@@ -1,0 +1,108 @@
+//! Models of the sizes that people load, with seeded weights.
+
+use serde_json::json;
+
+use crate::checkpoint::Checkpoint;
+use crate::models::{bert_like, modernbert_like, mpnet_like};
+
+/// Makes a model.
+type Make = fn() -> Checkpoint;
+
+/// A model's name, and how it is made: one at a time, because each takes up to a gigabyte. The sizes are those of the
+/// published configurations of bert-base-uncased, all-mpnet-base-v2, xlm-roberta-base and ModernBERT-base.
+pub const ALL: [(&str, Make); 4] = [
+    ("BERT-base", bert_base),
+    ("MPNet-base", mpnet_base),
+    ("XLM-R-base", xlm_r_base),
+    ("ModernBERT-base", modernbert_base),
+];
+
+fn bert_base() -> Checkpoint {
+    bert_like(
+        11,
+        json!({
+            "architectures": ["BertModel"],
+            "model_type": "bert",
+            "vocab_size": 30_522,
+            "hidden_size": 768,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "intermediate_size": 3072,
+            "hidden_act": "gelu",
+            "max_position_embeddings": 512,
+            "type_vocab_size": 2,
+            "layer_norm_eps": 1e-12,
+            "pad_token_id": 0,
+            "position_embedding_type": "absolute"
+        }),
+    )
+}
+
+fn mpnet_base() -> Checkpoint {
+    mpnet_like(
+        12,
+        json!({
+            "architectures": ["MPNetModel"],
+            "model_type": "mpnet",
+            "vocab_size": 30_527,
+            "hidden_size": 768,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "intermediate_size": 3072,
+            "hidden_act": "gelu",
+            "max_position_embeddings": 514,
+            "relative_attention_num_buckets": 32,
+            "layer_norm_eps": 1e-5,
+            "pad_token_id": 1
+        }),
+    )
+}
+
+/// Its table of words has 768 MB, which is more than adapters bind by default.
+fn xlm_r_base() -> Checkpoint {
+    bert_like(
+        13,
+        json!({
+            "architectures": ["XLMRobertaModel"],
+            "model_type": "xlm-roberta",
+            "vocab_size": 250_002,
+            "hidden_size": 768,
+            "num_hidden_layers": 12,
+            "num_attention_heads": 12,
+            "intermediate_size": 3072,
+            "hidden_act": "gelu",
+            "max_position_embeddings": 514,
+            "type_vocab_size": 1,
+            "layer_norm_eps": 1e-5,
+            "pad_token_id": 1,
+            "position_embedding_type": "absolute"
+        }),
+    )
+}
+
+fn modernbert_base() -> Checkpoint {
+    modernbert_like(
+        14,
+        json!({
+            "architectures": ["ModernBertModel"],
+            "model_type": "modernbert",
+            "vocab_size": 50_368,
+            "hidden_size": 768,
+            "num_hidden_layers": 22,
+            "num_attention_heads": 12,
+            "intermediate_size": 1152,
+            "hidden_activation": "gelu",
+            "max_position_embeddings": 8192,
+            "norm_eps": 1e-5,
+            "norm_bias": false,
+            "attention_bias": false,
+            "mlp_bias": false,
+            "global_attn_every_n_layers": 3,
+            "local_attention": 128,
+            "global_rope_theta": 160000.0,
+            "local_rope_theta": 10000.0,
+            "position_embedding_type": "absolute",
+            "pad_token_id": 50_283
+        }),
+    )
+}

@@ -1,0 +1,20 @@
+//! Models for tests and benchmarks, made from seeds: the same bytes on every machine, and no download.
+//!
+//! - [`checkpoint`], [`rng`]: a configuration with its tensors, and the numbers in them.
+//! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
+//! - [`reference`](mod@reference): what a model should give, from an implementation at f64 that shares nothing with the conversion.
+//! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
+//! - [`tiny`], [`classifier`]: the models in `tests/data/tiny-bert` and `tests/data/tiny-classifier`, which the example
+//!   `tiny_model` writes.
+//!
+//! Everything here panics where it cannot go on, because a test should stop there.
+
+pub mod bundles;
+pub mod checkpoint;
+pub mod classifier;
+pub mod full_size;
+pub mod models;
+pub mod reference;
+pub mod rng;
+pub mod texts;
+pub mod tiny;
