@@ -26,7 +26,7 @@ test("nothing of it is fetched before it is asked", () => {
 });
 
 test("a page is looked at, and what is wrong with it is named", async () => {
-  const { report, markdown, profiled, used } = await page.evaluate(async () => {
+  const { report, markdown, profiled, used, context, json } = await page.evaluate(async () => {
     const embedder = await load();
     const session = await embedder.profile();
     await embedder.embed(texts);
@@ -34,7 +34,7 @@ test("a page is looked at, and what is wrong with it is named", async () => {
     const context = await advisor.contextOf(embedder, { profile, texts: [...texts, ...texts] });
     const report = await advisor.analyze(context);
     await embedder.dispose();
-    return { report, markdown: await advisor.toMarkdown(report), profiled: context.profile, used: context.workload };
+    return { report, markdown: await advisor.toMarkdown(report), profiled: context.profile, used: context.workload, context, json: advisor.toJson(context) };
   });
   assert.ok(profiled.operators.attention.count > 0 && profiled.stages.run.seconds > 0, JSON.stringify(profiled));
   assert.deepEqual([used.texts, used.distinct], [80, 40]);
@@ -42,6 +42,18 @@ test("a page is looked at, and what is wrong with it is named", async () => {
   // A server without the headers, and texts that come twice.
   assert.deepEqual(ids, ["repeated-texts", "page-not-isolated"]);
   assert.match(markdown, /Cross-Origin-Opener-Policy/);
+  // The change and its example are written as this page writes them.
+  const [repeated] = report.suggestions;
+  assert.ok(repeated.patch.embeddingCache.memory > 0, JSON.stringify(repeated));
+  assert.match(repeated.example.typescript, /"embeddingCache"/);
+  assert.doesNotMatch(JSON.stringify({ ...repeated, example: repeated.example.typescript }), /embedding_cache/);
+  assert.match(repeated.example.rust, /embedding_cache/);
+  // What is written down for the program has the names of Rust.
+  const written = JSON.parse(json);
+  assert.equal(written.stats.memory_pool.pool_hits, context.stats.memoryPool.poolHits);
+  assert.equal(written.hardware.cpu.logical_cores, context.hardware.cpu.logicalCores);
+  assert.deepEqual(written.model.operators, context.model.operators);
+  assert.ok(context.effective.some(({ name }) => name === "session.intraOpThreads") && written.effective.some(({ name }) => name === "session.intra_op_threads"));
   assert.deepEqual(report.failed, []);
   const lacks = new Set(report.notJudged.flatMap(({ lacks }) => lacks));
   assert.deepEqual([...lacks], ["memory"]);
@@ -75,6 +87,7 @@ test("rules of the page's stand among the others, and one that throws is named",
           throw new Error("no idea");
         },
       },
+      { id: "rusty", check: () => ({ patch: { batching: { max_batch_tokens: 64 } } }) },
     ];
     const report = await advisor.analyze({ provider: { engine: "portable", provider: "wasm simd128", version: "0" } }, { rules });
     const [mine] = report.suggestions;
@@ -89,7 +102,10 @@ test("rules of the page's stand among the others, and one that throws is named",
     return { report, changed, kinds };
   });
   assert.deepEqual(report.suggestions.map(({ id, title }) => [id, title]), [["mine", "leave portable"]]);
-  assert.deepEqual(report.failed, [{ rule: "broken", message: "Error: no idea" }]);
+  const [broken, rusty] = report.failed;
+  assert.deepEqual(broken, { rule: "broken", message: "Error: no idea" });
+  assert.equal(rusty.rule, "rusty");
+  assert.match(rusty.message, /`batching\.max_batch_tokens`.*`batching\.maxBatchTokens`/);
   assert.deepEqual(changed, { text: { maxLength: 8 }, batching: { maxBatchTokens: 64 }, hub: { token: "secret" } });
   assert.deepEqual(kinds, ["Config", "Config", "Config", "Config"]);
 });

@@ -104,8 +104,11 @@ test("one query has one list of hits, and all pairs a matrix", async () => {
   }
   for (const [row, of] of [...scores].entries()) for (const [column, score] of of.entries()) assert.ok(Math.abs(score - cosine(passages.row(row), queries.row(column))) < 1e-7);
   assert.deepEqual([passages.metric, embedder.metric], ["cosine", "cosine"]);
-  assert.throws(() => passages.searchOne(queries, 1), { kind: "InvalidEmbeddings", message: /has 2/ });
+  assert.throws(() => passages.searchOne(queries, 1), { kind: "NotOneQuery", message: /has 2/ });
   assert.throws(() => scores.row(3), RangeError);
+  // More pairs than an array can hold.
+  const wide = Object.create(Embeddings.prototype, { length: { value: 2 ** 50 } });
+  assert.throws(() => Embeddings.prototype.similarity.call(wide, { length: 2 }), { kind: "InputTooLarge" });
   const other = await load({ config: { text: { pooling: "cls" } } });
   const foreign = await other.embed(texts);
   assert.throws(() => passages.similarity(foreign), { kind: "IncompatibleIndex" });

@@ -122,18 +122,19 @@ export class Embeddings implements Iterable<Float32Array> {
     return Array.from(this.#scored(queries), (scores) => best(scores, k));
   }
 
-  /** The nearest `k` vectors of this set for one query, best first. Throws `InvalidEmbeddings` for a set of none or several. */
+  /** The nearest `k` vectors of this set for one query, best first. Throws `NotOneQuery` for a set of none or several. */
   searchOne(query: Embeddings, k: number): Hit[] {
-    if (query.length !== 1) throw new IsovecError("InvalidEmbeddings", `searchOne takes a set of one vector, and this one has ${query.length}; use search, which gives the hits of each`);
+    if (query.length !== 1) throw new IsovecError("NotOneQuery", `searchOne takes a set of one vector, and this one has ${query.length}; use search, which gives the hits of each`);
     return this.search(query, k)[0]!;
   }
 
   /**
    * How alike each vector of this set is to each of another, by the models' metric: a row for each vector of this set, a
-   * column for each of the other. Throws `IncompatibleIndex` when another model made the other.
+   * column for each of the other. Throws `IncompatibleIndex` when another model made the other, `InputTooLarge` for more scores
+   * than there is memory for.
    */
   similarity(other: Embeddings): Scores {
-    const values = new Float32Array(this.length * other.length);
+    const values = room(this.length * other.length);
     let row = 0;
     for (const scores of other.#scored(this)) values.set(scores, other.length * row++);
     return new Scores(values, this.length, other.length);
@@ -149,6 +150,14 @@ export class Embeddings implements Iterable<Float32Array> {
       for (let index = 0; index < this.length; index++) scores[index] = score(this.row(index), () => lengths[index]!);
       yield scores;
     }
+  }
+}
+
+function room(scores: number): Float32Array<ArrayBuffer> {
+  try {
+    return new Float32Array(scores);
+  } catch (cause) {
+    throw new IsovecError("InputTooLarge", `${scores} scores do not fit into memory; compare parts of the sets one after another`, { cause });
   }
 }
 

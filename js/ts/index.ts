@@ -5,7 +5,7 @@
  * import { Embedder } from "isovec";
  * const embedder = await Embedder.load("sentence-transformers/all-MiniLM-L6-v2");
  * const index = await embedder.embedPassages(["rain is expected tomorrow", "shares fell"]);
- * const [best] = index.searchOne(await embedder.embedQuery("do I need an umbrella?"), 1);
+ * const [best] = index.searchOne(await embedder.embedQuery("what will the weather be like?"), 1);
  *
  * @module
  */

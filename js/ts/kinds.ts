@@ -26,6 +26,7 @@ export type ErrorKind =
   | "NoUnknownToken"
   | "NotFinite"
   | "NotNormalized"
+  | "NotOneQuery"
   | "OutsideBundle"
   | "OverBudget"
   | "Overloaded"
