@@ -79,7 +79,6 @@ macro_rules! ask_for_model {
 
             /// Takes this configuration instead of everything that earlier calls said, except
             /// progress and cancellation. Call it first: later calls go over it.
-            #[must_use]
             pub fn config(mut self, config: crate::EmbeddingConfig) -> Self {
                 self.loading.set_config(config);
                 self
@@ -88,14 +87,12 @@ macro_rules! ask_for_model {
             /// Chooses what to compute on. The last call that says it wins, be it this one or
             /// [`config`](Self::config). What cannot be had is no error: the loaded model's
             /// `effective_config` says what is used instead, and why.
-            #[must_use]
             pub fn device(mut self, device: crate::Device) -> Self {
                 self.loading.set_device(device);
                 self
             }
 
             /// Sets how the weights are stored (`model.dtype`).
-            #[must_use]
             pub fn dtype(mut self, dtype: crate::Dtype) -> Self {
                 self.loading.knobs().model.dtype = Some(dtype);
                 self
@@ -103,49 +100,42 @@ macro_rules! ask_for_model {
 
             /// Keeps only the first components of every vector (`text.dimension`). A call can keep
             /// fewer: [`EmbedOptions::with_dimension`](crate::EmbedOptions::with_dimension).
-            #[must_use]
             pub fn dimension(mut self, dimension: usize) -> Self {
                 self.loading.knobs().text.dimension = Some(dimension);
                 self
             }
 
             /// Sets how many tokens of a text the model sees (`text.max_length`).
-            #[must_use]
             pub fn max_length(mut self, tokens: usize) -> Self {
                 self.loading.knobs().text.max_length = Some(tokens);
                 self
             }
 
             /// Pins a branch, tag or commit of the model (`hub.revision`).
-            #[must_use]
             pub fn revision(mut self, revision: impl Into<String>) -> Self {
                 self.loading.knobs().hub.revision = Some(revision.into());
                 self
             }
 
             /// Sets the folder that downloaded models are kept in (`hub.cache_dir`).
-            #[must_use]
             pub fn cache_dir(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
                 self.loading.knobs().hub.cache_dir = Some(folder.into());
                 self
             }
 
             /// Sets whether the network is left alone (`hub.offline`).
-            #[must_use]
             pub fn offline(mut self, offline: bool) -> Self {
                 self.loading.knobs().hub.offline = Some(offline);
                 self
             }
 
             /// Reports how far loading has come.
-            #[must_use]
             pub fn progress(mut self, progress: impl crate::OnProgress + 'static) -> Self {
                 self.loading.watch().progress = Some(std::sync::Arc::new(progress));
                 self
             }
 
             /// Stops loading when `cancel` is cancelled.
-            #[must_use]
             pub fn cancel(mut self, cancel: crate::Cancel) -> Self {
                 self.loading.watch().cancel = cancel;
                 self

@@ -258,7 +258,7 @@ pub(crate) fn with_config(
         dim: 3,
         max_length: 8,
         fingerprint: Arc::default(),
-        similarity: Similarity::Cosine,
+        metric: Similarity::Cosine,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
         tokenizer: tokenizer(),

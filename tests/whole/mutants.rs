@@ -161,7 +161,7 @@ fn deviation(
 ) -> Deviation {
     let mut bundle = ModelBundle::from_folder(folder, &BundleOptions::default()).unwrap();
     mutate(&mut bundle);
-    let head = isovec_engine::head::HeadSpec::new(isovec::Pooling::Mean, true);
+    let head = isovec_engine::head::HeadSpec::new(isovec::config::Pooling::Mean, true);
     isovec_engine::head::attach_head(&mut bundle, &head).unwrap();
     after_head(graph(&mut bundle));
     let model = pollster::block_on(isovec_engine::onnx::write_model(&bundle)).unwrap();

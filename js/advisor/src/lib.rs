@@ -4,7 +4,8 @@
 #[path = "../../src/error.rs"]
 mod error;
 
-use isovec::{EmbeddingConfig, Fingerprint};
+use isovec::EmbeddingConfig;
+use isovec::fingerprint::Fingerprint;
 use isovec_insight::advisor::{
     Advisor, AnalysisContext, FailedRule, OptimizationReport, Patch, ProfileSummary, Suggestion,
     Trial, Workload,
