@@ -13,8 +13,9 @@ mod common;
 use std::time::Instant;
 
 use common::{percent, print_knobs};
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, ExecutionProvider};
+use isovec::config::ExecutionProvider;
 
 fn main() -> isovec::Result<()> {
     // CUDA, else isovec's WebGPU path, else the processor; large batches, as a GPU idles in small

@@ -10,8 +10,9 @@ mod common;
 
 use std::error::Error;
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, ExecutionProvider};
+use isovec::config::ExecutionProvider;
 
 fn main() -> Result<(), Box<dyn Error>> {
     // A name that does not exist comes back with the one that was probably meant.

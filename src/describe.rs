@@ -45,7 +45,7 @@ macro_rules! describe_model {
             }
 
             /// Every knob: what was asked, what is in effect, and why.
-            pub fn effective_config(&self) -> &crate::EffectiveConfig {
+            pub fn effective_config(&self) -> &crate::config::EffectiveConfig {
                 self.model.effective()
             }
 
@@ -63,7 +63,7 @@ macro_rules! describe_model {
 
             /// What was done since the model was loaded: sessions, buffers, provider, tokens and
             /// padding, and the times of every stage.
-            pub fn stats(&self) -> crate::Stats {
+            pub fn stats(&self) -> crate::stats::Stats {
                 self.model.stats()
             }
 
@@ -76,9 +76,9 @@ macro_rules! describe_model {
             /// records this model.
             pub fn profile(
                 &self,
-                options: crate::ProfileOptions,
-            ) -> crate::Result<crate::ProfileSession> {
-                let session = crate::ProfileSession::start(options);
+                options: crate::profile::ProfileOptions,
+            ) -> crate::Result<crate::profile::ProfileSession> {
+                let session = crate::profile::ProfileSession::start(options);
                 self.profile_into(&session)?;
                 Ok(session)
             }
@@ -88,7 +88,10 @@ macro_rules! describe_model {
             ///
             /// # Errors
             /// As [`profile`](Self::profile).
-            pub fn profile_into(&self, session: &crate::ProfileSession) -> crate::Result<()> {
+            pub fn profile_into(
+                &self,
+                session: &crate::profile::ProfileSession,
+            ) -> crate::Result<()> {
                 let model = std::sync::Arc::clone(&self.model);
                 Ok(session.attach(&self.model.profiler, model)?)
             }

@@ -3,7 +3,7 @@
 use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use isovec_engine::engine::Engine;
 
-pub use isovec_engine::effective::{EffectiveConfig, Knob};
+pub(crate) use isovec_engine::effective::EffectiveConfig;
 
 use crate::config::EmbeddingConfig;
 use crate::fallback::Engines;

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use isovec_engine::EngineError;
 use isovec_engine::counters::Ended;
 use isovec_engine::fingerprint::Difference;
 use isovec_engine::profile::AlreadyProfiled;
-use isovec_tokenize::TokenizeError;
+
+pub use isovec_engine::EngineError;
+pub use isovec_tokenize::TokenizeError;
 
 /// Shorthand used throughout the crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -16,7 +16,7 @@ use crate::hardware::HardwareInfo;
 /// What this build could compute with, what of it can be used on this machine, and why the rest cannot.
 ///
 /// A provider that is usable here may still refuse a model: that shows when one is loaded, and is then an event of its
-/// [`Stats`](crate::Stats).
+/// [`Stats`](crate::stats::Stats).
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]

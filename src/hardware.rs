@@ -1,17 +1,19 @@
-//! What this machine, or this page, has to compute with.
+//! What this machine, or this page, has to compute with, and what of it can be used.
 
-use isovec_engine::hardware::{AdapterInfo, AdapterKind};
 use isovec_engine::maybe_send::BoxFuture;
 use serde::{Deserialize, Serialize};
 
+pub use isovec_engine::hardware::{AdapterInfo, AdapterKind};
+
 use crate::backend;
 use crate::error::Result;
+pub use crate::features::{EngineFeature, Features, ProviderFeature};
 
 /// What this machine, or this page, has to compute with. What nobody tells is `None`: nothing here is guessed.
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {
-/// let hardware = isovec::HardwareInfo::detect().await?;
+/// let hardware = isovec::hardware::HardwareInfo::detect().await?;
 /// println!("{:?}, {:?} cores for this process", hardware.cpu.model, hardware.cpu.usable_cores);
 /// println!("measured on {}", hardware.id());
 /// # Ok(()) }

@@ -136,7 +136,7 @@ impl ProcessMemory {
     }
 }
 
-/// The most tokens of a batch, of what [`EffectiveConfig`](crate::EffectiveConfig) says is in effect of
+/// The most tokens of a batch, of what [`EffectiveConfig`](crate::config::EffectiveConfig) says is in effect of
 /// `batching.max_batch_tokens`: one number, or one for each length of texts. `None` for what is neither.
 pub fn most_batch_tokens(used: &str) -> Option<usize> {
     Tokens::most_of(used)

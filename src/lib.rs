@@ -29,16 +29,19 @@
 //!   [`cpu`](EmbeddingConfig::cpu), [`memory_constrained`](EmbeddingConfig::memory_constrained),
 //!   [`debug`](EmbeddingConfig::debug)); [`Embedder::effective_config`] says what came of each
 //!   knob, and why.
-//! - [`Stats`], from [`Embedder::stats`]: what was done since the model was loaded, counted: who
+//! - [`stats::Stats`], from [`Embedder::stats`]: what was done since the model was loaded, counted: who
 //!   computes and what was passed over, waiting, buffers, copies, padding, the time of every stage.
 //! - [`Embedder::profile`]: when what was done, request by request and operator by operator, as a
 //!   trace for Perfetto, Chrome and `isovec trace`; the same spans go to [`tracing`].
 //! - The crate `isovec-insight`: what would make it faster or smaller, trials that say whether it does, and a model's graph, node
 //!   by node.
-//! - [`HardwareInfo`], [`Features`]: what there is to compute with, and what of it can be used.
-//! - [`Embeddings`]: the vectors, with the fingerprint of what made them; saved, loaded, searched.
+//! - [`hardware::HardwareInfo`], [`hardware::Features`]: what there is to compute with, and what of it can be used.
+//! - [`Embeddings`]: the vectors, with the [`fingerprint`] of what made them; saved, loaded, searched.
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - [`export()`]: a model as one ONNX file with its pooling head in it.
+//!
+//! The root has what most programs name; [`config`], [`stats`], [`profile`], [`hardware`],
+//! [`fingerprint`], [`engine`], [`error`](mod@error), [`source`] and [`stream`] have the rest.
 //!
 //! With nothing installed, the portable engine computes. Where ONNX Runtime's shared library is
 //! named ([`EmbeddingConfig::with_onnxruntime_library`], or the variable `ORT_DYLIB_PATH`), ONNX
@@ -58,79 +61,53 @@ mod cache;
 #[cfg(feature = "chunking")]
 mod chunk;
 mod classifier;
-mod config;
+pub mod config;
 mod effective;
 mod embedder;
 mod embeddings;
-mod error;
+pub mod engine;
+pub mod error;
 mod export;
 mod fallback;
 mod features;
-mod hardware;
+pub mod fingerprint;
+#[doc(hidden)]
+pub mod for_npm;
+pub mod hardware;
 pub mod inspect;
 mod metrics;
 mod model;
 pub mod models;
 mod plan;
+pub mod profile;
 mod record;
 mod sentence_transformers;
 pub mod similarity;
-mod source;
-mod stats;
-mod stream;
+pub mod source;
+pub mod stats;
+pub mod stream;
 mod sync;
 
 pub use backend::target_api::*;
-pub use batcher::{DynamicBatcher, QueueCounts, Shutdown};
+pub use batcher::{DynamicBatcher, Shutdown};
 #[cfg(feature = "chunking")]
 pub use chunk::{Chunk, ChunkBy, ChunkOptions, ChunkPlace, Combine, EmbeddedChunks};
 pub use classifier::{
     Classifications, Classified, Classifier, ClassifierBuilder, ClassifyOptions, Label, Scores,
 };
-pub use config::{
-    BatchingConfig, Device, Dtype, EmbeddingCacheConfig, EmbeddingConfig, HubConfig, ModelConfig,
-    TextConfig, Truncation,
-};
-pub use effective::{EffectiveConfig, Knob};
+pub use config::{Device, Dtype, EmbeddingConfig};
 pub use embedder::Embedder;
-pub use embeddings::{Embeddings, PrecisionDifference};
+pub use embeddings::Embeddings;
 pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
-pub use features::{EngineFeature, Features, ProviderFeature};
-pub use hardware::{CacheInfo, CpuInfo, GpuInfo, HardwareInfo, MemoryInfo, PageInfo};
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
-pub use stats::{CallStats, EmbeddingCacheStats, StageStats, Stats, TokenStats};
-pub use stream::{Embedded, OnStreamProgress, StreamOptions, StreamProgress};
+pub use stream::{Embedded, StreamOptions};
 
-pub use isovec_engine::EngineError;
 pub use isovec_engine::cancel::Cancel;
-pub use isovec_engine::config::{
-    CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
-    ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider, WebGpuOptions,
-};
-pub use isovec_engine::content::{ByteSource, Content};
-pub use isovec_engine::counters::Ended;
-pub use isovec_engine::description::ModelDescription;
-pub use isovec_engine::engine::{Capabilities, ProviderInfo};
-pub use isovec_engine::fingerprint::{Difference, Fingerprint, Precision};
-pub use isovec_engine::hardware::{AdapterInfo, AdapterKind};
 pub use isovec_engine::maybe_send::BoxFuture;
-pub use isovec_engine::profile::{
-    AlreadyProfiled, Detail as ProfileDetail, Event as ProfileEvent, Kind as ProfileEventKind,
-    Profile, ProfileOptions, ProfileSession, Span as ProfileSpan, Stage as ProfileStage,
-    TARGET as PROFILE_TARGET,
-};
-pub use isovec_engine::stats::{
-    BesideStats, EngineStats, Fallback, GpuStats, IoStats, KernelStats, Latency, PoolStats,
-    ProviderStats, SessionShare, SessionStats,
-};
-#[doc(hidden)] // For the npm package, which fetches files itself.
-pub use isovec_model::bundle::next_told;
-pub use isovec_model::head::Pooling;
-pub use isovec_tokenize::TokenizeError;
 
 /// Compiles the examples of the documents that users read.
 #[cfg(doctest)]

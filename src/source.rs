@@ -5,7 +5,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
-use isovec_engine::content::Content;
+pub use isovec_engine::content::{ByteSource, Content};
 
 /// Where a model comes from.
 ///
@@ -50,7 +50,8 @@ impl ModelSource {
     /// ```
     /// use std::io;
     ///
-    /// use isovec::{ByteSource, Content, ModelSource};
+    /// use isovec::source::{ByteSource, Content};
+    /// use isovec::ModelSource;
     ///
     /// /// A file of somebody else's.
     /// #[derive(Debug)]

@@ -4,11 +4,17 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use isovec_engine::counters::Ended;
-use isovec_engine::stats::{EngineStats, Latency, LatencyRecorder};
+use isovec_engine::stats::LatencyRecorder;
 use isovec_tokenize::Encoding;
 use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
+pub use isovec_engine::stats::{
+    BesideStats, EngineStats, Fallback, GpuStats, IoStats, KernelStats, Latency, PoolStats,
+    ProviderStats, SessionShare, SessionStats,
+};
+
+pub use crate::batcher::QueueCounts;
 use crate::error::Error;
 
 /// What an embedder did since its model was loaded. Counting costs the calls nothing that shows.

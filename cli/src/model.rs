@@ -3,9 +3,8 @@
 use std::path::PathBuf;
 
 use isovec::blocking::Embedder;
-use isovec::{
-    Cancel, Dtype, EmbeddingConfig, EngineChoice, ModelSource, OnProgress, Progress, models,
-};
+use isovec::config::EngineChoice;
+use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource, OnProgress, Progress, models};
 
 use crate::args::{DtypeArg, EngineArg, ModelArgs};
 use crate::error::{CliError, Result};
@@ -71,7 +70,7 @@ impl ModelArgs {
     pub(crate) fn load_as(&self, config: EmbeddingConfig, cancel: &Cancel) -> Result<Embedder> {
         Embedder::builder(self.source())
             .config(config)
-            .progress(shown())
+            .progress(bar())
             .cancel(cancel.clone())
             .load()
             .map_err(|error| self.failed(error))
@@ -89,7 +88,7 @@ impl ModelArgs {
 }
 
 /// Progress on a terminal.
-pub(crate) fn shown() -> impl OnProgress + 'static {
+pub(crate) fn bar() -> impl OnProgress + 'static {
     let bar = progress::bytes();
     move |step| match step {
         Progress::Downloading { file, bytes, total } => {

@@ -4,7 +4,8 @@ use std::io::{BufWriter, Write as _};
 use std::path::PathBuf;
 
 use isovec::blocking::Embedder;
-use isovec::{Cancel, EmbeddingConfig, ProfileOptions, ProfileSession};
+use isovec::profile::{ProfileOptions, ProfileSession};
+use isovec::{Cancel, EmbeddingConfig};
 use isovec_engine::fresh::FreshFolder;
 
 use crate::args::ModelArgs;

@@ -1,11 +1,11 @@
 //! The choice of a model's files, for a page that fetches them.
 
-use isovec::next_told;
+use isovec::for_npm::next_told;
 use isovec_js_error::to_js;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 /// What has to be known next of a model's files, or which to take: JSON for JSON, as
-/// [`isovec::next_told`] has it.
+/// [`isovec::for_npm::next_told`] has it.
 ///
 /// # Errors
 /// An `Error` with the `kind` of the Rust error.

@@ -2,9 +2,9 @@
 
 use std::cell::RefCell;
 
+use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{
-    Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, ModelSource, ProfileOptions,
-    ProfileSession, Prompt,
+    Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, ModelSource, Prompt,
 };
 use isovec_js_error::{to_js, with_kind};
 use js_sys::WebAssembly::Memory;

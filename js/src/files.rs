@@ -2,7 +2,8 @@
 
 use std::io;
 
-use isovec::{ByteSource, Content, Dtype};
+use isovec::Dtype;
+use isovec::source::{ByteSource, Content};
 use isovec_js_error::with_kind;
 use js_sys::{Array, Map, Uint8Array};
 use wasm_bindgen::prelude::{JsCast, JsValue};

@@ -1,4 +1,4 @@
-//! The one configuration: every knob, on both targets.
+//! The one configuration: every knob, on both targets, and what came of each.
 
 mod builder;
 mod device;
@@ -12,9 +12,15 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use isovec_engine::config::{EngineConfig, suggest};
-use isovec_model::head::Pooling;
+use isovec_engine::config::suggest;
 use serde::{Deserialize, Serialize};
+
+pub use isovec_engine::config::{
+    CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
+    ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider, WebGpuOptions,
+};
+pub use isovec_engine::effective::{EffectiveConfig, Knob};
+pub use isovec_model::head::Pooling;
 
 pub use device::Device;
 pub use dtype::Dtype;

@@ -19,9 +19,8 @@ use isovec_model::onnx::{GraphBuilder, write_model};
 
 use super::{Model, rows};
 use crate::backend::wait;
-use crate::{
-    DynamicBatcher, Embedder, EmbeddingConfig, EngineChoice, ModelSource, Pooling, blocking,
-};
+use crate::config::{EngineChoice, Pooling};
+use crate::{DynamicBatcher, Embedder, EmbeddingConfig, ModelSource, blocking};
 
 const VOCABULARY: usize = 464;
 const DIM: usize = 32;

@@ -259,7 +259,7 @@ pub(crate) fn with_config(
         dim: 3,
         max_length: 8,
         fingerprint: Arc::default(),
-        similarity: Similarity::Cosine,
+        metric: Similarity::Cosine,
         labels: None,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),

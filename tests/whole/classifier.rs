@@ -197,7 +197,7 @@ fn a_model_is_loaded_for_what_it_is() {
         error.to_string()
     };
     // Hidden states can be pooled, so a checkpoint that classifies gives vectors as well.
-    let config = EmbeddingConfig::default().with_pooling(isovec::Pooling::Mean);
+    let config = EmbeddingConfig::default().with_pooling(isovec::config::Pooling::Mean);
     let vectors = Embedder::builder(data("tiny-classifier")).config(config);
     let vectors = smol::block_on(vectors.load()).unwrap();
     let tiny = smol::block_on(Embedder::load(tiny_model())).unwrap();
@@ -209,7 +209,7 @@ fn a_model_is_loaded_for_what_it_is() {
     for config in [
         EmbeddingConfig::default().with_dimension(2),
         EmbeddingConfig::default().with_normalize(true),
-        EmbeddingConfig::default().with_pooling(isovec::Pooling::Cls),
+        EmbeddingConfig::default().with_pooling(isovec::config::Pooling::Cls),
     ] {
         let error = load(data("tiny-classifier"), config).unwrap_err();
         assert_eq!(error.kind(), "Config");

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, ExecutionProvider};
+use isovec::config::ExecutionProvider;
 use isovec_test_support::{engines, tiny_model};
 use serde_json::Value;
 

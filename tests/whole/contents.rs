@@ -7,7 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use isovec::blocking::Embedder;
-use isovec::{ByteSource, Content, EmbeddingConfig, ModelSource};
+use isovec::source::{ByteSource, Content};
+use isovec::{EmbeddingConfig, ModelSource};
 use isovec_test_support::Which;
 
 const FILES: [&str; 7] = [

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use isovec::blocking::{Embedder, export};
-use isovec::{Dtype, EmbeddingConfig, ExportOptions, Exported, ModelSource, Precision};
+use isovec::fingerprint::Precision;
+use isovec::{Dtype, EmbeddingConfig, ExportOptions, Exported, ModelSource};
 use isovec_parity::Reference;
 use isovec_test_support::{Which, engines, minilm, tiny_model};
 

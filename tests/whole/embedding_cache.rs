@@ -1,7 +1,8 @@
 //! Kept vectors on every engine that is here: the same bits, computed once, and never another's.
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingCacheStats, EmbeddingConfig};
+use isovec::stats::EmbeddingCacheStats;
 use isovec_test_support::{engines, tiny_model};
 
 const TEXTS: [&str; 4] = ["a cat", "the end of a cat", "a cat", ""];

@@ -3,7 +3,9 @@
 
 use std::path::Path;
 
-use isovec::{Embedder, EmbeddingConfig, Error, ExecutionProvider, ModelSource, Precision};
+use isovec::config::ExecutionProvider;
+use isovec::fingerprint::Precision;
+use isovec::{Embedder, EmbeddingConfig, Error, ModelSource};
 use isovec_parity::{BOUNDS_F16, Reference};
 use isovec_test_support::{Which, engines, minilm, tiny_model};
 

@@ -2,7 +2,8 @@
 #![cfg(feature = "chunking")]
 
 use isovec::blocking::Embedder;
-use isovec::{ChunkBy, ChunkOptions, Combine, EmbedOptions, EmbeddingConfig, Prompt, Truncation};
+use isovec::config::Truncation;
+use isovec::{ChunkBy, ChunkOptions, Combine, EmbedOptions, EmbeddingConfig, Prompt};
 use isovec_test_support::{engines, mixed_texts, tiny_model};
 use proptest::prelude::*;
 

@@ -162,7 +162,7 @@ fn deviation(
 ) -> Deviation {
     let mut bundle = bundle::from_folder(folder, &BundleOptions::default()).unwrap();
     mutate(&mut bundle);
-    let head = isovec_model::head::HeadSpec::new(isovec::Pooling::Mean, true);
+    let head = isovec_model::head::HeadSpec::new(isovec::config::Pooling::Mean, true);
     isovec_model::head::attach_head(&mut bundle, &head).unwrap();
     after_head(graph(&mut bundle));
     let model = pollster::block_on(isovec_model::onnx::write_model(&bundle)).unwrap();

@@ -4,22 +4,20 @@ use std::collections::HashSet;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use isovec::{
-    Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, Ended, Profile, ProfileDetail,
-    ProfileEvent, ProfileOptions, ProfileSession, ProfileStage, blocking,
-};
+use isovec::profile::{Detail, Ended, Event, Profile, ProfileOptions, ProfileSession, Stage};
+use isovec::{Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, blocking};
 use isovec_test_support::{engines, mixed_texts, tiny_model};
 
-fn of(profile: &Profile, stage: ProfileStage) -> Vec<&ProfileEvent> {
+fn of(profile: &Profile, stage: Stage) -> Vec<&Event> {
     let events = profile.events().iter();
     events.filter(|event| event.stage == stage).collect()
 }
 
-fn end(event: &ProfileEvent) -> Duration {
+fn end(event: &Event) -> Duration {
     event.start + event.took()
 }
 
-fn within(inner: &ProfileEvent, outer: &ProfileEvent) -> bool {
+fn within(inner: &Event, outer: &Event) -> bool {
     outer.start <= inner.start && end(inner) <= end(outer)
 }
 
@@ -48,24 +46,24 @@ fn a_call_is_seen_from_its_text_to_its_vector() {
             };
             assert_eq!(profiled.unwrap().as_slice(), plain.as_slice());
             let profile = session.finish();
-            let [request] = of(&profile, ProfileStage::Request)[..] else {
+            let [request] = of(&profile, Stage::Request)[..] else {
                 panic!("{profile:?}")
             };
-            let wanted = ProfileDetail::Request {
+            let wanted = Detail::Request {
                 texts: 10,
                 ended: Ended::Well,
             };
             assert_eq!(request.detail, wanted);
-            let [tokenize] = of(&profile, ProfileStage::Tokenize)[..] else {
+            let [tokenize] = of(&profile, Stage::Tokenize)[..] else {
                 panic!("{profile:?}")
             };
             let tokens = plain.token_counts().iter().sum::<u32>() as usize;
-            let wanted = ProfileDetail::Texts { texts: 10, tokens };
+            let wanted = Detail::Texts { texts: 10, tokens };
             assert_eq!(tokenize.detail, wanted);
-            let batches = of(&profile, ProfileStage::Batch);
+            let batches = of(&profile, Stage::Batch);
             let mut sums = (0, 0);
             for batch in &batches {
-                let ProfileDetail::Batch {
+                let Detail::Batch {
                     rows,
                     tokens,
                     positions,
@@ -79,10 +77,7 @@ fn a_call_is_seen_from_its_text_to_its_vector() {
                 sums = (sums.0 + rows, sums.1 + tokens);
             }
             assert_eq!(sums, (10, tokens));
-            for (stage, inside) in [
-                (ProfileStage::Run, &batches),
-                (ProfileStage::Copy, &batches),
-            ] {
+            for (stage, inside) in [(Stage::Run, &batches), (Stage::Copy, &batches)] {
                 let found = of(&profile, stage);
                 assert_eq!(found.len(), inside.len(), "{stage:?}");
                 for event in found {
@@ -96,7 +91,7 @@ fn a_call_is_seen_from_its_text_to_its_vector() {
                     .iter()
                     .all(|event| { event.request == request.request && within(event, request) })
             );
-            let operators = of(&profile, ProfileStage::Operator);
+            let operators = of(&profile, Stage::Operator);
             let gpu = embedder.stats().engine.gpu.filter(|gpu| gpu.timestamps);
             if let Some(gpu) = &gpu {
                 assert_eq!(operators.len(), batches.len() * gpu.dispatches_per_run);
@@ -110,7 +105,7 @@ fn a_call_is_seen_from_its_text_to_its_vector() {
                     names.contains("linear") && names.contains("attention"),
                     "{names:?}"
                 );
-                let runs = of(&profile, ProfileStage::Run);
+                let runs = of(&profile, Stage::Run);
                 assert!(operators.iter().all(|one| {
                     runs.iter()
                         .any(|run| run.batch == one.batch && within(one, run))
@@ -133,28 +128,28 @@ fn a_batch_names_the_requests_whose_texts_are_in_it() {
             vectors.unwrap();
         }
         let profile = session.finish();
-        let requests = of(&profile, ProfileStage::Request);
+        let requests = of(&profile, Stage::Request);
         let ids: HashSet<u64> = requests
             .iter()
             .map(|event| event.request.unwrap())
             .collect();
         assert_eq!(ids.len(), 8);
         let mut served: Vec<u64> = Vec::new();
-        for batch in of(&profile, ProfileStage::Batch) {
-            let ProfileDetail::Batch { requests, .. } = &batch.detail else {
+        for batch in of(&profile, Stage::Batch) {
+            let Detail::Batch { requests, .. } = &batch.detail else {
                 panic!("{batch:?}")
             };
             served.extend(requests);
         }
         assert_eq!(served.len(), 8, "each text ran once");
         assert_eq!(served.into_iter().collect::<HashSet<_>>(), ids);
-        for queue in of(&profile, ProfileStage::Queue) {
+        for queue in of(&profile, Stage::Queue) {
             let request = requests
                 .iter()
                 .find(|request| request.request == queue.request);
             assert!(within(queue, request.unwrap()));
         }
-        assert_eq!(of(&profile, ProfileStage::Queue).len(), 8);
+        assert_eq!(of(&profile, Stage::Queue).len(), 8);
     }
 }
 
@@ -177,9 +172,9 @@ fn onnx_runtimes_operators_stand_in_their_runs() {
         embedder.embed(["a text", "and another one"]).unwrap();
     }
     let profile = session.finish();
-    let runs = of(&profile, ProfileStage::Run);
+    let runs = of(&profile, Stage::Run);
     assert_eq!(runs.len(), 3);
-    let operators = of(&profile, ProfileStage::Operator);
+    let operators = of(&profile, Stage::Operator);
     for run in runs {
         let own = operators.iter().filter(|one| one.batch == run.batch);
         let own: Vec<_> = own.filter(|one| one.name.contains("MatMul")).collect();
@@ -194,7 +189,7 @@ fn onnx_runtimes_operators_stand_in_their_runs() {
     // It was ended with the first session, and running goes on.
     let session = embedder.profile(ProfileOptions::default()).unwrap();
     embedder.embed(["after"]).unwrap();
-    assert!(of(&session.finish(), ProfileStage::Operator).is_empty());
+    assert!(of(&session.finish(), Stage::Operator).is_empty());
 }
 
 #[test]
@@ -213,14 +208,11 @@ fn who_gives_up_and_what_fails_is_seen_too() {
         // Never polled: there was no request.
         drop(embedder.embed(["a text"]));
         let profile = session.finish();
-        let ended = |event: &&ProfileEvent| match event.detail {
-            ProfileDetail::Request { ended, .. } => ended,
+        let ended = |event: &&Event| match event.detail {
+            Detail::Request { ended, .. } => ended,
             _ => panic!("{event:?}"),
         };
-        let ended: Vec<Ended> = of(&profile, ProfileStage::Request)
-            .iter()
-            .map(ended)
-            .collect();
+        let ended: Vec<Ended> = of(&profile, Stage::Request).iter().map(ended).collect();
         assert_eq!(ended, [Ended::Cancelled, Ended::Failed]);
         embedder.profile(ProfileOptions::default()).unwrap();
     }

@@ -2,7 +2,8 @@
 //! the processor's build, asked for what it does not have.
 
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, Error, ExecutionProvider};
+use isovec::config::ExecutionProvider;
+use isovec::{EmbeddingConfig, Error};
 use isovec_test_support::{Which, engines, minilm, tiny_model};
 
 /// A configuration for ONNX Runtime, if it is here.

@@ -1,8 +1,9 @@
 //! What `stats()` says after work on texts of mixed lengths: that buffers are used again, that
 //! nothing is copied, and that the counts add up.
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, Stats};
+use isovec::stats::Stats;
 use isovec_test_support::{Which, engines, mixed_texts, tiny_model};
 
 const TEXTS: usize = 400;
@@ -153,7 +154,9 @@ fn runs_of_a_pool_are_under_way_at_the_same_time() {
         let pool = load(3);
         assert_eq!(pool.capabilities().concurrent_runs, 3, "{}", which.name());
         assert_eq!(pool.stats().engine.sessions.count, 3, "{}", which.name());
-        let session = pool.profile(isovec::ProfileOptions::default()).unwrap();
+        let session = pool
+            .profile(isovec::profile::ProfileOptions::default())
+            .unwrap();
         let several = pool.embed(&texts).unwrap();
         let profile = session.finish();
         assert_eq!(one.len(), several.len());
@@ -163,7 +166,7 @@ fn runs_of_a_pool_are_under_way_at_the_same_time() {
             }
         }
         let runs = profile.events().iter();
-        let runs = runs.filter(|event| event.stage == isovec::ProfileStage::Run);
+        let runs = runs.filter(|event| event.stage == isovec::profile::Stage::Run);
         let threads: std::collections::BTreeSet<u32> = runs.map(|run| run.thread).collect();
         assert!(threads.len() > 1, "{}: {threads:?}", which.name());
     }

@@ -9,8 +9,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::{DynamicBatcher, Embedder};
-use isovec::{EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
 use isovec_bench::{AnyError, Corpus, minilm};
 
 /// Parts of what the machine can do, one after another.

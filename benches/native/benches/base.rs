@@ -8,8 +8,9 @@ use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
 use isovec_bench::{AnyError, Raw, TEXT, median, memory, minilm, take_turns};
 use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::full_size;

@@ -7,8 +7,9 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::{DynamicBatcher, Embedder};
-use isovec::{EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
 use isovec_bench::{AnyError, TEXT, Texts, median, minilm, take_turns};
 
 const CALLERS: usize = 64;

@@ -4,8 +4,9 @@
 use std::cell::Cell;
 use std::hint::black_box;
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
 use isovec_bench::{AnyError, TEXT, minilm, take_turns};
 
 /// Each is one text of every contestant.

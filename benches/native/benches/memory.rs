@@ -6,8 +6,9 @@ use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::thread;
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
 use isovec_bench::{AnyError, Memory, Texts, median, memory, minilm};
 
 /// What a process that this program has started is to do: `sessions 4`, `texts`.

@@ -9,8 +9,10 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, EngineChoice, ProfileOptions};
+use isovec::config::EngineChoice;
+use isovec::profile::ProfileOptions;
 use isovec_bench::{AnyError, Corpus, TEXT, median, minilm};
 use isovec_insight::advisor::{Trial, TuneOptions, Verdict};
 

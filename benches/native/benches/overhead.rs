@@ -4,8 +4,9 @@
 
 use std::hint::black_box;
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
 use isovec_bench::{AnyError, Raw, TEXT, minilm, take_turns};
 
 /// Each is one run of either, some ten milliseconds together.

@@ -8,8 +8,9 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Instant;
 
+use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
-use isovec::{EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
 use isovec_bench::{AnyError, TEXT, export_unpooled, median, minilm};
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/_fastembed.py");

@@ -9,7 +9,8 @@
 use std::path::Path;
 
 use isovec::blocking::Embedder;
-use isovec::{Dtype, EmbeddingConfig, Embeddings, EngineChoice};
+use isovec::config::EngineChoice;
+use isovec::{Dtype, EmbeddingConfig, Embeddings};
 use isovec_bench::{AnyError, minilm};
 
 const QUERIES: usize = 200;

@@ -2,7 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use isovec::{Cancel, EmbedOptions, HardwareInfo, ProfileOptions};
+use isovec::hardware::HardwareInfo;
+use isovec::profile::ProfileOptions;
+use isovec::{Cancel, EmbedOptions};
 use isovec_insight::advisor::{
     Advisor, AnalysisContext, Goal, OptimizationReport, ProfileSummary, Trial, Workload,
 };

@@ -36,7 +36,7 @@ struct Summary {
     provider: String,
     fingerprint: String,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<isovec::Stats>,
+    stats: Option<isovec::stats::Stats>,
 }
 
 pub(crate) fn run(args: &Embed) -> Result<()> {

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::args::Export;
 use crate::error::Result;
-use crate::model::shown;
+use crate::model;
 use crate::{commands, interrupt};
 
 pub(crate) fn run(args: &Export) -> Result<()> {
@@ -13,7 +13,7 @@ pub(crate) fn run(args: &Export) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
     let options = ExportOptions::default()
         .with_head(!args.no_head)
-        .with_progress(shown())
+        .with_progress(model::bar())
         .with_cancel(cancel.clone());
     let written = isovec::blocking::export(args.model.source(), &args.out, config, options)
         .map_err(|error| args.model.failed(error))?;

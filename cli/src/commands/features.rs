@@ -2,7 +2,9 @@
 
 use std::fmt::Write;
 
-use isovec::{AdapterInfo, AdapterKind, CpuInfo, EngineFeature, Features, GpuInfo, MemoryInfo};
+use isovec::hardware::{
+    AdapterInfo, AdapterKind, CpuInfo, EngineFeature, Features, GpuInfo, MemoryInfo,
+};
 
 use crate::args;
 use crate::commands;

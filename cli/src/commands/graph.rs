@@ -7,7 +7,7 @@ use isovec_insight::graph::{GraphOptions, ModelGraph};
 
 use crate::args::{GraphArgs, GraphFormat};
 use crate::error::{CliError, Result};
-use crate::model::shown;
+use crate::model;
 use crate::{commands, in_place, interrupt};
 
 pub(crate) fn run(args: &GraphArgs) -> Result<()> {
@@ -21,7 +21,7 @@ pub(crate) fn run(args: &GraphArgs) -> Result<()> {
     let options = GraphOptions::default()
         .with_size(args.rows, args.tokens)
         .with_file(args.onnx)
-        .with_progress(shown())
+        .with_progress(model::bar())
         .with_cancel(cancel.clone());
     let mut graph = isovec_insight::blocking::graph(args.model.source(), config, options)
         .map_err(|error| args.model.failed(error))?;

@@ -28,7 +28,7 @@ struct Answer<'a> {
     provider: String,
     hits: Vec<Found<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<isovec::Stats>,
+    stats: Option<isovec::stats::Stats>,
 }
 
 pub(crate) fn run(args: &Search) -> Result<()> {

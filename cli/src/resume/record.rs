@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read as _};
 use std::path::Path;
 
 use clap::ValueEnum;
-use isovec::Fingerprint;
+use isovec::fingerprint::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 use crate::args::{OutputFormat, RoleArg};

@@ -2,7 +2,8 @@
 //! `safetensors` finds in the file.
 
 use arbitrary::Unstructured;
-use isovec::{Embeddings, Fingerprint};
+use isovec::Embeddings;
+use isovec::fingerprint::Fingerprint;
 use safetensors::SafeTensors;
 
 use crate::bounds::ours;

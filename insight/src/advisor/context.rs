@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use isovec::config::EffectiveConfig;
+use isovec::engine::{Capabilities, ModelDescription, ProviderInfo};
+use isovec::hardware::HardwareInfo;
 use isovec::inspect::{ProcessMemory, most_batch_tokens};
-use isovec::{
-    Capabilities, EffectiveConfig, Embedder, EmbeddingConfig, HardwareInfo, ModelDescription,
-    ProviderInfo, Stats,
-};
+use isovec::stats::Stats;
+use isovec::{Embedder, EmbeddingConfig};
 
 use super::profile::ProfileSummary;
 use super::workload::Workload;

@@ -100,7 +100,7 @@ fn names_of_rules_are_their_own() {
 fn a_context_and_a_report_survive_json() {
     let context = AnalysisContext {
         config: Some(isovec::EmbeddingConfig::high_throughput()),
-        stats: Some(isovec::Stats::default()),
+        stats: Some(isovec::stats::Stats::default()),
         ..AnalysisContext::default()
     };
     let json = serde_json::to_string(&context).unwrap();

@@ -17,7 +17,8 @@ use super::trial::{Trial, TrialReport, Verdict};
 use super::verify::load;
 use super::workload::Workload;
 use super::{Advisor, ProfileSummary};
-use isovec::{EmbedOptions, Embedder, EmbeddingConfig, HardwareInfo, ModelSource, Result};
+use isovec::hardware::HardwareInfo;
+use isovec::{EmbedOptions, Embedder, EmbeddingConfig, ModelSource, Result};
 
 /// How far tuning goes.
 #[derive(Clone)]

@@ -38,11 +38,9 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use isovec::engine::{ModelDescription, ProviderInfo};
 use isovec::inspect::{Inspected, Running, RunningGraph, inspect};
-use isovec::{
-    BoxFuture, Embedder, EmbeddingConfig, Error, ModelDescription, ModelSource, OnProgress,
-    ProviderInfo, Result,
-};
+use isovec::{BoxFuture, Embedder, EmbeddingConfig, Error, ModelSource, OnProgress, Result};
 use isovec_encoder::{CompileError, NoTurns, Plan};
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;

@@ -70,7 +70,7 @@ pub enum TimesError {
 
 impl ModelGraph {
     /// Takes the times of nodes from a Chrome trace that
-    /// [`Profile::write_chrome_trace`](isovec::Profile::write_chrome_trace) or `isovec embed --profile` wrote, of
+    /// [`Profile::write_chrome_trace`](isovec::profile::Profile::write_chrome_trace) or `isovec embed --profile` wrote, of
     /// the same model on the same engine: for each node the mean of all runs. A model whose operators have the same extents is not told apart from this one.
     ///
     /// # Errors

@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use isovec::blocking::Embedder;
-use isovec::{
-    Cancel, Dtype, EmbeddingConfig, ExecutionProvider, HardwareInfo, ModelSource, ProfileOptions,
-};
+use isovec::config::ExecutionProvider;
+use isovec::hardware::HardwareInfo;
+use isovec::profile::ProfileOptions;
+use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource};
 use isovec_insight::advisor::{
     Advisor, AnalysisContext, OptimizationReport, Trial, TuneOptions, Verdict, Workload,
 };

@@ -1,8 +1,7 @@
 //! What is shown of a model's graph, on every engine that is here.
 
-use isovec::{
-    EmbeddingConfig, ModelSource, Profile, ProfileDetail, ProfileOptions, ProfileStage, blocking,
-};
+use isovec::profile::{Detail, Profile, ProfileOptions, Stage};
+use isovec::{EmbeddingConfig, ModelSource, blocking};
 use isovec_insight::graph::{GraphForm, GraphOptions, ModelGraph, TimesError};
 use isovec_test_support::{Which, engines, minilm, tiny_model};
 
@@ -150,7 +149,7 @@ fn costs_are_those_that_a_profile_of_the_portable_engine_counts() {
             .events()
             .iter()
             .find_map(|event| match event.detail {
-                ProfileDetail::Texts { tokens, .. } => Some(tokens),
+                Detail::Texts { tokens, .. } => Some(tokens),
                 _ => None,
             });
         let options = GraphOptions::default().with_size(1, tokens.unwrap());
@@ -159,11 +158,11 @@ fn costs_are_those_that_a_profile_of_the_portable_engine_counts() {
             .events()
             .iter()
             .filter_map(|event| match event.detail {
-                ProfileDetail::Operator {
+                Detail::Operator {
                     multiply_adds,
                     bytes,
                     ..
-                } if event.stage == ProfileStage::Operator => {
+                } if event.stage == Stage::Operator => {
                     Some((event.name.to_string(), 2 * multiply_adds, bytes))
                 }
                 _ => None,
@@ -203,7 +202,7 @@ fn a_trace_of_the_same_model_and_engine_times_every_node() {
         let times = graph.times.as_ref().unwrap();
         assert!(times.runs > 0 && times.skipped == 0, "{times:?}");
         let spans = profile.events().iter();
-        let spans = spans.filter(|event| event.stage == ProfileStage::Operator);
+        let spans = spans.filter(|event| event.stage == Stage::Operator);
         let all: f64 = spans.map(|event| event.took().as_secs_f64() * 1e3).sum();
         let shown = times.milliseconds * times.runs as f64;
         assert!((all - shown).abs() <= 1e-6 * all, "{all} {shown}");

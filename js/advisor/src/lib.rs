@@ -1,6 +1,7 @@
 //! What `isovec/advisor` stands on: JSON in, JSON out. Nothing here knows of engines.
 
-use isovec::{EmbeddingConfig, Fingerprint};
+use isovec::EmbeddingConfig;
+use isovec::fingerprint::Fingerprint;
 use isovec_insight::advisor::{
     Advisor, AnalysisContext, FailedRule, OptimizationReport, Patch, ProfileSummary, Suggestion,
     Trial, Workload,

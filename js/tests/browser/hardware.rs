@@ -1,6 +1,6 @@
 //! What Rust is told of the page that it runs in.
 
-use isovec::HardwareInfo;
+use isovec::hardware::HardwareInfo;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 #[wasm_bindgen_test]
@@ -13,7 +13,7 @@ async fn a_page_is_told_what_its_browser_tells() {
     assert_eq!(info.cpu.logical_cores, Some(cores as usize));
     assert_eq!((info.os.clone(), info.cpu.model.clone()), (None, None));
     assert_eq!(info.arch, "wasm32");
-    assert_eq!(info.memory, isovec::MemoryInfo::default());
+    assert_eq!(info.memory, isovec::hardware::MemoryInfo::default());
     let page = info.page.as_ref().expect("it is a page");
     assert!(page.simd && page.relaxed_simd, "as every current browser");
     assert_eq!(page.threads, page.cross_origin_isolated == Some(true));

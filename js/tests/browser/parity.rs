@@ -1,6 +1,7 @@
 //! The parity suite.
 
-use isovec::{Dtype, Embedder, EmbeddingConfig, ExecutionProvider};
+use isovec::config::ExecutionProvider;
+use isovec::{Dtype, Embedder, EmbeddingConfig};
 use isovec_parity::Reference;
 use wasm_bindgen_test::{console_log, wasm_bindgen_test};
 

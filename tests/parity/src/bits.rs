@@ -1,7 +1,8 @@
 //! The same bits: what `deterministic_compute` promises of the portable engine, on every machine, in
 //! every browser, in any batch and on any number of threads.
 
-use isovec::{Embedder, EmbeddingConfig, EngineChoice};
+use isovec::config::EngineChoice;
+use isovec::{Embedder, EmbeddingConfig};
 
 use crate::reference::Reference;
 

@@ -8,9 +8,8 @@ use std::thread;
 
 use futures_util::future::join_all;
 use futures_util::{FutureExt, StreamExt, stream};
-use isovec::{
-    Cancel, EmbedOptions, Embedder, Embeddings, Error, ProfileOptions, Prompt, Shutdown, blocking,
-};
+use isovec::profile::ProfileOptions;
+use isovec::{Cancel, EmbedOptions, Embedder, Embeddings, Error, Prompt, Shutdown, blocking};
 
 use crate::ledger::Ended;
 use crate::rng::Rng;

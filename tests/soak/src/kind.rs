@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use isovec::{EmbeddingConfig, EngineChoice, ExecutionProvider, ModelSource};
+use isovec::config::{EngineChoice, ExecutionProvider};
+use isovec::{EmbeddingConfig, ModelSource};
 use isovec_parity::{BOUNDS, Deviation};
 
 /// One way to embed.
@@ -99,7 +100,7 @@ pub(crate) fn kinds(texts: &[String], folder: &Path, named: Option<&str>) -> Res
 /// What plain calls give, of an embedder that keeps nothing.
 fn plain(planned: &Planned, texts: &[String]) -> isovec::Result<Vec<Vec<f32>>> {
     let mut config = planned.config.clone();
-    config.embedding_cache = isovec::EmbeddingCacheConfig::default();
+    config.embedding_cache = isovec::config::EmbeddingCacheConfig::default();
     let embedder = isovec::blocking::Embedder::builder(planned.source.clone())
         .config(config)
         .load()?;

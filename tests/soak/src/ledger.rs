@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use isovec::{QueueCounts, Stats};
+use isovec::stats::{QueueCounts, Stats};
 
 /// How a call ended for its caller.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -4,7 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use isovec::{EmbeddingConfig, EngineChoice, ExecutionProvider, ModelSource};
+use isovec::config::{EngineChoice, ExecutionProvider};
+use isovec::{EmbeddingConfig, ModelSource};
 
 /// An engine that a test names, so that none is chosen for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

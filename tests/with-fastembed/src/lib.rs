@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use fastembed::{
     InitOptionsUserDefined, Pooling, TextEmbedding, TokenizerFiles, UserDefinedEmbeddingModel,
 };
-use isovec::{EmbeddingConfig, EngineChoice, ExportOptions, blocking};
+use isovec::config::EngineChoice;
+use isovec::{EmbeddingConfig, ExportOptions, blocking};
 use isovec_parity::{BOUNDS, Deviation, Reference};
 
 /// The longest input: what the model's `sentence_bert_config.json` says, which fastembed does not

@@ -57,7 +57,7 @@ pub(super) enum Verdict {
 
 /// What has to be the same of both before anything is measured.
 pub(super) struct Setting<'a> {
-    pub(super) fingerprint: &'a isovec::Fingerprint,
+    pub(super) fingerprint: &'a isovec::fingerprint::Fingerprint,
     pub(super) machine: &'a Machine,
     pub(super) options: &'a Options,
     pub(super) texts: usize,

@@ -215,7 +215,8 @@ mod tests {
     use std::cell::RefCell;
     use std::path::Path;
 
-    use isovec::{EmbeddingConfig, EngineChoice};
+    use isovec::EmbeddingConfig;
+    use isovec::config::EngineChoice;
 
     use super::*;
 

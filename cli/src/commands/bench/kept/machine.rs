@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use isovec::HardwareInfo;
+use isovec::hardware::HardwareInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Result;

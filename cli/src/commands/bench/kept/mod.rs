@@ -12,7 +12,8 @@ use std::path::Path;
 use std::time::SystemTime;
 
 use isovec::blocking::Embedder;
-use isovec::{EffectiveConfig, Fingerprint};
+use isovec::config::EffectiveConfig;
+use isovec::fingerprint::Fingerprint;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use error::KeptError;

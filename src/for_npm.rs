@@ -1,0 +1,3 @@
+//! For the npm package, which fetches files itself.
+
+pub use isovec_model::bundle::next_told;
