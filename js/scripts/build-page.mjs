@@ -49,7 +49,8 @@ mkdirSync(join(dist, "sample"));
 copyFileSync(index, join(dist, "sample", "sample.safetensors"));
 cpSync(join(root, "tests", "data", "reference"), join(dist, "reference"), { recursive: true, filter: (path) => !path.endsWith(".md") });
 
-const builds = readdirSync(join(js, "pkg")).filter((build) => !isAdvice(build));
+// The page's own model is an encoder: it never fetches the build that is for others.
+const builds = readdirSync(join(js, "pkg")).filter((build) => !isAdvice(build) && build !== "tract");
 const engine = Object.fromEntries(builds.map((build) => [build, size(`isovec/pkg/${build}/isovec_js_bg.wasm`)]));
 const models = model ? list(model) : [];
 // A version is named by what it is made of, so that a service worker knows its own files from another's.

@@ -38,6 +38,8 @@ const BUILDS = {
     env: { RUSTC_BOOTSTRAP: "1", RUSTFLAGS: `${THREADS.join(" ")} ${GETRANDOM}` },
     args: ["-Zbuild-std=std,panic_abort"],
   },
+  // For models that the others' programs do not take. It lies beside simd128, with which it shares most of what is compiled.
+  tract: { folder: target, env: {}, args: ["--features", "tract"] },
 };
 
 /**

@@ -85,7 +85,7 @@ function embed(page, options, source = "/model", given = texts) {
   );
 }
 
-const PROVIDERS = { simd128: "wasm simd128", relaxed: "wasm relaxed-simd", threads: "wasm relaxed-simd, threads" };
+const PROVIDERS = { simd128: "wasm simd128", relaxed: "wasm relaxed-simd", threads: "wasm relaxed-simd, threads", tract: "wasm simd128" };
 /** A configuration for so many threads. */
 const on = (threads, session = {}) => ({ session: { ...session, intraOpThreads: threads } });
 

@@ -1,12 +1,14 @@
 /**
- * The builds of the WebAssembly module that the package holds. All of them give the same vectors, up to rounding, and
- * the very same with `deterministic_compute`.
+ * The builds of the WebAssembly module that the package holds. All of them give the same vectors of an encoder, up to
+ * rounding, and the very same with `deterministic_compute`.
  *
  * - `simd128`: runs in every current browser.
  * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step.
  * - `threads`: the same on several threads, in pages that may share memory with workers.
+ * - `tract`: `simd128` and tract, which runs ONNX models that the others' programs do not take. It is fetched for such a
+ *   model alone.
  */
-export type Build = "simd128" | "relaxed" | "threads";
+export type Build = "simd128" | "relaxed" | "threads" | "tract";
 
 /**
  * A module with one function, `() -> v128`, of the given instructions: whether an engine takes it tells whether it
@@ -29,7 +31,7 @@ const HEADERS = "'Cross-Origin-Opener-Policy: same-origin' and 'Cross-Origin-Emb
 /** Why a build cannot run here, or nothing. */
 export function lacking(build: Build): string | undefined {
   if (!WebAssembly.validate(module(...ZEROS))) return "WebAssembly has no SIMD here; every current browser has it";
-  if (build === "simd128") return undefined;
+  if (build === "simd128" || build === "tract") return undefined;
   if (!WebAssembly.validate(module(...MADD))) return "WebAssembly has no relaxed SIMD here";
   if (build === "relaxed") return undefined;
   if (typeof Worker === "undefined") return "there are no web workers here";
@@ -39,8 +41,8 @@ export function lacking(build: Build): string | undefined {
   return undefined;
 }
 
-/** The fastest build that runs here, where so many threads are wanted. */
-export function fastest(threads: number): Build {
-  const all: Build[] = threads > 1 ? ["threads", "relaxed"] : ["relaxed"];
+/** The fastest build for encoders that runs here, where so many threads are wanted. */
+export function fastest(threads: number): Exclude<Build, "tract"> {
+  const all: Exclude<Build, "tract">[] = threads > 1 ? ["threads", "relaxed"] : ["relaxed"];
   return all.find((build) => !lacking(build)) ?? "simd128";
 }

@@ -7,6 +7,7 @@ const URLS: Record<Build, () => URL> = {
   simd128: () => new URL("../pkg/simd128/isovec_js_bg.wasm", import.meta.url),
   relaxed: () => new URL("../pkg/relaxed/isovec_js_bg.wasm", import.meta.url),
   threads: () => new URL("../pkg/threads/isovec_js_bg.wasm", import.meta.url),
+  tract: () => new URL("../pkg/tract/isovec_js_bg.wasm", import.meta.url),
 };
 
 /** What to do where the file cannot be had: in a page or its worker, and in a program. */

@@ -34,8 +34,8 @@ export class Embedder extends BaseEmbedder {
 
 /** In this thread. Pages that do not want that do not download what it takes. */
 const here: Opener = async (request, listening) => {
-  const [{ open }, { ready }] = await Promise.all([import("./local.js"), import("./wasm.js")]);
-  return open(request, listening, ready(request.build, request.threads));
+  const [{ open }, { ready }, { tract }] = await Promise.all([import("./local.js"), import("./wasm.js"), import("./tract.js")]);
+  return open(request, listening, ready(request.build, request.threads), tract);
 };
 
 export type { Build } from "./builds.js";

@@ -17,7 +17,8 @@ export function instance(build: Build, glue: typeof Glue, compiled: () => WebAss
   return module;
 }
 
-async function make(build: Build, glue: typeof Glue, compiled: () => WebAssembly.Module | Promise<WebAssembly.Module>): Promise<Module> {
+/** A build in this thread, of a glue that nobody used before. */
+export async function make(build: Build, glue: typeof Glue, compiled: () => WebAssembly.Module | Promise<WebAssembly.Module>): Promise<Module> {
   checkBuild(build);
   const code = await compiled();
   try {

@@ -1,31 +1,50 @@
 import type { RawCancel, RawEmbedder } from "../pkg/simd128/isovec_js.js";
 import type { Fingerprint } from "./embeddings.js";
 import { IsovecError, disposed } from "./error.js";
-import type { About, Asked, Downloaded, Host, Listening, Request, Rows } from "./host.js";
+import type { About, Asked, Downloaded, Host, Knob, Listening, Request, Rows } from "./host.js";
 import type { Module } from "./module.js";
 import { camelCased, spoken } from "./names.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import { rulesOf } from "./rules.js";
 import { gather, using, type Gathered } from "./source.js";
-import type { Stats } from "./stats.js";
+import type { Fallback, Stats } from "./stats.js";
 
-/** Loads a model in this thread, by a build that `module` brings. */
-export async function open(request: Request, listening: Listening, module: Promise<Module>): Promise<Host> {
+/** Kinds of errors by which the engine says that its programs do not take a model. */
+const REFUSED = ["UnsupportedModel", "UnsupportedOperator"];
+
+/**
+ * Loads a model in this thread, by a build that `module` brings, or, where its programs do not take the model and nobody
+ * asked for that very build, by the one that `other` brings.
+ */
+export async function open(request: Request, listening: Listening, module: Promise<Module>, other?: () => Promise<Module>): Promise<Host> {
   const { signal } = listening;
   signal?.throwIfAborted();
   // Side by side. A module that cannot be had is said when the files are there, unless they fail first.
   module.catch(() => {});
   const gathered = await gather(request, listening, rulesOf(module));
-  return using(gathered, () => made(request, gathered, signal, module));
+  return using(gathered, () => made(request, gathered, signal, module, other));
 }
 
-async function made(request: Request, { files, downloaded }: Gathered, signal: AbortSignal | undefined, module: Promise<Module>): Promise<Host> {
+async function made(request: Request, gathered: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, other: (() => Promise<Module>) | undefined): Promise<Host> {
+  // A load takes the files out of what it is given. Only ONNX files are read by others than programs.
+  const isOnnx = Array.from(gathered.files.keys()).some((name) => name.endsWith(".onnx"));
+  const again = other && isOnnx && request.build === undefined ? { ...gathered, files: new Map(gathered.files) } : undefined;
+  try {
+    return await loaded(request, gathered, signal, module);
+  } catch (cause) {
+    if (!again || !(cause instanceof IsovecError && REFUSED.includes(cause.kind))) throw cause;
+    const { build } = await module;
+    return await loaded(request, again, signal, other!(), { from: build, to: "tract", cause: cause.message });
+  }
+}
+
+async function loaded(request: Request, { files, downloaded }: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, instead?: Fallback): Promise<Host> {
   const engine = await module;
   if (engine.poisoned) {
     throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });
   }
   const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawEmbedder.load(request.name, files, request.config, cancel));
-  return new Local(engine, raw, downloaded);
+  return new Local(engine, raw, downloaded, instead);
 }
 
 class Local implements Host {
@@ -40,15 +59,19 @@ class Local implements Host {
   #waiting: (() => void)[] = [];
   /** When the profile began, if one is under way. */
   #profiled = 0;
+  /** The build that did not take the model, if one was tried before. */
+  #instead: Fallback | undefined;
 
-  constructor(module: Module, raw: RawEmbedder, downloaded: Promise<Downloaded>) {
+  constructor(module: Module, raw: RawEmbedder, downloaded: Promise<Downloaded>, instead: Fallback | undefined) {
     this.#downloaded = downloaded;
     this.#module = module;
     this.#raw = raw;
+    this.#instead = instead;
     const { dimension, maxLength } = raw;
     const about = camelCased<About>(JSON.parse(raw.about()));
     const effectiveConfig = about.effectiveConfig.map(({ name, why, ...knob }) => ({ name: spoken(name), ...knob, why: spoken(why) }));
-    this.about = { ...about, effectiveConfig, build: module.build, dimension, maxLength };
+    const build: Knob[] = instead ? [{ name: "build", asked: null, used: instead.to, why: instead.cause, honoured: true }] : [];
+    this.about = { ...about, effectiveConfig: [...effectiveConfig, ...build], build: module.build, dimension, maxLength };
   }
 
   get ended(): Error | undefined {
@@ -120,7 +143,9 @@ class Local implements Host {
   }
 
   async stats(): Promise<Stats> {
-    return camelCased(JSON.parse(this.#module.guardedNow(() => this.#live().stats())));
+    const stats = camelCased<Stats>(JSON.parse(this.#module.guardedNow(() => this.#live().stats())));
+    if (this.#instead) stats.provider.fallbacks.unshift({ ...this.#instead });
+    return stats;
   }
 
   async startProfile({ capacity = 1 << 16, operators = true }: ProfileOptions): Promise<void> {

@@ -2,6 +2,21 @@ import type * as Glue from "../pkg/simd128/isovec_js.js";
 import type { Build } from "./builds.js";
 import { IsovecError, typed } from "./error.js";
 
+/** The builds that are loaded in this thread. */
+const loaded: Module[] = [];
+
+/** Finds out which build a trap ended, of which nobody knows but the browser. */
+function ended(cause: unknown): void {
+  if (!(cause instanceof WebAssembly.RuntimeError)) return;
+  const living = loaded.filter(({ poisoned }) => !poisoned);
+  const panicked = living.filter(({ glue }) => glue.lastPanic() !== undefined);
+  if (panicked.length > 0) return panicked.forEach((module) => module.end(cause));
+  // Of a trap without a panic only the stack tells. It names the build, unless a bundler gave the files other names.
+  const stack = cause.stack ?? "";
+  const named = living.filter(({ build }) => stack.includes(`/${build}/isovec_js`));
+  if (stack.includes("isovec_js")) (named.length > 0 ? named : living).forEach((module) => module.end(cause));
+}
+
 /**
  * A build that is loaded. What one of them made is not to be handed to another, and a module that panicked once is never
  * called again: its memory may be half written.
@@ -15,10 +30,8 @@ export class Module {
     readonly build: Build,
     readonly glue: typeof Glue,
   ) {
+    if (loaded.push(this) > 1) return;
     // A future is polled between events, where nobody catches what ends it, and its promise is then never settled.
-    const ended = (cause: unknown) => {
-      if (cause instanceof WebAssembly.RuntimeError && (glue.lastPanic() !== undefined || cause.stack?.includes("isovec_js"))) this.#poison(cause);
-    };
     globalThis.addEventListener?.("error", ({ error }: ErrorEvent) => ended(error));
     globalThis.addEventListener?.("unhandledrejection", ({ reason }: PromiseRejectionEvent) => ended(reason));
   }
@@ -54,10 +67,11 @@ export class Module {
   }
 
   #named(thrown: unknown): unknown {
-    return thrown instanceof WebAssembly.RuntimeError ? this.#poison(thrown) : typed(thrown);
+    return thrown instanceof WebAssembly.RuntimeError ? this.end(thrown) : typed(thrown);
   }
 
-  #poison(cause: WebAssembly.RuntimeError): IsovecError {
+  /** Ends every call that is under way, and refuses those to come. */
+  end(cause: WebAssembly.RuntimeError): IsovecError {
     this.#poisoned ??= new IsovecError("EnginePoisoned", `isovec stopped at an internal error (${this.glue.lastPanic() ?? cause.message}); please report it`, { cause });
     for (const end of this.#waiting) end(this.#poisoned);
     return this.#poisoned;

@@ -2,6 +2,7 @@
 import type { Host, Progress } from "./host.js";
 import { open } from "./local.js";
 import { failure, type Call, type FromWorker, type ToWorker } from "./messages.js";
+import { tract } from "./tract.js";
 import { ready } from "./wasm.js";
 
 let host: Host | undefined;
@@ -32,7 +33,7 @@ async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown
   if (call.call === "load") {
     const { request } = call;
     const onProgress = request.fetching.progress ? (progress: Progress) => say({ progress }) : undefined;
-    host = await open(request, { signal, onProgress }, ready(request.build, request.threads, module));
+    host = await open(request, { signal, onProgress }, ready(request.build, request.threads, module), tract);
     return { value: host.about };
   }
   if (!host) throw new Error(`no model is loaded that could ${call.call}`);

@@ -10,6 +10,11 @@ use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 
 /// A model ready to run. Runs share nothing that changes: each has a state of its own.
 pub(crate) trait Compiled: MaybeSend + MaybeSync + Debug {
+    /// What it computes on.
+    fn provider(&self) -> &'static str {
+        crate::provider::provider()
+    }
+
     /// Whose code computes, and its version.
     fn version(&self) -> String;
 

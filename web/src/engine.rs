@@ -116,7 +116,7 @@ impl PortableEngine {
         capabilities.deterministic = settings.deterministic || model.ragged();
         tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
         Ok(Self {
-            provider: provider::info(model.version()),
+            provider: provider::info(model.provider(), model.version()),
             model,
             worker,
             description,

@@ -101,7 +101,7 @@ async fn otherwise(
     Err(EngineError::UnsupportedModel {
         origin: bundle.origin.clone(),
         reason: why.to_string(),
-        hint: "This build runs transformer encoders; natively other engines, and this one with the feature `tract`, run other models too"
+        hint: "This build runs transformer encoders; its feature `tract`, which is the build `tract` in a page, runs other models too, and natively so do other engines"
             .into(),
     })
 }

@@ -6,7 +6,7 @@ use crate::ENGINE;
 
 /// What the compiled code computes on. The browser's instruction sets are fixed when the module
 /// is compiled; natively, kernels are chosen by what the processor can do.
-const fn provider() -> &'static str {
+pub(crate) const fn provider() -> &'static str {
     if cfg!(not(target_family = "wasm")) {
         "CPU"
     } else if cfg!(all(
@@ -33,7 +33,18 @@ pub(crate) fn providers() -> Vec<String> {
     vec![provider().to_owned()]
 }
 
-/// Who truly computes; `version` is that of the code underneath.
-pub(crate) fn info(version: String) -> ProviderInfo {
-    ProviderInfo::new(ENGINE, provider(), version)
+/// What tract computes on. A page has one provider for its own kernels, and tells tract from them by name; natively the
+/// configuration names the processor as a provider, whoever computes there.
+#[cfg(feature = "tract")]
+pub(crate) const fn of_tract() -> &'static str {
+    if cfg!(target_family = "wasm") {
+        "tract"
+    } else {
+        provider()
+    }
+}
+
+/// Who truly computes: what it computes on, and the version of the code underneath.
+pub(crate) fn info(provider: &'static str, version: String) -> ProviderInfo {
+    ProviderInfo::new(ENGINE, provider, version)
 }

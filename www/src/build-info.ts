@@ -4,7 +4,7 @@ export interface BuildInfo {
   hash: string;
   /** Whether a model lies beside the page, in the folder model. */
   model: boolean;
-  /** Bytes of each build of the engine. */
+  /** Bytes of each build of the engine that an encoder may get. */
   engine: Record<string, number>;
 }
 

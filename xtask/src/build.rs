@@ -12,7 +12,7 @@ use crate::workspace::{MODEL, Workspace};
 use crate::{demo, notices, report};
 
 /// The builds of the wasm module, each in a folder of the package's `pkg` (js/scripts/build.mjs).
-pub(crate) const BUILDS: [&str; 3] = ["simd128", "relaxed", "threads"];
+pub(crate) const BUILDS: [&str; 4] = ["simd128", "relaxed", "threads", "tract"];
 
 /// The name of the file with the licences of what is inside the wasm module.
 pub(crate) const NOTICES: &str = "THIRD-PARTY-NOTICES";

@@ -41,11 +41,12 @@ pub(crate) fn write(workspace: &Workspace, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The crates that end up in the module: what isovec-js needs on wasm32 at run time. Procedural
+/// The crates that end up in a build of the module: what isovec-js needs on wasm32 at run time, tract included. Procedural
 /// macros and build scripts run in the compiler and leave nothing of themselves behind.
 fn parts(workspace: &Workspace) -> Result<BTreeSet<Part>> {
     let tree = cargo(workspace)?
-        .args(["tree", "--package", "isovec-js", "--target", TARGET])
+        .args(["tree", "--package", "isovec-js", "--features", "tract"])
+        .args(["--target", TARGET])
         .args([
             "--edges",
             "normal,no-proc-macro",

@@ -33,7 +33,20 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     print!("\n{}", table(&names, &sizes));
     println!("\nwhat a page downloads with each build: the scripts, and the build's own");
     print!("{}", downloads(&names, &sizes));
+    println!(
+        "\nthe package, file by file, and of it the build that only models want which are no encoders"
+    );
+    print!("{}", apart(&names, &sizes));
     Ok(())
+}
+
+/// The package without the build `tract`, and that build.
+fn apart(names: &[String], sizes: &[Sizes]) -> String {
+    let all = names.iter().zip(sizes);
+    let (tract, others): (Vec<_>, Vec<_>) =
+        all.partition(|(name, _)| name.starts_with("pkg/tract/"));
+    let row = |files: Vec<(&String, &Sizes)>| sum(files.into_iter().map(|(_, size)| *size));
+    lines(&[("without tract", row(others)), ("tract", row(tract))])
 }
 
 /// Of each build what a page downloads.
@@ -145,6 +158,20 @@ mod tests {
             line.split_whitespace().nth(1).unwrap().to_owned()
         };
         assert_eq!((raw("simd128"), raw("relaxed")), ("13".into(), "17".into()));
+    }
+
+    #[test]
+    fn the_build_for_other_models_is_counted_apart() {
+        let names = ["dist/index.js", "pkg/tract/isovec_js_bg.wasm", "README.md"];
+        let sizes = [1, 2, 4].map(|raw| Sizes {
+            raw,
+            ..Sizes::default()
+        });
+        let text = apart(&names.map(str::to_owned), &sizes);
+        let rows: Vec<&str> = text.lines().skip(1).collect();
+        let raw = |row: &str| row.split_whitespace().rev().nth(2).unwrap().to_owned();
+        assert!(rows[0].starts_with("without tract") && raw(rows[0]) == "5");
+        assert!(rows[1].starts_with("tract") && raw(rows[1]) == "2");
     }
 
     #[test]

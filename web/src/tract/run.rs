@@ -88,6 +88,10 @@ impl Plan {
 }
 
 impl Compiled for Plan {
+    fn provider(&self) -> &'static str {
+        crate::provider::of_tract()
+    }
+
     fn version(&self) -> String {
         super::VERSION.to_owned()
     }
