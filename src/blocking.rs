@@ -12,6 +12,9 @@
 //! # Ok::<(), isovec::Error>(())
 //! ```
 
+#[path = "blocking/classifier.rs"]
+mod classifier;
+
 use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
@@ -41,6 +44,8 @@ use crate::model::{
 };
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
+
+pub use classifier::{Classifier, ClassifierBuilder};
 
 /// A model that is to be loaded while the caller waits, from [`Embedder::builder`]. What is not
 /// asked for is as in [`EmbeddingConfig::default`].

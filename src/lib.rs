@@ -114,6 +114,8 @@ pub use isovec_engine::maybe_send::BoxFuture;
 mod documents {
     #[doc = include_str!("../README.md")]
     struct Readme;
+    #[doc = include_str!("../docs/classifying.md")]
+    struct Classifying;
     #[doc = include_str!("../docs/configuration.md")]
     struct Configuration;
     #[doc = include_str!("../docs/embedding.md")]

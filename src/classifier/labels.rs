@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn the_problem_says_what_the_numbers_are() {
-        let scores = |config, count| read(config, count).unwrap().scores;
+        let scores = |config: &str, count| read(config, count).unwrap().scores;
         assert_eq!(scores("{}", 2), Scores::Softmax);
         assert_eq!(scores("{}", 1), Scores::Sigmoid);
         let problem = |name| format!("{{\"problem_type\": \"{name}\"}}");

@@ -114,10 +114,7 @@ impl Classifier {
 
     /// The names of the labels, in the order of [`Classifications::scores`].
     pub fn labels(&self) -> &[String] {
-        self.model
-            .labels
-            .as_ref()
-            .map_or(&[], |labels| &labels.names)
+        self.model.label_names()
     }
 
     /// Classifies texts, in their order. An empty list gives an empty set.

@@ -245,6 +245,11 @@ impl Model {
         Ok(rows)
     }
 
+    /// The names of the labels, where rows are scores.
+    pub(crate) fn label_names(&self) -> &[String] {
+        self.labels.as_ref().map_or(&[], |labels| &labels.names)
+    }
+
     /// What was done so far.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.recorder.read(self.engines.stats());
