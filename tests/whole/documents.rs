@@ -381,8 +381,9 @@ fn every_knob_that_is_named_is_one() {
     assert!(named > 100, "{named} names");
 }
 
-/// What tests read examples of a language, or that none can.
-const LANGUAGES: [&str; 8] = [
+/// Languages of examples whose readers are tests, and of pictures and output.
+const LANGUAGES: [&str; 9] = [
+    "mermaid",
     "rust,no_run",
     "rust",
     "js",
