@@ -3,7 +3,7 @@
 //
 // wasm-opt is left out on purpose: what it saves of the module costs more than it saves once the
 // module is compressed (measured: a download that is 5 % larger).
-import { execFileSync } from "node:child_process";
+import { execFileSync, spawn } from "node:child_process";
 import { copyFileSync, mkdirSync, rmSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -11,7 +11,22 @@ import { build } from "esbuild";
 
 const js = dirname(dirname(fileURLToPath(import.meta.url)));
 const root = dirname(js);
-const run = (program, args, cwd, env = {}) => execFileSync(program, args, { cwd, stdio: "inherit", env: { ...process.env, ...env } });
+const children = new Set();
+
+/** Runs a program with its output shown; a failure ends what runs beside it. */
+function run(program, args, cwd, env = {}) {
+  return new Promise((resolve, reject) => {
+    const child = spawn(program, args, { cwd, stdio: "inherit", env: { ...process.env, ...env } });
+    children.add(child);
+    child.on("error", reject);
+    child.on("close", (code, signal) => {
+      children.delete(child);
+      if (code === 0) return resolve();
+      for (const other of children) other.kill();
+      reject(new Error(`${program} ${args.join(" ")} ended with ${code ?? signal}`));
+    });
+  });
+}
 
 const metadata = execFileSync("cargo", ["metadata", "--no-deps", "--format-version", "1"], { cwd: root, maxBuffer: 1 << 28 });
 const target = JSON.parse(metadata).target_directory;
@@ -40,6 +55,8 @@ const BUILDS = {
   },
   // For models that the others' programs do not take. It lies beside simd128, with which it shares most of what is compiled.
   tract: { folder: target, env: {}, args: ["--features", "tract"] },
+  // The advisor is asked by few pages, and by those seldom: a module of its own, which the others do not download.
+  advisor: { folder: target, env: {}, crate: "isovec-js-advisor", module: "isovec_js_advisor" },
 };
 
 /**
@@ -52,18 +69,25 @@ const BUILDS = {
 const CARGO = ["rustc", "--package", "isovec-js", "--lib", "--profile", "wasm", "--target", "wasm32-unknown-unknown"];
 const BINDGEN = ["--target", "web", "--remove-name-section", "--remove-producers-section"];
 
-for (const folder of ["pkg", "dist"]) rmSync(join(js, folder), { recursive: true, force: true });
-for (const [name, { folder, env, args = [] }] of Object.entries(BUILDS)) {
-  run("cargo", [...CARGO, ...args, "--target-dir", folder, "--", "-C", "strip=none"], root, env);
+async function make(name) {
+  const { folder, env, args = [], crate = "isovec-js", module = "isovec_js" } = BUILDS[name];
+  const cargo = CARGO.map((arg) => (arg === "isovec-js" ? crate : arg));
+  await run("cargo", [...cargo, ...args, "--target-dir", folder, "--", "-C", "strip=none"], root, env);
   const out = join(js, "pkg", name);
   mkdirSync(out, { recursive: true });
-  run("wasm-bindgen", [...BINDGEN, "--out-dir", out, join(folder, "wasm32-unknown-unknown", "wasm", "isovec_js.wasm")], js);
+  await run("wasm-bindgen", [...BINDGEN, "--out-dir", out, join(folder, "wasm32-unknown-unknown", "wasm", `${module}.wasm`)], js);
 }
-// The advisor is asked by few pages, and by those seldom: a module of its own, which the others do not download.
-run("cargo", [...CARGO.map((arg) => (arg === "isovec-js" ? "isovec-js-advisor" : arg)), "--", "-C", "strip=none"], root);
-mkdirSync(join(js, "pkg", "advisor"), { recursive: true });
-run("wasm-bindgen", [...BINDGEN, "--out-dir", join(js, "pkg", "advisor"), join(target, "wasm32-unknown-unknown", "wasm", "isovec_js_advisor.wasm")], js);
-run(process.execPath, [join(js, "node_modules", "typescript", "bin", "tsc")], js);
+
+for (const folder of ["pkg", "dist"]) rmSync(join(js, folder), { recursive: true, force: true });
+// Two folders at a time: a build ends in minutes of optimising the whole on one core. In one folder they wait for each other.
+const lanes = new Map(Object.values(BUILDS).map(({ folder }) => [folder, []]));
+for (const [name, { folder }] of Object.entries(BUILDS)) lanes.get(folder).push(name);
+const waiting = [...lanes.values()];
+const worker = async () => {
+  for (let lane = waiting.shift(); lane; lane = waiting.shift()) for (const name of lane) await make(name);
+};
+await Promise.all([worker(), worker()]);
+await run(process.execPath, [join(js, "node_modules", "typescript", "bin", "tsc")], js);
 // A file for each entry and worker, and what they share: without a bundler every module would be a request, one after
 // another. The glue stays where it lies, beside its module. In one folder, because addresses are relative to the file.
 await build({
