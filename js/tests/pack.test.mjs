@@ -26,7 +26,7 @@ const ALLOWED = [
   /^(LICENSE-MIT|LICENSE-APACHE|THIRD-PARTY-NOTICES|README\.md|package\.json)$/,
 ];
 /** Bytes of the tarball without the build `tract`: three builds of the module, the advisor's, and little else. */
-const LARGEST = 3_550_000;
+const LARGEST = 3_600_000;
 /** Bytes of what the build `tract` adds to it. */
 const LARGEST_TRACT = 3_400_000;
 

@@ -153,7 +153,7 @@ test("a call to tract is cancelled in the middle of its work, and the next one i
       const stats = await embedder.stats();
       return { kind, embedded: stats.calls.texts, after: (await embedder.embed(["a text"])).length };
     }, { worker });
-    assert.deepEqual([seen.kind, seen.after], ["Cancelled", 1]);
+    assert.deepEqual([seen.kind, seen.after], ["AbortError", 1]);
     assert.ok(seen.embedded < 20000, `${seen.embedded} texts were embedded`);
   }
 });
