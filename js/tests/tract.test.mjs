@@ -46,7 +46,7 @@ async function open(t, path = "/") {
   await page.goto(origin + path);
   await page.evaluate(async () => {
     globalThis.isovec = await import("/dist/index.js");
-    globalThis.failure = (promise) => promise.then(() => "nothing failed", ({ kind, message }) => ({ kind, message }));
+    globalThis.failure = (promise) => promise.then(() => "nothing failed", ({ kind, name, message }) => ({ kind: kind ?? name, message }));
     /** Loads and embeds. */
     globalThis.seen = async (source, options, texts) => {
       const embedder = await isovec.Embedder.load(source, options);
