@@ -71,7 +71,7 @@ fn a_profile_of_the_same_model_times_the_nodes_and_others_are_refused() {
     std::fs::write(&cut, &whole[..whole.len() / 2]).expect("written");
     let error = stderr(isovec(&graph).arg(&cut), 1);
     assert!(
-        error.contains("cut.json: the trace cannot be read"),
+        error.contains("cut.json: the trace ends at byte"),
         "{error}"
     );
 
