@@ -13,8 +13,8 @@ fn check(engine: &str, run: Option<&dyn Fn(&Case) -> Verdict>, folder: &Path) {
     }
 }
 
-/// Of what encoders are made of, isovec's own engines run what tract runs, or say why they do not. The
-/// README has the numbers.
+/// Of what encoders are made of, isovec's own engines run what tract runs, or say why they do not.
+/// The book has the numbers.
 #[test]
 fn encoders_operators_are_right_or_refused() {
     let Some(folder) = folder().filter(|_| !are_written()) else {
@@ -40,15 +40,15 @@ fn encoders_operators_are_right_or_refused() {
         "{} tests of encoders: {counts:?} pass, {both} on tract and wgpu",
         own.len()
     );
-    let readme = include_str!("../../../README.md");
+    let book = include_str!("../../../docs/parity.md");
     let row = counts.map(|count| count.to_string()).join(" | ");
     let row = format!("| the {} of encoders' operators | {row} |", own.len());
-    assert!(readme.contains(&row), "the README does not say {row}");
+    assert!(book.contains(&row), "docs/parity.md does not say {row}");
     let said = format!(
         "Of the {} tests of them that tract passes, {both} pass on wgpu",
         tract.len()
     );
-    assert!(readme.contains(&said), "the README does not say: {said}");
+    assert!(book.contains(&said), "docs/parity.md does not say: {said}");
     let all = ["onnxruntime", "tract", "portable", "wgpu"].map(|engine| {
         let list = committed(engine);
         let passes = list.values().filter(|own| **own == Verdict::Passes).count();
@@ -58,7 +58,7 @@ fn encoders_operators_are_right_or_refused() {
         }
     });
     let row = format!("| all tests | {} |", all.join(" | "));
-    assert!(readme.contains(&row), "the README does not say {row}");
+    assert!(book.contains(&row), "docs/parity.md does not say {row}");
     for engine in ["portable", "wgpu"] {
         let list = committed(engine);
         let wrong = tract
