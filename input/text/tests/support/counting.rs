@@ -2,6 +2,7 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Mutex, PoisonError};
 
 pub struct Counting;
 
@@ -42,8 +43,11 @@ fn grown(size: usize) {
     PEAK.fetch_max(held, Relaxed);
 }
 
-/// Bytes held after `work`, and the most held during it, both beyond what was held before.
+/// Bytes held after `work`, and the most held during it, both beyond what was held before. Tests run side by side and
+/// everybody's bytes are counted, so that one works at a time.
 pub fn measured<T>(work: impl FnOnce() -> T) -> (T, usize, usize) {
+    static TURN: Mutex<()> = Mutex::new(());
+    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let before = HELD.load(Relaxed);
     PEAK.store(before, Relaxed);
     let result = work();
