@@ -338,7 +338,7 @@ mod tests {
         }
     }
 
-    /// Scripts read these names, and the npm package's `hardware()` has the same in camel case (`js/tests/hardware.test.mjs`
+    /// Scripts read these names, and the npm package's `hardware()` has the same in camel case (`bindings/js/tests/hardware.test.mjs`
     /// holds it to the same file).
     #[test]
     fn the_json_has_the_names_that_it_always_had() {

@@ -10,7 +10,7 @@ import { folder } from "./server.mjs";
 
 const here = dirname(fileURLToPath(import.meta.url));
 /** The folder of the npm package. */
-export const js = join(here, "..", "..", "js");
+export const js = join(here, "..", "..", "bindings", "js");
 /** The folder of the peer's modules. */
 export const onnxruntimeWeb = join(here, "node_modules", "onnxruntime-web", "dist");
 

@@ -1,11 +1,11 @@
 // A model that is no encoder, in a page on one thread: the package's build tract against onnxruntime-web, both in one page
-// and in turns. The model is the seeded one of js/tests/cnn.mjs, larger. `node benches/wasm/tract.mjs`, after
+// and in turns. The model is the seeded one of bindings/js/tests/cnn.mjs, larger. `node benches/wasm/tract.mjs`, after
 // `cargo xtask build` and `cargo xtask bench wasm`, which installs the peer.
 //
 // isovec's time is that of `embed`, from the texts to the vectors; the peer's is that of the run alone, from ids.
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import * as cnn from "../../js/tests/cnn.mjs";
+import * as cnn from "../../bindings/js/tests/cnn.mjs";
 import { LARGEST_DIFFERENCE, OPTIONS, count, js, launch, onnxruntimeWeb, versions } from "../page/common.mjs";
 import { folder, serve } from "../page/server.mjs";
 

@@ -15,7 +15,7 @@ fn documents() -> Vec<PathBuf> {
     chapters
         .map(|entry| entry.expect("readable").path())
         .filter(|path| path.extension().is_some_and(|ending| ending == "md"))
-        .chain([root.join("README.md"), root.join("js/README.md")])
+        .chain([root.join("README.md"), root.join("bindings/js/README.md")])
         .collect()
 }
 

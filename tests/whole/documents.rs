@@ -1,6 +1,6 @@
 //! The documents: every link leads somewhere, the book has every chapter, every error is explained, and every
 //! example is one that a test reads. (Rust examples are compiled by `src/lib.rs`, commands by `cli/` and `xtask/`,
-//! TypeScript by `js/tests/documents.test.mjs`.)
+//! TypeScript by `bindings/js/tests/documents.test.mjs`.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -42,7 +42,7 @@ fn documents() -> Vec<String> {
         "ARCHITECTURE.md",
         "CHANGELOG.md",
         "CONTRIBUTING.md",
-        "js/README.md",
+        "bindings/js/README.md",
         "benches/RESULTS.md",
     ];
     chapters()
@@ -239,7 +239,7 @@ fn kinds() -> BTreeSet<String> {
         kinds.extend(own);
     }
     let before = kinds.len();
-    kinds_of_typescript(&root().join("js/ts"), &mut kinds);
+    kinds_of_typescript(&root().join("bindings/js/ts"), &mut kinds);
     assert!(kinds.len() > before, "the npm package has kinds of its own");
     kinds
 }
@@ -247,7 +247,7 @@ fn kinds() -> BTreeSet<String> {
 /// The union that TypeScript has of the kinds says all of them, and no other.
 #[test]
 fn the_npm_package_names_every_kind_of_error() {
-    let text = read("js/ts/kinds.ts");
+    let text = read("bindings/js/ts/kinds.ts");
     let named: BTreeSet<String> = text
         .lines()
         .filter_map(|line| line.strip_prefix("  | \"")?.split_once('"'))
@@ -281,7 +281,7 @@ fn every_quoted_message_is_said() {
         "native/src",
         "web/gpu/src",
         "web/src",
-        "js/ts",
+        "bindings/js/ts",
     ] {
         sources(&root().join(folder), &mut said);
     }

@@ -1,5 +1,5 @@
 //! The embeddings file between the SDKs: what `isovec embed` wrote and what the npm package wrote
-//! are one set, with the same hits. `js/tests/file.test.mjs` holds the other half.
+//! are one set, with the same hits. `bindings/js/tests/file.test.mjs` holds the other half.
 
 use std::path::PathBuf;
 
@@ -30,7 +30,7 @@ fn what_is_written_is_what_was_read() {
     assert_eq!(set.to_bytes().unwrap(), bytes);
 }
 
-/// How files are damaged; `js/tests/mutations.test.mjs` makes the same ones.
+/// How files are damaged; `bindings/js/tests/mutations.test.mjs` makes the same ones.
 #[derive(serde::Deserialize)]
 struct Mutations {
     seed: u32,

@@ -1,4 +1,4 @@
-/** What js/scripts/build-page.mjs writes about a build, in build.json. */
+/** What bindings/js/scripts/build-page.mjs writes about a build, in build.json. */
 export interface BuildInfo {
   /** The hash of everything that the page is made of. */
   hash: string;

@@ -11,7 +11,7 @@ import { dist, serve } from "./server.mjs";
 
 // What the tests stand on is installed with the package's.
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
-const js = join(root, "js", "package.json");
+const js = join(root, "bindings", "js", "package.json");
 const data = join(root, "tests", "data");
 const axe = readFileSync(createRequire(js).resolve("axe-core/axe.min.js"), "utf8");
 const model = process.env.ISOVEC_TEST_MODEL;

@@ -6,7 +6,7 @@ import { before, test } from "node:test";
 import { fileURLToPath } from "node:url";
 
 const www = dirname(dirname(fileURLToPath(import.meta.url)));
-const { build } = createRequire(join(dirname(www), "js", "package.json"))("esbuild");
+const { build } = createRequire(join(dirname(www), "bindings", "js", "package.json"))("esbuild");
 let parts;
 
 before(async () => {

@@ -11,7 +11,7 @@ use crate::wasm::WasmToolchain;
 use crate::workspace::{MODEL, Workspace};
 use crate::{demo, notices, report};
 
-/// The builds of the wasm module, each in a folder of the package's `pkg` (js/scripts/build.mjs).
+/// The builds of the wasm module, each in a folder of the package's `pkg` (bindings/js/scripts/build.mjs).
 pub(crate) const BUILDS: [&str; 4] = ["simd128", "relaxed", "threads", "tract"];
 
 /// The name of the file with the licences of what is inside the wasm module.

@@ -121,8 +121,8 @@ enum Command {
         #[arg(long)]
         api: bool,
     },
-    /// Write what is made from the Rust configuration: its TypeScript types and names (js/ts/config.ts,
-    /// js/ts/knobs.ts) and its reference (docs/knobs.md).
+    /// Write what is made from the Rust configuration: its TypeScript types and names (bindings/js/ts/config.ts,
+    /// bindings/js/ts/knobs.ts) and its reference (docs/knobs.md).
     Types,
     /// Write the licence texts of everything inside the wasm module to a file.
     Notices {

@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: random work for so long, natively and in a page at once (`tests/soak`, `js/tests/soak.test.mjs`).
+//! `cargo xtask soak`: random work for so long, natively and in a page at once (`tests/soak`, `bindings/js/tests/soak.test.mjs`).
 
 use std::path::Path;
 use std::thread;

@@ -94,7 +94,7 @@ impl Workspace {
 
     /// The npm package's source folder.
     pub(crate) fn js(&self) -> PathBuf {
-        self.root.join("js")
+        self.root.join("bindings").join("js")
     }
 
     /// What every child process is told.

@@ -1,6 +1,6 @@
-//! What is made from the Rust configuration for those who do not read Rust: `js/ts/config.ts`, so that
+//! What is made from the Rust configuration for those who do not read Rust: `bindings/js/ts/config.ts`, so that
 //! what the npm package's users write is checked and explained by their editor as the Rust SDK's
-//! users' is, `js/ts/knobs.ts`, the names that it translates, and `docs/knobs.md`, the reference in the
+//! users' is, `bindings/js/ts/knobs.ts`, the names that it translates, and `docs/knobs.md`, the reference in the
 //! book. TypeScript has the names in camel case, the files of Rust's users as Rust has them.
 //!
 //! The Rust types describe themselves as a JSON schema, as serde reads them
@@ -35,7 +35,7 @@ and what was measured stands in [the configuration](configuration.md).
 Times are texts with a unit, such as `\"5ms\"`; sizes of memory are in bytes.
 ";
 
-/// `js/ts/config.ts`, as it has to be.
+/// `bindings/js/ts/config.ts`, as it has to be.
 ///
 /// # Errors
 /// When a type or a sentence of the configuration is one that this crate cannot put in TypeScript.
@@ -44,7 +44,7 @@ pub fn config() -> Result<String> {
     Ok(format!("{HEADER}{}", interface::module(ROOT, &schema)?))
 }
 
-/// `js/ts/knobs.ts`, as it has to be.
+/// `bindings/js/ts/knobs.ts`, as it has to be.
 ///
 /// # Errors
 /// When a knob's name does not come back from the one that JavaScript writes.

@@ -1,4 +1,4 @@
-//! `js/ts/config.ts`, `js/ts/knobs.ts` and `docs/knobs.md` are what the Rust configuration says. `cargo xtask types` runs
+//! `bindings/js/ts/config.ts`, `bindings/js/ts/knobs.ts` and `docs/knobs.md` are what the Rust configuration says. `cargo xtask types` runs
 //! these tests with a variable that lets them write the files instead.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
@@ -10,12 +10,12 @@ use serde_json::{Value, json};
 
 #[test]
 fn the_types_of_the_npm_package_are_those_of_the_configuration() {
-    up_to_date("js/ts/config.ts", &isovec_types::config().unwrap());
+    up_to_date("bindings/js/ts/config.ts", &isovec_types::config().unwrap());
 }
 
 #[test]
 fn the_names_that_the_npm_package_translates_are_those_of_the_configuration() {
-    up_to_date("js/ts/knobs.ts", &isovec_types::names().unwrap());
+    up_to_date("bindings/js/ts/knobs.ts", &isovec_types::names().unwrap());
 }
 
 #[test]

@@ -11,7 +11,7 @@ use crate::workspace::{Workspace, which};
 
 pub(super) const STEP: Step = Step {
     name: "npm",
-    what: "the npm packages that build and test the JavaScript side (js/node_modules)",
+    what: "the npm packages that build and test the JavaScript side (bindings/js/node_modules)",
     done,
     make,
     advice: "install Node.js 20 or newer with npm (nodejs.org), then look at the log",
@@ -20,14 +20,14 @@ pub(super) const STEP: Step = Step {
 
 pub(super) const EVERYWHERE: Step = Step {
     name: "everywhere",
-    what: "bundlers and runtimes that the npm package is tested in (js/tests/everywhere/node_modules)",
+    what: "bundlers and runtimes that the npm package is tested in (bindings/js/tests/everywhere/node_modules)",
     done: |workspace| {
         let fresh = fresh(&everywhere(workspace))?;
         Ok(fresh.then(|| "they are newer than what asks for them".to_owned()))
     },
     make: |workspace| {
         install(workspace, &everywhere(workspace), "npm-everywhere")?;
-        Ok("js/tests/everywhere/node_modules is there".to_owned())
+        Ok("bindings/js/tests/everywhere/node_modules is there".to_owned())
     },
     advice: STEP.advice,
     optional: false,
@@ -39,12 +39,12 @@ pub(crate) fn everywhere(workspace: &Workspace) -> PathBuf {
 }
 
 fn done(workspace: &Workspace) -> Result<Option<String>> {
-    Ok(fresh(&workspace.js())?.then(|| "js/node_modules is newer than js/package.json".to_owned()))
+    Ok(fresh(&workspace.js())?.then(|| "bindings/js/node_modules is newer than bindings/js/package.json".to_owned()))
 }
 
 fn make(workspace: &Workspace) -> Result<String> {
     install(workspace, &workspace.js(), "npm")?;
-    Ok("js/node_modules is there".to_owned())
+    Ok("bindings/js/node_modules is there".to_owned())
 }
 
 /// Installs what a folder's `package.json` asks for, unless it is there.

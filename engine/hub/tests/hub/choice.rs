@@ -1,5 +1,5 @@
 //! One table of files and settings, and the choice: by the hub's client, by a folder, and by who has
-//! no list and asks file by file, as a page does (`js/tests/choice.test.mjs` has the page itself).
+//! no list and asks file by file, as a page does (`bindings/js/tests/choice.test.mjs` has the page itself).
 
 use std::collections::{BTreeMap, BTreeSet};
 

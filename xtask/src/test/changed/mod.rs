@@ -154,7 +154,7 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
             return Broken::everything();
         }
         found.manifests |= file.ends_with("Cargo.toml");
-        if file.starts_with("js/") && !file.ends_with(".rs") {
+        if file.starts_with("bindings/js/") && !file.ends_with(".rs") {
             found.javascript = true;
         } else if !file.ends_with(".md") {
             // Templates, shaders, tables and data are part of the package that they lie in.
@@ -225,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_script_is_tested_where_scripts_run() {
-        let script = asked(&["js/ts/index.ts"]);
+        let script = asked(&["bindings/js/ts/index.ts"]);
         for name in ["npm", "page", "everywhere"] {
             assert!(script.contains(name), "{name}");
         }
@@ -254,7 +254,7 @@ mod tests {
             "web/kernels/src/lib.rs",
             "web/kernels/Cargo.toml",
             "docs/a.md",
-            "js/ts/a.ts",
+            "bindings/js/ts/a.ts",
         ];
         let all: BTreeSet<_> = checks().map(|check| check.name).collect();
         assert_eq!(asked(&files), all);

@@ -4,7 +4,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { tiny } from "./site.mjs";
 
-/** Bytes of a piece of what is kept (js/ts/store.ts). */
+/** Bytes of a piece of what is kept (bindings/js/ts/store.ts). */
 export const PIECE = 4 << 20;
 export const WEIGHTS = "model.safetensors";
 

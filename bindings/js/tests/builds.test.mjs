@@ -6,7 +6,7 @@ import { dirname, join } from "node:path";
 import { test } from "node:test";
 import { FILES, ISOLATED, STRICT, data, js, launch, page as empty, send, serve, tiny as model } from "./site.mjs";
 
-const repository = dirname(js);
+const repository = dirname(dirname(js));
 /** Where `cargo xtask` puts the real one. */
 const minilm = process.env.ISOVEC_TEST_MODEL;
 const reference = JSON.parse(readFileSync(join(model, "reference.json"), "utf8"));

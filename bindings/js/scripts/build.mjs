@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
 const js = dirname(dirname(fileURLToPath(import.meta.url)));
-const root = dirname(js);
+const root = dirname(dirname(js));
 const children = new Set();
 
 /** Runs a program with its output shown; a failure ends what runs beside it. */
@@ -40,7 +40,7 @@ const THREADS = [
 ];
 
 /**
- * The builds, by the names that js/ts/builds.ts gives them. Other flags than those of .cargo/config.toml have folders of
+ * The builds, by the names that bindings/js/ts/builds.ts gives them. Other flags than those of .cargo/config.toml have folders of
  * their own: in one folder each build would compile everything anew.
  */
 const BUILDS = {

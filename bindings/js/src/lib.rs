@@ -1,4 +1,4 @@
-//! The bindings that the TypeScript face (`js/ts`) stands on. Nothing here is meant to be called
+//! The bindings that the TypeScript face (`bindings/js/ts`) stands on. Nothing here is meant to be called
 //! by hand: names are raw, errors are plain `Error` objects with a `kind`.
 
 mod choice;

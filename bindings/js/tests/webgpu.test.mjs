@@ -113,7 +113,7 @@ if (WAY.webgpu && !WAY.isolated) {
   const skip = real ? false : "ISOVEC_TEST_MODEL does not name all-MiniLM-L6-v2";
 
   test("WebGPU keeps the suite's bounds on the real model, in a worker and in the page", { skip }, async () => {
-    const folder = join(dirname(js), "tests", "data", "reference");
+    const folder = join(dirname(dirname(js)), "tests", "data", "reference");
     const lines = readFileSync(join(folder, "texts.txt"), "utf8").trimEnd().split("\n");
     // A processor that plays a GPU takes some 20 ms for a token.
     const short = lines.map((text, line) => ({ text, line })).sort((a, b) => a.text.length - b.text.length).slice(0, 12);

@@ -9,8 +9,8 @@ import { fileURLToPath } from "node:url";
 import ts from "typescript";
 
 const js = dirname(dirname(fileURLToPath(import.meta.url)));
-const root = dirname(js);
-const documents = ["README.md", "js/README.md", ...readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)];
+const root = dirname(dirname(js));
+const documents = ["README.md", "bindings/js/README.md", ...readdirSync(join(root, "docs")).filter((name) => name.endsWith(".md")).map((name) => `docs/${name}`)];
 
 /** What examples take for granted. */
 const GIVEN = `

@@ -10,7 +10,7 @@ import { fileURLToPath } from "node:url";
 import * as esbuild from "esbuild";
 
 const js = dirname(dirname(fileURLToPath(import.meta.url)));
-const root = dirname(js);
+const root = dirname(dirname(js));
 const www = join(root, "www");
 const dist = join(www, "dist");
 const { ISOVEC_PAGE_INDEX: index, ISOVEC_PAGE_MODEL: model } = process.env;

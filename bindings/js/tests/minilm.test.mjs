@@ -30,8 +30,8 @@ test("loading and embedding take little more memory than the weights", { skip },
 });
 
 test("the bits are those of every machine", { skip }, async () => {
-  const source = readFileSync(join(dirname(js), "tests", "parity", "src", "bits.rs"), "utf8");
-  const texts = readFileSync(join(dirname(js), "tests", "data", "reference", "texts.txt"), "utf8").trimEnd().split("\n");
+  const source = readFileSync(join(dirname(dirname(js)), "tests", "parity", "src", "bits.rs"), "utf8");
+  const texts = readFileSync(join(dirname(dirname(js)), "tests", "data", "reference", "texts.txt"), "utf8").trimEnd().split("\n");
   for (const [name, dtype] of [["MINILM", "f32"], ["MINILM_INT8", "int8"]]) {
     const [, bits] = source.match(new RegExp(`${name}: u64 = (0x[0-9a-f_]+);`));
     for (const size of [1, 32]) {
@@ -45,8 +45,8 @@ test("the bits are those of every machine", { skip }, async () => {
 
 test("the first examples find what they say that they find", { skip }, async () => {
   const embedder = await load({});
-  for (const name of ["README.md", "docs/getting-started.md", "js/README.md"]) {
-    const text = readFileSync(join(dirname(js), name), "utf8");
+  for (const name of ["README.md", "docs/getting-started.md", "bindings/js/README.md"]) {
+    const text = readFileSync(join(dirname(dirname(js)), name), "utf8");
     const [example] = /^const passages = [^]*?^```$/m.exec(text);
     const passages = [.../passages = \[([^]*?)\];/.exec(example)[1].matchAll(/"(.*?)"/g)].map(([, passage]) => passage);
     const [, query] = /embedQuery\("(.*?)"\)/.exec(example);

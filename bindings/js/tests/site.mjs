@@ -8,7 +8,7 @@ import { chromium } from "playwright-core";
 
 /** The package's folder, and the project's test data. */
 export const js = dirname(dirname(fileURLToPath(import.meta.url)));
-export const data = join(dirname(js), "tests", "data");
+export const data = join(dirname(dirname(js)), "tests", "data");
 /** A small seeded model, and what an embedder reads of it. */
 export const tiny = join(data, "tiny-bert");
 export const FILES = ["config.json", "tokenizer.json", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "model.safetensors"];
