@@ -44,6 +44,7 @@ pub(crate) enum CliError {
     Usage(String),
 
     /// A file could not be written in its format.
+    #[cfg(feature = "columns")]
     #[error("{name}: cannot be written as {format}: {detail}")]
     Format {
         name: String,

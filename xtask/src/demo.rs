@@ -1,9 +1,10 @@
 //! `cargo xtask demo`: real text, the real model, both engines, and how far apart they are.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::process::{Run, cargo};
 use crate::workspace::Workspace;
@@ -33,6 +34,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 pub(crate) fn show(workspace: &Workspace) -> Result<()> {
     let program = light(workspace)?;
     let documents = documents(&workspace.root)?;
+    let config = kept_vectors(&workspace.target.join("demo"))?;
 
     for query in QUERIES {
         for engine in ENGINES {
@@ -40,7 +42,8 @@ pub(crate) fn show(workspace: &Workspace) -> Result<()> {
             Run::new(workspace, &program)?
                 .args(["search", query])
                 .args(&documents)
-                .args(["--engine", engine, "--top-k", "3"])
+                .args(["--engine", engine, "--top-k", "3", "--config"])
+                .args([&config])
                 .show()?;
         }
     }
@@ -73,19 +76,31 @@ pub(crate) fn show(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
+/// Writes a configuration that keeps vectors on the disk, so that each engine embeds the documents for the first question
+/// only, and empties their folder: what the demo shows is computed by the program that it has just built.
+fn kept_vectors(folder: &Path) -> Result<PathBuf> {
+    let vectors = folder.join("vectors");
+    if vectors.exists() {
+        fs::remove_dir_all(&vectors)
+            .with_context(|| format!("cannot empty {}", vectors.display()))?;
+    }
+    let config = folder.join("search.json");
+    let knobs = json!({"embedding_cache": {"disk": 64 << 20, "folder": vectors}});
+    fs::write(&config, knobs.to_string())
+        .with_context(|| format!("cannot write {}", config.display()))?;
+    Ok(config)
+}
+
 /// Builds the program with what a search in one's own files needs, half of its crates, and says where it is.
 fn light(workspace: &Workspace) -> Result<PathBuf> {
     report::word(
         "building the program isovec without what a search does not need (the first time takes minutes)",
     );
-    // In a folder of its own: it would take the place of the one that has everything, and be taken for it.
-    let folder = workspace.target.join("demo");
     cargo(workspace)?
         .args(["build", "--package", "isovec-cli", "--bin", "isovec"])
-        .args(["--no-default-features", "--target-dir"])
-        .args([&folder])
+        .args(["--no-default-features", "--profile", "demo"])
         .show()?;
-    Ok(program_in(&folder, "isovec"))
+    Ok(program_in(&workspace.target, "demo", "isovec"))
 }
 
 /// Builds the program with all that it has, and says where it is.
@@ -101,12 +116,12 @@ pub(crate) fn built(workspace: &Workspace, name: &str) -> Result<PathBuf> {
     cargo(workspace)?
         .args(["build", "--workspace", "--bin", name])
         .show()?;
-    Ok(program_in(&workspace.target, name))
+    Ok(program_in(&workspace.target, "debug", name))
 }
 
-fn program_in(target: &Path, name: &str) -> PathBuf {
+fn program_in(target: &Path, profile: &str, name: &str) -> PathBuf {
     let file = format!("{name}{}", std::env::consts::EXE_SUFFIX);
-    target.join("debug").join(file)
+    target.join(profile).join(file)
 }
 
 /// The documents that are searched: what stands at the root and under `docs`.

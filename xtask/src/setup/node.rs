@@ -39,7 +39,8 @@ pub(crate) fn everywhere(workspace: &Workspace) -> PathBuf {
 }
 
 fn done(workspace: &Workspace) -> Result<Option<String>> {
-    Ok(fresh(&workspace.js())?.then(|| "bindings/js/node_modules is newer than bindings/js/package.json".to_owned()))
+    Ok(fresh(&workspace.js())?
+        .then(|| "bindings/js/node_modules is newer than bindings/js/package.json".to_owned()))
 }
 
 fn make(workspace: &Workspace) -> Result<String> {
