@@ -64,6 +64,9 @@ enum Command {
         /// Only what can come out otherwise than at this commit: what is not committed yet, or `--changed=main`.
         #[arg(long, value_name = "COMMIT", num_args = 0..=1, require_equals = true, default_missing_value = "HEAD")]
         changed: Option<String>,
+        /// Only what can come out otherwise than when it last passed on this machine. Notes of that are kept for a week.
+        #[arg(long, conflicts_with = "changed")]
+        since_passed: bool,
         /// Name the checks and stop.
         #[arg(long)]
         list: bool,
@@ -121,6 +124,8 @@ enum Command {
         #[arg(long)]
         api: bool,
     },
+    /// Print what makes plain cargo build into this folder and its tests find what set-up brought: `eval "$(cargo xtask env)"`.
+    Env,
     /// Write what is made from the Rust configuration: its TypeScript types and names (bindings/js/ts/config.ts,
     /// bindings/js/ts/knobs.ts) and its reference (docs/knobs.md).
     Types,
@@ -164,13 +169,19 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Test {
             names,
             changed,
+            since_passed,
             list,
         } => {
             if list {
                 test::list();
                 return Ok(true);
             }
-            return test::run(&workspace, &names, changed.as_deref());
+            let part = match &changed {
+                Some(base) => test::Part::Changed(base),
+                None if since_passed => test::Part::SincePassed,
+                None => test::Part::Whole,
+            };
+            return test::run(&workspace, &names, &part);
         }
         Command::Bench { names, list, args } => {
             return bench::run(&workspace, &names, list, &args);
@@ -202,6 +213,7 @@ fn run(cli: Cli) -> Result<bool> {
             };
             docs::build(&workspace, &out, api)?;
         }
+        Command::Env => print!("{}", workspace.exports(std::env::consts::OS)?),
         Command::Types => build::types(&workspace)?,
         Command::Notices { out } => {
             let path = out.unwrap_or_else(|| build::package_folder(&workspace));

@@ -119,6 +119,21 @@ impl Workspace {
         }
         Ok(all)
     }
+
+    /// The same for a shell: a line for each variable, for PowerShell on Windows and for the shells of other systems.
+    pub(crate) fn exports(&self, os: &str) -> Result<String> {
+        let mut text = String::new();
+        for (name, value) in self.environment()? {
+            let value = value.to_str().with_context(|| {
+                format!("{name} is not UTF-8, so that no shell can be told of it")
+            })?;
+            text.push_str(&match os {
+                "windows" => format!("$env:{name} = '{}'\n", value.replace('\'', "''")),
+                _ => format!("export {name}='{}'\n", value.replace('\'', r"'\''")),
+            });
+        }
+        Ok(text)
+    }
 }
 
 /// The name of ONNX Runtime's shared library on an operating system.
@@ -232,6 +247,19 @@ mod tests {
     fn a_relative_named_folder_becomes_absolute() {
         let found = folder("linux", &[("ISOVEC_CACHE", "here")]).unwrap();
         assert!(found.is_absolute() && found.ends_with("here"));
+    }
+
+    #[test]
+    fn a_shell_gets_every_variable_as_it_is() {
+        let workspace = Workspace {
+            root: PathBuf::from("/clone"),
+            cache: PathBuf::from("/it's here"),
+            target: PathBuf::from("/it's here/target"),
+        };
+        let sh = workspace.exports("linux").unwrap();
+        assert!(sh.contains(r"export CARGO_TARGET_DIR='/it'\''s here/target'"));
+        let windows = workspace.exports("windows").unwrap();
+        assert!(windows.contains("$env:ISOVEC_CACHE = '/it''s here'"));
     }
 
     #[test]

@@ -10,14 +10,19 @@ mod lint;
 mod memory;
 mod native;
 mod packages;
+mod passed;
 
-use std::time::Instant;
+use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, bail};
 
 use crate::report::{self, Line, Outcome};
 use crate::setup;
 use crate::workspace::Workspace;
+
+use changed::Broken;
+use passed::Passed;
 
 /// One check.
 struct Check {
@@ -62,29 +67,31 @@ pub(crate) fn list() {
     }
 }
 
-/// Runs the named checks, or all that need not be named; of these, with `changed`, only what the changes since that
-/// commit can break. `true` when none failed.
-pub(crate) fn run(workspace: &Workspace, names: &[String], changed: Option<&str>) -> Result<bool> {
-    let mut chosen = choose(names)?;
-    let mut lines = Vec::new();
-    let mut part = None;
-    if let Some(base) = changed {
-        let broken = changed::since(workspace, base)?;
-        chosen.retain(|check| (check.concerned)(&broken));
-        let left: Vec<_> = chosen.iter().map(|check| check.name).collect();
-        report::word(&format!(
-            "since {base}: {}",
-            match &left[..] {
-                [] => "nothing that a check looks at".to_owned(),
-                left => left.join(", "),
-            }
-        ));
-        part = Some(broken);
-    }
+/// Of the checks that were chosen, which are run.
+pub(crate) enum Part<'a> {
+    /// All.
+    Whole,
+    /// Those that the changes since this commit can break.
+    Changed(&'a str),
+    /// Those that the changes since the commit on which they last passed on this machine can break.
+    SincePassed,
+}
 
-    let needs: Vec<&str> = chosen
+/// Checks that run in any case, because they cost nothing: a run that finds nothing to do still looks at the clone.
+const ALWAYS: &[&str] = &["format"];
+
+/// A check and, where only a part of it has to run, what can have broken.
+type Job = (&'static Check, Option<Broken>);
+
+/// Runs the named checks, or all that need not be named; of these, only the part that is asked for. `true` when none failed.
+pub(crate) fn run(workspace: &Workspace, names: &[String], part: &Part<'_>) -> Result<bool> {
+    let chosen = choose(names)?;
+    let mut passed = Passed::read(workspace)?;
+    let (jobs, mut lines) = jobs(workspace, chosen, part, &passed)?;
+
+    let needs: Vec<&str> = jobs
         .iter()
-        .flat_map(|check| check.needs.iter().copied())
+        .flat_map(|(check, _)| check.needs.iter().copied())
         .collect();
     if !needs.is_empty() {
         let started = Instant::now();
@@ -98,15 +105,25 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], changed: Option<&str>
             took: started.elapsed(),
         });
     }
-    for (at, check) in chosen.iter().enumerate() {
-        report::step(at + 1, chosen.len(), check.name, check.what);
+    for (at, (check, broken)) in jobs.iter().enumerate() {
+        report::step(at + 1, jobs.len(), check.name, check.what);
         let started = Instant::now();
-        let verdict = match &part {
+        let before = passed::clean_commit(workspace)?;
+        let verdict = match broken {
             Some(broken) if check.name == "native" => native::part(workspace, broken),
             _ => (check.run)(workspace),
         };
         let outcome = match verdict {
-            Ok(Verdict::Passed) => Outcome::Passed,
+            Ok(Verdict::Passed) => {
+                // A part that was chosen by another commit says nothing of the rest.
+                let is_whole = !matches!(part, Part::Changed(_));
+                if let Some(commit) = before.filter(|_| is_whole)
+                    && passed::clean_commit(workspace)?.as_ref() == Some(&commit)
+                {
+                    passed.note(check.name, &commit)?;
+                }
+                Outcome::Passed
+            }
             Ok(Verdict::Skipped(reason)) => {
                 report::word(&format!("skipped: {reason}"));
                 Outcome::Skipped(reason)
@@ -126,6 +143,49 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], changed: Option<&str>
     Ok(!lines
         .iter()
         .any(|line| matches!(line.outcome, Outcome::Failed(_))))
+}
+
+/// What has to run of the chosen checks, and a line for each that need not.
+fn jobs(
+    workspace: &Workspace,
+    chosen: Vec<&'static Check>,
+    part: &Part<'_>,
+    passed: &Passed,
+) -> Result<(Vec<Job>, Vec<Line>)> {
+    let (mut jobs, mut lines) = (Vec::new(), Vec::new());
+    // Most checks passed on the same commit.
+    let mut known: BTreeMap<String, Broken> = BTreeMap::new();
+    if let Part::Changed(base) = part {
+        known.insert((*base).to_owned(), changed::since(workspace, base)?);
+    }
+    for check in chosen {
+        let start = match part {
+            Part::Whole => None,
+            Part::Changed(base) => Some(*base),
+            Part::SincePassed => passed
+                .commit(check.name)
+                .filter(|commit| passed::has_commit(workspace, commit)),
+        };
+        let Some(start) = start else {
+            jobs.push((check, None));
+            continue;
+        };
+        if !known.contains_key(start) {
+            known.insert(start.to_owned(), changed::from(workspace, start)?);
+        }
+        let broken = &known[start];
+        if (check.concerned)(broken) || ALWAYS.contains(&check.name) {
+            jobs.push((check, Some(broken.clone())));
+        } else {
+            let start = start.get(..12).unwrap_or(start);
+            lines.push(Line {
+                name: check.name,
+                outcome: Outcome::Skipped(format!("nothing that it looks at differs from {start}")),
+                took: Duration::ZERO,
+            });
+        }
+    }
+    Ok((jobs, lines))
 }
 
 /// The checks a user named, in running order; where none is named all but those of `BY_NAME`.

@@ -31,7 +31,7 @@ const READERS: &[&str] = &["isovec", "isovec-cli", "isovec-types", "xtask"];
 const NOBODY: &[&str] = &["LICENSE-APACHE", "LICENSE-MIT", ".gitignore"];
 
 /// What a change can break.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Broken {
     /// Packages whose tests see a file that differs; `None`: all.
     packages: Option<BTreeSet<String>>,
@@ -110,12 +110,19 @@ impl Broken {
     }
 }
 
-/// What differs from `base`: commits since, and what is not committed.
+/// What differs from where this clone left `base`: commits since, and what is not committed.
 pub(crate) fn since(workspace: &Workspace, base: &str) -> Result<Broken> {
-    let git = |args: &[&str]| Run::new(workspace, "git")?.args(args).read();
-    let start = git(&["merge-base", base, "HEAD"])
+    let start = Run::new(workspace, "git")?
+        .args(["merge-base", base, "HEAD"])
+        .read()
         .with_context(|| format!("{base:?} names no commit that this one has in common with"))?;
-    let differs = git(&["diff", "--name-only", "-z", "--no-renames", start.trim()])?;
+    from(workspace, start.trim())
+}
+
+/// What differs from a commit, and what is not committed.
+pub(crate) fn from(workspace: &Workspace, commit: &str) -> Result<Broken> {
+    let git = |args: &[&str]| Run::new(workspace, "git")?.args(args).read();
+    let differs = git(&["diff", "--name-only", "-z", "--no-renames", commit])?;
     let fresh = git(&["ls-files", "--others", "--exclude-standard", "-z"])?;
     let files = differs.split('\0').chain(fresh.split('\0'));
     let files: Vec<&str> = files.filter(|file| !file.is_empty()).collect();
