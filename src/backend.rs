@@ -1,5 +1,5 @@
-//! What differs between the targets, chosen in this one place: which engines there are, who does
-//! the work that must not run where the caller polls, and whether there is a hub.
+//! The differences between the targets, chosen in this one place: the engines, the threads for work that must not run
+//! where the caller polls, and the hub.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! The same for callers who wait: no executor, and the model computes on the calling thread.
+//! The same for blocking callers: no executor is needed, and the model computes on the calling thread.
 //!
 //! ```no_run
 //! use isovec::blocking::Embedder;

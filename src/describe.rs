@@ -1,4 +1,4 @@
-//! What the async and the blocking handles say about their model, written once.
+//! The methods that describe a model, shared by the async and the blocking handles.
 
 /// What every handle says about its model.
 macro_rules! describe_model {

@@ -1,4 +1,4 @@
-//! What this build could compute with, and what of it can be used here.
+//! The engines and providers of this build, and which of them work on this machine.
 
 use isovec_engine::EngineError;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};

@@ -1,4 +1,4 @@
-//! What this machine, or this page, has to compute with, and what of it can be used.
+//! The hardware of this machine or page, and which of it can be used.
 
 use isovec_engine::maybe_send::BoxFuture;
 use serde::{Deserialize, Serialize};

@@ -1,6 +1,6 @@
-//! What tools stand on that explain a model, as the crate `isovec-insight` does: a model's graph as its file has it and as
-//! the engine runs it, and what the process takes. Programs that embed need nothing of this. Types of the engine contract
-//! are those of the crate `isovec-engine`.
+//! The basis of tools that explain a model, such as the crate `isovec-insight`: a model's graph in its file and as
+//! the engine runs it, and the memory of the process. Programs that only embed do not need this module. Types of the
+//! engine contract come from the crate `isovec-engine`.
 
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;

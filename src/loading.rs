@@ -1,4 +1,4 @@
-//! From a source to a loaded model: what is asked for on the way.
+//! The builder that loads a model from a source.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Statistics as OpenMetrics text, which Prometheus and others scrape
-//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>, version 1.0): units are base units and
-//! stand in the name, counters end in `_total`, times are summaries.
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>, version 1.0): units are base units and part of the
+//! name, counters end in `_total`, times are summaries.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};

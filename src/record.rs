@@ -1,4 +1,4 @@
-//! What was measured at an earlier start.
+//! Measurements of earlier starts.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 

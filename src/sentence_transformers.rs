@@ -1,4 +1,4 @@
-//! What a model's own files say about turning texts into vectors.
+//! Reads a model's own files about turning texts into vectors.
 //!
 //! The files are those that the sentence-transformers library writes beside a model:
 //! `modules.json` (which steps there are), `1_Pooling/config.json`, `2_Dense/config.json`,

@@ -1,4 +1,4 @@
-//! What an embedder did, counted: the same shape on both targets.
+//! The statistics of an embedder, in the same shape on both targets.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

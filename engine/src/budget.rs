@@ -1,12 +1,12 @@
-//! What reading a model's files may cost, counted before it is spent.
+//! Limits on the cost of reading a model's files, checked before it is spent.
 //!
-//! A model's files are foreign data. A few bytes of them can ask for gigabytes, or for hours, so every reader counts what
-//! it is about to take and asks here first. What is allowed grows with the size of the files: a large model may cost more
-//! than a small one, and no model costs more than a multiple of what somebody had to send.
+//! A model's files are untrusted. A few bytes can ask for gigabytes of memory or hours of work, so every reader
+//! counts what it is about to use and asks the budget first. The limits grow with the size of the files: a large
+//! model may cost more than a small one, and no model costs more than a multiple of the bytes that were sent.
 //!
-//! There is one [`Budget`] for one loading. Readers share it, so that many small demands do not add up to a large one. All
-//! counts are `u64` on every target: a page, where `usize` has 32 bits, refuses the same files as a native process, with the
-//! same words.
+//! One load has one [`Budget`]. Readers share it, so many small demands cannot add up to a large one. All counts are
+//! `u64` on every target: a page, where `usize` has 32 bits, refuses the same files as a native process, with the
+//! same message.
 //!
 //! ```
 //! use isovec_engine::budget::{Budget, Resource};

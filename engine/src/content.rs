@@ -1,8 +1,8 @@
-//! What a file holds: bytes in memory, or bytes that are kept elsewhere and lent or copied in range by range.
+//! The content of a file: bytes in memory, or bytes that are stored elsewhere and are lent or copied range by range.
 //!
-//! A page keeps a model's files in JavaScript's memory. What is copied from there into the module
-//! stays part of the module's memory for good, so weights are never copied as a whole. Natively a
-//! large file is mapped, and its pages are the process's only while a part of it is lent.
+//! A page holds a model's files in JavaScript's memory. WebAssembly memory never shrinks, so weights are never copied
+//! into it as a whole. Natively a large file is mapped, and its pages belong to the process only while a part of it
+//! is lent.
 
 use std::fmt::Debug;
 use std::io;

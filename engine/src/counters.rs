@@ -1,4 +1,4 @@
-//! What engines count while they run: additions to atomic numbers, and two latencies.
+//! The counters of a running engine: atomic numbers, and two latencies.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;

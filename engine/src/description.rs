@@ -1,4 +1,4 @@
-//! What a model takes, gives and is made of.
+//! A description of a model: its inputs, its outputs and its operators.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What the configuration came to: per knob what was asked, what is used, and why.
+//! The configuration in effect: for each knob the requested value, the value in effect, and the reason.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The contract between the SDK and whatever computes.
+//! The contract between the SDK and its engines.
 
 use std::sync::Arc;
 

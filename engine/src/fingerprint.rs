@@ -1,4 +1,4 @@
-//! What made a set of vectors, so that two sets are only compared when that makes sense.
+//! Identifies the model that made a set of vectors, so that only comparable sets are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What an adapter for graphics and compute tells of itself, in the words that every crate shares.
+//! The description of an adapter for graphics and compute, in types that all crates share.
 
 use serde::{Deserialize, Serialize};
 

@@ -1,4 +1,4 @@
-//! What an engine did, counted: the same shape on every target.
+//! The statistics of an engine, in the same shape on every target.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The optimised graph on disk, so that the next start need not optimise again.
+//! The cache of optimised graphs on disk, so that the next start need not optimise again.
 
 use std::io;
 use std::path::{Path, PathBuf};

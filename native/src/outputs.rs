@@ -1,4 +1,4 @@
-//! How large a model's outputs will be, told from its inputs before it runs.
+//! Computes the sizes of a model's outputs from its inputs before it runs.
 
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::engine::Batch;

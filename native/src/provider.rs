@@ -1,4 +1,4 @@
-//! Execution providers: whether one is there, how it is added, and whether it truly computes.
+//! Execution providers: finds one, adds it, and checks that it really computes.
 
 use std::collections::BTreeMap;
 use std::env::consts::OS;

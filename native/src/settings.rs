@@ -1,4 +1,4 @@
-//! What the configuration's knobs come to in ONNX Runtime.
+//! Translates the knobs of the configuration for ONNX Runtime.
 
 use std::fmt::Display;
 use std::fs;

@@ -1,8 +1,9 @@
 //! Vectors of texts in the browser's Cache API, which all tabs of a site share: an entry each, under keys beside those of
 //! `kept_by_browser.rs`.
 //!
-//! Keys come in the order in which they were written, and an entry that was read is written again: the first is the one
-//! that was not used for longest. Another model's entries have other sizes, so that a key begins with its components.
+//! The browser lists keys in the order in which they were written. An entry is written again when it is read, so the
+//! first key is the least recently used. Entries of different models differ in size, so a key begins with the number
+//! of components.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Vectors of texts in a folder that several processes may share: a file each, named by its key.
 //!
-//! A file is written beside its place and renamed, so that nobody ever reads a half; its time of modification is when it was
-//! last used. Files that are not named so are others', and left alone. Nothing is synced to the disk: what a crash leaves
-//! behind is damaged or not there, and the checksum tells.
+//! A file is written beside its place and renamed, so no reader ever sees half of it. Its modification time is the
+//! time of its last use. Files with other names are left alone. Nothing is synced to the disk: after a crash a file
+//! may be damaged or missing, and the checksum detects it.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read};

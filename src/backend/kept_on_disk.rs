@@ -1,4 +1,4 @@
-//! What was found out at an earlier start: files in isovec's cache folder.
+//! The cache of measurements on disk: files in isovec's cache folder.
 
 use std::fs;
 use std::io::{self, Write};

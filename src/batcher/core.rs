@@ -1,4 +1,4 @@
-//! What callers and the driver do to what they share.
+//! The operations of callers and of the driver on their shared state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};

@@ -1,4 +1,4 @@
-//! Who waits, who runs, who is gone: what is kept under the batcher's one lock.
+//! The state under the batcher's one lock: waiting, running and finished callers.
 
 use std::collections::HashMap;
 use std::task::Waker;

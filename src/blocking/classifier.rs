@@ -1,4 +1,4 @@
-//! Texts become labels while the caller waits.
+//! The blocking classifier.
 
 use std::sync::Arc;
 

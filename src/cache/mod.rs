@@ -1,8 +1,9 @@
-//! Vectors that are kept by their text: what was embedded before is not computed again.
+//! The cache of vectors by their text: a text that was embedded before is not computed again.
 //!
-//! `key.rs` says which vector a text has, `entry.rs` what is kept of it, `memory.rs` what is at hand; what lies on a disk is
-//! the target's (`src/backend/entries_on_disk.rs`). Every way to vectors goes through `Model::cached`:
-//! [`EmbeddingCache::look`] before what computes, [`EmbeddingCache::complete`] behind it. Nothing is locked in between.
+//! `key.rs` has the keys, `entry.rs` the entries, and `memory.rs` the entries in memory. Entries on disk depend on
+//! the target (`src/backend/entries_on_disk.rs`). Every path to vectors goes through `Model::cached`: it calls
+//! [`EmbeddingCache::look`] before the computation and [`EmbeddingCache::complete`] after it. Nothing is locked in
+//! between.
 
 mod entry;
 mod key;

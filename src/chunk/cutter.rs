@@ -1,4 +1,4 @@
-//! From a text to its chunks, one after another.
+//! Cuts a text into chunks, one after another.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! From chunks to vectors.
+//! Embeds chunks.
 
 use std::ops::Range;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Long texts: cut into chunks that the model sees whole, and put together again.
+//! Cuts long texts into chunks that the model sees completely, and combines their vectors.
 
 mod boundaries;
 mod combine;

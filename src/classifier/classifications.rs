@@ -1,4 +1,4 @@
-//! What a classifier says of texts.
+//! The results of a classifier.
 
 use std::sync::Arc;
 

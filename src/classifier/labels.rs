@@ -1,4 +1,4 @@
-//! What a classifier's numbers mean, as its `config.json` says.
+//! The meaning of a classifier's outputs, from its `config.json`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Texts become labels with scores.
+//! Gives texts labels with scores.
 
 mod classifications;
 mod labels;

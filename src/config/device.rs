@@ -1,4 +1,4 @@
-//! What to compute on, in one word.
+//! The device to compute on, in one word.
 
 use isovec_engine::config::ExecutionProvider;
 

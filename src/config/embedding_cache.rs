@@ -1,4 +1,4 @@
-//! Whether vectors are kept, and where.
+//! The configuration of the embedding cache.
 
 use std::path::PathBuf;
 

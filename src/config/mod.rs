@@ -1,4 +1,4 @@
-//! The one configuration: every knob, on both targets, and what came of each.
+//! The configuration: every knob, on both targets.
 
 mod builder;
 mod device;

@@ -1,5 +1,4 @@
-//! Configurations to begin with. Each says when to take it and why it is as it is; every knob can
-//! be set again afterwards.
+//! Starting configurations. Each documents its use and its reasons. You can change every knob afterwards.
 
 use isovec_engine::config::ExecutionProvider;
 use isovec_engine::cores;

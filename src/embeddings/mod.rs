@@ -1,4 +1,4 @@
-//! A set of vectors that knows what made it.
+//! A set of vectors with the fingerprint of its model.
 
 mod file;
 mod once;

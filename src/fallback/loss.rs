@@ -1,4 +1,4 @@
-//! Lost devices: what takes their place, and how they come back.
+//! Replaces a lost device, and opens it again later.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};

@@ -1,4 +1,4 @@
-//! How much memory a batch may take.
+//! The memory that a batch may take.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

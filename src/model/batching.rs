@@ -1,4 +1,4 @@
-//! How texts are put together: the `batching` knobs against what the model and the engine take.
+//! The batching in effect: the `batching` knobs within the limits of the model and the engine.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Which pooling head a model gets, or already has.
+//! Decides which pooling head a model gets, or already has.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! From a source of files to a model that is ready to run.
+//! Loads a model from a source of files.
 
 use std::collections::BTreeMap;
 use std::fmt;

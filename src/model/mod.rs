@@ -1,4 +1,4 @@
-//! A loaded model: from texts to vectors.
+//! A loaded model, which turns texts into vectors.
 
 mod allowance;
 mod batching;

@@ -1,4 +1,4 @@
-//! What is put before a text.
+//! The prompts before texts.
 
 use std::collections::BTreeMap;
 

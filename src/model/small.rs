@@ -1,5 +1,4 @@
-//! Weights stored in f16 or int8: made at load where that was asked for, and kept on disk, so that
-//! the next start reads the small form.
+//! Weights in f16 or int8: made at load on request, and cached on disk, so that the next start reads the small form.
 
 use std::fs;
 use std::path::PathBuf;

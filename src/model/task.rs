@@ -1,4 +1,4 @@
-//! What a model's rows become for whoever calls it.
+//! A task turns a model's rows into results.
 
 use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};

@@ -1,4 +1,4 @@
-//! Endless lists of texts, in flat memory.
+//! Streams of any number of texts, in constant memory.
 
 mod windows;
 

@@ -1,4 +1,4 @@
-//! Vectors on their way to JavaScript, where the class `Embeddings` keeps them.
+//! Passes vectors to JavaScript, where the class `Embeddings` holds them.
 
 use isovec::Embeddings;
 use js_sys::{Float32Array, Uint8Array, Uint32Array};

@@ -1,5 +1,5 @@
 //! The wasm-bindgen bindings under the npm package. The TypeScript in `bindings/js/ts` is the public interface. The
-//! names here are raw, and errors are plain `Error` objects with a `kind`.
+//! names here are not meant for users, and errors are plain `Error` objects with a `kind`.
 //!
 //! # Design of the npm package
 //!

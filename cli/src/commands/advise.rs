@@ -1,4 +1,4 @@
-//! `isovec advise`: what would make it faster or smaller, and with --verify whether it does.
+//! `isovec advise`: suggests changes that make a model faster or smaller, and measures them with --verify.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! `isovec tune`: the configuration that is fastest here, found by trying.
+//! `isovec tune`: finds the fastest configuration on this machine by trials.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Vectors on their way out, in the format asked for.
+//! Writes vectors in the requested format.
 
 #[cfg(feature = "columns")]
 mod columns;

@@ -11,8 +11,8 @@
 //! <cache>/.locks/models--<organisation>--<name>/<etag>.lock
 //! ```
 //!
-//! A blob appears by renaming, after its checksum was found right; a link appears after its
-//! blob, and a ref after all of its links: whatever is interrupted, what can be seen is whole.
+//! A blob gets its name by renaming, after its checksum was verified. A link is created after its blob, and a ref
+//! after all of its links. Every visible entry is therefore complete, even after an interruption.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};

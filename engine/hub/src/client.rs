@@ -1,5 +1,5 @@
-//! Asks a hub: which files a model has, and where each is. Redirects, retries, and what the
-//! hub's refusals mean, over any [`Transport`].
+//! Asks a hub which files a model has, and where each is. It handles redirects, retries and refusals, over any
+//! [`Transport`].
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;

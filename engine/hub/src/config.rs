@@ -1,4 +1,4 @@
-//! What the native hub is told, and the variables that Python's `huggingface_hub` reads.
+//! The configuration of the native hub, and the variables that Python's `huggingface_hub` reads.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

@@ -1,9 +1,8 @@
-//! Memory for tensors that is kept and used again.
+//! A pool of memory for tensors.
 //!
-//! A tensor that a [`BufferPool`] hands out gives its memory back when it is dropped, wherever
-//! that happens. Buffers come in size classes, a quarter of a power of two apart, so that little
-//! is wasted and many sizes share one class. When the pool is full, the buffer that was unused
-//! for longest goes. No lock is held while anybody uses a buffer, makes one or frees one.
+//! A tensor from a [`BufferPool`] returns its memory when it is dropped, wherever that happens. Buffers come in size
+//! classes, a quarter of a power of two apart, so that little is wasted and many sizes share one class. When the pool
+//! is full, it frees the least recently used buffer. No lock is held while a buffer is used, allocated or freed.
 
 mod gauge;
 

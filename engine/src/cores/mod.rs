@@ -1,4 +1,4 @@
-//! How many cores this process may use: the one place that every default of threads asks.
+//! The number of cores that this process may use. All defaults for threads come from here.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cgroup;

@@ -1,4 +1,4 @@
-//! What a profile is made of.
+//! The events of a profile.
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What a runtime recorded by itself, put into the runs of a session.
+//! Merges events that a runtime recorded by itself into the runs of a session.
 
 use std::time::Duration;
 

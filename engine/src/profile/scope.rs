@@ -1,4 +1,4 @@
-//! Where work is recorded, and the guards that record it.
+//! The scope in which work is recorded, and the guards that record it.
 
 use std::borrow::Cow;
 use std::fmt;

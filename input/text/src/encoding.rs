@@ -1,4 +1,4 @@
-//! What a text becomes, and how long it may be.
+//! The result of tokenising, and its maximal length.
 
 use crate::error::{Result, TokenizeError};
 use crate::template::{Item, Template};

@@ -1,4 +1,4 @@
-//! What the advisor looks at. Everything may be missing; what is, is said in the report.
+//! The input of the advisor. Any part may be missing; the report lists the missing parts.
 
 use serde::{Deserialize, Serialize};
 

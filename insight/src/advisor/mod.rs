@@ -1,4 +1,4 @@
-//! What would make it faster or smaller, and whether it does.
+//! Suggests changes that make a model faster or smaller, and tests them.
 //!
 //! ```no_run
 //! use isovec_insight::advisor::{Advisor, AnalysisContext};
@@ -15,10 +15,9 @@
 //! # Ok::<(), isovec::Error>(())
 //! ```
 //!
-//! A suggestion says what it expects, until it was tried: [`Trial`] runs two embedders in turns on
-//! the same texts and says by how much one is faster, with a confidence interval, and whether
-//! their vectors agree; [`tune`] goes on until nothing helps. [`Samples`] compare what was measured at
-//! different times.
+//! A suggestion has only an expected improvement until it is tested. [`Trial`] runs two embedders in turns on the
+//! same texts and measures by how much one is faster, with a confidence interval, and whether their vectors agree.
+//! [`tune`] repeats this until nothing helps. [`Samples`] compares measurements from different times.
 
 mod context;
 mod experiments;

@@ -1,4 +1,4 @@
-//! A profile in so few numbers that it can be sent with a question.
+//! A short summary of a profile.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What an analysis came to.
+//! The result of an analysis.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! What the advisor says: one change, what speaks for it, and how it is made.
+//! A suggestion of the advisor: one change, its evidence, and how to make it.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Trying what may help until nothing does.
+//! Tries changes until none helps.
 
 use std::collections::BTreeSet;
 use std::fmt;

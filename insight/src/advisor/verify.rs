@@ -1,4 +1,4 @@
-//! Trying a report's suggestions, one by one.
+//! Tests a report's suggestions, one by one.
 
 use super::report::OptimizationReport;
 use super::trial::Trial;

@@ -1,4 +1,4 @@
-//! What a program's texts are like.
+//! A description of a program's texts.
 
 use std::collections::HashSet;
 

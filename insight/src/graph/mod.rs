@@ -1,4 +1,4 @@
-//! What a model is made of, node by node: as the engine that was chosen runs it, or as its file has it.
+//! A model's graph, node by node: as the chosen engine runs it, or as it is in the model's file.
 //!
 //! ```no_run
 //! # async fn example() -> isovec::Result<()> {
@@ -16,10 +16,10 @@
 //! A multiplication with an addition is two. A product `[m, k] · [k, n]` takes `2 · m · k · n`, and attention
 //! `4 · n · seen · width` for a text of `n` tokens, each of which meets `seen` others, once for the score and
 //! once for the value (Kaplan et al., "Scaling Laws for Neural Language Models", table 1, counts the same:
-//! <https://arxiv.org/abs/2001.08361>). These two are exact, and nearly all there is. What goes over
-//! numbers one by one stands in for what takes about as long: 16 for each number of a norm, a softmax or a
-//! function, 4 for other arithmetic. Operators that only move numbers count 4 for each in a plan of isovec's,
-//! as in its profiles, and 0 elsewhere.
+//! <https://arxiv.org/abs/2001.08361>). These two counts are exact, and are nearly the whole cost. Elementwise
+//! operators count a fixed amount that takes about as long: 16 for each number of a norm, a softmax or a function, 4
+//! for other arithmetic. Operators that only move numbers count 4 for each number in isovec's own programs, as in its
+//! profiles, and 0 elsewhere.
 
 mod collapse;
 mod html;

@@ -1,4 +1,4 @@
-//! Numbers and extents as people read them.
+//! Formats numbers and shapes for people.
 
 use super::{Dim, GraphNode};
 

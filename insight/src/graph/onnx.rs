@@ -1,4 +1,4 @@
-//! The nodes of an ONNX graph: of a file, or of what ONNX Runtime made of one.
+//! The nodes of an ONNX graph: that of a file, or ONNX Runtime's optimised one.
 
 use std::collections::{HashMap, HashSet};
 

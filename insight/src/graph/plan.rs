@@ -1,4 +1,4 @@
-//! The nodes of isovec's own plan.
+//! The nodes of isovec's own program.
 
 use isovec_encoder::Plan;
 use isovec_encoder::plan::{Node, NormKind, Op, Rows, Which};

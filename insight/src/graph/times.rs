@@ -1,4 +1,4 @@
-//! Times from a trace, laid on the nodes that they are of.
+//! Assigns the times of a trace to nodes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;

@@ -1,4 +1,4 @@
-//! An event of a trace, whoever wrote it.
+//! An event of a trace from any program.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What was wrong with a trace, so that nobody takes its numbers for more than they are.
+//! The faults of a trace, so that its numbers are not overrated.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a trace says, in numbers.
+//! The summary of a trace, in numbers.
 
 use std::collections::{BTreeMap, HashMap};
 

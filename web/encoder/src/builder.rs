@@ -1,4 +1,4 @@
-//! Puts nodes together, and recognises while doing so what several of them amount to.
+//! Builds the nodes of a program, and recognises groups of nodes that form one operator.
 
 use isovec_engine::budget::Resource;
 

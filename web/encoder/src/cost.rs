@@ -1,4 +1,4 @@
-//! What an operator costs, counted the same for profiles, for slices of a run and for a plan that is looked at.
+//! The cost of an operator, by the same rule for profiles, for slices of a run and for the view of a program.
 
 use crate::node::{Node, Op};
 

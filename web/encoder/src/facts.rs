@@ -1,4 +1,4 @@
-//! What is known of a plan's nodes without running it, for whoever shows a model.
+//! Facts about a program's nodes that are known without running it, for tools that show a model.
 
 use std::collections::HashSet;
 

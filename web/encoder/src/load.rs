@@ -1,4 +1,4 @@
-//! The weights of a program, read one at a time into the form that the kernels want.
+//! Reads the weights of a program one at a time into the form that the kernels need.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};

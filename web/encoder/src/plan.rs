@@ -1,4 +1,4 @@
-//! What a graph amounts to, before any weight is read: operators in order, for whoever computes.
+//! A program: the operators that a graph is lowered to, in order, before any large weight is read.
 
 use isovec_engine::Result;
 use isovec_engine::budget::{Budget, Resource};

@@ -1,4 +1,4 @@
-//! A program: operators in order, and the weights that they read.
+//! A program compiled for the processor: its operators in order, and their packed weights.
 
 use std::sync::Arc;
 

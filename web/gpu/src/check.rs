@@ -1,6 +1,6 @@
-//! A model is compared with the processor before anybody may use it: that is how drivers are caught
-//! that compute wrong vectors without a word. Every kernel is right for any number of rows, and those that batches
-//! of other sizes are given are run on the same few texts.
+//! Compares a model with the processor before it is used. This finds drivers that silently compute wrong vectors.
+//! Every kernel has to work for any number of rows, so kernels that serve batches of other sizes run on the same few
+//! texts.
 
 use std::sync::Arc;
 

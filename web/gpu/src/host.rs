@@ -1,4 +1,4 @@
-//! What engines ask of whoever loads models with them.
+//! The services that an engine needs from the SDK.
 
 use isovec_encoder::Pause;
 use isovec_engine::Result;

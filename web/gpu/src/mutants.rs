@@ -1,5 +1,5 @@
-//! The comparison with the processor must fail for kernels that are almost right. Each mutant is the real WGSL with one
-//! mistake; a bound that lets it pass would be no bound.
+//! Tests that the comparison with the processor fails for kernels that are almost right. Each mutant is the real WGSL
+//! with one mistake.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
 use std::sync::Arc;

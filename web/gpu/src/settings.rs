@@ -1,4 +1,4 @@
-//! What the configuration's knobs come to in this engine.
+//! Translates the knobs of the configuration for this engine.
 
 use isovec_engine::buffers::PoolLimits;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};

@@ -1,6 +1,6 @@
-//! Which way of cutting products up suits the device: for products of every shape, the one that is fastest at a few
-//! numbers of rows, as it was measured at the first load. All of them add in the same order. A driver may still round
-//! one of them otherwise, so that where bits are promised there is one kernel and no choice.
+//! Chooses how to cut up products on a device: for each shape, the way that was fastest for a few numbers of rows,
+//! measured at the first load. All ways add in the same order. A driver may still round one of them differently, so
+//! with guaranteed bits there is one kernel and no choice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Weights, on their way to the device: each is read, uploaded, and let go.
+//! Uploads weights to the device: each is read, uploaded and dropped.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
-//! Where an engine's jobs run, and how they let others have a turn.
+//! Runs an engine's jobs, and gives other work a turn.
 //!
-//! The engine is the same code on every target; what differs is who drives its futures. An
-//! [`Executor`] gives every engine a [`Worker`] when it is loaded:
+//! The engine is the same code on every target. Targets differ in who drives its futures. An [`Executor`] gives every
+//! engine a [`Worker`] when it is loaded:
 //!
 //! - `threads` (feature `threads`): threads of the engine's, one for each run at the same time, drive jobs to
 //!   their end while the callers' futures only wait.

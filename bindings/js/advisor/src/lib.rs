@@ -1,4 +1,4 @@
-//! What `isovec/advisor` stands on: JSON in, JSON out. Nothing here knows of engines.
+//! The bindings under `isovec/advisor`. They take JSON and return JSON. They do not use engines.
 
 use isovec::EmbeddingConfig;
 use isovec::fingerprint::Fingerprint;
@@ -14,7 +14,7 @@ use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 type Answer<T = String> = Result<T, JsValue>;
 
-/// What the rules find in a context, beside what the page's own rules found and which of those failed.
+/// Runs the rules on a context, and adds the suggestions and failures of the page's own rules.
 ///
 /// # Errors
 /// An `Error` of the kind `Config` for what is no context.

@@ -1,4 +1,4 @@
-//! `isovec bench`: what this machine makes of the user's own model and texts.
+//! `isovec bench`: measures the user's own model and texts on this machine.
 
 mod callers;
 mod compare;

@@ -1,17 +1,15 @@
 //! Which of a repository's or a folder's files are the model: the one list of rules, for the hub's
 //! client, for folders and for pages.
 //!
-//! The rules look at nothing themselves. [`FileSelection::next`] is given what is known of the
-//! files ([`Known`]) and answers either with what it has to know next ([`Question`]), or with the
-//! [`Choice`]. Who has a list of all files knows nearly everything at once; a page, which has
-//! none, learns by asking whether a file is there.
+//! The rules do not read files themselves. The caller gives [`FileSelection::next`] the known facts about the files
+//! ([`Known`]), and gets either the next [`Question`] or the [`Choice`]. A caller with a list of all files can answer
+//! nearly everything at once. A page has no list, and answers by asking the server whether a file exists.
 //!
 //! The rules, for a selection without a named file:
 //!
-//! 1. The 16-bit ONNX file, where the smallest form is wanted and that file is smaller than the
-//!    checkpoint.
-//! 2. `model.safetensors`, else the shards that `model.safetensors.index.json` names, where
-//!    `config.json` is of a family that can be converted.
+//! 1. The 16-bit ONNX file, if the smallest form is wanted and that file is smaller than the checkpoint.
+//! 2. `model.safetensors`, else the shards that `model.safetensors.index.json` names, if the family in `config.json`
+//!    can be converted.
 //! 3. `model.onnx`, then `onnx/model.onnx`, each with the files that hold its external data.
 
 mod describe;

@@ -1,5 +1,5 @@
-//! The rules for those who have no list of the files, and are not Rust: what is known comes as JSON,
-//! and the answer is JSON.
+//! The rules for callers that are not Rust and have no list of files. They take the known facts as JSON and answer in
+//! JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;

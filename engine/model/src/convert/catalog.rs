@@ -1,8 +1,7 @@
 //! Well-known models, their architecture, and how isovec loads each.
 //!
-//! It holds every model that fastembed-rs 7.5 offers, by the id and file that it downloads, so
-//! that whoever comes from there can look theirs up. What is said of a repository (architecture,
-//! which files it has) is as published by its authors.
+//! It has every model that fastembed-rs 7.5 offers, by the id and file that it downloads, so that its users can look
+//! up their model. The facts about a repository (architecture, files) are those that its authors publish.
 
 use crate::head::Pooling;
 

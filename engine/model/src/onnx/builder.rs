@@ -1,4 +1,4 @@
-//! A small hand for writing ONNX nodes: every call adds one node and returns its output's name.
+//! A small helper that writes ONNX nodes: every call adds one node and returns the name of its output.
 
 use bytes::Bytes;
 use isovec_engine::description::Dim;

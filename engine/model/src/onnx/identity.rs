@@ -1,4 +1,4 @@
-//! What a file says of the identity of the model in it.
+//! Reads and writes the identity of the model that a file states.
 
 use isovec_engine::onnx::proto::ModelProto;
 

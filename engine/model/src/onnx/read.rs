@@ -1,6 +1,5 @@
-//! Reading ONNX files. The file is foreign data: it is decoded, every tensor in it is brought to
-//! one form and measured against its shape, the graph is checked, and only then are the large
-//! initializers moved out of it, as slices of the file.
+//! Reading ONNX files. The file is untrusted. It is decoded, every tensor is brought to one form and compared with
+//! its shape, and the graph is checked. Only then are the large initializers moved out of it, as slices of the file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;

@@ -1,7 +1,7 @@
-//! The header of a safetensors file, and where it says that tensors lie.
+//! The header of a safetensors file, and the places of the tensors in it.
 //!
-//! Everything that it says is checked against the file before any of it is used: tensors must lie inside the file, must not
-//! overlap, and must leave no byte unaccounted for. What they mean is the caller's to say.
+//! The whole header is checked against the file before it is used: tensors must lie inside the file, must not
+//! overlap, and must cover every byte. The caller decides what the tensors mean.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! How texts are put together.
+//! Rules about batches.
 
 use serde_json::Value;
 

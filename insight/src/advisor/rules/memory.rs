@@ -1,4 +1,4 @@
-//! Buffers, weights, and what the machine has left.
+//! Rules about buffers, weights and free memory.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What computes, and what was to.
+//! Rules about the provider that computes and the one that was requested.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! Where an operand's columns are, walked along the columns of a result.
+//! The places of an operand's columns, along the columns of a result.
 
 use isovec_encoder::plan::Operand;
 

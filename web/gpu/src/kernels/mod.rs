@@ -1,4 +1,4 @@
-//! The kernels: WGSL from the files beside this folder, with a header of what a model fixes.
+//! The kernels: WGSL from the files in `wgsl/`, with a header of the model's constants.
 
 pub(crate) mod attention;
 mod column;

@@ -1,9 +1,9 @@
-//! Everything that is neither a product nor attention: a group of threads for each row of a result,
-//! and in it all operators on the way to that result whose own results nobody else needs.
+//! The kernel for everything that is neither a product nor attention. A group of threads computes each row of a
+//! result. The kernel includes all operators on the way to that result whose own results no other kernel reads.
 //!
-//! Each operator becomes a function of a row and a column. What looks at a row as a whole (norms,
-//! reductions, pooling) is computed first, by all threads of the group into memory that they share;
-//! the others are computed where they are read.
+//! Each operator becomes a function of a row and a column. Operators that read a whole row (norms, reductions,
+//! pooling) are computed first, by all threads of the group, into shared memory. The others are computed where they
+//! are read.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;

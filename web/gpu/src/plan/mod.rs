@@ -1,5 +1,5 @@
-//! From the plan of a graph to dispatches: which results are written to memory, which kernel
-//! computes each of them, and where they lie.
+//! Turns a program into dispatches: it decides which results are written to memory, which kernel computes each of
+//! them, and where they lie.
 
 mod halves;
 mod merge;

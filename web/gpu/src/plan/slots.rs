@@ -1,5 +1,4 @@
-//! Where results lie. A slot is memory for one result at a time; a kernel never reads the slot that
-//! it writes.
+//! The places of results. A slot is memory for one result at a time; a kernel never reads the slot that it writes.
 
 use std::collections::HashMap;
 

@@ -1,5 +1,5 @@
-//! Which results are written to memory. The others are computed where they are read, as a part of
-//! the kernel that reads them.
+//! Decides which results are written to memory. The others are computed where they are read, as a part of the kernel
+//! that reads them.
 
 use std::collections::{HashMap, HashSet};
 

@@ -1,4 +1,4 @@
-//! The loops around the tiles: what stays in which cache, and what goes to which thread.
+//! The loops around the tiles. They decide which data stays in which cache and goes to which thread.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! B in the order in which tiles read it.
+//! The matrix B in the order in which tiles read it.
 //!
 //! Columns are cut into panels of the kernel's width; a panel holds, for every step of k, its
 //! columns' values side by side. The last panel is filled up with zeros.

@@ -1,5 +1,5 @@
-//! What the types of a benchmark do not say. Its options and points are done again when something is compared with it,
-//! so a file that asks for what no benchmark does is refused before.
+//! Checks a saved benchmark beyond its types. A comparison repeats its options and points, so a file with impossible
+//! ones is refused first.
 
 use std::collections::BTreeSet;
 

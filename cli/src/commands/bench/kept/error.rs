@@ -1,4 +1,4 @@
-//! Why a benchmark that was kept cannot be used.
+//! The errors of a saved benchmark.
 
 /// Why a benchmark that was kept cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
