@@ -78,7 +78,7 @@ pub enum Error {
 
     /// A vector that should be of unit length is not; it is refused.
     #[error(
-        "the vector of text {text} has length {norm}, where 1 was promised; the model's output is broken"
+        "the vector of text {text} has length {norm} instead of 1; the model's output is broken"
     )]
     NotNormalized {
         /// The text's place in the list.
@@ -91,7 +91,7 @@ pub enum Error {
     /// cancel each other out, or have nothing above zero to take the maximum of, or all the
     /// components that a call's `dimension` keeps are 0.
     #[error(
-        "what is left of the vector of text {text} has no direction; keep more components, combine the vectors of chunks otherwise, or embed the chunks one by one"
+        "the vector of text {text} is zero and has no direction; keep more components, combine the vectors of chunks differently, or embed the chunks one by one"
     )]
     NoDirection {
         /// The text's place in the list.
@@ -100,7 +100,7 @@ pub enum Error {
 
     /// The engine's answer does not have the shape that was promised.
     #[error(
-        "the engine returned {got} where {wanted} was promised; this is a fault of the engine or the model"
+        "the engine returned {got} instead of {wanted}; the engine or the model is at fault"
     )]
     InvalidOutput {
         /// What was promised.

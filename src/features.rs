@@ -132,7 +132,7 @@ fn onnxruntime(config: &EngineConfig) -> EngineFeature {
         Probe::Unavailable { reason, hint } => {
             return EngineFeature::missing(name, &reason, Some(hint), &providers);
         }
-        _ => return EngineFeature::missing(name, "it does not say why", None, &providers),
+        _ => return EngineFeature::missing(name, "without a reason", None, &providers),
     };
     EngineFeature {
         name: name.to_owned(),

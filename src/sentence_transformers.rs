@@ -448,7 +448,7 @@ fn floats(origin: &str, tensors: &TensorSet, name: &str, shape: &[usize]) -> Res
         .ok_or_else(|| EngineError::invalid_model(origin, format!("it has no {name}")))?;
     if tensor.shape != shape {
         let detail = format!(
-            "{name} is {:?}, its config.json says {shape:?}",
+            "{name} is {:?}, but its config.json states {shape:?}",
             tensor.shape
         );
         return Err(EngineError::invalid_model(origin, detail));

@@ -113,7 +113,7 @@ impl EffectiveConfig {
             (
                 "session.optimized_model_cache",
                 &session.optimized_model_cache,
-                "this engine optimises while it loads and keeps nothing",
+                "this engine optimises while it loads and caches nothing",
             ),
         ];
         for (name, path, why) in paths {

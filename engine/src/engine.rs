@@ -75,11 +75,11 @@ impl Batch {
                 let wanted = input
                     .dtype
                     .map_or_else(|| "a type isovec does not carry".into(), |d| d.to_string());
-                return fail(format!("is {}, the model wants {wanted}", tensor.dtype()));
+                return fail(format!("is {}, the model expects {wanted}", tensor.dtype()));
             }
             if !input.accepts(tensor.shape()) {
                 return fail(format!(
-                    "has shape {:?}, the model wants {}",
+                    "has shape {:?}, the model expects {}",
                     tensor.shape(),
                     input.dims_text()
                 ));

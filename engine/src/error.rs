@@ -57,7 +57,7 @@ pub enum EngineError {
 
     /// External tensor data that would be read from outside the bundle.
     #[error(
-        "tensor {tensor} keeps its data in {location:?}, outside the bundle; isovec reads external data only from inside it"
+        "tensor {tensor} stores its data in {location:?}, outside the bundle; isovec reads external data only from inside it"
     )]
     OutsideBundle {
         /// The tensor's name.
@@ -97,7 +97,7 @@ pub enum EngineError {
 
     /// Reading a model's files would cost more than files of their size may; refused before it is spent.
     #[error(
-        "{place} asks for {asked} {resource} in all, and reading a model of this size may take {allowed}; its files are damaged, or made to exhaust whoever reads them"
+        "{place} needs {asked} {resource} in total, but reading a model of this size may use only {allowed}; its files are damaged or hostile"
     )]
     OverBudget {
         /// Which of the budgets.

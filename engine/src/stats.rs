@@ -133,7 +133,7 @@ pub struct PoolStats {
     pub pool_hits: u64,
     /// Buffers that had to be made, those ahead of any request included.
     pub total_allocations: u64,
-    /// Buffers that were let go because the pool was full.
+    /// Buffers that were freed because the pool was full.
     pub evictions: u64,
     /// Times that the pool let everything go because memory was short.
     pub pressure_cleanups: u64,

@@ -143,7 +143,7 @@ impl Inner {
                 // Now the one that was used last.
                 Some(_) => put(&cache, &self.key(of), &bytes)?,
                 None => {
-                    tracing::warn!(target: "isovec", "a kept embedding is damaged, and is made anew");
+                    tracing::warn!(target: "isovec", "a cached embedding is damaged, and is computed again");
                     self.count(|counts| counts.rejected += 1);
                     asked(&cache, "delete", &[self.key(of)])?
                 }
@@ -219,7 +219,7 @@ impl Inner {
     /// A store that fails costs time, and nobody's vectors.
     fn failed(&self, why: &JsValue) {
         if self.counts.get().failures == 0 {
-            tracing::warn!(target: "isovec", "embeddings cannot be kept by the browser: {why:?}");
+            tracing::warn!(target: "isovec", "embeddings cannot be cached by the browser: {why:?}");
         }
         self.count(|counts| counts.failures += 1);
     }

@@ -101,7 +101,7 @@ impl Shelf {
     pub(crate) async fn read(&self, keys: Vec<Key>) -> Vec<Option<Entry>> {
         let (inner, count) = (Arc::clone(&self.0), keys.len());
         let read = move |keys: &[Key]| Ok(keys.iter().map(|key| inner.read(*key)).collect());
-        let found = in_slices("reading kept embeddings", keys, Cancel::new(), read).await;
+        let found = in_slices("reading cached embeddings", keys, Cancel::new(), read).await;
         found.unwrap_or_else(|error| {
             self.0.failed(&error);
             vec![None; count]
@@ -159,7 +159,7 @@ impl Inner {
         };
         let entry = Entry::parse(&bytes, key, self.dim);
         if entry.is_none() {
-            tracing::warn!(target: "isovec", "{} is damaged, and is made anew", path.display());
+            tracing::warn!(target: "isovec", "{} is damaged, and is computed again", path.display());
             self.rejected.fetch_add(1, Relaxed);
             if fs::remove_file(&path).is_ok()
                 && let Some(seen) = &mut *self.seen()
@@ -281,7 +281,7 @@ impl Inner {
     /// A disk that fails costs time, and nobody's vectors.
     fn failed(&self, why: &dyn std::fmt::Display) {
         if self.failures.fetch_add(1, Relaxed) == 0 {
-            tracing::warn!(target: "isovec", "embeddings cannot be kept on the disk: {why}");
+            tracing::warn!(target: "isovec", "embeddings cannot be cached on disk: {why}");
         } else {
             tracing::debug!(target: "isovec", "{why}");
         }

@@ -339,7 +339,7 @@ fn note(
         }
         None => {
             effective.note_unused("embedding_cache.disk", config.disk, "the default");
-            let why = "no vector is kept for others";
+            let why = "no cache is configured";
             effective.note_unused("embedding_cache.folder", folder, why);
         }
     }

@@ -34,7 +34,7 @@ impl EmbeddingCacheConfig {
         for (knob, value) in [("memory", self.memory), ("disk", self.disk)] {
             if value == Some(0) {
                 faults.push(format!(
-                    "embedding_cache.{knob} is 0; leave it out to keep nothing there"
+                    "embedding_cache.{knob} is 0; leave it out to turn this cache off"
                 ));
             }
         }
@@ -43,7 +43,7 @@ impl EmbeddingCacheConfig {
                 faults.push("embedding_cache.folder is empty; leave it out for the default".into());
             }
             Some(_) if self.disk.is_none() => faults.push(
-                "embedding_cache.folder is set, and embedding_cache.disk, which says how much may lie there, is not".into(),
+                "embedding_cache.folder is set, but embedding_cache.disk, the size of this cache, is not".into(),
             ),
             _ => {}
         }

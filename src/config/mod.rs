@@ -190,7 +190,7 @@ impl BatchingConfig {
         }
         if self.throughput_optimization == Some(true) && self.target_latency.is_some() {
             faults.push(
-                "batching.throughput_optimization and batching.target_latency are two aims; keep one"
+                "batching.throughput_optimization and batching.target_latency exclude each other; set only one"
                     .into(),
             );
         }

@@ -146,7 +146,7 @@ impl Engines {
         Ok(Loaded {
             engine: chosen.engine,
             provider,
-            why: "its device was opened anew".into(),
+            why: "its device was opened again".into(),
         })
     }
 
@@ -169,7 +169,7 @@ impl Engines {
                 let stood_in = self.provider();
                 if self.losses.push(loaded) {
                     self.losses.recovered.fetch_add(1, Relaxed);
-                    let cause = "the device that was lost could be opened anew";
+                    let cause = "the lost device could be opened again";
                     self.record(Fallback::new(stood_in.name(), lost.name(), cause));
                 }
             }

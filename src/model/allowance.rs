@@ -92,13 +92,13 @@ impl Allowance {
             Limit::Free(..) => effective.note(
                 "memory.memory_limit",
                 asked,
-                "what is free",
-                "the default: what the machine has free, up to memory.memory_pressure_threshold",
+                "the free memory",
+                "the default: the free memory of the machine, up to memory.memory_pressure_threshold",
             ),
             Limit::None => effective.note_unused(
                 "memory.memory_limit",
                 asked,
-                "memory.memory_prediction is not in effect, and nothing else could keep it",
+                "memory.memory_prediction is not in effect, and the limit cannot be enforced without it",
             ),
         }
         Self {

@@ -260,7 +260,7 @@ fn why_alone(config: &EmbeddingConfig, mixer: Option<&RowMixer>, ragged: bool) -
     }
     let mixer = mixer?;
     let why = format!(
-        "{mixer} makes a text's vector depend on the texts beside it: every text runs alone"
+        "{mixer} makes a text's vector depend on the other texts of a batch, so every text runs alone"
     );
     tracing::warn!(target: "isovec", "{why}");
     Some(why)

@@ -174,7 +174,7 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
         .dim
         .ok_or_else(|| EngineError::UnsupportedModel {
             origin: bundle.origin.clone(),
-            reason: "its graph does not say how many components its vectors have".into(),
+            reason: "its graph does not state the number of components of its vectors".into(),
             hint: "Set text.dimension to that number".into(),
         })?;
     let (max_length, why_length) = match feed.positions {

@@ -97,7 +97,7 @@ impl Settings {
             "memory.memory_prediction",
             config.memory.memory_prediction,
             false,
-            "this engine does not count what a run takes",
+            "this engine does not measure the memory of a run",
         );
         Self {
             threads,

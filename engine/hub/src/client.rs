@@ -256,7 +256,7 @@ impl HubClient {
             .linked_size
             .or_else(|| answer.response.header("content-length")?.parse().ok())
         else {
-            return unusable("the answer does not say how large the file is");
+            return unusable("the answer does not state the size of the file");
         };
         let checksum = Checksum::from_etag(&etag);
         if checksum.is_none() {
@@ -528,7 +528,7 @@ impl Answer {
     pub(super) fn html_error(&self) -> EngineError {
         hub_error(
             self.url.shown(),
-            "answered with an HTML page instead of what was asked for",
+            "answered with an HTML page instead of the file",
             NOT_A_HUB,
         )
     }
@@ -549,7 +549,7 @@ impl Answer {
         let differs = |what: &str, is: &str, expected: &str| {
             Err(hub_error(
                 self.url.shown(),
-                format!("the {what} is {is}, where {expected} was asked for"),
+                format!("the {what} is {is}, but {expected} was requested"),
                 "The hub contradicts itself; try again later, or check HF_ENDPOINT",
             ))
         };

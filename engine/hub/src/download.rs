@@ -248,7 +248,7 @@ impl HubClient {
                 return Err(hub_error(
                     shown_url,
                     format!("{} could not be fetched whole: {why}", file.path),
-                    "Try again: what has arrived is kept, and the download goes on from there",
+                    "Try again: the part that arrived is cached, and the download continues from there",
                 ));
             }
         }
@@ -268,14 +268,14 @@ impl HubClient {
         // Without a checksum either, parts of two states would not be told apart.
         if answer.response.status == 206 && file.checksum.is_none() && !answer.has_etag() {
             return Ok(Some(Attempt::Restart(
-                "the server does not say which state of the file it sends a part of".to_owned(),
+                "the server does not state the version of the file of which it sends a part".to_owned(),
             )));
         }
         let response = &mut answer.response;
         let due = match response.status {
             416 => {
                 return Ok(Some(Attempt::Restart(format!(
-                    "the server has no byte {} of it, where the hub says {} bytes",
+                    "the server has no byte {} of it, but the hub states {} bytes",
                     filling.held, file.size
                 ))));
             }

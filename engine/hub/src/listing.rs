@@ -212,7 +212,7 @@ impl Listing {
                 (None, Some(hex)) if is_lower_hex(&hex, 40) => Some(Checksum::GitBlob(hex)),
                 (None, None) => None,
                 (Some(hex), _) | (None, Some(hex)) => {
-                    return Err(format!("{path} has {hex:?} for a checksum, which is none"));
+                    return Err(format!("{path} has the invalid checksum {hex:?}"));
                 }
             };
             if files.contains_key(&path) {

@@ -95,9 +95,9 @@ impl PoolLimits {
         let asked = config.memory_pressure_detection;
         let detects = self.pressure.is_some() && system_memory().memory().is_some();
         let why = match (asked, detects) {
-            (Some(true), false) => "this system does not tell how much memory it has",
+            (Some(true), false) => "this system does not report its memory",
             (Some(_), _) => "the configuration",
-            (None, _) => "the default, where the system tells how much memory it has",
+            (None, _) => "the default, if the system reports its memory",
         };
         effective.note("memory.memory_pressure_detection", asked, detects, why);
         let asked = config.memory_pressure_threshold;
@@ -245,7 +245,7 @@ impl BufferPool {
                 state.stats.pressure_cleanups += 1;
             }
             drop(state);
-            tracing::debug!(target: "isovec", "memory is short: {} buffers were let go", idle.len());
+            tracing::debug!(target: "isovec", "memory is short: {} buffers were freed", idle.len());
         }
     }
 }

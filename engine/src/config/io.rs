@@ -54,7 +54,7 @@ impl IoConfig {
             }
             if !memory_pool {
                 faults.push(format!(
-                    "{knob} is {asked}, but memory.memory_pool is off, so nothing keeps them"
+                    "{knob} is {asked}, but memory.memory_pool is off, so no pool can hold them"
                 ));
             }
         }

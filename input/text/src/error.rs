@@ -54,7 +54,7 @@ pub enum TokenizeError {
 
     /// A text that the vocabulary cannot express, in a tokenizer without an unknown token.
     #[error(
-        "{origin}: the vocabulary has no token for part of the text and names no unknown token that it holds ({unknown}); use the tokenizer.json that belongs to the model"
+        "{origin}: the vocabulary has no token for part of the text and does not contain the unknown token ({unknown}); use the tokenizer.json that belongs to the model"
     )]
     NoUnknownToken {
         /// The folder, model id or byte set.
@@ -66,7 +66,7 @@ pub enum TokenizeError {
     /// What the file asks for would take more memory or more steps than the size of what it is
     /// asked of allows.
     #[error(
-        "{origin}: {detail}, the most for {of}; such a tokenizer is broken or made to do harm, use another one or a shorter text"
+        "{origin}: {detail}, the most for {of}; the tokenizer is broken or hostile; use another one or a shorter text"
     )]
     TooCostly {
         /// The folder, model id or byte set.

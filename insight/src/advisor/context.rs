@@ -84,11 +84,11 @@ impl Part {
             }
             Self::Stats => "embed something first, then take AnalysisContext::from",
             Self::Profile => {
-                "record one with Embedder::profile while texts are embedded; ONNX Runtime tells of its operators under session.profiling"
+                "record one with Embedder::profile while texts are embedded; ONNX Runtime reports its operators with session.profiling"
             }
             Self::Hardware => "HardwareInfo::detect",
             Self::Workload => "Workload::of the texts that are embedded",
-            Self::Memory => "what the process takes now, and took at most",
+            Self::Memory => "the memory of the process, now and at its peak",
         }
     }
 

@@ -130,7 +130,7 @@ impl OptimizationReport {
         if self.left_out > 0 {
             let _ = writeln!(
                 page,
-                "\nLeft out for less impact than was asked for: {}.",
+                "\nLeft out because of a lower impact than requested: {}.",
                 self.left_out
             );
         } else if self.suggestions.is_empty() {
@@ -223,7 +223,7 @@ fn write(page: &mut String, place: usize, suggestion: &Suggestion) {
             "\nVectors change in precision: they compare with those before within a wider bound.\n",
         ),
         VectorChange::Identity => {
-            page.push_str("\nVectors change: what was embedded before has to be embedded again.\n");
+            page.push_str("\nVectors change: embed all earlier texts again.\n");
         }
     }
     for warning in &suggestion.warnings {

@@ -387,7 +387,7 @@ impl fmt::Display for Figures<'_> {
         write!(f, "{} rounds of {} texts)", report.rounds, report.texts)?;
         match report.distance {
             _ if !report.compatible => {
-                f.write_str(", and what was embedded before does not compare any more")
+                f.write_str(", and earlier vectors cannot be compared any more")
             }
             Some(distance) => write!(f, ", vectors differ by at most {distance:.1e}"),
             None => Ok(()),

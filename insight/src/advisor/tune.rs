@@ -144,7 +144,7 @@ pub async fn tune<T: AsRef<str>>(
             Err(error) if error.is_cancelled() => return Err(error),
             // What was found holds without it.
             Err(error) => {
-                tracing::warn!(target: "isovec", "what was tuned could not be compared with the beginning: {error}");
+                tracing::warn!(target: "isovec", "the tuned configuration could not be compared with the initial one: {error}");
                 None
             }
         };

@@ -386,7 +386,7 @@ impl ModelGraph {
                 let who = nodes_of.iter();
                 let who: Vec<_> = who.map(|(name, nodes)| format!("{name} {nodes}")).collect();
                 self.notes.push(format!(
-                    "Several providers have nodes ({}); a profile says which has which.",
+                    "Several providers have nodes ({}); a profile shows the provider of each node.",
                     who.join(", ")
                 ));
             }

@@ -59,7 +59,7 @@ pub enum TimesError {
         detail: String,
     },
     /// The nodes that are shown are not what was timed.
-    #[error("{why}, so a trace cannot say how long these nodes take; {hint}")]
+    #[error("{why}, so a trace has no times of these nodes; {hint}")]
     NotRun {
         /// What is shown.
         why: &'static str,

@@ -110,7 +110,7 @@ fn candidates(config: &EngineConfig) -> Result<Vec<PathBuf>, Problem> {
     if found.is_empty() {
         return Err(Problem::new(
             format!(
-                "no library was named in onnxruntime_library or {VARIABLE}, and there is none in {}",
+                "no library was named in onnxruntime_library or {VARIABLE}, and {} has none",
                 folder.display()
             ),
             HOW_TO_GET,

@@ -80,7 +80,7 @@ pub(crate) async fn compare(
             split(&bytes, theirs).is_some_and(|kept| farthest(&kept, theirs).1 <= bound)
         };
         if theirs.iter().all(|(_, theirs)| agrees(theirs)) {
-            tracing::debug!("the device agrees with what was kept of an earlier start");
+            tracing::debug!("the device agrees with the cached vectors of an earlier start");
             return Ok(true);
         }
         // That may be of a damaged file: nobody is refused by it.

@@ -225,7 +225,7 @@ fn narrowed(values: &[f32]) -> Result<Vec<u16>> {
         let small = half::f16::from_f32(value);
         match value.is_finite() && !small.is_finite() {
             true => Err(crate::device::unavailable(format!(
-                "the model has a weight of {value}, which is more than an f16 can say"
+                "the model has a weight of {value}, which overflows f16"
             ))),
             false => Ok(small.to_bits()),
         }

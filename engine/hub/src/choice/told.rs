@@ -89,7 +89,7 @@ pub fn next_told(
 ) -> Result<String> {
     let told: Told = serde_json::from_str(known).map_err(|error| {
         EngineError::Config(vec![format!(
-            "what is known of the files is unclear: {error}"
+            "the facts about the files cannot be read: {error}"
         )])
     })?;
     let weights = match &told.onnx_file {

@@ -220,7 +220,7 @@ fn shards(known: &dyn Known) -> Result<Option<Found>, Stop> {
             origin: known.origin().to_owned(),
             file: shard.to_owned(),
             hint: format!(
-                "{SAFETENSORS_INDEX} says that it holds {tensor}; the model is not complete"
+                "{SAFETENSORS_INDEX} states that it holds {tensor}; the model is not complete"
             ),
         }
     })?;

@@ -269,7 +269,7 @@ fn load_shards(
                 return Err(EngineError::MissingFile {
                     origin: files.origin.clone(),
                     file: shard.to_owned(),
-                    hint: format!("{index} says that it holds {tensor}"),
+                    hint: format!("{index} states that it holds {tensor}"),
                 });
             }
             // A link that leads out of the folder.
@@ -287,7 +287,7 @@ fn load_shards(
         None => Ok(tensors),
         Some((tensor, shard)) => Err(EngineError::invalid_model(
             place,
-            format!("it says that {shard} holds {tensor}, which no shard does"),
+            format!("it states that {shard} holds {tensor}, but no shard does"),
         )),
     }
 }

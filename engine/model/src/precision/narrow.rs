@@ -98,7 +98,7 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
             reason: format!(
                 "it uses operator set {opset}, and int8 weights need at least {INT8_OPSET}"
             ),
-            hint: "Store it in f16, or export the model anew with a newer operator set".into(),
+            hint: "Store it in f16, or export the model again with a newer operator set".into(),
         });
     }
     let axes = channel_axes(graph);

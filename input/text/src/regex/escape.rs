@@ -131,7 +131,7 @@ impl Parser<'_> {
             false => None,
         };
         code.and_then(char::from_u32)
-            .ok_or_else(|| self.unsupported("a code point that is none"))
+            .ok_or_else(|| self.unsupported("an invalid code point"))
     }
 }
 

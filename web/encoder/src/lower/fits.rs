@@ -164,7 +164,7 @@ impl<'n> Types<'n> {
         match own {
             Some((a, b)) if least <= a && b <= most => Ok(()),
             Some((a, b)) => Err(format!(
-                "numbers from {a} to {b}, of which {:?} holds {least} to {most}",
+                "numbers from {a} to {b}, but {:?} holds only {least} to {most}",
                 self.output
             )),
             None => Err(format!("{:?} that is no number", self.output)),

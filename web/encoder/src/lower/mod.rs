@@ -420,7 +420,7 @@ fn kind_to(to: i64) -> Why<Kind> {
 /// A tensor of the graph as a constant.
 fn constant(ledger: &Ledger, tensor: &TensorProto) -> Why<Constant> {
     let data_type = DataType::try_from(tensor.data_type)
-        .map_err(|_| format!("element type {} is none", tensor.data_type))?;
+        .map_err(|_| format!("element type {} is unknown", tensor.data_type))?;
     let shape = tensor.dims.iter().map(|&extent| usize::try_from(extent));
     let shape = shape.collect::<Result<_, _>>();
     let shape = shape.map_err(|_| format!("extents {:?}", tensor.dims))?;

@@ -262,7 +262,7 @@ impl Run {
                     };
                     let token = token.ok_or_else(|| EngineError::InvalidInput {
                         name: "batch".into(),
-                        detail: format!("row {text} is shorter than the model wants it"),
+                        detail: format!("row {text} is shorter than the model expects"),
                     })?;
                     out.copy_from_slice(token);
                 }
