@@ -17,7 +17,7 @@ pub(crate) struct Record {
     name: String,
     /// Whatever the values depend on: with anything else they have to be measured again.
     measured_on: String,
-    /// Whether anything is kept at all.
+    /// Whether anything is cached at all.
     on: bool,
 }
 

@@ -51,7 +51,7 @@ pub(super) struct Queue<T> {
     callers: BTreeMap<Ticket, Waiting<T>>,
     /// The same callers, least served first.
     order: BTreeSet<(u64, Ticket)>,
-    /// What a newcomer counts as having been given.
+    /// The count of tokens with which a new caller starts.
     clock: u64,
     texts: usize,
     tokens: usize,

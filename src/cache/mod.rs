@@ -35,7 +35,7 @@ const AT_ONCE: usize = 1024;
 /// Bytes of text that are hashed where the caller polls: less than waking another thread takes.
 const AT_HAND: usize = 32 << 10;
 
-/// What a disk holds, as far as this process knows, and what was done there.
+/// The content of the disk, as far as this process knows, and the counts of operations on it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShelfCounts {
     pub(crate) entries: u64,
@@ -45,7 +45,7 @@ pub(crate) struct ShelfCounts {
     pub(crate) failures: u64,
 }
 
-/// A model's kept vectors.
+/// A model's cached vectors.
 #[derive(Debug)]
 pub(crate) struct EmbeddingCache {
     scope: Scope,
@@ -56,18 +56,18 @@ pub(crate) struct EmbeddingCache {
     misses: AtomicU64,
 }
 
-/// Texts of which those that are kept have their vectors.
+/// Texts of a call, with the vectors of the cached ones.
 #[derive(Debug)]
 pub(crate) struct Looked {
     /// Those that have none, each once.
     pub(crate) wanted: Vec<String>,
     rows: Rows,
     missing: Vec<Missing>,
-    /// What computes the missing ones, where its vectors may be kept.
+    /// The engine for the missing ones, if its vectors may be cached.
     engine: Option<Arc<dyn Engine>>,
 }
 
-/// A text that was not at hand, and the places that it has in the call.
+/// A text that is not in memory, and its places in the call.
 #[derive(Debug)]
 struct Missing {
     key: Key,
@@ -75,7 +75,7 @@ struct Missing {
 }
 
 impl EmbeddingCache {
-    /// What the configuration asks for, if it does, and notes what came of it.
+    /// Makes the cache that the configuration asks for, if any, and notes the values in effect.
     ///
     /// # Errors
     /// [`Error::Config`] where not even one vector would fit.
@@ -111,7 +111,7 @@ impl EmbeddingCache {
         }))
     }
 
-    /// Looks texts up: what is kept is put where it belongs, and the rest is [`Looked::wanted`], each text once.
+    /// Looks texts up: cached vectors are put in their places, and the rest is [`Looked::wanted`], each text once.
     pub(crate) async fn look(
         &self,
         model: &Model,
@@ -173,14 +173,14 @@ impl EmbeddingCache {
         Ok(rows)
     }
 
-    /// Lets go of what is in memory.
+    /// Empties the cache in memory.
     pub(crate) fn forget(&self) {
         if let Some(memory) = &self.memory {
             lock(memory).clear();
         }
     }
 
-    /// What was done so far, and what is kept now.
+    /// The counts so far, and the size of the cache now.
     pub(crate) fn stats(&self) -> EmbeddingCacheStats {
         let (entries, bytes, evictions) = self
             .memory

@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What computed after the first engine, the latest last.
 #[derive(Default)]
 pub(super) struct Losses {
-    /// By turns what took a lost device's place, and the device that came back.
+    /// In turns, the replacement of a lost device and the reopened device.
     later: [OnceLock<Loaded>; MOST],
     /// One caller loads, the others wait for it.
     loading: lock::Mutex<()>,

@@ -27,7 +27,7 @@ type Result<T> = std::result::Result<T, EngineError>;
 /// The engine that computes, and what takes its place if its device is lost.
 pub(crate) struct Engines {
     first: Loaded,
-    /// What computes small batches.
+    /// The engine for small batches.
     beside: Option<Beside>,
     spare: Option<Spare>,
     losses: Losses,

@@ -23,11 +23,11 @@ pub(crate) struct Allowance {
 }
 
 enum Limit {
-    /// Nothing is foretold, so nothing can be refused.
+    /// Memory is not predicted, so nothing can be refused.
     None,
     /// So many bytes.
     Fixed(u64),
-    /// What the machine has free, up to a part of all.
+    /// The free memory of the machine, up to a share of the total.
     Free(Free),
 }
 

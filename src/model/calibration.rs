@@ -36,7 +36,7 @@ const WORTH_MORE: f64 = 1.02;
 pub(crate) struct Calibration {
     to_measure: bool,
     record: Option<Record>,
-    /// What the sizes are for: a provider that took a lost one's place is another matter.
+    /// The provider that the sizes are for. The replacement of a lost provider does not use them.
     provider: Option<ProviderInfo>,
     begun: AtomicBool,
     found: OnceLock<Found>,

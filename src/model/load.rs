@@ -100,7 +100,7 @@ pub(crate) struct Prepared {
 /// What a graph gives its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// What the file gives: no head is put on.
+    /// The file's own output: no head is added.
     AsFile,
     /// A vector for each text, by a pooling head.
     Vectors,

@@ -76,7 +76,7 @@ pub struct EmbedOptions {
 }
 
 impl EmbedOptions {
-    /// Chooses what is put before every text.
+    /// Chooses the prompt before every text.
     #[must_use]
     pub fn with_prompt(mut self, prompt: Prompt) -> Self {
         self.prompt = prompt;
@@ -128,7 +128,7 @@ pub(crate) struct Model {
     limits: Limits,
     pub(crate) lowercase: bool,
     pub(crate) normalized: bool,
-    /// As configured; [`Self::budget`] has what was measured since.
+    /// As configured; [`Self::budget`] has the measured values.
     budget: Budget,
     calibration: Calibration,
     /// How the calls of many are put together.
