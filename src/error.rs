@@ -45,7 +45,7 @@ pub enum Error {
     InvalidEmbeddings {
         /// The file, or another source.
         origin: String,
-        /// What is wrong.
+        /// The fault.
         detail: String,
     },
 

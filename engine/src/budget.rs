@@ -23,7 +23,7 @@ use std::fmt;
 use crate::cancel::Cancel;
 use crate::error::{EngineError, Result};
 
-/// What is counted.
+/// The resources that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resource {
@@ -113,12 +113,12 @@ const BYTES_PER_BYTE: u64 = 16;
 /// a model that loads in one place loads in the other. Bytes of weights are not counted, only what is made of the rest.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// What one loading may cost, and what it has cost so far.
+/// The limits of one load, and the use so far.
 #[derive(Debug, Clone)]
 pub struct Budget {
     files: u64,
     used: [u64; Resource::COUNT],
-    /// Where somebody set a limit of their own.
+    /// Limits that the caller set.
     limits: [Option<u64>; Resource::COUNT],
     cancel: Option<Cancel>,
 }
@@ -153,7 +153,7 @@ impl Budget {
         self.files = self.files.saturating_add(bytes);
     }
 
-    /// What is allowed of a resource in all.
+    /// The limit of a resource.
     pub const fn allowed(&self, resource: Resource) -> u64 {
         if let Some(limit) = self.limits[resource.place()] {
             return limit;
@@ -168,12 +168,12 @@ impl Budget {
         }
     }
 
-    /// What was taken of a resource and not given back.
+    /// The amount of a resource in use.
     pub const fn used(&self, resource: Resource) -> u64 {
         self.used[resource.place()]
     }
 
-    /// What is left of a resource.
+    /// The free amount of a resource.
     pub const fn left(&self, resource: Resource) -> u64 {
         self.allowed(resource).saturating_sub(self.used(resource))
     }
@@ -203,7 +203,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Gives back what was taken and is free again.
+    /// Returns an amount that is free again.
     pub const fn give_back(&mut self, resource: Resource, amount: u64) {
         let used = &mut self.used[resource.place()];
         *used = used.saturating_sub(amount);

@@ -13,12 +13,12 @@ pub enum Ended {
     Well,
     /// With an error.
     Failed,
-    /// Because its caller gave up.
+    /// It was cancelled.
     Cancelled,
 }
 
 impl Ended {
-    /// How this result came to be.
+    /// The outcome of a result.
     pub fn of<T>(result: &Result<T, EngineError>) -> Self {
         match result {
             Ok(_) => Self::Well,

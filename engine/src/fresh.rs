@@ -9,7 +9,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The ending of what is being made.
+/// The ending of incomplete files.
 pub const ENDING: &str = "partial";
 
 /// Names that are tried.
@@ -49,8 +49,8 @@ impl Fresh {
         &self.path
     }
 
-    /// Takes the place of what is at `path` at once: whoever looks sees the one or the other. A file is closed first, because
-    /// some systems rename none that is open.
+    /// Replaces the file at `path` atomically: readers see the old or the new one. The file is closed first, because
+    /// some systems cannot rename open files.
     ///
     /// # Errors
     /// As [`fs::rename`]; it is removed then.

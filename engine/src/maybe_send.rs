@@ -42,5 +42,5 @@ mod target {
 
 pub use target::{BoxFuture, MaybeSend, MaybeSync};
 
-/// What every waiting call of the contract returns.
+/// The future that every async call of the contract returns.
 pub type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;

@@ -63,7 +63,7 @@ pub(crate) const WINDOW: usize = 4096;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EmbedOptions {
-    /// What is put before every text.
+    /// The prompt before every text.
     pub prompt: Prompt,
     /// Keep only the first components (matryoshka), and scale them to unit length again where the
     /// vectors are to have it. `None`: all that the model gives as it was loaded.

@@ -80,7 +80,7 @@ impl RepoCache {
         is_commit(commit).then(|| commit.to_owned())
     }
 
-    /// Notes which commit a revision stands for.
+    /// Stores the commit of a revision.
     ///
     /// # Errors
     /// [`EngineError::Io`], naming the file.
@@ -206,7 +206,7 @@ impl RepoCache {
         }
     }
 
-    /// Opens the file that a blob is fetched into, with what it holds from before.
+    /// Opens the file that a blob is fetched into, with the part from earlier attempts.
     ///
     /// # Errors
     /// [`EngineError::Io`], naming the file.
@@ -227,7 +227,7 @@ impl RepoCache {
         Ok(FileSink { path, file, held })
     }
 
-    /// Turns what was fetched and verified into the blob.
+    /// Turns the fetched and verified file into the blob.
     ///
     /// # Errors
     /// [`EngineError::Io`], naming the file.

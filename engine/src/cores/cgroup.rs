@@ -6,7 +6,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the groups that a process is in, and those around them, leave it.
+/// The limits of the control groups that a process is in, and of those around them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
     /// Cores' worth of time.

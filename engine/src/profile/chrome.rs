@@ -28,7 +28,7 @@ impl Profile {
     /// (<https://ui.perfetto.dev>), `chrome://tracing` and `isovec trace` read it.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The error of the writer.
     pub fn write_chrome_trace(&self, mut out: impl Write) -> io::Result<()> {
         let began = self.began.duration_since(SystemTime::UNIX_EPOCH);
         let head = Head {

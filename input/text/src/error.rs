@@ -23,7 +23,7 @@ pub enum TokenizeError {
         origin: String,
         /// The file inside it.
         file: String,
-        /// What is wrong with it.
+        /// The fault.
         detail: String,
     },
 

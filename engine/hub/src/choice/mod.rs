@@ -37,7 +37,7 @@ const DESCRIPTION: [&str; 5] = [
     "config_sentence_transformers.json",
 ];
 
-/// What a checkpoint's architecture is read from.
+/// The file that states a checkpoint's architecture.
 pub const CONFIG: &str = "config.json";
 /// The list of a sentence-transformers model's steps.
 pub(crate) const MODULES: &str = "modules.json";
@@ -62,7 +62,7 @@ pub enum WeightFiles {
     Skip,
 }
 
-/// What is known of one file.
+/// The known facts about one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// Nothing yet.
@@ -76,15 +76,15 @@ pub enum Presence {
     },
 }
 
-/// What is known of the files that there are to choose from.
+/// The known facts about the files of a model.
 pub trait Known {
-    /// What messages call the source.
+    /// The name of the source in messages.
     fn origin(&self) -> &str;
 
     /// Every file that is there, by its path; `None` where there is no such list.
     fn names(&self) -> Option<Vec<&str>>;
 
-    /// What is known of a file. Never [`Presence::Unknown`] where there is a list.
+    /// The known facts about a file. Never [`Presence::Unknown`] if there is a list.
     fn presence(&self, path: &str) -> Presence;
 
     /// The content of a small file that is there; `None` as long as it was not read.
@@ -94,16 +94,16 @@ pub trait Known {
     fn content(&self, path: &str) -> Result<Option<Cow<'_, [u8]>>>;
 }
 
-/// What has to be known before the rules can go on.
+/// A question that has to be answered before the rules can continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The file.
     pub path: String,
-    /// What of it.
+    /// The needed fact.
     pub need: Need,
 }
 
-/// What has to be known of a file.
+/// The fact that is needed about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Need {
@@ -113,11 +113,11 @@ pub enum Need {
     Likely,
     /// Its size, and whether it is there.
     Size,
-    /// What is in it.
+    /// Its content.
     Content,
 }
 
-/// What the rules answer.
+/// The answer of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// They have to know this first. All of it can be found out at the same time.
@@ -130,7 +130,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// What the weights are read from.
+    /// The files of the weights.
     pub weights: Weights,
     /// All files, that of the weights among them: sorted, none twice, each of them there.
     pub files: Vec<String>,
@@ -161,8 +161,8 @@ impl From<EngineError> for Stop {
 }
 
 impl FileSelection {
-    /// What an embedding model needs: its configuration, its tokenizer, its sentence-transformers
-    /// modules, and its weights.
+    /// The files of an embedding model: its configuration, its tokenizer, its sentence-transformers modules, and its
+    /// weights.
     pub fn embedding() -> Self {
         Self {
             optional: DESCRIPTION.map(str::to_owned).to_vec(),
@@ -209,7 +209,7 @@ impl FileSelection {
         self
     }
 
-    /// Chooses, as far as what is known allows.
+    /// Chooses, as far as the known facts allow.
     ///
     /// # Errors
     /// [`EngineError::MissingFile`] when a required file or every kind of weights is missing,

@@ -12,7 +12,7 @@ use super::{Answer, FileSelection, Known, Need, Presence, WeightFiles};
 /// What is wanted, and what is known.
 #[derive(Deserialize)]
 struct Told {
-    /// What messages call the source.
+    /// The name of the source in messages.
     origin: String,
     /// The ONNX file that was named.
     #[serde(default)]
@@ -20,7 +20,7 @@ struct Told {
     /// Whether the smallest form is wanted.
     #[serde(default)]
     smallest: bool,
-    /// Whether what is not among the files is not there.
+    /// Whether the list of files is complete.
     listed: bool,
     /// The files: `null` for one that is not there.
     files: BTreeMap<String, Option<Fact>>,
@@ -31,14 +31,14 @@ struct Told {
 struct Fact {
     #[serde(default)]
     bytes: Option<u64>,
-    /// What is in it, if that was read.
+    /// Its content, if it was read.
     #[serde(default)]
     text: Option<String>,
 }
 
 #[derive(Serialize)]
 struct Said {
-    /// What has to be known first: files, and what of each.
+    /// The open questions: files, and the needed fact about each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ask: Vec<(String, &'static str)>,
     /// The choice.

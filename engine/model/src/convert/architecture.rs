@@ -87,8 +87,8 @@ const KEYS: &[&str] = &[
     "use_rms_norm",
 ];
 
-/// A hash of what a `config.json` says that decides vectors and that weights do not show: heads, epsilon, activation,
-/// positions, windows. `None` where it cannot be read: then nobody knows.
+/// A hash of the values in a `config.json` that affect vectors and that weights do not show: heads, epsilon,
+/// activation, positions, windows. `None` if it cannot be read.
 pub fn architecture(config_json: &[u8]) -> Option<String> {
     if config_json.len() > MAX_BYTES {
         return None;

@@ -51,8 +51,8 @@ pub(crate) struct ReadModel {
 
 /// Reads an ONNX file: the graph without its large initializers, and those apart.
 ///
-/// `resolve` gives the contents of a file that holds external data, by its path relative to the
-/// model's file. It is asked only for paths that stay below the model's folder.
+/// `resolve` gives the contents of a file with external data, by its path relative to the model's file. It is called
+/// only with paths that stay below the model's folder.
 ///
 /// # Errors
 /// [`EngineError::InvalidModel`] for anything that is not an intact ONNX model,
@@ -161,7 +161,7 @@ pub(crate) fn inside(location: &str) -> Option<String> {
 /// engine may still point at a file.
 struct Tensors<'a> {
     reading: Reading<'a>,
-    /// The large initializers that are kept elsewhere, by name. Here they have no bytes.
+    /// The large initializers that are stored elsewhere, by name. Here they have no bytes.
     elsewhere: BTreeMap<String, Content>,
 }
 

@@ -117,10 +117,9 @@ impl TensorSet {
     /// Reads one file, or all shards of one checkpoint, given as (file name, contents).
     ///
     /// # Errors
-    /// [`EngineError::InvalidModel`], naming the file and the tensor, when a header is not what
-    /// the format asks for, when offsets overlap, leave holes or point outside the file, or when
-    /// a name occurs twice; [`EngineError::UnsupportedModel`] for an element type not listed in
-    /// [`SourceDType`]; [`EngineError::Io`].
+    /// [`EngineError::InvalidModel`], naming the file and the tensor, when a header does not follow the format, when
+    /// offsets overlap, leave holes or point outside the file, or when a name occurs twice;
+    /// [`EngineError::UnsupportedModel`] for an element type not listed in [`SourceDType`]; [`EngineError::Io`].
     pub fn from_files(origin: &str, files: Vec<(String, Content)>) -> Result<Self> {
         Self::from_files_within(origin, files, &mut Budget::for_files(0))
     }
