@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Dim, GraphForm, INPUT, ModelGraph, numbers};
 use crate::trace::{Any, RawEvent, TraceError, walk};
 
-/// What the times of a graph's nodes are from.
+/// The source of the times of a graph's nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GraphTimes {
@@ -58,12 +58,12 @@ pub enum TimesError {
         /// Where the first run differs.
         detail: String,
     },
-    /// The nodes that are shown are not what was timed.
+    /// The shown nodes are not those that were timed.
     #[error("{why}, so a trace has no times of these nodes; {hint}")]
     NotRun {
-        /// What is shown.
+        /// The reason.
         why: &'static str,
-        /// What to show instead.
+        /// An alternative.
         hint: &'static str,
     },
 }

@@ -51,7 +51,7 @@ pub(crate) struct Args<'a> {
 /// A value of any type, as far as events have use for it.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) enum Any<'a> {
-    /// Nothing, or what nobody reads.
+    /// Nothing, or a value that is not read.
     #[default]
     None,
     Number(f64),

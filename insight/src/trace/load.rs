@@ -34,7 +34,7 @@ impl Default for Limits {
     }
 }
 
-/// What of a trace is looked at.
+/// The part of a trace to load.
 #[derive(Debug, Default, Clone)]
 pub struct Filter {
     /// Spans of these stages alone; all where it is empty.

@@ -67,12 +67,12 @@ pub enum TraceError {
         seconds: f64,
     },
 
-    /// It ends too early for what is wanted of it.
+    /// It ends too early.
     #[error("ends at byte {at}: {why}")]
     Cut {
         /// Where.
         at: u64,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
 }

@@ -8,7 +8,7 @@ use super::load::{Batch, Loaded};
 use super::path::{self, CriticalPath};
 use super::requests::{self, RequestRow, Requests};
 
-/// What a trace says. Times are in seconds.
+/// The summary of a trace. Times are in seconds.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     pub(super) file: String,

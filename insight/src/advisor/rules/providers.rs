@@ -1,4 +1,4 @@
-//! Rules about the provider that computes and the one that was requested.
+//! Rules about the provider that computes and the requested one.
 
 use serde_json::Value;
 
