@@ -49,7 +49,7 @@ impl Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TruncationSide {
-    /// The text's end: what nearly every model was trained with.
+    /// The text's end, as nearly every model was trained.
     #[default]
     End,
     /// The text's start.

@@ -14,9 +14,9 @@ use crate::plan::Plan;
 pub struct NodeWeights {
     /// The large tensor among them, by the name that it has in the graph.
     pub name: Option<String>,
-    /// How many numbers. What several nodes read is counted at the first of them.
+    /// The number of parameters. Weights that several nodes read are counted at the first of them.
     pub parameters: u64,
-    /// Their bytes as the model stores them; what was made while the graph was read is f32.
+    /// Their bytes as the model stores them; constants that were made while the graph was read are f32.
     pub bytes: u64,
 }
 
@@ -31,9 +31,9 @@ impl Plan {
         }
     }
 
-    /// Multiply-adds of a row of a node's result, in texts of at most `longest` tokens: what a profile of the
-    /// portable engine counts for it. Those of products and attention are exact, others stand for what takes
-    /// about as long.
+    /// Multiply-adds of a row of a node's result, in texts of at most `longest` tokens: the same count as in a
+    /// profile of the portable engine. Counts of products and attention are exact; others are chosen so that equal
+    /// counts take about equal time.
     pub fn multiply_adds(&self, node: usize, longest: usize) -> u64 {
         cost::of_row(&self.nodes[node], self.inner(node), longest)
     }

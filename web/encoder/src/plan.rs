@@ -26,7 +26,7 @@ pub use crate::value::{HeadColumns, Weight};
 /// its texts may be.
 const DEFAULT_POSITIONS: usize = 8192;
 
-/// Operators in order, and the weights that they want.
+/// A program: operators in order, and the weights that they need.
 #[derive(Debug, Clone)]
 pub struct Plan {
     /// Each reads only those before it.
@@ -46,7 +46,7 @@ pub trait Pause: MaybeSend {
     fn pause(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// Gives nobody a turn: for whoever keeps nobody waiting.
+/// Gives no turns, for callers that block no other work.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoTurns;
 
@@ -56,7 +56,7 @@ impl Pause for NoTurns {
     }
 }
 
-/// Takes the weights of a plan, in whatever order the bundle has them.
+/// Takes the weights of a program, in the order of the bundle.
 pub trait TakeWeights: MaybeSend {
     /// The matrix at a place, which is gone when this returns.
     ///
@@ -72,13 +72,14 @@ pub trait TakeWeights: MaybeSend {
 }
 
 impl Plan {
-    /// Reads a bundle's graph, and none of its large weights. Others get a turn every few operators.
+    /// Lowers a bundle's graph without reading its large weights. Other work gets a turn every few operators.
     ///
     /// # Errors
-    /// [`CompileError::Unlowered`], naming the operator that has no place in a plan;
-    /// [`EngineError::OverBudget`](isovec_engine::EngineError::OverBudget) for a graph that asks for more than a model of
-    /// its size may cost; [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that cannot be read;
-    /// [`EngineError::Cancelled`](isovec_engine::EngineError::Cancelled), looked at before every operator.
+    /// [`CompileError::Unlowered`], naming the operator that cannot be lowered;
+    /// [`EngineError::OverBudget`](isovec_engine::EngineError::OverBudget) for a graph that asks for more than a
+    /// model of its size may cost; [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that
+    /// cannot be read; [`EngineError::Cancelled`](isovec_engine::EngineError::Cancelled), looked at before every
+    /// operator.
     pub async fn read(
         bundle: &ModelBundle,
         cancel: &Cancel,
@@ -156,11 +157,11 @@ impl Plan {
         }
     }
 
-    /// Hands all weights over, each once, however many nodes want it.
+    /// Passes on all weights, each once, however many nodes need it.
     ///
     /// # Errors
-    /// [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that is not what it
-    /// was announced as, `Cancelled`, and what `taker` fails with.
+    /// [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that does not match its description,
+    /// `Cancelled`, and the errors of `taker`.
     pub async fn read_weights(
         &self,
         bundle: &ModelBundle,
@@ -172,7 +173,7 @@ impl Plan {
     }
 }
 
-/// Bytes of a model, about: its weights' and what its graph says.
+/// The approximate bytes of a model: its weights and its graph.
 fn size(bundle: &ModelBundle) -> u64 {
     let weights = bundle.weights.weights().iter();
     let weights = weights.map(|weight| weight.byte_len() as u64);

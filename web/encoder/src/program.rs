@@ -37,14 +37,14 @@ pub(crate) struct Step {
     pub(crate) dead: Vec<NodeId>,
 }
 
-/// Why there is no program.
+/// Why a graph cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CompileError {
-    /// The graph has something that a program cannot say.
+    /// The graph has an operator that cannot be lowered.
     #[error(transparent)]
     Unlowered(#[from] Unlowered),
-    /// The model is broken, its weights cannot be read, or the caller gave up.
+    /// The model is broken, its weights cannot be read, or the load was cancelled.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -53,9 +53,9 @@ impl Program {
     /// Reads a bundle's graph and packs its weights, one at a time.
     ///
     /// # Errors
-    /// [`CompileError::Unlowered`] before any large weight is read, naming the operator that has
-    /// no place in a program; [`EngineError::Weight`] for a weight that is not what it was
-    /// announced as; [`EngineError::OverBudget`] and [`EngineError::Cancelled`] as [`Plan::read`].
+    /// [`CompileError::Unlowered`] before any large weight is read, naming the operator that cannot be lowered;
+    /// [`EngineError::Weight`] for a weight that does not match its description; [`EngineError::OverBudget`] and
+    /// [`EngineError::Cancelled`] as [`Plan::read`].
     pub async fn compile(
         bundle: &ModelBundle,
         arithmetic: Arithmetic,
@@ -108,8 +108,8 @@ impl Program {
         }
     }
 
-    /// Gives it a clock, by which it finds out while it works which of the kernels that might suit
-    /// the machine is the fastest. Results do not depend on it.
+    /// Gives it a clock. With it, it measures during normal work which kernel is the fastest on this machine. Results
+    /// do not depend on it.
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.f32 = Choice::f32(self.arithmetic, Some(clock));
@@ -127,7 +127,7 @@ impl Program {
         self.positions
     }
 
-    /// The operators' names in the order in which they run: what fusion made of the graph.
+    /// The names of the fused operators, in the order in which they run.
     pub fn operators(&self) -> Vec<&'static str> {
         self.steps.iter().map(|step| step.node.op.name()).collect()
     }

@@ -111,8 +111,8 @@ impl WebGpu {
     /// Loads a model, as [`EngineFactory::load`], into an engine whose device can be taken away.
     ///
     /// # Errors
-    /// [`EngineError::ProviderUnavailable`] where there is no adapter, where it cannot hold or run the
-    /// model, and where it computes wrong vectors; what reading the model fails with.
+    /// [`EngineError::ProviderUnavailable`] where there is no adapter, if it cannot hold or run the model, and if it
+    /// computes wrong vectors; the errors of reading the model.
     pub async fn load_model(
         &self,
         bundle: &ModelBundle,
@@ -312,7 +312,7 @@ pub struct GpuEngine {
     effective: EffectiveConfig,
     counters: Counters,
     buffers: BufferPool,
-    /// Whether what it was checked against was computed at an earlier start.
+    /// Whether the vectors of its check were cached at an earlier start.
     check_recalled: bool,
 }
 
@@ -357,7 +357,7 @@ impl GpuEngine {
         }
     }
 
-    /// Takes the device away, as a driver does that is reset: for tests of what happens then.
+    /// Takes the device away, as the reset of a driver does, for tests of the consequences.
     pub fn lose_device(&self) {
         self.model.device.destroy();
     }

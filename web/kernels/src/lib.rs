@@ -45,10 +45,10 @@ pub use pool::{Pooling, pool};
 pub use rotary::{HeadColumns, Rotary};
 pub use softmax::softmax;
 
-/// How products are added.
+/// How products and sums are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Arithmetic {
-    /// The machine's fastest way; products and sums may be fused.
+    /// The fastest way on this machine; products and sums may be fused.
     #[default]
     Fast,
     /// The same bits on every machine: products are rounded before they are added.

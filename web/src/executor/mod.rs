@@ -50,8 +50,7 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
     /// promise that the job stops, which is the job's own affair.
     fn run(&self, job: Job) -> Job;
 
-    /// For how long a job may compute before it [pauses](Self::pause); `None` where computing
-    /// keeps nobody else waiting.
+    /// For how long a job may compute before it [pauses](Self::pause); `None` if computing blocks no other work.
     fn time_slice(&self) -> Option<Duration>;
 
     /// The time, counted from any fixed point.
@@ -60,8 +59,8 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
     /// Lets everything else that waits for this thread have a turn.
     fn pause(&self) -> BoxFuture<'_, ()>;
 
-    /// From when on a job that begins now counts its time slice: from before it began, where other jobs have kept
-    /// everybody waiting until now.
+    /// The start of the time slice of a job that begins now. It is earlier than now if other jobs have blocked the
+    /// loop until now.
     fn begins(&self) -> Duration {
         self.now()
     }
@@ -72,7 +71,7 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
     }
 }
 
-/// Pauses as that worker's own jobs do, for whoever else does long work.
+/// Pauses as that worker's own jobs do, for other long work.
 pub fn pause(worker: &Arc<dyn Worker>) -> Box<dyn Pause> {
     Box::new(Pacer::new(worker))
 }

@@ -19,7 +19,7 @@ pub(crate) use map::activation;
 use crate::node::{Node, NodeId, Op, Rows};
 use crate::program::{Program, Step};
 
-/// A run: the texts' tokens one after another, and what has been computed of them.
+/// A run: the texts' tokens one after another, and the results so far.
 #[derive(Debug)]
 pub struct Run {
     program: Arc<Program>,
@@ -36,7 +36,7 @@ pub struct Run {
     quantised: quantised::Quantised,
 }
 
-/// What one step was.
+/// The description of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stepped {
     /// The operator.
@@ -58,8 +58,8 @@ impl Run {
     /// is as long as its mask says, or else `row_lengths`.
     ///
     /// # Errors
-    /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for a row without tokens, a mask with a hole, an id that is
-    /// none, and a row that is longer than the model's tables.
+    /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for a row without tokens, a mask with a hole, an
+    /// invalid id, and a row that is longer than the model's tables.
     pub fn new(program: Arc<Program>, batch: &Batch) -> Result<Self> {
         let texts = Texts::of(batch, program.positions)?;
         let mut values: Vec<Option<Vec<f32>>> = program.steps.iter().map(|_| None).collect();

@@ -56,7 +56,7 @@ struct Shape {
 }
 
 impl Choice<Kernel> {
-    /// The kernels that can use what is packed for [`Kernel::select`]'s.
+    /// The kernels that can use operands packed for [`Kernel::select`].
     #[must_use]
     pub fn f32(arithmetic: Arithmetic, clock: Option<Clock>) -> Self {
         let first = Kernel::select(arithmetic);
@@ -66,7 +66,7 @@ impl Choice<Kernel> {
 }
 
 impl Choice<Int8Kernel> {
-    /// The kernels that can use what is packed for [`Int8Kernel::select`]'s.
+    /// The kernels that can use operands packed for [`Int8Kernel::select`].
     #[must_use]
     pub fn int8(clock: Option<Clock>) -> Self {
         let first = Int8Kernel::select();
