@@ -8,8 +8,8 @@ use isovec_engine::engine::EngineFactory;
 
 cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
-        #[path = "backend/kept_by_browser.rs"]
-        pub(crate) mod kept;
+        #[path = "backend/cache_in_browser.rs"]
+        pub(crate) mod cache;
         #[path = "backend/page.rs"]
         pub(crate) mod machine;
         #[path = "backend/entries_by_browser.rs"]
@@ -24,8 +24,8 @@ cfg_if! {
             pub use super::web::cache_dir;
         }
     } else {
-        #[path = "backend/kept_on_disk.rs"]
-        pub(crate) mod kept;
+        #[path = "backend/cache_on_disk.rs"]
+        pub(crate) mod cache;
         pub(crate) mod machine;
         #[path = "backend/entries_on_disk.rs"]
         pub(crate) mod entries;

@@ -99,9 +99,7 @@ pub enum Error {
     },
 
     /// The engine's output does not have the expected shape.
-    #[error(
-        "the engine returned {got} instead of {wanted}; the engine or the model is at fault"
-    )]
+    #[error("the engine returned {got} instead of {wanted}; the engine or the model is at fault")]
     InvalidOutput {
         /// The expected shape.
         wanted: String,

@@ -48,8 +48,8 @@ pub struct Running {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunningGraph {
-    /// The plan of operators that isovec reads from the bundle's graph.
-    Plan,
+    /// The program that isovec lowers the bundle's graph to.
+    Program,
     /// The graph that ONNX Runtime optimised, and the large tensors that are not initializers.
     Optimized(Box<ModelProto>, Vec<WeightInfo>),
     /// ONNX Runtime's own graph, which it cannot write down: a provider that compiles parts of it for its device.
@@ -108,7 +108,7 @@ async fn run_by(bundle: &ModelBundle, config: &EmbeddingConfig, watch: &Watch) -
             Err(error) => RunningGraph::Unwritten(error),
         }
     } else if ragged {
-        RunningGraph::Plan
+        RunningGraph::Program
     } else {
         RunningGraph::File
     };

@@ -99,7 +99,7 @@
 //! (`backend/entries_by_browser.rs`), where a site's other isovec data is: IndexedDB takes a tenth of the 0.7 ms per
 //! text, but computing a text takes 11 ms.
 //!
-//! **Measurements are cached by one pair of functions** (`backend/kept_on_disk.rs`, `backend/kept_by_browser.rs`).
+//! **Measurements are cached by one pair of functions** (`backend/cache_on_disk.rs`, `backend/cache_in_browser.rs`).
 //! Natively they use files in the cache folder. In a page they use entries of the Cache API beside the model's files,
 //! and not IndexedDB, so there is one place to list and to empty. `record.rs` stores measurements there. The GPU engine
 //! reaches it through its `Host`.

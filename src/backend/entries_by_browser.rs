@@ -1,5 +1,5 @@
 //! Vectors of texts in the browser's Cache API, which all tabs of a site share: an entry each, under keys beside those of
-//! `kept_by_browser.rs`.
+//! `cache_in_browser.rs`.
 //!
 //! The browser lists keys in the order in which they were written. An entry is written again when it is read, so the
 //! first key is the least recently used. Entries of different models differ in size, so a key begins with the number
@@ -14,7 +14,7 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;
 
-use super::kept::{NAME, ask, asked, caches, key};
+use super::cache::{NAME, ask, asked, caches, key};
 use crate::cache::{Entry, Key, ShelfCounts};
 
 /// The kind of these entries, and how their keys begin.

@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::fresh::ENDING as PARTIAL;
 
-use super::kept::write_whole;
+use super::cache::write_whole;
 use super::native::{cache_dir, in_slices};
 use crate::cache::{Entry, Key, ShelfCounts};
 

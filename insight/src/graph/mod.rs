@@ -28,7 +28,7 @@ mod markup;
 mod mermaid;
 mod numbers;
 mod onnx;
-mod plan;
+mod program;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use isovec::engine::{ModelDescription, ProviderInfo};
 use isovec::inspect::{Inspected, Running, RunningGraph, inspect};
 use isovec::{BoxFuture, Embedder, EmbeddingConfig, Error, ModelSource, OnProgress, Result};
-use isovec_encoder::{CompileError, NoTurns, Plan};
+use isovec_encoder::{CompileError, NoTurns, Program};
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -130,7 +130,7 @@ impl GraphOptions {
 #[non_exhaustive]
 pub enum GraphForm {
     /// Operators of isovec's own program, over rows without padding: the portable engine runs them one by one.
-    Plan,
+    Program,
     /// ONNX Runtime's graph after its optimisations: one kernel each.
     Optimized,
     /// ONNX operators as the model's file has them, with the pooling head.
@@ -337,13 +337,13 @@ impl ModelGraph {
                 ));
                 self.place(&nodes_of);
             }
-            RunningGraph::Plan => {
-                let plan = Plan::read(bundle, cancel, &mut NoTurns).await;
-                let plan = plan.map_err(|error| match error {
+            RunningGraph::Program => {
+                let program = Program::read(bundle, cancel, &mut NoTurns).await;
+                let program = program.map_err(|error| match error {
                     CompileError::Engine(error) => error,
                     other => EngineError::invalid_model(&bundle.origin, other.to_string()),
                 })?;
-                self.take_plan(&plan, bundle);
+                self.take_program(&program, bundle);
                 self.place_all(&provider.provider);
                 if provider.engine == "gpu" {
                     self.notes.push(

@@ -58,7 +58,7 @@ const FUNCTIONS: &[&str] = &[
     "Tanh",
 ];
 
-/// Multiply-adds that stand for a number of a function's result, as in isovec's own plans.
+/// Multiply-adds that stand for a number of a function's result, as in isovec's own programs.
 const OF_FUNCTION: u64 = 8;
 
 /// Of other arithmetic.

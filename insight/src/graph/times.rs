@@ -77,13 +77,13 @@ impl ModelGraph {
     /// [`TimesError`]; the graph is then as it was.
     pub fn take_times(&mut self, trace: impl Read) -> Result<(), TimesError> {
         match (self.form, &self.engine) {
-            (GraphForm::Plan, Some(engine)) if engine.engine == "gpu" => {
+            (GraphForm::Program, Some(engine)) if engine.engine == "gpu" => {
                 return Err(TimesError::NotRun {
                     why: "the GPU engine times its dispatches, each of several of these nodes",
                     hint: "look at it with `isovec trace`, or take both of the portable engine",
                 });
             }
-            (GraphForm::Plan | GraphForm::Optimized, _) => {}
+            (GraphForm::Program | GraphForm::Optimized, _) => {}
             (GraphForm::File, None) => {
                 return Err(TimesError::NotRun {
                     why: "this is the graph as the file has it, before any engine",

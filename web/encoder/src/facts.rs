@@ -7,7 +7,7 @@ use isovec_engine::tensor::DType;
 
 use crate::cost;
 use crate::node::{Floats, Matrix, Op, Operand, Source, Table};
-use crate::plan::Plan;
+use crate::program::Program;
 
 /// The numbers of a model that a node reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct NodeWeights {
     pub bytes: u64,
 }
 
-impl Plan {
+impl Program {
     /// Columns of a node's input where that says more of it: `k` of a product, or the size of a head;
     /// else 0.
     pub fn inner(&self, node: usize) -> usize {

@@ -85,9 +85,9 @@ impl Ledger {
         }))
     }
 
-    /// Numbers that the plan keeps.
+    /// Numbers that the program holds.
     pub(crate) fn floats(&self, values: impl ExactSizeIterator<Item = f32>) -> Why<Floats> {
-        self.make(values.len(), size_of::<f32>(), "constants of the plan")?;
+        self.make(values.len(), size_of::<f32>(), "constants of the program")?;
         Ok(Arc::from_iter(values))
     }
 }

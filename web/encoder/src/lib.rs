@@ -1,5 +1,5 @@
-//! Lowers the ONNX graph of a transformer encoder to a program ([`Plan`]), which is a list of operators. For the
-//! processor it compiles a program to fused kernels ([`Program`]).
+//! Lowers the ONNX graph of a transformer encoder to a program ([`Program`]), which is a list of operators. For the
+//! processor it compiles a program to fused kernels ([`Executable`]).
 //!
 //! A graph is read once, for one text of `n` tokens without padding (`value.rs`). A program is a list of operators over
 //! matrices with a row for each token (`node.rs`). `isovec-gpu` runs the same programs on a GPU.
@@ -30,6 +30,7 @@ mod cost;
 mod dim;
 mod error;
 mod eval;
+mod executable;
 mod facts;
 mod fuse;
 mod ledger;
@@ -37,16 +38,15 @@ mod load;
 mod lower;
 mod magnitude;
 mod node;
-pub mod plan;
-mod program;
+pub mod program;
 mod recognise;
 mod run;
 mod value;
 
 pub use error::Unlowered;
+pub use executable::{CompileError, Executable};
 pub use facts::NodeWeights;
 pub use load::{Dense, StoredMatrix, StoredTable};
 pub use lower::knows;
-pub use plan::{NoTurns, Pause, Plan, TakeWeights};
-pub use program::{CompileError, Program};
+pub use program::{NoTurns, Pause, Program, TakeWeights};
 pub use run::{Run, Stepped, Texts};

@@ -2,7 +2,7 @@
 //! largest batch. Bindings are decided once for each size.
 
 use crate::device::Device;
-use crate::plan::{Dispatches, Read};
+use crate::dispatch::{Dispatches, Read};
 use crate::upload::Uploaded;
 
 /// The buffers, and what each dispatch binds.

@@ -1,6 +1,6 @@
 //! The GPU engine: WGSL kernels over rows without padding.
 //!
-//! A program ([`isovec_encoder::Plan`]) lists a model's operators. `plan/` turns it into dispatches, `kernels/` writes
+//! A program ([`isovec_encoder::Program`]) lists a model's operators. `dispatch/` turns it into dispatches, `kernels/` writes
 //! the WGSL (the fixed parts are in `wgsl/`), `device/` opens an adapter and reports its state, `model.rs` runs
 //! batches, and `check.rs` compares a few rows with the processor before the model is used.
 //!
@@ -9,13 +9,13 @@
 //! **A GPU runs the same program as the processor.** Products and attention have a kernel each. Everything between them
 //! (lookups, norms, pooling, anything computed row by row) becomes a part of the kernel that reads it. Its WGSL is
 //! generated from the operators (`kernels/row.rs`). MiniLM takes 44 dispatches for any batch. Results share a few
-//! buffers in turn (`plan/slots.rs`). Bindings are decided once for each size (`arena.rs`). Only the vectors come back.
+//! buffers in turn (`dispatch/slots.rs`). Bindings are decided once for each size (`arena.rs`). Only the vectors come back.
 //! Layers of the same shape have the same WGSL text, so eight or nine pipelines are compiled. A real GPU gets a few
 //! more: one for each way of multiplying that it may choose. A run is submitted in pieces of about 50 ms, and can be
 //! cancelled between them. Where an adapter has subgroups, their threads share what they read and add up
 //! (`wgsl/*subgroups.wgsl`).
 //!
-//! **f16 is used for storage** (`plan/halves.rs`). Weights are 16-bit, and so are results that only products and
+//! **f16 is used for storage** (`dispatch/halves.rs`). Weights are 16-bit, and so are results that only products and
 //! attention read. Sums and the residual stream are not. Values that overflow f16 become NaN, so the vector fails the
 //! finiteness check.
 //!
@@ -36,6 +36,7 @@ mod batch;
 mod check;
 mod constants;
 mod device;
+mod dispatch;
 mod engine;
 #[cfg(feature = "faults")]
 mod faults;
@@ -45,7 +46,6 @@ mod limits;
 mod model;
 #[cfg(test)]
 mod mutants;
-mod plan;
 mod settings;
 mod timing;
 mod tuning;

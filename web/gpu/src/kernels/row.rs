@@ -8,8 +8,8 @@
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use isovec_encoder::Plan;
-use isovec_encoder::plan::{
+use isovec_encoder::Program;
+use isovec_encoder::program::{
     Node, NodeId, Norm, NormKind, Op, Operand, Reduction, Rows, Source, Which,
 };
 
@@ -17,9 +17,9 @@ use super::column::column;
 use super::fold::Fold;
 use super::{Grid, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
+use crate::dispatch::written::{elsewhere, is_stage};
+use crate::dispatch::{Merged, TableForm, TableStored, Weights};
 use crate::limits::Limits;
-use crate::plan::written::{elsewhere, is_stage};
-use crate::plan::{Merged, TableForm, TableStored, Weights};
 
 /// Buffers that are bound to every kernel: the result, the batch, the constants.
 pub(crate) const ALWAYS: usize = 3;
@@ -42,7 +42,7 @@ pub(crate) enum TooLarge {
 
 /// What kernels are made of.
 pub(crate) struct Writer<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) program: &'a Program,
     pub(crate) merged: &'a Merged,
     pub(crate) written: &'a HashSet<NodeId>,
     pub(crate) weights: &'a dyn Weights,
@@ -486,7 +486,7 @@ impl<'a> Text<'a> {
 
     /// A row of a table. An id that is in none of its parts gives what is no number.
     fn lookup(&mut self, id: NodeId, ids: NodeId) -> String {
-        let Some(place) = self.from.plan.places[id.0] else {
+        let Some(place) = self.from.program.places[id.0] else {
             return "not_a_number()".into();
         };
         let form = self.from.weights.table(place).clone();

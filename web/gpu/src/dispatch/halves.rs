@@ -8,7 +8,7 @@
 
 use std::collections::HashSet;
 
-use isovec_encoder::plan::{Binary, Node, NodeId, Op, Unary};
+use isovec_encoder::program::{Binary, Node, NodeId, Op, Unary};
 
 /// The nodes whose results are held as f16.
 pub(super) fn halves(
@@ -84,7 +84,7 @@ fn makes_numbers(op: &Op) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use isovec_encoder::plan::{Linear, Matrix, Operand, Rows, Source};
+    use isovec_encoder::program::{Linear, Matrix, Operand, Rows, Source};
 
     use super::*;
 

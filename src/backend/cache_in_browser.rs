@@ -9,7 +9,7 @@ use web_sys::Response;
 /// The cache's name.
 pub(crate) const NAME: &str = "isovec";
 
-/// What was kept of a kind under a name, if it was.
+/// The cached entry of a kind and a name, if there is one.
 pub(crate) async fn recall(kind: &str, name: &str) -> Option<Vec<u8>> {
     read(kind, name).await.ok()
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use isovec_encoder::plan::{Node, NodeId, Op, Rows};
+use isovec_encoder::program::{Node, NodeId, Op, Rows};
 
 /// The nodes that a kernel of their own computes.
 pub(crate) fn written(nodes: &[Node], outputs: &[NodeId]) -> HashSet<NodeId> {
