@@ -1,5 +1,5 @@
-//! Asks for the GPU, and says whether it truly computes, what it was passed over for otherwise,
-//! and how many bytes went to it and back.
+//! Requests the GPU, and says whether it really computes, else why it was passed over, and how many bytes went to it
+//! and back.
 //!
 //! ```sh
 //! cargo run --release --example gpu_optimization

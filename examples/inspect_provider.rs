@@ -1,5 +1,5 @@
-//! Tries a chain of providers and shows what came of it: who computes, which nodes it has, what
-//! was passed over and why, and every knob that is not as it was asked for.
+//! Tries a chain of providers and shows the result: the provider that computes, its nodes, the providers that were
+//! passed over and why, and every knob whose requested value is not in effect.
 //!
 //! ```sh
 //! cargo run --example inspect_provider                      # cuda, then cpu

@@ -1,4 +1,4 @@
-//! Embeds on a small machine: what the preset keeps, and what a hard limit does.
+//! Embeds on a small machine: shows the memory that the preset holds, and the effect of a hard limit.
 //!
 //! ```sh
 //! cargo run --release --example memory_constrained

@@ -1,5 +1,5 @@
-//! What differs between the targets, chosen in this one place: which engines there are, who does
-//! the work that must not run where the caller polls, and whether there is a hub.
+//! The differences between the targets, chosen in this one place: the engines, the threads for work that must not run
+//! where the caller polls, and the hub.
 
 use std::sync::Arc;
 
@@ -8,8 +8,8 @@ use isovec_engine::engine::EngineFactory;
 
 cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
-        #[path = "backend/kept_by_browser.rs"]
-        pub(crate) mod kept;
+        #[path = "backend/cache_in_browser.rs"]
+        pub(crate) mod cache;
         #[path = "backend/page.rs"]
         pub(crate) mod machine;
         #[path = "backend/entries_by_browser.rs"]
@@ -24,8 +24,8 @@ cfg_if! {
             pub use super::web::cache_dir;
         }
     } else {
-        #[path = "backend/kept_on_disk.rs"]
-        pub(crate) mod kept;
+        #[path = "backend/cache_on_disk.rs"]
+        pub(crate) mod cache;
         pub(crate) mod machine;
         #[path = "backend/entries_on_disk.rs"]
         pub(crate) mod entries;

@@ -1,4 +1,4 @@
-//! The same for callers who wait: no executor, and the model computes on the calling thread.
+//! The same for blocking callers: no executor is needed, and the model computes on the calling thread.
 //!
 //! ```no_run
 //! use isovec::blocking::Embedder;
@@ -47,8 +47,8 @@ use crate::stream::{Embedded, StreamOptions};
 
 pub use classifier::{Classifier, ClassifierBuilder};
 
-/// A model that is to be loaded while the caller waits, from [`Embedder::builder`]. What is not
-/// asked for is as in [`EmbeddingConfig::default`].
+/// Loads a model while the caller blocks; from [`Embedder::builder`]. Options that are not set are as in
+/// [`EmbeddingConfig::default`].
 #[derive(Debug, Clone)]
 #[must_use = "nothing is loaded before `load`"]
 pub struct EmbedderBuilder {
@@ -88,7 +88,7 @@ impl Embedder {
         Self::builder(source).load()
     }
 
-    /// What to load and how: device, weights, dimension, configuration, progress, cancellation.
+    /// Options of loading: device, weights, dimension, configuration, progress, cancellation.
     pub fn builder(source: impl Into<ModelSource>) -> EmbedderBuilder {
         EmbedderBuilder::new(source)
     }
@@ -348,12 +348,12 @@ impl DynamicBatcher {
         backend::wait(self.0.embed_passage(text))
     }
 
-    /// What waits, and what was done so far.
+    /// The waiting calls, and the counts so far.
     pub fn counts(&self) -> QueueCounts {
         self.0.counts()
     }
 
-    /// Lets nobody in any more, and waits until nothing runs.
+    /// Accepts no more calls, and waits until nothing runs.
     pub fn shutdown(&self, how: Shutdown) {
         backend::wait(self.0.shutdown(how));
     }

@@ -1,4 +1,4 @@
-//! What the async and the blocking handles say about their model, written once.
+//! The methods that describe a model, shared by the async and the blocking handles.
 
 /// What every handle says about its model.
 macro_rules! describe_model {
@@ -24,7 +24,7 @@ macro_rules! describe_model {
                 &self.model.name
             }
 
-            /// Who truly computes, read back from the runtime.
+            /// The provider that really computes, read back from the runtime.
             pub fn provider(&self) -> &isovec_engine::engine::ProviderInfo {
                 self.model.engines.current().provider()
             }
@@ -34,17 +34,17 @@ macro_rules! describe_model {
                 self.model.engines.current().description()
             }
 
-            /// What the engine can do with this model.
+            /// The capabilities of the engine with this model.
             pub fn capabilities(&self) -> &isovec_engine::engine::Capabilities {
                 self.model.engines.current().capabilities()
             }
 
-            /// What makes vectors comparable with this model's.
+            /// Says which vectors can be compared with this model's.
             pub fn fingerprint(&self) -> &isovec_engine::fingerprint::Fingerprint {
                 &self.model.fingerprint
             }
 
-            /// Every knob: what was asked, what is in effect, and why.
+            /// Every knob: the requested value, the value in effect, and the reason.
             pub fn effective_config(&self) -> &crate::config::EffectiveConfig {
                 self.model.effective()
             }
@@ -61,15 +61,14 @@ macro_rules! describe_model {
                 }
             }
 
-            /// What was done since the model was loaded: sessions, buffers, provider, tokens and
-            /// padding, and the times of every stage.
+            /// The statistics since the model was loaded: sessions, buffers, provider, tokens and padding, and the
+            /// times of every stage.
             pub fn stats(&self) -> crate::stats::Stats {
                 self.model.stats()
             }
 
-            /// Records what is done from now on, request by request, until the session is finished:
-            /// tokenising, waiting, batches, runs and their operators. Calls that are under way are
-            /// not recorded.
+            /// Records all work from now on, request by request, until the session is finished: tokenising, waiting,
+            /// batches, runs and their operators. Running calls are not recorded.
             ///
             /// # Errors
             /// [`Error::AlreadyProfiled`](crate::Error::AlreadyProfiled) while another session
@@ -103,8 +102,8 @@ macro_rules! describe_model {
 macro_rules! describe_vectors {
     ($handle:ty) => {
         impl $handle {
-            /// A set without vectors, for [`Embeddings::push`](crate::Embeddings::push): a stream's
-            /// vectors under these options become what `embed_with` would have given.
+            /// A set without vectors, for [`Embeddings::push`](crate::Embeddings::push): filled with a stream's
+            /// vectors under these options, it equals the result of `embed_with`.
             ///
             /// # Errors
             /// [`Error::Config`](crate::Error::Config) when the model has no prompt of that name, or

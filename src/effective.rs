@@ -1,4 +1,4 @@
-//! The SDK's own part of what the configuration came to.
+//! The SDK's part of the effective configuration.
 
 use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use isovec_engine::engine::Engine;

@@ -46,7 +46,7 @@ impl Embedder {
         Self::builder(source).load()
     }
 
-    /// What to load and how: device, weights, dimension, configuration, progress, cancellation.
+    /// Options of loading: device, weights, dimension, configuration, progress, cancellation.
     pub fn builder(source: impl Into<ModelSource>) -> EmbedderBuilder {
         EmbedderBuilder::new(source)
     }
@@ -56,9 +56,8 @@ impl Embedder {
     ///
     /// # Errors
     /// [`NoTokens`](crate::Error::NoTokens), [`NotFinite`](crate::Error::NotFinite) and
-    /// [`NotNormalized`](crate::Error::NotNormalized) name the text;
-    /// [`Tokenize`](crate::Error::Tokenize) and [`Engine`](crate::Error::Engine) for what fails
-    /// beneath.
+    /// [`NotNormalized`](crate::Error::NotNormalized) name the text; [`Tokenize`](crate::Error::Tokenize) and
+    /// [`Engine`](crate::Error::Engine) are failures of the tokenizer and the engine.
     pub fn embed<T: AsRef<str>>(
         &self,
         texts: impl IntoIterator<Item = T>,
@@ -69,9 +68,9 @@ impl Embedder {
     /// Embeds texts with options of the call: a prompt, a dimension, unit length, a cancellation.
     ///
     /// # Errors
-    /// As [`embed`](Self::embed); [`Config`](crate::Error::Config) for a prompt name that is not
-    /// known, and for a dimension or a length that the loaded model cannot give;
-    /// [`NoDirection`](crate::Error::NoDirection) names a text whose kept components are all 0.
+    /// As [`embed`](Self::embed); [`Config`](crate::Error::Config) for an unknown prompt name, and for a dimension or
+    /// a length that the loaded model cannot give; [`NoDirection`](crate::Error::NoDirection) names a text whose kept
+    /// components are all 0.
     pub fn embed_with<T: AsRef<str>>(
         &self,
         texts: impl IntoIterator<Item = T>,

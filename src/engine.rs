@@ -1,4 +1,4 @@
-//! Who computes, and the model as it is seen there.
+//! The provider that computes, and the model as its engine describes it.
 
 pub use isovec_engine::description::ModelDescription;
 pub use isovec_engine::engine::{Capabilities, ProviderInfo};

@@ -30,7 +30,7 @@ pub enum Error {
     #[error("the configuration is not usable: {}", .0.join("; "))]
     Config(Vec<String>),
 
-    /// Two sets of vectors that do not live in the same space.
+    /// Two sets of vectors that are not in the same space.
     #[error(
         "these vectors were not made the same way and cannot be compared ({}); embed one side again with the other's model and settings",
         list(.differences)
@@ -40,12 +40,12 @@ pub enum Error {
         differences: Vec<Difference>,
     },
 
-    /// Saved embeddings that cannot be read, or parts that do not make a set.
+    /// Saved embeddings that cannot be read, or parts that do not form a set.
     #[error("{origin} does not hold embeddings: {detail}")]
     InvalidEmbeddings {
-        /// The file, or what else they came from.
+        /// The file, or another source.
         origin: String,
-        /// What is wrong.
+        /// The fault.
         detail: String,
     },
 
@@ -78,7 +78,7 @@ pub enum Error {
 
     /// A vector that should be of unit length is not; it is refused.
     #[error(
-        "the vector of text {text} has length {norm}, where 1 was promised; the model's output is broken"
+        "the vector of text {text} has length {norm} instead of 1; the model's output is broken"
     )]
     NotNormalized {
         /// The text's place in the list.
@@ -91,21 +91,19 @@ pub enum Error {
     /// cancel each other out, or have nothing above zero to take the maximum of, or all the
     /// components that a call's `dimension` keeps are 0.
     #[error(
-        "what is left of the vector of text {text} has no direction; keep more components, combine the vectors of chunks otherwise, or embed the chunks one by one"
+        "the vector of text {text} is zero and has no direction; keep more components, combine the vectors of chunks differently, or embed the chunks one by one"
     )]
     NoDirection {
         /// The text's place in the list.
         text: usize,
     },
 
-    /// The engine's answer does not have the shape that was promised.
-    #[error(
-        "the engine returned {got} where {wanted} was promised; this is a fault of the engine or the model"
-    )]
+    /// The engine's output does not have the expected shape.
+    #[error("the engine returned {got} instead of {wanted}; the engine or the model is at fault")]
     InvalidOutput {
-        /// What was promised.
+        /// The expected shape.
         wanted: String,
-        /// What came.
+        /// The actual shape.
         got: String,
     },
 
@@ -114,13 +112,13 @@ pub enum Error {
         "the queue is full: {waiting} of {limit} {unit} wait; try again in about {retry_after:?}, or raise the limit (batching.max_queue, batching.max_queue_tokens)"
     )]
     Overloaded {
-        /// What waits.
+        /// The waiting texts or tokens.
         waiting: usize,
-        /// What may wait.
+        /// The limit.
         limit: usize,
-        /// What is counted.
+        /// The unit: texts or tokens.
         unit: &'static str,
-        /// When what waits now will have run, by the speed that was measured.
+        /// The expected time until the waiting texts have run, from measured speed.
         retry_after: Duration,
     },
 
@@ -128,20 +126,20 @@ pub enum Error {
     #[error("the batcher was shut down; make a new one")]
     ShutDown,
 
-    /// A profile of this model was asked for while another one is under way.
+    /// A profile of this model was requested while another one is running.
     #[error(transparent)]
     AlreadyProfiled(#[from] AlreadyProfiled),
 
     /// Work on one of isovec's own threads panicked; the caller is unharmed.
     #[error("isovec panicked while {doing}: {detail}; please report it")]
     Panicked {
-        /// What was being done.
+        /// The work that panicked.
         doing: &'static str,
         /// The panic's message.
         detail: String,
     },
 
-    /// The operating system said no.
+    /// The operating system refused access to a file.
     #[error("{}: {source}", .path.display())]
     Io {
         /// The file or folder.

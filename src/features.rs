@@ -1,4 +1,4 @@
-//! What this build could compute with, and what of it can be used here.
+//! The engines and providers of this build, and which of them work on this machine.
 
 use isovec_engine::EngineError;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
@@ -13,7 +13,7 @@ use crate::error::Result;
 use crate::fallback;
 use crate::hardware::HardwareInfo;
 
-/// What this build could compute with, what of it can be used on this machine, and why the rest cannot.
+/// The engines and providers of this build: which of them work on this machine, and why the others do not.
 ///
 /// A provider that is usable here may still refuse a model: that shows when one is loaded, and is then an event of its
 /// [`Stats`](crate::stats::Stats).
@@ -50,7 +50,7 @@ pub struct EngineFeature {
     pub reason: Option<String>,
     /// What to do about that.
     pub hint: Option<String>,
-    /// What it could compute on.
+    /// Its providers.
     pub providers: Vec<ProviderFeature>,
 }
 
@@ -74,7 +74,7 @@ impl Features {
     /// devices), without a model. That loads ONNX Runtime's library where there is one, and may load those of its providers.
     ///
     /// # Errors
-    /// As [`HardwareInfo::detect`]. What cannot be used is no error.
+    /// As [`HardwareInfo::detect`]. An unusable provider is not an error.
     pub fn detect(config: &EmbeddingConfig) -> BoxFuture<'static, Result<Self>> {
         let config = config.runtime.clone();
         Box::pin(async move {
@@ -132,7 +132,7 @@ fn onnxruntime(config: &EngineConfig) -> EngineFeature {
         Probe::Unavailable { reason, hint } => {
             return EngineFeature::missing(name, &reason, Some(hint), &providers);
         }
-        _ => return EngineFeature::missing(name, "it does not say why", None, &providers),
+        _ => return EngineFeature::missing(name, "without a reason", None, &providers),
     };
     EngineFeature {
         name: name.to_owned(),

@@ -1,4 +1,4 @@
-//! What this machine, or this page, has to compute with, and what of it can be used.
+//! The hardware of this machine or page, and which of it can be used.
 
 use isovec_engine::maybe_send::BoxFuture;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::backend;
 use crate::error::Result;
 pub use crate::features::{EngineFeature, Features, ProviderFeature};
 
-/// What this machine, or this page, has to compute with. What nobody tells is `None`: nothing here is guessed.
+/// The hardware of this machine or page. Unknown values are `None`; nothing is guessed.
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {
@@ -24,7 +24,7 @@ pub use crate::features::{EngineFeature, Features, ProviderFeature};
 pub struct HardwareInfo {
     /// The system: `linux`, `macos`, `windows`. A page is not told.
     pub os: Option<String>,
-    /// What the program was compiled for: `x86_64`, `aarch64`, `wasm32`.
+    /// The architecture that the program was compiled for: `x86_64`, `aarch64`, `wasm32`.
     pub arch: String,
     /// The processor.
     pub cpu: CpuInfo,
@@ -32,10 +32,10 @@ pub struct HardwareInfo {
     pub memory: MemoryInfo,
     /// Every GPU once, those that NVIDIA's library names first, in its order.
     pub gpus: Vec<GpuInfo>,
-    /// What the `webgpu` provider could open: a GPU may stand here once for each way to reach it, and a processor that
-    /// plays a GPU does too. `None` in a build without the feature `webgpu`.
+    /// The adapters that the `webgpu` provider could open. A GPU may be listed once for each way to reach it, and a
+    /// processor that emulates a GPU is listed as well. `None` in a build without the feature `webgpu`.
     pub adapters: Option<Vec<AdapterInfo>>,
-    /// What a browser tells; `None` natively.
+    /// The facts that a browser reports; `None` natively.
     pub page: Option<PageInfo>,
 }
 
@@ -46,25 +46,25 @@ pub struct HardwareInfo {
 pub struct CpuInfo {
     /// As it names itself.
     pub model: Option<String>,
-    /// Who made it, as it says: `GenuineIntel`, `AuthenticAMD`, `ARM`.
+    /// The vendor, as the processor states it: `GenuineIntel`, `AuthenticAMD`, `ARM`.
     pub vendor: Option<String>,
     /// Cores.
     pub physical_cores: Option<usize>,
-    /// Threads that the cores run at a time. In a page, what the browser says, which may be less than there are.
+    /// Threads that the cores run at a time. In a page, the number that the browser reports, which may be too low.
     pub logical_cores: Option<usize>,
-    /// Of these, how many this process may use at a time: what its affinity leaves, and its control group's quota, rounded
-    /// down.
+    /// The number of these that this process may use at a time, by its affinity and its control group's quota,
+    /// rounded down.
     pub usable_cores: Option<usize>,
     /// Logical cores that the process's affinity leaves. On Linux.
     pub affinity_cores: Option<usize>,
     /// Cores' worth of time that the control group's quota leaves. On Linux, where there is a quota.
     pub quota_cores: Option<f64>,
-    /// Instruction sets that matter to arithmetic, by Rust's names for them. In a page, those that the module was compiled
-    /// for; [`PageInfo`] has what the browser could run.
+    /// Instruction sets that matter to arithmetic, by Rust's names for them. In a page, those that the module was
+    /// compiled for; [`PageInfo`] has those that the browser could run.
     pub simd: Vec<String>,
     /// The widest of them that the portable engine's kernels use.
     pub kernels: String,
-    /// What its first core's caches hold.
+    /// The sizes of the first core's caches.
     pub caches: CacheInfo,
 }
 
@@ -103,7 +103,7 @@ pub struct MemoryInfo {
 pub struct GpuInfo {
     /// As its driver names it.
     pub name: Option<String>,
-    /// Who made it: `nvidia`, `amd`, `intel`, `apple`; others by their PCI number.
+    /// The vendor: `nvidia`, `amd`, `intel`, `apple`; others by their PCI number.
     pub vendor: Option<String>,
     /// The PCI number of the vendor.
     pub vendor_id: Option<u32>,
@@ -111,7 +111,7 @@ pub struct GpuInfo {
     pub device_id: Option<u32>,
     /// The place on the PCI bus, such as `0000:01:00.0`.
     pub pci: Option<String>,
-    /// Whether it has memory of its own; `None` where nobody says.
+    /// Whether it has its own memory; `None` if unknown.
     pub kind: Option<AdapterKind>,
     /// Bytes of its own memory.
     pub memory_bytes: Option<u64>,
@@ -119,16 +119,16 @@ pub struct GpuInfo {
     pub memory_available_bytes: Option<u64>,
     /// The driver and its version.
     pub driver: Option<String>,
-    /// What NVIDIA calls its generation, such as `9.0`.
+    /// NVIDIA's name of its generation, such as `9.0`.
     pub compute_capability: Option<String>,
 }
 
-/// What a browser tells of itself and of the device.
+/// The facts that a browser reports about itself and the device.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PageInfo {
-    /// The device's memory in GiB, rounded and capped by the browser. Chromium alone tells it, and only over TLS.
+    /// The device's memory in GiB, rounded and capped by the browser. Only Chromium reports it, and only over TLS.
     pub device_memory_gib: Option<f64>,
     /// Whether the page is cut off from others (by its COOP and COEP headers), which threads need. `None` where there are
     /// no pages, as in node.
@@ -161,8 +161,9 @@ impl HardwareInfo {
         }))
     }
 
-    /// A short hash of the processor's model, its cores and instruction sets, and the GPUs: what was measured under another
-    /// one is another machine's. Memory and drivers are left out. Machines that tell little, as pages do, may have the same.
+    /// A short hash of the processor's model, its cores and instruction sets, and the GPUs. A measurement with
+    /// another id was made on another machine. Memory and drivers are not included. Machines that report little, such
+    /// as pages, may share an id.
     pub fn id(&self) -> String {
         let cpu = &self.cpu;
         let mut parts = vec![

@@ -1,6 +1,6 @@
-//! What tools stand on that explain a model, as the crate `isovec-insight` does: a model's graph as its file has it and as
-//! the engine runs it, and what the process takes. Programs that embed need nothing of this. Types of the engine contract
-//! are those of the crate `isovec-engine`.
+//! The basis of tools that explain a model, such as the crate `isovec-insight`: a model's graph in its file and as
+//! the engine runs it, and the memory of the process. Programs that only embed do not need this module. Types of the
+//! engine contract come from the crate `isovec-engine`.
 
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
@@ -26,19 +26,19 @@ use crate::plan::Tokens;
 pub struct Inspected {
     /// The graph, and the weights apart from it.
     pub bundle: ModelBundle,
-    /// Who runs it; `None` where no engine was asked for.
+    /// The engine that runs it; `None` if no engine was requested.
     pub running: Option<Running>,
 }
 
-/// What the chosen engine makes of a model.
+/// A model on the chosen engine.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Running {
-    /// Who computes.
+    /// The provider that computes.
     pub provider: ProviderInfo,
     /// The model as the engine sees it.
     pub description: ModelDescription,
-    /// How many nodes each provider has, where a runtime tells.
+    /// The number of nodes of each provider, if the runtime reports it.
     pub nodes_of: Vec<(String, usize)>,
     /// The graph that it runs.
     pub graph: RunningGraph,
@@ -48,9 +48,9 @@ pub struct Running {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RunningGraph {
-    /// The plan of operators that isovec reads from the bundle's graph.
-    Plan,
-    /// What ONNX Runtime made of the bundle's graph, and the large tensors that stand in no initializer.
+    /// The program that isovec lowers the bundle's graph to.
+    Program,
+    /// The graph that ONNX Runtime optimised, and the large tensors that are not initializers.
     Optimized(Box<ModelProto>, Vec<WeightInfo>),
     /// ONNX Runtime's own graph, which it cannot write down: a provider that compiles parts of it for its device.
     Unwritten(EngineError),
@@ -58,8 +58,8 @@ pub enum RunningGraph {
     File,
 }
 
-/// Reads a model as it is asked for, and loads it into the engine that this comes to for as long as it takes to know what that makes of the
-/// graph. With `file` no engine is loaded.
+/// Reads a model, and loads it into the resulting engine long enough to get the graph that the engine runs. With
+/// `file` no engine is loaded.
 ///
 /// # Errors
 /// As [`EmbedderBuilder::load`].
@@ -108,7 +108,7 @@ async fn run_by(bundle: &ModelBundle, config: &EmbeddingConfig, watch: &Watch) -
             Err(error) => RunningGraph::Unwritten(error),
         }
     } else if ragged {
-        RunningGraph::Plan
+        RunningGraph::Program
     } else {
         RunningGraph::File
     };
@@ -130,14 +130,15 @@ pub struct ProcessMemory {
 }
 
 impl ProcessMemory {
-    /// Of this process, where the system tells the peak as well: on Linux. `None` elsewhere, and in a page.
+    /// The memory of this process, if the system reports the peak as well: on Linux. `None` elsewhere, and in a page.
     pub fn now() -> Option<Self> {
         backend::machine::process::memory()
     }
 }
 
-/// The most tokens of a batch, of what [`EffectiveConfig`](crate::config::EffectiveConfig) says is in effect of
-/// `batching.max_batch_tokens`: one number, or one for each length of texts. `None` for what is neither.
+/// The most tokens of a batch, from the value of `batching.max_batch_tokens` in
+/// [`EffectiveConfig`](crate::config::EffectiveConfig): one number, or one for each length of texts. `None` for any
+/// other value.
 pub fn most_batch_tokens(used: &str) -> Option<usize> {
     Tokens::most_of(used)
 }

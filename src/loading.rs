@@ -1,4 +1,4 @@
-//! From a source to a loaded model: what is asked for on the way.
+//! The builder that loads a model from a source.
 
 use std::sync::Arc;
 
@@ -84,9 +84,9 @@ macro_rules! ask_for_model {
                 self
             }
 
-            /// Chooses what to compute on. The last call that says it wins, be it this one or
-            /// [`config`](Self::config). What cannot be had is no error: the loaded model's
-            /// `effective_config` says what is used instead, and why.
+            /// Chooses the device. The last call wins, whether it is this one or [`config`](Self::config). An
+            /// unavailable device is not an error: the loaded model's `effective_config` has the device in effect,
+            /// and the reason.
             pub fn device(mut self, device: crate::Device) -> Self {
                 self.loading.set_device(device);
                 self
@@ -110,7 +110,7 @@ macro_rules! ask_for_model {
                 self
             }
 
-            /// Sets the folder that downloaded models are kept in (`hub.cache_dir`).
+            /// Sets the folder of the cache for downloaded models (`hub.cache_dir`).
             pub fn cache_dir(mut self, folder: impl Into<std::path::PathBuf>) -> Self {
                 self.loading.knobs().hub.cache_dir = Some(folder.into());
                 self
@@ -151,8 +151,7 @@ macro_rules! ask_for_vectors {
     };
 }
 
-/// A model that is to be loaded, from [`Embedder::builder`]. What is not asked for is as in
-/// [`EmbeddingConfig::default`].
+/// Loads a model; from [`Embedder::builder`]. Options that are not set are as in [`EmbeddingConfig::default`].
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {

@@ -1,6 +1,6 @@
 //! Statistics as OpenMetrics text, which Prometheus and others scrape
-//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>, version 1.0): units are base units and
-//! stand in the name, counters end in `_total`, times are summaries.
+//! (<https://prometheus.io/docs/specs/om/open_metrics_spec/>, version 1.0): units are base units and part of the
+//! name, counters end in `_total`, times are summaries.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
@@ -86,7 +86,7 @@ impl Text {
         for (part, help, count) in [
             (
                 "hits",
-                "Texts whose vectors were kept, or came twice in a call.",
+                "Texts whose vectors were cached, or that occurred twice in a call.",
                 cache.hits,
             ),
             (
@@ -120,7 +120,7 @@ impl Text {
             (
                 "entries",
                 None,
-                "Vectors that are kept.",
+                "Cached vectors.",
                 tiers(cache.entries, cache.disk_entries),
             ),
             (
@@ -150,7 +150,7 @@ impl Text {
             help,
             sessions.waiting as u64,
         )?;
-        let help = "The most bytes that runs took beside the weights.";
+        let help = "The peak memory of runs in bytes, without the weights.";
         let peak = sessions.peak_run_bytes;
         self.gauge("isovec_run_peak_bytes", Some("bytes"), help, peak)?;
         if !sessions.per_session.is_empty() {
@@ -194,7 +194,7 @@ impl Text {
         )?;
         let help = "Buffers that had to be made.";
         self.counter("isovec_pool_allocations", help, pool.total_allocations)?;
-        let help = "Buffers that were let go because the pool was full.";
+        let help = "Buffers that were freed because the pool was full.";
         self.counter("isovec_pool_evictions", help, pool.evictions)?;
         let help = "Times that the pool let everything go because memory was short.";
         self.counter(
@@ -272,7 +272,7 @@ impl Text {
         self.counter("isovec_gpu_dispatches", help, gpu.dispatches)?;
         let help = "Times that work was handed to the GPU.";
         self.counter("isovec_gpu_submissions", help, gpu.submissions)?;
-        let help = "Times that a lost GPU was opened anew.";
+        let help = "Times that a lost GPU was opened again.";
         self.counter("isovec_gpu_recreations", help, gpu.recreated)?;
         let help = "Bytes of the weights on the GPU.";
         self.gauge(

@@ -1,8 +1,8 @@
 //! Ids of well-known models, to be written instead of strings.
 //!
-//! Any other id, folder or set of files works as well: see [`ModelSource`](crate::ModelSource).
-//! Where a model was trained with prompts that its own files do not name, the constant says so;
-//! set them with [`with_query_prompt`](crate::EmbeddingConfig::with_query_prompt) and
+//! Any other id, folder or set of files works as well: see [`ModelSource`](crate::ModelSource). If a model was
+//! trained with prompts that its files do not name, the documentation of the constant says so. Set them with
+//! [`with_query_prompt`](crate::EmbeddingConfig::with_query_prompt) and
 //! [`with_passage_prompt`](crate::EmbeddingConfig::with_passage_prompt).
 
 /// English, 384 dimensions, 22 M parameters: the one to begin with.

@@ -1,4 +1,4 @@
-//! Which texts run together.
+//! The planner: decides which texts run together.
 //!
 //! Texts are sorted by their number of tokens and cut into batches by a budget of *padded*
 //! tokens (rows times the longest row). Neighbours in the order have almost the same length, so

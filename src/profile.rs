@@ -1,4 +1,4 @@
-//! Profiles: when what was done for whom, from [`Embedder::profile`](crate::Embedder::profile).
+//! Profiles: the time of every step of every request, from [`Embedder::profile`](crate::Embedder::profile).
 
 pub use isovec_engine::counters::Ended;
 pub use isovec_engine::profile::{

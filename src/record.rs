@@ -1,4 +1,4 @@
-//! What was measured at an earlier start.
+//! Measurements of earlier starts.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,7 +7,7 @@ use isovec_engine::weights::WeightsIdentity;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::backend::kept;
+use crate::backend::cache;
 
 /// What was measured for a model.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub(crate) struct Record {
     name: String,
     /// Whatever the values depend on: with anything else they have to be measured again.
     measured_on: String,
-    /// Whether anything is kept at all.
+    /// Whether anything is cached at all.
     on: bool,
 }
 
@@ -52,10 +52,10 @@ impl Record {
         if !self.on {
             return None;
         }
-        self.parse(&kept::recall(self.kind, &self.name).await?)
+        self.parse(&cache::recall(self.kind, &self.name).await?)
     }
 
-    /// Keeps it for the next start, where anything can be kept.
+    /// Caches it for the next start, if there is a cache.
     pub(crate) async fn write<T: Serialize>(&self, values: T) {
         if !self.on {
             return;
@@ -65,7 +65,7 @@ impl Record {
             values,
         };
         match serde_json::to_vec_pretty(&measured) {
-            Ok(text) => kept::keep(self.kind, &self.name, &text).await,
+            Ok(text) => cache::keep(self.kind, &self.name, &text).await,
             Err(error) => tracing::debug!(target: "isovec", "{}: {error}", self.name),
         }
     }

@@ -1,4 +1,4 @@
-//! What a model's own files say about turning texts into vectors.
+//! Reads a model's own files about turning texts into vectors.
 //!
 //! The files are those that the sentence-transformers library writes beside a model:
 //! `modules.json` (which steps there are), `1_Pooling/config.json`, `2_Dense/config.json`,
@@ -448,7 +448,7 @@ fn floats(origin: &str, tensors: &TensorSet, name: &str, shape: &[usize]) -> Res
         .ok_or_else(|| EngineError::invalid_model(origin, format!("it has no {name}")))?;
     if tensor.shape != shape {
         let detail = format!(
-            "{name} is {:?}, its config.json says {shape:?}",
+            "{name} is {:?}, but its config.json states {shape:?}",
             tensor.shape
         );
         return Err(EngineError::invalid_model(origin, detail));

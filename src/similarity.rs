@@ -1,4 +1,4 @@
-//! How alike two vectors are, and the most alike of many.
+//! Measures the similarity of two vectors, and finds the most similar of many.
 //!
 //! Every sum is taken in f64 over eight lanes, component `i` in lane `i % 8`, and the lanes are
 //! then added in pairs. The order is fixed, so a score is the same number on every target, and

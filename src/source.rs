@@ -23,8 +23,7 @@ pub enum ModelSource {
     /// Files by their path inside the model (`tokenizer.json`, `1_Pooling/config.json`), which
     /// may lie anywhere.
     Files(BTreeMap<String, PathBuf>),
-    /// The files' contents by their path inside the model, in memory or, as in the browser, kept
-    /// elsewhere.
+    /// The files' contents by their path inside the model, in memory or, as in the browser, stored elsewhere.
     Contents {
         /// A name for messages.
         origin: String,
@@ -43,17 +42,15 @@ impl ModelSource {
         Self::contents(origin, files.map(|(name, bytes)| (name, bytes.into())))
     }
 
-    /// The same for contents that need not be in memory: of a safetensors checkpoint that is kept
-    /// elsewhere, the portable engine copies one tensor at a time from there, large tables in
-    /// pieces.
+    /// The same for contents that need not be in memory: from a safetensors checkpoint that is stored elsewhere, the
+    /// portable engine copies one tensor at a time from there, large tables in pieces.
     ///
     /// ```
     /// use std::io;
     ///
     /// use isovec::source::{ByteSource, Content};
     /// use isovec::ModelSource;
-    ///
-    /// /// A file of somebody else's.
+    /// /// A file on another machine.
     /// #[derive(Debug)]
     /// struct Remote(Vec<u8>);
     ///

@@ -1,4 +1,4 @@
-//! What an embedder did, counted: the same shape on both targets.
+//! The statistics of an embedder, in the same shape on both targets.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -17,12 +17,12 @@ pub use isovec_engine::stats::{
 pub use crate::batcher::QueueCounts;
 use crate::error::Error;
 
-/// What an embedder did since its model was loaded. Counting costs the calls nothing that shows.
+/// The statistics of an embedder since its model was loaded. Counting has no measurable cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// The engine's part: sessions, buffers, what went in and out, the provider.
+    /// The engine's part: sessions, buffers, inputs and outputs, the provider.
     #[serde(flatten)]
     pub engine: EngineStats,
     /// Calls and texts.
@@ -31,12 +31,12 @@ pub struct Stats {
     pub tokens: TokenStats,
     /// Where the time goes, in seconds.
     pub stages: StageStats,
-    /// Vectors that are kept; `None` where none are.
+    /// The embedding cache; `None` if it is off.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub embedding_cache: Option<EmbeddingCacheStats>,
 }
 
-/// Vectors that are kept by their text. Texts of calls that failed are counted where they were found.
+/// The counts of the embedding cache. Texts of failed calls are counted if they were found.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -85,7 +85,7 @@ pub struct CallStats {
     pub embedded: u64,
     /// Calls that ended with an error.
     pub failed: u64,
-    /// Calls whose caller gave up.
+    /// Cancelled calls.
     pub cancelled: u64,
     /// Texts that were tokenised.
     pub texts: u64,
@@ -107,7 +107,7 @@ pub struct TokenStats {
 }
 
 impl TokenStats {
-    /// The part of what was computed that was padding; 0 before the first batch.
+    /// The share of computed positions that was padding; 0 before the first batch.
     pub fn padding_ratio(&self) -> f64 {
         let all = self.real + self.padding;
         if all == 0 {

@@ -1,5 +1,5 @@
-//! What the batcher locks, waits and tells the time with. `tests/concurrency` compiles the
-//! batcher's files around others of these names, of which a scheduler orders every step.
+//! The locks and the clock of the batcher. `tests/concurrency` compiles the batcher's files with replacements of
+//! these names, and a scheduler orders every step.
 
 pub(crate) use std::sync::{Mutex, MutexGuard};
 

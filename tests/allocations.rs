@@ -1,5 +1,5 @@
-//! What a warmed `embed` allocates on the Rust heap, counted: the tokenizer's own apart, the same
-//! number whatever the number of texts, and far fewer than without pools and binding.
+//! Counts the allocations of a warmed `embed` on the Rust heap: the tokenizer's own apart, the same number whatever
+//! the number of texts, and far fewer than without pools and binding.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
 use std::alloc::{GlobalAlloc, Layout, System};

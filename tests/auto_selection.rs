@@ -1,4 +1,4 @@
-//! What is there is measured once, and remembered for the next start: on the real ONNX Runtime and
+//! Available providers are measured once, and the result is cached for the next start: on the real ONNX Runtime and
 //! the portable engine. Alone in its program, because it has a cache of its own.
 
 use isovec::EmbeddingConfig;

@@ -8,7 +8,7 @@ use crate::commands::bench::limits::{MOST_CALLERS, MOST_ROUNDS, MOST_SECONDS};
 use crate::config::Preset;
 use crate::profile::ProfileArgs;
 
-/// Text embeddings: the same vectors here, on the server and in the browser.
+/// Text embeddings: the same vectors on the command line, on a server and in the browser.
 #[derive(Debug, Parser)]
 #[command(
     name = "isovec",
@@ -17,8 +17,8 @@ use crate::profile::ProfileArgs;
     arg_required_else_help = true
 )]
 #[command(
-    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 4 slower than what it was \
-    compared with (bench --compare), 130 interrupted.\n\
+    after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 4 slower than the baseline \
+    (bench --compare), 130 interrupted.\n\
     ISOVEC_LOG=debug shows what happens underneath."
 )]
 pub(crate) struct Args {
@@ -28,68 +28,65 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Turn texts into vectors: one row out for each row in, in order, empty ones included.
+    /// Turn texts into vectors: one output row for each input row, in order, including empty ones.
     ///
-    /// Rows are read, embedded and written as a stream, in flat memory. A row that cannot be read or
-    /// embedded ends the run with its number; the rows before it are written.
+    /// Rows are read, embedded and written as a stream, in constant memory. A row that cannot be read or embedded
+    /// ends the run with its number; the rows before it are written.
     ///
-    /// While a .jsonl or .npy file is written, FILE.progress beside it says how far it is. It goes
-    /// when the file is complete; after Ctrl-C, a crash or a full disk it stays, and the same command
-    /// with --resume goes on from there: no row is lost or written twice. Without --resume the file
-    /// is written anew.
+    /// While a .jsonl or .npy file is written, FILE.progress beside it stores the progress. It is removed when the
+    /// file is complete. After Ctrl-C, a crash or a full disk it stays, and the same command with --resume continues
+    /// from there: no row is lost or written twice. Without --resume the file is written from the start.
     Embed(Embed),
-    /// How alike two texts are.
+    /// Print the similarity of two texts.
     Similarity(SimilarityArgs),
     /// Find the passages of files that are nearest to a query.
     Search(Search),
-    /// Write a model as one ONNX file, pooling and normalisation inside.
+    /// Write a model as one ONNX file, including pooling and normalisation.
     Export(Export),
-    /// Measure this machine with a model and texts of yours: batches, lengths, callers.
+    /// Measure this machine with your model and texts: batches, lengths, callers.
     ///
-    /// --save keeps every turn under a name, --compare measures the same again and says of each figure how much slower
-    /// or faster it is, with a confidence interval: all of them together are right with 95 %. The exit code is 4 where
-    /// any is slower by more than --threshold for certain.
+    /// --save stores every turn under a name. --compare measures the same again and shows for each figure how much
+    /// slower or faster it is, with a confidence interval; all intervals together hold with 95 % confidence. The exit
+    /// code is 4 if any figure is certainly slower by more than --threshold.
     Bench(Box<Bench>),
-    /// What would make it faster or smaller on this machine, with your model and texts.
+    /// Suggest changes that make embedding faster or smaller on this machine, with your model and texts.
     ///
-    /// Embeds the texts for some seconds and looks at what was counted. Every suggestion quotes what it
-    /// is based on. What it would bring is an expectation, until --verify has tried it.
+    /// Embeds the texts for some seconds and examines the statistics. Every suggestion quotes its evidence.
+    /// Improvements are expectations until --verify has measured them.
     Advise(Advise),
-    /// The configuration that is fastest on this machine, with your model and texts.
+    /// Find the fastest configuration on this machine, with your model and texts.
     ///
-    /// Tries what `advise` suggests and the neighbours of the knobs that matter, keeps what is faster
-    /// with the same vectors, and goes on until nothing is. Begins with --preset and --config.
+    /// Tries the suggestions of `advise` and neighbouring values of the knobs that matter, keeps changes that are
+    /// faster with the same vectors, and repeats this until none is. Starts from --preset and --config.
     Tune(Tune),
-    /// What would run: model, engine, provider, hardware, and every knob with its reason.
+    /// Show what would run: model, engine, provider, hardware, and every knob with its reason.
     Info(Info),
-    /// What the model is made of, node by node: operators, extents, parameters, FLOPs, bytes, and who runs them.
+    /// Show the model's graph, node by node: operators, shapes, parameters, FLOPs, bytes, and providers.
     ///
-    /// Shows the graph as the engine runs it that would be chosen for this model and these options: isovec's own plan
-    /// on the portable engine and the GPU, the optimised graph on ONNX Runtime. With --profile, how long each node
-    /// takes.
+    /// Shows the graph that the engine for this model and these options runs: isovec's own program on the portable
+    /// engine and the GPU, the optimised graph on ONNX Runtime. With --profile, also the time of each node.
     Graph(GraphArgs),
-    /// What there is to compute with: the machine, and which engines and providers of this build can be used on it, with
-    /// the reason where one cannot. Loads no model.
+    /// Show the hardware, and which engines and providers of this build work on it, with the reason if one does not.
+    /// Loads no model.
     Features(Features),
-    /// What a trace says: times by stage, the slowest requests, the critical path, how full batches
-    /// were. With a second trace, what changed.
+    /// Summarise a trace: times by stage, the slowest requests, the critical path, the padding of batches. With a
+    /// second trace, show the changes.
     ///
-    /// Reads what --profile writes, ONNX Runtime's own profiles (session.profiling) and Chrome's
-    /// traces, as a stream: a trace may be larger than the memory. One that was cut off is read up
-    /// to the cut.
+    /// Reads traces of --profile, ONNX Runtime's own profiles (session.profiling) and Chrome's traces, as a stream: a
+    /// trace may be larger than the memory. A truncated trace is read up to its end.
     Trace(Trace),
 }
 
-/// Which model, and what runs it.
+/// The model, and the engine that runs it.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Model")]
 pub(crate) struct ModelArgs {
-    /// A folder (written as a path: ./model), or a model id of the hub. Without it: all-MiniLM-L6-v2,
-    /// from where set-up put it, else from the hub.
+    /// A folder (written as a path: ./model), or a model id of the hub. Without it: all-MiniLM-L6-v2, from the
+    /// set-up's cache, else from the hub.
     #[arg(long, value_name = "FOLDER|ID", env = "ISOVEC_MODEL")]
     pub(crate) model: Option<String>,
 
-    /// A configuration to begin with; --config and the options override it.
+    /// A starting configuration; --config and the options override it.
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) preset: Option<Preset>,
 
@@ -105,7 +102,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<usize>,
 
-    /// Tokens of a text that the model sees [default: as the model says].
+    /// Tokens of a text that the model sees [default: from the model].
     #[arg(long, value_name = "N")]
     pub(crate) max_length: Option<usize>,
 
@@ -113,7 +110,7 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "N")]
     pub(crate) dimension: Option<usize>,
 
-    /// How weights are stored [default: as the model's file has them].
+    /// How weights are stored [default: as in the model's file].
     #[arg(long, value_enum)]
     pub(crate) dtype: Option<DtypeArg>,
 
@@ -128,19 +125,19 @@ pub(crate) struct ModelArgs {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum EngineArg {
-    /// ONNX Runtime where its library was named, else the portable engine.
+    /// ONNX Runtime if its library was named, else the portable engine.
     Auto,
     /// ONNX Runtime, or an error.
     Onnxruntime,
-    /// The portable engine: nothing to install.
+    /// The portable engine, which needs nothing installed.
     Portable,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DtypeArg {
-    /// The smallest form with vectors as good that the hub has.
+    /// The smallest published form of equal quality.
     Auto,
-    /// As they are published.
+    /// As published.
     F32,
     /// 16-bit floats: half the bytes.
     F16,
@@ -148,7 +145,7 @@ pub(crate) enum DtypeArg {
     Int8,
 }
 
-/// Where texts come from.
+/// The source of the texts.
 #[derive(Debug, clap::Args)]
 pub(crate) struct InputArgs {
     /// The texts; `-` reads standard input, one text a line.
@@ -181,8 +178,7 @@ pub(crate) struct Embed {
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Go on where an interrupted run into --out stopped: same input, model and options. For .jsonl
-    /// and .npy files.
+    /// Continue an interrupted run into --out, with the same input, model and options. For .jsonl and .npy files.
     #[arg(long)]
     pub(crate) resume: bool,
 
@@ -225,8 +221,7 @@ pub(crate) enum OutputFormat {
     /// Arrow IPC: a file with --out, else a stream.
     #[cfg(feature = "columns")]
     Arrow,
-    /// isovec's own index, which the SDK and the npm package open (safetensors). Kept in memory
-    /// until the end.
+    /// isovec's own index, which the SDK and the npm package open (safetensors). Held in memory until the end.
     Safetensors,
 }
 
@@ -260,11 +255,11 @@ pub(crate) struct SimilarityArgs {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Search {
-    /// What is looked for.
+    /// The query.
     pub(crate) query: String,
 
-    /// Files and folders to look in. Folders are walked; what .gitignore names, and what is no
-    /// text, is left out.
+    /// Files and folders to search. Folders are searched recursively, without files that .gitignore names and files
+    /// that are not text.
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 
@@ -272,7 +267,7 @@ pub(crate) struct Search {
     #[arg(long = "top-k", short = 'k', value_name = "N", default_value_t = 5)]
     pub(crate) top_k: usize,
 
-    /// What a passage is.
+    /// The unit of a passage.
     #[arg(long, value_enum, default_value_t = Unit::Paragraph)]
     pub(crate) by: Unit,
 
@@ -324,11 +319,11 @@ pub(crate) struct Bench {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Turns that everything takes; the middle one counts [default: 3; with --save 8, with --compare the baseline's].
+    /// Turns of every measurement; the median counts [default: 3; with --save 8, with --compare the baseline's].
     #[arg(long, value_name = "N", value_parser = turns)]
     pub(crate) rounds: Option<usize>,
 
-    /// How long a turn may take, about; as many of the texts as fit into it are used [default: 2, with --compare the
+    /// The approximate time of a turn; it uses as many of the texts as fit [default: 2, with --compare the
     /// baseline's].
     #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub(crate) seconds: Option<f64>,
@@ -345,7 +340,7 @@ pub(crate) struct Bench {
     #[arg(long)]
     pub(crate) json: bool,
 
-    /// Write a page with charts and tables, which needs nothing but itself.
+    /// Write a self-contained page with charts and tables.
     #[arg(long, value_name = "FILE")]
     pub(crate) html: Option<PathBuf>,
 
@@ -356,19 +351,19 @@ pub(crate) struct Bench {
     pub(crate) model: ModelArgs,
 }
 
-/// What is kept of a benchmark, and what it is compared with.
+/// Saving a benchmark, and its baseline.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Comparing")]
 pub(crate) struct KeptArgs {
-    /// Keep every turn under this name, in isovec's cache folder; in a file if it has a separator or ends in .json.
+    /// Save every turn under this name, in isovec's cache folder; in a file if it has a separator or ends in .json.
     #[arg(long, value_name = "NAME")]
     pub(crate) save: Option<String>,
 
-    /// Compare with what was kept under this name.
+    /// Compare with the benchmark of this name.
     #[arg(long, value_name = "NAME")]
     pub(crate) compare: Option<String>,
 
-    /// Measure nothing: compare with what was kept under this other name.
+    /// Measure nothing: compare with the benchmark of this other name.
     #[arg(long, value_name = "NAME", requires = "compare", conflicts_with_all = MEASURING)]
     pub(crate) with: Option<String>,
 
@@ -376,16 +371,16 @@ pub(crate) struct KeptArgs {
     #[arg(long, value_name = "PERCENT", default_value_t = 5.0, value_parser = percent, requires = "compare")]
     pub(crate) threshold: f64,
 
-    /// Compare although it was measured on another machine, and say so.
+    /// Compare although the baseline was measured on another machine, and say so.
     #[arg(long, requires = "compare")]
     pub(crate) allow_other_machine: bool,
 
-    /// List what is kept.
+    /// List the saved benchmarks.
     #[arg(long, conflicts_with_all = MEASURING, conflicts_with_all = ["compare", "with", "html"])]
     pub(crate) list: bool,
 }
 
-/// What means nothing where nothing is measured. (The model may be named by the environment, and is left out.)
+/// Options without effect if nothing is measured. (The model may come from the environment, and is not included.)
 const MEASURING: [&str; 16] = [
     "texts",
     "files",
@@ -448,7 +443,7 @@ fn positive(text: &str) -> Result<f64, String> {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Trials")]
 pub(crate) struct TrialArgs {
-    /// What counts.
+    /// The goal.
     #[arg(long, value_enum, default_value_t = GoalArg::Throughput)]
     pub(crate) goal: GoalArg,
 
@@ -456,7 +451,7 @@ pub(crate) struct TrialArgs {
     #[arg(long, value_name = "N", default_value_t = 12, value_parser = rounds)]
     pub(crate) rounds: usize,
 
-    /// How long a turn takes, about; as many of the texts as fit into it are used.
+    /// The approximate time of a turn; it uses as many of the texts as fit.
     #[arg(long, value_name = "SECONDS", default_value_t = 0.5, value_parser = positive)]
     pub(crate) seconds: f64,
 
@@ -498,12 +493,12 @@ pub(crate) struct Advise {
     #[command(flatten)]
     pub(crate) input: InputArgs,
 
-    /// Look at what was written down elsewhere, an AnalysisContext as JSON, instead of embedding anything.
+    /// Analyse a saved AnalysisContext (JSON) instead of embedding texts.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["verify", "files", "texts"])]
     pub(crate) context: Option<PathBuf>,
 
-    /// Try every change of the configuration against what runs now, in turns on the same texts, and say
-    /// by how much it is faster.
+    /// Test every change of the configuration against the current one, in turns on the same texts, and show by how
+    /// much it is faster.
     #[arg(long)]
     pub(crate) verify: bool,
 
@@ -531,12 +526,12 @@ pub(crate) struct Tune {
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// How long it may take, about.
+    /// The approximate time limit.
     #[arg(long, value_name = "SECONDS", default_value_t = 300.0, value_parser = positive)]
     pub(crate) time: f64,
 
-    /// Try smaller forms of the weights and arithmetic in fewer bits as well; --tolerance says how far
-    /// vectors may move.
+    /// Try smaller forms of the weights and arithmetic in fewer bits as well; --tolerance is the allowed change of
+    /// vectors.
     #[arg(long, requires = "tolerance")]
     pub(crate) allow_precision: bool,
 
@@ -571,7 +566,7 @@ pub(crate) struct Info {
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct GraphArgs {
-    /// How it is shown.
+    /// The output format.
     #[arg(long, value_enum, default_value_t = GraphFormat::Text)]
     pub(crate) format: GraphFormat,
 
@@ -579,7 +574,7 @@ pub(crate) struct GraphArgs {
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 
-    /// Texts of the batch that FLOPs and bytes are counted for.
+    /// Texts in the batch for counts of FLOPs and bytes.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = at_least_one)]
     pub(crate) rows: usize,
 
@@ -587,11 +582,11 @@ pub(crate) struct GraphArgs {
     #[arg(long, value_name = "N", default_value_t = 128, value_parser = at_least_one)]
     pub(crate) tokens: usize,
 
-    /// The graph as the model's file has it, with its pooling head, before any engine.
+    /// The graph in the model's file, with its pooling head, before an engine changes it.
     #[arg(long)]
     pub(crate) onnx: bool,
 
-    /// Every layer of its own, and every node, in the text.
+    /// Show every layer and every node in the text.
     #[arg(long)]
     pub(crate) expand: bool,
 
@@ -609,9 +604,9 @@ pub(crate) enum GraphFormat {
     Text,
     /// A flowchart that GitHub and others draw.
     Mermaid,
-    /// A page that loads nothing from anywhere.
+    /// A page that loads nothing.
     Html,
-    /// Everything that is known, for programs.
+    /// All data, for programs.
     Json,
 }
 
@@ -645,11 +640,11 @@ pub(crate) struct Trace {
     #[arg(long, value_name = "STAGE", value_delimiter = ',')]
     pub(crate) stage: Vec<String>,
 
-    /// Only what ends after this time since the trace's first event, such as 1.5s or 200ms.
+    /// Only spans that end after this time since the trace's first event, such as 1.5s or 200ms.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) start: Option<std::time::Duration>,
 
-    /// Only what begins before this time since the trace's first event.
+    /// Only spans that begin before this time since the trace's first event.
     #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
     pub(crate) end: Option<std::time::Duration>,
 

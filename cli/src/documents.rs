@@ -1,4 +1,4 @@
-//! What the documents tell a user to type and to write is what the program takes.
+//! Tests that the program accepts every command and configuration in the documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};

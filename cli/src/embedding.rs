@@ -1,4 +1,4 @@
-//! Rows through the SDK's stream, each beside its vector.
+//! Sends rows through the SDK's stream and returns each with its vector.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What can go wrong on the command line, and the exit code that says so.
+//! The errors of the command line, with their exit codes.
 
 use std::io;
 

@@ -1,6 +1,19 @@
 //! `isovec` on the command line: embed, search, compare, export and inspect.
 //!
-//! A library only so that what reads users' files can be fuzzed: [`reading`].
+//! This is a library only so that the code that reads users' files can be fuzzed: [`reading`].
+//!
+//! # Design
+//!
+//! **An output can be resumed** (`resume/`). `isovec embed` writes rows as they arrive. `--resume` continues after the
+//! last window that is safely on the disk.
+//!
+//! **A saved benchmark is a list of turns** (`commands/bench/`). A figure (`figure.rs`) is the seconds of one thing,
+//! turn by turn, whatever was measured. Saving, comparing and drawing all work on a list of figures, so none of them
+//! knows what was measured. A repeated run takes its number of texts and calls from the baseline. If it chose them anew
+//! by the clock, it would do other work on a slower day.
+//!
+//! **Faults are injected into the real program.** `tests/faults` disturbs every call that touches the disk, with a
+//! small library that is loaded into the program.
 
 mod args;
 mod commands;

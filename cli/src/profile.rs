@@ -99,7 +99,7 @@ pub(crate) fn finish(profiling: Option<Profiling>) -> Result<()> {
     draft.complete()?;
     if profile.dropped() > 0 {
         eprintln!(
-            "isovec: {} earlier events had no room in the trace; --profile-events keeps more",
+            "isovec: {} earlier events had no room in the trace; raise --profile-events",
             profile.dropped()
         );
     }

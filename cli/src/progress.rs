@@ -1,5 +1,4 @@
-//! Progress on a terminal, silence in a pipe: indicatif draws nothing where standard error is
-//! not a terminal.
+//! Shows progress on a terminal. In a pipe it shows nothing: indicatif draws only if standard error is a terminal.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What reads users' files, for those who try it with files that nobody would write.
+//! Gives fuzz targets access to the code that reads users' files.
 
 use std::io::{self, BufRead, Read};
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! What reading a model's files may cost, counted before it is spent.
+//! Limits on the cost of reading a model's files, checked before it is spent.
 //!
-//! A model's files are foreign data. A few bytes of them can ask for gigabytes, or for hours, so every reader counts what
-//! it is about to take and asks here first. What is allowed grows with the size of the files: a large model may cost more
-//! than a small one, and no model costs more than a multiple of what somebody had to send.
+//! A model's files are untrusted. A few bytes can ask for gigabytes of memory or hours of work, so every reader
+//! counts what it is about to use and asks the budget first. The limits grow with the size of the files: a large
+//! model may cost more than a small one, and no model costs more than a multiple of the bytes that were sent.
 //!
-//! There is one [`Budget`] for one loading. Readers share it, so that many small demands do not add up to a large one. All
-//! counts are `u64` on every target: a page, where `usize` has 32 bits, refuses the same files as a native process, with the
-//! same words.
+//! One load has one [`Budget`]. Readers share it, so many small demands cannot add up to a large one. All counts are
+//! `u64` on every target: a page, where `usize` has 32 bits, refuses the same files as a native process, with the
+//! same message.
 //!
 //! ```
 //! use isovec_engine::budget::{Budget, Resource};
@@ -23,7 +23,7 @@ use std::fmt;
 use crate::cancel::Cancel;
 use crate::error::{EngineError, Result};
 
-/// What is counted.
+/// The resources that are counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Resource {
@@ -113,12 +113,12 @@ const BYTES_PER_BYTE: u64 = 16;
 /// a model that loads in one place loads in the other. Bytes of weights are not counted, only what is made of the rest.
 const MOST_BYTES: u64 = 2 << 30;
 
-/// What one loading may cost, and what it has cost so far.
+/// The limits of one load, and the use so far.
 #[derive(Debug, Clone)]
 pub struct Budget {
     files: u64,
     used: [u64; Resource::COUNT],
-    /// Where somebody set a limit of their own.
+    /// Limits that the caller set.
     limits: [Option<u64>; Resource::COUNT],
     cancel: Option<Cancel>,
 }
@@ -153,7 +153,7 @@ impl Budget {
         self.files = self.files.saturating_add(bytes);
     }
 
-    /// What is allowed of a resource in all.
+    /// The limit of a resource.
     pub const fn allowed(&self, resource: Resource) -> u64 {
         if let Some(limit) = self.limits[resource.place()] {
             return limit;
@@ -168,12 +168,12 @@ impl Budget {
         }
     }
 
-    /// What was taken of a resource and not given back.
+    /// The amount of a resource in use.
     pub const fn used(&self, resource: Resource) -> u64 {
         self.used[resource.place()]
     }
 
-    /// What is left of a resource.
+    /// The free amount of a resource.
     pub const fn left(&self, resource: Resource) -> u64 {
         self.allowed(resource).saturating_sub(self.used(resource))
     }
@@ -203,7 +203,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Gives back what was taken and is free again.
+    /// Returns an amount that is free again.
     pub const fn give_back(&mut self, resource: Resource, amount: u64) {
         let used = &mut self.used[resource.place()];
         *used = used.saturating_sub(amount);

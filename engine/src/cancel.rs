@@ -11,8 +11,8 @@ use crate::error::{EngineError, Result};
 
 /// Something that is told of a cancellation, time and again without an allocation.
 pub trait OnCancel: Send + Sync {
-    /// The token was cancelled; `tag` is what was given when registering. Runs on the thread that
-    /// cancels and should return soon.
+    /// The token was cancelled; `tag` is the value from registering. Runs on the thread that cancels and should
+    /// return soon.
     fn cancelled(&self, tag: u64);
 }
 
@@ -43,7 +43,7 @@ struct Shared {
 pub struct Cancel(Arc<Shared>);
 
 impl Cancel {
-    /// A token that nobody has cancelled.
+    /// A token that is not cancelled.
     pub fn new() -> Self {
         Self::default()
     }
@@ -78,8 +78,8 @@ impl Cancel {
         self.register(Callback::Once(Box::new(callback)))
     }
 
-    /// Tells `hook` of a cancellation, with `tag`, as [`on_cancel`](Self::on_cancel) calls its
-    /// callback; for those who register often.
+    /// Tells `hook` of a cancellation, with `tag`, as [`on_cancel`](Self::on_cancel) calls its callback; for callers
+    /// that register often.
     #[must_use = "dropping the guard takes the hook back"]
     pub fn hook(&self, hook: Arc<dyn OnCancel>, tag: u64) -> CancelGuard {
         self.register(Callback::Hook(hook, tag))

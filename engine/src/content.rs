@@ -1,8 +1,8 @@
-//! What a file holds: bytes in memory, or bytes that are kept elsewhere and lent or copied in range by range.
+//! The content of a file: bytes in memory, or bytes that are stored elsewhere and are lent or copied range by range.
 //!
-//! A page keeps a model's files in JavaScript's memory. What is copied from there into the module
-//! stays part of the module's memory for good, so weights are never copied as a whole. Natively a
-//! large file is mapped, and its pages are the process's only while a part of it is lent.
+//! A page holds a model's files in JavaScript's memory. WebAssembly memory never shrinks, so weights are never copied
+//! into it as a whole. Natively a large file is mapped, and its pages belong to the process only while a part of it
+//! is lent.
 
 use std::fmt::Debug;
 use std::io;
@@ -20,7 +20,7 @@ const PIECE: usize = 256 << 10;
 /// Bytes of a piece that is lent: enough for all cores to share the work on it.
 const LENT_PIECE: usize = 4 << 20;
 
-/// Bytes that are kept elsewhere.
+/// Bytes that are stored elsewhere.
 pub trait ByteSource: MaybeSend + MaybeSync + Debug {
     /// How many there are.
     fn size(&self) -> usize;
@@ -38,7 +38,7 @@ pub trait ByteSource: MaybeSend + MaybeSync + Debug {
     }
 }
 
-/// What a file holds, or a part of it. Cloning copies nothing.
+/// The content of a file, or a part of it. Cloning copies nothing.
 #[derive(Debug, Clone)]
 pub struct Content(Held);
 
@@ -91,10 +91,10 @@ impl Content {
         }))
     }
 
-    /// All of it in memory: lent or copied where it is kept elsewhere.
+    /// All of it in memory: lent or copied if it is stored elsewhere.
     ///
     /// # Errors
-    /// What the source could not do.
+    /// The error of the source.
     pub fn bytes(&self) -> io::Result<Bytes> {
         match &self.0 {
             Held::Here(bytes) => Ok(bytes.clone()),
@@ -109,12 +109,12 @@ impl Content {
         }
     }
 
-    /// Hands it over in order: in one piece where it is in memory, else in pieces that are no
-    /// longer than some megabytes where they are lent, a few hundred kilobytes where they are copied,
-    /// and, but for the last, hold whole elements of every type.
+    /// Passes it on in order: in one piece if it is in memory, else in pieces of at most some megabytes if they are
+    /// lent, or a few hundred kilobytes if they are copied. All pieces except the last hold whole elements of every
+    /// type.
     ///
     /// # Errors
-    /// What `take` says, or what `unread` makes of the source's error.
+    /// The error of `take`, or the result of `unread` for the source's error.
     pub fn pieces<E>(
         &self,
         mut take: impl FnMut(&[u8]) -> Result<(), E>,

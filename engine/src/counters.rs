@@ -1,4 +1,4 @@
-//! What engines count while they run: additions to atomic numbers, and two latencies.
+//! The counters of a running engine: atomic numbers, and two latencies.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -13,12 +13,12 @@ pub enum Ended {
     Well,
     /// With an error.
     Failed,
-    /// Because its caller gave up.
+    /// It was cancelled.
     Cancelled,
 }
 
 impl Ended {
-    /// How this result came to be.
+    /// The outcome of a result.
     pub fn of<T>(result: &Result<T, EngineError>) -> Self {
         match result {
             Ok(_) => Self::Well,

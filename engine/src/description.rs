@@ -1,4 +1,4 @@
-//! What a model takes, gives and is made of.
+//! A description of a model: its inputs, its outputs and its operators.
 
 use std::collections::BTreeMap;
 
@@ -63,15 +63,15 @@ impl ValueDescription {
 /// A model, as its graph describes it.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ModelDescription {
-    /// What must be fed.
+    /// The inputs.
     pub inputs: Vec<ValueDescription>,
-    /// What comes out.
+    /// The outputs.
     pub outputs: Vec<ValueDescription>,
     /// Version of the default operator set.
     pub opset: i64,
     /// The program that wrote the file.
     pub producer: String,
-    /// Bytes of all weights and constants of the graph, wherever they are kept.
+    /// Bytes of all weights and constants of the graph, wherever they are stored.
     pub weights_bytes: u64,
     /// Number of their elements, indices and shapes (i64, i32) not counted.
     pub parameters: u64,
@@ -80,7 +80,7 @@ pub struct ModelDescription {
     pub operators: BTreeMap<String, usize>,
 }
 
-/// Reads off a bundle what it takes, gives and is made of. No weight is read.
+/// Describes the inputs, outputs and operators of a bundle. No weight is read.
 pub fn describe(bundle: &ModelBundle) -> ModelDescription {
     let mut description = ModelDescription {
         opset: default_opset(&bundle.graph),
@@ -121,7 +121,7 @@ pub fn default_opset(model: &ModelProto) -> i64 {
     default.map_or(0, |set| set.version)
 }
 
-/// What the graph says of an input or output.
+/// The description of an input or output in the graph.
 pub fn describe_value(value: &ValueInfoProto) -> ValueDescription {
     let declared = value
         .r#type

@@ -1,4 +1,4 @@
-//! What the configuration came to: per knob what was asked, what is used, and why.
+//! The configuration in effect: for each knob the requested value, the value in effect, and the reason.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -21,13 +21,13 @@ pub struct EffectiveConfig {
 pub struct Knob {
     /// Its path in the configuration: `text.max_length`.
     pub name: Cow<'static, str>,
-    /// What the configuration asked for, if it did.
+    /// The requested value, if any.
     pub asked: Option<String>,
-    /// What is in effect.
+    /// The value in effect.
     pub used: String,
-    /// Where that comes from, or why it is not what was asked for.
+    /// The origin of the value, or the reason why it is not the requested one.
     pub why: String,
-    /// Whether what was asked for is in effect; true where nothing was asked.
+    /// Whether the requested value is in effect; true if none was requested.
     pub honoured: bool,
 }
 
@@ -42,12 +42,12 @@ impl EffectiveConfig {
         self.knobs.iter().find(|knob| knob.name == name)
     }
 
-    /// The knobs that were asked for and are not in effect.
+    /// The knobs whose requested value is not in effect.
     pub fn not_honoured(&self) -> impl Iterator<Item = &Knob> {
         self.knobs.iter().filter(|knob| !knob.honoured)
     }
 
-    /// Notes a knob; it is honoured if what is used is what was asked for.
+    /// Notes a knob; it is honoured if the value in effect is the requested one.
     pub fn note(
         &mut self,
         name: &'static str,
@@ -78,7 +78,7 @@ impl EffectiveConfig {
         });
     }
 
-    /// Changes what is in effect of a knob that was noted, where nothing was asked for.
+    /// Changes the value in effect of a noted knob, if none was requested.
     pub fn amend(&mut self, name: &str, used: impl fmt::Display, why: impl Into<String>) {
         let knob = self.knobs.iter_mut().find(|knob| knob.name == name);
         if let Some(knob) = knob.filter(|knob| knob.asked.is_none()) {
@@ -87,12 +87,12 @@ impl EffectiveConfig {
         }
     }
 
-    /// Adds what an engine has noted.
+    /// Adds the knobs of an engine.
     pub fn extend(&mut self, other: &Self) {
         self.knobs.extend(other.knobs.iter().cloned());
     }
 
-    /// Notes a knob that cannot be honoured, whatever was asked for.
+    /// Notes a knob that is never honoured.
     pub fn note_unused(
         &mut self,
         name: &'static str,
@@ -113,7 +113,7 @@ impl EffectiveConfig {
             (
                 "session.optimized_model_cache",
                 &session.optimized_model_cache,
-                "this engine optimises while it loads and keeps nothing",
+                "this engine optimises while it loads and caches nothing",
             ),
         ];
         for (name, path, why) in paths {

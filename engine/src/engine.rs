@@ -1,4 +1,4 @@
-//! The contract between the SDK and whatever computes.
+//! The contract between the SDK and its engines.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub struct Batch {
     /// Tensors to write outputs to, by name, where their type and size fit; the others are made
     /// by the engine. May be empty. The list itself comes back in [`RunOutput::outputs`].
     pub outputs: Vec<NamedTensor>,
-    /// Where the engine records what it does for this batch.
+    /// The scope in which the engine records its work on this batch.
     pub scope: Scope,
 }
 
@@ -75,11 +75,11 @@ impl Batch {
                 let wanted = input
                     .dtype
                     .map_or_else(|| "a type isovec does not carry".into(), |d| d.to_string());
-                return fail(format!("is {}, the model wants {wanted}", tensor.dtype()));
+                return fail(format!("is {}, the model expects {wanted}", tensor.dtype()));
             }
             if !input.accepts(tensor.shape()) {
                 return fail(format!(
-                    "has shape {:?}, the model wants {}",
+                    "has shape {:?}, the model expects {}",
                     tensor.shape(),
                     input.dims_text()
                 ));
@@ -145,7 +145,7 @@ impl Batch {
     /// `None` for a model whose inputs are not rows of whole numbers with a length that varies.
     ///
     /// # Errors
-    /// [`EngineError::InputTooLarge`] when it cannot be had.
+    /// [`EngineError::InputTooLarge`] when it cannot be allocated.
     pub fn sample(
         model: &ModelDescription,
         rows: usize,
@@ -179,7 +179,7 @@ impl Batch {
     }
 }
 
-/// What a run gives back.
+/// The result of a run.
 #[derive(Debug, Default)]
 pub struct RunOutput {
     /// The model's outputs, in the model's order.
@@ -223,7 +223,7 @@ impl RunOutput {
     }
 }
 
-/// What an engine can do with a given model.
+/// The capabilities of an engine with a given model.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -234,12 +234,12 @@ pub struct Capabilities {
     pub max_batch_tokens: Option<usize>,
     /// Runs that make progress at the same time; more than this wait inside the engine.
     pub concurrent_runs: usize,
-    /// Threads that work on one operator, whatever was asked for.
+    /// Threads that really work on one operator.
     pub intra_op_threads: usize,
     /// Cancelling stops a run that has begun, not only one that waits.
     pub cancels_running: bool,
-    /// A row's result does not depend, to the last bit, on the rows beside it, nor on what else
-    /// runs at the same time, when it runs alone and unpadded.
+    /// The bits of a row's result, if it runs alone and unpadded, do not depend on other rows or on other work at the
+    /// same time.
     pub deterministic: bool,
     /// The coarsest numbers that it computes with, whatever the weights are stored as.
     pub precision: Precision,
@@ -259,20 +259,20 @@ impl Default for Capabilities {
     }
 }
 
-/// Who truly computes.
+/// The provider that really computes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderInfo {
     /// The engine: `onnxruntime` or `portable`.
     pub engine: String,
-    /// What it computes on: `CPU`, `CUDA`, `wasm simd128`, ...
+    /// The provider: `CPU`, `CUDA`, `wasm simd128`, ...
     pub provider: String,
     /// The version of the runtime underneath.
     pub version: String,
 }
 
 impl ProviderInfo {
-    /// Names an engine, what it computes on, and its runtime's version.
+    /// Names an engine, its provider, and its runtime's version.
     pub fn new(
         engine: impl Into<String>,
         provider: impl Into<String>,
@@ -294,41 +294,40 @@ impl std::fmt::Display for ProviderInfo {
 
 /// A loaded model. Takes `&self`: how runs share the machine is the engine's affair.
 pub trait Engine: MaybeSend + MaybeSync + std::fmt::Debug {
-    /// Who truly computes, read back from the runtime where it can say.
+    /// The provider that really computes, read back from the runtime if possible.
     fn provider(&self) -> &ProviderInfo;
 
     /// The model as this engine sees it.
     fn description(&self) -> &ModelDescription;
 
-    /// What this engine can do with this model.
+    /// The capabilities of this engine with this model.
     fn capabilities(&self) -> &Capabilities;
 
-    /// What each knob of the configuration came to in this engine.
+    /// The value in effect of each knob of this engine.
     fn effective(&self) -> &EffectiveConfig;
 
-    /// What this engine did so far.
+    /// The statistics of this engine so far.
     fn stats(&self) -> EngineStats;
 
-    /// Ends the profile that the runtime takes by itself, where the configuration asked for one
-    /// (`session.profiling`), and gives what is in it of these runs. Empty the next time, and
-    /// elsewhere.
+    /// Ends the runtime's own profile, if the configuration asked for one (`session.profiling`), and returns its
+    /// events of these runs. Later calls, and engines without such a profile, return nothing.
     fn end_profile(&self, runs: &Runs) -> Vec<Event> {
         let _ = runs;
         Vec::new()
     }
 
-    /// Bytes that a run of that many rows of that length is foretold to take beside the weights;
-    /// `None` where nothing is known yet.
+    /// Bytes that a run of that many rows of that length is predicted to take in addition to the weights; `None` if
+    /// there is no prediction yet.
     fn predicted_bytes(&self, rows: usize, row_length: usize) -> Option<u64> {
         let _ = (rows, row_length);
         None
     }
 
-    /// Memory that this engine reads and writes without a copy. It may hold anything: whoever asks
-    /// for it writes all of it.
+    /// Memory that this engine reads and writes without a copy. Its content is undefined: the caller has to write all
+    /// of it.
     ///
     /// # Errors
-    /// [`EngineError::InputTooLarge`] when it cannot be had.
+    /// [`EngineError::InputTooLarge`] when it cannot be allocated.
     fn alloc(&self, dtype: DType, shape: &[usize]) -> Result<Tensor> {
         Tensor::zeros(dtype, shape)
     }
@@ -352,7 +351,7 @@ pub enum Probe {
     Available {
         /// The runtime's version.
         version: String,
-        /// What it can compute on, best first.
+        /// Its providers, best first.
         providers: Vec<String>,
     },
     /// It cannot.
@@ -372,11 +371,11 @@ pub trait EngineFactory: MaybeSend + MaybeSync + std::fmt::Debug {
     /// Looks whether this engine can be used, without loading a model.
     fn probe(&self, config: &EngineConfig) -> Probe;
 
-    /// Refuses what no model could make work, before one is touched: paths that cannot be
-    /// written, devices that are not there where they must be, a library that is none.
+    /// Refuses a configuration that cannot work with any model, before a model is read: paths that cannot be written,
+    /// missing devices, an invalid library.
     ///
     /// # Errors
-    /// [`EngineError::Config`] with all that is wrong, [`EngineError::EngineUnavailable`].
+    /// [`EngineError::Config`] with all faults, [`EngineError::EngineUnavailable`].
     fn check(&self, config: &EngineConfig) -> Result<()>;
 
     /// Loads a model: checks it, takes its weights one tensor at a time, prepares it to run.

@@ -15,12 +15,13 @@ pub type Result<T, E = EngineError> = std::result::Result<T, E>;
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// A file of the model is not what its name says: cut short, corrupted, or another format.
+    /// A file of the model does not have the format that its name promises: it is cut short, corrupted, or something
+    /// else.
     #[error("{origin} is not a usable model: {detail}")]
     InvalidModel {
         /// The file or bundle.
         origin: String,
-        /// What is wrong with it.
+        /// The fault.
         detail: String,
     },
 
@@ -49,7 +50,7 @@ pub enum EngineError {
     MissingFile {
         /// The folder, model id or byte set that was searched.
         origin: String,
-        /// The file's name, or the names of which one would do.
+        /// The name of the file, or names of alternatives.
         file: String,
         /// What to do.
         hint: String,
@@ -57,7 +58,7 @@ pub enum EngineError {
 
     /// External tensor data that would be read from outside the bundle.
     #[error(
-        "tensor {tensor} keeps its data in {location:?}, outside the bundle; isovec reads external data only from inside it"
+        "tensor {tensor} stores its data in {location:?}, outside the bundle; isovec reads external data only from inside it"
     )]
     OutsideBundle {
         /// The tensor's name.
@@ -71,7 +72,7 @@ pub enum EngineError {
     Weight {
         /// The weight's name in the graph.
         name: String,
-        /// What is wrong with it.
+        /// The fault.
         detail: String,
     },
 
@@ -80,31 +81,31 @@ pub enum EngineError {
     InvalidInput {
         /// The input's name.
         name: String,
-        /// What does not fit.
+        /// The mismatch.
         detail: String,
     },
 
-    /// A batch past a limit, refused before memory is taken.
+    /// A batch exceeds a limit; it is refused before memory is allocated.
     #[error("input of {asked} {unit} is past the limit of {limit}; split it or raise the limit")]
     InputTooLarge {
-        /// What was asked for.
+        /// The requested amount.
         asked: u64,
         /// The limit.
         limit: u64,
-        /// What is counted.
+        /// The unit.
         unit: &'static str,
     },
 
     /// Reading a model's files would cost more than files of their size may; refused before it is spent.
     #[error(
-        "{place} asks for {asked} {resource} in all, and reading a model of this size may take {allowed}; its files are damaged, or made to exhaust whoever reads them"
+        "{place} needs {asked} {resource} in total, but reading a model of this size may use only {allowed}; its files are damaged or hostile"
     )]
     OverBudget {
         /// Which of the budgets.
         resource: Resource,
-        /// What would have been taken in all.
+        /// The total amount that was requested.
         asked: u64,
-        /// What is allowed.
+        /// The limit.
         allowed: u64,
         /// Where in the model.
         place: String,
@@ -121,16 +122,16 @@ pub enum EngineError {
         row: usize,
     },
 
-    /// The caller gave up.
+    /// The call was cancelled.
     #[error("cancelled")]
     Cancelled,
 
-    /// The device went away in the middle of work; the batch can be run again elsewhere.
+    /// The device was lost during work; the batch can be run again elsewhere.
     #[error("{provider} lost its device: {detail}")]
     DeviceLost {
         /// The provider's name.
         provider: String,
-        /// What the runtime said.
+        /// The message of the runtime.
         detail: String,
     },
 
@@ -145,7 +146,7 @@ pub enum EngineError {
         hint: String,
     },
 
-    /// An execution provider that was asked for cannot be used.
+    /// A requested execution provider cannot be used.
     #[error("execution provider {provider} is not available: {reason}. {hint}")]
     ProviderUnavailable {
         /// The provider's name, as configurations write it.
@@ -161,9 +162,9 @@ pub enum EngineError {
     Runtime {
         /// The engine's name.
         engine: &'static str,
-        /// What it was doing.
+        /// Its work at that moment.
         doing: &'static str,
-        /// The runtime's own words.
+        /// The message of the runtime.
         detail: String,
     },
 
@@ -179,9 +180,9 @@ pub enum EngineError {
     /// A model hub could not deliver.
     #[error("{url}: {detail}. {hint}")]
     Hub {
-        /// What was asked for.
+        /// The requested address.
         url: String,
-        /// What came back.
+        /// The answer.
         detail: String,
         /// What to do.
         hint: String,
@@ -191,7 +192,7 @@ pub enum EngineError {
     #[error("the configuration is not usable: {}", .0.join("; "))]
     Config(Vec<String>),
 
-    /// The operating system said no.
+    /// The operating system refused access to a file.
     #[error("{}: {source}", .path.display())]
     Io {
         /// The file or folder.
@@ -210,7 +211,7 @@ impl EngineError {
         }
     }
 
-    /// A model file that is not what it should be.
+    /// The error of a model file with a fault.
     pub fn invalid_model(origin: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::InvalidModel {
             origin: origin.into(),

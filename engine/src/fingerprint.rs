@@ -1,4 +1,4 @@
-//! What made a set of vectors, so that two sets are only compared when that makes sense.
+//! Identifies the model that made a set of vectors, so that only comparable sets are compared.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -34,19 +34,19 @@ impl fmt::Display for Precision {
 /// Identity and precision of whatever produced a set of vectors.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fingerprint {
-    /// What must be equal for two vectors to live in the same space: the original weights'
-    /// hash, how inputs are prepared, how outputs are pooled, cut and normalised.
+    /// The entries that must be equal for two vectors to be in the same space: the original weights' hash, how inputs
+    /// are prepared, how outputs are pooled, cut and normalised.
     pub identity: BTreeMap<String, String>,
     /// The numeric class.
     pub precision: Precision,
-    /// Entries of the identity that a file claims and that cannot be computed again from what is in it, each with what
-    /// can: for `weights`, the hash of the tensors that the file does hold. An exported model claims its original's weights.
+    /// Entries of the identity that a file claims and that cannot be computed from its content, each with a value
+    /// that can: for `weights`, the hash of the tensors in the file. An exported model claims its original's weights.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub claimed: BTreeMap<String, String>,
 }
 
-/// The entry of the identity that says how the weights are put to use: heads, epsilon, activation, positions. Fingerprints
-/// that were written before there was such an entry have none, which means [`UNKNOWN`].
+/// The entry of the identity for the use of the weights: heads, epsilon, activation, positions. Fingerprints that
+/// were written before there was such an entry have none, which means [`UNKNOWN`].
 pub const ARCHITECTURE: &str = "architecture";
 
 /// The entry of the identity that says how many components a vector has.
@@ -58,7 +58,7 @@ pub const NORMALIZE: &str = "normalize";
 /// The value of [`ARCHITECTURE`] where no file says it.
 pub const UNKNOWN: &str = "unknown";
 
-/// What a comparison has to take on trust.
+/// A fact that a comparison cannot verify.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Doubt {
@@ -108,7 +108,7 @@ impl fmt::Display for Difference {
 }
 
 impl Fingerprint {
-    /// What has to be taken on trust when the two are compared.
+    /// The facts that cannot be verified when the two are compared.
     pub fn doubts(&self, other: &Self) -> Vec<Doubt> {
         let mut doubts = Vec::new();
         if !(self.knows(ARCHITECTURE) && other.knows(ARCHITECTURE)) {
@@ -140,8 +140,8 @@ impl Fingerprint {
         hasher.finalize().to_hex()[..16].to_string()
     }
 
-    /// The entries in which the two identities differ; empty when their vectors compare. What one of them does not know
-    /// is no difference; [`doubts`](Self::doubts) has it.
+    /// The entries in which the two identities differ; empty if their vectors can be compared. An entry that one of
+    /// them does not know is not a difference; [`doubts`](Self::doubts) has it.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let keys: BTreeSet<&String> = self.identity.keys().chain(other.identity.keys()).collect();
         keys.into_iter()

@@ -1,15 +1,15 @@
-//! Files and folders under names that nobody else has, which take their place when they are complete.
+//! Files and folders under unique temporary names, which get their final name when they are complete.
 //!
-//! A name made by appending to a user's may be a file of theirs, and one made of a process's number another process's: in
-//! containers each begins with 1. These names are random and made exclusively, so that nothing which is there is opened,
-//! emptied or followed, and what was not given its place is taken away again.
+//! A name that extends a user's file name may be another file of the user. A name that contains a process id may
+//! belong to another process: in every container ids begin with 1. These names are random and created exclusively, so
+//! no existing file is opened, truncated or followed. Files that do not get their final name are removed.
 
 use std::fs::{self, File};
 use std::hash::{BuildHasher, RandomState};
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// The ending of what is being made.
+/// The ending of incomplete files.
 pub const ENDING: &str = "partial";
 
 /// Names that are tried.
@@ -49,8 +49,8 @@ impl Fresh {
         &self.path
     }
 
-    /// Takes the place of what is at `path` at once: whoever looks sees the one or the other. A file is closed first, because
-    /// some systems rename none that is open.
+    /// Replaces the file at `path` atomically: readers see the old or the new one. The file is closed first, because
+    /// some systems cannot rename open files.
     ///
     /// # Errors
     /// As [`fs::rename`]; it is removed then.

@@ -1,4 +1,4 @@
-//! What an adapter for graphics and compute tells of itself, in the words that every crate shares.
+//! The description of an adapter for graphics and compute, in types that all crates share.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 pub struct AdapterInfo {
     /// As it names itself. Browsers leave it out.
     pub name: Option<String>,
-    /// What it is reached by: `vulkan`, `metal`, `dx12`, `webgpu`.
+    /// The interface to it: `vulkan`, `metal`, `dx12`, `webgpu`.
     pub backend: String,
-    /// What kind of device it is; `None` where that is not told, as in browsers.
+    /// The kind of device; `None` if unknown, as in browsers.
     pub kind: Option<AdapterKind>,
     /// The PCI number of the vendor. Browsers leave it out.
     pub vendor_id: Option<u32>,
@@ -29,7 +29,7 @@ pub struct AdapterInfo {
     pub subgroup_min_size: Option<u32>,
     /// Threads of such a subgroup, at most.
     pub subgroup_max_size: Option<u32>,
-    /// Whether it tells how long its kernels take.
+    /// Whether it can measure the time of its kernels.
     pub timestamp_query: bool,
     /// Bytes of a buffer, at most.
     pub max_buffer_bytes: u64,
@@ -44,13 +44,13 @@ pub struct AdapterInfo {
 }
 
 impl AdapterInfo {
-    /// Whether it is a processor that plays a GPU.
+    /// Whether it emulates a GPU on the processor.
     pub fn is_software(&self) -> bool {
         self.kind == Some(AdapterKind::Cpu)
     }
 }
 
-/// What kind of device an adapter is.
+/// The kind of device of an adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -61,6 +61,6 @@ pub enum AdapterKind {
     Integrated,
     /// A GPU that a virtual machine was given a part of.
     Virtual,
-    /// A processor that plays a GPU.
+    /// A processor that emulates a GPU.
     Cpu,
 }

@@ -1,8 +1,7 @@
 //! What `Send` means on each target: threads natively, one event loop in the browser.
 //!
-//! wgpu's and JavaScript's handles are `!Send` on wasm32, so the contract asks for `Send` only
-//! where there are threads. This file and `src/backend.rs` of the SDK are the only places that
-//! look at the target.
+//! wgpu's and JavaScript's handles are `!Send` on wasm32, so the contract requires `Send` only on targets with
+//! threads.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -43,5 +42,5 @@ mod target {
 
 pub use target::{BoxFuture, MaybeSend, MaybeSync};
 
-/// What every waiting call of the contract returns.
+/// The future that every async call of the contract returns.
 pub type EngineFuture<'a, T> = BoxFuture<'a, Result<T, EngineError>>;

@@ -1,4 +1,4 @@
-//! What a panic said.
+//! Extracts the message of a panic.
 
 use std::any::Any;
 

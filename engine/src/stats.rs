@@ -1,4 +1,4 @@
-//! What an engine did, counted: the same shape on every target.
+//! The statistics of an engine, in the same shape on every target.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -6,34 +6,34 @@ use std::time::Duration;
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// What an engine did since it was loaded.
+/// The statistics of an engine since it was loaded.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct EngineStats {
-    /// Sessions, and who waited for them.
+    /// Sessions, and the waiting for them.
     pub sessions: SessionStats,
     /// The buffer pool.
     pub memory_pool: PoolStats,
     /// How tensors went in and out.
     pub io_binding: IoStats,
-    /// What computed.
+    /// The provider that computes.
     pub provider: ProviderStats,
     /// The GPU's work, on the engine that drives one itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gpu: Option<GpuStats>,
 }
 
-/// What a GPU did.
+/// The statistics of a GPU.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct GpuStats {
     /// The adapter, as it names itself.
     pub adapter: String,
-    /// What it is driven by: Vulkan, Metal, DirectX 12 or the browser's WebGPU.
+    /// Its interface: Vulkan, Metal, DirectX 12 or the browser's WebGPU.
     pub backend: String,
-    /// Whether it is a processor that plays a GPU.
+    /// Whether it emulates a GPU on the processor.
     pub software: bool,
     /// Kernels of one run.
     pub dispatches_per_run: usize,
@@ -47,25 +47,25 @@ pub struct GpuStats {
     pub weight_bytes: u64,
     /// Bytes that results of kernels take turns in.
     pub arena_bytes: u64,
-    /// Times that a lost device was opened anew.
+    /// Times that a lost device was opened again.
     pub recreated: u64,
     /// Whether it computes with 16-bit floats.
     pub f16: bool,
     /// Whether its kernels share by subgroups.
     pub subgroups: bool,
-    /// Whether what the device was checked against at load was computed at an earlier start.
+    /// Whether the vectors for the device's check were cached at an earlier start.
     pub check_recalled: bool,
     /// Whether kernels were chosen by their times on this device, and not by a rule.
     pub tuned: bool,
     /// Whether those times were measured at an earlier start.
     pub tuning_recalled: bool,
-    /// Whether the device tells how long its kernels take.
+    /// Whether the device can measure the time of its kernels.
     pub timestamps: bool,
     /// The kernels of those runs that a profile recorded operators of, by their names.
     pub kernels: Vec<KernelStats>,
 }
 
-/// What kernels of a kind took, by the GPU's own clock.
+/// The time of kernels of one kind, by the GPU's own clock.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -78,7 +78,7 @@ pub struct KernelStats {
     pub seconds: f64,
 }
 
-/// Sessions, and who waited for them.
+/// Sessions, and the waiting for them.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -100,12 +100,11 @@ pub struct SessionStats {
     pub wait: Latency,
     /// The run itself, in seconds.
     pub run: Latency,
-    /// Each session's share; empty on the portable engine, which has no sessions and counts neither
-    /// who uses one nor who waits.
+    /// Each session's share; empty on the portable engine, which has no sessions and counts neither uses nor waiting.
     pub per_session: Vec<SessionShare>,
 }
 
-/// What one session did.
+/// The statistics of one session.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -120,20 +119,20 @@ pub struct SessionShare {
     pub busy_seconds: f64,
 }
 
-/// What the buffer pool did.
+/// The statistics of the buffer pool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct PoolStats {
     /// Whether there is one.
     pub enabled: bool,
-    /// Buffers that were asked for.
+    /// Requested buffers.
     pub requests: u64,
     /// Of these, buffers that were there.
     pub pool_hits: u64,
     /// Buffers that had to be made, those ahead of any request included.
     pub total_allocations: u64,
-    /// Buffers that were let go because the pool was full.
+    /// Buffers that were freed because the pool was full.
     pub evictions: u64,
     /// Times that the pool let everything go because memory was short.
     pub pressure_cleanups: u64,
@@ -141,7 +140,7 @@ pub struct PoolStats {
     pub current_buffers: usize,
     /// Their bytes.
     pub current_memory_bytes: u64,
-    /// Bytes of buffers in use: 0 when no run is under way and nobody holds what one gave.
+    /// Bytes of buffers in use: 0 if no run is active and no result of a run is held.
     pub lent_memory_bytes: u64,
     /// The most bytes that buffers took at one time, those in use included.
     pub peak_memory_bytes: u64,
@@ -200,20 +199,20 @@ impl IoStats {
     }
 }
 
-/// What computed.
+/// The provider that computes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct ProviderStats {
-    /// The engine and what it computes on: `onnxruntime` on `CPU`.
+    /// The engine and its provider: `onnxruntime` on `CPU`.
     pub engine: String,
-    /// What it computes on.
+    /// Its provider.
     pub selected: String,
     /// Nodes of the graph by the provider that runs them, where the engine can say.
     pub nodes: Vec<(String, usize)>,
     /// Every time that something else was tried first, or lost.
     pub fallbacks: Vec<Fallback>,
-    /// What computes small batches instead, where the processor is faster at them than a GPU.
+    /// The provider for small batches, if the processor computes them faster than a GPU.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beside: Option<BesideStats>,
     /// Runs that ended, well or not; cancelled ones are not counted.
@@ -236,7 +235,7 @@ impl ProviderStats {
 pub struct BesideStats {
     /// The engine.
     pub engine: String,
-    /// What it computes on.
+    /// Its provider.
     pub provider: String,
     /// Tokens of the smallest batch that it does not take.
     pub until_tokens: usize,
@@ -244,14 +243,14 @@ pub struct BesideStats {
     pub batches: u64,
 }
 
-/// A provider that was asked for and is not the one that computes.
+/// A requested provider that does not compute.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct Fallback {
-    /// What was tried or lost.
+    /// The provider that was tried or lost.
     pub from: String,
-    /// What was used instead.
+    /// The provider that replaced it.
     pub to: String,
     /// Why.
     pub cause: String,
@@ -332,7 +331,7 @@ impl LatencyRecorder {
         recorded.total += time;
     }
 
-    /// What was measured so far.
+    /// The measurements so far.
     pub fn read(&self) -> Latency {
         let recorded = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let seconds = |micros: u64| micros as f64 / 1e6;

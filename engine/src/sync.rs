@@ -1,5 +1,5 @@
-//! What the buffer pool locks and tells the time with. `tests/concurrency` compiles the pool's files around others of
-//! these names, of which a scheduler orders every step.
+//! The locks and the clock of the buffer pool. `tests/concurrency` compiles the pool's files with replacements of
+//! these names, and a scheduler orders every step.
 
 pub(crate) use std::sync::atomic::AtomicBool;
 pub(crate) use std::sync::{Mutex, MutexGuard};

@@ -10,7 +10,7 @@ use crate::error::{EngineError, Result};
 use crate::maybe_send::{EngineFuture, MaybeSend, MaybeSync};
 use crate::tensor::DType;
 
-/// What is known of a weight without reading it.
+/// The facts about a weight that are known without reading it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WeightInfo {
     /// The initializer's name in the graph.
@@ -37,9 +37,8 @@ impl WeightInfo {
 
 /// Where weights come from: a mapped file, a file in memory, a conversion of either.
 ///
-/// Engines read the tensors one at a time, in order, and drop each before the next, so that no
-/// engine needs the whole model in memory beside its own copy. Reading is async for sources
-/// that fetch; those at hand return a ready future.
+/// Engines read the tensors one at a time, in order, and drop each before the next, so that no engine needs the whole
+/// model in memory beside its own copy. Reading is async for sources that fetch; local sources return a ready future.
 pub trait WeightSource: MaybeSend + MaybeSync + std::fmt::Debug {
     /// All weights, in a fixed order.
     fn weights(&self) -> &[WeightInfo];
@@ -60,12 +59,11 @@ pub trait Sink: MaybeSend {
     /// Takes the next bytes.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// Their fault.
     fn take(&mut self, piece: &[u8]) -> Result<()>;
 }
 
-/// A set of weights that are there as they are wanted: parts of files, which may be mapped or kept
-/// elsewhere, or bytes.
+/// Weights that need no conversion: parts of files, which may be mapped or stored elsewhere, or bytes.
 #[derive(Debug, Default)]
 pub struct BytesWeights {
     infos: Vec<WeightInfo>,

@@ -1,4 +1,4 @@
-//! What the examples share: a model to load and texts to embed.
+//! Shared parts of the examples: a model to load and texts to embed.
 
 #![allow(dead_code)] // Each example uses its own part.
 

@@ -1,5 +1,5 @@
-//! Slices with nothing behind them, or nothing before them: reading or writing one value too far ends the program, and
-//! what lies on the other side of a slice has to be as it was.
+//! Slices with nothing behind them, or nothing before them: reading or writing one value too far ends the program,
+//! and the memory on the other side of a slice has to stay unchanged.
 
 use std::marker::PhantomData;
 use std::slice;

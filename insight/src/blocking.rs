@@ -1,4 +1,4 @@
-//! The same for callers who wait.
+//! The same for blocking callers.
 
 use isovec::blocking::Embedder;
 use isovec::{EmbeddingConfig, ModelSource, Result};

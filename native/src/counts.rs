@@ -1,4 +1,4 @@
-//! What the engine counts beside what every engine does: its slots, and who has the nodes.
+//! The counters of this engine beyond those of every engine: its slots, and the nodes of each provider.
 
 use std::collections::BTreeMap;
 use std::ops::Deref;

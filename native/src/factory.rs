@@ -125,7 +125,7 @@ pub(crate) fn written_down(
         .ok_or_else(|| EngineError::Runtime {
             engine: NAME,
             doing: "writing the optimised graph",
-            detail: "what was written cannot be read".into(),
+            detail: "the written file cannot be read".into(),
         })
 }
 

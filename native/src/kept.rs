@@ -1,4 +1,4 @@
-//! The optimised graph on disk, so that the next start need not optimise again.
+//! The cache of optimised graphs on disk, so that the next start need not optimise again.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -47,7 +47,7 @@ impl Kept {
             // Inputs and outputs must still be the model's: whatever else it is, it is not it.
             Ok(kept) if same_values(&kept, bundle) => Some(kept),
             Ok(_) => {
-                tracing::warn!(target: "isovec", "{} is of another model; optimising again", self.path.display());
+                tracing::warn!(target: "isovec", "{} belongs to another model; optimising again", self.path.display());
                 None
             }
             Err(error) => {
@@ -76,7 +76,7 @@ impl Kept {
     }
 
     fn failed(&self, error: &io::Error) {
-        tracing::warn!(target: "isovec", "{} was not kept: {error}", self.path.display());
+        tracing::warn!(target: "isovec", "{} was not cached: {error}", self.path.display());
     }
 }
 

@@ -1,4 +1,4 @@
-//! What ONNX Runtime makes of a graph, for whoever shows a model: the nodes that a session runs.
+//! The graph that ONNX Runtime optimised, for tools that show a model: the nodes that a session runs.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! How large a model's outputs will be, told from its inputs before it runs.
+//! Computes the sizes of a model's outputs from its inputs before it runs.
 
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::engine::Batch;
@@ -60,7 +60,7 @@ impl OutputSizes {
         let at = self.0.iter().position(Option::is_none)?;
         let name = &description.outputs.get(at)?.name;
         Some(format!(
-            "the model does not say how large its output {name} is"
+            "the model does not state the size of its output {name}"
         ))
     }
 

@@ -1,4 +1,4 @@
-//! How much memory a run takes, foretold from two that were measured.
+//! Predicts the memory of a run from two measured runs.
 //!
 //! The intermediate tensors of an encoder grow with the positions of a batch and, where attention
 //! keeps its scores, with the square of a row's length: `rows × (linear × length + square ×

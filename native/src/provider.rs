@@ -1,4 +1,4 @@
-//! Execution providers: whether one is there, how it is added, and whether it truly computes.
+//! Execution providers: finds one, adds it, and checks that it really computes.
 
 use std::collections::BTreeMap;
 use std::env::consts::OS;
@@ -110,7 +110,7 @@ pub(crate) fn assigned(
             "it was registered, but not one node of this model was given to it ({})",
             who.join(", ")
         ),
-        hint: "Its own log says why, at level debug of the target `onnxruntime`".into(),
+        hint: "Its own log has the reason, at level debug of the target `onnxruntime`".into(),
     })
 }
 
@@ -133,7 +133,7 @@ fn look(provider: ExecutionProvider, config: &EngineConfig) -> std::result::Resu
         ExecutionProvider::Cuda => nvidia(config.providers.cuda.device_id, "cuda"),
         ExecutionProvider::TensorRt => nvidia(config.providers.tensorrt.device_id, "tensorrt"),
         ExecutionProvider::Rocm if !Path::new("/dev/kfd").exists() => {
-            Err("this machine has no AMD GPU that computes (/dev/kfd is not there)".into())
+            Err("this machine has no AMD GPU that computes (/dev/kfd does not exist)".into())
         }
         ExecutionProvider::DirectMl if OS != "windows" => Err(format!("{OS} has no DirectX 12")),
         ExecutionProvider::CoreMl if OS != "macos" && OS != "ios" => {
@@ -151,7 +151,7 @@ fn nvidia(device: Option<u32>, knob: &str) -> std::result::Result<(), String> {
             Ok(())
         } else {
             Err(format!(
-                "NVIDIA's driver is not installed ({} is not there)",
+                "NVIDIA's driver is not installed ({} does not exist)",
                 driver.display()
             ))
         };
@@ -162,7 +162,7 @@ fn nvidia(device: Option<u32>, knob: &str) -> std::result::Result<(), String> {
     }
     let count = gpus(Path::new("/dev"));
     if count == 0 {
-        return Err("this machine has no NVIDIA GPU (/dev/nvidia0 is not there)".into());
+        return Err("this machine has no NVIDIA GPU (/dev/nvidia0 does not exist)".into());
     }
     // A selection by the driver's own variable renumbers the devices.
     if std::env::var_os("CUDA_VISIBLE_DEVICES").is_some() {

@@ -1,4 +1,4 @@
-//! What the configuration's knobs come to in ONNX Runtime.
+//! Translates the knobs of the configuration for ONNX Runtime.
 
 use std::fmt::Display;
 use std::fs;
@@ -112,7 +112,7 @@ impl Settings {
         let why = match session.memory_pattern {
             Some(false) => "the configuration",
             _ if varies => {
-                "input shapes vary, and ONNX Runtime would keep a plan for every shape it sees"
+                "input shapes vary, and ONNX Runtime would store a memory plan for every shape"
             }
             _ if parallel => "session.parallel_execution makes the order of operators vary",
             Some(true) => "the configuration",
@@ -185,9 +185,9 @@ impl Settings {
             ),
         ] {
             let why = match asked {
-                Some(asked) if asked != used => "the pool keeps no more",
+                Some(asked) if asked != used => "the pool holds no more",
                 Some(_) => "the configuration",
-                None => "the default, as far as the pool keeps them",
+                None => "the default, within the limit of the pool",
             };
             effective.note(name, asked, used, why);
         }

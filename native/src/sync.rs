@@ -1,4 +1,4 @@
-//! What the pool of slots locks and waits with. `tests/concurrency` compiles the pool's file around
-//! others of these names, of which a scheduler orders every step.
+//! The locks of the pool of slots. `tests/concurrency` compiles the pool's file with replacements of these names, and
+//! a scheduler orders every step.
 
 pub(crate) use std::sync::{Condvar, Mutex, MutexGuard};

@@ -1,9 +1,8 @@
 //! Owning handles over ONNX Runtime's C interface.
 //!
-//! `ort` has safe ones, but its sessions want its `Environment`, of which a process may build
-//! one only, for ever: had isovec built it, another crate on `ort` could not, and the other way
-//! round. ONNX Runtime itself counts references to its environment, so these handles go to it
-//! directly, through the function table that `ort` loads.
+//! `ort` has safe handles, but its sessions need its `Environment`, and a process can build only one. If isovec built
+//! it, another crate on `ort` could not, and the other way round. ONNX Runtime itself counts references to its
+//! environment, so these handles use it directly, through the function table that `ort` loads.
 
 use std::ffi::{CStr, c_char, c_void};
 use std::marker::PhantomData;

@@ -1,4 +1,4 @@
-//! A bundle's weights as tensors of ONNX Runtime, without a copy where that can be.
+//! A bundle's weights as tensors of ONNX Runtime, without a copy if possible.
 
 use std::ffi::CString;
 

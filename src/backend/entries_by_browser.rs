@@ -1,8 +1,9 @@
 //! Vectors of texts in the browser's Cache API, which all tabs of a site share: an entry each, under keys beside those of
-//! `kept_by_browser.rs`.
+//! `cache_in_browser.rs`.
 //!
-//! Keys come in the order in which they were written, and an entry that was read is written again: the first is the one
-//! that was not used for longest. Another model's entries have other sizes, so that a key begins with its components.
+//! The browser lists keys in the order in which they were written. An entry is written again when it is read, so the
+//! first key is the least recently used. Entries of different models differ in size, so a key begins with the number
+//! of components.
 
 use std::cell::{Cell, RefCell};
 use std::path::Path;
@@ -13,7 +14,7 @@ use wasm_bindgen::JsValue;
 use wasm_bindgen_futures::JsFuture;
 use web_sys::Response;
 
-use super::kept::{NAME, ask, asked, caches, key};
+use super::cache::{NAME, ask, asked, caches, key};
 use crate::cache::{Entry, Key, ShelfCounts};
 
 /// The kind of these entries, and how their keys begin.
@@ -142,7 +143,7 @@ impl Inner {
                 // Now the one that was used last.
                 Some(_) => put(&cache, &self.key(of), &bytes)?,
                 None => {
-                    tracing::warn!(target: "isovec", "a kept embedding is damaged, and is made anew");
+                    tracing::warn!(target: "isovec", "a cached embedding is damaged, and is computed again");
                     self.count(|counts| counts.rejected += 1);
                     asked(&cache, "delete", &[self.key(of)])?
                 }
@@ -218,7 +219,7 @@ impl Inner {
     /// A store that fails costs time, and nobody's vectors.
     fn failed(&self, why: &JsValue) {
         if self.counts.get().failures == 0 {
-            tracing::warn!(target: "isovec", "embeddings cannot be kept by the browser: {why:?}");
+            tracing::warn!(target: "isovec", "embeddings cannot be cached by the browser: {why:?}");
         }
         self.count(|counts| counts.failures += 1);
     }

@@ -1,8 +1,8 @@
 //! Vectors of texts in a folder that several processes may share: a file each, named by its key.
 //!
-//! A file is written beside its place and renamed, so that nobody ever reads a half; its time of modification is when it was
-//! last used. Files that are not named so are others', and left alone. Nothing is synced to the disk: what a crash leaves
-//! behind is damaged or not there, and the checksum tells.
+//! A file is written beside its place and renamed, so no reader ever sees half of it. Its modification time is the
+//! time of its last use. Files with other names are left alone. Nothing is synced to the disk: after a crash a file
+//! may be damaged or missing, and the checksum detects it.
 
 use std::fs::{self, DirEntry, File, OpenOptions};
 use std::io::{self, Read};
@@ -14,7 +14,7 @@ use std::time::{Duration, SystemTime};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::fresh::ENDING as PARTIAL;
 
-use super::kept::write_whole;
+use super::cache::write_whole;
 use super::native::{cache_dir, in_slices};
 use crate::cache::{Entry, Key, ShelfCounts};
 
@@ -101,7 +101,7 @@ impl Shelf {
     pub(crate) async fn read(&self, keys: Vec<Key>) -> Vec<Option<Entry>> {
         let (inner, count) = (Arc::clone(&self.0), keys.len());
         let read = move |keys: &[Key]| Ok(keys.iter().map(|key| inner.read(*key)).collect());
-        let found = in_slices("reading kept embeddings", keys, Cancel::new(), read).await;
+        let found = in_slices("reading cached embeddings", keys, Cancel::new(), read).await;
         found.unwrap_or_else(|error| {
             self.0.failed(&error);
             vec![None; count]
@@ -159,7 +159,7 @@ impl Inner {
         };
         let entry = Entry::parse(&bytes, key, self.dim);
         if entry.is_none() {
-            tracing::warn!(target: "isovec", "{} is damaged, and is made anew", path.display());
+            tracing::warn!(target: "isovec", "{} is damaged, and is computed again", path.display());
             self.rejected.fetch_add(1, Relaxed);
             if fs::remove_file(&path).is_ok()
                 && let Some(seen) = &mut *self.seen()
@@ -281,7 +281,7 @@ impl Inner {
     /// A disk that fails costs time, and nobody's vectors.
     fn failed(&self, why: &dyn std::fmt::Display) {
         if self.failures.fetch_add(1, Relaxed) == 0 {
-            tracing::warn!(target: "isovec", "embeddings cannot be kept on the disk: {why}");
+            tracing::warn!(target: "isovec", "embeddings cannot be cached on disk: {why}");
         } else {
             tracing::debug!(target: "isovec", "{why}");
         }

@@ -1,4 +1,4 @@
-//! Where there is no hub to ask.
+//! The stand-in for builds without a hub.
 
 use isovec_engine::EngineError;
 

@@ -1,4 +1,4 @@
-//! In the browser: what it tells of itself and of the device.
+//! The description of the hardware that a browser gives.
 
 use js_sys::{Reflect, Uint8Array, WebAssembly};
 use wasm_bindgen::JsValue;

@@ -9,7 +9,7 @@ use isovec_engine::maybe_send::BoxFuture;
 use isovec_gpu::{Host, WebGpu};
 use isovec_web::executor::Pause;
 
-use super::{executor, kept, machine};
+use super::{cache, executor, machine};
 
 /// The engine that drives a GPU itself, or why there is none.
 pub(crate) fn webgpu() -> std::result::Result<Arc<dyn EngineFactory>, &'static str> {
@@ -40,7 +40,7 @@ pub(crate) async fn webgpu_model(
     factory.load_model(bundle, config, cancel).await
 }
 
-/// The kind of what is kept.
+/// The kind of the cached entries.
 const KIND: &str = "gpu";
 
 /// Pauses where the portable engine does, and keeps things where the SDK does.
@@ -52,10 +52,10 @@ impl Host for Sdk {
     }
 
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>> {
-        Box::pin(kept::recall(KIND, name))
+        Box::pin(cache::recall(KIND, name))
     }
 
     fn keep<'a>(&'a self, name: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, ()> {
-        Box::pin(async move { kept::keep(KIND, name, &bytes).await })
+        Box::pin(async move { cache::keep(KIND, name, &bytes).await })
     }
 }

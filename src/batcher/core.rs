@@ -1,4 +1,4 @@
-//! What callers and the driver do to what they share.
+//! The operations of callers and of the driver on their shared state.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError};
@@ -45,7 +45,7 @@ pub(super) enum Due {
     Run(Batch),
     /// Companions may come until then.
     Wait(Duration),
-    /// Nothing, until somebody calls.
+    /// Nothing, until a call arrives.
     Nothing,
     /// Everybody is gone.
     End,
@@ -55,7 +55,7 @@ pub(super) enum Due {
 pub(super) enum Admitted {
     /// They wait; the answer comes here.
     Queued(Seat, oneshot::Receiver<Answer>),
-    /// Nobody else is there: the caller runs them.
+    /// The engine is idle: the caller runs them.
     Direct(Direct, Vec<Encoding>),
 }
 

@@ -1,4 +1,4 @@
-//! Runs what the queue gives, as many batches at a time as the engine works on.
+//! Runs batches from the queue, as many at a time as the engine supports.
 
 use std::pin::Pin;
 use std::sync::Arc;

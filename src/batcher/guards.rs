@@ -1,4 +1,4 @@
-//! What callers hold: dropping it, whenever that is, gives back what it stands for.
+//! Guards that callers hold. Dropping one returns its place.
 
 use std::sync::Arc;
 

@@ -42,11 +42,11 @@ const PART_OF_QUEUE: usize = 4;
 /// large batches instead of many small ones. Clones share one queue; when the last is dropped and
 /// its calls are over, so is its driver.
 ///
-/// - **At once, if nobody is there.** A call that finds the engine idle runs by itself, without a
-///   detour. While the engine works, calls gather, and the next batch takes what fits together:
-///   texts of like length, so that little is padded.
-/// - **Fair.** Whoever was given the fewest tokens is served next; a call with ten thousand texts
-///   takes turns with a call that has one.
+/// - **At once, if the engine is idle.** A call that finds the engine idle runs by itself, without a detour. While
+///   the engine works, calls gather, and the next batch takes what fits together: texts of like length, so that
+///   little is padded.
+/// - **Fair.** The caller that was given the fewest tokens is served next; a call with ten thousand texts takes turns
+///   with a call that has one.
 /// - **Bounded.** Past `batching.max_queue` texts or `batching.max_queue_tokens` tokens a call is
 ///   refused at once with [`Error::Overloaded`], which says when to try again.
 /// - **Nobody is harmed by another.** Dropping a call's future gives up its place, and cancels its
@@ -71,7 +71,7 @@ const PART_OF_QUEUE: usize = 4;
 /// ```
 pub struct DynamicBatcher<H = Embedder> {
     owner: Arc<Owner>,
-    /// What is batched: the calls of this handle.
+    /// The handle whose calls are batched.
     handle: PhantomData<fn() -> H>,
 }
 
@@ -209,14 +209,14 @@ impl<H> DynamicBatcher<H> {
         Box::pin(async move { owner.call::<T>(texts, options).await })
     }
 
-    /// What waits, and what was done so far.
+    /// The waiting calls, and the counts so far.
     pub fn counts(&self) -> QueueCounts {
         self.owner.0.counts()
     }
 
-    /// Lets nobody in any more, and completes when nothing runs: after [`Shutdown::Drain`] when
-    /// every call that was let in is over (one whose future is neither polled nor dropped keeps
-    /// it waiting). May be called again, also to turn a drain into a cancel.
+    /// Accepts no more calls, and completes when nothing runs: after [`Shutdown::Drain`] when every accepted call is
+    /// over (a call whose future is neither polled nor dropped keeps it waiting). May be called again, also to turn a
+    /// drain into a cancel.
     pub fn shutdown(&self, how: Shutdown) -> BoxFuture<'static, ()> {
         let ended = self.owner.0.shut_down(how == Shutdown::Cancel);
         Box::pin(async move {

@@ -1,10 +1,9 @@
-//! Who is next: the texts of many callers, fair between them.
+//! A fair queue for the texts of many callers.
 //!
-//! Every caller's texts wait in a list of their own. Whoever was given the least so far, counted
-//! in tokens, is served first, and a newcomer counts as having been given what that one had: so a
-//! caller with ten thousand texts takes turns with one who has a single text (start-time fair
-//! queuing, Goyal, Vin and Cheng 1996, with batches in the place of packets). What is left of the
-//! batch is filled with texts of about the same length, because padding is computed for nothing.
+//! Each caller has its own list of waiting texts. The caller that was given the fewest tokens so far is served first,
+//! and a new caller starts with that caller's count. A caller with ten thousand texts therefore takes turns with one
+//! that has a single text (start-time fair queuing, Goyal, Vin and Cheng 1996, with batches in the place of packets).
+//! The rest of the batch is filled with texts of about the same length, because padding wastes time.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -52,7 +51,7 @@ pub(super) struct Queue<T> {
     callers: BTreeMap<Ticket, Waiting<T>>,
     /// The same callers, least served first.
     order: BTreeSet<(u64, Ticket)>,
-    /// What a newcomer counts as having been given.
+    /// The count of tokens with which a new caller starts.
     clock: u64,
     texts: usize,
     tokens: usize,

@@ -1,4 +1,4 @@
-//! Who waits, who runs, who is gone: what is kept under the batcher's one lock.
+//! The state under the batcher's one lock: waiting, running and finished callers.
 
 use std::collections::HashMap;
 use std::task::Waker;
@@ -47,9 +47,9 @@ pub(super) struct State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Phase {
     Open,
-    /// Nobody comes in any more.
+    /// No more calls are accepted.
     Draining,
-    /// Nobody is answered any more.
+    /// No more calls are answered.
     Closed,
 }
 
@@ -76,7 +76,7 @@ pub(super) struct Running {
     pub(super) wanted: usize,
 }
 
-/// What a batcher did so far, and what waits in it now.
+/// The counts of a batcher so far, and its waiting calls.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -91,11 +91,11 @@ pub struct QueueCounts {
     pub batches: u64,
     /// Texts in them.
     pub batched_texts: u64,
-    /// Calls that ran at once, because nobody else was there.
+    /// Calls that ran at once, because the engine was idle.
     pub direct: u64,
     /// Calls that were refused because the queue was full.
     pub overloaded: u64,
-    /// Callers who gave up before they were answered.
+    /// Calls that were cancelled before they were answered.
     pub left: u64,
     /// Positions (rows times the longest row) that a batch may have now.
     pub batch_tokens: usize,

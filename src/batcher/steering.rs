@@ -1,9 +1,8 @@
-//! How large batches are: steered by what is measured.
+//! Adjusts the size of batches to measured times.
 //!
-//! A caller waits at most for the run under way and then for its own, so a latency is kept when
-//! one run takes no more than about half of it. Smaller batches do not help a queue that grows
-//! (they make it grow faster), so the steering looks at the time that a run takes, and at the
-//! share of answers that came late only to correct its aim.
+//! A caller waits at most for the current run and then for its own, so a target latency is met if one run takes no
+//! more than about half of it. Smaller batches do not help if the queue grows (they make it grow faster). The
+//! steering therefore uses the time of a run, and uses the share of late answers only to correct its aim.
 
 use std::time::Duration;
 

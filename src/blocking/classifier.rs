@@ -1,4 +1,4 @@
-//! Texts become labels while the caller waits.
+//! The blocking classifier.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::loading::Loading;
 use crate::model::Model;
 use crate::source::ModelSource;
 
-/// A classifier that is to be loaded while the caller waits, from [`Classifier::builder`]. What is not asked for is as in
+/// Loads a classifier while the caller blocks; from [`Classifier::builder`]. Options that are not set are as in
 /// [`EmbeddingConfig::default`](crate::EmbeddingConfig).
 #[derive(Debug, Clone)]
 #[must_use = "nothing is loaded before `load`"]
@@ -50,7 +50,7 @@ impl Classifier {
         Self::builder(source).load()
     }
 
-    /// What to load and how: device, weights, configuration, progress, cancellation.
+    /// Options of loading: device, weights, configuration, progress, cancellation.
     pub fn builder(source: impl Into<ModelSource>) -> ClassifierBuilder {
         ClassifierBuilder::new(source)
     }

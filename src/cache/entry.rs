@@ -1,8 +1,8 @@
-//! What is kept of a text, in memory and as a file.
+//! A cache entry for a text, in memory and as a file.
 //!
-//! The file is a safetensors file (<https://github.com/huggingface/safetensors#format>), which many programs read. All files
-//! of one dimension have the same header, to the last byte: that is what is written here, and all that is read, so that a
-//! page is spared the crate `safetensors`, 40 KB of it.
+//! The file is a safetensors file (<https://github.com/huggingface/safetensors#format>), which many programs read.
+//! All files of one dimension have the same header, to the last byte. This module writes and reads only that header,
+//! so a page does not need the crate `safetensors` (40 KB).
 
 use super::key::Key;
 

@@ -1,4 +1,4 @@
-//! Which vector a text has: everything that decides it, in one hash.
+//! The key of a vector: a hash of everything that decides it.
 
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::ProviderInfo;

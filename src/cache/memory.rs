@@ -1,4 +1,4 @@
-//! The entries that are at hand: as many as fit, those that were used last.
+//! The entries in memory: the most recently used ones, as many as fit.
 
 use lru::LruCache;
 

@@ -1,8 +1,9 @@
-//! Vectors that are kept by their text: what was embedded before is not computed again.
+//! The cache of vectors by their text: a text that was embedded before is not computed again.
 //!
-//! `key.rs` says which vector a text has, `entry.rs` what is kept of it, `memory.rs` what is at hand; what lies on a disk is
-//! the target's (`src/backend/entries_on_disk.rs`). Every way to vectors goes through `Model::cached`:
-//! [`EmbeddingCache::look`] before what computes, [`EmbeddingCache::complete`] behind it. Nothing is locked in between.
+//! `key.rs` has the keys, `entry.rs` the entries, and `memory.rs` the entries in memory. Entries on disk depend on
+//! the target (`src/backend/entries_on_disk.rs`). Every path to vectors goes through `Model::cached`: it calls
+//! [`EmbeddingCache::look`] before the computation and [`EmbeddingCache::complete`] after it. Nothing is locked in
+//! between.
 
 mod entry;
 mod key;
@@ -34,7 +35,7 @@ const AT_ONCE: usize = 1024;
 /// Bytes of text that are hashed where the caller polls: less than waking another thread takes.
 const AT_HAND: usize = 32 << 10;
 
-/// What a disk holds, as far as this process knows, and what was done there.
+/// The content of the disk, as far as this process knows, and the counts of operations on it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct ShelfCounts {
     pub(crate) entries: u64,
@@ -44,7 +45,7 @@ pub(crate) struct ShelfCounts {
     pub(crate) failures: u64,
 }
 
-/// A model's kept vectors.
+/// A model's cached vectors.
 #[derive(Debug)]
 pub(crate) struct EmbeddingCache {
     scope: Scope,
@@ -55,18 +56,18 @@ pub(crate) struct EmbeddingCache {
     misses: AtomicU64,
 }
 
-/// Texts of which those that are kept have their vectors.
+/// Texts of a call, with the vectors of the cached ones.
 #[derive(Debug)]
 pub(crate) struct Looked {
     /// Those that have none, each once.
     pub(crate) wanted: Vec<String>,
     rows: Rows,
     missing: Vec<Missing>,
-    /// What computes the missing ones, where its vectors may be kept.
+    /// The engine for the missing ones, if its vectors may be cached.
     engine: Option<Arc<dyn Engine>>,
 }
 
-/// A text that was not at hand, and the places that it has in the call.
+/// A text that is not in memory, and its places in the call.
 #[derive(Debug)]
 struct Missing {
     key: Key,
@@ -74,7 +75,7 @@ struct Missing {
 }
 
 impl EmbeddingCache {
-    /// What the configuration asks for, if it does, and notes what came of it.
+    /// Makes the cache that the configuration asks for, if any, and notes the values in effect.
     ///
     /// # Errors
     /// [`Error::Config`] where not even one vector would fit.
@@ -110,7 +111,7 @@ impl EmbeddingCache {
         }))
     }
 
-    /// Looks texts up: what is kept is put where it belongs, and the rest is [`Looked::wanted`], each text once.
+    /// Looks texts up: cached vectors are put in their places, and the rest is [`Looked::wanted`], each text once.
     pub(crate) async fn look(
         &self,
         model: &Model,
@@ -172,14 +173,14 @@ impl EmbeddingCache {
         Ok(rows)
     }
 
-    /// Lets go of what is in memory.
+    /// Empties the cache in memory.
     pub(crate) fn forget(&self) {
         if let Some(memory) = &self.memory {
             lock(memory).clear();
         }
     }
 
-    /// What was done so far, and what is kept now.
+    /// The counts so far, and the size of the cache now.
     pub(crate) fn stats(&self) -> EmbeddingCacheStats {
         let (entries, bytes, evictions) = self
             .memory
@@ -338,7 +339,7 @@ fn note(
         }
         None => {
             effective.note_unused("embedding_cache.disk", config.disk, "the default");
-            let why = "no vector is kept for others";
+            let why = "no cache is configured";
             effective.note_unused("embedding_cache.folder", folder, why);
         }
     }

@@ -1,4 +1,4 @@
-//! Where a text may be cut, and how well.
+//! The places where a text may be cut, and the quality of each.
 
 use std::iter::Peekable;
 use std::vec;

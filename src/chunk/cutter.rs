@@ -1,4 +1,4 @@
-//! From a text to its chunks, one after another.
+//! Cuts a text into chunks, one after another.
 
 use std::collections::VecDeque;
 
@@ -43,9 +43,9 @@ pub(super) struct Cutter<'t, C> {
     ahead: VecDeque<Boundary>,
     /// Where the next chunk begins.
     start: usize,
-    /// Where the last one ended; before it is what the next one repeats.
+    /// The end of the last chunk. The next one may repeat the text before it.
     covered: usize,
-    /// By what was counted last.
+    /// From the last count.
     bytes_per_token: usize,
 }
 
@@ -105,7 +105,7 @@ impl<'t, C: Counter> Cutter<'t, C> {
         }))
     }
 
-    /// Begins with what is there, or comes after white space there.
+    /// Begins at this place, or after the white space there.
     fn begin_at(&mut self, place: usize) {
         let start = self.text.len() - self.text[place..].trim_start().len();
         self.start = start;

@@ -1,4 +1,4 @@
-//! From chunks to vectors.
+//! Embeds chunks.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -133,7 +133,7 @@ async fn combined(
 /// The vectors of whole texts so far.
 struct Combining {
     normalized: bool,
-    /// The text whose chunks come, and what they are so far.
+    /// The current text, and its combined chunks so far.
     open: Option<(usize, Combined)>,
     values: Vec<f32>,
     tokens: Vec<u32>,

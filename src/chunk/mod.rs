@@ -1,4 +1,4 @@
-//! Long texts: cut into chunks that the model sees whole, and put together again.
+//! Cuts long texts into chunks that the model sees completely, and combines their vectors.
 
 mod boundaries;
 mod combine;
@@ -91,11 +91,11 @@ pub(crate) fn chunk(
 }
 
 impl Embedder {
-    /// Cuts texts into chunks that the model sees whole and embeds them: one vector a chunk, which
-    /// knows where it lies. A text of white space has no chunk.
+    /// Cuts texts into chunks that the model sees completely and embeds them: one vector for each chunk, with its
+    /// place in the text. A text of white space has no chunk.
     ///
-    /// The vectors are in the space of the model's others and carry its fingerprint. In the list's
-    /// order, texts are cut and chunks embedded in windows: what grows with the list is the result.
+    /// The vectors are in the space of the model's others and carry its fingerprint. Texts are cut and chunks are
+    /// embedded in windows, in the order of the list, so only the result grows with the list.
     ///
     /// # Errors
     /// As [`chunk`](Self::chunk) and [`embed`](Self::embed).

@@ -11,9 +11,9 @@ pub enum ChunkBy {
     /// Between sentences (those of Unicode, UAX #29); between words inside one that is too long.
     #[default]
     Sentences,
-    /// At the headings and blocks of a Markdown document: paragraphs, items, code and tables stay
-    /// whole where they fit, and a heading with what follows it. Inside what is too long, between
-    /// items, rows, lines of code or sentences.
+    /// At the headings and blocks of a Markdown document: paragraphs, items, code and tables stay whole if they fit,
+    /// and a heading stays with the text after it. A block that is too long is cut between items, rows, lines of code
+    /// or sentences.
     Markdown,
 }
 

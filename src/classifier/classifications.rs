@@ -1,4 +1,4 @@
-//! What a classifier says of texts.
+//! The results of a classifier.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ pub struct Label {
     pub score: f32,
 }
 
-/// What a classifier says of one text of a stream.
+/// The result of a classifier for one text of a stream.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Classified {
@@ -28,7 +28,7 @@ pub struct Classified {
     pub truncated: bool,
 }
 
-/// What a classifier says of texts: a score for each text and label, `[n, labels]`.
+/// The results of a classifier: a score for each text and label, `[n, labels]`.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classifications {
     pub(super) names: Arc<[String]>,

@@ -1,4 +1,4 @@
-//! What a classifier's numbers mean, as its `config.json` says.
+//! The meaning of a classifier's outputs, from its `config.json`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -99,7 +99,7 @@ impl Labels {
             Some("single_label_classification") | None => Scores::Softmax,
             Some(other) => {
                 return Err(invalid(format!(
-                    "problem_type in config.json is {other:?}, which is none of regression, single_label_classification and multi_label_classification"
+                    "problem_type in config.json is {other:?}, but has to be regression, single_label_classification or multi_label_classification"
                 )));
             }
         };

@@ -1,4 +1,4 @@
-//! Texts become labels with scores.
+//! Gives texts labels with scores.
 
 mod classifications;
 mod labels;
@@ -22,8 +22,8 @@ use crate::model::{self, FlowOptions, Model, Output, Prompt, Task};
 use crate::source::ModelSource;
 use crate::stream;
 
-/// A loaded model that gives texts labels: sentiment, topic, language, whatever it was trained to tell apart. Clones are cheap
-/// and share the model.
+/// A loaded model that gives texts labels: sentiment, topic, language, or any others that it was trained with. Clones
+/// are cheap and share the model.
 ///
 /// It loads and runs as an [`Embedder`](crate::Embedder) does: the same sources, configuration, engines, batches, cache,
 /// statistics and profile. Models of the class `BertForSequenceClassification` are read from safetensors, and others from
@@ -45,18 +45,18 @@ pub struct Classifier {
     pub(crate) model: Arc<Model>,
 }
 
-/// How texts are classified, where it differs from what the model's files say.
+/// Options of a call that override the model's files.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct ClassifyOptions {
-    /// What scores are. `None`: what the kind of problem in `config.json` asks for.
+    /// The kind of scores. `None`: the kind that `config.json` defines.
     pub scores: Option<Scores>,
     /// Stops the work when cancelled, as dropping the future does.
     pub cancel: Option<Cancel>,
 }
 
 impl ClassifyOptions {
-    /// Chooses what scores are.
+    /// Chooses the kind of scores.
     #[must_use]
     pub fn with_scores(mut self, scores: Scores) -> Self {
         self.scores = Some(scores);
@@ -71,7 +71,7 @@ impl ClassifyOptions {
     }
 }
 
-/// A model that is to be loaded, from [`Classifier::builder`]. What is not asked for is as in
+/// Loads a classifier; from [`Classifier::builder`]. Options that are not set are as in
 /// [`EmbeddingConfig::default`](crate::EmbeddingConfig).
 #[derive(Debug, Clone)]
 #[must_use = "nothing is loaded before `load`"]
@@ -107,7 +107,7 @@ impl Classifier {
         Self::builder(source).load()
     }
 
-    /// What to load and how: device, weights, configuration, progress, cancellation.
+    /// Options of loading: device, weights, configuration, progress, cancellation.
     pub fn builder(source: impl Into<ModelSource>) -> ClassifierBuilder {
         ClassifierBuilder::new(source)
     }
@@ -120,8 +120,8 @@ impl Classifier {
     /// Classifies texts, in their order. An empty list gives an empty set.
     ///
     /// # Errors
-    /// [`NoTokens`](Error::NoTokens) and [`NotFinite`](Error::NotFinite) name the text; [`Tokenize`](Error::Tokenize) and
-    /// [`Engine`](Error::Engine) for what fails beneath.
+    /// [`NoTokens`](Error::NoTokens) and [`NotFinite`](Error::NotFinite) name the text; [`Tokenize`](Error::Tokenize)
+    /// and [`Engine`](Error::Engine) for failures of the tokenizer and the engine.
     pub fn classify<T: AsRef<str>>(
         &self,
         texts: impl IntoIterator<Item = T>,

@@ -24,7 +24,7 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Keeps what was found out while loading and running for the next start, or does not.
+    /// Sets whether results of loading and running are cached for the next start.
     #[must_use]
     pub fn with_remember(mut self, on: bool) -> Self {
         self.runtime.remember = Some(on);
@@ -73,28 +73,28 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Sets whether memory for intermediate tensors is kept between runs.
+    /// Sets whether memory for intermediate tensors is held between runs.
     #[must_use]
     pub fn with_cpu_arena(mut self, on: bool) -> Self {
         self.runtime.session.cpu_arena = Some(on);
         self
     }
 
-    /// Sets whether a text's vector is bit-identical whatever else is asked for.
+    /// Sets whether a text's vector is bit-identical whatever else is computed.
     #[must_use]
     pub fn with_deterministic_compute(mut self, on: bool) -> Self {
         self.runtime.session.deterministic_compute = Some(on);
         self
     }
 
-    /// Writes the engine's own profile to a file whose name begins like this.
+    /// Writes the engine's own profile to a file whose name begins with this text.
     #[must_use]
     pub fn with_profiling(mut self, prefix: impl Into<PathBuf>) -> Self {
         self.runtime.session.profiling = Some(prefix.into());
         self
     }
 
-    /// Keeps the optimised graph in this folder.
+    /// Caches the optimised graph in this folder.
     #[must_use]
     pub fn with_optimized_model_cache(mut self, folder: impl Into<PathBuf>) -> Self {
         self.runtime.session.optimized_model_cache = Some(folder.into());
@@ -102,9 +102,9 @@ impl EmbeddingConfig {
     }
 }
 
-/// What to compute on.
+/// Providers.
 impl EmbeddingConfig {
-    /// Sets what to compute on, best first.
+    /// Sets the providers to try, best first.
     #[must_use]
     pub fn with_execution_providers(
         mut self,
@@ -114,8 +114,7 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Puts the GPU in front of the processor, or takes it out: CUDA, then isovec's own WebGPU
-    /// path, then the processor.
+    /// Puts the GPU before the processor, or removes it: CUDA, then isovec's own WebGPU path, then the processor.
     #[must_use]
     pub fn with_gpu_optimization(self, on: bool) -> Self {
         let gpu: &[ExecutionProvider] = if on {
@@ -130,7 +129,7 @@ impl EmbeddingConfig {
         self.with_execution_providers(gpu.iter().copied())
     }
 
-    /// Sets whether what is there is measured and the fastest taken.
+    /// Sets whether the available providers are measured and the fastest is used.
     #[must_use]
     pub fn with_provider_auto_selection(mut self, on: bool) -> Self {
         self.runtime.providers.provider_auto_selection = Some(on);
@@ -179,16 +178,16 @@ impl EmbeddingConfig {
     }
 }
 
-/// How tensors go in and out.
+/// Input and output of tensors.
 impl EmbeddingConfig {
-    /// Sets whether the engine is told before a run where its outputs go.
+    /// Sets whether outputs are bound to buffers before a run.
     #[must_use]
     pub fn with_io_binding(mut self, on: bool) -> Self {
         self.runtime.io.io_binding = Some(on);
         self
     }
 
-    /// Sets whether the engine reads inputs where they are.
+    /// Sets whether the engine reads inputs in place.
     #[must_use]
     pub fn with_zero_copy(mut self, on: bool) -> Self {
         self.runtime.io.zero_copy = Some(on);
@@ -226,35 +225,35 @@ impl EmbeddingConfig {
 
 /// Memory.
 impl EmbeddingConfig {
-    /// Sets whether buffers are kept and used again.
+    /// Sets whether a pool holds buffers for reuse.
     #[must_use]
     pub fn with_memory_pool(mut self, on: bool) -> Self {
         self.runtime.memory.memory_pool = Some(on);
         self
     }
 
-    /// Sets how many buffers the pool keeps.
+    /// Sets how many buffers the pool holds.
     #[must_use]
     pub fn with_max_pool_size(mut self, buffers: usize) -> Self {
         self.runtime.memory.max_pool_size = Some(buffers);
         self
     }
 
-    /// Sets how many bytes the pool keeps.
+    /// Sets how many bytes the pool holds.
     #[must_use]
     pub fn with_max_pool_memory(mut self, bytes: u64) -> Self {
         self.runtime.memory.max_pool_memory = Some(bytes);
         self
     }
 
-    /// Sets whether the pool lets go of its buffers when memory is short.
+    /// Sets whether the pool frees its buffers when memory is short.
     #[must_use]
     pub fn with_memory_pressure_detection(mut self, on: bool) -> Self {
         self.runtime.memory.memory_pressure_detection = Some(on);
         self
     }
 
-    /// Sets the part of the memory in use from which it counts as short, 0 to 1.
+    /// Sets the share of memory in use from which memory counts as short, 0 to 1.
     #[must_use]
     pub fn with_memory_pressure_threshold(mut self, part: f64) -> Self {
         self.runtime.memory.memory_pressure_threshold = Some(part);
@@ -355,28 +354,28 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Sets whether a batcher steers the size of its batches.
+    /// Sets whether a batcher adjusts the size of its batches.
     #[must_use]
     pub fn with_dynamic_batching(mut self, on: bool) -> Self {
         self.batching.dynamic_batching = Some(on);
         self
     }
 
-    /// Sets how many texts a steered batch may have however long they take.
+    /// Sets how many texts an adjusted batch may always have, however long they take.
     #[must_use]
     pub fn with_min_batch_size(mut self, texts: usize) -> Self {
         self.batching.min_batch_size = Some(texts);
         self
     }
 
-    /// Sets for how many texts a batcher waits, up to the longest wait.
+    /// Sets how many texts a batcher waits for, up to the longest wait.
     #[must_use]
     pub fn with_preferred_batch_size(mut self, texts: usize) -> Self {
         self.batching.preferred_batch_size = Some(texts);
         self
     }
 
-    /// Sets how long a text waits for companions, though the engine is idle.
+    /// Sets how long a text waits for other texts while the engine is idle.
     #[must_use]
     pub fn with_max_wait(mut self, wait: Duration) -> Self {
         self.batching.max_wait = Some(wait);
@@ -390,7 +389,7 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Steers a batcher towards texts a second instead of a latency.
+    /// Adjusts batches for texts a second instead of a latency.
     #[must_use]
     pub fn with_throughput_optimization(mut self, on: bool) -> Self {
         self.batching.throughput_optimization = Some(on);
@@ -439,7 +438,7 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Sets whether the network is left alone.
+    /// Sets whether isovec makes no requests to the network.
     #[must_use]
     pub fn with_offline(mut self, offline: bool) -> Self {
         self.hub.offline = Some(offline);
@@ -460,21 +459,21 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Keeps so many bytes of vectors in memory.
+    /// Sets the bytes of vectors to cache in memory.
     #[must_use]
     pub fn with_embedding_cache_memory(mut self, bytes: u64) -> Self {
         self.embedding_cache.memory = Some(bytes);
         self
     }
 
-    /// Keeps so many bytes of vectors on the disk.
+    /// Sets the bytes of vectors to cache on disk.
     #[must_use]
     pub fn with_embedding_cache_disk(mut self, bytes: u64) -> Self {
         self.embedding_cache.disk = Some(bytes);
         self
     }
 
-    /// Sets the folder of the vectors that are kept on the disk.
+    /// Sets the folder of the vectors that are cached on disk.
     #[must_use]
     pub fn with_embedding_cache_folder(mut self, folder: impl Into<PathBuf>) -> Self {
         self.embedding_cache.folder = Some(folder.into());

@@ -1,27 +1,25 @@
-//! What to compute on, in one word.
+//! The device to compute on, in one word.
 
 use isovec_engine::config::ExecutionProvider;
 
 use super::EmbeddingConfig;
 
-/// What to compute on, for those who do not want to name providers; see
+/// The device to compute on, without naming providers; see
 /// [`EmbedderBuilder::device`](crate::EmbedderBuilder::device).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Device {
-    /// Whatever of this machine is the fastest for the model, by a short measurement that is
-    /// remembered (`providers.provider_auto_selection`).
+    /// The fastest provider of this machine for the model, by a short measurement that is cached
+    /// (`providers.provider_auto_selection`).
     Auto,
     /// The processor.
     Cpu,
-    /// A GPU as [`EmbeddingConfig::gpu`] means it: CUDA, else isovec's WebGPU path, else the
-    /// processor.
+    /// A GPU, as in [`EmbeddingConfig::gpu`]: CUDA, else isovec's WebGPU path, else the processor.
     Gpu,
 }
 
 impl Device {
-    /// The configuration with this device in place of the one that it names. What it says of
-    /// strictness and of batches stays.
+    /// The configuration with this device in place of its own. Its settings of strictness and batches stay.
     pub(crate) fn set(self, config: EmbeddingConfig) -> EmbeddingConfig {
         let mut config = config;
         let providers = &mut config.runtime.providers;

@@ -11,14 +11,14 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum Dtype {
-    /// The smallest form that was published and whose vectors are as good: `onnx/model_fp16.onnx`
-    /// where it is smaller than the checkpoint, else as without. It computes in 16 bits and is a
-    /// model of its own, whose vectors do not compare with the checkpoint's. Published files with
-    /// quantised activations are passed over. Nothing is made smaller at load.
+    /// The smallest published form of equal quality: `onnx/model_fp16.onnx` if it is smaller than the checkpoint,
+    /// else the default. That file computes in 16 bits and is a model of its own: its vectors cannot be compared with
+    /// the checkpoint's. Published files with quantised activations are never chosen. Nothing is made smaller at
+    /// load.
     Auto,
-    /// As they are published.
+    /// As published.
     F32,
-    /// 16-bit floats: half the bytes. Computed with in f32.
+    /// 16-bit floats: half the bytes. Engines compute with them in f32.
     F16,
     /// 8-bit integers with a scale for every output of a matrix: a quarter of the bytes. ONNX
     /// Runtime computes with them in f32, the portable engine in integers, against activations in
@@ -27,7 +27,7 @@ pub enum Dtype {
 }
 
 impl Dtype {
-    /// What the weights are to be at load, if that was asked for.
+    /// The requested form of the weights at load, if any.
     pub(crate) fn precision(self) -> Option<Precision> {
         match self {
             Self::Auto => None,

@@ -1,22 +1,22 @@
-//! Whether vectors are kept, and where.
+//! The configuration of the embedding cache.
 
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-/// Vectors that are kept by their text, so that a text that was embedded before is not computed again. Off where neither
-/// `memory` nor `disk` is set. What is kept belongs to one model, precision, engine and set of knobs that decide a vector:
-/// another never sees it. Sizes are in bytes.
+/// A cache of vectors by their text, so that a text that was embedded before is not computed again. Off if neither
+/// `memory` nor `disk` is set. An entry belongs to one model, precision, engine and set of knobs that affect a
+/// vector, and is used for no other. Sizes are in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EmbeddingCacheConfig {
-    /// Bytes of vectors that an embedder keeps in memory; those that were not used for longest go first. `None`: no vector
-    /// is kept in memory.
+    /// Bytes of vectors that an embedder caches in memory; the least recently used are removed first. `None`: no
+    /// cache in memory.
     pub memory: Option<u64>,
-    /// Bytes of vectors that are kept for other embedders, processes and starts: natively in files, in a page in the
-    /// browser's cache. `None`: no vector is kept for them.
+    /// Bytes of vectors that are cached for other embedders, processes and starts: natively in files, in a page in
+    /// the browser's cache. `None`: no such cache.
     pub disk: Option<u64>,
     /// The folder of those files, which several processes may share; a page has none. `None`: `embeddings` in isovec's
     /// cache folder.
@@ -24,7 +24,7 @@ pub struct EmbeddingCacheConfig {
 }
 
 impl EmbeddingCacheConfig {
-    /// Whether any vector is kept.
+    /// Whether any vector is cached.
     pub fn is_on(&self) -> bool {
         self.memory.is_some() || self.disk.is_some()
     }
@@ -34,7 +34,7 @@ impl EmbeddingCacheConfig {
         for (knob, value) in [("memory", self.memory), ("disk", self.disk)] {
             if value == Some(0) {
                 faults.push(format!(
-                    "embedding_cache.{knob} is 0; leave it out to keep nothing there"
+                    "embedding_cache.{knob} is 0; leave it out to turn this cache off"
                 ));
             }
         }
@@ -43,7 +43,7 @@ impl EmbeddingCacheConfig {
                 faults.push("embedding_cache.folder is empty; leave it out for the default".into());
             }
             Some(_) if self.disk.is_none() => faults.push(
-                "embedding_cache.folder is set, and embedding_cache.disk, which says how much may lie there, is not".into(),
+                "embedding_cache.folder is set, but embedding_cache.disk, the size of this cache, is not".into(),
             ),
             _ => {}
         }

@@ -1,4 +1,4 @@
-//! The one configuration: every knob, on both targets, and what came of each.
+//! The configuration: every knob, on both targets.
 
 mod builder;
 mod device;
@@ -29,11 +29,12 @@ pub use truncation::Truncation;
 
 use crate::error::{Error, Result};
 
-/// How a model is found, loaded and run. `None` in a field means: as the model's own files say,
-/// or the default named there.
+/// How a model is found, loaded and run. `None` in a field means the value in the model's own files, or the default
+/// that is stated there.
 ///
-/// In JSON the engine's own keys stand beside the groups: `{"engine": "portable", "session": {...},
-/// "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embedding_cache": {...}}`. An unknown key is an error.
+/// In JSON the engine's own keys are on the same level as the groups: `{"engine": "portable", "session": {...},
+/// "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embedding_cache": {...}}`. An unknown key is an
+/// error.
 ///
 /// ```
 /// # use isovec::EmbeddingConfig;
@@ -49,7 +50,7 @@ use crate::error::{Error, Result};
 )]
 #[non_exhaustive]
 pub struct EmbeddingConfig {
-    /// What the engine reads: which one, and how its sessions compute.
+    /// The engine's part: which engine, and how its sessions compute.
     #[serde(flatten)]
     pub runtime: EngineConfig,
     /// From text to vector.
@@ -60,18 +61,18 @@ pub struct EmbeddingConfig {
     pub hub: HubConfig,
     /// Which of a model's files are used.
     pub model: ModelConfig,
-    /// Whether vectors are kept, and where.
+    /// The cache of vectors.
     pub embedding_cache: EmbeddingCacheConfig,
 }
 
-/// From text to vector. What is set here overrides the model's sentence-transformers files.
+/// From text to vector. These knobs override the model's sentence-transformers files.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TextConfig {
-    /// Tokens of a text that the model sees, special ones included; the rest is cut off and
-    /// reported. At most what the model's position table holds. `None`: the model's files, else 512.
+    /// Tokens of a text that the model sees, special tokens included; the rest is cut off and reported. At most the
+    /// length of the model's position table. `None`: the model's files, else 512.
     pub max_length: Option<usize>,
     /// Which part of a text that is too long the model sees. `None`: as the tokenizer's files say,
     /// else the start.
@@ -83,8 +84,8 @@ pub struct TextConfig {
     /// Keep only the first components (matryoshka), cut before normalising. `None`: all that the
     /// model gives.
     pub dimension: Option<usize>,
-    /// Prompts by name, added to the model's own or replacing them. A prompt is put before the
-    /// text as it is, so it wants its own trailing space. Empty: the model's own.
+    /// Prompts by name, added to the model's own or replacing them. A prompt is put before the text without change,
+    /// so end it with a space. Empty: the model's own.
     pub prompts: BTreeMap<String, String>,
     /// The prompt of `embed_query`. `None`: the one named `query` in `prompts` or in the model's
     /// files, else the model's default prompt.
@@ -102,29 +103,27 @@ pub struct TextConfig {
 pub struct BatchingConfig {
     /// Texts in a batch. `None`: 32, or 128 on a GPU.
     pub max_batch_size: Option<usize>,
-    /// Tokens in a batch, padding included. A single longer text is a batch of its own. `None`: 256,
-    /// which on CPUs is faster than more, because sorted small batches carry almost no padding and
-    /// stay in the cache, or 8192 on a GPU; after half a minute of work, what was measured, where
-    /// the engine pads (ONNX Runtime).
+    /// Tokens in a batch, padding included. A single longer text is a batch of its own. `None`: 256, which on CPUs is
+    /// faster than more, because sorted small batches have almost no padding and stay in the processor's cache, or
+    /// 8192 on a GPU; if the engine pads (ONNX Runtime), the measured size after half a minute of work.
     pub max_batch_tokens: Option<usize>,
-    /// Whether a [`DynamicBatcher`](crate::DynamicBatcher) steers the size of its batches by what
-    /// it measures. `None`: true.
+    /// Whether a [`DynamicBatcher`](crate::DynamicBatcher) adjusts the size of its batches to measured times. `None`:
+    /// true.
     pub dynamic_batching: Option<bool>,
-    /// Texts that a steered batch may have however long they take. `None`: 1.
+    /// Texts that an adjusted batch may always have, however long they take. `None`: 1.
     pub min_batch_size: Option<usize>,
-    /// Texts for which a batcher waits, up to `max_wait`. `None`: `max_batch_size`.
+    /// Number of texts that a batcher waits for, up to `max_wait`. `None`: `max_batch_size`.
     pub preferred_batch_size: Option<usize>,
-    /// How long a text waits for companions, though the engine is idle (`"5ms"`). `None`: not at
-    /// all, or 5 ms where `preferred_batch_size` is set.
+    /// How long a text waits for other texts while the engine is idle (`"5ms"`). `None`: not at all, or 5 ms if
+    /// `preferred_batch_size` is set.
     #[serde(with = "humantime_serde::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub max_wait: Option<Duration>,
-    /// How long an answer may take; steered batches are as large as that allows (`"100ms"`).
-    /// `None`: 100 ms.
+    /// How long an answer may take; adjusted batches are as large as this allows (`"100ms"`). `None`: 100 ms.
     #[serde(with = "humantime_serde::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub target_latency: Option<Duration>,
-    /// Whether steered batches are instead as large as brings more texts a second. `None`: false.
+    /// Whether batches are adjusted for more texts a second instead. `None`: false.
     pub throughput_optimization: Option<bool>,
     /// Texts that may wait in a batcher; more are refused. `None`: 8192.
     pub max_queue: Option<usize>,
@@ -133,7 +132,7 @@ pub struct BatchingConfig {
 }
 
 impl BatchingConfig {
-    /// Texts in a batch where the configuration does not say and a processor computes.
+    /// The default number of texts in a batch on a processor.
     pub(crate) const MAX_BATCH_SIZE: usize = 32;
     /// The longest `max_wait`: a text that waits longer is lost rather than waiting.
     const LONGEST_WAIT: Duration = Duration::from_secs(60);
@@ -190,7 +189,7 @@ impl BatchingConfig {
         }
         if self.throughput_optimization == Some(true) && self.target_latency.is_some() {
             faults.push(
-                "batching.throughput_optimization and batching.target_latency are two aims; keep one"
+                "batching.throughput_optimization and batching.target_latency exclude each other; set only one"
                     .into(),
             );
         }
@@ -198,8 +197,8 @@ impl BatchingConfig {
     }
 }
 
-/// Where model ids are resolved; without use in a browser, where the page fetches. `None` means the
-/// variable that Hugging Face's own tools read, or their default.
+/// Where model ids are resolved. Without effect in a browser, where the page fetches. `None` means the variable that
+/// Hugging Face's own tools read, or their default.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -225,16 +224,16 @@ pub struct HubConfig {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ModelConfig {
-    /// This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen. `None`:
-    /// safetensors of a family that isovec converts, else ONNX.
+    /// Loads this ONNX file (such as `onnx/model_quantized.onnx`) instead of the default choice. `None`: safetensors
+    /// of a family that isovec converts, else ONNX.
     pub onnx_file: Option<String>,
-    /// How the weights are stored. `None`: as the file that is used stores them.
+    /// How the weights are stored. `None`: as in the chosen file.
     pub dtype: Option<Dtype>,
 }
 
 impl EmbeddingConfig {
-    /// Checks everything that can be checked without the model. Loading checks again, and what
-    /// only the model can tell with it.
+    /// Checks everything that can be checked without the model. Loading checks again, together with facts that only
+    /// the model has.
     ///
     /// # Errors
     /// [`Error::Config`] with every impossible value and contradiction.
@@ -247,8 +246,8 @@ impl EmbeddingConfig {
         }
     }
 
-    /// The knobs that are set, as JSON: what a file for `--config`, or the `config` of the npm package,
-    /// needs to say. The hub's token is left out.
+    /// The knobs that are set, as JSON: the content of a file for `--config`, or the `config` of the npm package. The
+    /// hub's token is left out.
     pub fn to_knobs(&self) -> serde_json::Value {
         // A configuration is written without what could fail: its maps have names for keys.
         let mut knobs = serde_json::to_value(self).unwrap_or_default();
@@ -324,7 +323,7 @@ impl EmbeddingConfig {
     }
 }
 
-/// Takes out of a group what is as in another one.
+/// Removes the knobs of a group that equal those of another one.
 fn without(group: &mut serde_json::Value, other: &serde_json::Value) {
     if let serde_json::Value::Object(group) = group {
         group.retain(|name, value| {
@@ -338,7 +337,7 @@ fn without(group: &mut serde_json::Value, other: &serde_json::Value) {
     }
 }
 
-/// Shows whether there is a token, never which.
+/// Shows whether there is a token, but never the token.
 impl fmt::Debug for HubConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HubConfig")
@@ -351,7 +350,7 @@ impl fmt::Debug for HubConfig {
     }
 }
 
-/// What may stand at the top of a configuration.
+/// The keys at the top level of a configuration.
 const TOP: [&str; 12] = [
     "engine",
     "onnxruntime_library",
@@ -367,8 +366,7 @@ const TOP: [&str; 12] = [
     "embedding_cache",
 ];
 
-/// The same shape with a place for keys that nobody knows: serde's own check does not work
-/// beside a flattened group.
+/// The same shape with a place for unknown keys: serde's own check does not work beside a flattened group.
 #[derive(Deserialize)]
 struct Unchecked {
     #[serde(flatten)]

@@ -1,5 +1,4 @@
-//! Configurations to begin with. Each says when to take it and why it is as it is; every knob can
-//! be set again afterwards.
+//! Starting configurations. Each documents its use and its reasons. You can change every knob afterwards.
 
 use isovec_engine::config::ExecutionProvider;
 use isovec_engine::cores;
@@ -71,7 +70,7 @@ mod tests {
     use super::super::without;
     use super::*;
 
-    /// What each sets, and nothing else: docs/configuration.md says the same in words.
+    /// The knobs that each preset sets, and no others. docs/configuration.md has them in words.
     #[test]
     fn every_preset_is_usable_and_sets_what_it_says() {
         let default = serde_json::to_value(EmbeddingConfig::default()).unwrap();

@@ -1,4 +1,4 @@
-//! What becomes of a text that is too long.
+//! The truncation of texts that are too long.
 
 use std::fmt;
 

@@ -111,7 +111,7 @@ impl Embeddings {
         parse("this file", bytes)
     }
 
-    /// Reads to the end and takes what it read as the file's bytes.
+    /// Reads to the end, and parses the bytes as a file.
     ///
     /// # Errors
     /// [`Error::Io`] from the reader; as [`from_bytes`](Self::from_bytes).

@@ -1,4 +1,4 @@
-//! A set of vectors that knows what made it.
+//! A set of vectors with the fingerprint of its model.
 
 mod file;
 mod once;
@@ -13,8 +13,8 @@ use crate::error::{Error, Result};
 use crate::similarity::{Hit, Similarity, top_k};
 use crate::stream::Embedded;
 
-/// Vectors `[n, dim]` in one contiguous, row-major block, in the order of their texts, with the
-/// fingerprint of what made them.
+/// Vectors `[n, dim]` in one contiguous, row-major block, in the order of their texts, with the fingerprint of the
+/// model.
 ///
 /// Every value is finite. Serialised with serde, a set is `{dim, values, token_counts, truncated,
 /// labels, fingerprint, similarity, prompt, model}` with the values in one flat list; to keep a
@@ -78,8 +78,8 @@ mod shared {
     }
 }
 
-/// Two sets that may be compared though they were computed in different numeric classes: their
-/// scores are near, but not at, what one class would give.
+/// Two sets that may be compared although they were computed in different precisions: their scores are close to, but
+/// not equal to, those of a single precision.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PrecisionDifference {
     /// The class of this set.
@@ -89,7 +89,7 @@ pub struct PrecisionDifference {
 }
 
 impl Embeddings {
-    /// A set from vectors in one row-major block, and the fingerprint of what made them.
+    /// A set from vectors in one row-major block, and the fingerprint of the model that made them.
     ///
     /// # Errors
     /// [`Error::InvalidEmbeddings`] when `dim` is 0, the block is not a whole number of rows, or
@@ -253,13 +253,12 @@ impl Embeddings {
         &self.token_counts
     }
 
-    /// What the vectors stand for, if it was said with [`with_labels`](Self::with_labels).
+    /// The labels of the vectors, if they were set with [`with_labels`](Self::with_labels).
     pub fn labels(&self) -> Option<&[String]> {
         self.labels.as_deref()
     }
 
-    /// Says what each vector stands for: an id, a place, or the text itself. Labels are saved
-    /// with the vectors.
+    /// Sets a label for each vector: an id, a place, or the text itself. Labels are saved with the vectors.
     ///
     /// # Errors
     /// [`Error::InvalidEmbeddings`] when there is not exactly one label a vector.
@@ -278,7 +277,7 @@ impl Embeddings {
         Ok(self)
     }
 
-    /// What made the vectors.
+    /// The fingerprint of the model that made the vectors.
     pub fn fingerprint(&self) -> &Fingerprint {
         &self.fingerprint
     }
@@ -298,9 +297,8 @@ impl Embeddings {
         &self.model
     }
 
-    /// Whether vectors of another fingerprint may be compared with these, and if so, whether
-    /// they were computed in another numeric class. What has to be taken on trust,
-    /// [`Fingerprint::doubts`] says.
+    /// Whether vectors of another fingerprint may be compared with these, and if so, whether they were computed in
+    /// another precision. [`Fingerprint::doubts`] lists entries that are not verified.
     ///
     /// # Errors
     /// [`Error::IncompatibleIndex`] with every entry that differs.
@@ -433,8 +431,8 @@ impl Embeddings {
         Ok(())
     }
 
-    /// Adds one vector of a stream after these; [`Embedder::empty_set`](crate::Embedder::empty_set)
-    /// is what to begin with.
+    /// Adds one vector of a stream after these; [`Embedder::empty_set`](crate::Embedder::empty_set) makes an empty
+    /// set.
     ///
     /// # Errors
     /// [`Error::InvalidEmbeddings`] when the dimension is another, a value is not finite, or this

@@ -1,4 +1,4 @@
-//! Names that stand twice in JSON: which of the two is meant nobody could tell, and readers differ.
+//! Refuses names that occur twice in a JSON object, because readers differ in which one they use.
 
 use std::collections::HashSet;
 

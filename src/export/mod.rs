@@ -25,7 +25,7 @@ use crate::error::{Error, Result};
 use crate::model::{OnProgress, Output, Purpose, Watch, prepare, resolve};
 use crate::source::ModelSource;
 
-/// What is exported, and how loading its source is watched.
+/// Options of an export, and of loading its source.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ExportOptions {
@@ -67,7 +67,7 @@ impl ExportOptions {
     }
 }
 
-/// What was written.
+/// The written files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exported {

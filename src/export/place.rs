@@ -1,4 +1,4 @@
-//! An export's files, which take their names together or not at all.
+//! The files of an export, which get their final names together or not at all.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, ErrorKind, Write as _};

@@ -1,4 +1,4 @@
-//! What is there, tried in a short measured run, fastest first.
+//! Measures every available provider in a short run and sorts them, fastest first.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

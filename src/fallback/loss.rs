@@ -1,4 +1,4 @@
-//! Lost devices: what takes their place, and how they come back.
+//! Replaces a lost device, and opens it again later.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// What computed after the first engine, the latest last.
 #[derive(Default)]
 pub(super) struct Losses {
-    /// By turns what took a lost device's place, and the device that came back.
+    /// In turns, the replacement of a lost device and the reopened device.
     later: [OnceLock<Loaded>; MOST],
     /// One caller loads, the others wait for it.
     loading: lock::Mutex<()>,
@@ -146,7 +146,7 @@ impl Engines {
         Ok(Loaded {
             engine: chosen.engine,
             provider,
-            why: "its device was opened anew".into(),
+            why: "its device was opened again".into(),
         })
     }
 
@@ -169,7 +169,7 @@ impl Engines {
                 let stood_in = self.provider();
                 if self.losses.push(loaded) {
                     self.losses.recovered.fetch_add(1, Relaxed);
-                    let cause = "the device that was lost could be opened anew";
+                    let cause = "the lost device could be opened again";
                     self.record(Fallback::new(stood_in.name(), lost.name(), cause));
                 }
             }

@@ -1,6 +1,6 @@
-//! The chain of providers, resolved: the first that works computes, and every one before it that
-//! did not is on record. A device that is lost in the middle of work is replaced, and comes back where
-//! it can. Beside a GPU the processor may take the batches that it is faster at.
+//! Resolves the chain of providers: the first provider that works computes, and every failed one before it is
+//! recorded. A device that is lost during work is replaced, and used again when it is back. Beside a GPU, the
+//! processor may take the batches that it computes faster.
 
 mod auto;
 mod beside;
@@ -27,7 +27,7 @@ type Result<T> = std::result::Result<T, EngineError>;
 /// The engine that computes, and what takes its place if its device is lost.
 pub(crate) struct Engines {
     first: Loaded,
-    /// What computes small batches.
+    /// The engine for small batches.
     beside: Option<Beside>,
     spare: Option<Spare>,
     losses: Losses,

@@ -1,5 +1,4 @@
-//! A device that is lost, by an engine that says so: a real one cannot be had here. What takes
-//! its place is real.
+//! Tests with an engine that reports a lost device, because no real device can be lost here. The replacement is real.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};

@@ -1,4 +1,4 @@
-//! How much memory a batch may take.
+//! The memory that a batch may take.
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,11 +23,11 @@ pub(crate) struct Allowance {
 }
 
 enum Limit {
-    /// Nothing is foretold, so nothing can be refused.
+    /// Memory is not predicted, so nothing can be refused.
     None,
     /// So many bytes.
     Fixed(u64),
-    /// What the machine has free, up to a part of all.
+    /// The free memory of the machine, up to a share of the total.
     Free(Free),
 }
 
@@ -92,13 +92,13 @@ impl Allowance {
             Limit::Free(..) => effective.note(
                 "memory.memory_limit",
                 asked,
-                "what is free",
-                "the default: what the machine has free, up to memory.memory_pressure_threshold",
+                "the free memory",
+                "the default: the free memory of the machine, up to memory.memory_pressure_threshold",
             ),
             Limit::None => effective.note_unused(
                 "memory.memory_limit",
                 asked,
-                "memory.memory_prediction is not in effect, and nothing else could keep it",
+                "memory.memory_prediction is not in effect, and the limit cannot be enforced without it",
             ),
         }
         Self {

@@ -1,5 +1,5 @@
-//! A model whose int8 activations are scaled over the whole batch, on the engines that are here:
-//! what a batch would make of its vectors, and that no text of a user's ever sees another.
+//! Tests with a model whose int8 activations are scaled over the whole batch, on the available engines: they show how
+//! a batch would change its vectors, and that no text of a user ever shares a batch.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

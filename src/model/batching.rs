@@ -1,4 +1,4 @@
-//! How texts are put together: the `batching` knobs against what the model and the engine take.
+//! The batching in effect: the `batching` knobs within the limits of the model and the engine.
 
 use std::time::Duration;
 
@@ -260,7 +260,7 @@ fn why_alone(config: &EmbeddingConfig, mixer: Option<&RowMixer>, ragged: bool) -
     }
     let mixer = mixer?;
     let why = format!(
-        "{mixer} makes a text's vector depend on the texts beside it: every text runs alone"
+        "{mixer} makes a text's vector depend on the other texts of a batch, so every text runs alone"
     );
     tracing::warn!(target: "isovec", "{why}");
     Some(why)

@@ -1,9 +1,8 @@
-//! How large batches are fastest, measured on the engine that runs them.
+//! Measures the fastest batch size on the engine itself.
 //!
-//! On processors small batches win, because they stay in the cache and carry no padding; a GPU
-//! wants to be filled. Nobody knows where the one begins and the other ends but the machine. So
-//! after half a minute of work in large calls a few runs are measured, once; the answer is kept on
-//! disk for the next start.
+//! On processors small batches win, because they stay in the processor's caches and have no padding. A GPU needs
+//! large batches. The best size depends on the machine. So after half a minute of work in large calls a few runs are
+//! measured, once, and the result is cached on disk for the next start.
 
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -37,7 +36,7 @@ const WORTH_MORE: f64 = 1.02;
 pub(crate) struct Calibration {
     to_measure: bool,
     record: Option<Record>,
-    /// What the sizes are for: a provider that took a lost one's place is another matter.
+    /// The provider that the sizes are for. The replacement of a lost provider does not use them.
     provider: Option<ProviderInfo>,
     begun: AtomicBool,
     found: OnceLock<Found>,

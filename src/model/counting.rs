@@ -1,5 +1,5 @@
-//! An engine that only counts, and a tokenizer that gives word `wN` the id N: what planning,
-//! feeding, batching and collecting are tested around.
+//! An engine that only counts, and a tokenizer that gives word `wN` the id N. Tests of planning, feeding, batching
+//! and collecting use them.
 #![allow(clippy::unwrap_used)] // Only tests see this file.
 
 use std::collections::BTreeMap;

@@ -63,7 +63,7 @@ impl Feed {
                 "token_type_ids" => Role::Types,
                 other => {
                     return Err(unsupported(format!(
-                        "it wants an input {other}, which a text does not give"
+                        "it needs an input {other}, which texts do not have"
                     )));
                 }
             };

@@ -1,4 +1,4 @@
-//! What a call makes of the model's vectors: how many components, and whether they have unit length.
+//! The form of a call's vectors: the number of components, and unit length or not.
 
 use std::sync::Arc;
 

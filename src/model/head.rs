@@ -1,4 +1,4 @@
-//! Which pooling head a model gets, or already has.
+//! Decides which pooling head a model gets, or already has.
 
 use std::collections::BTreeMap;
 
@@ -70,8 +70,8 @@ pub(crate) fn resolve_head(
         None => {
             return Err(EngineError::MissingFile {
                 origin: bundle.origin.clone(),
-                file: "modules.json, which says how to pool".into(),
-                hint: "Set text.pooling to what the model was trained with (its card says; `mean` and `cls` are the usual ones)"
+                file: "modules.json, which defines the pooling".into(),
+                hint: "Set text.pooling to the pooling that the model was trained with (see its card; `mean` and `cls` are the most common)"
                     .into(),
             }
             .into());

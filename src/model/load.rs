@@ -1,4 +1,4 @@
-//! From a source of files to a model that is ready to run.
+//! Loads a model from a source of files.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -100,7 +100,7 @@ pub(crate) struct Prepared {
 /// What a graph gives its callers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Output {
-    /// What the file gives: no head is put on.
+    /// The file's own output: no head is added.
     AsFile,
     /// A vector for each text, by a pooling head.
     Vectors,
@@ -174,7 +174,7 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
         .dim
         .ok_or_else(|| EngineError::UnsupportedModel {
             origin: bundle.origin.clone(),
-            reason: "its graph does not say how many components its vectors have".into(),
+            reason: "its graph does not state the number of components of its vectors".into(),
             hint: "Set text.dimension to that number".into(),
         })?;
     let (max_length, why_length) = match feed.positions {

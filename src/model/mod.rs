@@ -1,4 +1,4 @@
-//! A loaded model: from texts to vectors.
+//! A loaded model, which turns texts into vectors.
 
 mod allowance;
 mod batching;
@@ -63,7 +63,7 @@ pub(crate) const WINDOW: usize = 4096;
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct EmbedOptions {
-    /// What is put before every text.
+    /// The prompt before every text.
     pub prompt: Prompt,
     /// Keep only the first components (matryoshka), and scale them to unit length again where the
     /// vectors are to have it. `None`: all that the model gives as it was loaded.
@@ -76,7 +76,7 @@ pub struct EmbedOptions {
 }
 
 impl EmbedOptions {
-    /// Chooses what is put before every text.
+    /// Chooses the prompt before every text.
     #[must_use]
     pub fn with_prompt(mut self, prompt: Prompt) -> Self {
         self.prompt = prompt;
@@ -128,7 +128,7 @@ pub(crate) struct Model {
     limits: Limits,
     pub(crate) lowercase: bool,
     pub(crate) normalized: bool,
-    /// As configured; [`Self::budget`] has what was measured since.
+    /// As configured; [`Self::budget`] has the measured values.
     budget: Budget,
     calibration: Calibration,
     /// How the calls of many are put together.

@@ -1,4 +1,4 @@
-//! Where a model's files came from, and which of the hub's settings that took.
+//! The origin of a model's files, and the hub's settings in effect.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! A call's own token.
+//! The cancel token of a call.
 
 use isovec_engine::cancel::{Cancel, CancelGuard};
 

@@ -1,4 +1,4 @@
-//! The numeric class that a model computes in, as its graph tells it.
+//! The precision class of a model, from its graph.
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::engine::Engine;

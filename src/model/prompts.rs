@@ -1,4 +1,4 @@
-//! What is put before a text.
+//! The prompts before texts.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::effective::EffectiveConfig;
 use crate::error::{Error, Result};
 use crate::sentence_transformers::ModelFiles;
 
-/// What is put before every text of a call.
+/// The prompt before every text of a call.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Prompt {
@@ -16,9 +16,9 @@ pub enum Prompt {
     Default,
     /// Nothing.
     None,
-    /// The prompt for what is searched with.
+    /// The prompt for texts to search with.
     Query,
-    /// The prompt for what is searched in.
+    /// The prompt for texts to search in.
     Passage,
     /// One of the model's or the configuration's prompts, by its name.
     Named(String),

@@ -1,4 +1,4 @@
-//! Vectors coming back in any order, checked and put where their texts were.
+//! Checks vectors that arrive in any order, and puts them in the order of their texts.
 
 use isovec_engine::engine::RunOutput;
 use isovec_model::head;

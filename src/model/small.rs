@@ -1,5 +1,4 @@
-//! Weights stored in f16 or int8: made at load where that was asked for, and kept on disk, so that
-//! the next start reads the small form.
+//! Weights in f16 or int8: made at load on request, and cached on disk, so that the next start reads the small form.
 
 use std::fs;
 use std::path::PathBuf;
@@ -75,7 +74,7 @@ pub(crate) async fn store(
         }
         Some(asked) if precision::coarseness(asked) < precision::coarseness(has) => {
             let stored = as_it_is(
-                "the model's file stores them so, and nothing brings back what that cut off",
+                "the model's file stores them so, and the lost precision cannot be restored",
             );
             return Ok((bundle, stored));
         }
@@ -105,7 +104,7 @@ pub(crate) async fn store(
     let why = if reached == asked && kept.is_some() {
         "made of the model's file at load"
     } else if reached == asked {
-        "made of the model's file at load and kept nowhere: the next load makes it again"
+        "made from the model's file at load and not cached: the next load makes it again"
     } else {
         "none of its weights can be stored smaller without losing too much"
     };
@@ -149,11 +148,11 @@ impl Kept {
         match self.open(bundle) {
             Ok(small) if small.identity == bundle.identity => Some(small),
             Ok(_) => {
-                tracing::warn!(target: "isovec", "{} is of another model; making it anew", self.path.display());
+                tracing::warn!(target: "isovec", "{} belongs to another model; making it again", self.path.display());
                 None
             }
             Err(error) => {
-                tracing::warn!(target: "isovec", "{error}; making it anew");
+                tracing::warn!(target: "isovec", "{error}; making it again");
                 None
             }
         }
@@ -198,7 +197,7 @@ impl Kept {
         match written {
             Ok(()) => Ok(self.read(small)),
             Err(error) => {
-                tracing::warn!(target: "isovec", "the small form of {} was not kept: {error}", small.origin);
+                tracing::warn!(target: "isovec", "the small form of {} was not cached: {error}", small.origin);
                 Ok(None)
             }
         }

@@ -1,4 +1,4 @@
-//! What a model's rows become for whoever calls it.
+//! A task turns a model's rows into results.
 
 use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
@@ -32,16 +32,16 @@ pub(crate) trait Task: Sized + MaybeSend + MaybeSync + 'static {
     /// [`Error::Config`](crate::Error::Config) with every option that the loaded model cannot give.
     fn of(model: &Model, options: &Self::Options) -> Result<Self>;
 
-    /// What the options say of the texts.
+    /// The part of the options that concerns the texts.
     fn flow(options: &Self::Options) -> FlowOptions;
 
-    /// What the model's own rows come to.
+    /// Makes a result of the model's own rows.
     ///
     /// # Errors
-    /// An error that names the text whose row comes to nothing.
+    /// An error that names the text whose row gives no result.
     fn set(&self, model: &Model, rows: Rows) -> Result<Self::Set>;
 
-    /// The rows of a set, each with what the model saw of its text.
+    /// The rows of a set, each with the tokens that the model saw of its text.
     fn rows(set: Self::Set) -> impl Iterator<Item = Self::Row>;
 
     /// Tokens that the model saw of a row's text.

@@ -1,4 +1,4 @@
-//! Whether a tokenizer belongs to a model.
+//! Checks that a tokenizer belongs to a model.
 
 use std::collections::HashSet;
 

@@ -1,4 +1,4 @@
-//! Endless lists of texts, in flat memory.
+//! Streams of any number of texts, in constant memory.
 
 mod windows;
 
@@ -17,7 +17,7 @@ use windows::{Window, Windows};
 /// Windows that are under way at the same time: while one runs, the next is tokenised.
 const AT_ONCE: usize = 2;
 
-/// What one text of a stream became.
+/// The result for one text of a stream.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Embedded {

@@ -1,6 +1,6 @@
-//! The documents: every link leads somewhere, the book has every chapter, every error is explained, and every
-//! example is one that a test reads. (Rust examples are compiled by `src/lib.rs`, commands by `cli/` and `xtask/`,
-//! TypeScript by `bindings/js/tests/documents.test.mjs`.)
+//! Tests of the documents: every link has a target, the book has every chapter, every error is explained, and a test
+//! reads every example. (Rust examples are compiled by `src/lib.rs`, commands by `cli/` and `xtask/`, TypeScript by
+//! `bindings/js/tests/documents.test.mjs`.)
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;

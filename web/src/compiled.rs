@@ -1,4 +1,4 @@
-//! A model that is ready to run, whatever runs it.
+//! A model that is ready to run, independent of what runs it.
 
 use std::fmt::Debug;
 use std::sync::Arc;

@@ -1,6 +1,6 @@
-//! Panics of the runtime underneath, turned into errors.
+//! Turns panics of the code underneath into errors.
 //!
-//! Where panics abort (the browser) there is nothing to catch, and the instance is lost.
+//! In the browser panics abort, so they cannot be caught, and the instance is lost.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};

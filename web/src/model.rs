@@ -1,4 +1,4 @@
-//! From a bundle to something that runs.
+//! Makes a runnable model of a bundle.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Models as programs of our own kernels.
+//! Models on our own kernels.
 
 use std::sync::Arc;
 
-use isovec_encoder::{CompileError, Pause, Program, Stepped};
+use isovec_encoder::{CompileError, Executable, Pause, Stepped};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
@@ -21,17 +21,17 @@ use crate::threads::Threads;
 /// the 8 to 20 billion a second that one thread of wasm SIMD reaches.
 const SLICE: u64 = 40_000_000;
 
-/// A program, and the threads that run it.
+/// An executable, and the threads that run it.
 #[derive(Debug)]
 struct Loaded {
-    program: Arc<Program>,
+    executable: Arc<Executable>,
     threads: Threads,
 }
 
 /// Compiles a bundle's graph.
 ///
 /// # Errors
-/// As [`Program::compile`]; a panic is [`EngineError::InvalidModel`].
+/// As [`Executable::compile`]; a panic is [`EngineError::InvalidModel`].
 pub(crate) async fn compile(
     bundle: &ModelBundle,
     arithmetic: Arithmetic,
@@ -39,22 +39,22 @@ pub(crate) async fn compile(
     cancel: &Cancel,
     pacer: &mut Pacer,
 ) -> Result<Arc<dyn Compiled>, CompileError> {
-    let program = guard::catch_in(Program::compile(bundle, arithmetic, cancel, pacer)).await;
-    let program = program.unwrap_or_else(|panic| {
+    let executable = guard::catch_in(Executable::compile(bundle, arithmetic, cancel, pacer)).await;
+    let executable = executable.unwrap_or_else(|panic| {
         let detail = format!("no program can be found for it: {panic}");
         Err(EngineError::invalid_model(&bundle.origin, detail).into())
     })?;
     Ok(Arc::new(Loaded {
-        program: Arc::new(timed(program)),
+        executable: Arc::new(timed(executable)),
         threads: Threads::new(threads, runs)?,
     }))
 }
 
 /// Natively the processor says what it has; wasm has to try.
-fn timed(program: Program) -> Program {
+fn timed(executable: Executable) -> Executable {
     #[cfg(all(target_arch = "wasm32", feature = "event-loop"))]
-    let program = program.with_clock(crate::executor::event_loop::clock);
-    program
+    let executable = executable.with_clock(crate::executor::event_loop::clock);
+    executable
 }
 
 impl Pause for Pacer {
@@ -74,7 +74,7 @@ impl Compiled for Loaded {
 
     fn start(self: Arc<Self>, batch: Batch) -> Result<Box<dyn Running>> {
         Ok(Box::new(Run {
-            run: isovec_encoder::Run::new(Arc::clone(&self.program), &batch)?,
+            run: isovec_encoder::Run::new(Arc::clone(&self.executable), &batch)?,
             loaded: self,
             batch,
         }))

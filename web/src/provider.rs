@@ -1,4 +1,4 @@
-//! What this engine says about itself.
+//! The description of this engine.
 
 use isovec_engine::engine::ProviderInfo;
 

@@ -1,4 +1,4 @@
-//! What the configuration's knobs come to in this engine.
+//! Translates the knobs of the configuration for this engine.
 
 use std::fmt::Display;
 
@@ -97,7 +97,7 @@ impl Settings {
             "memory.memory_prediction",
             config.memory.memory_prediction,
             false,
-            "this engine does not count what a run takes",
+            "this engine does not measure the memory of a run",
         );
         Self {
             threads,

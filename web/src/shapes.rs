@@ -1,4 +1,4 @@
-//! Extents that a batch must agree on with itself.
+//! Checks that the shapes within a batch agree.
 
 use std::collections::HashMap;
 

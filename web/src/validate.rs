@@ -1,4 +1,4 @@
-//! What must hold of a graph before it is compiled.
+//! Checks a graph before it is compiled.
 
 use std::collections::{BTreeSet, HashSet};
 

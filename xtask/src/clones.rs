@@ -1,7 +1,7 @@
-//! Several clones that build into one folder, which is outside of all of them.
+//! Several clones that build into one folder outside of all of them.
 //!
-//! Cargo names what it compiles of a workspace by where it lies within the workspace, and compares times: what another
-//! clone compiled after a file was written here would count as compiled from it.
+//! Cargo names the outputs of a workspace by the places of the packages in it, and compares times. If another clone
+//! compiled after a file was written here, its output would count as compiled from that file.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};

@@ -1,10 +1,8 @@
-//! `cargo xtask fuzz`: the targets under fuzz/ under libFuzzer, several at a time, and a table of
-//! what was run and found.
+//! `cargo xtask fuzz`: the targets under fuzz/ under libFuzzer, several at a time, and a table of the results.
 //!
-//! The corpus that grows is kept in the cache, so that the next run goes on from it; what is
-//! committed under fuzz/corpus and fuzz/regressions is read as well, and is never written. With
-//! `--again` a run begins from what is committed alone, and with a seed it tries the same inputs
-//! everywhere, as far as the time goes.
+//! The growing corpus is stored in the cache, so that the next run continues from it. The committed files under
+//! fuzz/corpus and fuzz/regressions are read as well, and never written. With `--again` a run begins with the
+//! committed files alone. With a seed it tries the same inputs everywhere, as far as the time allows.
 
 use std::collections::VecDeque;
 use std::fs::{self, File};

@@ -1,10 +1,9 @@
 //! `cargo xtask`: everything that a folder of scripts would do, in Rust.
 //!
-//! `setup` brings what the machine lacks, `demo` embeds and searches real text, `test` runs
-//! every check of the project, `fuzz` looks for inputs that break something, `soak` works for hours,
-//! `bench` and `size` measure, `serve` shows the page.
-//! Whatever is downloaded or built lies outside the clone, in `$ISOVEC_CACHE`, else in the
-//! platform's cache folder under `isovec`.
+//! `setup` installs what is missing, `demo` embeds and searches real text, `test` runs every check of the project,
+//! `fuzz` looks for inputs that break something, `soak` works for hours, `bench` and `size` measure, `serve` shows
+//! the page. All downloads and builds lie outside the clone, in `$ISOVEC_CACHE`, else in the platform's cache folder
+//! under `isovec`.
 
 mod bench;
 mod build;

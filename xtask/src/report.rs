@@ -1,4 +1,4 @@
-//! What the user sees: announcements, a spinner on a terminal only, and the summary.
+//! The output for the user: announcements, a spinner on a terminal only, and the summary.
 
 use std::io::IsTerminal;
 use std::time::Duration;

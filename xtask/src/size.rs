@@ -1,4 +1,4 @@
-//! `cargo xtask size`: what a user of the npm package downloads.
+//! `cargo xtask size`: the size of the npm package's downloads.
 
 use anyhow::{Context, Result, bail};
 use serde_json::Value;

@@ -1,8 +1,8 @@
 //! Which toolchain compiles for wasm32, and with which linker.
 //!
-//! Two routes lead to the wasm32 standard library: `rustup target add`, and, where rustup's
-//! server cannot be reached, Debian's compiler with a standard library built from its source.
-//! Everything that builds for wasm asks here which of them was taken.
+//! Two routes lead to the wasm32 standard library: `rustup target add`, and, where rustup's server cannot be reached,
+//! Debian's compiler with a standard library built from its source. All builds for wasm ask here which route was
+//! taken.
 
 use std::ffi::OsString;
 use std::fs;

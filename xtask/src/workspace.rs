@@ -1,4 +1,4 @@
-//! Where things lie: the clone, the cache outside it, and what children are told about both.
+//! The paths of the clone and of the cache outside it, and the variables that child processes get for both.
 
 use std::env;
 use std::ffi::OsString;

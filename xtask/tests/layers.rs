@@ -1,5 +1,5 @@
-//! The table of crates in ARCHITECTURE.md is the house: every package has a row with its folder, and is built on nothing
-//! but packages of rows above its own. What only tests depend on is left out: a layer may be tested with what stands on it.
+//! Compares ARCHITECTURE.md with the crates: every package has a row with its folder, and depends only on packages in
+//! rows above its own. Dependencies of tests are ignored: a layer may be tested with layers above it.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,6 +1,6 @@
-//! What joining calls brings: all-MiniLM-L6-v2, fp32, short texts, a caller a thread. 64 callers
-//! through a `DynamicBatcher` against the same callers each running its own text, and one caller
-//! through a batcher against one without. Run it with `cargo xtask bench batching`.
+//! Measures the gain of joining calls: all-MiniLM-L6-v2, fp32, short texts, one caller for each thread. 64 callers
+//! through a `DynamicBatcher` against the same callers each running its own text, and one caller through a batcher
+//! against one without. Run it with `cargo xtask bench batching`.
 
 use std::hint::black_box;
 use std::sync::Barrier;

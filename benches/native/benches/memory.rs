@@ -1,6 +1,6 @@
-//! What the engine takes of the machine's memory, all-MiniLM-L6-v2, fp32: four sessions against
-//! one, and after many texts against after few. Every figure comes from a process of its own:
-//! this program starts itself again. Run it with `cargo xtask bench memory`.
+//! Measures the engine's memory, all-MiniLM-L6-v2, fp32: four sessions against one, and after many texts against
+//! after few. Every figure comes from a process of its own: this program starts itself again. Run it with `cargo
+//! xtask bench memory`.
 
 use std::process::{Command, Stdio};
 use std::sync::Barrier;

@@ -1,6 +1,6 @@
-//! What it costs to look, and whether what is seen is true: a profile beside none, a trace of a million
-//! events, trials of an embedder against itself, and tuning from the worst preset. Run it with
-//! `cargo xtask bench observing`; `-- profile`, `trace`, `trials` or `tune` behind it picks one.
+//! Measures the cost and the accuracy of observing: a profile beside none, a trace of a million events, trials of an
+//! embedder against itself, and tuning from the worst preset. Run it with `cargo xtask bench observing`; `--
+//! profile`, `trace`, `trials` or `tune` behind it picks one.
 
 use std::fs::File;
 use std::hint::black_box;

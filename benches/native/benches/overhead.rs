@@ -1,6 +1,6 @@
-//! What the SDK costs over a raw `session.run` plus tokenising: all-MiniLM-L6-v2, fp32, one
-//! thread, one text of 16 tokens. The same exported graph with its pooling head, the same
-//! library, the same process. Run it with `cargo xtask bench overhead`.
+//! Measures the SDK's overhead over a raw `session.run` plus tokenising: all-MiniLM-L6-v2, fp32, one thread, one text
+//! of 16 tokens. The same exported graph with its pooling head, the same library, the same process. Run it with
+//! `cargo xtask bench overhead`.
 
 use std::hint::black_box;
 

@@ -1,6 +1,6 @@
 //! Models of the sizes that people load, with seeded weights: how far the GPU's vectors are from ONNX Runtime's, and
-//! both from plain loops at f64. What it needs of memory is three times the largest model, some 4 GB. Run it with
-//! `cargo xtask bench shapes`.
+//! both from plain loops at f64. It needs three times the memory of the largest model, some 4 GB. Run it with `cargo
+//! xtask bench shapes`.
 
 use std::time::Instant;
 

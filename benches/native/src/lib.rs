@@ -1,4 +1,4 @@
-//! What the benchmarks share: the model, the peer, texts, and measuring in turns.
+//! Shared parts of the benchmarks: the model, the peer, texts, and measuring in turns.
 
 mod corpus;
 mod memory;

@@ -1,4 +1,4 @@
-//! What this process takes of the machine's memory.
+//! The memory of this process.
 
 use crate::AnyError;
 

@@ -1,4 +1,4 @@
-//! What a careful user would write by hand: `tokenizers`, `ort`, and a mutex around the session.
+//! The code that a careful user would write by hand: `tokenizers`, `ort`, and a mutex around the session.
 
 use std::path::Path;
 use std::sync::{Mutex, OnceLock, PoisonError};

@@ -4,8 +4,7 @@ use isovec::for_npm::next_told;
 use isovec_js_error::to_js;
 use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
-/// What has to be known next of a model's files, or which to take: JSON for JSON, as
-/// [`isovec::for_npm::next_told`] has it.
+/// The next question about a model's files, or the choice: takes and returns JSON, as [`isovec::for_npm::next_told`].
 ///
 /// # Errors
 /// An `Error` with the `kind` of the Rust error.

@@ -15,14 +15,14 @@ use crate::embeddings::RawEmbeddings;
 use crate::files;
 use crate::panic;
 
-/// What an `AbortSignal` is turned into.
+/// The counterpart of an `AbortSignal`.
 #[wasm_bindgen]
 #[derive(Debug, Clone, Default)]
 pub struct RawCancel(Cancel);
 
 #[wasm_bindgen]
 impl RawCancel {
-    /// A cancellation that nobody has triggered.
+    /// A cancellation that is not triggered.
     #[wasm_bindgen(constructor)]
     pub fn new() -> Self {
         Self::default()
@@ -142,8 +142,7 @@ impl RawEmbedder {
         self.embedder.max_length()
     }
 
-    /// What was done since the model was loaded, what waits now, and the bytes of the module's
-    /// memory, as JSON.
+    /// The statistics since the model was loaded, the waiting calls, and the bytes of the module's memory, as JSON.
     pub fn stats(&self) -> String {
         let mut stats = serde_json::json!(self.embedder.stats());
         stats["queue"] = serde_json::json!(self.batcher.counts());
@@ -153,7 +152,7 @@ impl RawEmbedder {
         stats.to_string()
     }
 
-    /// Records what is done from now on, in so many events at most.
+    /// Records work from now on, up to a number of events.
     ///
     /// # Errors
     /// An `Error` of the kind `AlreadyProfiled` while that is done already.
@@ -168,10 +167,10 @@ impl RawEmbedder {
         Ok(())
     }
 
-    /// What was recorded, as a Chrome trace.
+    /// The recorded events, as a Chrome trace.
     ///
     /// # Errors
-    /// An `Error` of the kind `Config` where nothing is.
+    /// An `Error` of the kind `Config` if nothing is recorded.
     #[wasm_bindgen(js_name = finishProfile)]
     pub fn finish_profile(&self) -> Result<String, JsValue> {
         let Some(session) = self.profile.take() else {
@@ -180,8 +179,8 @@ impl RawEmbedder {
         Ok(session.finish().to_chrome_trace())
     }
 
-    /// Everything that is known of the model, as JSON: provider, fingerprint, effective
-    /// configuration, metric, name, what the engine can do with it, what its graph is made of.
+    /// All facts about the model, as JSON: provider, fingerprint, effective configuration, metric, name, the engine's
+    /// capabilities, the description of its graph.
     pub fn about(&self) -> String {
         serde_json::json!({
             "provider": self.embedder.provider(),

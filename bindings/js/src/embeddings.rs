@@ -1,10 +1,10 @@
-//! Vectors on their way to JavaScript, where the class `Embeddings` keeps them.
+//! Passes vectors to JavaScript, where the class `Embeddings` holds them.
 
 use isovec::Embeddings;
 use js_sys::{Float32Array, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::wasm_bindgen;
 
-/// What one call gave.
+/// The result of one call.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct RawEmbeddings(Embeddings);
@@ -45,7 +45,7 @@ impl RawEmbeddings {
         self.0.dim()
     }
 
-    /// What made the vectors, as JSON.
+    /// The fingerprint of the vectors, as JSON.
     pub fn fingerprint(&self) -> String {
         serde_json::json!(self.0.fingerprint()).to_string()
     }

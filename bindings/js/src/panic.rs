@@ -1,4 +1,4 @@
-//! What a panic said, kept for the error that names it: after a trap only plain reads are safe.
+//! Stores the message of a panic for the error that quotes it. After a trap only plain reads are safe.
 
 use std::sync::{Mutex, Once, PoisonError};
 

@@ -127,7 +127,7 @@ test("int8 is made of a checkpoint at load, with the vectors of the exported fol
   const read = await visit({ folder: "/export/int8/", config: { model: { dtype: "int8" } }, texts });
   assert.deepEqual(made.rows, read.rows);
   assert.deepEqual([made.precision, made.dtype.used, made.dtype.honoured], ["int8", "int8", true]);
-  assert.match(made.dtype.why, /at load and kept nowhere/);
+  assert.match(made.dtype.why, /at load and not cached/);
   assert.match(read.dtype.why, /the model's file stores them so/);
 });
 

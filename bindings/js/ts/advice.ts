@@ -3,7 +3,7 @@ import type { Hardware } from "./hardware.js";
 import type { Capabilities, Knob, ModelDescription, ProviderInfo } from "./host.js";
 import type { Stats } from "./stats.js";
 
-/** What the rules look at: Rust's `AnalysisContext` in camel case. Everything may be missing; what is, is said in the report. */
+/** The input of the rules: Rust's `AnalysisContext` in camel case. Any part may be missing; the report lists the missing parts. */
 export interface AnalysisContext {
   config?: Config;
   effective?: readonly Knob[];
@@ -25,7 +25,7 @@ export interface ProfileSummary {
   operators: Record<string, { count: number; seconds: number }>;
 }
 
-/** What texts are like. */
+/** A description of texts. */
 export interface Workload {
   texts: number;
   distinct: number;
@@ -35,7 +35,7 @@ export interface Workload {
   maxTokens: number;
 }
 
-/** What a suggestion is about. */
+/** The category of a suggestion. */
 export type Category = "provider" | "threads" | "batching" | "memory" | "precision" | "graph" | "cache" | "browser" | "other";
 /** How much a change is expected to bring: some percent, a tenth, a third, twice as fast or something that does not work. */
 export type Impact = "low" | "medium" | "high" | "critical";
@@ -50,34 +50,34 @@ export interface Suggestion {
   category: Category;
   impact: Impact;
   difficulty: Difficulty;
-  /** What it is expected to bring, before anybody has measured it. */
+  /** The expected improvement, before it is measured. */
   expected: { improvement: string; reason: string; speedup?: number };
-  /** What it is based on. */
+  /** The evidence. */
   evidence: { what: string; value: string }[];
   steps: string[];
   example: { rust: string; typescript: string };
   warnings: string[];
-  /** What it does to the vectors: nothing, another precision class, or others that an index has to be made of anew. */
+  /** The effect on the vectors: none, another precision, or different vectors, which need a new index. */
   vectors: "none" | "precision" | "identity";
   /** The change of the configuration, where it is one: a JSON merge patch (RFC 7396) of a `Config`. */
   patch?: Record<string, unknown>;
-  /** What came of it when it was tried. */
+  /** The result of its trial. */
   verified?: TrialReport;
 }
 
-/** A rule of the page's. What its suggestions leave out is at its mildest: low impact, easy, no patch. */
+/** A rule of the page. Missing fields of its suggestions default to low impact, easy, no patch. */
 export interface Rule {
   id: string;
   check(context: AnalysisContext): Partial<Suggestion> | readonly Partial<Suggestion>[] | undefined | Promise<Partial<Suggestion> | readonly Partial<Suggestion>[] | undefined>;
 }
 
-/** A rule that threw, and what. */
+/** A rule that threw, and its error. */
 export interface FailedRule {
   rule: string;
   message: string;
 }
 
-/** What the rules found. */
+/** The findings of the rules. */
 export interface OptimizationReport {
   /** Those that promise most first. */
   suggestions: Suggestion[];
@@ -108,7 +108,7 @@ export interface TrialOptions {
   signal?: AbortSignal;
 }
 
-/** What a trial came to. */
+/** The result of a trial. */
 export interface TrialReport {
   verdict: "better" | "worse" | "no_difference" | "other_vectors";
   goal: Goal;

@@ -1,6 +1,6 @@
 /**
- * What would make an embedder faster or smaller, and whether it does. A module of its own, some 180 KB compressed, that is fetched
- * when something here is called.
+ * Suggests changes that make an embedder faster or smaller, and tests them. A separate module, some 180 KB
+ * compressed, that is fetched when something here is called.
  *
  * @example
  * import { analyze, contextOf } from "isovec/advisor";
@@ -53,9 +53,9 @@ async function ask<T>(question: (module: typeof glue) => string): Promise<T> {
   }
 }
 
-/** What is added to what an embedder knows of itself. */
+/** Facts to add to those of the embedder. */
 export interface Looking {
-  /** What was recorded while texts were embedded. */
+  /** A profile of embedding. */
   profile?: Profile;
   /** Texts like those that are embedded. */
   texts?: readonly string[];
@@ -63,7 +63,7 @@ export interface Looking {
   config?: Config;
 }
 
-/** What is known of an embedder, its texts, and the page or machine: what the rules look at. */
+/** The known facts about an embedder, its texts, and the page or machine, for the rules. */
 export async function contextOf(embedder: Embedder, { profile, texts, config = {} }: Looking = {}): Promise<AnalysisContext> {
   const [stats, machine] = await Promise.all([embedder.stats(), hardware()]);
   const context: AnalysisContext = {
@@ -99,8 +99,8 @@ function withoutToken(config: Config): Config {
 }
 
 /**
- * Asks every rule that finds what it looks at, isovec's and those of the page. A rule that throws is in the report's
- * `failed`; the others go on.
+ * Runs every rule whose parts are in the context, isovec's and those of the page. A rule that throws is in the
+ * report's `failed`; the others go on.
  */
 export async function analyze(context: AnalysisContext, { rules = [] }: { rules?: readonly Rule[] } = {}): Promise<OptimizationReport> {
   const own: Suggestion[] = [];

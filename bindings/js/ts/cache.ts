@@ -2,13 +2,13 @@ import { folderOf } from "./address.js";
 import { NAME, Store, type CachedFile } from "./store.js";
 
 /**
- * The models that this site keeps, so that the next visit downloads nothing: in the browser's Cache API, under the name
- * `isovec`. Where there is none (node, pages without TLS) nothing is kept, and lists are empty.
+ * The cache of this site's models, so that the next visit downloads nothing: in the browser's Cache API, under the
+ * name `isovec`. Without a Cache API (node, pages without TLS) nothing is cached, and lists are empty.
  */
 export const cache = {
   /** The cache's name in the browser's Cache API. */
   name: NAME,
-  /** Every file that is kept, those too of which only a beginning is there. */
+  /** Every cached file, including incomplete ones. */
   async list(): Promise<CachedFile[]> {
     return (await (await Store.open())?.list()) ?? [];
   },

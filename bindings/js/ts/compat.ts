@@ -36,9 +36,9 @@ export interface FeatureExtractionPipeline {
  * sentence-transformers'. So a text is cut to `model_max_length` of `tokenizer_config.json`, where `Embedder.load` takes
  * what `sentence_bert_config.json` says; there is no default prompt, and no dense layer behind the pooling.
  *
- * How vectors are pooled and normalised is part of what isovec loads. What the model's files name, else `mean` and unit
- * length, is loaded at once. The first call with other options loads the model a second time, from the same files, and
- * gives back what was loaded and not used.
+ * Pooling and normalisation are part of the model that isovec loads. Those that the model's files name, else `mean`
+ * and unit length, is loaded at once. The first call with other options loads the model a second time, from the same
+ * files, and gives back what was loaded and not used.
  */
 export async function pipeline(task: "feature-extraction" | "embeddings", model: ModelSource, options: PipelineOptions = {}): Promise<FeatureExtractionPipeline> {
   if (!["feature-extraction", "embeddings"].includes(task)) throw unsupported(`isovec turns texts into vectors, and has no task ${JSON.stringify(task)}; use "feature-extraction", or transformers.js for others`);

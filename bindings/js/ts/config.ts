@@ -1,38 +1,39 @@
-// Made from the Rust configuration by `cargo xtask types`; what is to be different here is changed there.
+// Generated from the Rust configuration by `cargo xtask types`; change the Rust types instead.
 
 /**
- * How a model is found, loaded and run. A knob that is left out means: as the model's own files say,
- * or the default named there.
+ * How a model is found, loaded and run. A knob that is left out means the value in the model's own files, or the default
+ * that is stated there.
  *
- * In JSON the engine's own keys stand beside the groups: `{"engine": "portable", "session": {...},
- * "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embeddingCache": {...}}`. An unknown key is an error.
+ * In JSON the engine's own keys are on the same level as the groups: `{"engine": "portable", "session": {...},
+ * "text": {...}, "batching": {...}, "hub": {...}, "model": {...}, "embeddingCache": {...}}`. An unknown key is an
+ * error.
  */
 export interface Config {
   /** How texts are put together. */
   batching?: BatchingConfig;
-  /** Whether vectors are kept, and where. */
+  /** The cache of vectors. */
   embeddingCache?: EmbeddingCacheConfig;
   /** Which engine. Default: `auto`. */
   engine?: EngineChoice;
   /** Where model ids are resolved. */
   hub?: HubConfig;
-  /** How tensors reach it and come back. */
+  /** How tensors reach it and return. */
   io?: IoConfig;
-  /** What memory it may take and keep. */
+  /** The memory that it may use. */
   memory?: MemoryConfig;
   /** Which of a model's files are used. */
   model?: ModelConfig;
   /**
-   * Path of the ONNX Runtime library. Default: the `ORT_DYLIB_PATH` variable, then the
-   * set-up's cache. A library that merely lies around on the system is never used.
+   * Path of the ONNX Runtime library. Default: the `ORT_DYLIB_PATH` variable, then the set-up's cache. An installed
+   * library that was not named is never used.
    */
   onnxruntimeLibrary?: string;
-  /** What it may compute on. */
+  /** The providers to use. */
   providers?: ProvidersConfig;
   /**
-   * Keep what was found out while loading and running (which provider is the fastest, how large batches should be,
-   * what a GPU is checked against, its compiled kernels) for the next start: in isovec's cache folder, in a page in
-   * the browser's cache. Default: true.
+   * Cache results of loading and running (the fastest provider, measured batch sizes, the vectors that a GPU is
+   * checked against, its compiled kernels) for the next start: in isovec's cache folder, in a page in the
+   * browser's cache. Default: true.
    */
   remember?: boolean;
   /** How a session computes. */
@@ -44,17 +45,16 @@ export interface Config {
 /** How texts are put together into batches. */
 export interface BatchingConfig {
   /**
-   * Whether a `DynamicBatcher` steers the size of its batches by what
-   * it measures. Default: true.
+   * Whether a `DynamicBatcher` adjusts the size of its batches to measured times. Default:
+   * true.
    */
   dynamicBatching?: boolean;
   /** Texts in a batch. Default: 32, or 128 on a GPU. */
   maxBatchSize?: number;
   /**
-   * Tokens in a batch, padding included. A single longer text is a batch of its own. Default: 256,
-   * which on CPUs is faster than more, because sorted small batches carry almost no padding and
-   * stay in the cache, or 8192 on a GPU; after half a minute of work, what was measured, where
-   * the engine pads (ONNX Runtime).
+   * Tokens in a batch, padding included. A single longer text is a batch of its own. Default: 256, which on CPUs is
+   * faster than more, because sorted small batches have almost no padding and stay in the processor's cache, or
+   * 8192 on a GPU; if the engine pads (ONNX Runtime), the measured size after half a minute of work.
    */
   maxBatchTokens?: number;
   /** Texts that may wait in a batcher; more are refused. Default: 8192. */
@@ -62,32 +62,29 @@ export interface BatchingConfig {
   /** Tokens that may wait in a batcher; more are refused. Default: 1,048,576. */
   maxQueueTokens?: number;
   /**
-   * How long a text waits for companions, though the engine is idle (`"5ms"`). Default: not at
-   * all, or 5 ms where `preferredBatchSize` is set.
+   * How long a text waits for other texts while the engine is idle (`"5ms"`). Default: not at all, or 5 ms if
+   * `preferredBatchSize` is set.
    */
   maxWait?: string;
-  /** Texts that a steered batch may have however long they take. Default: 1. */
+  /** Texts that an adjusted batch may always have, however long they take. Default: 1. */
   minBatchSize?: number;
-  /** Texts for which a batcher waits, up to `maxWait`. Default: `maxBatchSize`. */
+  /** Number of texts that a batcher waits for, up to `maxWait`. Default: `maxBatchSize`. */
   preferredBatchSize?: number;
-  /**
-   * How long an answer may take; steered batches are as large as that allows (`"100ms"`).
-   * Default: 100 ms.
-   */
+  /** How long an answer may take; adjusted batches are as large as this allows (`"100ms"`). Default: 100 ms. */
   targetLatency?: string;
-  /** Whether steered batches are instead as large as brings more texts a second. Default: false. */
+  /** Whether batches are adjusted for more texts a second instead. Default: false. */
   throughputOptimization?: boolean;
 }
 
 /**
- * Vectors that are kept by their text, so that a text that was embedded before is not computed again. Off where neither
- * `memory` nor `disk` is set. What is kept belongs to one model, precision, engine and set of knobs that decide a vector:
- * another never sees it. Sizes are in bytes.
+ * A cache of vectors by their text, so that a text that was embedded before is not computed again. Off if neither
+ * `memory` nor `disk` is set. An entry belongs to one model, precision, engine and set of knobs that affect a
+ * vector, and is used for no other. Sizes are in bytes.
  */
 export interface EmbeddingCacheConfig {
   /**
-   * Bytes of vectors that are kept for other embedders, processes and starts: natively in files, in a page in the
-   * browser's cache. Default: no vector is kept for them.
+   * Bytes of vectors that are cached for other embedders, processes and starts: natively in files, in a page in
+   * the browser's cache. Default: no such cache.
    */
   disk?: number;
   /**
@@ -96,8 +93,8 @@ export interface EmbeddingCacheConfig {
    */
   folder?: string;
   /**
-   * Bytes of vectors that an embedder keeps in memory; those that were not used for longest go first. Default: no vector
-   * is kept in memory.
+   * Bytes of vectors that an embedder caches in memory; the least recently used are removed first. Default: no
+   * cache in memory.
    */
   memory?: number;
 }
@@ -105,16 +102,15 @@ export interface EmbeddingCacheConfig {
 /**
  * Which engine to use.
  *
- * - `auto`: ONNX Runtime where its library was named (see `onnxruntimeLibrary`),
- *   else the portable engine.
+ * - `auto`: ONNX Runtime if its library was named (see `onnxruntimeLibrary`), else the portable engine.
  * - `onnxruntime`: ONNX Runtime, or an error.
- * - `portable`: The portable engine, with no shared library; the one that browsers run.
+ * - `portable`: The portable engine, which needs no shared library and also runs in browsers.
  */
 export type EngineChoice = "auto" | "onnxruntime" | "portable";
 
 /**
- * Where model ids are resolved; without use in a browser, where the page fetches. What is left out means the
- * variable that Hugging Face's own tools read, or their default.
+ * Where model ids are resolved. Without effect in a browser, where the page fetches. What is left out means the variable that
+ * Hugging Face's own tools read, or their default.
  */
 export interface HubConfig {
   /** The cache's folder. Default: `HF_HUB_CACHE`, else `HF_HOME/hub`, else the standard place. */
@@ -132,74 +128,65 @@ export interface HubConfig {
   token?: string;
 }
 
-/**
- * How tensors reach an engine and come back. A knob that is left out means the default that is named
- * there.
- */
+/** How tensors reach an engine and return. A knob that is left out means the default that is stated there. */
 export interface IoConfig {
   /**
-   * Sort by length and cut by tokens before batching, so that little is padded. Default: true.
-   * Off, batches follow the caller's order and hold `batching.maxBatchSize` rows. Measured on
-   * two cores with texts of 1 to 256 tokens: 1.4 s against 15.5 s in one batch.
+   * Sort texts by length and cut batches by tokens, so that there is little padding. Default: true. Off, batches
+   * follow the caller's order and hold `batching.maxBatchSize` rows. Measured on two cores with texts of 1 to
+   * 256 tokens: 1.4 s against 15.5 s in one batch.
    */
   batchOptimization?: boolean;
-  /** On CUDA: copy on a stream of its own beside the one that computes. Default: true. */
+  /** On CUDA: copy on a separate stream beside the computing one. Default: true. */
   cudaMemoryStreams?: boolean;
   /**
-   * Tell the engine before a run where its outputs go, so that it writes them there. Default:
-   * true. Off, the engine makes its own outputs, and they are copied.
+   * Bind outputs to pooled buffers before a run, so that the engine writes into them. Default: true. Off, the
+   * engine allocates its own outputs, and they are copied.
    */
   ioBinding?: boolean;
-  /**
-   * Input buffers that are made when the model is loaded, so that the first batches find some.
-   * Default: 4.
-   */
+  /** Input buffers that are allocated when the model is loaded, ready for the first batches. Default: 4. */
   preAllocatedInputBuffers?: number;
   /** The same for outputs. Default: 4. */
   preAllocatedOutputBuffers?: number;
-  /** Let the engine read inputs where they are. Default: true. Off, they are copied for it. */
+  /** Let the engine read inputs in place. Default: true. Off, they are copied first. */
   zeroCopy?: boolean;
 }
 
-/**
- * What memory an engine may take and keep. A knob that is left out means the default that is named
- * there. Sizes are in bytes.
- */
+/** The memory that an engine may use. A knob that is left out means the default that is stated there. Sizes are in bytes. */
 export interface MemoryConfig {
-  /** Bytes that the pool keeps. Default: 256 MiB. */
+  /** Bytes that the pool holds. Default: 256 MiB. */
   maxPoolMemory?: number;
-  /** Buffers that the pool keeps. Default: 32. */
+  /** Buffers that the pool holds. Default: 32. */
   maxPoolSize?: number;
   /**
-   * The most that one model may take: its weights, and what its batches need beside them.
-   * Default: what the machine has free, up to the pressure threshold.
+   * The most memory that one model may take: its weights and its batches. Default: the free memory of the machine,
+   * up to the pressure threshold.
    */
   memoryLimit?: number;
-  /** Keep buffers for inputs and outputs and use them again. Default: true. */
+  /** Hold buffers for inputs and outputs in a pool and reuse them. Default: true. */
   memoryPool?: boolean;
-  /** Foretell what a batch takes, and split or refuse one that would not fit. Default: true. */
+  /** Predict the memory of a batch, and split or refuse a batch that would not fit. Default: true. */
   memoryPrediction?: boolean;
   /**
-   * Look at how much memory the machine or its control group has left, and let go of the
-   * pool's buffers when it is little. Default: true.
+   * Watch the free memory of the machine and of its control group, and free the pool's buffers when it is short.
+   * Default: true.
    */
   memoryPressureDetection?: boolean;
-  /** The part of the memory in use from which it counts as little: 0 to 1. Default: 0.8. */
+  /** The share of memory in use from which memory counts as short: 0 to 1. Default: 0.8. */
   memoryPressureThreshold?: number;
   /**
-   * Map the model's file into memory instead of reading it, so that its pages are shared and
-   * can be dropped. Default: true.
+   * Map the model's file into memory instead of reading it, so that processes share its pages and the system can
+   * drop them. Default: true.
    */
   mmap?: boolean;
 }
 
 /** Which of a model's files are used. */
 export interface ModelConfig {
-  /** How the weights are stored. Default: as the file that is used stores them. */
+  /** How the weights are stored. Default: as in the chosen file. */
   dtype?: Dtype;
   /**
-   * This ONNX file (`onnx/model_quantized.onnx`) instead of the one that would be chosen. Default:
-   * safetensors of a family that isovec converts, else ONNX.
+   * Loads this ONNX file (such as `onnx/model_quantized.onnx`) instead of the default choice. Default: safetensors
+   * of a family that isovec converts, else ONNX.
    */
   onnxFile?: string;
 }
@@ -233,14 +220,14 @@ export interface ProvidersConfig {
   webgpu?: WebGpuOptions;
 }
 
-/** How a session computes. A knob that is left out means the default that is named there. */
+/** How a session computes. A knob that is left out means the default that is stated there. */
 export interface SessionConfig {
-  /** Keep memory for intermediate tensors between runs. Default: true. */
+  /** Hold memory for intermediate tensors between runs. Default: true. */
   cpuArena?: boolean;
   /**
-   * A text's vector is bit-identical whatever else is asked for at the same time: on ONNX Runtime
-   * every text runs alone, unpadded, on one thread; on the portable engine it is so in every
-   * build and on every processor as well. Default: false.
+   * Make a text's vector bit-identical whatever else is computed at the same time. On ONNX Runtime every text runs
+   * alone, unpadded, on one thread. On the portable engine the bits are also the same in every build and on every
+   * processor. Default: false.
    */
   deterministicCompute?: boolean;
   /**
@@ -251,36 +238,35 @@ export interface SessionConfig {
   /** Operators that run at the same time, with `parallelExecution`. Default: 1. */
   interOpThreads?: number;
   /**
-   * Threads that work on one operator. Default: the physical cores, at most 4; in a page half of
-   * the processors, 2 to 4, and 1 where its memory is not shared with workers.
+   * Threads that work on one operator. Default: the physical cores, at most 4; in a page half of the processors, 2
+   * to 4, and 1 if its memory is not shared with workers.
    */
   intraOpThreads?: number;
   /**
-   * Plan where every intermediate tensor lies, once per input shape. Default: true where shapes
-   * are fixed. ONNX Runtime keeps a plan for every shape that it has seen, so with shapes that
-   * vary it is off, whatever was asked for.
+   * Decide the place of every intermediate tensor once per input shape. Default: true if shapes are fixed. ONNX
+   * Runtime stores the places for every shape that it has seen, so this is always off if shapes vary.
    */
   memoryPattern?: boolean;
   /**
-   * Keep the optimised graph in this folder, so that the next start need not optimise again.
-   * Default: it is not kept.
+   * Cache the optimised graph in this folder, so that the next start need not optimise again. Default: it is not
+   * cached.
    */
   optimizedModelCache?: string;
   /**
-   * Run operators that do not need each other at the same time. Default: false, because an
-   * encoder's operators nearly all wait for the one before.
+   * Run operators that do not depend on each other at the same time. Default: false, because nearly every operator
+   * of an encoder waits for the one before.
    */
   parallelExecution?: boolean;
   /**
-   * Runs that may be under way at the same time, on one copy of the weights. Default: as many as
-   * fit the cores at `intraOpThreads` each, at least 1; a page has 1.
+   * Runs at the same time, on one copy of the weights. Default: as many as fit the cores with `intraOpThreads`
+   * each, at least 1; a page has 1.
    */
   poolSize?: number;
-  /** Write the engine's own profile to a file whose name begins like this. Default: no profile. */
+  /** Write the engine's own profile to a file whose name begins with this text. Default: no profile. */
   profiling?: string;
 }
 
-/** From text to vector. What is set here overrides the model's sentence-transformers files. */
+/** From text to vector. These knobs override the model's sentence-transformers files. */
 export interface TextConfig {
   /**
    * Keep only the first components (matryoshka), cut before normalising. Default: all that the
@@ -288,8 +274,8 @@ export interface TextConfig {
    */
   dimension?: number;
   /**
-   * Tokens of a text that the model sees, special ones included; the rest is cut off and
-   * reported. At most what the model's position table holds. Default: the model's files, else 512.
+   * Tokens of a text that the model sees, special tokens included; the rest is cut off and reported. At most the
+   * length of the model's position table. Default: the model's files, else 512.
    */
   maxLength?: number;
   /** Whether vectors are scaled to unit length. Default: the model's files, else true. */
@@ -302,8 +288,8 @@ export interface TextConfig {
   /** How positions become one vector. Default: the model's files; an error where they do not say. */
   pooling?: Pooling;
   /**
-   * Prompts by name, added to the model's own or replacing them. A prompt is put before the
-   * text as it is, so it wants its own trailing space. Empty: the model's own.
+   * Prompts by name, added to the model's own or replacing them. A prompt is put before the text without change,
+   * so end it with a space. Empty: the model's own.
    */
   prompts?: Record<string, string>;
   /**
@@ -321,12 +307,12 @@ export interface TextConfig {
 /**
  * How a model's weights are stored.
  *
- * - `auto`: The smallest form that was published and whose vectors are as good: `onnx/model_fp16.onnx`
- *   where it is smaller than the checkpoint, else as without. It computes in 16 bits and is a
- *   model of its own, whose vectors do not compare with the checkpoint's. Published files with
- *   quantised activations are passed over. Nothing is made smaller at load.
- * - `f32`: As they are published.
- * - `f16`: 16-bit floats: half the bytes. Computed with in f32.
+ * - `auto`: The smallest published form of equal quality: `onnx/model_fp16.onnx` if it is smaller than the checkpoint,
+ *   else the default. That file computes in 16 bits and is a model of its own: its vectors cannot be compared with
+ *   the checkpoint's. Published files with quantised activations are never chosen. Nothing is made smaller at
+ *   load.
+ * - `f32`: As published.
+ * - `f16`: 16-bit floats: half the bytes. Engines compute with them in f32.
  * - `int8`: 8-bit integers with a scale for every output of a matrix: a quarter of the bytes. ONNX
  *   Runtime computes with them in f32, the portable engine in integers, against activations in
  *   13 to 15 bits.

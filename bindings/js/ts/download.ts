@@ -46,7 +46,7 @@ export async function ask(url: string, required: boolean, line: Line, init: Requ
   if (whole && !isPage) return response;
   await response.body?.cancel();
   if (!required && (isPage || response.status === 404)) return undefined;
-  if (isLocal(url)) throw failed(url, "is not there; check the folder's address");
+  if (isLocal(url)) throw failed(url, "does not exist; check the folder's address");
   throw failed(url, isPage ? "is a web page and no model file; check the address" : `the server answered ${response.status}; check the model's name, the revision, and that it is public`);
 }
 

@@ -13,13 +13,13 @@ import { checkText, checkTexts } from "./texts.js";
 /** How texts are embedded. */
 export interface EmbedOptions {
   /**
-   * Components to keep, from the first on (matryoshka); what is kept is scaled to unit length again where the vectors have
-   * it. At most the model's own. Default: as the model was loaded.
+   * The number of first components to keep (matryoshka). They are scaled to unit length again if the vectors have it.
+   * At most the model's own. Default: as the model was loaded.
    */
   dimension?: number;
   /**
-   * Whether vectors are scaled to unit length. Default: as the model was loaded. `false` needs a model that was loaded with
-   * `{ config: { text: { normalize: false } } }`: what was scaled cannot be scaled back.
+   * Whether vectors are scaled to unit length. Default: as the model was loaded. `false` needs a model that was
+   * loaded with `{ config: { text: { normalize: false } } }`: a call cannot undo the scaling.
    */
   normalize?: boolean;
   /** Ends the call with the signal's `reason`: in the queue at once, in the middle of a run between two operators. */
@@ -132,8 +132,8 @@ export abstract class BaseEmbedder {
   }
 
   /**
-   * Embeds texts of which there may be any number, in their order, and reads ahead only as far as keeps the engine busy.
-   * What is not taken any more (`break`, `return`) is not computed any more.
+   * Embeds any number of texts, in their order, and reads ahead only far enough to keep the engine busy. After
+   * `break` or `return` nothing more is computed.
    */
   async *embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
     const { role = "default", signal, ...asked } = options;
@@ -147,22 +147,22 @@ export abstract class BaseEmbedder {
     return (await this.#live()).countTokens(text);
   }
 
-  /** Who truly computes. */
+  /** The provider that really computes. */
   provider(): ProviderInfo {
     return this.#about.provider;
   }
 
-  /** What makes vectors comparable with this model's. */
+  /** Says which vectors can be compared with this model's. */
   fingerprint(): Fingerprint {
     return this.#about.fingerprint;
   }
 
-  /** Every knob: what was asked, what is in effect, and why. */
+  /** Every knob: the requested value, the value in effect, and the reason. */
   effectiveConfig(): readonly Knob[] {
     return this.#about.effectiveConfig;
   }
 
-  /** What the engine can do with the model. */
+  /** The capabilities of the engine with the model. */
   capabilities(): Capabilities {
     return this.#about.capabilities;
   }
@@ -172,18 +172,18 @@ export abstract class BaseEmbedder {
     return this.#about.description;
   }
 
-  /** Which files loading brought, and what of them is kept for the next time. Settled when that is known. */
+  /** The files that loading fetched, and which of them are cached for the next time. Settled when that is known. */
   async downloaded(): Promise<Downloaded> {
     return (await this.#live()).downloaded();
   }
 
-  /** What was done since the model was loaded: sessions, buffers, tokens and padding, times. */
+  /** The statistics since the model was loaded: sessions, buffers, tokens and padding, times. */
   async stats(): Promise<Stats> {
     return (await this.#live()).stats();
   }
 
   /**
-   * Records what is done from now on, request by request and operator by operator, until the session is finished. Calls
+   * Records all work from now on, request by request and operator by operator, until the session is finished. Calls
    * that are under way are not recorded. One profile at a time: another one ends with `AlreadyProfiled`.
    */
   async profile(options: ProfileOptions = {}): Promise<ProfileSession> {
@@ -193,8 +193,8 @@ export abstract class BaseEmbedder {
   }
 
   /**
-   * Loads the model anew, in a new worker. Calls that are under way end with `Disposed`. After a crash (`EnginePoisoned`)
-   * the next call does this by itself.
+   * Loads the model again, in a new worker. Running calls end with `Disposed`. After a crash (`EnginePoisoned`) the
+   * next call does this by itself.
    */
   async recreate(): Promise<void> {
     if (this.#disposed) throw disposed();

@@ -2,13 +2,13 @@ import { IsovecError } from "./error.js";
 import { read, write } from "./file.js";
 import { Scores, best, scorer, squared, type Hit, type Similarity } from "./similarity.js";
 
-/** What made a set of vectors. */
+/** Identifies the model that made a set of vectors. */
 export interface Fingerprint {
-  /** What must be equal for two vectors to be compared. */
+  /** The entries that must be equal for two vectors to be compared. */
   identity: Record<string, string>;
   /** The numeric class, which may differ. */
   precision: string;
-  /** Entries of the identity that a model's file claims and that cannot be computed again, each with what can. */
+  /** Entries of the identity that a model's file claims and that cannot be computed, each with a value that can. */
   claimed?: Record<string, string>;
 }
 
@@ -28,9 +28,9 @@ export interface Parts {
 }
 
 /**
- * Vectors in one `Float32Array`, in the order of their texts, with the fingerprint of what made them. They lie in
- * JavaScript's memory, where searching, reading and writing happen too: what a set takes is free when it is gone, while
- * WebAssembly memory never shrinks.
+ * Vectors in one `Float32Array`, in the order of their texts, with the fingerprint of the model. They lie in
+ * JavaScript's memory, where searching, reading and writing happen too: what a set takes is free when it is gone,
+ * while WebAssembly memory never shrinks.
  */
 export class Embeddings implements Iterable<Float32Array> {
   #parts: Parts;
@@ -44,7 +44,7 @@ export class Embeddings implements Iterable<Float32Array> {
   readonly length: number;
   /** Tokens of each text that the model saw; 0 where that is not known. */
   readonly tokenCounts: Uint32Array<ArrayBuffer>;
-  /** What made the vectors. */
+  /** The fingerprint of the vectors. */
   readonly fingerprint: Fingerprint;
   /** How the model means them to be compared. */
   readonly metric: Similarity;

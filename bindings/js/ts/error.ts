@@ -14,14 +14,14 @@ export class IsovecError extends Error {
   }
 }
 
-/** Refuses a word that is none of those that there are: what it was meant to say is not known. */
+/** Refuses an unknown word. */
 export function checkWord(name: string, word: unknown, words: readonly string[]): void {
   if (typeof word === "string" && words.includes(word)) return;
   const said = typeof word === "string" ? JSON.stringify(word) : `of type ${typeof word}`;
   throw new IsovecError("Config", `\`${name}\` is ${said}, and has to be one of ${words.map((word) => JSON.stringify(word)).join(", ")}`);
 }
 
-/** Refuses what is no whole number of at least `least`. */
+/** Refuses values that are not a whole number of at least `least`. */
 export function checkWhole(name: string, value: unknown, least: number): void {
   if (Number.isInteger(value) && (value as number) >= least && (value as number) < 2 ** 32) return;
   throw new IsovecError("Config", `\`${name}\` is ${String(value)}, and has to be a whole number from ${least} on`);
@@ -32,7 +32,7 @@ export function disposed(): IsovecError {
   return new IsovecError("Disposed", "this embedder was disposed; load the model again");
 }
 
-/** Turns what Rust threw into an `IsovecError` that names knobs as JavaScript does, and leaves what is none of ours. */
+/** Turns what Rust threw into an `IsovecError` that names knobs as JavaScript does, and leaves other errors unchanged. */
 export function typed(thrown: unknown): unknown {
   if (!(thrown instanceof Error && "kind" in thrown && typeof thrown.kind === "string") || thrown instanceof IsovecError) return thrown;
   const message = thrown.kind === "Config" ? spokenOfConfig(thrown.message) : spoken(thrown.message);

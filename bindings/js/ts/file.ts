@@ -110,7 +110,7 @@ function header(file: Uint8Array<ArrayBuffer>): { tensors: Map<string, Info>; me
   }
   if (end !== data.length) throw invalid(`its tensors take ${end} of ${data.length} bytes; it was cut short or something was added`);
   const own = isObject(entries) ? entries : {};
-  if (!Object.entries(own).flat().every(isText)) throw invalid("its `__metadata__` holds what is no text");
+  if (!Object.entries(own).flat().every(isText)) throw invalid("its `__metadata__` holds a value that is not text");
   const json = own[KEY];
   if (typeof json !== "string") throw invalid(`its header has no \`${KEY}\`; it is a safetensors file that isovec did not write`);
   return { tensors, metadata: metadataOf(json), data };

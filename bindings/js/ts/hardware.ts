@@ -4,9 +4,9 @@ import { fastest, lacking } from "./builds.js";
 export interface HardwareAdapter {
   /** As it names itself; most browsers leave that out. */
   name: string | null;
-  /** What it is reached by: `webgpu`. */
+  /** The interface to it: `webgpu`. */
   backend: string;
-  /** `cpu` for a processor that plays a GPU; browsers do not tell of other kinds. */
+  /** `cpu` for a processor that emulates a GPU; browsers do not report other kinds. */
   kind: "discrete" | "integrated" | "virtual" | "cpu" | null;
   vendorId: number | null;
   deviceId: number | null;
@@ -18,7 +18,7 @@ export interface HardwareAdapter {
   subgroups: boolean;
   subgroupMinSize: number | null;
   subgroupMaxSize: number | null;
-  /** Whether it tells how long its kernels take. */
+  /** Whether it can measure the time of its kernels. */
   timestampQuery: boolean;
   /** Bytes of a buffer, and of a buffer that a kernel may bind, at most. */
   maxBufferBytes: number;
@@ -33,7 +33,7 @@ export interface HardwareAdapter {
 /** A GPU. */
 export interface HardwareGpu {
   name: string | null;
-  /** Who made it, where the browser tells: `nvidia`, `amd`, `intel`, `apple`. */
+  /** The vendor, if the browser reports it: `nvidia`, `amd`, `intel`, `apple`. */
   vendor: string | null;
   vendorId: number | null;
   deviceId: number | null;
@@ -45,10 +45,10 @@ export interface HardwareGpu {
   computeCapability: string | null;
 }
 
-/** What there is to compute with: Rust's `HardwareInfo`. What a browser does not tell is null: nothing is guessed. */
+/** The hardware: Rust's `HardwareInfo`. Unknown values are null; nothing is guessed. */
 export interface Hardware {
   os: string | null;
-  /** What the module is compiled for. */
+  /** The architecture that the module is compiled for. */
   arch: string;
   cpu: {
     model: string | null;
@@ -66,12 +66,12 @@ export interface Hardware {
     caches: { l1dBytes: number | null; l2Bytes: number | null; l3Bytes: number | null; l3SharedBy: number | null };
   };
   memory: { totalBytes: number | null; availableBytes: number | null; limitBytes: number | null };
-  /** The GPU behind the adapter, unless a processor plays it. */
+  /** The GPU behind the adapter, unless a processor emulates it. */
   gpus: HardwareGpu[];
-  /** What the browser gives for WebGPU: one or none. */
+  /** The adapters that the browser gives for WebGPU: one or none. */
   adapters: HardwareAdapter[];
   page: {
-    /** `navigator.deviceMemory`, rounded and capped. Chromium alone tells it, and only over TLS. */
+    /** `navigator.deviceMemory`, rounded and capped. Only Chromium reports it, and only over TLS. */
     deviceMemoryGib: number | null;
     /** Whether the page is cut off from others, which threads need; null where there are no pages, as in node. */
     crossOriginIsolated: boolean | null;
@@ -101,7 +101,7 @@ interface Told {
 }
 
 /**
- * What this page, worker or program has to compute with. Nothing is downloaded and no model is loaded; the browser is asked
+ * The hardware of this page, worker or program. Nothing is downloaded and no model is loaded; the browser is asked
  * for a WebGPU adapter, and no device is opened.
  */
 export async function hardware(): Promise<Hardware> {

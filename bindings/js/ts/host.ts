@@ -9,14 +9,14 @@ import type { Stats } from "./stats.js";
 export type Role = "default" | "query" | "passage";
 export const ROLES: readonly Role[] = ["default", "query", "passage"];
 
-/** Who truly computes. */
+/** The provider that really computes. */
 export interface ProviderInfo {
   engine: string;
   provider: string;
   version: string;
 }
 
-/** What the engine can do with the model. */
+/** The capabilities of the engine with the model. */
 export interface Capabilities {
   /** Whether rows are run at their own length, without padding. */
   ragged: boolean;
@@ -41,7 +41,7 @@ export interface ModelDescription {
   operators: Readonly<Record<string, number>>;
 }
 
-/** One knob of the configuration: what was asked, what is used, and why. */
+/** One knob of the configuration: the requested value, the value in effect, and the reason. */
 export interface Knob {
   /** Its path in the configuration: `session.intraOpThreads`. */
   name: string;
@@ -51,20 +51,20 @@ export interface Knob {
   honoured: boolean;
 }
 
-/** What loading a model brought, and from where. */
+/** The files that loading a model fetched, and their source. */
 export interface Downloaded {
   files: readonly { name: string; bytes: number; cached: boolean }[];
   /** Bytes that were fetched this time. */
   bytes: number;
-  /** Where the files are kept for the next time. */
+  /** Where the files are cached for the next time. */
   store: "Cache API" | "none";
-  /** Why they are not kept, where that was wanted. */
+  /** Why they are not cached although they should be. */
   problem?: string;
   /** Files whose hash was compared with what their source states. */
   verified: number;
 }
 
-/** What is known of a loaded model. */
+/** The known facts about a loaded model. */
 export interface About {
   build: Build;
   dimension: number;
@@ -91,7 +91,7 @@ export interface Rows {
   fingerprint: Fingerprint;
 }
 
-/** What is asked of a call; all of it can be handed to a worker. */
+/** The options of a call; all of them can be passed to a worker. */
 export interface Asked {
   role: Role;
   dimension?: number | undefined;
@@ -104,7 +104,7 @@ export interface Progress {
   file: string;
   /** Its bytes so far. */
   bytes: number;
-  /** All its bytes, where the server says. */
+  /** Its size in bytes, if the server states it. */
   total: number | undefined;
   /** Whether it was there from an earlier visit. */
   cached: boolean;
@@ -118,13 +118,13 @@ export interface Fetching {
   headers: Record<string, string>;
   offline: boolean;
   cache: "use" | "reload" | "off";
-  /** Whether anybody looks at the progress. */
+  /** Whether progress is reported. */
   progress: boolean;
 }
 
 export const CACHING: readonly Fetching["cache"][] = ["use", "reload", "off"];
 
-/** What loading a model takes; all of it can be handed to a worker. */
+/** The options of loading; all of them can be passed to a worker. */
 export interface Request {
   /** The source's name for messages. */
   name: string;
@@ -137,7 +137,7 @@ export interface Request {
   threads: number;
 }
 
-/** What stays where the call is made. */
+/** The options that stay with the caller. */
 export interface Listening {
   onProgress?: ((progress: Progress) => void) | undefined;
   fetch?: typeof fetch | undefined;
@@ -148,7 +148,7 @@ export interface Listening {
 export interface Host {
   readonly about: About;
   readonly worker: boolean;
-  /** What ended it for good, if anything did. */
+  /** The error that ended it for good, if any. */
   readonly ended: Error | undefined;
   embed(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
   countTokens(text: string): Promise<number>;

@@ -1,4 +1,4 @@
-// Made from the Rust configuration by `cargo xtask types`; what is to be different here is changed there.
+// Generated from the Rust configuration by `cargo xtask types`; change the Rust types instead.
 
 /** The paths of knobs that JavaScript writes otherwise than Rust, as Rust writes them, the longest first. */
 export const KNOBS: readonly string[] = [

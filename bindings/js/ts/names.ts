@@ -1,6 +1,6 @@
 /**
- * Names on their way between Rust, which writes `max_batch_size`, and JavaScript, which writes `maxBatchSize`. What is
- * written to a file or read by another program keeps the names of Rust.
+ * Translates names between Rust, which writes `max_batch_size`, and JavaScript, which writes `maxBatchSize`. Files
+ * and output for other programs keep the names of Rust.
  */
 import { FREE, KNOBS } from "./knobs.js";
 

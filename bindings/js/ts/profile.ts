@@ -1,9 +1,9 @@
 import { IsovecError } from "./error.js";
 import type { Host } from "./host.js";
 
-/** What a profile records. */
+/** Options of a profile. */
 export interface ProfileOptions {
-  /** Events that are kept, at most; past that the oldest go. Default: 65,536, of some 150 bytes of memory each. */
+  /** The most events to keep; beyond that the oldest are dropped. Default: 65,536, of about 150 bytes each. */
   capacity?: number | undefined;
   /** Whether operators are recorded: a run of a small model has some 60 of them. Default: true. */
   operators?: boolean | undefined;
@@ -30,7 +30,7 @@ export interface TraceEvent {
   args: Record<string, unknown>;
 }
 
-/** Records what an embedder does until it is finished. */
+/** Records an embedder's work until it is finished. */
 export class ProfileSession {
   #host: Host | undefined;
 
@@ -48,7 +48,7 @@ export class ProfileSession {
   }
 }
 
-/** What an embedder did, and when. */
+/** The recorded work of an embedder, with times. */
 export class Profile {
   /** A Chrome trace as JSON, for https://ui.perfetto.dev, chrome://tracing and `isovec trace`. */
   readonly trace: string;

@@ -10,7 +10,8 @@ import { likely, listed, type Stated } from "./weights.js";
 
 /**
  * Where a model comes from: a model id of a hub, the URL of a folder, its files by their path inside the model
- * (`tokenizer.json`, `1_Pooling/config.json`), or the folder that somebody chose (`<input type="file" webkitdirectory>`).
+ * (`tokenizer.json`, `1_Pooling/config.json`), or the folder of an input element
+ * (`<input type="file" webkitdirectory>`).
  */
 export type ModelSource = string | URL | ReadonlyMap<string, FileContent> | Record<string, FileContent> | FileList | readonly File[];
 
@@ -21,7 +22,7 @@ export type FileContent = Uint8Array | ArrayBuffer | Blob;
 export interface FetchOptions {
   /** The hub. Default: `https://huggingface.co`. */
   endpoint?: string;
-  /** Branch, tag or commit of a model id. Default: `main`. A commit never changes; of a branch the state that was fetched first is kept. */
+  /** Branch, tag or commit of a model id. Default: `main`. A commit never changes; of a branch the first fetched state stays cached. */
   revision?: string;
   /** Sent with every request. */
   headers?: Record<string, string>;
@@ -30,8 +31,8 @@ export interface FetchOptions {
   /** Make no request; load from the cache or fail. Default: `false`. */
   offline?: boolean;
   /**
-   * `use`: a model that is kept is not asked for again. `reload`: it is fetched anew, and kept. `off`: nothing is read
-   * or kept. Default: `use`.
+   * `use`: a cached model is not requested again. `reload`: it is fetched again and cached. `off`: the cache is not
+   * used. Default: `use`.
    */
   cache?: "use" | "reload" | "off";
   onProgress?: (progress: Progress) => void;

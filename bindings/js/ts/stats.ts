@@ -8,14 +8,14 @@ export interface Latency {
   max: number;
 }
 
-/** A provider that was asked for and is not the one that computes. */
+/** A requested provider that does not compute. */
 export interface Fallback {
   from: string;
   to: string;
   cause: string;
 }
 
-/** What an embedder did since its model was loaded: Rust's `Stats` in camel case, the same on the server, the queue, and the module's memory. */
+/** The statistics of an embedder since its model was loaded: Rust's `Stats` in camel case, the queue, and the module's memory. */
 export interface Stats {
   memory: {
     /** Bytes of the WebAssembly memory, a worker's own or the page's, which all models in it share. It never shrinks, so this is its peak, loading included. */
@@ -28,7 +28,7 @@ export interface Stats {
     peakTexts: number;
     batches: number;
     batchedTexts: number;
-    /** Calls that ran at once, because nobody else was there. */
+    /** Calls that ran at once, because the engine was idle. */
     direct: number;
     overloaded: number;
     left: number;
@@ -76,17 +76,17 @@ export interface Stats {
     selected: string;
     nodes: [string, number][];
     fallbacks: Fallback[];
-    /** What computes batches of fewer tokens than that, where the processor is faster at them than the GPU. */
+    /** The provider of batches with fewer tokens than that, if the processor computes them faster than the GPU. */
     beside?: { engine: string; provider: string; untilTokens: number; batches: number };
     runs: number;
     failed: number;
   };
-  /** What the GPU did, where it computes. */
+  /** The statistics of the GPU, if it computes. */
   gpu?: {
     /** As it names itself. */
     adapter: string;
     backend: string;
-    /** Whether it is a processor that plays a GPU. */
+    /** Whether it emulates a GPU on the processor. */
     software: boolean;
     dispatchesPerRun: number;
     dispatches: number;
@@ -99,7 +99,7 @@ export interface Stats {
     f16: boolean;
     /** Whether its kernels share by subgroups; not in browsers yet. */
     subgroups: boolean;
-    /** Whether what it was checked against at load was computed at an earlier visit. */
+    /** Whether the vectors for its check were cached at an earlier visit. */
     checkRecalled: boolean;
     /** Whether kernels were chosen by their times on this device, and whether those were measured at an earlier visit. */
     tuned: boolean;
@@ -109,9 +109,9 @@ export interface Stats {
     /** The kernels of those runs that a profile recorded operators of. Browsers round each time to 0.1 ms. */
     kernels: { name: string; dispatches: number; seconds: number }[];
   };
-  /** Vectors that are kept by their text, where `embeddingCache` asks for that. The disk is the browser's Cache API. */
+  /** The embedding cache, if `embeddingCache` is set. The disk is the browser's Cache API. */
   embeddingCache?: {
-    /** Texts that were not computed: kept, or again in one call. */
+    /** Texts that were not computed: cached, or repeated in one call. */
     hits: number;
     diskHits: number;
     /** Texts that had to be computed. */

@@ -2,11 +2,11 @@ import type { Config, Dtype } from "./config.js";
 import { IsovecError, checkWord } from "./error.js";
 
 /**
- * What computes, in a word.
+ * The device, in a word.
  *
  * - `cpu`: the processor, by WebAssembly.
- * - `webgpu`: the GPU where the browser has one, else the processor; `provider()` says which, `stats()` why.
- * - `auto`: what a short measured run finds to be the fastest.
+ * - `webgpu`: the GPU if the browser has one, else the processor; `provider()` says which, `stats()` why.
+ * - `auto`: the fastest provider in a short measured run.
  */
 export type Device = "cpu" | "webgpu" | "auto";
 

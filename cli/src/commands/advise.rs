@@ -1,4 +1,4 @@
-//! `isovec advise`: what would make it faster or smaller, and with --verify whether it does.
+//! `isovec advise`: suggests changes that make a model faster or smaller, and measures them with --verify.
 
 use std::time::{Duration, Instant};
 
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
     let texts = input::some(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
     let spinner = progress::steps();
-    spinner.set_message("looking at what is embedded, and how");
+    spinner.set_message("measuring the texts and the configuration");
     let context = observe(&texts, args, &cancel)?;
     let mut report = analyze(args, &context);
     if args.verify {

@@ -37,7 +37,7 @@ fn page(features: &Features) -> String {
         page.line(if at == 0 { "gpu" } else { "" }, &describe(gpu));
     }
     if hardware.gpus.is_empty() {
-        page.line("gpu", "none that a driver tells of");
+        page.line("gpu", "none that a driver reports");
     }
     for (at, adapter) in hardware.adapters.iter().flatten().enumerate() {
         show(&mut page, at, adapter);
@@ -156,7 +156,7 @@ fn show_engine(page: &mut Page, engine: &EngineFeature, is_auto: bool) {
         let _ = write!(text, " ({version})");
     }
     if is_auto {
-        text.push_str(", what engine = \"auto\" takes");
+        text.push_str(", chosen by engine = \"auto\"");
     }
     page.line("engine", &text);
     if let Some(reason) = &engine.reason {

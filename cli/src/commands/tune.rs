@@ -1,4 +1,4 @@
-//! `isovec tune`: the configuration that is fastest here, found by trying.
+//! `isovec tune`: finds the fastest configuration on this machine by trials.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(crate) fn run(args: &Tune) -> Result<()> {
         in_place::check(out)?;
     }
     let spinner = progress::steps();
-    spinner.set_message("looking at what is embedded, and how");
+    spinner.set_message("measuring the texts and the configuration");
     let mut options = TuneOptions::default();
     options.trial = args.trial.trial(&cancel);
     options.trial.gives_up = true;
@@ -70,7 +70,7 @@ fn page(report: &TuneReport, out: Option<&Path>) -> Result<String> {
         None if report.steps.iter().any(|step| step.kept) => {
             page.push_str("\nhow much it is in all could not be measured\n");
         }
-        None => page.push_str("\nnothing that was tried is faster than what it began with\n"),
+        None => page.push_str("\nno tried configuration is faster than the initial one\n"),
     }
     if !report.complete {
         page.push_str("the time was over before everything was tried; --time gives more\n");

@@ -1,4 +1,4 @@
-//! Vectors on their way out, in the format asked for.
+//! Writes vectors in the requested format.
 
 #[cfg(feature = "columns")]
 mod columns;
@@ -120,7 +120,7 @@ pub(crate) fn format(asked: Option<OutputFormat>, out: Option<&Path>) -> Result<
         }
         Some("safetensors") => Ok(OutputFormat::Safetensors),
         _ => Err(CliError::Usage(format!(
-            "the ending of {} says no format; add --format jsonl|npy|parquet|arrow|safetensors",
+            "the ending of {} is not a known format; add --format jsonl|npy|parquet|arrow|safetensors",
             path.display()
         ))),
     }

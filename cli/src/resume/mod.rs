@@ -1,7 +1,7 @@
-//! Going on where an interrupted `isovec embed` stopped.
+//! Continues an interrupted `isovec embed`.
 //!
-//! While an output grows, a small file beside it says how much of it is safely on the disk, of
-//! what input, and how it was made. It is removed when the output is complete.
+//! While an output grows, a small file beside it records how much of it is safely on the disk, the input, and the
+//! options. The file is removed when the output is complete.
 
 mod keeper;
 mod record;

@@ -1,4 +1,4 @@
-//! The record of a run: what is on the disk, and how it was made.
+//! The record of a run: the part that is on the disk, and the options.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Read as _};

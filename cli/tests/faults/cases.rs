@@ -1,4 +1,4 @@
-//! What the program writes.
+//! The cases: everything that the program writes.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,5 @@
-//! A model that is fetched: what the cache shows is whole, and a later fetch completes it.
+//! Faults while a model is fetched: every visible file in the cache is complete, and a later fetch completes the
+//! rest.
 
 use std::collections::BTreeMap;
 use std::fs;

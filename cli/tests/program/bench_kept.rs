@@ -159,7 +159,7 @@ fn every_turn_is_kept_with_what_it_was_measured_on() {
     }
     let empty = tempfile::tempdir().expect("a folder");
     let list = stdout(kept.command(&["--list"]).env("ISOVEC_CACHE", empty.path()));
-    assert!(list.contains("no benchmark is kept"), "{list}");
+    assert!(list.contains("no benchmark is saved"), "{list}");
 }
 
 #[test]
@@ -264,7 +264,7 @@ fn a_baseline_of_something_else_is_refused_with_what_differs() {
         (
             "work",
             |value| value["figures"][0]["texts"] = json!(77),
-            &["of the same work"],
+            &["measure the same work"],
         ),
     ];
     for (name, change, words) in cases {
@@ -348,12 +348,12 @@ fn a_file_that_is_none_or_not_whole_is_named_with_what_is_wrong() {
     });
     kept.made("none", |value| value["figures"] = json!([]));
     let cases = [
-        ("absent", 1, "no benchmark is kept under this name"),
+        ("absent", 1, "no benchmark has this name"),
         ("cut", 1, "ends in the middle"),
         ("empty", 1, "ends in the middle"),
         ("text", 1, "damaged"),
-        ("foreign", 1, "no benchmark of isovec's"),
-        ("list", 1, "no benchmark of isovec's"),
+        ("foreign", 1, "not a benchmark of isovec"),
+        ("list", 1, "not a benchmark of isovec"),
         (
             "newer",
             1,
@@ -366,7 +366,7 @@ fn a_file_that_is_none_or_not_whole_is_named_with_what_is_wrong() {
         ("..", 2, "a name has at most 64"),
         ("a..b", 2, "a name has at most 64"),
         ("", 2, "a name has at most 64"),
-        ("./nowhere/x.json", 1, "no benchmark is kept"),
+        ("./nowhere/x.json", 1, "no benchmark has this name"),
     ];
     for (name, code, words) in cases {
         let said = stderr(

@@ -1,4 +1,4 @@
-//! Vectors that processes keep for one another.
+//! Tests of the embedding cache that processes share.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `isovec embed` as a stream: any number of rows, in order, and what ends it early.
+//! `isovec embed` as a stream: any number of rows, in order, and the causes that end it early.
 
 use std::fs;
 use std::path::Path;

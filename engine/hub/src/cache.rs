@@ -11,8 +11,8 @@
 //! <cache>/.locks/models--<organisation>--<name>/<etag>.lock
 //! ```
 //!
-//! A blob appears by renaming, after its checksum was found right; a link appears after its
-//! blob, and a ref after all of its links: whatever is interrupted, what can be seen is whole.
+//! A blob gets its name by renaming, after its checksum was verified. A link is created after its blob, and a ref
+//! after all of its links. Every visible entry is therefore complete, even after an interruption.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -80,7 +80,7 @@ impl RepoCache {
         is_commit(commit).then(|| commit.to_owned())
     }
 
-    /// Notes which commit a revision stands for.
+    /// Stores the commit of a revision.
     ///
     /// # Errors
     /// [`EngineError::Io`], naming the file.
@@ -206,7 +206,7 @@ impl RepoCache {
         }
     }
 
-    /// Opens the file that a blob is fetched into, with what it holds from before.
+    /// Opens the file that a blob is fetched into, with the part from earlier attempts.
     ///
     /// # Errors
     /// [`EngineError::Io`], naming the file.
@@ -227,7 +227,7 @@ impl RepoCache {
         Ok(FileSink { path, file, held })
     }
 
-    /// Turns what was fetched and verified into the blob.
+    /// Turns the fetched and verified file into the blob.
     ///
     /// # Errors
     /// [`EngineError::Io`], naming the file.

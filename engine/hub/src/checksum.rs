@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use super::id::is_lower_hex;
 
-/// What a file's bytes must hash to.
+/// The expected hash of a file's bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Checksum {
     /// Of a large file: SHA-256 of its bytes, as git LFS writes it.

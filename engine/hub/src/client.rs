@@ -1,5 +1,5 @@
-//! Asks a hub: which files a model has, and where each is. Redirects, retries, and what the
-//! hub's refusals mean, over any [`Transport`].
+//! Asks a hub which files a model has, and where each is. It handles redirects, retries and refusals, over any
+//! [`Transport`].
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -30,7 +30,7 @@ const MAX_LISTING_BYTES: usize = 32 << 20;
 /// waited in between: twice as long every time, or as long as the hub's `Retry-After` says.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Tries after the first. A download that gains ground starts to count anew.
+    /// Tries after the first. A download that makes progress resets the count.
     pub retries: u32,
     /// The wait before the first of them.
     pub first_wait: Duration,
@@ -73,7 +73,7 @@ impl std::fmt::Debug for HubClient {
 pub struct Refusal {
     /// The error, for the caller.
     pub error: EngineError,
-    /// The hub was not reached, or is in trouble: what an earlier answer said may still be used.
+    /// The hub was not reached, or has an internal error: an earlier answer may still be used.
     pub unreachable: bool,
 }
 
@@ -148,8 +148,8 @@ impl HubClient {
         }
     }
 
-    /// Takes at most so long for 60 KiB of a file; one minute unless called. A server that sends
-    /// more slowly is given up like one whose connection is cut: what has come is kept.
+    /// Takes at most so long for 60 KiB of a file; one minute unless called. A slower server is treated like a cut
+    /// connection: the part that arrived is kept.
     #[must_use]
     pub fn with_slowest(mut self, window: Duration) -> Self {
         self.slowest = window;
@@ -204,11 +204,10 @@ impl HubClient {
         }
     }
 
-    /// What must be known of a file before it is downloaded: from the listing, or where that
-    /// does not say, from the headers of the file.
+    /// The facts that a download of a file needs: from the listing, or else from the headers of the file.
     ///
     /// # Errors
-    /// [`EngineError::Hub`] when the hub does not say either, or refuses.
+    /// [`EngineError::Hub`] when neither has them, or the hub refuses.
     pub async fn locate(
         &self,
         id: &ModelId,
@@ -256,7 +255,7 @@ impl HubClient {
             .linked_size
             .or_else(|| answer.response.header("content-length")?.parse().ok())
         else {
-            return unusable("the answer does not say how large the file is");
+            return unusable("the answer does not state the size of the file");
         };
         let checksum = Checksum::from_etag(&etag);
         if checksum.is_none() {
@@ -528,7 +527,7 @@ impl Answer {
     pub(super) fn html_error(&self) -> EngineError {
         hub_error(
             self.url.shown(),
-            "answered with an HTML page instead of what was asked for",
+            "answered with an HTML page instead of the file",
             NOT_A_HUB,
         )
     }
@@ -549,7 +548,7 @@ impl Answer {
         let differs = |what: &str, is: &str, expected: &str| {
             Err(hub_error(
                 self.url.shown(),
-                format!("the {what} is {is}, where {expected} was asked for"),
+                format!("the {what} is {is}, but {expected} was requested"),
                 "The hub contradicts itself; try again later, or check HF_ENDPOINT",
             ))
         };

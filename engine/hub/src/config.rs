@@ -1,4 +1,4 @@
-//! What the native hub is told, and the variables that Python's `huggingface_hub` reads.
+//! The configuration of the native hub, and the variables that Python's `huggingface_hub` reads.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::proxy::ProxyConfig;
 
 const DEFAULT_ENDPOINT: &str = "https://huggingface.co";
 
-/// How models are fetched and where they are kept.
+/// How models are fetched, and where the cache is.
 ///
 /// ```
 /// # #[cfg(feature = "fetch")] {
@@ -37,12 +37,12 @@ pub struct HubConfig {
     pub symlinks: bool,
     /// `HTTPS_PROXY`, `HTTP_PROXY`, `ALL_PROXY`, `NO_PROXY`.
     pub proxy: ProxyConfig,
-    /// What happens after a cut connection, a 429 or a 5xx.
+    /// The retries after a cut connection, a 429 or a 5xx.
     pub retry: RetryPolicy,
     /// The longest wait for a connection: 10 seconds.
     pub connect_timeout: Duration,
-    /// The longest silence of a server: `HF_HUB_DOWNLOAD_TIMEOUT` in seconds, else 10. One that
-    /// sends less than 60 KiB in six times as long is given up as well; what has come is kept.
+    /// The longest silence of a server: `HF_HUB_DOWNLOAD_TIMEOUT` in seconds, else 10. The connection is also closed
+    /// if less than 60 KiB arrive in six times as long; the part that arrived is kept.
     pub read_timeout: Duration,
     /// No file may be larger; checked before it is downloaded: 64 GiB.
     pub max_file_bytes: u64,

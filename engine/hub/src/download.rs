@@ -30,7 +30,7 @@ pub struct RemoteFile {
     pub size: u64,
     /// Its entity tag without quotes: the name of its blob in a cache.
     pub etag: String,
-    /// What its bytes must hash to, where the hub says.
+    /// The expected hash of its bytes, if the hub states it.
     pub checksum: Option<Checksum>,
 }
 
@@ -100,7 +100,7 @@ impl Sink for MemorySink {
 /// How far the present file has come.
 struct Filling {
     held: u64,
-    /// The most that was ever held: what counts as ground gained.
+    /// The most bytes ever held. More than this counts as progress.
     furthest: u64,
     hasher: Option<Hasher>,
 }
@@ -109,16 +109,16 @@ struct Filling {
 enum Attempt {
     /// It may go on where it is.
     Cut(String),
-    /// What is held does not fit the server's answer; it must begin again.
+    /// The held part does not fit the server's answer; the download must begin again.
     Restart(String),
     /// It came too slowly, and may go on where it is.
     Slow(String),
 }
 
 impl HubClient {
-    /// Fetches a file into a sink, and verifies it. What the sink holds already is kept if the
-    /// server can continue from there. On success the sink holds exactly the file; on an error
-    /// it holds what can be continued later.
+    /// Fetches a file into a sink, and verifies it. The part that the sink holds already is kept if the server can
+    /// continue from there. On success the sink holds exactly the file; on an error it holds a part that can be
+    /// continued later.
     ///
     /// # Errors
     /// [`EngineError::Hub`](isovec_engine::EngineError::Hub) when the server refuses, gives up, or twice sends bytes that do not
@@ -162,7 +162,7 @@ impl HubClient {
         Ok(())
     }
 
-    /// Brings the sink to the file's size and returns the checksum of what it then holds.
+    /// Fills the sink to the file's size and returns the checksum of its content.
     async fn fill(
         &self,
         url: &Url,
@@ -248,7 +248,7 @@ impl HubClient {
                 return Err(hub_error(
                     shown_url,
                     format!("{} could not be fetched whole: {why}", file.path),
-                    "Try again: what has arrived is kept, and the download goes on from there",
+                    "Try again: the part that arrived is cached, and the download continues from there",
                 ));
             }
         }
@@ -268,14 +268,14 @@ impl HubClient {
         // Without a checksum either, parts of two states would not be told apart.
         if answer.response.status == 206 && file.checksum.is_none() && !answer.has_etag() {
             return Ok(Some(Attempt::Restart(
-                "the server does not say which state of the file it sends a part of".to_owned(),
+                "the server does not state the version of the file of which it sends a part".to_owned(),
             )));
         }
         let response = &mut answer.response;
         let due = match response.status {
             416 => {
                 return Ok(Some(Attempt::Restart(format!(
-                    "the server has no byte {} of it, where the hub says {} bytes",
+                    "the server has no byte {} of it, but the hub states {} bytes",
                     filling.held, file.size
                 ))));
             }

@@ -1,4 +1,4 @@
-//! What a hub's failures say.
+//! The messages of a hub's failures.
 
 use isovec_engine::error::EngineError;
 

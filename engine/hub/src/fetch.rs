@@ -29,7 +29,7 @@ const MAX_DECIDING_BYTES: u64 = 64 << 20;
 /// Who may be silent for so long may take so many times as long for the least that is sent in it.
 const SILENCES: u32 = 6;
 
-/// A model hub, and the cache of what was fetched from it. Cheap to clone.
+/// A model hub, and the cache of its files. Cheap to clone.
 #[derive(Clone)]
 pub struct Hub(Arc<Inner>);
 
@@ -49,13 +49,13 @@ impl fmt::Debug for Hub {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Snapshot {
-    /// The model's id, as it was asked for.
+    /// The requested id of the model.
     pub model_id: String,
     /// The commit, in full.
     pub commit: String,
     /// The folder. Files that were fetched for another purpose may lie in it as well.
     pub folder: PathBuf,
-    /// The files that were asked for, by their paths in the folder, sorted.
+    /// The requested files, by their paths in the folder, sorted.
     pub files: Vec<String>,
 }
 
@@ -111,11 +111,11 @@ impl Hub {
         &self.0.config
     }
 
-    /// Makes a model's files available on disk, fetching those that the cache lacks, on a
-    /// thread of its own. Dropping the future stops the fetch; what has arrived is kept.
+    /// Makes a model's files available on disk, fetching those that the cache lacks, on a thread of its own. Dropping
+    /// the future stops the fetch; the part that arrived is kept.
     ///
-    /// A revision that is a commit in full and is cached needs no request. When the hub cannot
-    /// be reached, what is cached is used, with a warning.
+    /// A revision that is a commit in full and is cached needs no request. If the hub cannot be reached, the cached
+    /// files are used, with a warning.
     ///
     /// # Errors
     /// As [`fetch_blocking`](Self::fetch_blocking).

@@ -1,9 +1,9 @@
-//! The native transport: HTTP over `ureq`, each request on a thread of its own, so that
-//! waiting for it blocks nobody and hashing and writing go on while bytes arrive.
+//! The native transport: HTTP over `ureq`. Each request has its own thread, so waiting blocks no other work, and
+//! hashing and writing continue while bytes arrive.
 //!
-//! Roots of trust are the platform's, so that a company's own certificates work. Where the
-//! platform has none (a container without `ca-certificates`) and none were named
-//! (`SSL_CERT_FILE`, `SSL_CERT_DIR`), Mozilla's are used, with a warning.
+//! Root certificates are the platform's, so a company's own certificates work. If the platform has none (a container
+//! without `ca-certificates`) and none were named (`SSL_CERT_FILE`, `SSL_CERT_DIR`), Mozilla's are used, with a
+//! warning.
 
 use std::future::poll_fn;
 use std::io::Read;

@@ -1,21 +1,23 @@
-//! What to fetch for a model, and fetching it.
+//! The choice of a model's files, and the client that fetches them from a hub.
 //!
-//! [`choice`] is the one list of rules that says which of a repository's or a folder's files are a model: the hub's client goes by
-//! it, folders do, and pages do.
+//! [`choice`] is the only list of rules that says which files of a repository or a folder are a model. The hub's
+//! client, folders and pages all use it. Whether a checkpoint can be converted is decided by `isovec-model`, which
+//! passes that decision in as a function. `isovec-model` therefore depends on this crate, and not the other way round.
 //!
-//! The rest is models by id, from a Hugging Face style hub.
+//! The rest of the crate fetches models by id from a hub in Hugging Face's style.
 //!
-//! The part that runs anywhere, browsers included (feature `client`): names are checked
-//! (`id`), the repository's file list is read (`listing`), the files that a model needs are
-//! chosen (`select`), and each is fetched with resume, retries and a checksum (`client`,
-//! `download`) over whatever `transport` the target has, into whatever `Sink` it stores to.
+//! The part that runs anywhere, browsers included, has the feature `client`. It checks names (`id`), reads the
+//! repository's list of files (`listing`), chooses the files that a model needs (`select`), and fetches each with
+//! resume, retries and a checksum (`client`, `download`). It uses whatever `transport` the target has, and stores files
+//! in any `Sink`.
 //!
-//! The native part (feature `fetch`): `Hub` puts the files into the cache that Python's
-//! `huggingface_hub` also uses (`cache` describes its layout), over HTTP with the platform's
-//! proxies and roots of trust, configured by the usual variables (`HubConfig::from_env`).
+//! The native part has the feature `fetch`. `Hub` stores files in the cache that Python's `huggingface_hub` also uses
+//! (`cache` describes its layout). It uses HTTP with the platform's proxies and root certificates, and the usual
+//! environment variables configure it (`HubConfig::from_env`). A page has neither sockets nor a disk, so this crate is
+//! one of the few that differ by target.
 //!
-//! Errors are the contract's, [`EngineError`](isovec_engine::EngineError): what a hub cannot deliver is
-//! [`Hub`](isovec_engine::EngineError::Hub), and a model without a file that it needs is
+//! Errors are those of the contract, [`EngineError`](isovec_engine::EngineError). A failure of the hub is
+//! [`Hub`](isovec_engine::EngineError::Hub). A model that lacks a file is
 //! [`MissingFile`](isovec_engine::EngineError::MissingFile), wherever its files come from.
 //!
 //! ```no_run

@@ -22,7 +22,7 @@ const MAX_FILES: usize = 100_000;
 pub struct RepoFile {
     /// Its size in bytes, where the hub says.
     pub size: Option<u64>,
-    /// What it hashes to, where the hub says.
+    /// Its hash, if the hub states it.
     pub checksum: Option<Checksum>,
 }
 
@@ -109,8 +109,8 @@ impl Listing {
     /// Reads the hub's answer.
     ///
     /// # Errors
-    /// In words, what is wrong with it: not JSON, no commit, a file name that leads out of the
-    /// repository, a name that comes twice, a checksum that is none.
+    /// The fault, in words: not JSON, no commit, a file name that points outside the repository, a duplicate name, an
+    /// invalid checksum.
     pub fn from_api(json: &[u8]) -> Result<Self, String> {
         let model: ApiModel = serde_json::from_slice(json).map_err(|error| {
             if looks_like_html(json) {
@@ -135,7 +135,7 @@ impl Listing {
         )
     }
 
-    /// Reads a listing that was kept in the cache.
+    /// Reads a listing from the cache.
     ///
     /// # Errors
     /// As [`from_api`](Self::from_api).
@@ -212,7 +212,7 @@ impl Listing {
                 (None, Some(hex)) if is_lower_hex(&hex, 40) => Some(Checksum::GitBlob(hex)),
                 (None, None) => None,
                 (Some(hex), _) | (None, Some(hex)) => {
-                    return Err(format!("{path} has {hex:?} for a checksum, which is none"));
+                    return Err(format!("{path} has the invalid checksum {hex:?}"));
                 }
             };
             if files.contains_key(&path) {

@@ -1,5 +1,5 @@
-//! How slowly a server may send. A limit on silence alone lets one that sends a byte now and then
-//! hold a download for ever.
+//! The minimal speed of a server. With a limit on silence alone, a server that sends a byte now and then could hold a
+//! download forever.
 
 use std::time::Duration;
 

@@ -25,7 +25,7 @@ pub struct Progress {
     pub files: usize,
 }
 
-/// Whoever listens: any `Fn(&Progress)`, which natively may be called from another thread.
+/// Receives progress: any `Fn(&Progress)`. Natively it may be called from another thread.
 pub trait ProgressReport: MaybeSync {
     /// Takes one report; called often, so it should return soon.
     fn report(&self, progress: &Progress);

@@ -12,8 +12,8 @@ pub struct ContentRange {
 }
 
 impl ContentRange {
-    /// Reads `bytes 10-99/100` and `bytes 10-99/*`. `None` for what is no range of bytes, or one
-    /// that ends before it begins or past the end.
+    /// Reads `bytes 10-99/100` and `bytes 10-99/*`. `None` if it is not a range of bytes, or if the range ends before
+    /// it begins or past the end.
     pub fn parse(value: &str) -> Option<Self> {
         let (unit, rest) = value.trim_matches([' ', '\t']).split_once(' ')?;
         if !unit.eq_ignore_ascii_case("bytes") {

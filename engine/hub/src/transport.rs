@@ -22,7 +22,7 @@ pub enum Method {
     Head,
 }
 
-/// What is sent.
+/// A request.
 #[derive(Debug, Clone)]
 pub struct Request {
     /// The method.
@@ -33,7 +33,7 @@ pub struct Request {
     pub headers: Vec<(&'static str, String)>,
 }
 
-/// What comes back, its body unread.
+/// A response whose body is not read yet.
 pub struct Response {
     /// The HTTP status, redirects included.
     pub status: u16,
@@ -79,16 +79,15 @@ pub trait Body: MaybeSend {
 pub trait Transport: MaybeSend + MaybeSync + fmt::Debug {
     /// Sends one request and waits for the headers of its answer.
     ///
-    /// Redirects are handed over as they are, and the client follows them. A transport that
-    /// cannot but follow them itself (`fetch`) must do what `fetch` does: drop the
-    /// `authorization` header when the origin changes. No content encoding may be undone: the
-    /// bytes are checksummed.
+    /// Redirects are returned unchanged, and the client follows them. A transport that has to follow them itself
+    /// (`fetch`) must drop the `authorization` header when the origin changes, as `fetch` does. No content encoding
+    /// may be undone: the bytes are checksummed.
     fn send(&self, request: Request) -> BoxFuture<'_, Result<Response, TransportFailure>>;
 
     /// Completes after that time; used between retries.
     fn sleep(&self, duration: Duration) -> BoxFuture<'_, ()>;
 
-    /// What a clock shows that never goes back: by it is measured how fast bodies arrive.
+    /// The time of a monotonic clock, which measures how fast bodies arrive.
     fn now(&self) -> Duration {
         static START: OnceLock<Instant> = OnceLock::new();
         START.get_or_init(Instant::now).elapsed()
@@ -100,7 +99,7 @@ pub trait Transport: MaybeSend + MaybeSync + fmt::Debug {
 #[error("{detail}")]
 #[non_exhaustive]
 pub struct TransportFailure {
-    /// What happened, in words.
+    /// The failure, in words.
     pub detail: String,
     /// Whether the same request may do better a moment later: a cut connection may, a
     /// certificate that is not trusted may not.

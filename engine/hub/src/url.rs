@@ -24,7 +24,7 @@ pub(super) enum Host<'a> {
 }
 
 impl Url {
-    /// Reads an address; nothing for what is none, or has another scheme.
+    /// Reads an address; `None` if it is invalid or has another scheme.
     ///
     /// Characters that an address may not hold are escaped, as browsers do: servers send them in
     /// redirects. An authority is taken as it is or not at all, so that every reader finds the same host in it.
@@ -63,7 +63,7 @@ impl Url {
         usable.then(|| UriString::try_from(plain).ok().map(Self))?
     }
 
-    /// What a redirect's `location` means when this address sends it (RFC 3986, section 5.2).
+    /// Resolves a redirect's `location` that this address sends (RFC 3986, section 5.2).
     pub fn join(&self, location: &str) -> Option<Self> {
         let location = tolerant(location);
         let location = UriReferenceStr::new(&location).ok()?;

@@ -31,7 +31,7 @@ pub const OUTPUT: &str = "sentence_embedding";
 /// The output of a graph that classifies: a number for each label, `[batch, labels]`.
 pub const LOGITS: &str = "logits";
 
-/// What [`METADATA_KEY`] holds in a graph that gives its logits.
+/// The value of [`METADATA_KEY`] in a graph that gives its logits.
 pub const CLASSIFIER: &str = "classifier";
 
 /// The `metadata_props` key under which a graph remembers the head that it was given.
@@ -57,7 +57,7 @@ pub enum Pooling {
     MeanSqrtLen,
 }
 
-/// What follows a dense layer.
+/// The activation after a dense layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -80,11 +80,11 @@ pub struct Dense {
     pub weight: Vec<f32>,
     /// `[out_features]`, if there is one.
     pub bias: Option<Vec<f32>>,
-    /// What follows.
+    /// The activation after it.
     pub activation: Activation,
 }
 
-/// What is put behind a model.
+/// The head that is added to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HeadSpec {
     /// How positions become one vector.
@@ -165,7 +165,7 @@ impl Dense {
     }
 }
 
-/// What a completed graph gives.
+/// The output of a completed graph.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HeadInfo {
     /// The number of components of the output, where the graph says it.
@@ -174,14 +174,13 @@ pub struct HeadInfo {
     pub pooled_by_graph: bool,
 }
 
-/// Completes a bundle's graph with a head and removes what no longer leads to an output.
+/// Adds a head to a bundle's graph and removes nodes that no longer lead to an output.
 ///
 /// A graph that already carries this very head (an exported one) is left as it is.
 ///
 /// # Errors
-/// [`EngineError::UnsupportedModel`] when the graph has no output to pool, no mask to pool by,
-/// another head than the one asked for, or too old an operator set;
-/// [`EngineError::InvalidModel`] when the sizes do not fit.
+/// [`EngineError::UnsupportedModel`] when the graph has no output to pool, no mask to pool by, another head than the
+/// requested one, or too old an operator set; [`EngineError::InvalidModel`] when the sizes do not fit.
 pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo> {
     let origin = bundle.origin.clone();
     let opset = opset(&bundle.graph);
@@ -318,10 +317,10 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
     })
 }
 
-/// Makes a classifier's logits the one output of its graph, f32 `[batch, labels]` under the name [`OUTPUT`], and removes what
-/// no longer leads there. Returns the number of labels.
+/// Makes a classifier's logits the one output of its graph, f32 `[batch, labels]` under the name [`OUTPUT`], and
+/// removes nodes that no longer lead there. Returns the number of labels.
 ///
-/// A graph that was completed so already is left as it is.
+/// A graph that already has this form is left as it is.
 ///
 /// # Errors
 /// [`EngineError::UnsupportedModel`] when the graph has no output [`LOGITS`] with a fixed number of labels, or ends in a pooling

@@ -1,16 +1,41 @@
-//! Model files: from what a publisher hands out to what an engine takes, and back.
+//! Reading, converting and writing model files.
 //!
-//! - [`bundle`]: a model's folder, files or bytes as a [`ModelBundle`](isovec_engine::bundle::ModelBundle), what no longer leads
-//!   to an output taken away, and operators that mix rows found.
-//! - [`onnx`], [`safetensors`]: reading, checking, writing and building graphs, and reading checkpoints.
-//! - [`convert`]: from a checkpoint to a graph.
-//! - [`head`]: the pooling head as part of the graph.
-//! - [`precision`]: weights stored in f16 or int8, and back.
+//! - [`bundle`]: makes a [`ModelBundle`](isovec_engine::bundle::ModelBundle) of a model's folder, files or bytes. It
+//!   removes nodes that lead to no output, and finds operators that mix rows.
+//! - [`onnx`], [`safetensors`]: read, check, write and build graphs, and read checkpoints.
+//! - [`convert`]: makes a graph of a checkpoint.
+//! - [`head`]: adds the pooling head to the graph.
+//! - [`precision`]: stores weights in f16 or int8, and widens them again.
 //!
-//! Which of a model's files are read is not decided here but in `isovec-hub`, by whose rules pages and hubs go as well.
+//! This crate does not choose between a model's files. `isovec-hub` does, by the rules that pages and hubs use as well.
 //!
-//! Errors are the contract's, [`EngineError`](isovec_engine::EngineError): one that a model's files lead to is the same whether
-//! it is noticed while they are read or when an engine loads them.
+//! Errors are those of the contract, [`EngineError`](isovec_engine::EngineError). A fault in a model's files gives the
+//! same error while the files are read and when an engine loads them.
+//!
+//! # Design
+//!
+//! **The head is part of the graph** (`head`). Pooling, dense layers, the matryoshka cut and L2 normalisation are ONNX
+//! nodes, added when a model is loaded. Every engine therefore returns `[batch, dim]`, computed on its own device, and
+//! all engines share one definition.
+//!
+//! **Safetensors come first** (`convert`). If a model publishes safetensors of a family that this crate converts, every
+//! target loads those. There is then one graph and one identity, whatever ONNX files lie beside them. ONNX is used if
+//! there is nothing else, or if a file is named.
+//!
+//! **Files are mapped part by part** (`bundle/mapped.rs`). Natively a large file is mapped and lent in parts. When a
+//! reader drops a part, its pages go back to the system, so hashing, converting or packing a model never holds the file
+//! in memory beside the copy. Which systems take pages back depends on the target. ONNX files are read without their
+//! large tensors (`onnx/shorten.rs`).
+//!
+//! **Weights may be stored small** (`precision`). f16 and int8 weights are standard ONNX nodes behind a weight.
+//! `narrowed` and `widened` are inverse. ONNX Runtime computes with widened weights. The portable engine multiplies
+//! int8 weights as they are. It quantises activations token by token, to as many bits (13 to 15) as 32-bit sums allow.
+//! The integer instructions take 16-bit operands anyway, so these bits cost nothing, and rounding the weights is the
+//! only loss. The identity is that of the original weights. The SDK caches small weights that were made at load.
+//!
+//! **A model that mixes rows gets one text at a time** (`bundle/rows.rs`). Dynamic quantisation scales a whole batch at
+//! once, so a text's vector would depend on the other texts. This crate finds such operators in the graph, and the SDK
+//! then runs each text alone and without padding.
 
 pub mod bundle;
 pub mod convert;

@@ -1,5 +1,5 @@
-//! Naming what a file is when it is not what it should be. Downloads go wrong in few ways, and
-//! saying which one saves the reader a hex dump.
+//! Names the actual format of a file that has the wrong one. Downloads go wrong in few ways, and the name saves the
+//! user a hex dump.
 
 /// How many bytes of a file are enough, white space in front of them included.
 pub(crate) const BYTES: usize = 4096;

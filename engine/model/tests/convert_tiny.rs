@@ -1,4 +1,4 @@
-//! The tiny model of `tests/data/tiny-bert` is what its generator writes, and what it says.
+//! The tiny model of `tests/data/tiny-bert` is the output of its generator, and matches its description.
 
 mod convert_support;
 

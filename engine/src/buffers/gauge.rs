@@ -3,7 +3,7 @@
 use std::fmt::Debug;
 use std::sync::Arc;
 
-/// What the machine, or the part of it that this process may use, has.
+/// The memory of the machine, or of the part of it that this process may use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Memory {
@@ -33,7 +33,7 @@ impl Memory {
 
 /// Something that knows how much memory there is.
 pub trait Gauge: Send + Sync + Debug {
-    /// What it is now; `None` where that cannot be told.
+    /// The memory now; `None` if it is unknown.
     fn memory(&self) -> Option<Memory>;
 }
 

@@ -1,9 +1,8 @@
-//! Memory for tensors that is kept and used again.
+//! A pool of memory for tensors.
 //!
-//! A tensor that a [`BufferPool`] hands out gives its memory back when it is dropped, wherever
-//! that happens. Buffers come in size classes, a quarter of a power of two apart, so that little
-//! is wasted and many sizes share one class. When the pool is full, the buffer that was unused
-//! for longest goes. No lock is held while anybody uses a buffer, makes one or frees one.
+//! A tensor from a [`BufferPool`] returns its memory when it is dropped, wherever that happens. Buffers come in size
+//! classes, a quarter of a power of two apart, so that little is wasted and many sizes share one class. When the pool
+//! is full, it frees the least recently used buffer. No lock is held while a buffer is used, allocated or freed.
 
 mod gauge;
 
@@ -25,9 +24,9 @@ use crate::sync::{AtomicBool, Instant, Mutex, MutexGuard};
 use crate::tensor::{DType, Home, LINE, Line, Tensor, byte_len};
 use crate::{EngineError, Result};
 
-/// Buffers that are kept, unless the configuration says otherwise.
+/// The default number of buffers in the pool.
 pub const DEFAULT_BUFFERS: usize = 32;
-/// Bytes that are kept, unless the configuration says otherwise.
+/// The default number of bytes in the pool.
 pub const DEFAULT_BYTES: u64 = 256 << 20;
 /// The part of the machine's memory in use from which it counts as short.
 pub const DEFAULT_THRESHOLD: f64 = 0.8;
@@ -38,20 +37,20 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// A buffer of this many times the size is better than a new one.
 const LARGER_SERVES: usize = 4;
 
-/// What a pool keeps.
+/// The limits of a pool.
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct PoolLimits {
-    /// Buffers; none: nothing is kept.
+    /// Buffers; 0 turns the pool off.
     pub buffers: usize,
     /// Bytes of all buffers.
     pub bytes: u64,
-    /// The part of the machine's memory in use from which everything is let go; `None`: never.
+    /// The share of memory in use from which the pool frees everything; `None`: never.
     pub pressure: Option<f64>,
 }
 
 impl PoolLimits {
-    /// What a configuration asks for.
+    /// The limits of a configuration.
     pub fn of(config: &MemoryConfig) -> Self {
         let buffers = config.max_pool_size.unwrap_or(DEFAULT_BUFFERS);
         let pressure = config
@@ -69,7 +68,7 @@ impl PoolLimits {
 }
 
 impl PoolLimits {
-    /// Notes what the pool's knobs came to.
+    /// Notes the effective values of the pool's knobs.
     pub fn note(&self, effective: &mut EffectiveConfig, config: &MemoryConfig) {
         let on = self.buffers > 0;
         effective.note_own(
@@ -96,9 +95,9 @@ impl PoolLimits {
         let asked = config.memory_pressure_detection;
         let detects = self.pressure.is_some() && system_memory().memory().is_some();
         let why = match (asked, detects) {
-            (Some(true), false) => "this system does not tell how much memory it has",
+            (Some(true), false) => "this system does not report its memory",
             (Some(_), _) => "the configuration",
-            (None, _) => "the default, where the system tells how much memory it has",
+            (None, _) => "the default, if the system reports its memory",
         };
         effective.note("memory.memory_pressure_detection", asked, detects, why);
         let asked = config.memory_pressure_threshold;
@@ -162,11 +161,11 @@ impl BufferPool {
         }))
     }
 
-    /// A tensor of that type and shape, and whether its memory had been used before. It holds
-    /// what its last user left.
+    /// A tensor of that type and shape, and whether its memory had been used before. It holds the values of its last
+    /// use.
     ///
     /// # Errors
-    /// [`EngineError::InputTooLarge`] when its size overflows or cannot be had.
+    /// [`EngineError::InputTooLarge`] when its size overflows or cannot be allocated.
     pub fn take(&self, dtype: DType, shape: &[usize]) -> Result<(Tensor, bool)> {
         let bytes = byte_len(dtype, shape)?;
         let class = class(bytes.div_ceil(LINE));
@@ -213,7 +212,7 @@ impl BufferPool {
         self.0.short.load(Ordering::Relaxed)
     }
 
-    /// What it did so far.
+    /// The counts so far.
     pub fn stats(&self) -> PoolStats {
         self.0.lock().stats.clone()
     }
@@ -246,7 +245,7 @@ impl BufferPool {
                 state.stats.pressure_cleanups += 1;
             }
             drop(state);
-            tracing::debug!(target: "isovec", "memory is short: {} buffers were let go", idle.len());
+            tracing::debug!(target: "isovec", "memory is short: {} buffers were freed", idle.len());
         }
     }
 }

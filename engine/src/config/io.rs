@@ -4,32 +4,30 @@ use serde::{Deserialize, Serialize};
 
 use super::Faults;
 
-/// How tensors reach an engine and come back. `None` in a field means the default that is named
-/// there.
+/// How tensors reach an engine and return. `None` in a field means the default that is stated there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct IoConfig {
-    /// Tell the engine before a run where its outputs go, so that it writes them there. `None`:
-    /// true. Off, the engine makes its own outputs, and they are copied.
+    /// Bind outputs to pooled buffers before a run, so that the engine writes into them. `None`: true. Off, the
+    /// engine allocates its own outputs, and they are copied.
     pub io_binding: Option<bool>,
-    /// Let the engine read inputs where they are. `None`: true. Off, they are copied for it.
+    /// Let the engine read inputs in place. `None`: true. Off, they are copied first.
     pub zero_copy: Option<bool>,
-    /// Input buffers that are made when the model is loaded, so that the first batches find some.
-    /// `None`: 4.
+    /// Input buffers that are allocated when the model is loaded, ready for the first batches. `None`: 4.
     pub pre_allocated_input_buffers: Option<usize>,
     /// The same for outputs. `None`: 4.
     pub pre_allocated_output_buffers: Option<usize>,
-    /// On CUDA: copy on a stream of its own beside the one that computes. `None`: true.
+    /// On CUDA: copy on a separate stream beside the computing one. `None`: true.
     pub cuda_memory_streams: Option<bool>,
-    /// Sort by length and cut by tokens before batching, so that little is padded. `None`: true.
-    /// Off, batches follow the caller's order and hold `batching.max_batch_size` rows. Measured on
-    /// two cores with texts of 1 to 256 tokens: 1.4 s against 15.5 s in one batch.
+    /// Sort texts by length and cut batches by tokens, so that there is little padding. `None`: true. Off, batches
+    /// follow the caller's order and hold `batching.max_batch_size` rows. Measured on two cores with texts of 1 to
+    /// 256 tokens: 1.4 s against 15.5 s in one batch.
     pub batch_optimization: Option<bool>,
 }
 
-/// Buffers made ahead that are surely a mistake.
+/// More pre-allocated buffers than this are surely a mistake.
 const MOST_BUFFERS: usize = 4096;
 
 impl IoConfig {
@@ -54,7 +52,7 @@ impl IoConfig {
             }
             if !memory_pool {
                 faults.push(format!(
-                    "{knob} is {asked}, but memory.memory_pool is off, so nothing keeps them"
+                    "{knob} is {asked}, but memory.memory_pool is off, so no pool can hold them"
                 ));
             }
         }

@@ -4,36 +4,35 @@ use serde::{Deserialize, Serialize};
 
 use super::Faults;
 
-/// What memory an engine may take and keep. `None` in a field means the default that is named
-/// there. Sizes are in bytes.
+/// The memory that an engine may use. `None` in a field means the default that is stated there. Sizes are in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct MemoryConfig {
-    /// Keep buffers for inputs and outputs and use them again. `None`: true.
+    /// Hold buffers for inputs and outputs in a pool and reuse them. `None`: true.
     pub memory_pool: Option<bool>,
-    /// Buffers that the pool keeps. `None`: 32.
+    /// Buffers that the pool holds. `None`: 32.
     pub max_pool_size: Option<usize>,
-    /// Bytes that the pool keeps. `None`: 256 MiB.
+    /// Bytes that the pool holds. `None`: 256 MiB.
     pub max_pool_memory: Option<u64>,
-    /// Look at how much memory the machine or its control group has left, and let go of the
-    /// pool's buffers when it is little. `None`: true.
+    /// Watch the free memory of the machine and of its control group, and free the pool's buffers when it is short.
+    /// `None`: true.
     pub memory_pressure_detection: Option<bool>,
-    /// The part of the memory in use from which it counts as little: 0 to 1. `None`: 0.8.
+    /// The share of memory in use from which memory counts as short: 0 to 1. `None`: 0.8.
     pub memory_pressure_threshold: Option<f64>,
-    /// Foretell what a batch takes, and split or refuse one that would not fit. `None`: true.
+    /// Predict the memory of a batch, and split or refuse a batch that would not fit. `None`: true.
     pub memory_prediction: Option<bool>,
-    /// The most that one model may take: its weights, and what its batches need beside them.
-    /// `None`: what the machine has free, up to the pressure threshold.
+    /// The most memory that one model may take: its weights and its batches. `None`: the free memory of the machine,
+    /// up to the pressure threshold.
     pub memory_limit: Option<u64>,
-    /// Map the model's file into memory instead of reading it, so that its pages are shared and
-    /// can be dropped. `None`: true.
+    /// Map the model's file into memory instead of reading it, so that processes share its pages and the system can
+    /// drop them. `None`: true.
     pub mmap: Option<bool>,
 }
 
 impl MemoryConfig {
-    /// Whether buffers are kept.
+    /// Whether buffers are pooled.
     pub fn pools(&self) -> bool {
         self.memory_pool.unwrap_or(true)
     }

@@ -17,7 +17,7 @@ pub use providers::{
 };
 pub use session::SessionConfig;
 
-/// What is wrong with a configuration, in words.
+/// The faults of a configuration, in words.
 type Faults = Vec<String>;
 
 /// Which engine to use.
@@ -26,17 +26,16 @@ type Faults = Vec<String>;
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
 pub enum EngineChoice {
-    /// ONNX Runtime where its library was named (see [`EngineConfig::onnxruntime_library`]),
-    /// else the portable engine.
+    /// ONNX Runtime if its library was named (see [`EngineConfig::onnxruntime_library`]), else the portable engine.
     #[default]
     Auto,
     /// ONNX Runtime, or an error.
     OnnxRuntime,
-    /// The portable engine, with no shared library; the one that browsers run.
+    /// The portable engine, which needs no shared library and also runs in browsers.
     Portable,
 }
 
-/// What an engine is told when it loads a model.
+/// The configuration of an engine when it loads a model.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -44,25 +43,25 @@ pub enum EngineChoice {
 pub struct EngineConfig {
     /// Which engine. Default: `auto`.
     pub engine: EngineChoice,
-    /// Path of the ONNX Runtime library. `None`: the `ORT_DYLIB_PATH` variable, then the
-    /// set-up's cache. A library that merely lies around on the system is never used.
+    /// Path of the ONNX Runtime library. `None`: the `ORT_DYLIB_PATH` variable, then the set-up's cache. An installed
+    /// library that was not named is never used.
     pub onnxruntime_library: Option<PathBuf>,
-    /// Keep what was found out while loading and running (which provider is the fastest, how large batches should be,
-    /// what a GPU is checked against, its compiled kernels) for the next start: in isovec's cache folder, in a page in
-    /// the browser's cache. `None`: true.
+    /// Cache results of loading and running (the fastest provider, measured batch sizes, the vectors that a GPU is
+    /// checked against, its compiled kernels) for the next start: in isovec's cache folder, in a page in the
+    /// browser's cache. `None`: true.
     pub remember: Option<bool>,
     /// How a session computes.
     pub session: SessionConfig,
-    /// What it may compute on.
+    /// The providers to use.
     pub providers: ProvidersConfig,
-    /// How tensors reach it and come back.
+    /// How tensors reach it and return.
     pub io: IoConfig,
-    /// What memory it may take and keep.
+    /// The memory that it may use.
     pub memory: MemoryConfig,
 }
 
 impl EngineConfig {
-    /// Whether what was found out is kept for the next start.
+    /// Whether results are cached for the next start.
     pub fn remembers(&self) -> bool {
         self.remember.unwrap_or(true)
     }
@@ -103,7 +102,7 @@ impl EngineConfig {
     }
 }
 
-/// A number of things that is neither none nor absurd.
+/// Checks that a number is neither zero nor absurdly large.
 fn count(faults: &mut Faults, knob: &str, asked: Option<usize>, most: usize) {
     match asked {
         Some(0) => faults.push(format!("{knob} is 0; leave it out for the default")),

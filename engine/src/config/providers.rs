@@ -339,7 +339,7 @@ impl ProvidersConfig {
                         ExecutionProvider::Cuda
                         | ExecutionProvider::TensorRt
                         | ExecutionProvider::WebGpu => {
-                            format!("its options stand in providers.{provider}")
+                            format!("set its options in providers.{provider}")
                         }
                         _ => "it has none".to_owned(),
                     }

@@ -9,40 +9,39 @@ use super::{Faults, count};
 /// More threads than this are surely a mistake.
 const MOST_THREADS: usize = 1024;
 
-/// How a session computes. `None` in a field means the default that is named there.
+/// How a session computes. `None` in a field means the default that is stated there.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct SessionConfig {
-    /// Runs that may be under way at the same time, on one copy of the weights. `None`: as many as
-    /// fit the cores at `intra_op_threads` each, at least 1; a page has 1.
+    /// Runs at the same time, on one copy of the weights. `None`: as many as fit the cores with `intra_op_threads`
+    /// each, at least 1; a page has 1.
     pub pool_size: Option<usize>,
-    /// Threads that work on one operator. `None`: the physical cores, at most 4; in a page half of
-    /// the processors, 2 to 4, and 1 where its memory is not shared with workers.
+    /// Threads that work on one operator. `None`: the physical cores, at most 4; in a page half of the processors, 2
+    /// to 4, and 1 if its memory is not shared with workers.
     pub intra_op_threads: Option<usize>,
     /// Operators that run at the same time, with `parallel_execution`. `None`: 1.
     pub inter_op_threads: Option<usize>,
-    /// Run operators that do not need each other at the same time. `None`: false, because an
-    /// encoder's operators nearly all wait for the one before.
+    /// Run operators that do not depend on each other at the same time. `None`: false, because nearly every operator
+    /// of an encoder waits for the one before.
     pub parallel_execution: Option<bool>,
     /// 0: the graph as it is; 1: constants folded and dead operators dropped; 2: operators fused;
     /// 3: data laid out for this machine as well. `None`: 3.
     pub graph_optimization_level: Option<u8>,
-    /// Plan where every intermediate tensor lies, once per input shape. `None`: true where shapes
-    /// are fixed. ONNX Runtime keeps a plan for every shape that it has seen, so with shapes that
-    /// vary it is off, whatever was asked for.
+    /// Decide the place of every intermediate tensor once per input shape. `None`: true if shapes are fixed. ONNX
+    /// Runtime stores the places for every shape that it has seen, so this is always off if shapes vary.
     pub memory_pattern: Option<bool>,
-    /// Keep memory for intermediate tensors between runs. `None`: true.
+    /// Hold memory for intermediate tensors between runs. `None`: true.
     pub cpu_arena: Option<bool>,
-    /// A text's vector is bit-identical whatever else is asked for at the same time: on ONNX Runtime
-    /// every text runs alone, unpadded, on one thread; on the portable engine it is so in every
-    /// build and on every processor as well. `None`: false.
+    /// Make a text's vector bit-identical whatever else is computed at the same time. On ONNX Runtime every text runs
+    /// alone, unpadded, on one thread. On the portable engine the bits are also the same in every build and on every
+    /// processor. `None`: false.
     pub deterministic_compute: Option<bool>,
-    /// Write the engine's own profile to a file whose name begins like this. `None`: no profile.
+    /// Write the engine's own profile to a file whose name begins with this text. `None`: no profile.
     pub profiling: Option<PathBuf>,
-    /// Keep the optimised graph in this folder, so that the next start need not optimise again.
-    /// `None`: it is not kept.
+    /// Cache the optimised graph in this folder, so that the next start need not optimise again. `None`: it is not
+    /// cached.
     pub optimized_model_cache: Option<PathBuf>,
 }
 

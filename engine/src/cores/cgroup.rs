@@ -1,12 +1,12 @@
-//! What Linux leaves a process of the machine: its affinity, and the limits of its control groups.
+//! The share of a Linux machine that a process may use: its affinity, and the limits of its control groups.
 //!
 //! Formats: proc_pid_cgroup(5), proc_pid_mountinfo(5), proc_pid_status(5), the kernel's `cgroup-v2.rst` and
-//! `cgroup-v1/memory.rst`, `scheduler/sched-bwc.rst`. What cannot be read sets no limit.
+//! `cgroup-v1/memory.rst`, `scheduler/sched-bwc.rst`. A file that cannot be read sets no limit.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// What the groups that a process is in, and those around them, leave it.
+/// The limits of the control groups that a process is in, and of those around them.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Limits {
     /// Cores' worth of time.

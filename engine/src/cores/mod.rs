@@ -1,10 +1,10 @@
-//! How many cores this process may use: the one place that every default of threads asks.
+//! The number of cores that this process may use. All defaults for threads come from here.
 
 #[cfg(not(target_arch = "wasm32"))]
 pub mod cgroup;
 
-/// The cores that this process may use at a time: what its affinity leaves, and the quotas of its control groups, rounded
-/// down. At least 1.
+/// The cores that this process may use at a time, by its affinity and the quotas of its control groups, rounded down.
+/// At least 1.
 pub fn usable() -> usize {
     let system = std::thread::available_parallelism().map_or(1, usize::from);
     #[cfg(not(target_arch = "wasm32"))]
@@ -13,8 +13,8 @@ pub fn usable() -> usize {
     return system;
 }
 
-/// The physical cores among them, as far as anybody knows which these are: threads that compute gain nothing from sharing
-/// one. At least 1.
+/// The physical cores among them, as far as they are known: computing threads gain nothing from sharing a core. At
+/// least 1.
 #[cfg(not(target_arch = "wasm32"))]
 pub fn physical() -> usize {
     num_cpus::get_physical().clamp(1, usable())

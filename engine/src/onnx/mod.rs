@@ -1,4 +1,4 @@
-//! ONNX graphs as the contract has them: the messages of the format, and what every reader of a graph asks.
+//! ONNX graphs in the contract: the messages of the format, and functions that all readers of a graph need.
 
 mod dtype;
 pub mod proto;

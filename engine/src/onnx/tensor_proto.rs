@@ -1,6 +1,6 @@
-//! A tensor as the file has it. Written by hand where the other messages are derived: a list of numbers that is packed
-//! into one field takes as much memory as its elements, and no more. A derived list grows by doubling, which for elements
-//! of one byte in the file comes to 24 bytes each.
+//! A tensor in its form in the file. This message is written by hand, and the others are derived. Here a packed list
+//! of numbers takes only the memory of its elements. A derived list grows by doubling, which takes 24 bytes for each
+//! element of one byte in the file.
 
 #![allow(missing_docs)] // The format's own documentation is the reference.
 

@@ -1,10 +1,9 @@
 //! A profile as a Chrome trace, which Perfetto reads too
 //! (<https://docs.google.com/document/d/1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU>).
 //!
-//! Spans on one track of that format have to lie within one another. Operators and runs do on
-//! their threads, but for those of a device, where a thread sends a batch while another still runs; requests and
-//! batches overlap, so each gets a lane that is free for as long as it lasts, and what is recorded of it stands in
-//! its lane.
+//! Spans on one track of that format have to lie within one another. Operators and runs do so on their threads,
+//! except those of a device, where a thread sends a batch while another still runs. Requests and batches overlap, so
+//! each gets a lane that is free while it lasts, and its events are drawn in that lane.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap, HashSet};
@@ -29,7 +28,7 @@ impl Profile {
     /// (<https://ui.perfetto.dev>), `chrome://tracing` and `isovec trace` read it.
     ///
     /// # Errors
-    /// What the writer says.
+    /// The error of the writer.
     pub fn write_chrome_trace(&self, mut out: impl Write) -> io::Result<()> {
         let began = self.began.duration_since(SystemTime::UNIX_EPOCH);
         let head = Head {

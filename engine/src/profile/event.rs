@@ -1,11 +1,11 @@
-//! What a profile is made of.
+//! The events of a profile.
 
 use std::borrow::Cow;
 use std::time::Duration;
 
 use crate::counters::Ended;
 
-/// What an event is about.
+/// The stage of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Stage {
@@ -25,7 +25,7 @@ pub enum Stage {
     Operator,
     /// Copying vectors to where their callers have them.
     Copy,
-    /// What users record themselves, and what is of no stage.
+    /// Events that users record, and events of no stage.
     #[default]
     Other,
 }
@@ -51,21 +51,21 @@ impl Stage {
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Event {
-    /// What kind of event it is, with what only that kind has.
+    /// The kind of event, with its own data.
     pub kind: Kind,
-    /// What it is about.
+    /// Its stage.
     pub stage: Stage,
-    /// Its name: the stage's, an operator's, or what a user chose.
+    /// Its name: the stage's, an operator's, or one that a user chose.
     pub name: Cow<'static, str>,
     /// When it began, counted from the session's start.
     pub start: Duration,
     /// The thread that recorded it.
     pub thread: u32,
-    /// The request that it is for; `None` for what is for several, or for nobody.
+    /// Its request; `None` if it belongs to several requests or to none.
     pub request: Option<u64>,
     /// The batch that it is of.
     pub batch: Option<u64>,
-    /// What else is known.
+    /// Details.
     pub detail: Detail,
 }
 
@@ -81,12 +81,12 @@ pub enum Kind {
     Instant,
     /// A number that changed.
     Counter {
-        /// What it is now.
+        /// The current value.
         value: f64,
     },
 }
 
-/// What is known of an [`Event`] beside its times.
+/// The details of an [`Event`], besides its times.
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub enum Detail {
@@ -136,7 +136,7 @@ pub enum Detail {
     Node {
         /// The node's name in that graph.
         node: Box<str>,
-        /// Who ran it, as the runtime says; may be empty.
+        /// The provider that ran it, as the runtime states it; may be empty.
         provider: Box<str>,
     },
 }

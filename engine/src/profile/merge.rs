@@ -1,4 +1,4 @@
-//! What a runtime recorded by itself, put into the runs of a session.
+//! Merges events that a runtime recorded by itself into the runs of a session.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use web_time::Instant;
 
 use super::event::{Detail, Event, Kind, Stage};
 
-/// The runs of a session, for whoever knows what happened in them.
+/// The runs of a session, for code that has events of them.
 #[derive(Debug)]
 pub struct Runs {
     /// When the session began.
@@ -15,7 +15,7 @@ pub struct Runs {
     pub(super) events: Vec<Event>,
 }
 
-/// What a runtime recorded by itself: runs, and the operators that they consist of.
+/// The events that a runtime recorded by itself: runs and their operators.
 #[derive(Debug, Default)]
 pub struct OwnProfile {
     /// Runs.
@@ -35,7 +35,7 @@ pub struct Lap {
     pub took: Duration,
     /// The runtime's number for the thread that did it.
     pub thread: u64,
-    /// What else is known of it.
+    /// Details.
     pub detail: Detail,
 }
 
@@ -46,7 +46,7 @@ impl Lap {
 }
 
 impl Runs {
-    /// The operators of those runs that are ours, as events, each with what is known of its run.
+    /// The operators of isovec's own runs, as events, each with the details of its run.
     pub fn operators(&self, own: OwnProfile) -> Vec<Event> {
         let OwnProfile {
             runs,

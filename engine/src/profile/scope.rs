@@ -1,4 +1,4 @@
-//! Where work is recorded, and the guards that record it.
+//! The scope in which work is recorded, and the guards that record it.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -92,7 +92,7 @@ impl Profiler {
         span
     }
 
-    /// Notes what a number is now. `value` is called only while somebody profiles.
+    /// Records the current value of a number. `value` is called only during a profile.
     pub fn counter(&self, name: &'static str, value: impl FnOnce() -> f64) {
         if let Some(recorder) = self.recorder() {
             let kind = Kind::Counter { value: value() };
@@ -142,7 +142,7 @@ impl Scope {
         })))
     }
 
-    /// Whether anybody looks.
+    /// Whether anything is recorded.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
@@ -360,7 +360,7 @@ impl Span {
         }
     }
 
-    /// Says what is known of it.
+    /// Sets its details.
     pub fn set(&mut self, detail: Detail) {
         if let Some(under) = &mut self.0 {
             under.detail = detail;
@@ -374,7 +374,7 @@ impl Span {
         }
     }
 
-    /// Says what a batch holds: rows, their tokens, and the positions that they take.
+    /// Sets the size of a batch: rows, their tokens, and the positions that they take.
     pub fn holds(&mut self, own: (usize, usize, usize)) {
         if let Some(Detail::Batch {
             rows,

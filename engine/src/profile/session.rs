@@ -13,15 +13,15 @@ use super::recorder::{Kept, Recorder};
 use super::scope::{Profiler, Scope, Span};
 use crate::maybe_send::{MaybeSend, MaybeSync};
 
-/// What a session records.
+/// Options of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ProfileOptions {
-    /// Events that are kept, at most; past that the oldest go. 65,536 by default, of some 150 bytes
-    /// each; memory is taken as events come. 0 counts as 1.
+    /// The most events to keep; beyond that the oldest are dropped. 65,536 by default, of about 150 bytes each;
+    /// memory is allocated as events arrive. 0 counts as 1.
     pub capacity: usize,
-    /// Whether operators are recorded, where the engine tells them: a run of a small model has
-    /// some 60 of them. By default they are.
+    /// Whether operators are recorded, if the engine reports them: a run of a small model has about 60 of them. True
+    /// by default.
     pub operators: bool,
 }
 
@@ -50,7 +50,7 @@ impl ProfileOptions {
     }
 }
 
-/// Another session records what a model does; one at a time can.
+/// Another session records this model; only one at a time can.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("another profile of this model is under way; finish that session, or drop it, first")]
 pub struct AlreadyProfiled;
@@ -62,9 +62,9 @@ pub struct ProfileSession {
     attached: Mutex<Vec<(Profiler, Arc<dyn EndProfile>)>>,
 }
 
-/// What has a model's [`Engine::end_profile`](crate::engine::Engine::end_profile).
+/// Ends the profile of a model's engine: [`Engine::end_profile`](crate::engine::Engine::end_profile).
 pub trait EndProfile: MaybeSend + MaybeSync {
-    /// Ends the runtime's own profile, and gives what is in it of these runs.
+    /// Ends the runtime's own profile, and returns its events of these runs.
     fn end_profile(&self, runs: &Runs) -> Vec<Event>;
 }
 
@@ -89,8 +89,8 @@ impl ProfileSession {
         }
     }
 
-    /// Records what a model does from now on. Requests that are under way are not recorded. What
-    /// the model's runtime recorded by itself is asked for when the session is finished.
+    /// Records a model's work from now on. Running requests are not recorded. The runtime's own events are added when
+    /// the session is finished.
     ///
     /// # Errors
     /// [`AlreadyProfiled`] while another session does.
@@ -119,12 +119,12 @@ impl ProfileSession {
         self.recorder.moment(Kind::Instant, name.into());
     }
 
-    /// Notes what a number is now.
+    /// Records the current value of a number.
     pub fn counter(&self, name: impl Into<Cow<'static, str>>, value: f64) {
         self.recorder.moment(Kind::Counter { value }, name.into());
     }
 
-    /// Ends the recording. What is still under way is not in the profile.
+    /// Ends the recording. Unfinished spans are not in the profile.
     pub fn finish(self) -> Profile {
         let models = self.detach();
         let took = self.recorder.since_start(Instant::now());
@@ -184,7 +184,7 @@ fn sort(events: &mut [Event]) {
     events.sort_unstable_by(|a, b| a.start.cmp(&b.start).then(b.took().cmp(&a.took())));
 }
 
-/// What a session recorded.
+/// The recorded events of a session.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
     pub(super) began: SystemTime,
@@ -222,7 +222,7 @@ impl Profile {
 }
 
 impl Event {
-    /// How long it took; nothing for what is no span.
+    /// Its duration; zero if it is not a span.
     pub fn took(&self) -> Duration {
         match self.kind {
             Kind::Span { took } => took,

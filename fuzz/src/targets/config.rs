@@ -1,7 +1,7 @@
-//! The configuration, as JSON and as TOML, which two independent parsers read: what one says, the other says.
+//! The configuration, as JSON and as TOML, which two independent parsers read with the same result.
 //!
-//! What JSON accepts, TOML of the same value accepts, and gives the same configuration; what is written is read back as it
-//! was; a key that nobody knows is an error, wherever it stands.
+//! If JSON accepts a value, TOML accepts the same value and gives the same configuration. A written configuration is
+//! read back unchanged. An unknown key is an error in any place.
 
 use arbitrary::Unstructured;
 use isovec::EmbeddingConfig;

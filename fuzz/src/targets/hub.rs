@@ -1,4 +1,4 @@
-//! What a hub answers: file lists, ranges, headers, shard indexes, and whole downloads.
+//! Answers of a hub: file lists, ranges, headers, shard indexes, and whole downloads.
 //!
 //! The oracles: a walk over `serde_json`'s values for lists; a parser written from the grammar of
 //! RFC 9110, section 14.4, for ranges; the rules of `docs/models.md` written down plainly for the

@@ -1,7 +1,8 @@
 //! Safetensors files, against the reference implementation, the crate `safetensors`.
 //!
-//! What we read, it reads, and finds the same tensors. What it reads, we read, or refuse for one of the reasons that our
-//! reader's documentation has: an element type that no checkpoint has, and a name that occurs twice.
+//! If isovec reads a file, the crate reads it and finds the same tensors. If the crate reads a file, isovec reads it,
+//! or refuses it for one of the reasons that our reader's documentation has: an element type that no checkpoint has,
+//! and a name that occurs twice.
 
 use arbitrary::Unstructured;
 use isovec_model::safetensors::TensorSet;

@@ -1,12 +1,12 @@
-//! What a text may cost, by its length: how long it may grow, in how many pieces it may fall, how
-//! many steps it may take.
+//! Limits on the cost of a text, by its length: how long it may grow, how many pieces it may have, and how many steps
+//! it may take.
 //!
-//! A tokenizer's file decides what becomes of a text, so a small file could ask for any amount of
-//! memory and time: forty `Replace` of "a" by "aa" make 2^40 bytes of one. Every bound is a multiple
-//! of the text and a constant, and is asked before the memory is taken or the time is spent.
+//! A tokenizer's file controls the work on a text, so a small file could ask for any amount of memory and time: forty
+//! `Replace` of "a" by "aa" turn one byte into 2^40. Every bound is a multiple of the text's length plus a constant,
+//! and is checked before the memory or the time is spent.
 //!
-//! What published tokenizers do to any text stays inside. A text of nothing but U+FDFA, which NFKC
-//! makes eleven times as long, is the worst of those.
+//! Published tokenizers stay within these bounds on any text. The worst case is a text of U+FDFA alone, which NFKC
+//! makes eleven times as long.
 
 use crate::error::Fault;
 

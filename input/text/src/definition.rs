@@ -1,11 +1,9 @@
 //! `tokenizer.json` as it is read: one pass, the vocabulary straight into flat buffers.
 //!
-//! The format is that of Hugging Face `tokenizers`
-//! (<https://github.com/huggingface/tokenizers>, `tokenizers/src/tokenizer/serialization.rs`).
-//! The small parts (normaliser, pre-tokeniser, post-processor) stay JSON values for whoever
-//! builds them; only the vocabulary, which is nearly the whole file, deserves a reader of its
-//! own. The file's own truncation and padding lengths are read past: they are the caller's to
-//! set.
+//! The format is that of Hugging Face `tokenizers` (<https://github.com/huggingface/tokenizers>,
+//! `tokenizers/src/tokenizer/serialization.rs`). The small parts (normaliser, pre-tokeniser, post-processor) stay
+//! JSON values for the code that builds them. Only the vocabulary, which is nearly the whole file, has its own
+//! reader. The file's truncation and padding lengths are ignored: the caller sets them.
 
 use std::fmt;
 

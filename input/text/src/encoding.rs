@@ -1,4 +1,4 @@
-//! What a text becomes, and how long it may be.
+//! The result of tokenising, and its maximal length.
 
 use crate::error::{Result, TokenizeError};
 use crate::template::{Item, Template};
@@ -49,7 +49,7 @@ impl Limits {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum TruncationSide {
-    /// The text's end: what nearly every model was trained with.
+    /// The text's end, as nearly every model was trained.
     #[default]
     End,
     /// The text's start.

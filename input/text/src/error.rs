@@ -16,14 +16,14 @@ pub enum TokenizeError {
         hint: String,
     },
 
-    /// A file of the tokenizer is not what its name says: cut short, corrupted, inconsistent.
+    /// A file of the tokenizer has a fault: it is cut short, corrupted or inconsistent.
     #[error("{origin}: {file} is not a usable tokenizer: {detail}")]
     InvalidTokenizer {
         /// The folder, model id or byte set.
         origin: String,
         /// The file inside it.
         file: String,
-        /// What is wrong with it.
+        /// The fault.
         detail: String,
     },
 
@@ -34,7 +34,7 @@ pub enum TokenizeError {
         origin: String,
         /// The file inside it.
         file: String,
-        /// What is not supported.
+        /// The unsupported feature.
         feature: String,
         /// What to do instead.
         hint: String,
@@ -46,7 +46,7 @@ pub enum TokenizeError {
         .special + 1
     )]
     LimitTooSmall {
-        /// The limit that was asked for, in tokens.
+        /// The requested limit, in tokens.
         limit: usize,
         /// How many special tokens the tokenizer adds.
         special: usize,
@@ -54,7 +54,7 @@ pub enum TokenizeError {
 
     /// A text that the vocabulary cannot express, in a tokenizer without an unknown token.
     #[error(
-        "{origin}: the vocabulary has no token for part of the text and names no unknown token that it holds ({unknown}); use the tokenizer.json that belongs to the model"
+        "{origin}: the vocabulary has no token for part of the text and does not contain the unknown token ({unknown}); use the tokenizer.json that belongs to the model"
     )]
     NoUnknownToken {
         /// The folder, model id or byte set.
@@ -63,17 +63,16 @@ pub enum TokenizeError {
         unknown: String,
     },
 
-    /// What the file asks for would take more memory or more steps than the size of what it is
-    /// asked of allows.
+    /// The file would need more memory or steps than the size of the text, or of the file, allows.
     #[error(
-        "{origin}: {detail}, the most for {of}; such a tokenizer is broken or made to do harm, use another one or a shorter text"
+        "{origin}: {detail}, the most for {of}; the tokenizer is broken or hostile; use another one or a shorter text"
     )]
     TooCostly {
         /// The folder, model id or byte set.
         origin: String,
-        /// Which part of the tokenizer grew, what it made too much of, and the bound.
+        /// The part of the tokenizer, the resource, and the bound.
         detail: String,
-        /// What the bound is for: a text of so many bytes, or the file.
+        /// The object of the bound: a text of so many bytes, or the file.
         of: String,
     },
 

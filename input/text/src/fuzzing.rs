@@ -1,4 +1,4 @@
-//! The engine for patterns, opened to the fuzzer.
+//! Gives the fuzzer access to the engine for patterns.
 
 use std::ops::Range;
 

@@ -1,9 +1,9 @@
-//! A name for what a tokenizer does, the same for every file that says the same.
+//! A hash of a tokenizer's behaviour, equal for all files that mean the same.
 //!
-//! Two indexes can be searched together only when their texts were cut into the same tokens, so
-//! the fingerprint of a set of vectors holds this hash. It covers what decides ids (vocabulary,
-//! merges, added tokens, normaliser, pre-tokeniser, special tokens) and leaves out what does not:
-//! the file's own truncation and padding, its decoder, white space, and the order of members.
+//! Two indexes can be searched together only when their texts were cut into the same tokens, so the fingerprint of a
+//! set of vectors contains this hash. It covers everything that affects ids (vocabulary, merges, added tokens,
+//! normaliser, pre-tokeniser, special tokens) and omits everything else: the file's own truncation and padding, its
+//! decoder, white space, and the order of members.
 
 use serde_json::Value;
 

@@ -1,8 +1,7 @@
-//! JSON values of a file that nobody vouches for: no member twice, and not more of them than the
-//! file's length allows.
+//! Reads JSON values of an untrusted file: no member twice, and no more values than the file's length allows.
 //!
-//! `serde_json::Value` keeps the last of two members with one name and says nothing, so that one file
-//! could be read in two ways; and it takes up to ninety bytes of memory for a byte of `[{"":0},...]`.
+//! `serde_json::Value` silently keeps the last of two members with one name, so one file could be read in two ways.
+//! It also takes up to ninety bytes of memory for a byte of `[{"":0},...]`.
 
 use std::cell::Cell;
 use std::fmt;

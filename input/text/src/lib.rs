@@ -1,24 +1,34 @@
-//! Texts to token ids, the same natively and in the browser.
+//! Turns texts into token ids, natively and in the browser alike.
 //!
 //! - [`Tokenizer`]: reads a model's `tokenizer.json` (or a BERT model's `vocab.txt`) and encodes.
-//! - [`Encoding`], [`Limits`]: what comes out, and how long it may be.
-//! - [`TokenizeError`]: what was wrong, where, and what to do.
+//! - [`Encoding`], [`Limits`]: the result, and its maximal length.
+//! - [`TokenizeError`]: says what was wrong, where, and what to do.
 //!
-//! The ids are those of Hugging Face [`tokenizers`](https://docs.rs/tokenizers) on every text;
-//! the tests hold every component to it. It is not inside: its models keep a multilingual
-//! vocabulary of 250,000 pieces in ten times the memory, which decides whether such a model is
-//! usable in a browser tab, and its regular expressions and Unicode tables would be half of what
-//! a page downloads besides the model. `benches/RESULTS.md` has the figures.
+//! The ids equal those of Hugging Face [`tokenizers`](https://docs.rs/tokenizers) on every text. Tests compare
+//! every component with it. This crate does not contain `tokenizers`, for two reasons. Its models hold a
+//! multilingual vocabulary of 250,000 pieces in ten times the memory, which decides whether such a model is usable
+//! in a browser tab. Its regular expressions and Unicode tables would be half of what a page downloads besides the
+//! model. `benches/RESULTS.md` has the figures.
 //!
-//! What a file may ask for and is not implemented (a pattern with backreferences, say) is an error
-//! that names it. What would cost more than the sizes of file and text allow is one, too.
+//! If a file uses a feature that is not implemented (a pattern with backreferences, for example), the error names
+//! the feature. A file or text that would cost more than its size allows is an error too.
 //!
 //! # Cargo features
 //! - `parallel`: encodes several texts at once on rayon's threads. Without it everything runs on
 //!   the caller's thread, as it must in the browser.
 //! - `tokenizers`: files that use what is not implemented are read by Hugging Face's crate instead,
-//!   with Oniguruma (C code). Native only, off by default: its patterns know no bounds.
-//! - `fuzzing`: opens the engine for patterns to the repository's fuzzer; promises nothing.
+//!   with Oniguruma (C code). Native only, off by default: its patterns have no limits on their cost.
+//! - `fuzzing`: gives the repository's fuzzer access to the engine for patterns; not a stable interface.
+//!
+//! # Design
+//!
+//! **Tokenising is a crate of its own**, without the crate `tokenizers`. Tests compare its ids with those of
+//! `tokenizers`, id by id. With the feature `tokenizers`, that crate reads the files that this one refuses by name. It
+//! gives ids alone; this crate does everything around them.
+//!
+//! **The size of a text bounds the cost of tokenising it** (`budget.rs`). Bytes, pieces, tokens and steps are limited
+//! to multiples of the text's length, and are checked before they are spent. If no piece of a vocabulary is longer than
+//! 64 bytes, walks through the vocabulary cannot exceed their steps, and nothing is counted.
 
 mod budget;
 mod config;

@@ -1,10 +1,10 @@
-//! Files that use what is not implemented here, read by Hugging Face's crate `tokenizers`: the Cargo
-//! feature of that name, native only.
+//! Reads files that this crate does not support with Hugging Face's crate `tokenizers`: the Cargo feature of that
+//! name, native only.
 //!
-//! That crate only turns a text into ids. Special tokens, truncation, padding and the identity are
-//! ours, so that nothing else depends on who reads a file. It knows no bounds: what a file's patterns
-//! cost on a text is then Oniguruma's business, which is one reason why the feature is off by default.
-//! A file that is refused for its cost never comes here.
+//! That crate only turns a text into ids. Special tokens, truncation, padding and the identity are handled here, so
+//! nothing else depends on which crate reads a file. The crate `tokenizers` has no limits on cost: a file's patterns
+//! may take as long as Oniguruma takes, which is one reason why the feature is off by default. A file that is refused
+//! for its cost never gets here.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 

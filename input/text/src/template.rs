@@ -1,8 +1,7 @@
 //! Which special tokens go around a text, and around a pair of texts.
 //!
-//! `tokenizers` has five post-processors. As far as ids go they all say the same thing: a fixed
-//! row of special tokens with one gap for each text. Reading that row here, rather than running
-//! theirs, is what lets truncation fill the gaps and keep both ends.
+//! `tokenizers` has five post-processors. As far as ids go they all say the same thing: a fixed row of special tokens
+//! with one gap for each text. Because the row is read here, truncation can fill the gaps and keep both ends.
 
 use std::collections::BTreeMap;
 

@@ -351,7 +351,7 @@ impl Tokenizer {
         self.kind
     }
 
-    /// Who turns texts into ids: `isovec`, or `tokenizers` for a file that uses what isovec does
+    /// The code that turns texts into ids: `isovec`, or `tokenizers` for a file that uses features that isovec does
     /// not implement (the Cargo feature of that name, native only).
     pub fn tokenized_by(&self) -> &'static str {
         match self.reader {

@@ -1,5 +1,5 @@
-//! Files that are not what they should be, and texts that nobody expects: a typed error that
-//! says what and where, or the right ids, and never a panic.
+//! Invalid files and unexpected texts: they give a typed error that names the fault and its place, or the right ids,
+//! and never a panic.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;

@@ -1,5 +1,5 @@
-//! Files that use what is not implemented: read by the crate `tokenizers` where its feature is on,
-//! with the same ids, template, truncation and identity; else refused with the feature's name.
+//! Files with unsupported features: read by the crate `tokenizers` if its feature is on, with the same ids, template,
+//! truncation and identity; else refused with the feature's name.
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 
 mod support;

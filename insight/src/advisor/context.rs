@@ -1,4 +1,4 @@
-//! What the advisor looks at. Everything may be missing; what is, is said in the report.
+//! The input of the advisor. Any part may be missing; the report lists the missing parts.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,31 +12,32 @@ use isovec::{Embedder, EmbeddingConfig};
 use super::profile::ProfileSummary;
 use super::workload::Workload;
 
-/// What is known of an embedder and its surroundings. What an embedder knows of itself comes
-/// `from` it; the rest is added where it is at hand. It is written and read as JSON, so that it can come from another machine, or from a page.
+/// The known facts about an embedder and its environment. `from` takes the facts that the embedder itself has; add
+/// the others if they are available. It is written and read as JSON, so it can come from another machine, or from a
+/// page.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AnalysisContext {
-    /// What was asked for.
+    /// The requested configuration.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub config: Option<EmbeddingConfig>,
-    /// What came of it.
+    /// The configuration in effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub effective: Option<EffectiveConfig>,
-    /// What the engine can do with the model.
+    /// The capabilities of the engine with the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<Capabilities>,
-    /// Who computes.
+    /// The provider that computes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub provider: Option<ProviderInfo>,
     /// The model's graph.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<ModelDescription>,
-    /// What was counted: latencies, memory, batches, padding.
+    /// Statistics: latencies, memory, batches, padding.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stats: Option<Stats>,
-    /// When what was done.
+    /// The summary of a profile.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub profile: Option<ProfileSummary>,
     /// The machine, or the page.
@@ -45,7 +46,7 @@ pub struct AnalysisContext {
     /// The texts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workload: Option<Workload>,
-    /// What the whole process takes.
+    /// The memory of the whole process.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub memory: Option<ProcessMemory>,
 }
@@ -84,11 +85,11 @@ impl Part {
             }
             Self::Stats => "embed something first, then take AnalysisContext::from",
             Self::Profile => {
-                "record one with Embedder::profile while texts are embedded; ONNX Runtime tells of its operators under session.profiling"
+                "record one with Embedder::profile while texts are embedded; ONNX Runtime reports its operators with session.profiling"
             }
             Self::Hardware => "HardwareInfo::detect",
             Self::Workload => "Workload::of the texts that are embedded",
-            Self::Memory => "what the process takes now, and took at most",
+            Self::Memory => "the memory of the process, now and at its peak",
         }
     }
 
@@ -125,28 +126,28 @@ impl From<&Embedder> for AnalysisContext {
 }
 
 impl AnalysisContext {
-    /// Adds what was recorded.
+    /// Adds a profile.
     #[must_use]
     pub fn with_profile(mut self, profile: impl Into<ProfileSummary>) -> Self {
         self.profile = Some(profile.into());
         self
     }
 
-    /// Adds what the machine is.
+    /// Adds the hardware.
     #[must_use]
     pub fn with_hardware(mut self, hardware: HardwareInfo) -> Self {
         self.hardware = Some(hardware);
         self
     }
 
-    /// Adds what the texts are like.
+    /// Adds a description of the texts.
     #[must_use]
     pub fn with_workload(mut self, workload: Workload) -> Self {
         self.workload = Some(workload);
         self
     }
 
-    /// Adds what the process takes.
+    /// Adds the memory of the process.
     #[must_use]
     pub fn with_memory(mut self, memory: ProcessMemory) -> Self {
         self.memory = Some(memory);
@@ -174,7 +175,7 @@ impl AnalysisContext {
         }
     }
 
-    /// What is in effect of a knob, where it reads as such a value.
+    /// The value in effect of a knob, if it parses as this type.
     pub fn used<T: std::str::FromStr>(&self, knob: &str) -> Option<T> {
         let effective = self.effective.as_ref()?;
         effective.get(knob)?.used.parse().ok()
@@ -186,7 +187,7 @@ impl AnalysisContext {
         most_batch_tokens(&knob.used)
     }
 
-    /// What was asked for of a knob.
+    /// The requested value of a knob.
     pub fn asked(&self, knob: &str) -> Option<&str> {
         self.effective.as_ref()?.get(knob)?.asked.as_deref()
     }
@@ -225,7 +226,8 @@ impl AnalysisContext {
         (calls.batches > 0).then(|| calls.texts as f64 / calls.batches as f64)
     }
 
-    /// Cores that this process may keep busy: physical ones, since two threads of one core share what computes.
+    /// Cores that this process may keep busy: physical ones, since two threads of one core share its arithmetic
+    /// units.
     pub fn cores(&self) -> Option<usize> {
         let usable = self.hardware_threads()?;
         let physical = self.hardware.as_ref()?.cpu.physical_cores;
@@ -267,7 +269,7 @@ impl AnalysisContext {
         })
     }
 
-    /// Whether vectors are kept by their text.
+    /// Whether there is an embedding cache.
     pub fn keeps_vectors(&self) -> bool {
         ["embedding_cache.memory", "embedding_cache.disk"]
             .iter()

@@ -1,5 +1,4 @@
-//! Changes that nothing speaks for and that may help all the same: the neighbours of the knobs that
-//! decide how fast a machine is.
+//! Changes without evidence that may help all the same: neighbouring values of the knobs that matter most for speed.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! What would make it faster or smaller, and whether it does.
+//! Suggests changes that make a model faster or smaller, and tests them.
 //!
 //! ```no_run
 //! use isovec_insight::advisor::{Advisor, AnalysisContext};
@@ -15,10 +15,9 @@
 //! # Ok::<(), isovec::Error>(())
 //! ```
 //!
-//! A suggestion says what it expects, until it was tried: [`Trial`] runs two embedders in turns on
-//! the same texts and says by how much one is faster, with a confidence interval, and whether
-//! their vectors agree; [`tune`] goes on until nothing helps. [`Samples`] compare what was measured at
-//! different times.
+//! A suggestion has only an expected improvement until it is tested. [`Trial`] runs two embedders in turns on the
+//! same texts and measures by how much one is faster, with a confidence interval, and whether their vectors agree.
+//! [`tune`] repeats this until nothing helps. [`Samples`] compares measurements from different times.
 
 mod context;
 mod experiments;
@@ -55,17 +54,17 @@ pub use workload::Workload;
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use isovec_engine::panics;
 
-/// Looks at one thing, and says what would be better.
+/// Examines one aspect, and suggests improvements.
 pub trait Rule: MaybeSend + MaybeSync {
     /// Its name, which its suggestions have too.
     fn id(&self) -> &str;
 
-    /// What it has to see; where any of it is missing it is not asked.
+    /// The parts of the context that it needs; without them it does not run.
     fn needs(&self) -> &[Part] {
         &[]
     }
 
-    /// What it suggests, if anything. A panic is caught and reported; other rules go on.
+    /// Its suggestions, if any. A panic is caught and reported; other rules still run.
     fn check(&self, context: &AnalysisContext) -> Vec<Suggestion>;
 }
 
@@ -105,7 +104,7 @@ impl Advisor {
             .collect()
     }
 
-    /// Asks every rule that finds what it looks at.
+    /// Runs every rule whose parts are in the context.
     pub fn analyze(&self, context: &AnalysisContext) -> OptimizationReport {
         let mut report = OptimizationReport::default();
         for rule in rules::ALL {

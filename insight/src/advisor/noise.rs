@@ -1,4 +1,4 @@
-//! Noise that is the same every time, for tests of what is to be told apart in it.
+//! Reproducible noise, for tests that have to detect a difference in it.
 
 /// SplitMix64 (Steele, Lea and Flood 2014).
 pub(super) struct Noise(pub(super) u64);

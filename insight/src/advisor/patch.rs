@@ -52,7 +52,7 @@ impl Patch {
         }
     }
 
-    /// The knobs that it changes, with what they become.
+    /// The knobs that it changes, with their new values.
     pub fn knobs(&self) -> Vec<(String, &Value)> {
         let mut knobs = Vec::new();
         collect(&self.0, "", &mut knobs);

@@ -1,4 +1,4 @@
-//! A profile in so few numbers that it can be sent with a question.
+//! A short summary of a profile.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use isovec::{Error, Result};
 
-/// What a profile says of stages and operators.
+/// The stages and operators of a profile.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -28,7 +28,7 @@ pub struct ProfileSummary {
 pub struct Times {
     /// How many there are.
     pub count: u64,
-    /// What they took together, in seconds.
+    /// Their total time, in seconds.
     pub seconds: f64,
 }
 
@@ -38,7 +38,7 @@ impl Times {
         self.seconds += seconds;
     }
 
-    /// What one took, on average.
+    /// Their mean time.
     pub fn mean(&self) -> f64 {
         self.seconds / self.count.max(1) as f64
     }
@@ -48,7 +48,7 @@ impl ProfileSummary {
     /// Reads a Chrome trace that isovec wrote.
     ///
     /// # Errors
-    /// [`Error::Config`] for what is no such trace.
+    /// [`Error::Config`] if it is not such a trace.
     pub fn from_chrome_trace(json: &[u8]) -> Result<Self> {
         let trace: Trace = serde_json::from_slice(json).map_err(|error| {
             Error::Config(vec![format!(

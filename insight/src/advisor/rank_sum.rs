@@ -1,8 +1,8 @@
 //! Mann and Whitney's statistic: the Hodges–Lehmann estimate of the shift between two samples that are not paired, and
 //! its confidence interval.
 //!
-//! It is the counterpart of `signed_rank` for runs at different times, whose turns nothing pairs. It asks nothing of
-//! how times are distributed but that both samples have one shape. (Hollander, Wolfe and Chicken, *Nonparametric
+//! It is the counterpart of `signed_rank` for runs at different times, whose turns are not paired. It assumes only
+//! that the distributions of both samples have the same shape. (Hollander, Wolfe and Chicken, *Nonparametric
 //! Statistical Methods*, 4.2 and 4.3.)
 
 use super::signed_rank::Interval;

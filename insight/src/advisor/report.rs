@@ -1,4 +1,4 @@
-//! What an analysis came to.
+//! The result of an analysis.
 
 use std::fmt::Write as _;
 
@@ -8,13 +8,13 @@ use super::context::Part;
 use super::suggestion::{Category, Difficulty, Impact, Suggestion, VectorChange};
 use super::trial::Verdict;
 
-/// What the rules found.
+/// The findings of the rules.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OptimizationReport {
     /// Changes that the evidence speaks for, those that promise most first.
     pub suggestions: Vec<Suggestion>,
-    /// Rules that could not judge, and what they lacked.
+    /// Rules that could not run, and the parts that they lacked.
     pub not_judged: Vec<NotJudged>,
     /// Custom rules that panicked.
     pub failed: Vec<FailedRule>,
@@ -44,7 +44,7 @@ pub struct NotJudged {
 pub struct FailedRule {
     /// The rule.
     pub rule: String,
-    /// What it said.
+    /// Its message.
     pub message: String,
 }
 
@@ -77,13 +77,13 @@ impl OptimizationReport {
             .find(|suggestion| suggestion.id == id)
     }
 
-    /// Adds what others found, and puts it where it belongs.
+    /// Adds other suggestions, in order.
     pub fn add(&mut self, suggestions: impl IntoIterator<Item = Suggestion>) {
         self.suggestions.extend(suggestions);
         self.sort();
     }
 
-    /// Leaves out what matters less.
+    /// Leaves out suggestions of lower impact.
     pub fn leave_out_below(&mut self, least: Impact) {
         let found = self.suggestions.len();
         self.suggestions
@@ -91,7 +91,7 @@ impl OptimizationReport {
         self.left_out += found - self.suggestions.len();
     }
 
-    /// What the context lacks, each part once, with how to come by it.
+    /// The missing parts of the context, each once, with the way to get it.
     pub fn missing(&self) -> Vec<Part> {
         let mut parts: Vec<Part> = self
             .not_judged
@@ -130,7 +130,7 @@ impl OptimizationReport {
         if self.left_out > 0 {
             let _ = writeln!(
                 page,
-                "\nLeft out for less impact than was asked for: {}.",
+                "\nLeft out because of a lower impact than requested: {}.",
                 self.left_out
             );
         } else if self.suggestions.is_empty() {
@@ -223,7 +223,7 @@ fn write(page: &mut String, place: usize, suggestion: &Suggestion) {
             "\nVectors change in precision: they compare with those before within a wider bound.\n",
         ),
         VectorChange::Identity => {
-            page.push_str("\nVectors change: what was embedded before has to be embedded again.\n");
+            page.push_str("\nVectors change: embed all earlier texts again.\n");
         }
     }
     for warning in &suggestion.warnings {

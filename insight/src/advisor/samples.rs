@@ -12,8 +12,8 @@ const MOST: usize = 4096;
 
 /// Measurements of one thing, such as the seconds of turns: numbers above 0.
 ///
-/// [`Trial`](super::Trial) lets two embedders take turns, whose times are paired. Where that cannot be, because the one
-/// was measured yesterday, each has samples of its own:
+/// [`Trial`](super::Trial) lets two embedders take turns, whose times are paired. If that is impossible, because one
+/// of them was measured yesterday, each has its own samples:
 ///
 /// ```
 /// use isovec_insight::advisor::Samples;

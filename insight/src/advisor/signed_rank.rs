@@ -1,9 +1,9 @@
 //! Wilcoxon's signed rank statistic: the Hodges–Lehmann estimate of a shift and its exact confidence
 //! interval.
 //!
-//! It asks nothing of how times are distributed, only that the differences of pairs are symmetric
-//! around the shift, and a few rounds that something else slowed down do not move it far: what a
-//! noisy machine needs. (Hollander, Wolfe and Chicken, *Nonparametric Statistical Methods*, 3.3.)
+//! It assumes only that the differences of pairs are symmetric around the shift. A few rounds that other work slowed
+//! down do not move it far, so it suits a noisy machine. (Hollander, Wolfe and Chicken, *Nonparametric Statistical
+//! Methods*, 3.3.)
 
 /// A shift with the interval that it is in with the asked-for confidence.
 #[derive(Debug, Clone, Copy, PartialEq)]

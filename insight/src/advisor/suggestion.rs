@@ -1,4 +1,4 @@
-//! What the advisor says: one change, what speaks for it, and how it is made.
+//! A suggestion of the advisor: one change, its evidence, and how to make it.
 
 use std::fmt;
 
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 use super::patch::Patch;
 use super::trial::TrialReport;
 
-/// What a suggestion is about.
+/// The category of a suggestion.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Category {
-    /// What computes: providers, GPUs, fallbacks.
+    /// Computing: providers, GPUs, fallbacks.
     Provider,
     /// Threads and runs at the same time.
     Threads,
     /// How texts are put together.
     Batching,
-    /// Buffers, weights and what the machine has left.
+    /// Buffers, weights and free memory.
     Memory,
     /// The precision of weights and arithmetic.
     Precision,
     /// The model's graph and its operators.
     Graph,
-    /// What is computed again though it was computed before.
+    /// Results that are computed again.
     Cache,
     /// The page that the model runs in.
     Browser,
@@ -70,7 +70,7 @@ pub enum Difficulty {
     Hard,
 }
 
-/// What a change does to the vectors.
+/// The effect of a change on the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum VectorChange {
@@ -85,20 +85,20 @@ pub enum VectorChange {
 /// Something that was counted or measured and speaks for a suggestion.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What: a path in the context, such as `stats.tokens.padding`.
+    /// A path in the context, such as `stats.tokens.padding`.
     pub what: String,
-    /// Its value, with its unit, and what it is held against.
+    /// Its value, with its unit and the value that it is compared with.
     pub value: String,
 }
 
-/// What a change is expected to bring, before anybody has measured it.
+/// The expected improvement of a change, before it is measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Expected {
     /// In words: "up to 1.6 times as many texts a second".
     pub improvement: String,
     /// Why.
     pub reason: String,
-    /// How many times as fast, where that is what it brings and can be told.
+    /// The factor of the speed-up, if there is one and it is known.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub speedup: Option<f64>,
 }
@@ -118,30 +118,30 @@ pub struct CodeExample {
 pub struct Suggestion {
     /// The rule's name, stable: `padding-waste`.
     pub id: String,
-    /// What to do, in a sentence.
+    /// The action, in a sentence.
     pub title: String,
-    /// What it is about.
+    /// Its category.
     pub category: Category,
     /// How much it is expected to bring.
     pub impact: Impact,
     /// How hard it is.
     pub difficulty: Difficulty,
-    /// What it is expected to bring, and why.
+    /// The expected improvement, and its reason.
     pub expected: Expected,
-    /// What it is based on.
+    /// Its evidence.
     pub evidence: Vec<Evidence>,
-    /// What to do, one after another.
+    /// The steps, in order.
     pub steps: Vec<String>,
     /// The change as code.
     pub example: CodeExample,
-    /// What to mind.
+    /// Warnings.
     pub warnings: Vec<String>,
-    /// What it does to the vectors.
+    /// Its effect on the vectors.
     pub vectors: VectorChange,
     /// The change of the configuration, where it is one.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub patch: Option<Patch>,
-    /// What came of it when it was tried; without it everything above is an expectation.
+    /// The result of a trial; without it everything above is an expectation.
     #[serde(skip_serializing_if = "Option::is_none", default)]
     pub verified: Option<TrialReport>,
 }
@@ -184,7 +184,7 @@ impl Suggestion {
         self
     }
 
-    /// Says what it is expected to bring, and why.
+    /// Sets the expected improvement, and its reason.
     #[must_use]
     pub fn expecting(mut self, improvement: impl Into<String>, reason: impl Into<String>) -> Self {
         self.expected.improvement = improvement.into();
@@ -204,7 +204,7 @@ impl Suggestion {
         self
     }
 
-    /// Adds what speaks for it.
+    /// Adds evidence.
     #[must_use]
     pub fn because(mut self, what: impl Into<String>, value: impl Into<String>) -> Self {
         self.evidence.push(Evidence {
@@ -221,14 +221,14 @@ impl Suggestion {
         self
     }
 
-    /// Adds what to mind.
+    /// Adds a warning.
     #[must_use]
     pub fn warning(mut self, warning: impl Into<String>) -> Self {
         self.warnings.push(warning.into());
         self
     }
 
-    /// Says what it does to the vectors.
+    /// Sets its effect on the vectors.
     #[must_use]
     pub fn changing(mut self, vectors: VectorChange) -> Self {
         self.vectors = vectors;
@@ -257,8 +257,8 @@ impl Suggestion {
     /// The configuration with this change in it.
     ///
     /// # Errors
-    /// [`Error::Config`](isovec::Error::Config) when the result contradicts itself, or when this is
-    /// no change of the configuration; its steps then say what to do.
+    /// [`Error::Config`](isovec::Error::Config) when the result contradicts itself, or when this is not a change of
+    /// the configuration; its steps then say what to do.
     pub fn apply(
         &self,
         config: &isovec::EmbeddingConfig,

@@ -13,7 +13,7 @@ use isovec_engine::cancel::Cancel;
 /// Rounds below which an interval of 95 % has no ends.
 const FEWEST: usize = 6;
 
-/// What is to become better.
+/// The goal of a trial.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -29,7 +29,7 @@ pub enum Goal {
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Trial {
-    /// What counts.
+    /// The goal.
     pub goal: Goal,
     /// Pairs of turns, at least 6; one more goes before them and does not count.
     pub rounds: usize,
@@ -66,13 +66,13 @@ impl Default for Trial {
     }
 }
 
-/// What a trial came to.
+/// The result of a trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TrialReport {
     /// Whether to take the candidate.
     pub verdict: Verdict,
-    /// What counted.
+    /// The goal.
     pub goal: Goal,
     /// How many times as fast as the baseline the candidate is.
     pub speedup: f64,
@@ -97,7 +97,7 @@ pub struct TrialReport {
     pub compatible: bool,
 }
 
-/// What came of a trial.
+/// The verdict of a trial.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -122,13 +122,12 @@ impl Trial {
         }
     }
 
-    /// Runs the baseline and the candidate in turns, each first as often as the other, on as many of
-    /// the texts as a turn has time for. Other work on the machine hits both. Vectors that they keep
-    /// in memory are let go of before every turn; load them without `embedding_cache.disk`.
+    /// Runs the baseline and the candidate in turns, each first equally often, on as many of the texts as a turn has
+    /// time for. Other work on the machine affects both. Their caches of vectors in memory are emptied before every
+    /// turn; load them without `embedding_cache.disk`.
     ///
     /// # Errors
-    /// [`Error::Config`] for no texts, fewer than 6 rounds, or a confidence that is none; else what
-    /// embedding fails with.
+    /// [`Error::Config`] for no texts, fewer than 6 rounds, or an invalid confidence; else the errors of embedding.
     pub async fn run<T: AsRef<str>>(
         &self,
         baseline: &Embedder,
@@ -387,7 +386,7 @@ impl fmt::Display for Figures<'_> {
         write!(f, "{} rounds of {} texts)", report.rounds, report.texts)?;
         match report.distance {
             _ if !report.compatible => {
-                f.write_str(", and what was embedded before does not compare any more")
+                f.write_str(", and earlier vectors cannot be compared any more")
             }
             Some(distance) => write!(f, ", vectors differ by at most {distance:.1e}"),
             None => Ok(()),

@@ -1,4 +1,4 @@
-//! Trying what may help until nothing does.
+//! Tries changes until none helps.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -26,10 +26,9 @@ use isovec::{EmbedOptions, Embedder, EmbeddingConfig, ModelSource, Result};
 pub struct TuneOptions {
     /// How two configurations are compared, and for which goal.
     pub trial: Trial,
-    /// How long it may take, about; what was found until then counts. By default five minutes.
+    /// The approximate time limit; the best result until then counts. By default five minutes.
     pub time: Duration,
-    /// What may become of the vectors; by default nothing. With `Precision` set the trial's
-    /// tolerance as well.
+    /// The allowed change of the vectors; by default none. With `Precision` set the trial's tolerance as well.
     pub vectors: VectorChange,
     /// Rules of the caller's beside isovec's.
     pub advisor: Advisor,
@@ -79,7 +78,7 @@ impl<F: Fn(&TuneStep) + MaybeSend + MaybeSync> OnTuneStep for F {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TuneStep {
-    /// The change, with what came of it.
+    /// The change, with the result of its trial.
     pub suggestion: Suggestion,
     /// Whether it is in the result.
     pub kept: bool,
@@ -88,7 +87,7 @@ pub struct TuneStep {
     pub failed: Option<String>,
 }
 
-/// What tuning came to.
+/// The result of tuning.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct TuneReport {
@@ -96,15 +95,16 @@ pub struct TuneReport {
     pub config: EmbeddingConfig,
     /// Everything that was tried, in order.
     pub steps: Vec<TuneStep>,
-    /// The result against what it began with; `None` where nothing was kept, or this last trial could not be finished.
+    /// The final against the initial configuration; `None` if no change was kept, or if this last trial could not be
+    /// finished.
     pub overall: Option<TrialReport>,
     /// Whether everything was tried that might help. Else the time was over.
     pub complete: bool,
 }
 
-/// Looks for the configuration that embeds these texts fastest on this machine: tries what the
-/// advisor suggests and the neighbours of the knobs that matter, keeps what a trial shows to be
-/// faster with the same vectors, and goes on until nothing is. Loads the model for every try.
+/// Looks for the configuration that embeds these texts fastest on this machine: tries the advisor's suggestions and
+/// neighbouring values of the knobs that matter, keeps changes that a trial shows to be faster with the same vectors,
+/// and repeats this until none is. Loads the model for every try.
 ///
 /// # Errors
 /// What a [`Trial`] refuses, as loading and embedding under `config`, and [`HardwareInfo::detect`]; that a change cannot be
@@ -144,7 +144,7 @@ pub async fn tune<T: AsRef<str>>(
             Err(error) if error.is_cancelled() => return Err(error),
             // What was found holds without it.
             Err(error) => {
-                tracing::warn!(target: "isovec", "what was tuned could not be compared with the beginning: {error}");
+                tracing::warn!(target: "isovec", "the tuned configuration could not be compared with the initial one: {error}");
                 None
             }
         };
@@ -167,7 +167,7 @@ struct Tuner<'a> {
 }
 
 impl Tuner<'_> {
-    /// Tries what may help the best configuration; whether anything did and there is time to go on.
+    /// Tries changes of the best configuration; returns whether one helped and there is time to go on.
     async fn pass(&mut self) -> Result<bool> {
         let context = self.context().await?;
         let mut suggestions = self.options.advisor.analyze(&context).suggestions;

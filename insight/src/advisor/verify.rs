@@ -1,17 +1,17 @@
-//! Trying a report's suggestions, one by one.
+//! Tests a report's suggestions, one by one.
 
 use super::report::OptimizationReport;
 use super::trial::Trial;
 use isovec::{Embedder, EmbeddingConfig, ModelSource, Result};
 
 impl OptimizationReport {
-    /// Tries every suggestion that is a change of the configuration, alone, against the embedder
-    /// that the report is about, and writes down what came of it. Loads the model for each.
-    /// `on_step` hears of each before it is tried. What was rejected goes to the end.
+    /// Tests every suggestion that is a change of the configuration, one at a time, against the embedder of the
+    /// report, and stores the result in it. Loads the model for each. Calls `on_step` before each test. Rejected
+    /// suggestions go to the end.
     ///
     /// # Errors
-    /// Cancellation, and what a [`Trial`] refuses. A change under which the model cannot be loaded
-    /// gets a warning that says so.
+    /// Cancellation, and the errors of a [`Trial`]. A change under which the model cannot be loaded gets a warning
+    /// that says so.
     pub async fn verify<T: AsRef<str>>(
         &mut self,
         source: impl Into<ModelSource>,

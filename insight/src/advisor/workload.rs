@@ -1,10 +1,10 @@
-//! What a program's texts are like.
+//! A description of a program's texts.
 
 use std::collections::HashSet;
 
 use serde::{Deserialize, Serialize};
 
-/// What the texts of a program are like.
+/// A description of a program's texts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
@@ -24,7 +24,7 @@ pub struct Workload {
 }
 
 impl Workload {
-    /// What texts are like whose tokens are known.
+    /// Describes texts with their numbers of tokens.
     pub fn new<T: AsRef<str>>(texts: impl IntoIterator<Item = (T, usize)>) -> Self {
         let (texts, mut lengths): (Vec<T>, Vec<usize>) = texts.into_iter().unzip();
         let distinct: HashSet<&str> = texts.iter().map(AsRef::as_ref).collect();

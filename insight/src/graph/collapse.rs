@@ -1,4 +1,4 @@
-//! Layers: runs of nodes that come again and again.
+//! Finds layers: runs of nodes that repeat.
 
 use std::collections::HashMap;
 use std::ops::Range;

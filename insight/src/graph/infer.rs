@@ -1,8 +1,8 @@
-//! The extents of a graph's values: those that the file has, and those that follow from them.
+//! The shapes of a graph's values: those in the file, and those that follow from them.
 //!
-//! ONNX Runtime writes all that it knows into the graph that it optimised. A model's file often has those of
-//! inputs and outputs alone; there the few rules for what encoders are made of reach nearly every value. What they
-//! do not reach is shown as unknown.
+//! ONNX Runtime writes all known shapes into the graph that it optimised. A model's file often has only those of
+//! inputs and outputs. For such files a few rules for the operators of encoders reach nearly every value. Other
+//! shapes are shown as unknown.
 
 use std::collections::HashMap;
 

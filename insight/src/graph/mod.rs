@@ -1,4 +1,4 @@
-//! What a model is made of, node by node: as the engine that was chosen runs it, or as its file has it.
+//! A model's graph, node by node: as the chosen engine runs it, or as it is in the model's file.
 //!
 //! ```no_run
 //! # async fn example() -> isovec::Result<()> {
@@ -16,10 +16,10 @@
 //! A multiplication with an addition is two. A product `[m, k] · [k, n]` takes `2 · m · k · n`, and attention
 //! `4 · n · seen · width` for a text of `n` tokens, each of which meets `seen` others, once for the score and
 //! once for the value (Kaplan et al., "Scaling Laws for Neural Language Models", table 1, counts the same:
-//! <https://arxiv.org/abs/2001.08361>). These two are exact, and nearly all there is. What goes over
-//! numbers one by one stands in for what takes about as long: 16 for each number of a norm, a softmax or a
-//! function, 4 for other arithmetic. Operators that only move numbers count 4 for each in a plan of isovec's,
-//! as in its profiles, and 0 elsewhere.
+//! <https://arxiv.org/abs/2001.08361>). These two counts are exact, and are nearly the whole cost. Elementwise
+//! operators count a fixed amount that takes about as long: 16 for each number of a norm, a softmax or a function, 4
+//! for other arithmetic. Operators that only move numbers count 4 for each number in isovec's own programs, as in its
+//! profiles, and 0 elsewhere.
 
 mod collapse;
 mod html;
@@ -28,7 +28,7 @@ mod markup;
 mod mermaid;
 mod numbers;
 mod onnx;
-mod plan;
+mod program;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -41,7 +41,7 @@ use std::sync::Arc;
 use isovec::engine::{ModelDescription, ProviderInfo};
 use isovec::inspect::{Inspected, Running, RunningGraph, inspect};
 use isovec::{BoxFuture, Embedder, EmbeddingConfig, Error, ModelSource, OnProgress, Result};
-use isovec_encoder::{CompileError, NoTurns, Plan};
+use isovec_encoder::{CompileError, NoTurns, Program};
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -56,7 +56,7 @@ pub use times::{GraphTimes, TimesError};
 #[doc(hidden)]
 pub use {markup::escape, numbers::plain};
 
-/// Which graph is shown, and for what size of a batch it is counted.
+/// Which graph is shown, and the size of the batch for its counts.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct GraphOptions {
@@ -102,7 +102,7 @@ impl GraphOptions {
         self
     }
 
-    /// Chooses the graph of the file instead of what an engine makes of it. No engine is loaded then.
+    /// Chooses the graph of the file instead of the engine's. No engine is loaded then.
     #[must_use]
     pub fn with_file(mut self, file: bool) -> Self {
         self.file = file;
@@ -124,13 +124,13 @@ impl GraphOptions {
     }
 }
 
-/// What the nodes of a [`ModelGraph`] are.
+/// The kind of nodes in a [`ModelGraph`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum GraphForm {
-    /// Operators of isovec's own plan, over rows without padding: the portable engine runs them one by one.
-    Plan,
+    /// Operators of isovec's own program, over rows without padding: the portable engine runs them one by one.
+    Program,
     /// ONNX Runtime's graph after its optimisations: one kernel each.
     Optimized,
     /// ONNX operators as the model's file has them, with the pooling head.
@@ -143,9 +143,9 @@ pub enum GraphForm {
 pub struct ModelGraph {
     /// The id, folder or name that the model was loaded by.
     pub model: String,
-    /// Who runs it; `None` for the graph of the file.
+    /// The engine that runs it; `None` for the graph of the file.
     pub engine: Option<ProviderInfo>,
-    /// What the nodes are.
+    /// The kind of nodes.
     pub form: GraphForm,
     /// Texts of the batch that costs are counted for.
     pub rows: usize,
@@ -159,9 +159,9 @@ pub struct ModelGraph {
     pub groups: Vec<GraphGroup>,
     /// In the order in which they are computed; each reads only those before it.
     pub nodes: Vec<GraphNode>,
-    /// What a reader has to know to read it right.
+    /// Notes for readers.
     pub notes: Vec<String>,
-    /// What the times of the nodes are from, where a profile was given.
+    /// The source of the nodes' times, if a profile was given.
     pub times: Option<GraphTimes>,
 }
 
@@ -169,20 +169,20 @@ pub struct ModelGraph {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GraphTotals {
-    /// Parameters of the model, as [`ModelDescription`] counts them. What an engine
-    /// folded into other numbers, or leaves out, is in them and in no node.
+    /// Parameters of the model, as [`ModelDescription`] counts them. Parameters that an engine folded into others, or
+    /// leaves out, are included here and in no node.
     pub parameters: u64,
     /// Bytes of the weights as the model stores them.
     pub weight_bytes: u64,
     /// Floating-point operations of the batch.
     pub flops: u64,
-    /// Bytes of all results, were they kept at once.
+    /// Bytes of all results together.
     pub result_bytes: u64,
-    /// Nodes of which nobody knows what they cost, as no shape of their results is known.
+    /// Nodes of unknown cost, because the shapes of their results are unknown.
     pub unknown: usize,
 }
 
-/// What all nodes of one kind take together.
+/// The total cost of all nodes of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct OperatorShare {
@@ -204,7 +204,7 @@ pub struct OperatorShare {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GraphGroup {
-    /// What they are: `encoder layer`.
+    /// Their name: `encoder layer`.
     pub name: String,
     /// The first of them.
     pub first: usize,
@@ -231,34 +231,34 @@ impl GraphGroup {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GraphNode {
-    /// What is computed. Operators outside ONNX's default set carry the set's name in front.
+    /// The operator. The name of an operator outside ONNX's default set begins with the set's name.
     pub operator: String,
-    /// The node's name in an ONNX graph, which profiles of ONNX Runtime give as well; in a plan the name of the
+    /// The node's name in an ONNX graph, which profiles of ONNX Runtime give as well; in a program the name of the
     /// weight that it reads. May be empty.
     pub name: String,
-    /// What else says what it does: `384 → 1536, gelu`.
+    /// Details: `384 → 1536, gelu`.
     pub detail: String,
     /// The nodes that it reads, each once.
     pub inputs: Vec<usize>,
-    /// The extents of its first result; `None` where nobody knows.
+    /// The shape of its first result; `None` if unknown.
     pub shape: Option<Vec<Dim>>,
-    /// Numbers of the model that it reads. What several nodes read is counted at the first of them.
+    /// The model's parameters that it reads. Those that several nodes read are counted at the first of them.
     pub parameters: u64,
     /// Their bytes as the model stores them.
     pub weight_bytes: u64,
-    /// Bytes of its results for the batch; `None` where nobody knows.
+    /// Bytes of its results for the batch; `None` if unknown.
     pub result_bytes: Option<u64>,
-    /// Floating-point operations for the batch; `None` where nobody knows.
+    /// Floating-point operations for the batch; `None` if unknown.
     pub flops: Option<u64>,
-    /// What runs it: a provider's name; `None` where nobody knows.
+    /// The name of the provider that runs it; `None` if unknown.
     pub provider: Option<String>,
     /// Its time in a run, in milliseconds, where a profile was given that has it.
     pub milliseconds: Option<f64>,
 }
 
 impl ModelGraph {
-    /// Reads a model's graph. Unless the file's own is asked for, the model is loaded for as long as it takes to
-    /// know which engine runs it and what that makes of the graph.
+    /// Reads a model's graph. Unless the file's own graph is requested, the model is loaded long enough to get the
+    /// graph that its engine runs.
     ///
     /// # Errors
     /// As [`Embedder::load`](isovec::Embedder::load), and [`Error::Config`] for a size of 0.
@@ -337,13 +337,13 @@ impl ModelGraph {
                 ));
                 self.place(&nodes_of);
             }
-            RunningGraph::Plan => {
-                let plan = Plan::read(bundle, cancel, &mut NoTurns).await;
-                let plan = plan.map_err(|error| match error {
+            RunningGraph::Program => {
+                let program = Program::read(bundle, cancel, &mut NoTurns).await;
+                let program = program.map_err(|error| match error {
                     CompileError::Engine(error) => error,
                     other => EngineError::invalid_model(&bundle.origin, other.to_string()),
                 })?;
-                self.take_plan(&plan, bundle);
+                self.take_program(&program, bundle);
                 self.place_all(&provider.provider);
                 if provider.engine == "gpu" {
                     self.notes.push(
@@ -386,7 +386,7 @@ impl ModelGraph {
                 let who = nodes_of.iter();
                 let who: Vec<_> = who.map(|(name, nodes)| format!("{name} {nodes}")).collect();
                 self.notes.push(format!(
-                    "Several providers have nodes ({}); a profile says which has which.",
+                    "Several providers have nodes ({}); a profile shows the provider of each node.",
                     who.join(", ")
                 ));
             }

@@ -1,4 +1,4 @@
-//! Numbers and extents as people read them.
+//! Formats numbers and shapes for people.
 
 use super::{Dim, GraphNode};
 
@@ -75,7 +75,7 @@ pub(super) fn shape(node: &GraphNode) -> String {
     format!("[{}]", dims.collect::<Vec<_>>().join(", "))
 }
 
-/// A name on one line that moves no cursor and turns no text around: what would is shown as U+FFFD.
+/// A name on one line without control characters or changes of direction: these are shown as U+FFFD.
 pub fn plain(name: &str) -> String {
     let turns = |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     let breaks = |c: char| matches!(c, '\u{2028}' | '\u{2029}');

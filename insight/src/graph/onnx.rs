@@ -1,4 +1,4 @@
-//! The nodes of an ONNX graph: of a file, or of what ONNX Runtime made of one.
+//! The nodes of an ONNX graph: that of a file, or ONNX Runtime's optimised one.
 
 use std::collections::{HashMap, HashSet};
 
@@ -58,7 +58,7 @@ const FUNCTIONS: &[&str] = &[
     "Tanh",
 ];
 
-/// Multiply-adds that stand for a number of a function's result, as in isovec's own plans.
+/// Multiply-adds that stand for a number of a function's result, as in isovec's own programs.
 const OF_FUNCTION: u64 = 8;
 
 /// Of other arithmetic.

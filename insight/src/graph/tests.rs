@@ -1,4 +1,4 @@
-//! What renderers make of graphs that no exporter would write.
+//! Tests the renderers with graphs that no exporter would write.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
 mod counts;

@@ -43,7 +43,7 @@ impl ModelGraph {
             numbers::some(self.tokens, "token")
         );
         let form = match (self.form, &self.engine) {
-            (GraphForm::Plan, Some(engine)) => format!("as {engine} runs it"),
+            (GraphForm::Program, Some(engine)) => format!("as {engine} runs it"),
             (GraphForm::Optimized, Some(engine)) => format!("as {engine} optimised it"),
             (_, Some(engine)) => format!("as the file has it; {engine} runs it"),
             (_, None) => "as the file has it, with its pooling head".into(),

@@ -1,4 +1,4 @@
-//! Times from a trace, laid on the nodes that they are of.
+//! Assigns the times of a trace to nodes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io::Read;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Dim, GraphForm, INPUT, ModelGraph, numbers};
 use crate::trace::{Any, RawEvent, TraceError, walk};
 
-/// What the times of a graph's nodes are from.
+/// The source of the times of a graph's nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct GraphTimes {
@@ -58,12 +58,12 @@ pub enum TimesError {
         /// Where the first run differs.
         detail: String,
     },
-    /// The nodes that are shown are not what was timed.
-    #[error("{why}, so a trace cannot say how long these nodes take; {hint}")]
+    /// The shown nodes are not those that were timed.
+    #[error("{why}, so a trace has no times of these nodes; {hint}")]
     NotRun {
-        /// What is shown.
+        /// The reason.
         why: &'static str,
-        /// What to show instead.
+        /// An alternative.
         hint: &'static str,
     },
 }
@@ -77,13 +77,13 @@ impl ModelGraph {
     /// [`TimesError`]; the graph is then as it was.
     pub fn take_times(&mut self, trace: impl Read) -> Result<(), TimesError> {
         match (self.form, &self.engine) {
-            (GraphForm::Plan, Some(engine)) if engine.engine == "gpu" => {
+            (GraphForm::Program, Some(engine)) if engine.engine == "gpu" => {
                 return Err(TimesError::NotRun {
                     why: "the GPU engine times its dispatches, each of several of these nodes",
                     hint: "look at it with `isovec trace`, or take both of the portable engine",
                 });
             }
-            (GraphForm::Plan | GraphForm::Optimized, _) => {}
+            (GraphForm::Program | GraphForm::Optimized, _) => {}
             (GraphForm::File, None) => {
                 return Err(TimesError::NotRun {
                     why: "this is the graph as the file has it, before any engine",

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::summary::{Summary, Times};
 
-/// What changed from one trace to another.
+/// The changes from one trace to another.
 #[derive(Debug, Serialize)]
 pub struct Comparison<'s> {
     pub(super) before: &'s Summary,

@@ -1,4 +1,4 @@
-//! An event of a trace, whoever wrote it.
+//! An event of a trace from any program.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -51,7 +51,7 @@ pub(crate) struct Args<'a> {
 /// A value of any type, as far as events have use for it.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub(crate) enum Any<'a> {
-    /// Nothing, or what nobody reads.
+    /// Nothing, or a value that is not read.
     #[default]
     None,
     Number(f64),

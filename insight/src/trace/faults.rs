@@ -1,4 +1,4 @@
-//! What was wrong with a trace, so that nobody takes its numbers for more than they are.
+//! The faults of a trace, so that its numbers are not overrated.
 
 use std::collections::BTreeMap;
 
@@ -36,7 +36,7 @@ impl Faults {
         let mut said = Vec::new();
         if let Some((at, why)) = &self.cut {
             said.push(format!(
-                "the trace ends at byte {at}: {why}; what is before is here"
+                "the trace ends at byte {at}: {why}; the part before it was read"
             ));
         }
         if let Some(at) = self.more {
@@ -55,7 +55,7 @@ impl Faults {
         );
         count(
             self.too_many,
-            "spans are more than are kept here; --start and --end choose which",
+            "spans exceed the limit; choose some with --start and --end",
         );
         count(self.no_events, "values are no events");
         count(self.no_time, "events have no time");

@@ -21,7 +21,7 @@ const LONGEST: usize = 64 << 20;
 pub(super) struct Json<R> {
     reader: R,
     buffer: Vec<u8>,
-    /// The next byte, and the end of what was read.
+    /// The next byte, and the end of the bytes that were read.
     at: usize,
     filled: usize,
     /// Bytes that left the buffer.
@@ -34,7 +34,7 @@ pub(super) struct Json<R> {
 pub(super) enum Got<T> {
     /// It could be read.
     Value(T),
-    /// It is JSON, and not what was wanted.
+    /// It is JSON, but not the expected value.
     Other,
     /// The file ends within it.
     Cut,

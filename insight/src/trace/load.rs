@@ -1,4 +1,4 @@
-//! The spans of a file that were asked for: numbers and interned names, some 40 bytes each.
+//! The requested spans of a file: numbers and interned names, about 40 bytes each.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -34,7 +34,7 @@ impl Default for Limits {
     }
 }
 
-/// What of a trace is looked at.
+/// The part of a trace to load.
 #[derive(Debug, Default, Clone)]
 pub struct Filter {
     /// Spans of these stages alone; all where it is empty.

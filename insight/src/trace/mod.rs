@@ -1,10 +1,11 @@
-//! Chrome's JSON traces, whoever wrote them, and what they say. Whatever here wants something of a trace reads it by this.
+//! Reads Chrome's JSON traces of any program and summarises them. All code in this crate reads traces through this
+//! module.
 //!
-//! `walk.rs` goes through a file event by event; `json.rs` takes a file apart value by value, `event.rs` reads an event of any program's,
-//! `reader.rs` makes spans of events and keeps them small, with `open.rs` for those that have not
-//! ended, `load.rs` leaves what was asked for, `faults.rs` says what was wrong, and `stages.rs` which
-//! stages there are. `summary.rs` counts, `requests.rs` and `path.rs` find what was slow and why,
-//! `compare.rs` sets two summaries side by side, and `show.rs` prints.
+//! `walk.rs` goes through a file event by event; `json.rs` takes a file apart value by value, `event.rs` reads an
+//! event of any program's, `reader.rs` makes spans of events and keeps them small, with `open.rs` for those that have
+//! not ended, `load.rs` keeps the requested spans, `faults.rs` has the faults, and `stages.rs` the stages.
+//! `summary.rs` counts, `requests.rs` and `path.rs` find slow requests and their causes, `compare.rs` compares two
+//! summaries, and `show.rs` prints.
 
 mod compare;
 mod event;
@@ -66,12 +67,12 @@ pub enum TraceError {
         seconds: f64,
     },
 
-    /// It ends too early for what is wanted of it.
+    /// It ends too early.
     #[error("ends at byte {at}: {why}")]
     Cut {
         /// Where.
         at: u64,
-        /// What is missing.
+        /// The missing part.
         why: String,
     },
 }

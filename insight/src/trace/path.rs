@@ -1,5 +1,5 @@
-//! What a request had to wait for: the chain of spans from its beginning to its end, each the last
-//! to end before the next could go on, and within each of them the same again.
+//! The critical path of a request: the chain of spans from its beginning to its end. Each span is the last one to end
+//! before the next could continue. Inside each span the same applies again.
 
 use std::collections::{HashMap, HashSet};
 

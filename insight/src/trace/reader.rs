@@ -1,4 +1,4 @@
-//! From JSON to spans: how long each took and whose it was, for as many as there is room for.
+//! Turns JSON into spans, with the duration and the owner of each, up to a limit.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;

@@ -1,4 +1,4 @@
-//! The stages that a trace has, for whoever asked for one that it has not.
+//! The stages of a trace, for the error about an unknown stage.
 
 use std::collections::BTreeSet;
 

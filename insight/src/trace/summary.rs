@@ -1,4 +1,4 @@
-//! What a trace says, in numbers.
+//! The summary of a trace, in numbers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,7 +8,7 @@ use super::load::{Batch, Loaded};
 use super::path::{self, CriticalPath};
 use super::requests::{self, RequestRow, Requests};
 
-/// What a trace says. Times are in seconds.
+/// The summary of a trace. Times are in seconds.
 #[derive(Debug, Serialize)]
 pub struct Summary {
     pub(super) file: String,

@@ -1,4 +1,4 @@
-//! From a file to its events, one at a time, whatever the file is: nothing of it is kept but the event at hand.
+//! Reads the events of a file one at a time. Only the current event is in memory.
 
 use std::io::Read;
 

@@ -1,4 +1,4 @@
-//! What is shown of a model's graph, on every engine that is here.
+//! Tests the view of a model's graph, on every available engine.
 
 use isovec::profile::{Detail, Profile, ProfileOptions, Stage};
 use isovec::{EmbeddingConfig, ModelSource, blocking};
@@ -43,7 +43,7 @@ fn every_engine_shows_what_it_runs() {
             assert_eq!(graph.engine.as_ref(), Some(embedder.provider()));
             let form = match engine {
                 Which::OnnxRuntime => GraphForm::Optimized,
-                _ => GraphForm::Plan,
+                _ => GraphForm::Program,
             };
             assert_eq!(graph.form, form);
             let description = embedder.description();
@@ -118,7 +118,7 @@ fn engines_agree_on_what_products_and_attention_cost() {
         let options = || GraphOptions::default().with_size(2, 32);
         let exact = |graph: &ModelGraph| -> u64 {
             let nodes = graph.nodes.iter();
-            // The pooling head multiplies in an ONNX graph, and sums in a plan.
+            // The pooling head multiplies in an ONNX graph, and sums in a program.
             let nodes = nodes.filter(|node| !node.name.starts_with("head."));
             let products = nodes.filter(|node| {
                 matches!(

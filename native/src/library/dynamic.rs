@@ -1,7 +1,7 @@
-//! Finding the shared library, looking at it, and only then making it the process's.
+//! Finds the shared library and examines it before the process uses it.
 //!
-//! `ort` loads one library for a process and panics over one that is none; so every candidate is
-//! opened here first, asked what it is, and closed again when it will not do.
+//! `ort` loads one library for a process, and panics if the file is not ONNX Runtime. So every candidate is opened
+//! and examined here first, and closed again if it is unsuitable.
 
 use std::env::{self, consts};
 use std::fs;
@@ -110,7 +110,7 @@ fn candidates(config: &EngineConfig) -> Result<Vec<PathBuf>, Problem> {
     if found.is_empty() {
         return Err(Problem::new(
             format!(
-                "no library was named in onnxruntime_library or {VARIABLE}, and there is none in {}",
+                "no library was named in onnxruntime_library or {VARIABLE}, and {} has none",
                 folder.display()
             ),
             HOW_TO_GET,

@@ -1,4 +1,4 @@
-//! The library that the linker has put into the program.
+//! The library that is linked into the program.
 
 use isovec_engine::config::EngineConfig;
 

@@ -63,7 +63,7 @@ unsafe fn version(base: *const OrtApiBase) -> Result<String, String> {
     // SAFETY: the function has no preconditions.
     let version = unsafe { (base.GetVersionString)() };
     if version.is_null() {
-        return Err("it does not tell its version".into());
+        return Err("it does not state its version".into());
     }
     // SAFETY: a static string that ends in a zero byte.
     let version = unsafe { CStr::from_ptr(version) }
@@ -74,7 +74,7 @@ unsafe fn version(base: *const OrtApiBase) -> Result<String, String> {
         .strip_prefix("1.")
         .and_then(|rest| rest.split('.').next())
         .and_then(|minor| minor.parse::<u32>().ok())
-        .ok_or_else(|| format!("it says that it is version {version:?}, not 1.x"))?;
+        .ok_or_else(|| format!("its version is {version:?}, not 1.x"))?;
     if minor < ort::MINOR_VERSION {
         return Err(format!(
             "it is version {version}, and 1.{} is the oldest that works",

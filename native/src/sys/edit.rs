@@ -1,9 +1,8 @@
 //! A session whose weights are added to a graph that was parsed without them.
 //!
-//! Of the ways to hand over a weight, only this one gives it up: ONNX Runtime's model editor takes
-//! tensors that own their memory, and lets go of each as soon as it has repacked or folded it.
-//! (`AddExternalInitializers` and `AddInitializer` want memory that outlives the session: every
-//! matrix would be kept twice, as it came and repacked.)
+//! Only this way of passing weights transfers ownership: ONNX Runtime's model editor takes tensors that own their
+//! memory, and frees each as soon as it has repacked or folded it. (`AddExternalInitializers` and `AddInitializer`
+//! need memory that outlives the session, so every matrix would be in memory twice: original and repacked.)
 
 use std::ffi::{CStr, CString};
 use std::ptr::{self, NonNull};

@@ -1,8 +1,8 @@
-//! Memory lent to ONNX Runtime: kept until it says that it is done.
+//! Memory that is lent to ONNX Runtime until it frees it.
 //!
-//! ONNX Runtime frees a tensor's memory through an allocator of the caller's. This one finds the
-//! owner of an address in a table and drops it. With that a weight that a session repacks is
-//! freed as soon as it is repacked, instead of living as long as the session.
+//! ONNX Runtime frees a tensor's memory through an allocator of the caller's. This allocator finds the owner of an
+//! address in a table and drops it. A weight that a session repacks is therefore freed at once, instead of living as
+//! long as the session.
 
 use std::collections::HashMap;
 use std::ffi::c_void;

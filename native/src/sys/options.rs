@@ -1,4 +1,4 @@
-//! How a session is to be made.
+//! The options of a session.
 
 use std::ffi::{CStr, CString};
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! How a run is to go, and how it is stopped.
+//! The options of a run, through which it is also stopped.
 
 use std::ffi::CStr;
 use std::ptr::{self, NonNull};

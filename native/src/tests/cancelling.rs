@@ -1,4 +1,4 @@
-//! Runs that are given up, in every state that a run can be in.
+//! Cancelled runs, in every state that a run can be in.
 
 use std::sync::Arc;
 use std::thread;

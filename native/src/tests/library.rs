@@ -177,7 +177,7 @@ fn the_variable_is_looked_at_and_an_empty_cache_is_said_to_be_empty() {
     let nothing = folder.path().as_os_str();
     let said = in_a_child(&[("ISOVEC_CACHE", nothing)]);
     assert!(
-        said.contains("there is none in") && said.contains("ORT_DYLIB_PATH"),
+        said.contains("has none") && said.contains("ORT_DYLIB_PATH"),
         "{said}"
     );
     let text = folder.path().join("text.so");

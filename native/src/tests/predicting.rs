@@ -1,4 +1,4 @@
-//! What is foretold of a run's memory, against what ONNX Runtime counted.
+//! Compares the predicted memory of a run with ONNX Runtime's count.
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;

@@ -1,4 +1,4 @@
-//! Answers, and refusals of what does not fit.
+//! Results of runs, and refusals of inputs that do not fit.
 
 use std::thread;
 

@@ -1,4 +1,4 @@
-//! How much the first core's caches hold.
+//! The sizes of the first core's caches.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Which GPUs drivers tell of.
+//! The GPUs that drivers report.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Natively: what the system, the processor and the drivers tell of this machine.
+//! The native description of the hardware, from the system, the processor and the drivers.
 
 mod caches;
 mod gpus;

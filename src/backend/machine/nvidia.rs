@@ -1,4 +1,4 @@
-//! What NVIDIA's management library (NVML) tells of its GPUs, and what Linux's driver does without it.
+//! NVIDIA GPUs, as reported by NVIDIA's management library (NVML), or else by Linux's driver.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What this process takes of the memory.
+//! The memory of this process.
 
 use crate::inspect::ProcessMemory;
 

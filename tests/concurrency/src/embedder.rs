@@ -1,4 +1,4 @@
-//! What a batcher is made of.
+//! The embedder under a batcher.
 
 use std::sync::Arc;
 

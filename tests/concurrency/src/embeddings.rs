@@ -1,4 +1,4 @@
-//! What a call is answered with.
+//! The result of a call.
 
 /// Vectors, row after row.
 #[derive(Debug, PartialEq)]

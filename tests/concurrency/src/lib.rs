@@ -1,11 +1,10 @@
 //! The batcher, the buffer pool and the pool of slots, model-checked.
 //!
-//! This crate compiles their source files as they ship, with another [`sync`] beneath them: every
-//! lock, every wait and every wake-up is then a point at which the scheduler of
-//! [shuttle](https://docs.rs/shuttle) may let another thread go on. A test runs some thousand
-//! orders, and a deadlock (a wake-up that went missing) or a wrong answer in any of them fails it
-//! and prints what repeats it. What those files ask of the rest of the house is in the small
-//! modules here: an engine that adds up ids, texts that are lists of numbers, no clock.
+//! This crate compiles their source files as they ship, with another [`sync`] beneath them: every lock, every wait
+//! and every wake-up is then a point at which the scheduler of [shuttle](https://docs.rs/shuttle) may let another
+//! thread go on. A test runs some thousand orders, and a deadlock (a wake-up that went missing) or a wrong answer in
+//! any of them fails it and prints what repeats it. The parts of the other crates that these files need are in the
+//! small modules here: an engine that adds up ids, texts that are lists of numbers, no clock.
 //!
 //! Nothing of this ships, and nothing that ships knows of it.
 // The files' own tests run where they belong.

@@ -1,4 +1,4 @@
-//! The batcher: every caller gets its own answer, once; nobody waits for ever; nothing is left.
+//! The batcher: every caller gets its own answer, once; no caller waits forever; nothing is left.
 //!
 //! A caller who is not answered, a driver that does not end and a run that nobody cancels all leave
 //! a thread that waits, which the scheduler reports as a deadlock.

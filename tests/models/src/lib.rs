@@ -2,7 +2,8 @@
 //!
 //! - [`checkpoint`], [`rng`]: a configuration with its tensors, and the numbers in them.
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
-//! - [`reference`](mod@reference): what a model should give, from an implementation at f64 that shares nothing with the conversion.
+//! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
+//!   with the conversion.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
 //! - [`tiny`], [`classifier`]: the models in `tests/data/tiny-bert` and `tests/data/tiny-classifier`, which the example
 //!   `tiny_model` writes.

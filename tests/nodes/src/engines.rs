@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::Arc;
 
-use isovec_encoder::{CompileError, NoTurns, Plan, Unlowered};
+use isovec_encoder::{CompileError, NoTurns, Program, Unlowered};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
@@ -179,8 +179,8 @@ fn run_wrapped(
                 }
             };
             let (cancel, mut turns) = (Cancel::new(), NoTurns);
-            let plan = Plan::read(&wrapped.bundle, &cancel, &mut turns);
-            if let Err(error) = pollster::block_on(plan) {
+            let program = Program::read(&wrapped.bundle, &cancel, &mut turns);
+            if let Err(error) = pollster::block_on(program) {
                 if whys.unlowered(error) {
                     break;
                 }

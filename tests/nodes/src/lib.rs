@@ -7,8 +7,8 @@
 //! - [`direct`]: the graph as it is, for engines that take any graph (ONNX Runtime, tract).
 //! - [`rows`]: the graph between an embedding table and rows of results, for engines that run
 //!   encoders (isovec's own programs, on the processor and on a GPU).
-//! - [`lists`]: what each engine passes and why it does not run the rest, as it is committed in
-//!   `lists/`. `ISOVEC_WRITE_LISTS=1` writes them; otherwise every change of a test's fate fails.
+//! - [`lists`]: the tests that each engine passes, and why it does not run the rest, as committed in `lists/`.
+//!   `ISOVEC_WRITE_LISTS=1` writes them; otherwise every changed outcome fails.
 
 pub mod cases;
 pub mod compare;

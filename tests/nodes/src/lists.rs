@@ -1,4 +1,4 @@
-//! What an engine passes, as it is committed.
+//! The committed list of tests that an engine passes.
 //!
 //! A list is text: the tests that pass under `# passes`, and the others under `# differs: ` or
 //! `# refused: ` with the reason, all in order.

@@ -1,4 +1,4 @@
-//! The ONNX project's tests on every engine, each held to its list.
+//! The ONNX project's tests on every engine, compared with its list.
 
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use isovec_encoder::{CompileError, Pause, Program, Run};
+use isovec_encoder::{CompileError, Executable, Pause, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
@@ -201,7 +201,7 @@ impl Sketch {
         self
     }
 
-    fn compile(self) -> Result<Arc<Program>, CompileError> {
+    fn compile(self) -> Result<Arc<Executable>, CompileError> {
         compile(&self.bundle())
     }
 
@@ -225,9 +225,9 @@ impl Sketch {
     }
 }
 
-fn compile(bundle: &ModelBundle) -> Result<Arc<Program>, CompileError> {
+fn compile(bundle: &ModelBundle) -> Result<Arc<Executable>, CompileError> {
     let (cancel, mut never) = (Cancel::new(), Never);
-    let program = Program::compile(bundle, Arithmetic::Fast, &cancel, &mut never);
+    let program = Executable::compile(bundle, Arithmetic::Fast, &cancel, &mut never);
     pollster::block_on(program).map(Arc::new)
 }
 
@@ -283,7 +283,7 @@ fn batch(texts: &[Vec<i64>]) -> Batch {
 }
 
 /// The outputs, as rows by text.
-fn run(program: &Arc<Program>, batch: &Batch, pool: &dyn Pool) -> Vec<Vec<Vec<f32>>> {
+fn run(program: &Arc<Executable>, batch: &Batch, pool: &dyn Pool) -> Vec<Vec<Vec<f32>>> {
     let mut run = Run::new(Arc::clone(program), batch).unwrap();
     let texts = run.texts();
     while run.step(None, pool).unwrap().is_some() {}
@@ -314,11 +314,15 @@ fn check(
     width: usize,
     build: impl FnOnce(&mut GraphBuilder<'_>) -> String,
     wanted: impl Fn(&[Vec<f64>]) -> Rows,
-) -> Arc<Program> {
+) -> Arc<Executable> {
     check_sketch(name, Sketch::new(width).per_token(build), wanted)
 }
 
-fn check_sketch(name: &str, sketch: Sketch, wanted: impl Fn(&[Vec<f64>]) -> Rows) -> Arc<Program> {
+fn check_sketch(
+    name: &str,
+    sketch: Sketch,
+    wanted: impl Fn(&[Vec<f64>]) -> Rows,
+) -> Arc<Executable> {
     let table = table(sketch.width);
     let bundle = sketch.bundle();
     let program = compile(&bundle).unwrap_or_else(|why| panic!("{name}: {why}"));

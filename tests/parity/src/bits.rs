@@ -1,5 +1,5 @@
-//! The same bits: what `deterministic_compute` promises of the portable engine, on every machine, in
-//! every browser, in any batch and on any number of threads.
+//! The same bits: tests the promise of `deterministic_compute` for the portable engine, on every machine, in every
+//! browser, in any batch and on any number of threads.
 
 use isovec::config::EngineChoice;
 use isovec::{Embedder, EmbeddingConfig};

@@ -1,4 +1,4 @@
-//! What every engine on every target must hold to.
+//! The suite for every engine on every target.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! What a caller does at random, and what it holds the answers to.
+//! The random actions of a caller, and the checks of their results.
 
 use std::future::Future;
 use std::pin::pin;

@@ -1,4 +1,4 @@
-//! What is loaded: models, engines and configurations, and the vectors that each of them has to give.
+//! The models, engines and configurations, with the vectors that each has to give.
 
 use std::path::{Path, PathBuf};
 

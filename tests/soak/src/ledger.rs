@@ -1,4 +1,4 @@
-//! What callers asked for and got, counted on their side, and held against what the embedder counted.
+//! Counts the calls and results of callers, and compares them with the embedder's counts.
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 

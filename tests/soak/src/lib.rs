@@ -1,8 +1,8 @@
-//! Hours of random work on isovec: many callers at once, who embed, stream, batch, keep, give up, load and dispose on
-//! every engine of this machine, while devices are taken away. Every vector is compared with that of a plain call, and
-//! whenever all rest, what went in has come out, and nothing is held.
+//! Hours of random work on isovec: many concurrent callers embed, stream, batch, cache, cancel, load and dispose on
+//! every engine of this machine, while devices are taken away. Every vector is compared with that of a plain call.
+//! Whenever all callers rest, inputs and outputs balance, and no memory is held.
 //!
-//! What is done follows from a seed: an action's numbers are its own. When it is done, and beside what, does not.
+//! A seed determines the actions, but not their times or which of them run together.
 
 mod action;
 mod kind;

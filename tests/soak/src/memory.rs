@@ -1,4 +1,4 @@
-//! What the process takes of the machine.
+//! The memory of this process.
 
 use std::fmt;
 

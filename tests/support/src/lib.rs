@@ -1,4 +1,4 @@
-//! What whole-system tests share: the engines of this machine and the models to run on them.
+//! Shared parts of whole-system tests: the engines of this machine and the models to run on them.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 

@@ -1,5 +1,5 @@
-//! From a JSON schema to TypeScript. It knows what the configuration is made of, and refuses what
-//! it does not know: a type that came out wrong would be worse than a test that fails.
+//! Turns a JSON schema into TypeScript. It supports the types of the configuration, and refuses what it does not
+//! know: a type that came out wrong would be worse than a test that fails.
 
 use std::collections::VecDeque;
 

@@ -1,12 +1,11 @@
-//! What is made from the Rust configuration for those who do not read Rust: `bindings/js/ts/config.ts`, so that
-//! what the npm package's users write is checked and explained by their editor as the Rust SDK's
-//! users' is, `bindings/js/ts/knobs.ts`, the names that it translates, and `docs/knobs.md`, the reference in the
-//! book. TypeScript has the names in camel case, the files of Rust's users as Rust has them.
+//! Generates files from the Rust configuration: `bindings/js/ts/config.ts`, the types with which an editor checks and
+//! explains a configuration in JavaScript; `bindings/js/ts/knobs.ts`, the names that the npm package translates; and
+//! `docs/knobs.md`, the reference in the book. TypeScript has the names in camel case, configuration files have
+//! Rust's names.
 //!
-//! The Rust types describe themselves as a JSON schema, as serde reads them
-//! ([`schemars::JsonSchema`], behind the feature `schema`); this crate writes the schema as
-//! TypeScript and as Markdown. `cargo xtask types` writes the files, and a test holds them to what
-//! the types say.
+//! The Rust types describe themselves as a JSON schema, as serde reads them ([`schemars::JsonSchema`], behind the
+//! feature `schema`); this crate writes the schema as TypeScript and as Markdown. `cargo xtask types` writes the
+//! files, and a test compares them with the types.
 
 mod docs;
 mod interface;
@@ -20,17 +19,17 @@ use isovec::EmbeddingConfig;
 /// The name under which the whole configuration is exported.
 const ROOT: &str = "Config";
 
-const HEADER: &str = "// Made from the Rust configuration by `cargo xtask types`; what is to be different here is changed there.\n";
+const HEADER: &str = "// Generated from the Rust configuration by `cargo xtask types`; change the Rust types instead.\n";
 
 const REFERENCE: &str = "\
-<!-- Made from the Rust configuration by `cargo xtask types`; what is to be different here is changed there. -->
+<!-- Generated from the Rust configuration by `cargo xtask types`; change the Rust types instead. -->
 
 # Every knob
 
-All knobs of [the configuration](configuration.md), as the Rust types say them: the same names in TOML, in JSON and as
+All knobs of [the configuration](configuration.md), generated from the Rust types: the same names in TOML, in JSON and as
 fields of `EmbeddingConfig`. JavaScript writes them in camel case: `batching.max_batch_size` is
-`{ config: { batching: { maxBatchSize: 8 } } }`. What each comes to on each engine, when to change it,
-and what was measured stands in [the configuration](configuration.md).
+`{ config: { batching: { maxBatchSize: 8 } } }`. [The configuration](configuration.md)
+describes the effect of each knob on each engine, when to change it, and measurements.
 
 Times are texts with a unit, such as `\"5ms\"`; sizes of memory are in bytes.
 ";

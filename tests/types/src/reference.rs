@@ -1,5 +1,5 @@
-//! From a JSON schema to the reference of the configuration: a page of tables, every knob by its
-//! path, with what it takes, its default and what it does.
+//! Turns a JSON schema into the reference of the configuration: a page of tables with the path, type, default and
+//! effect of every knob.
 
 use anyhow::{Context, Result, bail};
 use serde_json::{Map, Value};

@@ -1,5 +1,5 @@
-//! `bindings/js/ts/config.ts`, `bindings/js/ts/knobs.ts` and `docs/knobs.md` are what the Rust configuration says. `cargo xtask types` runs
-//! these tests with a variable that lets them write the files instead.
+//! `bindings/js/ts/config.ts`, `bindings/js/ts/knobs.ts` and `docs/knobs.md` match the Rust configuration. `cargo
+//! xtask types` runs these tests with a variable that lets them write the files instead.
 #![allow(clippy::unwrap_used)] // Also outside the functions marked as tests.
 
 use std::path::Path;

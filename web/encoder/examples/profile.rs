@@ -28,7 +28,7 @@ fn main() -> Result<()> {
     println!(
         "compiled in {:.1} ms: {}",
         now(),
-        model.program.operators().join(" ")
+        model.executable.operators().join(" ")
     );
 
     let batch = model.batch(texts, tokens)?;

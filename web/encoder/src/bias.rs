@@ -1,4 +1,4 @@
-//! What is added to attention scores, in the form in which the kernel takes it.
+//! The bias on attention scores, in the form that the kernel takes.
 
 use crate::error::Why;
 use crate::ledger::Ledger;

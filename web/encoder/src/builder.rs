@@ -1,4 +1,4 @@
-//! Puts nodes together, and recognises while doing so what several of them amount to.
+//! Builds the nodes of a program, and recognises groups of nodes that form one operator.
 
 use isovec_engine::budget::Resource;
 
@@ -39,8 +39,10 @@ impl Builder {
     /// reads the graph asks it after every operator, of which one makes few nodes.
     pub(crate) fn push(&mut self, op: Op, rows: Rows, width: usize) -> NodeId {
         let bytes = size_of::<Node>() + op.heap_bytes();
-        let _ = self.ledger.take(Resource::Nodes, 1, "the plan");
-        let _ = self.ledger.take(Resource::Bytes, bytes as u64, "the plan");
+        let _ = self.ledger.take(Resource::Nodes, 1, "the program");
+        let _ = self
+            .ledger
+            .take(Resource::Bytes, bytes as u64, "the program");
         self.magnitudes
             .push(crate::magnitude::of(&op, &self.magnitudes));
         self.nodes.push(Node { op, rows, width });
@@ -262,7 +264,7 @@ impl Builder {
         })
     }
 
-    /// A constant as the plan keeps it.
+    /// A constant in the form that the program holds.
     pub(crate) fn floats(&self, constant: &Constant) -> Why<Floats> {
         let values = constant.values.iter().map(|&value| value as f32);
         self.ledger.floats(values)

@@ -1,4 +1,4 @@
-//! Small tensors that are known before any text is.
+//! Small tensors whose values do not depend on the text.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
-//! What an operator costs, counted the same for profiles, for slices of a run and for a plan that is looked at.
+//! The cost of an operator, by the same rule for profiles, for slices of a run and for the view of a program.
 
 use crate::node::{Node, Op};
 
 /// Multiply-adds of a row of a node's result, in texts of at most `longest` tokens. Those of products
 /// (`[m, k] · [k, n]` has m · k · n) and of attention (a query meets every key that it sees, once for its score
 /// and once for the value) are what is computed; the others stand for what takes about as long. A number that
-/// is too large for the type is its largest: a plan is looked at for texts of any length.
+/// is too large for the type is its largest: a program may be shown for texts of any length.
 pub(crate) fn of_row(node: &Node, inner: usize, longest: usize) -> u64 {
     let (width, longest) = (node.width as u64, longest as u64);
     match &node.op {

@@ -1,4 +1,4 @@
-//! Why a graph has no program.
+//! The reason why a graph cannot be lowered.
 
 /// A graph that this compiler has no program for.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

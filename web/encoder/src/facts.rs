@@ -1,4 +1,4 @@
-//! What is known of a plan's nodes without running it, for whoever shows a model.
+//! Facts about a program's nodes that are known without running it, for tools that show a model.
 
 use std::collections::HashSet;
 
@@ -7,20 +7,20 @@ use isovec_engine::tensor::DType;
 
 use crate::cost;
 use crate::node::{Floats, Matrix, Op, Operand, Source, Table};
-use crate::plan::Plan;
+use crate::program::Program;
 
 /// The numbers of a model that a node reads.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct NodeWeights {
     /// The large tensor among them, by the name that it has in the graph.
     pub name: Option<String>,
-    /// How many numbers. What several nodes read is counted at the first of them.
+    /// The number of parameters. Weights that several nodes read are counted at the first of them.
     pub parameters: u64,
-    /// Their bytes as the model stores them; what was made while the graph was read is f32.
+    /// Their bytes as the model stores them; constants that were made while the graph was read are f32.
     pub bytes: u64,
 }
 
-impl Plan {
+impl Program {
     /// Columns of a node's input where that says more of it: `k` of a product, or the size of a head;
     /// else 0.
     pub fn inner(&self, node: usize) -> usize {
@@ -31,9 +31,9 @@ impl Plan {
         }
     }
 
-    /// Multiply-adds of a row of a node's result, in texts of at most `longest` tokens: what a profile of the
-    /// portable engine counts for it. Those of products and attention are exact, others stand for what takes
-    /// about as long.
+    /// Multiply-adds of a row of a node's result, in texts of at most `longest` tokens: the same count as in a
+    /// profile of the portable engine. Counts of products and attention are exact; others are chosen so that equal
+    /// counts take about equal time.
     pub fn multiply_adds(&self, node: usize, longest: usize) -> u64 {
         cost::of_row(&self.nodes[node], self.inner(node), longest)
     }

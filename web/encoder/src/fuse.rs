@@ -1,5 +1,5 @@
-//! Operators that follow a product or stand before a normalisation, done while it is written; and
-//! what nothing reads, taken out.
+//! Fuses operators with the product before them or the normalisation after them, and removes operators that nothing
+//! reads.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,9 @@
-//! What reading one graph has cost, and what it may cost.
+//! The cost of reading one graph, and its limit.
 //!
-//! A few hundred bytes of a file can ask for terabytes: a range, an axis, a sum, each as large as the
-//! last one squared. So there is one account for a whole lowering, with a budget that grows with the
-//! model's size. Numbers are entered before memory is taken for them, and their bytes are given back
-//! when the last that holds them goes; how many were made stays, because making takes time.
+//! A few hundred bytes of a file can ask for terabytes: a range, an axis, a sum, each as large as the square of the
+//! last. So there is one account for a whole lowering, with a budget that grows with the model's size. Numbers are
+//! entered before memory is allocated for them, and their bytes are returned when the last holder is dropped. The
+//! count of numbers made is never returned, because making them takes time.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -85,9 +85,9 @@ impl Ledger {
         }))
     }
 
-    /// Numbers that the plan keeps.
+    /// Numbers that the program holds.
     pub(crate) fn floats(&self, values: impl ExactSizeIterator<Item = f32>) -> Why<Floats> {
-        self.make(values.len(), size_of::<f32>(), "constants of the plan")?;
+        self.make(values.len(), size_of::<f32>(), "constants of the program")?;
         Ok(Arc::from_iter(values))
     }
 }

@@ -1,14 +1,27 @@
-//! From an ONNX graph of a transformer encoder to a plan of operators ([`Plan`]), and for the
-//! processor to a program of fused kernels ([`Program`]).
+//! Lowers the ONNX graph of a transformer encoder to a program ([`Program`]), which is a list of operators. For the
+//! processor it compiles a program to fused kernels ([`Executable`]).
 //!
-//! The graph is read once, for one text of `n` tokens without padding (`value.rs`): masks, shapes
-//! and positions become known, reshapes and transposes become views, and what is left is a list of
-//! operators over matrices with a row for each token (`node.rs`). A batch is the texts' tokens one
-//! after another, so padding is never computed, products run over all tokens at once, and
-//! attention over each text by itself.
+//! A graph is read once, for one text of `n` tokens without padding (`value.rs`). A program is a list of operators over
+//! matrices with a row for each token (`node.rs`). `isovec-gpu` runs the same programs on a GPU.
 //!
-//! A graph with something that cannot be said in these terms has no program; [`Unlowered`] says
-//! which operator it was.
+//! If a graph has an operator that no program can express, lowering fails with [`Unlowered`], which names the operator.
+//!
+//! # Design
+//!
+//! **A graph is read as if for one text** (`lower/`). The graph is walked once, for one text of `n` tokens without
+//! padding. A value that depends only on the mask, on shapes or on positions is then known and needs no operator. Masks
+//! vanish, position tables become lookups by position, and relative biases and windows become a table by offset.
+//! Reshapes, transposes, splits and slices become views of a matrix with a row for each token. Exporters spread some
+//! functions over many operators; `recognise.rs` recognises such a group when it reads the last operator. Products
+//! absorb bias, activation and residual (`fuse.rs`). There is no list of architectures: the same few rules read the
+//! graphs of isovec's converters and those of exporters. tract runs models that cannot be lowered, if the feature
+//! `tract` of `isovec-web` is on.
+//!
+//! **Nothing is computed for padding** (`run/`). A batch is the tokens of its texts, one after another. Products, norms
+//! and activations run over all tokens at once. Attention and pooling run text by text.
+//!
+//! **Costs are counted in one place** (`cost.rs`). Profiles and the view of a graph use the same rule. `facts.rs`
+//! describes the nodes of a program without running it.
 
 mod bias;
 mod builder;
@@ -17,6 +30,7 @@ mod cost;
 mod dim;
 mod error;
 mod eval;
+mod executable;
 mod facts;
 mod fuse;
 mod ledger;
@@ -24,16 +38,15 @@ mod load;
 mod lower;
 mod magnitude;
 mod node;
-pub mod plan;
-mod program;
+pub mod program;
 mod recognise;
 mod run;
 mod value;
 
 pub use error::Unlowered;
+pub use executable::{CompileError, Executable};
 pub use facts::NodeWeights;
 pub use load::{Dense, StoredMatrix, StoredTable};
 pub use lower::knows;
-pub use plan::{NoTurns, Pause, Plan, TakeWeights};
-pub use program::{CompileError, Program};
+pub use program::{NoTurns, Pause, Program, TakeWeights};
 pub use run::{Run, Stepped, Texts};

@@ -1,4 +1,4 @@
-//! The weights of a program, read one at a time into the form that the kernels want.
+//! Reads the weights of a program one at a time into the form that the kernels need.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -17,7 +17,7 @@ use crate::error::Unlowered;
 use crate::ledger::Ledger;
 use crate::lower::weight_constant;
 use crate::node;
-use crate::plan::{Pause, TakeWeights};
+use crate::program::{Pause, TakeWeights};
 use crate::value::Weight;
 
 /// Weights of at most this many bytes are known while the graph is read.
@@ -632,7 +632,7 @@ impl Sink for TableReader<'_> {
     }
 }
 
-/// Which weights a plan needs, the place of each among its matrices or tables.
+/// Which weights a program needs, and the place of each among its matrices or tables.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Needed {
     pub(crate) matrices: Vec<node::Matrix>,
@@ -672,7 +672,7 @@ impl Needed {
         at
     }
 
-    /// Numbers of the plan itself that are copied where its weights are made ready.
+    /// Numbers of the program itself that are copied where its weights are made ready.
     pub(crate) fn copied(&self) -> u64 {
         let matrices = self.matrices.iter().map(|matrix| match matrix {
             node::Matrix::Constant { values, .. } => values.len() as u64,

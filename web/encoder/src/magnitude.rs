@@ -1,5 +1,5 @@
-//! How large the numbers of a node can be. Whole numbers are f32 while a program runs, which are
-//! exact up to 2^24: what may pass that has no program.
+//! Bounds on the numbers of a node. Integers are f32 while a program runs, which is exact up to 2^24. A graph whose
+//! integers may exceed this is not lowered.
 
 use crate::node::{Binary, Op, Operand, Reduction, Source, Table, Unary};
 

@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use crate::value::{HeadColumns, Weight};
 
-/// A node's place in the plan.
+/// A node's place in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub usize);
 
-/// What a row of a matrix stands for.
+/// The meaning of a row of a matrix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rows {
     /// A token of any of the texts.
@@ -22,9 +22,9 @@ pub enum Rows {
 /// An operator and the extent of its result.
 #[derive(Debug, Clone)]
 pub struct Node {
-    /// What is computed.
+    /// The operator.
     pub op: Op,
-    /// What the result has a row for.
+    /// The meaning of the result's rows.
     pub rows: Rows,
     /// Columns of the result.
     pub width: usize,
@@ -36,7 +36,7 @@ pub type Floats = Arc<[f32]>;
 /// Columns of a matrix or a constant, walked along the columns of a result.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Operand {
-    /// What holds the columns.
+    /// The matrix with the columns.
     pub source: Source,
     /// The first column.
     pub offset: usize,
@@ -44,7 +44,7 @@ pub struct Operand {
     pub strides: Vec<usize>,
 }
 
-/// What an operand is read from.
+/// The source of an operand.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Source {
     /// The row of a node's result that belongs to the row that is computed.
@@ -53,7 +53,7 @@ pub enum Source {
     Constant(Floats),
 }
 
-/// What a product's weight is, as the loader has to make it.
+/// The weight of a product, in the form that the loader has to make.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Matrix {
     /// One of the bundle's.
@@ -76,7 +76,7 @@ pub enum Table {
     Constant(Floats),
 }
 
-/// What a node computes.
+/// The operator of a node.
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "operands are named as in the formulas")]
 pub enum Op {
@@ -140,7 +140,7 @@ pub enum Op {
     },
 }
 
-/// A product with a weight, and what is done while its result is written.
+/// A product with a weight, and the operations that are fused into it.
 #[derive(Debug, Clone)]
 pub struct Linear {
     /// `[rows, k]`.
@@ -158,7 +158,7 @@ pub struct Linear {
 /// A normalisation of groups of columns.
 #[derive(Debug, Clone)]
 pub struct Norm {
-    /// What is normalised.
+    /// The input.
     pub x: NodeId,
     /// Added to it first, of the same extents.
     pub residual: Option<NodeId>,
@@ -196,7 +196,7 @@ pub struct Attention {
     pub heads: usize,
     /// Columns of a head.
     pub size: usize,
-    /// What products are multiplied by.
+    /// The factor of the products.
     pub scale: f32,
     /// `[heads, 2 · positions - 1]`, by key minus query.
     pub bias: Option<Floats>,
@@ -267,12 +267,12 @@ pub enum Binary {
     LessOrEqual,
     Max,
     Min,
-    /// What a division leaves, with the sign of the divisor.
+    /// The remainder of a division, with the sign of the divisor.
     Modulo,
     Mul,
     Or,
     Power,
-    /// What a division leaves, with the sign of the dividend.
+    /// The remainder of a division, with the sign of the dividend.
     Remainder,
     Sub,
 }

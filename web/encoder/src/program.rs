@@ -1,155 +1,210 @@
-//! A program: operators in order, and the weights that they read.
+//! A program: the operators that a graph is lowered to, in order, before any large weight is read.
 
-use std::sync::Arc;
-
+use isovec_engine::Result;
+use isovec_engine::budget::{Budget, Resource};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::{EngineError, Result};
-use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::{Choice, Clock, Int8Kernel, Kernel};
+use isovec_engine::description::Dim;
+use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
+use isovec_engine::tensor::DType;
 
 use crate::error::Unlowered;
-use crate::load::{Kernels, Packing, Weights};
-use crate::lower::Output;
-use crate::node::{self, Node, NodeId, Op};
-use crate::plan::{Pause, Plan};
+use crate::executable::CompileError;
+use crate::fuse::fuse;
+use crate::ledger::Ledger;
+use crate::load::{self, Needed, StoredMatrix, StoredTable};
+use crate::lower::{Lowered, lower};
 
-/// A graph, ready to run.
-#[derive(Debug)]
+pub use crate::lower::Output;
+pub use crate::node::{
+    Attention, Binary, Floats, Linear, Matrix, Node, NodeId, Norm, NormKind, Op, Operand,
+    Reduction, Rows, Source, Table, Unary, Which,
+};
+pub use crate::value::{HeadColumns, Weight};
+
+/// For how many tokens values for pairs of tokens are made, where the model does not say how long
+/// its texts may be.
+const DEFAULT_POSITIONS: usize = 8192;
+
+/// A program: operators in order, and the weights that they need.
+#[derive(Debug, Clone)]
 pub struct Program {
-    pub(crate) steps: Vec<Step>,
-    pub(crate) outputs: Vec<Output>,
-    pub(crate) weights: Weights,
-    pub(crate) f32: Choice<Kernel>,
-    pub(crate) int8: Choice<Int8Kernel>,
-    pub(crate) arithmetic: Arithmetic,
-    /// The longest text.
-    pub(crate) positions: Option<usize>,
+    /// Each reads only those before it.
+    pub nodes: Vec<Node>,
+    /// The graph's outputs, in its order.
+    pub outputs: Vec<Output>,
+    /// The longest text that every table reaches for.
+    pub positions: Option<usize>,
+    /// Where each node's matrix or table is among those of its kind.
+    pub places: Vec<Option<usize>>,
+    pub(crate) needed: Needed,
 }
 
-/// An operator in its place.
-#[derive(Debug)]
-pub(crate) struct Step {
-    pub(crate) node: Node,
-    /// Where its matrix or table is among the weights.
-    pub(crate) weight: Option<usize>,
-    /// Nodes that nothing reads after it.
-    pub(crate) dead: Vec<NodeId>,
+/// Gives others a turn while a model is read.
+pub trait Pause: MaybeSend {
+    /// Called between two weights, and every few operators.
+    fn pause(&mut self) -> BoxFuture<'_, ()>;
 }
 
-/// Why there is no program.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum CompileError {
-    /// The graph has something that a program cannot say.
-    #[error(transparent)]
-    Unlowered(#[from] Unlowered),
-    /// The model is broken, its weights cannot be read, or the caller gave up.
-    #[error(transparent)]
-    Engine(#[from] EngineError),
+/// Gives no turns, for callers that block no other work.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NoTurns;
+
+impl Pause for NoTurns {
+    fn pause(&mut self) -> BoxFuture<'_, ()> {
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Takes the weights of a program, in the order of the bundle.
+pub trait TakeWeights: MaybeSend {
+    /// The matrix at a place, which is gone when this returns.
+    ///
+    /// # Errors
+    /// Whatever ends the reading.
+    fn matrix(&mut self, place: usize, matrix: &StoredMatrix<'_>) -> Result<()>;
+
+    /// The table at a place.
+    ///
+    /// # Errors
+    /// Whatever ends the reading.
+    fn table(&mut self, place: usize, table: StoredTable) -> Result<()>;
 }
 
 impl Program {
-    /// Reads a bundle's graph and packs its weights, one at a time.
+    /// Lowers a bundle's graph without reading its large weights. Other work gets a turn every few operators.
     ///
     /// # Errors
-    /// [`CompileError::Unlowered`] before any large weight is read, naming the operator that has
-    /// no place in a program; [`EngineError::Weight`] for a weight that is not what it was
-    /// announced as; [`EngineError::OverBudget`] and [`EngineError::Cancelled`] as [`Plan::read`].
-    pub async fn compile(
+    /// [`CompileError::Unlowered`], naming the operator that cannot be lowered;
+    /// [`EngineError::OverBudget`](isovec_engine::EngineError::OverBudget) for a graph that asks for more than a
+    /// model of its size may cost; [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that
+    /// cannot be read; [`EngineError::Cancelled`](isovec_engine::EngineError::Cancelled), looked at before every
+    /// operator.
+    pub async fn read(
         bundle: &ModelBundle,
-        arithmetic: Arithmetic,
         cancel: &Cancel,
         pause: &mut dyn Pause,
     ) -> Result<Self, CompileError> {
-        let plan = Plan::read(bundle, cancel, pause).await?;
-        pause.pause().await;
-        cancel.check()?;
-        let kernels = Kernels {
-            f32: Kernel::select(arithmetic),
-            int8: Int8Kernel::select(),
-        };
-        let mut packing = Packing::new(kernels, plan.weights());
-        plan.read_weights(bundle, &mut packing, cancel, pause)
-            .await?;
-        Ok(Self::new(plan, packing.finish()?, arithmetic))
-    }
-
-    fn new(plan: Plan, weights: Weights, arithmetic: Arithmetic) -> Self {
-        let Plan { nodes, outputs, .. } = plan;
-        let mut last = vec![None; nodes.len()];
-        for (at, node) in nodes.iter().enumerate() {
-            for input in node.op.inputs() {
-                last[input.0] = Some(at);
-            }
-        }
-        for output in &outputs {
-            last[output.node.0] = None;
-        }
-        let mut dead = vec![Vec::new(); nodes.len()];
-        for (node, last) in last.iter().enumerate() {
-            if let Some(at) = last {
-                dead[*at].push(NodeId(node));
-            }
-        }
-        let steps = nodes.into_iter().zip(plan.places).zip(dead);
-        let steps = steps.map(|((mut node, weight), dead)| {
-            forget_weights(&mut node.op);
-            Step { node, weight, dead }
+        let ledger = Ledger::new(Budget::for_files(size(bundle)).with_cancel(cancel));
+        let known = load::small(bundle, &ledger).await?;
+        let mut lowered = lower(bundle, known, longest(bundle), &ledger, pause).await?;
+        fuse(&mut lowered);
+        let Lowered { builder, outputs } = lowered;
+        let mut needed = Needed::default();
+        let places = builder.nodes.iter().map(|node| match &node.op {
+            Op::Linear(linear) => Some(needed.matrix(&linear.matrix)),
+            Op::Gather { table, .. } => Some(needed.table(table)),
+            _ => None,
         });
-        Self {
-            steps: steps.collect(),
+        let places = places.collect();
+        let copied = needed.copied().saturating_mul(size_of::<f32>() as u64);
+        if ledger
+            .take(Resource::Bytes, copied, "matrices that the graph makes")
+            .is_err()
+            && let Some(error) = ledger.refused()
+        {
+            return Err(error.clone().into());
+        }
+        for (index, info) in bundle.weights.weights().iter().enumerate() {
+            if needed.of(index) && !load::readable(info.dtype) {
+                let (name, dtype) = (&info.name, info.dtype);
+                let why = format!("large weights are not read from {dtype}, as {name:?} is");
+                return Err(Unlowered::Graph(why).into());
+            }
+        }
+        Ok(Self {
+            nodes: builder.nodes,
             outputs,
-            weights,
-            f32: Choice::f32(arithmetic, None),
-            int8: Choice::int8(None),
-            arithmetic,
-            positions: plan.positions,
+            positions: builder.positions,
+            places,
+            needed,
+        })
+    }
+
+    /// The number of matrices, and of tables.
+    pub fn weights(&self) -> (usize, usize) {
+        (self.needed.matrices.len(), self.needed.tables.len())
+    }
+
+    /// The type in which a matrix comes: f16 or f32.
+    pub fn matrix_dtype(&self, bundle: &ModelBundle, place: usize) -> DType {
+        match self.needed.matrices.get(place) {
+            Some(Matrix::Weight(weight)) if weight.scale.is_none() => {
+                match bundle.weights.weights()[weight.index].dtype {
+                    DType::F16 => DType::F16,
+                    _ => DType::F32,
+                }
+            }
+            _ => DType::F32,
         }
     }
 
-    /// Gives it a clock, by which it finds out while it works which of the kernels that might suit
-    /// the machine is the fastest. Results do not depend on it.
-    #[must_use]
-    pub fn with_clock(mut self, clock: Clock) -> Self {
-        self.f32 = Choice::f32(self.arithmetic, Some(clock));
-        self.int8 = Choice::int8(Some(clock));
-        self
+    /// The type in which a table comes (f32, f16, or i8 with a scale for every row), and its rows
+    /// and columns.
+    pub fn table(&self, bundle: &ModelBundle, place: usize) -> (DType, usize, usize) {
+        match &self.needed.tables[place] {
+            Table::Weight(weight) => {
+                let info = &bundle.weights.weights()[weight.index];
+                load::table_form(info, weight)
+            }
+            Table::Constant(values) => {
+                let reader = self.places.iter().zip(&self.nodes).find(|(own, node)| {
+                    **own == Some(place) && matches!(node.op, Op::Gather { .. })
+                });
+                let width = reader.map_or(1, |(_, node)| node.width.max(1));
+                (DType::F32, values.len() / width, width)
+            }
+        }
     }
 
-    /// Bytes of the weights as they are held.
-    pub fn weight_bytes(&self) -> usize {
-        self.weights.bytes()
-    }
-
-    /// The most tokens of a text, where the model has tables for so many only.
-    pub fn max_tokens(&self) -> Option<usize> {
-        self.positions
-    }
-
-    /// The operators' names in the order in which they run: what fusion made of the graph.
-    pub fn operators(&self) -> Vec<&'static str> {
-        self.steps.iter().map(|step| step.node.op.name()).collect()
-    }
-
-    /// The multiply-adds of a token of a text of that length, in all operators.
-    pub fn cost_of_token(&self, length: usize) -> u64 {
-        let steps = self.steps.iter();
-        steps.map(|step| crate::run::cost(step, self, length)).sum()
+    /// Passes on all weights, each once, however many nodes need it.
+    ///
+    /// # Errors
+    /// [`EngineError::Weight`](isovec_engine::EngineError::Weight) for a weight that does not match its description,
+    /// `Cancelled`, and the errors of `taker`.
+    pub async fn read_weights(
+        &self,
+        bundle: &ModelBundle,
+        taker: &mut dyn TakeWeights,
+        cancel: &Cancel,
+        pause: &mut dyn Pause,
+    ) -> Result<()> {
+        load::read_all(bundle, &self.needed, taker, cancel, pause).await
     }
 }
 
-/// Constants that were packed are not kept twice.
-fn forget_weights(op: &mut Op) {
-    let nothing: node::Floats = Arc::from([]);
-    match op {
-        Op::Linear(linear) => {
-            linear.matrix = node::Matrix::Constant {
-                values: nothing,
-                rows: 0,
-            };
-        }
-        Op::Gather { table, .. } => *table = node::Table::Constant(nothing),
-        _ => {}
-    }
+/// The approximate bytes of a model: its weights and its graph.
+fn size(bundle: &ModelBundle) -> u64 {
+    let weights = bundle.weights.weights().iter();
+    let weights = weights.map(|weight| weight.byte_len() as u64);
+    let graph = bundle.graph.graph.iter();
+    let tensors = graph.clone().flat_map(|graph| &graph.initializer);
+    let tensors = tensors.map(|tensor| tensor.raw_data.len() as u64);
+    let nodes = graph.flat_map(|graph| &graph.node).map(|node| {
+        let names = node.input.iter().chain(&node.output).map(String::len);
+        let attributes = node.attribute.iter().map(|attribute| {
+            let tensor = attribute
+                .t
+                .as_ref()
+                .map_or(0, |tensor| tensor.raw_data.len());
+            attribute.name.len() + attribute.s.len() + attribute.ints.len() + tensor
+        });
+        let own = node.name.len() + node.op_type.len();
+        (own + names.sum::<usize>() + attributes.sum::<usize>()) as u64
+    });
+    let all = weights.chain(tensors).chain(nodes);
+    all.fold(0, u64::saturating_add)
+}
+
+/// The longest text that the model's configuration speaks of.
+fn longest(bundle: &ModelBundle) -> usize {
+    let description = isovec_engine::description::describe(bundle);
+    let fixed = description
+        .inputs
+        .iter()
+        .find_map(|input| match input.dims.as_deref() {
+            Some([_, Dim::Fixed(length)]) => Some(*length),
+            _ => None,
+        });
+    fixed.unwrap_or(DEFAULT_POSITIONS)
 }

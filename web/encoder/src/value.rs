@@ -1,4 +1,4 @@
-//! What a value of the ONNX graph is known to be while the graph is read.
+//! What is known about a value of the ONNX graph while the graph is read.
 //!
 //! A graph is read for one text of `n` tokens without padding, so its first extent is 1 and its
 //! mask is all ones: masks, shapes and positions become known values and need no operator at run

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use isovec_encoder::{Pause, Program, Run};
+use isovec_encoder::{Executable, Pause, Run};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
 use isovec_engine::maybe_send::BoxFuture;
@@ -29,15 +29,15 @@ impl Pause for Never {
     }
 }
 
-fn program(model: &Checkpoint, pooling: Pooling, arithmetic: Arithmetic) -> Arc<Program> {
+fn executable(model: &Checkpoint, pooling: Pooling, arithmetic: Arithmetic) -> Arc<Executable> {
     let (bundle, cancel) = (bundle(model, Stored::F32, pooling), Cancel::new());
     let mut never = Never;
-    let program = Program::compile(&bundle, arithmetic, &cancel, &mut never);
-    Arc::new(pollster::block_on(program).unwrap())
+    let executable = Executable::compile(&bundle, arithmetic, &cancel, &mut never);
+    Arc::new(pollster::block_on(executable).unwrap())
 }
 
-fn run(program: &Arc<Program>, batch: &Batch, budget: Option<u64>) -> Vec<f32> {
-    let mut run = Run::new(Arc::clone(program), batch).unwrap();
+fn run(executable: &Arc<Executable>, batch: &Batch, budget: Option<u64>) -> Vec<f32> {
+    let mut run = Run::new(Arc::clone(executable), batch).unwrap();
     while run.step(budget, &OneThread).unwrap().is_some() {}
     let (_, extents, values) = run.finish().remove(0);
     assert_eq!(extents, [models::HIDDEN]);
@@ -59,8 +59,8 @@ fn lengths(model: &Checkpoint) -> &'static [usize] {
 fn agrees(name: &str, model: &Checkpoint) {
     let texts = texts(lengths(model));
     for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
-        let program = program(model, Pooling::Mean, arithmetic);
-        let together = run(&program, &batch(&texts, padding(model)), None);
+        let executable = executable(model, Pooling::Mean, arithmetic);
+        let together = run(&executable, &batch(&texts, padding(model)), None);
         for (text, found) in texts.iter().zip(together.chunks(models::HIDDEN)) {
             let wanted = mean_normalised(&last_hidden_state(model, &text.0, &text.1));
             for (found, wanted) in found.iter().zip(wanted) {
@@ -70,12 +70,12 @@ fn agrees(name: &str, model: &Checkpoint) {
                     "{name}, {arithmetic:?}: {difference:e}"
                 );
             }
-            let alone = run(&program, &batch(std::slice::from_ref(text), 0), None);
+            let alone = run(&executable, &batch(std::slice::from_ref(text), 0), None);
             assert_eq!(alone, found, "{name}: a text alone and in company");
         }
         // However finely the work is cut.
         for budget in [1, 5_000] {
-            let cut = run(&program, &batch(&texts, padding(model)), Some(budget));
+            let cut = run(&executable, &batch(&texts, padding(model)), Some(budget));
             assert_eq!(cut, together, "{name}: in pieces of {budget}");
         }
     }
@@ -98,8 +98,8 @@ fn every_activation_agrees_with_the_reference() {
 /// What exporters spread over many operators is one of ours again, and masks are gone.
 #[test]
 fn layers_are_fused() {
-    let program = program(&models::bert(), Pooling::Mean, Arithmetic::Fast);
-    let operators = program.operators();
+    let executable = executable(&models::bert(), Pooling::Mean, Arithmetic::Fast);
+    let operators = executable.operators();
     let layer = "linear linear linear attention linear norm linear linear norm";
     let layers = models::bert().config["num_hidden_layers"].as_u64().unwrap() as usize;
     let all = operators.join(" ");
@@ -120,8 +120,8 @@ fn every_pooling_has_a_program() {
         Pooling::WeightedMean,
         Pooling::MeanSqrtLen,
     ] {
-        let program = program(&model, pooling, Arithmetic::Fast);
-        let found = run(&program, &batch(&texts, 0), None);
+        let executable = executable(&model, pooling, Arithmetic::Fast);
+        let found = run(&executable, &batch(&texts, 0), None);
         for (text, found) in texts.iter().zip(found.chunks(models::HIDDEN)) {
             let rows = last_hidden_state(&model, &text.0, &text.1);
             let wanted = pooled(pooling, &rows);
@@ -157,15 +157,15 @@ fn pooled(pooling: Pooling, rows: &[Vec<f64>]) -> Vec<f64> {
 #[test]
 fn what_does_not_fit_is_refused() {
     let model = models::bert();
-    let program = program(&model, Pooling::Mean, Arithmetic::Fast);
-    let most = program.max_tokens().unwrap();
+    let executable = executable(&model, Pooling::Mean, Arithmetic::Fast);
+    let most = executable.max_tokens().unwrap();
     let long = batch(&texts(&[most + 1]), 0);
-    let refused = Run::new(Arc::clone(&program), &long).unwrap_err();
+    let refused = Run::new(Arc::clone(&executable), &long).unwrap_err();
     assert!(refused.to_string().contains(&most.to_string()), "{refused}");
-    run(&program, &batch(&texts(&[most]), 0), None);
+    run(&executable, &batch(&texts(&[most]), 0), None);
     for id in [models::VOCABULARY as i64, -1, i64::MAX] {
         let bad = batch(&[(vec![1, id, 2], vec![0; 3])], 0);
-        let refused = Run::new(Arc::clone(&program), &bad).and_then(|mut run| {
+        let refused = Run::new(Arc::clone(&executable), &bad).and_then(|mut run| {
             while run.step(None, &OneThread)?.is_some() {}
             Ok(())
         });

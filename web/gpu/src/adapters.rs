@@ -1,4 +1,4 @@
-//! Which adapters there are, and what they can do.
+//! Lists the adapters and their features.
 
 use isovec_engine::hardware::{AdapterInfo, AdapterKind};
 

@@ -1,8 +1,8 @@
-//! Memory that the runs of a model share: what kernels write, and the batch that they read. It grows
-//! to the largest batch, and what is bound to what is decided once for each size.
+//! Memory that the runs of a model share: the results of kernels, and the batch that they read. It grows to the
+//! largest batch. Bindings are decided once for each size.
 
 use crate::device::Device;
-use crate::plan::{Dispatches, Read};
+use crate::dispatch::{Dispatches, Read};
 use crate::upload::Uploaded;
 
 /// The buffers, and what each dispatch binds.

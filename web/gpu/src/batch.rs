@@ -1,4 +1,4 @@
-//! A batch as kernels read it: words, of which `wgsl/batch.wgsl` says where what is.
+//! A batch in the form that kernels read: words, in the layout of `wgsl/batch.wgsl`.
 
 use isovec_encoder::Texts;
 use isovec_engine::engine::Batch;

@@ -1,11 +1,11 @@
-//! A model is compared with the processor before anybody may use it: that is how drivers are caught
-//! that compute wrong vectors without a word. Every kernel is right for any number of rows, and those that batches
-//! of other sizes are given are run on the same few texts.
+//! Compares a model with the processor before it is used. This finds drivers that silently compute wrong vectors.
+//! Every kernel has to work for any number of rows, so kernels that serve batches of other sizes run on the same few
+//! texts.
 
 use std::sync::Arc;
 
-use isovec_encoder::plan::{NodeId, Op, Plan};
-use isovec_encoder::{CompileError, Program, Run};
+use isovec_encoder::program::{NodeId, Op, Program};
+use isovec_encoder::{CompileError, Executable, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::ModelDescription;
@@ -44,7 +44,7 @@ const BOUND_F16: f64 = 5e-3;
 /// [`EngineError::ProviderUnavailable`] when they differ, and what running fails with.
 pub(crate) async fn compare(
     model: &Model,
-    plan: &Plan,
+    program: &Program,
     bundle: &ModelBundle,
     description: &ModelDescription,
     host: &dyn Host,
@@ -60,7 +60,7 @@ pub(crate) async fn compare(
         (false, false) => BOUND,
     };
     let run = async |texts: &[usize]| {
-        let batch = sample(plan, bundle, description, model, texts)?;
+        let batch = sample(program, bundle, description, model, texts)?;
         let prepared = model.prepare(&batch)?;
         let mut found = Vec::new();
         for (kernel, tuning) in model.tuning.alternatives() {
@@ -80,7 +80,7 @@ pub(crate) async fn compare(
             split(&bytes, theirs).is_some_and(|kept| farthest(&kept, theirs).1 <= bound)
         };
         if theirs.iter().all(|(_, theirs)| agrees(theirs)) {
-            tracing::debug!("the device agrees with what was kept of an earlier start");
+            tracing::debug!("the device agrees with the cached vectors of an earlier start");
             return Ok(true);
         }
         // That may be of a damaged file: nobody is refused by it.
@@ -119,12 +119,12 @@ async fn on_processor(
     cancel: &Cancel,
 ) -> Result<Vec<Vec<f32>>> {
     let mut pause = host.pause()?;
-    let program = Program::compile(bundle, Arithmetic::Fast, cancel, &mut *pause).await;
-    let program = program.map_err(|error| match error {
+    let executable = Executable::compile(bundle, Arithmetic::Fast, cancel, &mut *pause).await;
+    let executable = executable.map_err(|error| match error {
         CompileError::Engine(error) => error,
         other => EngineError::invalid_model(&bundle.origin, other.to_string()),
     })?;
-    let mut run = Run::new(Arc::new(program), batch)?;
+    let mut run = Run::new(Arc::new(executable), batch)?;
     while run.step(None, &OneThread)?.is_some() {
         cancel.check()?;
         pause.pause().await;
@@ -200,24 +200,24 @@ fn distance(exact: &[f32], other: &[f32]) -> f64 {
 
 /// Those of the texts, of ids that every table has a row for.
 fn sample(
-    plan: &Plan,
+    program: &Program,
     bundle: &ModelBundle,
     description: &ModelDescription,
     model: &Model,
     texts: &[usize],
 ) -> Result<Batch> {
     // Tables of positions may begin with rows for something else.
-    let computed = |ids: NodeId| !matches!(plan.nodes[ids.0].op, Op::Input(_));
-    let tables = plan.nodes.iter().zip(&plan.places);
+    let computed = |ids: NodeId| !matches!(program.nodes[ids.0].op, Op::Input(_));
+    let tables = program.nodes.iter().zip(&program.places);
     let tables = tables.filter_map(|(node, place)| match (&node.op, place) {
         (Op::Gather { ids, .. }, Some(place)) if computed(*ids) => {
-            Some(plan.table(bundle, *place).1 / 2)
+            Some(program.table(bundle, *place).1 / 2)
         }
         _ => None,
     });
     let longest = tables
         .chain([model.most_tokens / LENGTHS.len()])
-        .chain(plan.positions)
+        .chain(program.positions)
         .min()
         .unwrap_or(usize::MAX)
         .max(1);
@@ -228,7 +228,7 @@ fn sample(
     let length = lengths.iter().copied().max().unwrap_or(1);
     let read = |name: &str| {
         let reads = |op: &Op| matches!(op, Op::Input(input) if input == name);
-        plan.nodes.iter().any(|node| reads(&node.op))
+        program.nodes.iter().any(|node| reads(&node.op))
     };
     let mut batch = Batch {
         row_lengths: lengths.clone(),
@@ -318,7 +318,7 @@ mod tests {
             ..Wanted::default()
         };
         pollster::block_on(async {
-            let plan = Plan::read(&wrong, &cancel, &mut NoTurns).await.unwrap();
+            let program = Program::read(&wrong, &cancel, &mut NoTurns).await.unwrap();
             let host = Shelf::default();
             let Some(device) = testing::device(&wanted).await else {
                 return;
@@ -327,11 +327,12 @@ mod tests {
                 half: false,
                 ..device.limits
             };
-            let model = Model::load(&wrong, &plan, device, limits, &cancel, &mut Alone)
+            let model = Model::load(&wrong, &program, device, limits, &cancel, &mut Alone)
                 .await
                 .unwrap();
-            let recalls =
-                async |bundle| compare(&model, &plan, bundle, &description, &host, &cancel).await;
+            let recalls = async |bundle| {
+                compare(&model, &program, bundle, &description, &host, &cancel).await
+            };
             assert!(!recalls(&wrong).await.unwrap(), "the processor computes");
             assert!(recalls(&wrong).await.unwrap(), "and is not asked again");
             let error = recalls(&right).await.unwrap_err();
@@ -366,7 +367,7 @@ mod tests {
             ..Wanted::default()
         };
         pollster::block_on(async {
-            let plan = Plan::read(&bundle, &cancel, &mut NoTurns).await.unwrap();
+            let program = Program::read(&bundle, &cancel, &mut NoTurns).await.unwrap();
             let Some(device) = testing::device(&wanted).await else {
                 return;
             };
@@ -374,11 +375,11 @@ mod tests {
                 half: false,
                 ..device.limits
             };
-            let mut model = Model::load(&bundle, &plan, device, limits, &cancel, &mut Alone)
+            let mut model = Model::load(&bundle, &program, device, limits, &cancel, &mut Alone)
                 .await
                 .unwrap();
             let recalls = async |model: &Model| {
-                compare(model, &plan, &bundle, &description, &host, &cancel).await
+                compare(model, &program, &bundle, &description, &host, &cancel).await
             };
             assert!(!recalls(&model).await.unwrap(), "the processor computes");
             assert!(recalls(&model).await.unwrap(), "and is not asked again");

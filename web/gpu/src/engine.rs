@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 use async_lock::Mutex as AsyncMutex;
-use isovec_encoder::{CompileError, Plan};
+use isovec_encoder::{CompileError, Program};
 use isovec_engine::buffers::{BufferPool, PoolLimits};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -111,8 +111,8 @@ impl WebGpu {
     /// Loads a model, as [`EngineFactory::load`], into an engine whose device can be taken away.
     ///
     /// # Errors
-    /// [`EngineError::ProviderUnavailable`] where there is no adapter, where it cannot hold or run the
-    /// model, and where it computes wrong vectors; what reading the model fails with.
+    /// [`EngineError::ProviderUnavailable`] where there is no adapter, if it cannot hold or run the model, and if it
+    /// computes wrong vectors; the errors of reading the model.
     pub async fn load_model(
         &self,
         bundle: &ModelBundle,
@@ -133,8 +133,8 @@ impl WebGpu {
         };
         let device = self.device(&wanted, &host).await?;
         let mut turns = host.pause()?;
-        let plan = Plan::read(bundle, cancel, &mut *turns).await;
-        let plan = plan.map_err(|error| match error {
+        let program = Program::read(bundle, cancel, &mut *turns).await;
+        let program = program.map_err(|error| match error {
             CompileError::Engine(error) => error,
             other => EngineError::UnsupportedModel {
                 origin: bundle.origin.clone(),
@@ -144,7 +144,7 @@ impl WebGpu {
         })?;
         let asked = Asked {
             bundle,
-            plan: &plan,
+            program: &program,
             description: description::describe(bundle),
             host: &host,
             cancel,
@@ -226,7 +226,7 @@ impl WebGpu {
     ) -> Result<(Model, bool)> {
         let Asked {
             bundle,
-            plan,
+            program,
             description,
             host,
             cancel,
@@ -236,13 +236,13 @@ impl WebGpu {
             .tuning
             .unwrap_or(device.info.device_type != wgpu::DeviceType::Cpu);
         let mut pause = host.pause()?;
-        let mut model = Model::load(bundle, plan, device, limits, cancel, &mut *pause).await?;
+        let mut model = Model::load(bundle, program, device, limits, cancel, &mut *pause).await?;
         if *deterministic {
             model.tuning = Tuning::one(&model.dispatches.steps);
         } else if tunes {
             tuning::tune(&mut model, *host, cancel).await?;
         }
-        let recalled = check::compare(&model, plan, bundle, description, *host, cancel).await?;
+        let recalled = check::compare(&model, program, bundle, description, *host, cancel).await?;
         model.device.keep_compiled(*host).await;
         Ok((model, recalled))
     }
@@ -251,7 +251,7 @@ impl WebGpu {
 /// What is loaded, and for whom.
 struct Asked<'a> {
     bundle: &'a ModelBundle,
-    plan: &'a Plan,
+    program: &'a Program,
     description: ModelDescription,
     host: &'a dyn Host,
     cancel: &'a Cancel,
@@ -312,7 +312,7 @@ pub struct GpuEngine {
     effective: EffectiveConfig,
     counters: Counters,
     buffers: BufferPool,
-    /// Whether what it was checked against was computed at an earlier start.
+    /// Whether the vectors of its check were cached at an earlier start.
     check_recalled: bool,
 }
 
@@ -357,7 +357,7 @@ impl GpuEngine {
         }
     }
 
-    /// Takes the device away, as a driver does that is reset: for tests of what happens then.
+    /// Takes the device away, as the reset of a driver does, for tests of the consequences.
     pub fn lose_device(&self) {
         self.model.device.destroy();
     }

@@ -1,5 +1,5 @@
-//! Devices that are taken away from engines that somebody else holds: for programs that try what happens then, with the
-//! feature `faults`, which nothing that ships turns on.
+//! Takes devices away from engines that other code holds, for programs that test the consequences. It needs the
+//! feature `faults`, which is never on in a release.
 
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 

@@ -1,10 +1,10 @@
-//! What engines ask of whoever loads models with them.
+//! The services that an engine needs from the SDK.
 
 use isovec_encoder::Pause;
 use isovec_engine::Result;
 use isovec_engine::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
 
-/// Whoever loads models: gives others a turn meanwhile, and keeps what was found out for the next start.
+/// The host of the engine: it gives other work a turn while a model is loaded, and has a cache for the next start.
 pub trait Host: MaybeSend + MaybeSync {
     /// A way to let others have a turn while a model is loaded.
     ///
@@ -12,11 +12,10 @@ pub trait Host: MaybeSend + MaybeSync {
     /// When the platform has none to give.
     fn pause(&self) -> Result<Box<dyn Pause>>;
 
-    /// What was kept under a name at an earlier start, if it was and is still there.
+    /// The cached entry of a name, if it exists.
     fn recall<'a>(&'a self, name: &'a str) -> BoxFuture<'a, Option<Vec<u8>>>;
 
-    /// Keeps it for the next start, whole or not at all. That it could not be kept costs the next start its time,
-    /// nothing else.
+    /// Caches an entry for the next start, completely or not at all. A failure only makes the next start slower.
     fn keep<'a>(&'a self, name: &'a str, bytes: Vec<u8>) -> BoxFuture<'a, ()>;
 }
 

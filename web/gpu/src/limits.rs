@@ -1,4 +1,4 @@
-//! What a device allows, as far as plans depend on it.
+//! The limits of a device that dispatches depend on.
 
 /// What kernels may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_lock::Mutex as AsyncMutex;
-use isovec_encoder::plan::Rows;
-use isovec_encoder::{Pause, Plan, Texts};
+use isovec_encoder::program::Rows;
+use isovec_encoder::{Pause, Program, Texts};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
@@ -17,8 +17,8 @@ use web_time::Instant;
 use crate::arena::{Arena, BatchSize, Fixed};
 use crate::batch;
 use crate::device::{Device, gone};
+use crate::dispatch::{self, Dispatches, Step};
 use crate::limits::Limits;
-use crate::plan::{self, Dispatches, Step};
 use crate::timing::{Timed, Timer};
 use crate::tuning::Tuning;
 use crate::upload::{Forms, Uploaded, Uploader};
@@ -75,24 +75,25 @@ pub(crate) struct Counts {
 pub(crate) type Answer = (String, Vec<usize>, Vec<f32>);
 
 impl Model {
-    /// Compiles a plan for a device, of whose limits `limits` leaves something out, and uploads the weights.
+    /// Compiles a program for a device within `limits`, and uploads the weights.
     ///
     /// # Errors
     /// [`EngineError::ProviderUnavailable`] for a device that cannot hold or run the model, and what
     /// reading the weights fails with.
     pub(crate) async fn load(
         bundle: &ModelBundle,
-        plan: &Plan,
+        program: &Program,
         device: Arc<Device>,
         limits: Limits,
         cancel: &Cancel,
         pause: &mut dyn Pause,
     ) -> Result<Self> {
-        let forms = Forms::of(plan, bundle, &limits);
+        let forms = Forms::of(program, bundle, &limits);
         let dispatches =
-            plan::compile(plan, &forms, &limits).map_err(crate::device::unavailable)?;
+            dispatch::compile(program, &forms, &limits).map_err(crate::device::unavailable)?;
         let mut uploader = Uploader::new(&device, &forms, &dispatches.products);
-        plan.read_weights(bundle, &mut uploader, cancel, pause)
+        program
+            .read_weights(bundle, &mut uploader, cancel, pause)
             .await?;
         let weights = uploader.finish().await?;
         let counts = Counts::default();

@@ -1,10 +1,10 @@
-//! The comparison with the processor must fail for kernels that are almost right. Each mutant is the real WGSL with one
-//! mistake; a bound that lets it pass would be no bound.
+//! Tests that the comparison with the processor fails for kernels that are almost right. Each mutant is the real WGSL
+//! with one mistake.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
 use std::sync::Arc;
 
-use isovec_encoder::{NoTurns, Plan};
+use isovec_encoder::{NoTurns, Program};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_model::head::Pooling;
@@ -122,7 +122,7 @@ fn of_kernels_are_refused() {
         ..Wanted::default()
     };
     pollster::block_on(async {
-        let plan = Plan::read(&bundle, &cancel, &mut NoTurns).await.unwrap();
+        let program = Program::read(&bundle, &cancel, &mut NoTurns).await.unwrap();
         let Some(device) = testing::device(&wanted).await else {
             return;
         };
@@ -142,12 +142,12 @@ fn of_kernels_are_refused() {
                 };
                 let load = async || {
                     let device = Arc::clone(&device);
-                    Model::load(&bundle, &plan, device, limits, &cancel, &mut Alone)
+                    Model::load(&bundle, &program, device, limits, &cancel, &mut Alone)
                         .await
                         .unwrap()
                 };
                 let compare = async |model: &Model| {
-                    compare(model, &plan, &bundle, &description, &Alone, &cancel).await
+                    compare(model, &program, &bundle, &description, &Alone, &cancel).await
                 };
                 compare(&load().await).await.unwrap();
                 for (name, written, instead) in mutants {

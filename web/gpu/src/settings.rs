@@ -1,4 +1,4 @@
-//! What the configuration's knobs come to in this engine.
+//! Translates the knobs of the configuration for this engine.
 
 use isovec_engine::buffers::PoolLimits;
 use isovec_engine::config::{EngineConfig, ExecutionProvider};
@@ -37,7 +37,7 @@ pub(crate) fn effective(
     ] {
         effective.note(name, asked, 1, device);
     }
-    let one = "the device has one queue, which batches stand in one behind the other";
+    let one = "the device has one queue, in which batches wait";
     effective.note("session.pool_size", session.pool_size, 1, one);
     let order = "kernels run one after another";
     effective.note(
@@ -78,7 +78,7 @@ pub(crate) fn effective(
         "memory.memory_prediction",
         config.memory.memory_prediction,
         false,
-        "this engine does not foretell what a run takes",
+        "this engine does not predict the memory of a run",
     );
     let f16 = config.providers.webgpu.f16;
     match whole {

@@ -1,7 +1,7 @@
-//! What each kernel of a run took, by the device's own clock.
+//! The time of each kernel of a run, by the device's own clock.
 //!
-//! A pass notes when it begins and ends (WebGPU's `timestamp-query`), so a run that is timed has a pass for each
-//! kernel, and brings sixteen bytes of each back. That is done only for who asked for operators in a profile.
+//! A pass notes when it begins and ends (WebGPU's `timestamp-query`), so a timed run has a pass for each kernel, and
+//! reads sixteen bytes of each back. This is done only for profiles with operators.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};

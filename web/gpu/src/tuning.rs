@@ -1,22 +1,22 @@
-//! Which way of cutting products up suits the device: for products of every shape, the one that is fastest at a few
-//! numbers of rows, as it was measured at the first load. All of them add in the same order. A driver may still round
-//! one of them otherwise, so that where bits are promised there is one kernel and no choice.
+//! Chooses how to cut up products on a device: for each shape, the way that was fastest for a few numbers of rows,
+//! measured at the first load. All ways add in the same order. A driver may still round one of them differently, so
+//! with guaranteed bits there is one kernel and no choice.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use isovec_encoder::plan::Rows;
+use isovec_encoder::program::Rows;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::{EngineError, Result};
 use web_time::Instant;
 
 use crate::arena::{Arena, BatchSize};
 use crate::device::gone;
+use crate::dispatch::Step;
 use crate::host::Host;
 use crate::kernels::HEAD;
 use crate::kernels::linear::IF_MEASURED;
 use crate::model::Model;
-use crate::plan::Step;
 
 /// Rows at which kernels are compared. The fastest at one is taken from half of it on.
 const ROWS: [usize; 4] = [32, 128, 512, 2048];
@@ -48,7 +48,7 @@ pub(crate) enum From {
 }
 
 impl Tuning {
-    /// The choices that the plan names.
+    /// The choices that the dispatches name.
     pub(crate) fn rule(steps: &[Step]) -> Self {
         let choices = steps.iter().map(|step| {
             let mut choices: Vec<(usize, usize)> = Vec::new();
@@ -68,7 +68,7 @@ impl Tuning {
         }
     }
 
-    /// The kernel that the plan names for the fewest rows, for any number of them: a row's bits then depend neither on
+    /// The kernel that the dispatches name for the fewest rows, for any number of them: a row's bits then depend neither on
     /// the rows beside it nor on the clock.
     pub(crate) fn one(steps: &[Step]) -> Self {
         let mut one = Self::rule(steps);

@@ -1,16 +1,16 @@
-//! Weights, on their way to the device: each is read, uploaded, and let go.
+//! Uploads weights to the device: each is read, uploaded and dropped.
 
 use std::collections::HashMap;
 
-use isovec_encoder::{Dense, Plan, StoredMatrix, StoredTable, TakeWeights};
+use isovec_encoder::{Dense, Program, StoredMatrix, StoredTable, TakeWeights};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::{EngineError, Result};
 
 use crate::device::Device;
+use crate::dispatch::{Part, Product, TableForm, TableStored, Weights};
 use crate::limits::Limits;
-use crate::plan::{Part, Product, TableForm, TableStored, Weights};
 
 /// How a bundle's weights will be held.
 pub(crate) struct Forms {
@@ -22,10 +22,10 @@ pub(crate) struct Forms {
 }
 
 impl Forms {
-    pub(crate) fn of(plan: &Plan, bundle: &ModelBundle, limits: &Limits) -> Self {
-        let (matrices, tables) = plan.weights();
+    pub(crate) fn of(program: &Program, bundle: &ModelBundle, limits: &Limits) -> Self {
+        let (matrices, tables) = program.weights();
         let tables = (0..tables).map(|place| {
-            let (dtype, rows, width) = plan.table(bundle, place);
+            let (dtype, rows, width) = program.table(bundle, place);
             let (stored, row_bytes) = match dtype {
                 DType::F16 => (TableStored::F16, width * 2),
                 DType::I8 => (TableStored::I8, width + 4),
@@ -43,7 +43,7 @@ impl Forms {
         });
         Self {
             half: (0..matrices)
-                .map(|place| limits.half || plan.matrix_dtype(bundle, place) == DType::F16)
+                .map(|place| limits.half || program.matrix_dtype(bundle, place) == DType::F16)
                 .collect(),
             narrowed: limits.half,
             tables: tables.collect(),
@@ -225,7 +225,7 @@ fn narrowed(values: &[f32]) -> Result<Vec<u16>> {
         let small = half::f16::from_f32(value);
         match value.is_finite() && !small.is_finite() {
             true => Err(crate::device::unavailable(format!(
-                "the model has a weight of {value}, which is more than an f16 can say"
+                "the model has a weight of {value}, which overflows f16"
             ))),
             false => Ok(small.to_bits()),
         }

@@ -11,7 +11,7 @@ use isovec_test_models::texts::texts;
 use std::sync::Arc;
 
 use common::{batch, config, factory, has_adapter, load, run};
-use isovec_encoder::{Program, Run};
+use isovec_encoder::{Executable, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine};
@@ -161,9 +161,9 @@ fn every_pooling_agrees_with_the_processor() {
 fn on_the_processor(bundle: &ModelBundle, batch: &Batch) -> Vec<f32> {
     let mut never = Alone;
     let cancel = Cancel::new();
-    let program = Program::compile(bundle, Arithmetic::Fast, &cancel, &mut never);
-    let program = Arc::new(pollster::block_on(program).unwrap());
-    let mut run = Run::new(program, batch).unwrap();
+    let executable = Executable::compile(bundle, Arithmetic::Fast, &cancel, &mut never);
+    let executable = Arc::new(pollster::block_on(executable).unwrap());
+    let mut run = Run::new(executable, batch).unwrap();
     while run.step(None, &OneThread).unwrap().is_some() {}
     run.finish().remove(0).2
 }

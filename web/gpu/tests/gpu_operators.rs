@@ -1,4 +1,4 @@
-//! The small graphs of `isovec-test-operators`, every operator of a plan, on the GPU as well.
+//! The small graphs of `isovec-test-operators`, every operator of a program, on the GPU as well.
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 

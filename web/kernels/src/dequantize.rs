@@ -1,4 +1,4 @@
-//! Stored weights to f32.
+//! Converts stored weights to f32.
 
 use crate::simd::multiversion;
 

@@ -1,4 +1,4 @@
-//! Embeddings: rows of tables, added up, and normalised while they are at hand.
+//! Embeddings: adds up rows of tables, and normalises the sums in the same pass.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a batch.
+//! The faults of a batch.
 
 use std::fmt;
 

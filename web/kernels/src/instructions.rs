@@ -1,4 +1,4 @@
-//! Which instructions the processor has, as far as kernels could use them.
+//! The instruction sets of the processor that kernels can use.
 
 /// The widest set that the kernels use here.
 pub fn instruction_set() -> &'static str {

@@ -1,10 +1,19 @@
 //! The arithmetic of isovec's portable engine.
 //!
-//! Plain functions over slices: no graph, no tensor type, no allocation that is not the caller's.
-//! Every kernel adds in one fixed order, whatever the width of the machine's registers and however
-//! the work is split, so that a result depends on its operands alone. What may differ between
-//! machines is one thing: whether a product and its sum are rounded once (fused) or twice. Where
-//! [`Arithmetic::Deterministic`] is asked for, it is always twice.
+//! The crate has plain functions over slices: no graphs, no tensor type, and no allocation for the caller. A result
+//! depends on the operands alone, except for one rounding: see [`Arithmetic`].
+//!
+//! # Design
+//!
+//! **Sums have one order.** The sum of a product runs along `k` from the first element to the last. Other reductions
+//! use 16 lanes and a fixed tree. Registers, tiles, threads and the other texts of a batch do not change the order. A
+//! text therefore has the same bits alone and in any batch. Between machines one thing differs: whether a product and
+//! its sum are rounded once or twice. With `deterministic_compute` they are always rounded twice, and then native
+//! x86-64, node, Chromium and Firefox agree to the last bit (`bits.rs` of `isovec-parity` has the hash that the tests
+//! compare).
+//!
+//! **A wasm module finds its fastest tile while it works** (`gemm/choice.rs`). Some kernels give the same bits from the
+//! same packed weights. They take turns until one is clearly faster.
 
 mod activation;
 mod attention;
@@ -36,10 +45,10 @@ pub use pool::{Pooling, pool};
 pub use rotary::{HeadColumns, Rotary};
 pub use softmax::softmax;
 
-/// How products are added.
+/// How products and sums are rounded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Arithmetic {
-    /// The machine's fastest way; products and sums may be fused.
+    /// The fastest way on this machine; products and sums may be fused.
     #[default]
     Fast,
     /// The same bits on every machine: products are rounded before they are added.

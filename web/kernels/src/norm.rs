@@ -12,7 +12,7 @@ pub enum NormKind {
     RootMeanSquare,
 }
 
-/// A normalisation with learnt parameters: what [`NormKind`] says, times `gamma`, plus `beta`.
+/// A normalisation with learnt parameters: the result of [`NormKind`], times `gamma`, plus `beta`.
 #[derive(Debug, Clone, Copy)]
 pub struct Norm<'a> {
     kind: NormKind,

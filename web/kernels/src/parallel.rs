@@ -1,4 +1,4 @@
-//! Work on several threads, whoever's threads they are.
+//! Runs work on several threads of any pool.
 
 /// Threads that run the parts of a piece of work.
 pub trait Pool: Sync {

@@ -1,4 +1,4 @@
-//! Where texts begin in a batch whose tokens stand one after another.
+//! The offsets of texts in a batch whose tokens are stored one after another.
 
 use std::ops::Range;
 

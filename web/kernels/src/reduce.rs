@@ -22,7 +22,7 @@ pub fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
     tree(lanes)
 }
 
-/// The largest element. What comes out where some are NaN is left open.
+/// The largest element. The result is unspecified if some are NaN.
 #[inline(always)]
 pub fn max(x: &[f32]) -> f32 {
     let mut lanes = [f32::NEG_INFINITY; LANES];

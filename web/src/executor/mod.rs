@@ -1,7 +1,7 @@
-//! Where an engine's jobs run, and how they let others have a turn.
+//! Runs an engine's jobs, and gives other work a turn.
 //!
-//! The engine is the same code on every target; what differs is who drives its futures. An
-//! [`Executor`] gives every engine a [`Worker`] when it is loaded:
+//! The engine is the same code on every target. Targets differ in who drives its futures. An [`Executor`] gives every
+//! engine a [`Worker`] when it is loaded:
 //!
 //! - `threads` (feature `threads`): threads of the engine's, one for each run at the same time, drive jobs to
 //!   their end while the callers' futures only wait.
@@ -50,8 +50,7 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
     /// promise that the job stops, which is the job's own affair.
     fn run(&self, job: Job) -> Job;
 
-    /// For how long a job may compute before it [pauses](Self::pause); `None` where computing
-    /// keeps nobody else waiting.
+    /// For how long a job may compute before it [pauses](Self::pause); `None` if computing blocks no other work.
     fn time_slice(&self) -> Option<Duration>;
 
     /// The time, counted from any fixed point.
@@ -60,8 +59,8 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
     /// Lets everything else that waits for this thread have a turn.
     fn pause(&self) -> BoxFuture<'_, ()>;
 
-    /// From when on a job that begins now counts its time slice: from before it began, where other jobs have kept
-    /// everybody waiting until now.
+    /// The start of the time slice of a job that begins now. It is earlier than now if other jobs have blocked the
+    /// loop until now.
     fn begins(&self) -> Duration {
         self.now()
     }
@@ -72,7 +71,7 @@ pub trait Worker: MaybeSend + MaybeSync + Debug {
     }
 }
 
-/// Pauses as that worker's own jobs do, for whoever else does long work.
+/// Pauses as that worker's own jobs do, for other long work.
 pub fn pause(worker: &Arc<dyn Worker>) -> Box<dyn Pause> {
     Box::new(Pacer::new(worker))
 }

@@ -1,6 +1,6 @@
-//! Threads that somebody else started, and that help one caller. The caller never blocks: a page's
-//! own thread must not wait for a futex, and is ended where it does. It takes jobs until none is
-//! left, and spins for the rest of those that are under way, which are short.
+//! Threads that other code started and that help one caller. The caller never blocks, because a browser ends a page's
+//! own thread that waits for a futex. It takes jobs until none is left, and then spins until the running jobs, which
+//! are short, have finished.
 
 use std::hint::spin_loop;
 use std::ptr;

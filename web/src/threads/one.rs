@@ -1,4 +1,4 @@
-//! No threads but the caller's.
+//! Only the caller's thread.
 
 use isovec_engine::Result;
 use isovec_kernels::parallel::{OneThread, Pool};

@@ -41,13 +41,13 @@ impl Pool for Threads {
     }
 }
 
-/// What a worker opens: the compiled module.
+/// The compiled module that a worker opens.
 #[wasm_bindgen(js_name = isovecModule)]
 pub fn module() -> JsValue {
     wasm_bindgen::module()
 }
 
-/// What a worker opens it on: the memory.
+/// The memory on which a worker opens the module.
 #[wasm_bindgen(js_name = isovecMemory)]
 pub fn memory() -> JsValue {
     wasm_bindgen::memory()

@@ -1,10 +1,9 @@
-//! The large weights, one at a time, into their final form.
+//! Brings the large weights into their final form, one at a time.
 //!
-//! The optimiser has seen them as inputs of known shape. What it wants done to a weight before it
-//! meets an activation (transposing, widening, packing for a kernel) is therefore still in the
-//! graph, as nodes that depend on weights alone. Here each such weight is read, sent through those
-//! nodes, stored as a constant in its last form, and dropped before the next is read: the model
-//! is in memory once, whatever its source holds.
+//! The optimiser has seen them as inputs of known shape. The operations on a weight before it meets an activation
+//! (transposing, widening, packing for a kernel) are therefore still in the graph, as nodes that depend on weights
+//! alone. Here each weight is read, sent through those nodes and stored as a constant in its last form. The original
+//! is dropped before the next weight is read, so the model is in memory once.
 
 use std::borrow::Cow;
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! How many rows tract runs together, where no operator may keep the event loop waiting.
+//! The number of rows that tract runs together if no operator may block the event loop.
 
 use isovec_engine::description::{Dim, ModelDescription, ValueDescription};
 

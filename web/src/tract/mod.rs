@@ -1,8 +1,7 @@
-//! Models that no program can say, on [tract](https://github.com/sonos/tract).
+//! Runs models that cannot be lowered to a program on [tract](https://github.com/sonos/tract).
 //!
-//! From a bundle to something that runs: parse the small graph, let tract optimise it while the
-//! large weights are only promised, then read the weights one at a time into their final form.
-//! Batches are computed padded, every row as long as the longest.
+//! It parses the small graph, lets tract optimise it while the large weights are only placeholders, and then reads
+//! the weights one at a time into their final form. Batches are computed padded, every row as long as the longest.
 
 mod fold;
 mod groups;

@@ -1,6 +1,5 @@
-//! The benchmarks' corpus: real texts, cut from the documentation of a package that is held to a
-//! hash. The texts are its authors' and are not in this repository; the script that cuts them and
-//! the hash of what it has to come to are.
+//! The benchmarks' corpus: real texts, cut from the documentation of a package whose hash is checked. The texts
+//! belong to its authors and are not in this repository; the script that cuts them and the hash of its result are.
 
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,5 @@
-//! Bringing what the machine lacks. Every step says what it does, is skipped with a word when it
-//! is done, and says what to do when it fails; the others go on, so that one run names them all.
+//! Installs missing tools and data. Every step says what it does, is skipped if it is done, and says what to do if it
+//! fails. The other steps still run, so that one run names all failures.
 
 mod apt;
 mod browser;

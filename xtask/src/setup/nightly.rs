@@ -1,4 +1,4 @@
-//! What only a nightly toolchain has: Miri, and a standard library that can be compiled anew.
+//! The parts that only a nightly toolchain has: Miri, and the source of the standard library.
 
 use std::path::PathBuf;
 

@@ -1,5 +1,5 @@
-//! Type-checking what is published for systems other than this one. The workflow builds and tests
-//! on them; this finds a broken `use` before it gets there.
+//! Type-checks the published crates for systems other than this one. The workflow builds and tests on them; this
+//! finds a broken `use` before it gets there.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;

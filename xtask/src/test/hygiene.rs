@@ -1,5 +1,4 @@
-//! What keeps the project honest: the stated compiler version, dependencies that nothing uses,
-//! licences.
+//! Checks of the stated compiler version, of unused dependencies and of licences.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Tests under what sees every access to memory: Miri, and the sanitizers.
+//! Tests under tools that check every access to memory: Miri and the sanitizers.
 
 use anyhow::{Result, bail};
 

@@ -1,4 +1,4 @@
-//! What is published: the crates and the npm package.
+//! Checks of the published packages: the crates and the npm package.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! What runs in a process of its own: load, say so, wait, embed everything, say what it took.
+//! The work of one process: load, report it, wait, embed everything, report the time.
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,7 @@
-//! The whole corpus through isovec and its peers, all-MiniLM-L6-v2, fp32, texts cut at 512 tokens.
-//! Every run is a process of its own, so that its peak memory is its own too; they take turns.
-//! What comes of all contestants goes into `benches/RESULTS.md`.
-//! Then isovec against one text at a time, band by band. Run it with `cargo xtask bench peers`;
-//! arguments choose parts (`runs`, `bands`) and contestants.
+//! The whole corpus through isovec and its peers, all-MiniLM-L6-v2, fp32, texts cut at 512 tokens. Every run is a
+//! process of its own, so that its peak memory is its own too; they take turns. The results of all contestants go
+//! into `benches/RESULTS.md`. Then isovec against one text at a time, band by band. Run it with `cargo xtask bench
+//! peers`; arguments choose parts (`runs`, `bands`) and contestants.
 
 mod bands;
 mod contestants;

@@ -1,4 +1,4 @@
-//! What `isovec/advisor` stands on: JSON in, JSON out. Nothing here knows of engines.
+//! The bindings under `isovec/advisor`. They take JSON and return JSON. They do not use engines.
 
 use isovec::EmbeddingConfig;
 use isovec::fingerprint::Fingerprint;
@@ -14,10 +14,10 @@ use wasm_bindgen::prelude::{JsValue, wasm_bindgen};
 
 type Answer<T = String> = Result<T, JsValue>;
 
-/// What the rules find in a context, beside what the page's own rules found and which of those failed.
+/// Runs the rules on a context, and adds the suggestions and failures of the page's own rules.
 ///
 /// # Errors
-/// An `Error` of the kind `Config` for what is no context.
+/// An `Error` of the kind `Config` for an invalid context.
 #[wasm_bindgen]
 pub fn analyze(context: &str, suggestions: &str, failed: &str) -> Answer {
     let context: AnalysisContext = read("the context", context)?;
@@ -51,11 +51,10 @@ pub fn apply(config: &str, patch: &str) -> Answer {
     write(&changed.to_knobs())
 }
 
-/// The report on two embedders' turns: seconds of each, their vectors of the same texts, and what the vectors
-/// are made of.
+/// The report on two embedders' turns: seconds of each, their vectors of the same texts, and the fingerprints.
 ///
 /// # Errors
-/// An `Error` of the kind `Config` for turns that can prove nothing.
+/// An `Error` of the kind `Config` for turns without enough data.
 #[wasm_bindgen]
 pub fn judge(turns: Turns, baseline: &[f32], candidate: &[f32]) -> Answer {
     let Turns {
@@ -80,7 +79,7 @@ pub fn judge(turns: Turns, baseline: &[f32], candidate: &[f32]) -> Answer {
     write(&report)
 }
 
-/// What a trial measured.
+/// The measurements of a trial.
 #[wasm_bindgen]
 #[derive(Debug)]
 pub struct Turns {
@@ -128,7 +127,7 @@ impl Options {
 /// A Chrome trace that isovec wrote, in the few numbers that the rules read.
 ///
 /// # Errors
-/// An `Error` of the kind `Config` for what is no such trace.
+/// An `Error` of the kind `Config` if it is not such a trace.
 #[wasm_bindgen]
 pub fn profile(trace: &str) -> Answer {
     let summary =
@@ -136,7 +135,7 @@ pub fn profile(trace: &str) -> Answer {
     write(&summary)
 }
 
-/// What texts are like, by their tokens.
+/// Describes texts by their tokens.
 ///
 /// # Errors
 /// None; the type is that of the others.

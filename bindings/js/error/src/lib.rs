@@ -1,4 +1,4 @@
-//! Errors on their way to JavaScript, the same from every module of the npm package.
+//! Converts errors for JavaScript, the same way in every module of the npm package.
 
 use js_sys::{Error as JsError, Reflect};
 use wasm_bindgen::JsValue;

@@ -1,4 +1,4 @@
-//! What Rust is told of the page that it runs in.
+//! Tests Rust's description of the page that it runs in.
 
 use isovec::hardware::HardwareInfo;
 use wasm_bindgen_test::wasm_bindgen_test;

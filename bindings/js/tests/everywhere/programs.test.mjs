@@ -28,6 +28,6 @@ for (const [name, { command: [runtime, ...args], build }] of Object.entries(RUNT
     assert.deepEqual(Object.keys(sources), ["memory", "address", "path"]);
     assert.equal(kept, 0);
     assert.equal(missing.kind, "Hub");
-    assert.match(missing.message, /^file:.* is not there/);
+    assert.match(missing.message, /^file:.* does not exist/);
   });
 }

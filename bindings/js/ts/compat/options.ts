@@ -8,10 +8,10 @@ import type { ProgressCallback } from "./progress.js";
 /** The names of transformers.js for how weights are stored. */
 export type DataType = "auto" | "fp32" | "fp16" | "q8" | "int8" | "uint8" | "q4" | "q4f16" | "bnb4" | "q2" | "q2f16" | "q1" | "q1f16";
 
-/** The names of transformers.js for what computes. */
+/** The names of transformers.js for devices. */
 export type DeviceType = "auto" | "gpu" | "cpu" | "wasm" | "webgpu" | "cuda" | "dml" | "coreml" | "webnn" | "webnn-npu" | "webnn-gpu" | "webnn-cpu";
 
-/** How a model is loaded: the options of transformers.js, and isovec's own in `isovec`. What cannot be done is the error `Unsupported`. */
+/** How a model is loaded: the options of transformers.js, and isovec's own in `isovec`. Unsupported options are the error `Unsupported`. */
 export interface PipelineOptions {
   /**
    * How the weights are stored; with an object, what it says of `model`.
@@ -30,17 +30,17 @@ export interface PipelineOptions {
   device?: DeviceType | Record<string, DeviceType> | null;
   /** Branch, tag or commit of a model id. Default: `main`. */
   revision?: string;
-  /** Asks no server: the files have to be kept from an earlier visit. Default: `false`. */
+  /** Makes no request: the files have to be cached from an earlier visit. Default: `false`. */
   local_files_only?: boolean;
   /** Is told how far loading has come. There is no `progress_total`: how much is to come is known file by file. */
   progress_callback?: ProgressCallback | null;
-  /** What `Embedder.load` takes: the hub's address, threads, the build, ... */
+  /** Options of `Embedder.load`: the hub's address, threads, the build, ... */
   isovec?: Omit<LoadOptions, "revision" | "offline" | "onProgress">;
   /** Refused where it is set: it configures ONNX Runtime, which isovec does without. `isovec.config` has its own knobs. */
   session_options?: Record<string, never>;
   /** Refused where it is set: isovec reads the model's `config.json`. */
   config?: null;
-  /** Refused where it is set: files are kept in the browser's Cache API. */
+  /** Refused if it is set: files are cached in the browser's Cache API. */
   cache_dir?: null;
   /** Refused where it is set: isovec finds the weights by itself. `isovec.config.model.onnxFile` names another file. */
   subfolder?: null;
@@ -50,7 +50,7 @@ export interface PipelineOptions {
   use_external_data_format?: null;
 }
 
-/** How texts become vectors: the options of transformers.js. What cannot be done is the error `Unsupported`. */
+/** How texts become vectors: the options of transformers.js. Unsupported options are the error `Unsupported`. */
 export interface FeatureExtractionPipelineOptions {
   /**
    * How the vectors of a text's tokens become one. By default transformers.js gives the vectors of all tokens (`none`),

@@ -1,4 +1,4 @@
-//! Many callers with a text each: joined by a `DynamicBatcher`, and each for itself.
+//! Measures many callers with one text each: joined by a `DynamicBatcher`, and separately.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;

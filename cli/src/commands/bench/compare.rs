@@ -143,7 +143,7 @@ impl Comparison {
             now.figures.len().abs_diff(pairs.len()) + then.figures.len().abs_diff(pairs.len());
         if alone > 0 {
             return Err(kept(KeptError::Other(vec![format!(
-                "{} figures then and {} now, of which {} are of the same work",
+                "{} figures then and {} now; {} of them measure the same work",
                 then.figures.len(),
                 now.figures.len(),
                 pairs.len()

@@ -1,4 +1,4 @@
-//! Threads that begin together, or not at all.
+//! Threads that all begin together, or not at all.
 
 use std::io;
 use std::sync::OnceLock;

@@ -1,4 +1,4 @@
-//! How far the options of a benchmark go: on the command line, and in a file that is kept.
+//! Limits on the options of a benchmark: on the command line, and in a saved file.
 
 /// Turns of everything.
 pub(crate) const MOST_ROUNDS: usize = 1000;

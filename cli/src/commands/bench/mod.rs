@@ -1,4 +1,4 @@
-//! `isovec bench`: what this machine makes of the user's own model and texts.
+//! `isovec bench`: measures the user's own model and texts on this machine.
 
 mod callers;
 mod compare;
@@ -150,7 +150,7 @@ fn write_page(args: &Bench, benchmark: &Benchmark, comparison: Option<&Compariso
 fn check(cancel: &Cancel) -> Result<()> {
     if cancel.is_cancelled() {
         return Err(CliError::Interrupted(
-            "nothing was measured to the end, and nothing is kept".into(),
+            "no measurement was completed, and nothing is saved".into(),
         ));
     }
     Ok(())

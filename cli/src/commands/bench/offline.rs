@@ -1,4 +1,4 @@
-//! All texts at hand: planned by isovec, one by one, and as programs do that do not sort.
+//! Measures a list of texts: planned by isovec, one by one, and in unsorted batches.
 
 use std::fmt;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What is measured, and how long: from the options, or as it was done for what is compared with.
+//! Decides what to measure and for how long: from the options, or from the baseline of a comparison.
 
 use serde::{Deserialize, Serialize};
 

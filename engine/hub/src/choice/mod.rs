@@ -1,17 +1,15 @@
 //! Which of a repository's or a folder's files are the model: the one list of rules, for the hub's
 //! client, for folders and for pages.
 //!
-//! The rules look at nothing themselves. [`FileSelection::next`] is given what is known of the
-//! files ([`Known`]) and answers either with what it has to know next ([`Question`]), or with the
-//! [`Choice`]. Who has a list of all files knows nearly everything at once; a page, which has
-//! none, learns by asking whether a file is there.
+//! The rules do not read files themselves. The caller gives [`FileSelection::next`] the known facts about the files
+//! ([`Known`]), and gets either the next [`Question`] or the [`Choice`]. A caller with a list of all files can answer
+//! nearly everything at once. A page has no list, and answers by asking the server whether a file exists.
 //!
 //! The rules, for a selection without a named file:
 //!
-//! 1. The 16-bit ONNX file, where the smallest form is wanted and that file is smaller than the
-//!    checkpoint.
-//! 2. `model.safetensors`, else the shards that `model.safetensors.index.json` names, where
-//!    `config.json` is of a family that can be converted.
+//! 1. The 16-bit ONNX file, if the smallest form is wanted and that file is smaller than the checkpoint.
+//! 2. `model.safetensors`, else the shards that `model.safetensors.index.json` names, if the family in `config.json`
+//!    can be converted.
 //! 3. `model.onnx`, then `onnx/model.onnx`, each with the files that hold its external data.
 
 mod describe;
@@ -39,7 +37,7 @@ const DESCRIPTION: [&str; 5] = [
     "config_sentence_transformers.json",
 ];
 
-/// What a checkpoint's architecture is read from.
+/// The file that states a checkpoint's architecture.
 pub const CONFIG: &str = "config.json";
 /// The list of a sentence-transformers model's steps.
 pub(crate) const MODULES: &str = "modules.json";
@@ -64,7 +62,7 @@ pub enum WeightFiles {
     Skip,
 }
 
-/// What is known of one file.
+/// The known facts about one file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
     /// Nothing yet.
@@ -78,15 +76,15 @@ pub enum Presence {
     },
 }
 
-/// What is known of the files that there are to choose from.
+/// The known facts about the files of a model.
 pub trait Known {
-    /// What messages call the source.
+    /// The name of the source in messages.
     fn origin(&self) -> &str;
 
     /// Every file that is there, by its path; `None` where there is no such list.
     fn names(&self) -> Option<Vec<&str>>;
 
-    /// What is known of a file. Never [`Presence::Unknown`] where there is a list.
+    /// The known facts about a file. Never [`Presence::Unknown`] if there is a list.
     fn presence(&self, path: &str) -> Presence;
 
     /// The content of a small file that is there; `None` as long as it was not read.
@@ -96,16 +94,16 @@ pub trait Known {
     fn content(&self, path: &str) -> Result<Option<Cow<'_, [u8]>>>;
 }
 
-/// What has to be known before the rules can go on.
+/// A question that has to be answered before the rules can continue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Question {
     /// The file.
     pub path: String,
-    /// What of it.
+    /// The needed fact.
     pub need: Need,
 }
 
-/// What has to be known of a file.
+/// The fact that is needed about a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Need {
@@ -115,11 +113,11 @@ pub enum Need {
     Likely,
     /// Its size, and whether it is there.
     Size,
-    /// What is in it.
+    /// Its content.
     Content,
 }
 
-/// What the rules answer.
+/// The answer of the rules.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
     /// They have to know this first. All of it can be found out at the same time.
@@ -132,7 +130,7 @@ pub enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Choice {
-    /// What the weights are read from.
+    /// The files of the weights.
     pub weights: Weights,
     /// All files, that of the weights among them: sorted, none twice, each of them there.
     pub files: Vec<String>,
@@ -163,8 +161,8 @@ impl From<EngineError> for Stop {
 }
 
 impl FileSelection {
-    /// What an embedding model needs: its configuration, its tokenizer, its sentence-transformers
-    /// modules, and its weights.
+    /// The files of an embedding model: its configuration, its tokenizer, its sentence-transformers modules, and its
+    /// weights.
     pub fn embedding() -> Self {
         Self {
             optional: DESCRIPTION.map(str::to_owned).to_vec(),
@@ -211,7 +209,7 @@ impl FileSelection {
         self
     }
 
-    /// Chooses, as far as what is known allows.
+    /// Chooses, as far as the known facts allow.
     ///
     /// # Errors
     /// [`EngineError::MissingFile`] when a required file or every kind of weights is missing,

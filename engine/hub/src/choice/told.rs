@@ -1,5 +1,5 @@
-//! The rules for those who have no list of the files, and are not Rust: what is known comes as JSON,
-//! and the answer is JSON.
+//! The rules for callers that are not Rust and have no list of files. They take the known facts as JSON and answer in
+//! JSON.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use super::{Answer, FileSelection, Known, Need, Presence, WeightFiles};
 /// What is wanted, and what is known.
 #[derive(Deserialize)]
 struct Told {
-    /// What messages call the source.
+    /// The name of the source in messages.
     origin: String,
     /// The ONNX file that was named.
     #[serde(default)]
@@ -20,7 +20,7 @@ struct Told {
     /// Whether the smallest form is wanted.
     #[serde(default)]
     smallest: bool,
-    /// Whether what is not among the files is not there.
+    /// Whether the list of files is complete.
     listed: bool,
     /// The files: `null` for one that is not there.
     files: BTreeMap<String, Option<Fact>>,
@@ -31,14 +31,14 @@ struct Told {
 struct Fact {
     #[serde(default)]
     bytes: Option<u64>,
-    /// What is in it, if that was read.
+    /// Its content, if it was read.
     #[serde(default)]
     text: Option<String>,
 }
 
 #[derive(Serialize)]
 struct Said {
-    /// What has to be known first: files, and what of each.
+    /// The open questions: files, and the needed fact about each.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     ask: Vec<(String, &'static str)>,
     /// The choice.
@@ -89,7 +89,7 @@ pub fn next_told(
 ) -> Result<String> {
     let told: Told = serde_json::from_str(known).map_err(|error| {
         EngineError::Config(vec![format!(
-            "what is known of the files is unclear: {error}"
+            "the facts about the files cannot be read: {error}"
         )])
     })?;
     let weights = match &told.onnx_file {

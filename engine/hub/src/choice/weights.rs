@@ -30,7 +30,7 @@ pub const HALF_ONNX_FILE: &str = "onnx/model_fp16.onnx";
 /// Each is asked for.
 const MAX_UNLISTED: usize = 512;
 
-/// What the weights are read from.
+/// The files of the weights.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Weights {
@@ -71,7 +71,7 @@ struct ShardIndex {
 /// What is there of a checkpoint.
 enum Size {
     Absent,
-    /// It is there, and nobody says how large it is.
+    /// It exists, but its size is unknown.
     Unsaid,
     Bytes(u64),
 }
@@ -220,7 +220,7 @@ fn shards(known: &dyn Known) -> Result<Option<Found>, Stop> {
             origin: known.origin().to_owned(),
             file: shard.to_owned(),
             hint: format!(
-                "{SAFETENSORS_INDEX} says that it holds {tensor}; the model is not complete"
+                "{SAFETENSORS_INDEX} states that it holds {tensor}; the model is not complete"
             ),
         }
     })?;

@@ -1,5 +1,5 @@
-//! A process that dies in the middle of a fetch, at every report of its progress: what it leaves is
-//! whole where it is visible, and the next process goes on from it.
+//! A process that dies in the middle of a fetch, at every report of its progress: the remaining file is whole where
+//! it is visible, and the next process goes on from it.
 
 use std::process::Command;
 

@@ -1,4 +1,4 @@
-//! What a hub can do wrong, and what the caller is told.
+//! The faults of a hub, and the caller's errors.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

@@ -1,4 +1,4 @@
-//! Fetches that succeed: what is asked, what is sent along, and what lies on disk after.
+//! Successful fetches: the requests, their headers, and the files on disk afterwards.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};

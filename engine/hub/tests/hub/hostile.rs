@@ -109,7 +109,7 @@ fn a_file_of_unknown_length_is_refused_before_it_is_fetched() {
     });
     let site = impatient(&server);
     let fetched = site.fetch_these("main", &FileSelection::files(["config.json"]));
-    assert_says(fetched, &["does not say how large"]);
+    assert_says(fetched, &["does not state the size"]);
     assert!(
         server
             .seen()

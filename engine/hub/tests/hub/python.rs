@@ -1,4 +1,4 @@
-//! The cache is shared with Python's `huggingface_hub`: what one fetches, the other finds.
+//! The cache is shared with Python's `huggingface_hub`: each finds the files that the other fetched.
 //!
 //! Needs a Python that has `huggingface_hub`: `ISOVEC_PYTHON` names it, else it is `python3`.
 //! `cargo test -p isovec-hub --features fetch --test hub -- --ignored python`

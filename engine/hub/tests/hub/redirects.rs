@@ -1,4 +1,4 @@
-//! Where redirects lead, and who of those on the way sees the token.
+//! Where redirects lead, and which hosts get the token.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};

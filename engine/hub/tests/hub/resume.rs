@@ -78,7 +78,7 @@ fn a_fetch_that_failed_is_continued_by_the_next() {
         &[
             WEIGHTS,
             "after 100000 of 300000 bytes",
-            "what has arrived is kept",
+            "the part that arrived is cached",
         ],
     );
     let partial = site.blob(&format!("{}.incomplete", repo.etag(WEIGHTS)));

@@ -82,8 +82,7 @@ pub fn from_files_within(
     load(Files::named(files), options, budget)
 }
 
-/// Loads a model from bytes by the names that the files have in the bundle. `origin` is what
-/// messages call it.
+/// Loads a model from bytes by the names that the files have in the bundle. `origin` is its name in messages.
 ///
 /// # Errors
 /// As [`from_folder`].
@@ -99,8 +98,8 @@ pub fn from_bytes(
     from_contents(origin, files, options)
 }
 
-/// The same for contents that need not be in memory. Of a model that is kept elsewhere
-/// one tensor at a time is copied from there, large tables in pieces.
+/// The same for contents that need not be in memory. If a model is stored elsewhere, one tensor at a time is copied
+/// from there, large tables in pieces.
 ///
 /// # Errors
 /// As [`from_folder`].
@@ -269,7 +268,7 @@ fn load_shards(
                 return Err(EngineError::MissingFile {
                     origin: files.origin.clone(),
                     file: shard.to_owned(),
-                    hint: format!("{index} says that it holds {tensor}"),
+                    hint: format!("{index} states that it holds {tensor}"),
                 });
             }
             // A link that leads out of the folder.
@@ -287,7 +286,7 @@ fn load_shards(
         None => Ok(tensors),
         Some((tensor, shard)) => Err(EngineError::invalid_model(
             place,
-            format!("it says that {shard} holds {tensor}, which no shard does"),
+            format!("it states that {shard} holds {tensor}, but no shard does"),
         )),
     }
 }

@@ -1,4 +1,4 @@
-//! A mapped file, of which only what is lent takes memory.
+//! A mapped file. Only the parts that are lent take memory.
 
 use std::fs::File;
 use std::io;

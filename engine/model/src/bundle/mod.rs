@@ -1,4 +1,4 @@
-//! A model's files as a bundle, and what is asked and changed of the graph in it.
+//! Makes a bundle of a model's files, and examines and changes its graph.
 
 mod files;
 mod load;

@@ -1,16 +1,15 @@
 //! Whether a row's result depends on the rows beside it.
 //!
-//! Models quantised for int8 activations at run time (`quantize_dynamic` of ONNX Runtime's tools)
-//! scale a whole tensor by its least and its greatest value. The tensor holds every row of the
-//! batch and its padding, so a text gets another vector in other company.
+//! Models quantised for int8 activations at run time (`quantize_dynamic` of ONNX Runtime's tools) scale a whole
+//! tensor by its least and its greatest value. The tensor holds every row of the batch and its padding, so a text's
+//! vector depends on the other texts.
 //!
-//! Found are the operators that are defined to do so: `DynamicQuantizeLinear`; of ONNX Runtime's
-//! own `DynamicQuantizeMatMul` and `DynamicQuantizeLSTM`; and `BatchNormalization` in training
-//! mode, whose mean and variance are the batch's. Operators that take quantised values and a scale
-//! (`MatMulInteger`, `MatMulIntegerToFloat`, `QAttention`, the `QLinear` family) compute every row
-//! for itself; where their scale is one of the above's, that one is found. What is not looked for
-//! are reductions over all rows that are put together from plain operators: which axis the rows
-//! are on is nowhere said.
+//! This module finds the operators that are defined to do so: `DynamicQuantizeLinear`; ONNX Runtime's own
+//! `DynamicQuantizeMatMul` and `DynamicQuantizeLSTM`; and `BatchNormalization` in training mode, which uses the
+//! batch's mean and variance. Operators that take quantised values and a scale (`MatMulInteger`,
+//! `MatMulIntegerToFloat`, `QAttention`, the `QLinear` family) compute each row independently. If one of the
+//! operators above makes their scale, that operator is found. The module does not look for reductions over all rows
+//! that are composed of plain operators, because the graph does not say which axis holds the rows.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;

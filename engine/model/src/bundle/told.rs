@@ -1,4 +1,4 @@
-//! The choice of files for those who are not Rust.
+//! The choice of files for callers that are not Rust.
 
 use isovec_engine::error::Result;
 use isovec_hub::choice;

@@ -1,10 +1,10 @@
-//! What of `config.json` decides vectors, as a hash.
+//! A hash of the values in `config.json` that affect vectors.
 //!
-//! Weights alone do not say what a model computes: with 6 heads instead of 12, or another base of its rotary positions,
-//! the same tensors give other vectors. Each family lists what its conversion reads and no tensor's shape shows, in one
-//! canonical form: a value that is left out and its default are the same, and so are two names of one activation. Whoever
-//! publishes a model as safetensors and as ONNX therefore has one hash for both. Of families that are not converted all
-//! known keys count, as they are written.
+//! Weights alone do not say what a model computes: with 6 heads instead of 12, or another base of its rotary
+//! positions, the same tensors give other vectors. Each family lists the values that its conversion reads and that no
+//! tensor's shape shows, in one canonical form: a missing value equals its default, and two names of one activation
+//! are equal. A model that is published as safetensors and as ONNX therefore has one hash for both. For families that
+//! are not converted all known keys count, as they are written.
 
 use isovec_engine::error::Result;
 use serde_json::Value;
@@ -87,8 +87,8 @@ const KEYS: &[&str] = &[
     "use_rms_norm",
 ];
 
-/// A hash of what a `config.json` says that decides vectors and that weights do not show: heads, epsilon, activation,
-/// positions, windows. `None` where it cannot be read: then nobody knows.
+/// A hash of the values in a `config.json` that affect vectors and that weights do not show: heads, epsilon,
+/// activation, positions, windows. `None` if it cannot be read.
 pub fn architecture(config_json: &[u8]) -> Option<String> {
     if config_json.len() > MAX_BYTES {
         return None;

@@ -1,16 +1,15 @@
 //! Well-known models, their architecture, and how isovec loads each.
 //!
-//! It holds every model that fastembed-rs 7.5 offers, by the id and file that it downloads, so
-//! that whoever comes from there can look theirs up. What is said of a repository (architecture,
-//! which files it has) is as published by its authors.
+//! It has every model that fastembed-rs 7.5 offers, by the id and file that it downloads, so that its users can look
+//! up their model. The facts about a repository (architecture, files) are those that its authors publish.
 
 use crate::head::Pooling;
 
-/// What a model is for.
+/// The task of a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Task {
-    /// One dense vector for each input: what isovec does.
+    /// One dense vector for each input, which isovec supports.
     Dense,
     /// A weight for each word of the vocabulary.
     Sparse,
@@ -26,8 +25,7 @@ pub enum Task {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Loading {
-    /// The repository's `config.json` and safetensors are converted. The ONNX file loads too, when
-    /// it is asked for by name.
+    /// The repository's `config.json` and safetensors are converted. The ONNX file loads too, if it is named.
     Converts,
     /// By the ONNX file.
     Onnx {
@@ -38,7 +36,7 @@ pub enum Loading {
     },
     /// Not at all.
     Refused {
-        /// Why, and what to do instead.
+        /// The reason, and an alternative.
         reason: &'static str,
     },
 }
@@ -50,7 +48,7 @@ pub struct Entry {
     pub id: &'static str,
     /// The ONNX file in it, if it has one.
     pub file: Option<&'static str>,
-    /// What it is for.
+    /// Its task.
     pub task: Task,
     /// `model_type` in its `config.json`; for models without one, the name of the architecture.
     pub model_type: &'static str,

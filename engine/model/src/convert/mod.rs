@@ -1,11 +1,10 @@
 //! From `config.json` and safetensors to an ONNX graph, without leaving Rust.
 //!
-//! Most models are published as weights and a config, the graph being code elsewhere. This module
-//! holds that code for the encoder families in use, each in a file of its own over shared blocks:
-//! BERT, RoBERTa (with XLM-R and CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT; see
-//! [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch
-//! and sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known
-//! models and how each is loaded.
+//! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
+//! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT; see [`Family`]. The graph is opset 17, uses only operators
+//! of the standard domain, leaves batch and sequence open, and is the same, byte for byte, on every run. [`catalog`]
+//! lists well-known models and how each is loaded.
 //!
 //! Every tensor is checked against `config.json` when the graph is built, and read (and widened
 //! to f32, and transposed) only when an engine asks for it.

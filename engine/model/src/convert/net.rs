@@ -175,7 +175,7 @@ impl<'g> Net<'g> {
         if !is_float(*dtype) {
             return Err(EngineError::Weight {
                 name: full,
-                detail: format!("it holds {dtype} where the model wants floats"),
+                detail: format!("it holds {dtype} but the model expects floats"),
             });
         }
         Ok(full)

@@ -1,4 +1,4 @@
-//! A small hand for writing ONNX nodes: every call adds one node and returns its output's name.
+//! A small helper that writes ONNX nodes: every call adds one node and returns the name of its output.
 
 use bytes::Bytes;
 use isovec_engine::description::Dim;
@@ -57,7 +57,7 @@ impl<'g> GraphBuilder<'g> {
         });
     }
 
-    /// A small f32 constant, kept inside the graph.
+    /// A small f32 constant inside the graph.
     pub fn f32s(&mut self, dims: &[i64], values: &[f32]) -> String {
         let bytes = values
             .iter()
@@ -71,7 +71,7 @@ impl<'g> GraphBuilder<'g> {
         self.f32s(&[], &[value])
     }
 
-    /// A small i64 constant, kept inside the graph.
+    /// A small i64 constant inside the graph.
     pub fn i64s(&mut self, dims: &[i64], values: &[i64]) -> String {
         let bytes = values
             .iter()

@@ -1,5 +1,5 @@
-//! What must hold in a graph before anything walks it: every value has one source, and every
-//! reader comes after it. Engines check more (types, shapes, operators) with their own words.
+//! Checks a graph before other code walks it: every value has one source, and every reader comes after it. Engines
+//! check more (types, shapes, operators) with their own words.
 
 use std::collections::HashSet;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! What a file says of the identity of the model in it.
+//! Reads and writes the identity of the model that a file states.
 
 use isovec_engine::onnx::proto::ModelProto;
 
@@ -13,7 +13,7 @@ pub fn claims_identity(graph: &ModelProto) -> Option<&str> {
     (!claimed.eq_ignore_ascii_case(own)).then_some(own)
 }
 
-/// Gives a graph what another says of its identity, for a file that was made of that other here.
+/// Copies the identity that another graph states, for a file that was made from it.
 pub fn carry_identity(from: &ModelProto, to: &mut ModelProto) {
     let says = |key: &str| key == IDENTITY_KEY || key == TENSORS_KEY;
     to.metadata_props.retain(|entry| !says(&entry.key));

@@ -1,6 +1,5 @@
-//! Reading ONNX files. The file is foreign data: it is decoded, every tensor in it is brought to
-//! one form and measured against its shape, the graph is checked, and only then are the large
-//! initializers moved out of it, as slices of the file.
+//! Reading ONNX files. The file is untrusted. It is decoded, every tensor is brought to one form and compared with
+//! its shape, and the graph is checked. Only then are the large initializers moved out of it, as slices of the file.
 
 use std::collections::{BTreeMap, HashSet};
 use std::io;
@@ -52,8 +51,8 @@ pub(crate) struct ReadModel {
 
 /// Reads an ONNX file: the graph without its large initializers, and those apart.
 ///
-/// `resolve` gives the contents of a file that holds external data, by its path relative to the
-/// model's file. It is asked only for paths that stay below the model's folder.
+/// `resolve` gives the contents of a file with external data, by its path relative to the model's file. It is called
+/// only with paths that stay below the model's folder.
 ///
 /// # Errors
 /// [`EngineError::InvalidModel`] for anything that is not an intact ONNX model,
@@ -162,7 +161,7 @@ pub(crate) fn inside(location: &str) -> Option<String> {
 /// engine may still point at a file.
 struct Tensors<'a> {
     reading: Reading<'a>,
-    /// The large initializers that are kept elsewhere, by name. Here they have no bytes.
+    /// The large initializers that are stored elsewhere, by name. Here they have no bytes.
     elsewhere: BTreeMap<String, Content>,
 }
 

@@ -1,9 +1,8 @@
-//! ONNX files that are kept elsewhere, without copying their large tensors.
+//! Reads ONNX files that are stored elsewhere, without copying their large tensors.
 //!
-//! The format has all tensors in one message, which is decoded as a whole. So the file is copied
-//! without the raw bytes of its large initializers, and beside the copy stands where each of these
-//! lies in the file. Nothing is written into the tensors themselves: whatever else they say, they say
-//! as they do in memory, and mean the same.
+//! The format has all tensors in one message, which is decoded as a whole. So this module copies the file without the
+//! raw bytes of its large initializers, and notes the place of each in the file. It writes nothing into the tensors
+//! themselves: all their other fields mean the same as in memory.
 
 use std::collections::BTreeMap;
 use std::io;

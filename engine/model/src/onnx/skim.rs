@@ -1,8 +1,8 @@
-//! What a file's structure will cost, counted before any of it is spent.
+//! Counts the cost of a file's structure before any of it is spent.
 //!
-//! Two bytes of protobuf can stand for a message whose Rust type has more than a thousand, and one byte for an element of
-//! eight, so a small hostile file could ask for more memory than there is, and running out of memory is not an error that
-//! anybody can catch. Raw tensor bytes are not counted: they stay in the file.
+//! Two bytes of protobuf can stand for a message whose Rust type has more than a thousand, and one byte for an
+//! element of eight, so a small hostile file could ask for more memory than there is. No code can catch a lack of
+//! memory as an error. Raw tensor bytes are not counted: they stay in the file.
 
 use std::mem::size_of;
 

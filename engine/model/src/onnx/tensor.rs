@@ -294,7 +294,7 @@ fn external(tensor: &TensorProto, name: &str, reading: &mut Reading<'_>) -> Resu
             return Err(EngineError::MissingFile {
                 origin: origin.to_owned(),
                 file: location.to_owned(),
-                hint: format!("Tensor {name} keeps its data there; put the file beside the model"),
+                hint: format!("Tensor {name} stores its data there; put the file beside the model"),
             });
         }
         External::Outside => {

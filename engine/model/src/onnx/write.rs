@@ -64,7 +64,7 @@ pub async fn write_model(bundle: &ModelBundle) -> Result<Vec<u8>> {
 /// Writes a bundle to an ONNX file at `path`, and past 2 GiB its weights to a second file beside
 /// it, named like the first with `.data` behind. Returns the files.
 ///
-/// Each file takes its name when it is complete: a full disk leaves what was there before.
+/// Each file gets its name when it is complete: on a full disk the old files stay.
 ///
 /// # Errors
 /// [`EngineError::Io`], naming the file; [`EngineError::Weight`] when a weight cannot be read.

@@ -1,4 +1,4 @@
-//! How much storing a weight small changes.
+//! Measures how much a weight changes when it is stored small.
 
 /// The sum of the squares.
 pub(super) fn squares(values: impl Iterator<Item = f32>) -> f64 {

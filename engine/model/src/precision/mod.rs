@@ -1,8 +1,7 @@
 //! Weights stored small, computed in f32.
 //!
-//! [`narrowed`] stores a model's matrices in fewer bits, as nodes of the standard
-//! operator set that every ONNX runtime knows; [`widened`] takes them away again, for
-//! engines that compute on f32 weights.
+//! [`narrowed`] stores a model's matrices in fewer bits, as nodes of the standard operator set that every ONNX
+//! runtime knows; [`widened`] removes them, for engines that compute on f32 weights.
 //!
 //! | stored | the weight `w` becomes | bytes |
 //! |---|---|---|

@@ -21,8 +21,8 @@ use super::source::{Form, Reformed, floats};
 use super::{bytes as le, half};
 use crate::onnx::builder::int;
 
-/// The `metadata_props` key under which a narrowed model says how it was: `int8, 1`. The number
-/// changes with the rules below, so that what was kept of earlier ones is not taken for theirs.
+/// The `metadata_props` key under which a narrowed model states its form: `int8, 1`. The number changes with the
+/// rules below, so that caches of earlier rules are not used.
 pub const NARROWED_KEY: &str = "isovec.narrowed";
 
 /// The rules of this version; see [`NARROWED_KEY`].
@@ -45,7 +45,7 @@ const MAX_F16_ERROR: f64 = 1e-3;
 /// The first operator set whose `DequantizeLinear` has scales along an axis.
 const INT8_OPSET: i64 = 13;
 
-/// A bundle with small weights, and what became of each.
+/// A bundle with small weights, and the form of each.
 #[derive(Debug, Clone)]
 pub struct Narrowed {
     /// The bundle.
@@ -54,7 +54,7 @@ pub struct Narrowed {
     pub weights: Vec<NarrowedWeight>,
 }
 
-/// What became of one weight.
+/// The form of one weight.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NarrowedWeight {
     /// The name of the value that operators read.
@@ -98,7 +98,7 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
             reason: format!(
                 "it uses operator set {opset}, and int8 weights need at least {INT8_OPSET}"
             ),
-            hint: "Store it in f16, or export the model anew with a newer operator set".into(),
+            hint: "Store it in f16, or export the model again with a newer operator set".into(),
         });
     }
     let axes = channel_axes(graph);

@@ -1,4 +1,4 @@
-//! Weights in another form than their source has, made when they are read.
+//! Converts weights to another form when they are read.
 
 use std::sync::Arc;
 

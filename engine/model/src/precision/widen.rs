@@ -16,12 +16,11 @@ use crate::bundle::prune;
 /// The same model with f32 weights in the place of those that it stores in f16 or as 8-bit
 /// integers behind a `Cast` or `DequantizeLinear`; each is widened when it is read.
 ///
-/// A runtime that is handed this dequantises nothing while it runs, and packs and fuses what
-/// it would of a model that was stored in f32. Files of other programs are understood as well:
-/// signed or unsigned integers, with a zero point or none, one scale or one a channel.
-/// What is not understood (scales by blocks, scales that are computed) stays as it is, and so
-/// does a graph that quantises activations as well (`QuantizeLinear`): runtimes have integer
-/// kernels for the two together.
+/// With this bundle a runtime dequantises nothing while it runs, and packs and fuses as for a model that was stored
+/// in f32. Files of other programs are supported as well: signed or unsigned integers, with a zero point or none, one
+/// scale or one a channel. What is not understood (scales by blocks, scales that are computed) stays as it is, and so
+/// does a graph that quantises activations as well (`QuantizeLinear`): runtimes have integer kernels for the two
+/// together.
 #[must_use]
 pub fn widened(bundle: &ModelBundle) -> ModelBundle {
     let Some(graph) = &bundle.graph.graph else {

@@ -1,7 +1,7 @@
-//! The header of a safetensors file, and where it says that tensors lie.
+//! The header of a safetensors file, and the places of the tensors in it.
 //!
-//! Everything that it says is checked against the file before any of it is used: tensors must lie inside the file, must not
-//! overlap, and must leave no byte unaccounted for. What they mean is the caller's to say.
+//! The whole header is checked against the file before it is used: tensors must lie inside the file, must not
+//! overlap, and must cover every byte. The caller decides what the tensors mean.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -20,12 +20,12 @@ const MAX_BYTES: usize = 100_000_000;
 /// The header's entry that is not a tensor.
 const METADATA: &str = "__metadata__";
 
-/// What is wrong with a file, for a message that names it.
+/// The fault of a file, for a message that names the file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct Malformed(String);
 
-/// What a file's header says. `M` is what is read of its `__metadata__`.
+/// The header of a file. `M` is the type of its `__metadata__`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header<M> {
     /// The `__metadata__`, if there is one.
@@ -34,7 +34,7 @@ pub struct Header<M> {
     pub tensors: Vec<Place>,
 }
 
-/// Where a tensor lies, and what the header says of it.
+/// The place of a tensor, and its entry in the header.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Place {
     /// The tensor's name, which no other of the file has.
@@ -100,14 +100,14 @@ pub fn place_of_header(start: &[u8], len: usize) -> Result<Range<usize>, Malform
 /// Reads a header that ends at `behind` in a file of `len` bytes.
 ///
 /// # Errors
-/// [`Malformed`] when it is not what the format asks for, and when offsets overlap, leave holes or point outside the file.
+/// [`Malformed`] when it does not follow the format, and when offsets overlap, leave holes or point outside the file.
 pub fn read_header<M: DeserializeOwned>(
     header: &[u8],
     behind: usize,
     len: usize,
 ) -> Result<Header<M>, Malformed> {
     let wrong = |error: &dyn fmt::Display| {
-        Malformed(format!("its header is not what safetensors asks: {error}"))
+        Malformed(format!("its header is not a valid safetensors header: {error}"))
     };
     // All of it is text, also what is passed over.
     let header = std::str::from_utf8(header).map_err(|error| wrong(&error))?;

@@ -1,10 +1,10 @@
 //! Reading safetensors files: named tensors as parts of the files, of which only the header is read.
 //!
 //! Format: an 8-byte little-endian header length, a JSON header, then the tensors' bytes
-//! (<https://github.com/huggingface/safetensors#format>). The header is foreign data, which
-//! `header.rs` checks against the file; tensors must also be as long as their type and shape say.
-//! Messages name the tensor at fault, which is why this is not the `safetensors` crate's reader:
-//! that one also lets a name that occurs twice pass, and adds offsets near 2^64 without a check.
+//! (<https://github.com/huggingface/safetensors#format>). The header is untrusted, and `header.rs` checks it against
+//! the file; tensors must also be as long as their type and shape say. Messages name the tensor at fault, which is
+//! why this is not the `safetensors` crate's reader: that one also lets a name that occurs twice pass, and adds
+//! offsets near 2^64 without a check.
 
 mod header;
 
@@ -117,10 +117,9 @@ impl TensorSet {
     /// Reads one file, or all shards of one checkpoint, given as (file name, contents).
     ///
     /// # Errors
-    /// [`EngineError::InvalidModel`], naming the file and the tensor, when a header is not what
-    /// the format asks for, when offsets overlap, leave holes or point outside the file, or when
-    /// a name occurs twice; [`EngineError::UnsupportedModel`] for an element type not listed in
-    /// [`SourceDType`]; [`EngineError::Io`].
+    /// [`EngineError::InvalidModel`], naming the file and the tensor, when a header does not follow the format, when
+    /// offsets overlap, leave holes or point outside the file, or when a name occurs twice;
+    /// [`EngineError::UnsupportedModel`] for an element type not listed in [`SourceDType`]; [`EngineError::Io`].
     pub fn from_files(origin: &str, files: Vec<(String, Content)>) -> Result<Self> {
         Self::from_files_within(origin, files, &mut Budget::for_files(0))
     }

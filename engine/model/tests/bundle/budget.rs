@@ -1,4 +1,4 @@
-//! What a hostile file asks for is refused before it is spent, by the name of the budget.
+//! The demands of a hostile file are refused before they are spent; the error names the budget.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -1,4 +1,4 @@
-//! From files to bundles and back: what is read, what is written, what is refused.
+//! Tests of reading files to bundles, writing them, and refusing bad files.
 
 #![allow(clippy::unwrap_used)] // A failed unwrap is a failed test.
 

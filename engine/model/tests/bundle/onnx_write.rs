@@ -1,4 +1,4 @@
-//! Writing ONNX: what was written is read back as it was, and damage is found.
+//! Writing ONNX: a written file is read back unchanged, and damage is found.
 
 use std::fs;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Safetensors: what the format's own crate writes is read, and what breaks its rules is refused.
+//! Safetensors: files of the format's own crate are read, and invalid files are refused.
 
 use bytes::Bytes;
 use isovec_engine::error::EngineError;

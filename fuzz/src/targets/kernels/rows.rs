@@ -1,4 +1,4 @@
-//! What is done row by row, or value by value.
+//! Kernels that work row by row, or value by value.
 
 use arbitrary::{Result, Unstructured};
 use isovec_kernels::{Activation, Columns, Norm, NormKind, Pooling, l2_normalize, pool, softmax};

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use arbitrary::Unstructured;
 use bytes::Bytes;
-use isovec_encoder::{CompileError, NoTurns, Program, Run};
+use isovec_encoder::{CompileError, Executable, NoTurns, Run};
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -80,15 +80,15 @@ fn batch(texts: &[Vec<i64>]) -> isovec_engine::Result<Batch> {
 fn answers(file: &Bytes, texts: &[Vec<i64>]) -> Option<Rows> {
     let bundle = bundle(file).unwrap_or_else(|error| panic!("the file is not read: {error}"));
     let (cancel, mut turns) = (Cancel::new(), NoTurns);
-    let program = Program::compile(&bundle, Arithmetic::Fast, &cancel, &mut turns);
-    let program = match pollster::block_on(program) {
-        Ok(program) => Arc::new(program),
+    let executable = Executable::compile(&bundle, Arithmetic::Fast, &cancel, &mut turns);
+    let executable = match pollster::block_on(executable) {
+        Ok(executable) => Arc::new(executable),
         Err(CompileError::Unlowered(_)) => return None,
         Err(CompileError::Engine(EngineError::OverBudget { .. })) => return None,
         Err(error) => panic!("no program: {error}"),
     };
     let run = batch(texts).and_then(|batch| {
-        let mut run = Run::new(program, &batch)?;
+        let mut run = Run::new(executable, &batch)?;
         while run.step(None, &OneThread)?.is_some() {}
         Ok(run.finish())
     });

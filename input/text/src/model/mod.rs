@@ -1,8 +1,8 @@
 //! The four kinds of model that turn a piece of text into ids.
 //!
-//! Each is an exact twin of the one in Hugging Face `tokenizers`, whose own keep a `String` (or
-//! two) a piece, a tree of hash maps for Unigram, and make a `String` for every token they find.
-//! These keep a [`Trie`] and return ids alone. `tests/twins.rs` holds them to the original.
+//! Each is an exact twin of the one in Hugging Face `tokenizers`, whose own keep a `String` (or two) a piece, a tree
+//! of hash maps for Unigram, and make a `String` for every token they find. These keep a [`Trie`] and return ids
+//! alone. `tests/twins.rs` compares them with the original.
 
 mod bpe;
 mod unigram;

@@ -1,4 +1,4 @@
-//! What stands in brackets (`prs_cc` of Oniguruma's `regparse.c`).
+//! Parses brackets (`prs_cc` of Oniguruma's `regparse.c`).
 
 use crate::error::Fault;
 use crate::regex::class::Set;

@@ -1,5 +1,5 @@
-//! What a backslash means, outside a class and inside (`fetch_token` and `fetch_token_cc` of
-//! Oniguruma's `regparse.c`). A letter that means nothing stands for itself.
+//! Parses a backslash, outside a class and inside (`fetch_token` and `fetch_token_cc` of Oniguruma's `regparse.c`). A
+//! letter without a special meaning matches itself.
 
 use crate::error::Fault;
 use crate::regex::class::Set;
@@ -131,7 +131,7 @@ impl Parser<'_> {
             false => None,
         };
         code.and_then(char::from_u32)
-            .ok_or_else(|| self.unsupported("a code point that is none"))
+            .ok_or_else(|| self.unsupported("an invalid code point"))
     }
 }
 

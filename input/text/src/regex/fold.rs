@@ -1,5 +1,5 @@
-//! What a pattern that ignores case takes for the same. ASCII's letters are known, with the two
-//! characters beyond that fold to one of them; what holds any other letter with a case is refused.
+//! Case folding. ASCII's letters are supported, with the two other characters that fold to one of them. A pattern
+//! with any other letter that has a case is refused.
 
 use std::sync::LazyLock;
 

@@ -1,15 +1,13 @@
 //! Regular expressions as `tokenizer.json` files use them.
 //!
-//! The patterns of pre-tokenisers and normalisers are those of Oniguruma 6.9, in the syntax that
-//! it calls its own, over UTF-8: Python's `tokenizers` is built with it, and so authors of models
-//! wrote for it. It is Perl's leftmost match with alternatives in order, but `^` and `$` stand at
-//! every line, `.` takes line feeds with the flag `m`, flags hold for alternatives as well,
-//! `{1,3}+` is a repeat of a repeat, and `\w` differs inside a class. Oniguruma itself cannot be
-//! compiled for a page, and a general engine is an eighth of what a page would download, for a
-//! handful of patterns that are loops over classes of characters; this one runs a small program
-//! over the text and goes back where it fails ([`run`]). What it does not know (references,
-//! subroutines, conditions, grapheme clusters, letters beyond ASCII where case is ignored, looks
-//! back over no fixed length) is refused by name when the tokenizer is built.
+//! The patterns of pre-tokenisers and normalisers are those of Oniguruma 6.9, in the syntax that it calls its own,
+//! over UTF-8: Python's `tokenizers` is built with it, so the authors of models write for it. It is Perl's leftmost
+//! match with alternatives in order, but `^` and `$` stand at every line, `.` takes line feeds with the flag `m`,
+//! flags hold for alternatives as well, `{1,3}+` is a repeat of a repeat, and `\w` differs inside a class. Oniguruma
+//! itself cannot be compiled for a page, and a general engine is an eighth of what a page would download, for a
+//! handful of patterns that are loops over classes of characters; this one runs a small program over the text and
+//! backtracks ([`run`]). Unsupported syntax (references, subroutines, conditions, grapheme clusters, letters beyond
+//! ASCII if case is ignored, lookbehind of variable length) is refused by name when the tokenizer is built.
 //!
 //! - [`parse`], [`escape`] and [`bracket`]: a pattern to a tree ([`node`]).
 //! - [`class`]: sets of characters; [`named`]: those with a name; [`fold`]: both cases of letters.

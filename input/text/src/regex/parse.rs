@@ -188,7 +188,7 @@ impl<'a> Parser<'a> {
             // Oniguruma may leave such a repeat before it has gone as often as it should.
             let bounded = count.least > 1 || (count.most > 1 && count.most < u32::MAX);
             if bounded && node.may_be_empty() {
-                return Err(self.unsupported("a counted repeat of what may be nothing"));
+                return Err(self.unsupported("a counted repeat of an expression that may be empty"));
             }
             depth += 1;
             if depth > DEEPEST {

@@ -1,11 +1,10 @@
 //! Running a program over a text: the first way that matches, at the first place that has one.
 //!
-//! Two things keep this from taking long. Every step is counted, and a text has only so many for
-//! each of its bytes ([`Runner::new`]): a pattern that explodes is stopped. And what has failed once
-//! at a place is not tried again there. Of a repeat of one class it is remembered where its run
-//! ends and after which of its characters the rest of the pattern fails ([`Notes`]), so that the
-//! usual patterns take a time that grows as the text does, however long its runs of white space
-//! are; of other choices, once a text has taken many steps, at which places the first way fails.
+//! Two measures limit the time. Every step is counted, and a text has a fixed number of steps for each of its bytes
+//! ([`Runner::new`]), so a pattern that explodes is stopped. And an alternative that failed at a place is not tried
+//! there again. For a repeat of one class, [`Notes`] stores where its run ends and after which of its characters the
+//! rest of the pattern fails. The usual patterns therefore take linear time, however long the runs of white space
+//! are. For other choices, once a text has taken many steps, it stores the places at which the first way fails.
 
 use std::ops::Range;
 

@@ -1,4 +1,4 @@
-//! What a text is split at, and what becomes of it: the `SplitDelimiterBehavior` of `tokenizers`.
+//! The delimiters at which a text is split, and what happens to them: the `SplitDelimiterBehavior` of `tokenizers`.
 
 use std::cell::Cell;
 

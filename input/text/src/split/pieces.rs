@@ -1,12 +1,12 @@
 //! A text while it is normalised and split: its pieces, end to end in one string.
 //!
-//! `tokenizers` keeps for every byte of a piece which bytes of the text it is from. All that can
-//! change an id is whether a piece starts where the text does (`Metaspace` asks, with the scheme
-//! `first`) and which characters came from nothing (later steps pass over those at a piece's
-//! start). Both are a length here, that of the piece's front of which it is true.
+//! `tokenizers` stores, for every byte of a piece, the bytes of the text that it came from. Only two of these facts
+//! can change an id: whether a piece starts where the text does (`Metaspace` uses it, with the scheme `first`), and
+//! which characters were inserted (later steps skip those at a piece's start). Here each fact is a length: the length
+//! of the front of the piece for which it is true.
 //!
-//! Every edit asks the text's [`Budget`] before it takes memory. Places are kept in 32 bits, which
-//! the budget's bounds allow: a text of many short pieces is mostly their places.
+//! Every edit asks the text's [`Budget`] before it takes memory. Places are stored in 32 bits, which the budget's
+//! bounds allow, because in a text of many short pieces most memory is for places.
 
 use std::ops::Range;
 

@@ -1,10 +1,8 @@
-//! What the original's crates know of Unicode, each table of the version that they have, in a
-//! tenth of their size.
+//! The Unicode tables of the original's crates, each in the same version, in a tenth of their size.
 //!
-//! A page downloads these tables with every other byte, so they are kept as runs of equal values
-//! ([`runs`]) and unfolded when they are first asked. `tests.rs` makes them from the crates that
-//! `tokenizers` uses (regex-syntax, unicode_categories, unicode-normalization-alignments) and
-//! fails where a byte differs; with `ISOVEC_WRITE_TABLES` set it writes them.
+//! A page has to download these tables, so they are stored as runs of equal values ([`runs`]) and expanded on first
+//! use. `tests.rs` makes them from the crates that `tokenizers` uses (regex-syntax, unicode_categories,
+//! unicode-normalization-alignments) and fails where a byte differs; with `ISOVEC_WRITE_TABLES` set it writes them.
 
 pub(crate) mod normal;
 mod runs;

@@ -1,4 +1,4 @@
-//! The tables, made from the crates that `tokenizers` uses and held to what is kept here.
+//! Makes the tables from the crates that `tokenizers` uses, and compares them with the stored ones.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What several tests and benches share.
+//! Shared parts of tests and benches.
 #![allow(dead_code, unreachable_pub, reason = "each test uses its part")]
 #![allow(clippy::unwrap_used, reason = "a test ends at the first surprise")]
 

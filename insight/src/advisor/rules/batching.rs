@@ -1,4 +1,4 @@
-//! How texts are put together.
+//! Rules about batches.
 
 use serde_json::Value;
 
@@ -177,7 +177,7 @@ fn repeated(context: &AnalysisContext) -> Option<Suggestion> {
         )
         .expecting_speedup(
             1.0 / (1.0 - part.min(0.9)),
-            "a vector that is kept is neither tokenised nor run",
+            "a cached text is neither tokenised nor run",
         )
         .warning("Vectors take memory; for those of the next start there is embedding_cache.disk.");
     let impact = suggestion.impact.min(Impact::High);

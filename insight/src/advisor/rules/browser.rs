@@ -29,7 +29,7 @@ fn not_isolated(context: &AnalysisContext) -> Option<Suggestion> {
         "browsers share memory between workers in isolated pages only; 2 threads were 1.44 times as fast as one (benches/RESULTS.md)",
     )
     .step("Serve the page with `Cross-Origin-Opener-Policy: same-origin` and `Cross-Origin-Embedder-Policy: require-corp`.")
-    .step("Give what comes from other origins `Cross-Origin-Resource-Policy: cross-origin`, or load it with `crossorigin`.")
+    .step("Give resources from other origins `Cross-Origin-Resource-Policy: cross-origin`, or load it with `crossorigin`.")
     .warning("An embedded page of another origin (a video, a payment form) has to allow it, or does not load any more.");
     Some(suggestion)
 }

@@ -66,13 +66,13 @@ fn attention(context: &AnalysisContext) -> Option<Suggestion> {
         gain,
         "for texts of half the length attention costs half as much a token, and search over chunks finds more in long texts",
     )
-    .step("Embed chunks of 128 to 256 tokens, and search those; or set text.max_length, if the start of a text says enough.")
+    .step("Embed chunks of 128 to 256 tokens, and search those; or set text.max_length, if the start of a text is enough.")
     .with_example(
         "let chunks = embedder.embed_chunks(texts, ChunkOptions::default().with_max_tokens(128)).await?;",
         "const embedder = await Embedder.load(model, { config: { text: { max_length: 128 } } });",
     )
     .changing(VectorChange::Identity)
-    .warning("Another text.max_length, or chunks, make other vectors: what was embedded before has to be embedded again.");
+    .warning("Another text.max_length, or chunks, change vectors: embed all earlier texts again.");
     Some(suggestion)
 }
 
@@ -142,7 +142,7 @@ fn by_profile(context: &AnalysisContext) -> Option<Suggestion> {
     .because("profile.operators", format!("{count} operators a run take under 30 µs each, {} of the time", percent(part)))
     .expecting_speedup(
         1.0 / (1.0 - part / 2.0),
-        "operators that are not fused each write their result to memory and read it again; the portable engine fuses by what operators compute, and not by the exporter's pattern",
+        "operators that are not fused each write their result to memory and read it again; the portable engine recognises what operators compute, and does not depend on the exporter's pattern",
     );
     Some(suggestion.with_patch(Patch::of([("engine", "portable")])))
 }
@@ -162,7 +162,7 @@ fn flash(context: &AnalysisContext) -> Option<Suggestion> {
         "Use attention that never writes its scores to memory",
     )
     .with_difficulty(Difficulty::Hard)
-    .because("model.operators", "no fused attention: Softmax and MatMul stand for themselves")
+    .because("model.operators", "no fused attention: Softmax and MatMul are separate operators")
     .because("stats.tokens", format!("{of_a_text} tokens a text on average"))
     .expecting_speedup(
         1.3,

@@ -1,4 +1,4 @@
-//! Buffers, weights, and what the machine has left.
+//! Rules about buffers, weights and free memory.
 
 use serde_json::Value;
 
@@ -81,10 +81,10 @@ fn pressure(context: &AnalysisContext) -> Option<Suggestion> {
         Category::Memory,
         "Take less memory: the machine has little left",
     )
-    .because("stats.memory_pool.pressure_cleanups", format!("the pool let go of its buffers {cleanups} times"))
+    .because("stats.memory_pool.pressure_cleanups", format!("the pool freed its buffers {cleanups} times"))
     .expecting(
-        "no buffers made anew after every cleanup, and batches that are not refused",
-        "under pressure the pool empties itself, and batches that are foretold not to fit are split or refused",
+        "no new buffers after every cleanup, and no refused batches",
+        "under pressure the pool empties itself, and batches that are predicted not to fit are split or refused",
     )
     .with_impact(impact)
     .warning("An embedding takes some percent longer.");
@@ -141,8 +141,8 @@ fn peak(context: &AnalysisContext) -> Option<Suggestion> {
     )
     .because("stats.sessions.peak_run_bytes", format!("runs took up to {} of it", megabytes(runs)))
     .expecting(
-        "a peak nearer to what is used all the time",
-        "the machine has to have the peak's memory, though it is needed for moments; pieces of several sizes that were let go leave holes",
+        "a peak nearer to the usual use",
+        "the machine has to have the peak's memory, though it is needed for moments; freed pieces of several sizes leave holes",
     )
     .with_impact(Impact::Medium);
     Some(suggestion.with_patch(patch))
@@ -179,7 +179,7 @@ fn pool_misses(context: &AnalysisContext) -> Option<Suggestion> {
     let suggestion = Suggestion::new(
         "pool-misses",
         Category::Memory,
-        "Let the buffer pool keep more",
+        "Enlarge the buffer pool",
     )
     .because(
         "stats.memory_pool.pool_hits",
@@ -193,13 +193,13 @@ fn pool_misses(context: &AnalysisContext) -> Option<Suggestion> {
     .because(
         "stats.memory_pool.evictions",
         format!(
-            "{} buffers were let go because the pool was full",
+            "{} buffers were freed because the pool was full",
             pool.evictions
         ),
     )
     .expecting(
         "fewer allocations, some percent of short batches' time",
-        "buffers that were let go are made again for the next batch",
+        "freed buffers are allocated again for the next batch",
     )
     .with_impact(Impact::Medium);
     let mut patch = Patch::default();
@@ -247,8 +247,8 @@ fn pattern(context: &AnalysisContext) -> Option<Suggestion> {
         format!("asked for true, {} is used: {}", knob.used, knob.why),
     )
     .expecting(
-        "nothing is lost, and the configuration says what happens",
-        "a plan is kept for every shape that was seen, which grows without end when lengths vary",
+        "nothing is lost, and the configuration matches the facts",
+        "ONNX Runtime stores a memory plan for every shape, which grows without limit if lengths vary",
     );
     Some(suggestion.with_patch(Patch::of([("session.memory_pattern", Value::Null)])))
 }

@@ -1,5 +1,5 @@
-//! isovec's own rules, a file a subject. Each fires on what was counted or measured, quotes it, and
-//! is silent where it does not know.
+//! isovec's own rules, one file for each subject. A rule fires on counts or measurements and quotes them. Without
+//! them it is silent.
 
 mod batching;
 mod browser;

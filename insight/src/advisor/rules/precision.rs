@@ -49,7 +49,7 @@ fn smaller_weights(context: &AnalysisContext) -> Option<Suggestion> {
     )
     .with_impact(Impact::Medium)
     .changing(VectorChange::Precision)
-    .warning("The vectors of a smaller form differ by what docs/parity.md states; try it on your own texts.");
+    .warning("docs/parity.md states how much the vectors of a smaller form differ; test it on your own texts.");
     let suggestion = match free {
         Some(free) => {
             suggestion.because("hardware.memory", format!("{} are free", megabytes(free)))

@@ -1,4 +1,4 @@
-//! What computes, and what was to.
+//! Rules about the provider that computes and the requested one.
 
 use serde_json::Value;
 
@@ -45,7 +45,7 @@ fn fallback(context: &AnalysisContext) -> Option<Suggestion> {
     }
     Some(
         suggestion
-            .step("Look at the cause: a library that is missing, a driver that is too old, memory that ran out. `isovec features` shows what this machine has.")
+            .step("Check the cause: a missing library, an old driver, a lack of memory. `isovec features` lists the providers of this machine.")
             .step("Set providers.strict_providers, so that it can never happen unseen.")
             .step("Or leave the provider out of providers.execution_providers.")
             .with_example(

@@ -113,7 +113,7 @@ fn idle(context: &AnalysisContext) -> Option<Suggestion> {
     )
     .expecting_speedup(
         gain,
-        "cores without a thread wait; what memory and the parts that run alone leave of it has to be measured",
+        "cores without a thread are idle; memory and serial parts reduce the gain, so measure it",
     )
     .warning("Where other programs need the cores, this takes them.");
     Some(
@@ -142,7 +142,7 @@ fn oversubscribed(context: &AnalysisContext) -> Option<Suggestion> {
     )
     .expecting_speedup(
         factor,
-        "threads that share a core wait for each other within every operator, and every run keeps memory of its own",
+        "threads that share a core wait for each other within every operator, and every run has its own memory",
     );
     Some(
         work.speaks_for(suggestion)
@@ -163,7 +163,7 @@ fn deterministic(context: &AnalysisContext) -> Option<Suggestion> {
     .because("effective.session.deterministic_compute", "true")
     .expecting_speedup(
         2.0,
-        "on ONNX Runtime every text then runs alone, on one thread; the portable engine keeps bits as well and batches all the same",
+        "on ONNX Runtime every text then runs alone, on one thread; the portable engine gives equal bits and still batches",
     )
     .warning("Vectors then agree within the bound that docs/parity.md states, and no longer to the last bit.");
     Some(suggestion.with_patch(Patch::of([("session.deterministic_compute", Value::Null)])))

@@ -1,4 +1,4 @@
-//! What is counted of files that leave much open, or that were made to be miscounted.
+//! Tests the counts of files with unknown shapes, or of hostile files.
 
 use std::path::Path;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use isovec_encoder::{Pause, Program, Run};
+use isovec_encoder::{Executable, Pause, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
@@ -41,7 +41,7 @@ impl Pause for Never {
 /// A program with mean pooling, and the inputs that it wants.
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(crate) program: Arc<Program>,
+    pub(crate) executable: Arc<Executable>,
     inputs: Vec<String>,
 }
 
@@ -52,9 +52,9 @@ impl Model {
         let inputs = describe(&bundle).inputs.into_iter();
         let inputs = inputs.map(|input| input.name).collect();
         let (cancel, mut never) = (Cancel::new(), Never);
-        let compiled = Program::compile(&bundle, arithmetic, &cancel, &mut never);
-        let program = Arc::new(pollster::block_on(compiled)?);
-        Ok(Self { program, inputs })
+        let compiled = Executable::compile(&bundle, arithmetic, &cancel, &mut never);
+        let executable = Arc::new(pollster::block_on(compiled)?);
+        Ok(Self { executable, inputs })
     }
 
     /// Texts of so many tokens each.
@@ -85,7 +85,7 @@ impl Model {
         for _ in 0..rounds {
             let mut all: BTreeMap<Kind, Total> = BTreeMap::new();
             let began = now();
-            let mut run = Run::new(Arc::clone(&self.program), batch)?;
+            let mut run = Run::new(Arc::clone(&self.executable), batch)?;
             loop {
                 let step = now();
                 let Some(report) = run.step(None, &OneThread)? else {

@@ -1,4 +1,4 @@
-//! A node with the values that it reads.
+//! A node of the graph with the values that it reads.
 
 use isovec_engine::onnx::proto::{AttributeProto, NodeProto};
 

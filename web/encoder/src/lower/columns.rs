@@ -102,7 +102,7 @@ impl Lowerer {
             return Err(format!("{} pads for {} axes", pads.len(), axes.len()));
         }
         let number = match call.optional(2) {
-            Some(number) => number.uniform().ok_or("what it pads with is not known")?,
+            Some(number) => number.uniform().ok_or("the padding value is not known")?,
             None => f64::from(call.float("value").unwrap_or(0.0)),
         };
         let mode = call.text("mode").unwrap_or("constant");
@@ -157,7 +157,7 @@ impl Lowerer {
             .filter(|&place| inside(place))
             .collect();
         let (Some(&first), Some(&end)) = (kept.first(), kept.last()) else {
-            return Err("it leaves nothing of what it pads".into());
+            return Err("it removes all of its input".into());
         };
         let part = self.stretch(value, at, first, end + 1)?;
         let Value::Data(data) = &part else {

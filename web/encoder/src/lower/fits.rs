@@ -1,8 +1,8 @@
-//! Whether whole numbers are what their type holds.
+//! Checks that integers fit their type.
 //!
-//! Numbers are f64 while a graph is read and f32 while a program runs, whatever their type. In ONNX an
-//! int8 of 300 is 44, and an int32 that grows past its end goes on from the other: what does not fit its
-//! type has no program, because its value would be another one elsewhere.
+//! Numbers are f64 while a graph is read and f32 while a program runs, whatever their type. In ONNX an int8 of 300 is
+//! 44, and an int32 that overflows wraps around. A graph with values that do not fit their type is not lowered,
+//! because other runtimes would compute other values.
 
 use isovec_engine::onnx::proto::{AttributeProto, DataType, NodeProto, TensorProto};
 
@@ -164,7 +164,7 @@ impl<'n> Types<'n> {
         match own {
             Some((a, b)) if least <= a && b <= most => Ok(()),
             Some((a, b)) => Err(format!(
-                "numbers from {a} to {b}, of which {:?} holds {least} to {most}",
+                "numbers from {a} to {b}, but {:?} holds only {least} to {most}",
                 self.output
             )),
             None => Err(format!("{:?} that is no number", self.output)),

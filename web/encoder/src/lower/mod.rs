@@ -26,11 +26,11 @@ use crate::builder::{Builder, WIDEST, within_bounds};
 use crate::constant::{Constant, Kind, elements};
 use crate::dim::Dim;
 use crate::error::{Unlowered, Why};
+use crate::executable::CompileError;
 use crate::ledger::{Ledger, Numbers};
 use crate::magnitude;
 use crate::node::{NodeId, Op, Rows};
-use crate::plan::Pause;
-use crate::program::CompileError;
+use crate::program::Pause;
 use crate::value::{Axis, Data, Value, Weight};
 use call::Call;
 use fits::Types;
@@ -420,7 +420,7 @@ fn kind_to(to: i64) -> Why<Kind> {
 /// A tensor of the graph as a constant.
 fn constant(ledger: &Ledger, tensor: &TensorProto) -> Why<Constant> {
     let data_type = DataType::try_from(tensor.data_type)
-        .map_err(|_| format!("element type {} is none", tensor.data_type))?;
+        .map_err(|_| format!("element type {} is unknown", tensor.data_type))?;
     let shape = tensor.dims.iter().map(|&extent| usize::try_from(extent));
     let shape = shape.collect::<Result<_, _>>();
     let shape = shape.map_err(|_| format!("extents {:?}", tensor.dims))?;

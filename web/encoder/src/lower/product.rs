@@ -1,4 +1,4 @@
-//! Products of matrices, and what attention makes of them.
+//! Products of matrices, and attention.
 
 use super::Lowerer;
 use super::call::Call;

@@ -461,7 +461,7 @@ fn resolve(shape: &[Dim], wanted: &[Dim], zero_is_zero: bool) -> Why<Vec<Dim>> {
         if *dim == Dim::new(0) && !zero_is_zero {
             *dim = *shape
                 .get(at)
-                .ok_or("a shape keeps an axis that is not there")?;
+                .ok_or("a shape keeps an axis that does not exist")?;
         }
     }
     let open = target.iter().position(|&dim| dim == Dim::new(-1));

@@ -67,7 +67,7 @@ impl Lowerer {
                     (id >= 0.0 && id < extent as f64).then_some(id as usize)
                 })
                 .collect();
-            let wrapped = wrapped.ok_or("an entry that is not there")?;
+            let wrapped = wrapped.ok_or("an entry that does not exist")?;
             let taken = table.entries(self.ledger(), at, &wrapped, &ids.shape)?;
             return Ok(Value::constant(taken));
         }
@@ -79,7 +79,7 @@ impl Lowerer {
             });
             let dims = taken
                 .collect::<Option<_>>()
-                .ok_or("an entry that is not there")?;
+                .ok_or("an entry that does not exist")?;
             return Ok(Value::Dims {
                 dims,
                 scalar: false,
@@ -101,7 +101,7 @@ impl Lowerer {
         });
         let places: Vec<usize> = places
             .collect::<Option<_>>()
-            .ok_or("an entry that is not there")?;
+            .ok_or("an entry that does not exist")?;
         let picked = self.entries(table, at, &places)?;
         let shape = picked.shape();
         let ids = ids.shape.iter().map(|&extent| Dim::new(extent as i64));
@@ -191,7 +191,7 @@ impl Lowerer {
             return Err("heads after the pairs of tokens".into());
         }
         let (heads, rows) = (table.shape[0], table.shape[1]);
-        // No text may be so long that it asks for an entry that is not there.
+        // No text may be so long that it asks for an entry that does not exist.
         let is_there = |id: f64| id >= -(rows as f64) && id < rows as f64;
         let offsets = ids.values.iter().enumerate();
         let missing = offsets.filter(|&(_, &id)| !is_there(id));
@@ -199,7 +199,7 @@ impl Lowerer {
             .map(|(offset, _)| offset.abs_diff(ids.positions - 1))
             .min();
         match reach {
-            Some(0) => return Err("entries that are not there".into()),
+            Some(0) => return Err("entries that do not exist".into()),
             Some(reach) => self.builder.limit_positions(reach),
             None => {}
         }

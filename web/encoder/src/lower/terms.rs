@@ -1,5 +1,5 @@
-//! Products that no kernel is there for, written out: every term of every sum is a column, and the
-//! columns are summed up. That is dear, so it is done for small ones.
+//! Products without a kernel, written out: every term of every sum is a column, and the columns are added up. This is
+//! expensive, so it is done only for small products.
 
 use super::Lowerer;
 use super::call::{Call, axis};

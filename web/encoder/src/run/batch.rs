@@ -4,9 +4,9 @@ use isovec_engine::engine::{Batch, MASK};
 use isovec_engine::tensor::{DType, Tensor};
 use isovec_engine::{EngineError, Result};
 
+use crate::executable::Step;
 use crate::magnitude::LONGEST;
 use crate::node::{Op, Rows};
-use crate::program::Step;
 
 /// No id is larger.
 const LARGEST: i64 = crate::magnitude::LARGEST_ID as i64;

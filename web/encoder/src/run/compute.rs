@@ -13,18 +13,18 @@ use isovec_kernels::{
 use super::quantised::Quantised;
 use super::zip::{Walk, copy, select, zip};
 use super::{Run, activation, map, over_rows};
+use crate::executable::{Executable, Step};
 use crate::load::Matrix;
 use crate::node::{
     Attention, Linear, NodeId, Norm, NormKind, Op, Operand, Reduction, Rows, Source, Which,
 };
-use crate::program::{Program, Step};
 use crate::value::HeadColumns;
 
 impl Run {
     /// Computes rows of a step's result, in `self.out`.
     pub(super) fn compute(
         &mut self,
-        program: &Program,
+        executable: &Executable,
         step: &Step,
         range: Range<usize>,
         pool: &dyn Pool,
@@ -36,15 +36,16 @@ impl Run {
         let result = match &step.node.op {
             Op::Linear(linear) => {
                 let mut quantised = std::mem::take(&mut self.quantised);
-                let result = self.linear(program, step, linear, range, part, pool, &mut quantised);
+                let result =
+                    self.linear(executable, step, linear, range, part, pool, &mut quantised);
                 self.quantised = quantised;
                 result
             }
             Op::Attention(attention) => {
-                self.attention(program, attention, range, part, pool, &mut scratch)
+                self.attention(executable, attention, range, part, pool, &mut scratch)
             }
             op => over_rows(pool, range, width, part, &|range, part| {
-                self.rowwise(program, step, op, range, part)
+                self.rowwise(executable, step, op, range, part)
             }),
         };
         (self.out, self.scratch) = (out, scratch);
@@ -58,7 +59,7 @@ impl Run {
     }
 
     fn width(&self, NodeId(node): NodeId) -> usize {
-        self.program.steps[node].node.width
+        self.executable.steps[node].node.width
     }
 
     #[allow(
@@ -67,7 +68,7 @@ impl Run {
     )]
     fn linear(
         &self,
-        program: &Program,
+        executable: &Executable,
         step: &Step,
         linear: &Linear,
         range: Range<usize>,
@@ -75,7 +76,7 @@ impl Run {
         pool: &dyn Pool,
         quantised: &mut Quantised,
     ) -> Result<()> {
-        let matrix = &program.weights.matrices[step.weight.unwrap_or_default()];
+        let matrix = &executable.weights.matrices[step.weight.unwrap_or_default()];
         let rows = |node: NodeId| {
             let stride = self.width(node);
             Strided {
@@ -90,13 +91,13 @@ impl Run {
         };
         let (x, width, m) = (rows(linear.x), step.node.width, range.len());
         match matrix {
-            Matrix::F32(matrix) => program.f32.run([m, matrix.k(), width], |kernel| {
+            Matrix::F32(matrix) => executable.f32.run([m, matrix.k(), width], |kernel| {
                 gemm(kernel, m, x, matrix, &epilogue, out, width, pool)
             }),
             Matrix::Int8(matrix) => quantised
                 .take(linear.x, range, matrix.k(), x, pool)
                 .and_then(|x| {
-                    program.int8.run([m, matrix.k(), width], |kernel| {
+                    executable.int8.run([m, matrix.k(), width], |kernel| {
                         gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
                     })
                 }),
@@ -106,7 +107,7 @@ impl Run {
 
     fn attention(
         &self,
-        program: &Program,
+        executable: &Executable,
         attention: &Attention,
         range: Range<usize>,
         out: &mut [f32],
@@ -141,7 +142,7 @@ impl Run {
                 positions: (values.len() / attention.heads).div_ceil(2),
             }),
             reach: attention.reach,
-            arithmetic: program.arithmetic,
+            arithmetic: executable.arithmetic,
         };
         let run = AttentionRun::new(
             heads,
@@ -170,7 +171,7 @@ impl Run {
     /// Operators of which each row is computed by itself.
     fn rowwise(
         &self,
-        program: &Program,
+        executable: &Executable,
         step: &Step,
         op: &Op,
         range: Range<usize>,
@@ -186,7 +187,7 @@ impl Run {
                 return Err(broken(format!("{} is not computed row by row", op.name())));
             }
             Op::Gather { ids, .. } => {
-                let table = &program.weights.tables[step.weight.unwrap_or_default()];
+                let table = &executable.weights.tables[step.weight.unwrap_or_default()];
                 let ids: Vec<i64> = own(*ids).iter().map(|&id| id as i64).collect();
                 let lookup = Lookup {
                     table: table.table(width),
@@ -262,7 +263,7 @@ impl Run {
                     };
                     let token = token.ok_or_else(|| EngineError::InvalidInput {
                         name: "batch".into(),
-                        detail: format!("row {text} is shorter than the model wants it"),
+                        detail: format!("row {text} is shorter than the model expects"),
                     })?;
                     out.copy_from_slice(token);
                 }
@@ -300,7 +301,7 @@ impl Run {
         let values = match &operand.source {
             Source::Constant(values) => values,
             Source::Node(node) => {
-                let own = &self.program.steps[node.0].node;
+                let own = &self.executable.steps[node.0].node;
                 let row = self.texts.row(own.rows, result, row);
                 &self.value(*node)[row * own.width..(row + 1) * own.width]
             }

@@ -16,13 +16,13 @@ use isovec_kernels::parallel::Pool;
 pub use batch::Texts;
 pub(crate) use map::activation;
 
+use crate::executable::{Executable, Step};
 use crate::node::{Node, NodeId, Op, Rows};
-use crate::program::{Program, Step};
 
-/// A run: the texts' tokens one after another, and what has been computed of them.
+/// A run: the texts' tokens one after another, and the results so far.
 #[derive(Debug)]
 pub struct Run {
-    program: Arc<Program>,
+    executable: Arc<Executable>,
     texts: Texts,
     /// By node, while something still reads it.
     values: Vec<Option<Vec<f32>>>,
@@ -36,7 +36,7 @@ pub struct Run {
     quantised: quantised::Quantised,
 }
 
-/// What one step was.
+/// The description of one step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stepped {
     /// The operator.
@@ -58,12 +58,12 @@ impl Run {
     /// is as long as its mask says, or else `row_lengths`.
     ///
     /// # Errors
-    /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for a row without tokens, a mask with a hole, an id that is
-    /// none, and a row that is longer than the model's tables.
-    pub fn new(program: Arc<Program>, batch: &Batch) -> Result<Self> {
-        let texts = Texts::of(batch, program.positions)?;
-        let mut values: Vec<Option<Vec<f32>>> = program.steps.iter().map(|_| None).collect();
-        for (step, value) in program.steps.iter().zip(&mut values) {
+    /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for a row without tokens, a mask with a hole, an
+    /// invalid id, and a row that is longer than the model's tables.
+    pub fn new(executable: Arc<Executable>, batch: &Batch) -> Result<Self> {
+        let texts = Texts::of(batch, executable.positions)?;
+        let mut values: Vec<Option<Vec<f32>>> = executable.steps.iter().map(|_| None).collect();
+        for (step, value) in executable.steps.iter().zip(&mut values) {
             *value = match &step.node.op {
                 Op::Input(name) => Some(texts.input(batch, name)?),
                 Op::Position => Some(texts.positions()),
@@ -80,7 +80,7 @@ impl Run {
             out: Vec::new(),
             scratch: Vec::new(),
             quantised: quantised::Quantised::default(),
-            program,
+            executable,
         })
     }
 
@@ -90,41 +90,41 @@ impl Run {
     /// # Errors
     /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for an id that is not in its table.
     pub fn step(&mut self, budget: Option<u64>, pool: &dyn Pool) -> Result<Option<Stepped>> {
-        let program = Arc::clone(&self.program);
+        let executable = Arc::clone(&self.executable);
         // What the caller gave is there already.
         while self.values.get(self.at).is_some_and(Option::is_some) {
-            self.finish_step(&program);
+            self.finish_step(&executable);
         }
-        let Some(step) = program.steps.get(self.at) else {
+        let Some(step) = executable.steps.get(self.at) else {
             return Ok(None);
         };
         let rows = self.rows(&step.node);
         if self.done == 0 {
             self.out = self.place(step, rows);
         }
-        let each = cost(step, &program, self.texts.longest().unwrap_or(1)).max(1);
+        let each = cost(step, &executable, self.texts.longest().unwrap_or(1)).max(1);
         let most = budget.map_or(rows, |budget| (budget / each).max(1) as usize);
         let range = self.done..rows.min(self.texts.until(step, self.done, most));
         let report = Stepped {
             operator: step.node.op.name(),
-            inner: inner(step, &program),
+            inner: inner(step, &executable),
             width: step.node.width,
             rows: range.len(),
             multiply_adds: each * range.len() as u64,
             bytes: (range.len() * step.node.width * size_of::<f32>()) as u64,
         };
-        self.compute(&program, step, range.clone(), pool)?;
+        self.compute(&executable, step, range.clone(), pool)?;
         self.done = range.end;
         if self.done == rows {
             self.values[self.at] = Some(std::mem::take(&mut self.out));
-            self.finish_step(&program);
+            self.finish_step(&executable);
         }
         Ok(Some(report))
     }
 
     /// The outputs, in the graph's order: name, extents of a row, and the rows.
     pub fn finish(mut self) -> Vec<(String, Vec<usize>, Vec<f32>)> {
-        let all = &self.program.outputs;
+        let all = &self.executable.outputs;
         let outputs = all.iter().enumerate().map(|(at, output)| {
             let again = all[at + 1..].iter().any(|other| other.node == output.node);
             let values = &mut self.values[output.node.0];
@@ -140,8 +140,8 @@ impl Run {
         self.texts.count()
     }
 
-    fn finish_step(&mut self, program: &Program) {
-        for &NodeId(dead) in &program.steps[self.at].dead {
+    fn finish_step(&mut self, executable: &Executable) {
+        for &NodeId(dead) in &executable.steps[self.at].dead {
             self.spare.extend(self.values[dead].take());
         }
         self.at += 1;
@@ -190,13 +190,13 @@ fn in_place(op: &Op) -> Option<NodeId> {
 }
 
 /// Multiply-adds of a row of a step's result, or what takes about as long.
-pub(crate) fn cost(step: &Step, program: &Program, longest: usize) -> u64 {
-    crate::cost::of_row(&step.node, inner(step, program), longest)
+pub(crate) fn cost(step: &Step, executable: &Executable, longest: usize) -> u64 {
+    crate::cost::of_row(&step.node, inner(step, executable), longest)
 }
 
-fn inner(step: &Step, program: &Program) -> usize {
+fn inner(step: &Step, executable: &Executable) -> usize {
     match (&step.node.op, step.weight) {
-        (Op::Linear(_), Some(place)) => program.weights.matrices[place].k(),
+        (Op::Linear(_), Some(place)) => executable.weights.matrices[place].k(),
         (Op::Attention(attention), _) => attention.size,
         _ => 0,
     }

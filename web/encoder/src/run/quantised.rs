@@ -1,5 +1,5 @@
-//! The rows of a product's operand in few bits, kept for the next product of the same rows: queries,
-//! keys and values are made of the same hidden states.
+//! The quantised rows of a product's operand, kept for the next product of the same rows: queries, keys and values
+//! are made of the same hidden states.
 
 use std::ops::Range;
 

@@ -1,6 +1,6 @@
 //! One budget for all that is made while a graph is read.
 
-use isovec_encoder::{CompileError, Pause, Plan};
+use isovec_encoder::{CompileError, Pause, Program};
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -10,7 +10,7 @@ use isovec_model::onnx::GraphBuilder;
 use isovec_model::onnx::builder::{int, ints, string};
 
 use crate::counting::peak;
-use crate::sketch::{WIDTH, graph, none, plan, run, tensor};
+use crate::sketch::{WIDTH, graph, none, program, run, tensor};
 
 /// What any model may take, however small it is; none of these has 64 KiB.
 const MOST: u64 = 64 << 20;
@@ -47,13 +47,13 @@ fn beside(_: &mut GraphBuilder<'_>) -> String {
 }
 
 fn over_budget(name: &str, bundle: &ModelBundle) {
-    let (found, bytes) = peak(|| plan(bundle));
+    let (found, bytes) = peak(|| program(bundle));
     match found {
         Err(CompileError::Engine(error @ EngineError::OverBudget { .. })) => {
             assert_eq!(error.kind(), "OverBudget", "{name}");
         }
         Err(other) => panic!("{name}: {other}"),
-        Ok(plan) => panic!("{name} has a plan of {} nodes", plan.nodes.len()),
+        Ok(program) => panic!("{name} has a program of {} nodes", program.nodes.len()),
     }
     assert!(bytes < MOST, "{name} took {bytes} bytes");
 }
@@ -144,7 +144,7 @@ fn whatever_grows_is_counted() {
             beside(g)
         }),
         ("added to what is computed", |g| {
-            // Constants of the plan, each as wide as a row may be.
+            // Constants of the program, each as wide as a row may be.
             let (row, last) = (wide(g, 1 << 19), g.ints(&[2]));
             let (from, to) = (g.ints(&[0]), g.ints(&[1]));
             let first = g.node("Slice", &["x", &from, &to, &last], none());
@@ -195,7 +195,7 @@ fn values_go_with_their_last_reader() {
         }
         beside(g)
     });
-    let (found, bytes) = peak(|| plan(&bundle));
+    let (found, bytes) = peak(|| program(&bundle));
     found.unwrap();
     assert!(bytes < 32 << 20, "{bytes}");
 }
@@ -228,7 +228,7 @@ fn lists_of_extents_and_axes_end_somewhere() {
         }),
     ];
     for (name, word, build) in cases {
-        let (found, bytes) = peak(|| plan(&graph(build)));
+        let (found, bytes) = peak(|| program(&graph(build)));
         let why = found.unwrap_err().to_string();
         assert!(why.contains(word), "{name}: {why}");
         assert!(bytes < MOST, "{name} took {bytes} bytes");
@@ -246,7 +246,7 @@ fn long_and_wide_graphs_are_read_in_one_pass() {
         }
         x
     });
-    let (found, bytes) = peak(|| plan(&deep));
+    let (found, bytes) = peak(|| program(&deep));
     assert_eq!(found.unwrap().nodes.len(), 100_003);
     assert!(bytes < 4 * MOST, "{bytes}");
     let wide = graph(|g| {
@@ -256,7 +256,7 @@ fn long_and_wide_graphs_are_read_in_one_pass() {
         let all: Vec<&str> = all.iter().map(String::as_str).collect();
         g.node("Sum", &all, none())
     });
-    assert!(plan(&wide).unwrap().nodes.len() > 20_000);
+    assert!(program(&wide).unwrap().nodes.len() > 20_000);
     assert_eq!(run(&wide).unwrap().len(), WIDTH);
 }
 
@@ -283,7 +283,7 @@ fn who_gives_up_ends_it_at_the_next_operator() {
     });
     let cancel = Cancel::new();
     let mut turns = CancelAt(cancel.clone(), 0);
-    let found = pollster::block_on(Plan::read(&bundle, &cancel, &mut turns));
+    let found = pollster::block_on(Program::read(&bundle, &cancel, &mut turns));
     assert!(matches!(
         found,
         Err(CompileError::Engine(EngineError::Cancelled))
@@ -291,7 +291,7 @@ fn who_gives_up_ends_it_at_the_next_operator() {
     assert_eq!(turns.1, 1, "turns after it was cancelled");
     // Before the first operator, which is none.
     let bundle = graph(|g| g.node("NoSuchOperator", &["x"], none()));
-    let found = pollster::block_on(Plan::read(&bundle, &cancel, &mut turns));
+    let found = pollster::block_on(Program::read(&bundle, &cancel, &mut turns));
     assert!(matches!(
         found,
         Err(CompileError::Engine(EngineError::Cancelled))
@@ -306,7 +306,7 @@ fn tensors_without_elements_have_any_extents() {
         g.node("Neg", &[&empty], none());
         beside(g)
     });
-    let why = plan(&bundle).unwrap_err().to_string();
+    let why = program(&bundle).unwrap_err().to_string();
     assert!(why.contains("too many"), "{why}");
     let bundle = graph(|g| {
         let empty = tensor(g, DataType::Float, &[0, 1 << 20, 1 << 20], Vec::new());

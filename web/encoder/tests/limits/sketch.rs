@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use isovec_encoder::{CompileError, NoTurns, Plan, Program, Run};
+use isovec_encoder::{CompileError, Executable, NoTurns, Program, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
@@ -74,23 +74,23 @@ pub(crate) fn tensor(
     name
 }
 
-pub(crate) fn plan(bundle: &ModelBundle) -> Result<Plan, CompileError> {
-    pollster::block_on(Plan::read(bundle, &Cancel::new(), &mut NoTurns))
+pub(crate) fn program(bundle: &ModelBundle) -> Result<Program, CompileError> {
+    pollster::block_on(Program::read(bundle, &Cancel::new(), &mut NoTurns))
 }
 
 /// The output for a text of two tokens.
 pub(crate) fn run(bundle: &ModelBundle) -> Result<Vec<f32>, CompileError> {
     let cancel = Cancel::new();
     let mut turns = NoTurns;
-    let program = Program::compile(bundle, Arithmetic::Fast, &cancel, &mut turns);
-    let program = Arc::new(pollster::block_on(program)?);
+    let executable = Executable::compile(bundle, Arithmetic::Fast, &cancel, &mut turns);
+    let executable = Arc::new(pollster::block_on(executable)?);
     let ids = Tensor::from_slice(&[1, 2], &[3_i64, 5]).unwrap();
     let batch = Batch {
         inputs: vec![NamedTensor::new("ids", ids)],
         row_lengths: vec![2],
         ..Batch::default()
     };
-    let mut run = Run::new(program, &batch)?;
+    let mut run = Run::new(executable, &batch)?;
     while run.step(None, &OneThread)?.is_some() {}
     Ok(run.finish().remove(0).2)
 }

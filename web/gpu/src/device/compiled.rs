@@ -1,6 +1,6 @@
 //! Kernels that the driver compiled at an earlier start.
 //!
-//! Vulkan hands them out and takes them back; other drivers, and browsers, keep them by themselves.
+//! Vulkan exports them and imports them again; other drivers, and browsers, cache them themselves.
 
 use crate::host::Host;
 

@@ -1,4 +1,4 @@
-//! A device: which adapter it is of, what it allows, and what became of it.
+//! A device: its adapter, its limits and its state.
 
 mod compiled;
 #[cfg(not(target_arch = "wasm32"))]

@@ -1,4 +1,4 @@
-//! Natively a device does nothing unless somebody looks: a thread that does.
+//! A thread that polls a device. Natively a device makes no progress unless it is polled.
 
 use std::sync::mpsc::{Sender, channel};
 use std::thread::JoinHandle;

@@ -1,4 +1,4 @@
-//! A device for tests, where there is one.
+//! A device for tests, if there is one.
 
 use std::sync::Arc;
 

@@ -1,11 +1,11 @@
 //! Attention.
 
-use isovec_encoder::plan::{Attention, HeadColumns, NodeId};
+use isovec_encoder::program::{Attention, HeadColumns, NodeId};
 
 use super::{Grid, Items, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
+use crate::dispatch::Merged;
 use crate::limits::Limits;
-use crate::plan::Merged;
 
 /// Queries of a group of threads.
 const THREADS: usize = 64;

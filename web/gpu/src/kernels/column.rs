@@ -1,6 +1,6 @@
-//! Where an operand's columns are, walked along the columns of a result.
+//! The places of an operand's columns, along the columns of a result.
 
-use isovec_encoder::plan::Operand;
+use isovec_encoder::program::Operand;
 
 /// The column of an operand for column `c` of a result with these extents.
 pub(super) fn column(operand: &Operand, extents: &[usize]) -> String {
@@ -39,7 +39,7 @@ pub(super) fn column(operand: &Operand, extents: &[usize]) -> String {
 
 #[cfg(test)]
 mod tests {
-    use isovec_encoder::plan::{NodeId, Source};
+    use isovec_encoder::program::{NodeId, Source};
 
     use super::*;
 

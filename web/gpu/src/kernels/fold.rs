@@ -1,6 +1,6 @@
 //! Many numbers to one, in WGSL.
 
-use isovec_encoder::plan::Reduction;
+use isovec_encoder::program::Reduction;
 
 /// How many numbers become one.
 pub(super) struct Fold {

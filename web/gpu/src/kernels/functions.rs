@@ -1,6 +1,6 @@
 //! Functions of one and two numbers, as WGSL.
 
-use isovec_encoder::plan::{Binary, Unary};
+use isovec_encoder::program::{Binary, Unary};
 
 use crate::constants::Constants;
 

@@ -1,11 +1,11 @@
 //! Products with a weight.
 
-use isovec_encoder::plan::{Linear, NodeId, Rows};
+use isovec_encoder::program::{Linear, NodeId, Rows};
 
 use super::{Grid, Items, Kernel, Made, Reads, functions, prelude, repeat};
 use crate::constants::Constants;
+use crate::dispatch::{Merged, Part, Weights};
 use crate::limits::Limits;
-use crate::plan::{Merged, Part, Weights};
 
 /// How a product is cut up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The kernels: WGSL from the files beside this folder, with a header of what a model fixes.
+//! The kernels: WGSL from the files in `wgsl/`, with a header of the model's constants.
 
 pub(crate) mod attention;
 mod column;
@@ -7,7 +7,7 @@ mod functions;
 pub(crate) mod linear;
 pub(crate) mod row;
 
-use isovec_encoder::plan::NodeId;
+use isovec_encoder::program::NodeId;
 
 /// Where the first text's first token stands among a batch's words.
 pub(crate) const HEAD: usize = 8;
@@ -47,7 +47,7 @@ pub(crate) struct Made {
     pub(crate) cost: u64,
 }
 
-/// What a kernel reads, by its place in the plan.
+/// The operand of a kernel, by its place in the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Reads {
     Node(NodeId),

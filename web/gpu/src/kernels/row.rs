@@ -1,15 +1,15 @@
-//! Everything that is neither a product nor attention: a group of threads for each row of a result,
-//! and in it all operators on the way to that result whose own results nobody else needs.
+//! The kernel for everything that is neither a product nor attention. A group of threads computes each row of a
+//! result. The kernel includes all operators on the way to that result whose own results no other kernel reads.
 //!
-//! Each operator becomes a function of a row and a column. What looks at a row as a whole (norms,
-//! reductions, pooling) is computed first, by all threads of the group into memory that they share;
-//! the others are computed where they are read.
+//! Each operator becomes a function of a row and a column. Operators that read a whole row (norms, reductions,
+//! pooling) are computed first, by all threads of the group, into shared memory. The others are computed where they
+//! are read.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
 
-use isovec_encoder::Plan;
-use isovec_encoder::plan::{
+use isovec_encoder::Program;
+use isovec_encoder::program::{
     Node, NodeId, Norm, NormKind, Op, Operand, Reduction, Rows, Source, Which,
 };
 
@@ -17,9 +17,9 @@ use super::column::column;
 use super::fold::Fold;
 use super::{Grid, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
+use crate::dispatch::written::{elsewhere, is_stage};
+use crate::dispatch::{Merged, TableForm, TableStored, Weights};
 use crate::limits::Limits;
-use crate::plan::written::{elsewhere, is_stage};
-use crate::plan::{Merged, TableForm, TableStored, Weights};
 
 /// Buffers that are bound to every kernel: the result, the batch, the constants.
 pub(crate) const ALWAYS: usize = 3;
@@ -42,7 +42,7 @@ pub(crate) enum TooLarge {
 
 /// What kernels are made of.
 pub(crate) struct Writer<'a> {
-    pub(crate) plan: &'a Plan,
+    pub(crate) program: &'a Program,
     pub(crate) merged: &'a Merged,
     pub(crate) written: &'a HashSet<NodeId>,
     pub(crate) weights: &'a dyn Weights,
@@ -486,7 +486,7 @@ impl<'a> Text<'a> {
 
     /// A row of a table. An id that is in none of its parts gives what is no number.
     fn lookup(&mut self, id: NodeId, ids: NodeId) -> String {
-        let Some(place) = self.from.plan.places[id.0] else {
+        let Some(place) = self.from.program.places[id.0] else {
             return "not_a_number()".into();
         };
         let form = self.from.weights.table(place).clone();

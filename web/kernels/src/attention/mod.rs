@@ -25,9 +25,9 @@ pub struct Attention<'a> {
     pub kv_heads: usize,
     /// The number of elements of a head.
     pub head_size: usize,
-    /// What queries are multiplied by, mostly `1 / sqrt(head_size)`.
+    /// The factor of the queries, usually `1 / sqrt(head_size)`.
     pub scale: f32,
-    /// What is added to the scores.
+    /// The bias on the scores.
     pub bias: Option<OffsetBias<'a>>,
     /// Positions further apart than this do not see each other.
     pub reach: Option<usize>,
@@ -48,8 +48,8 @@ pub struct OffsetBias<'a> {
 
 /// The attention of one batch, shared by the threads that compute it.
 ///
-/// There is a job for each head of each text. A thread takes one after another until none is left;
-/// what a job computes depends on its own text and head alone.
+/// There is a job for each head of each text. A thread takes one after another until none is left. The result of a
+/// job depends only on its own text and head.
 #[derive(Debug)]
 pub struct AttentionRun<'a> {
     attention: Attention<'a>,
@@ -149,7 +149,7 @@ impl<'a> AttentionRun<'a> {
         self.offsets.len().saturating_sub(1) * self.attention.heads
     }
 
-    /// Takes a job that nobody has taken and runs it; `false` when there is none.
+    /// Takes a free job and runs it; `false` if there is none.
     ///
     /// The output is complete when every job that was taken has returned and none is left.
     pub fn run_next(&self, scratch: &mut Scratch) -> bool {

@@ -1,6 +1,6 @@
 //! Working memory.
 
-/// What one thread needs while it computes; it grows to the longest text and is used again.
+/// The working memory of one thread; it grows to the longest text and is reused.
 #[derive(Debug, Default)]
 pub struct Scratch {
     values: Vec<f32>,

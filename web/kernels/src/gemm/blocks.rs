@@ -1,4 +1,4 @@
-//! The loops around the tiles: what stays in which cache, and what goes to which thread.
+//! The loops around the tiles. They decide which data stays in which cache and goes to which thread.
 
 use std::ops::Range;
 
@@ -22,7 +22,7 @@ const MIN_SPLIT_ROWS: usize = 24;
 
 /// Computes `C[m, n] = epilogue(A[m, k] · B[k, n])`, on the pool's threads where that is worth it.
 ///
-/// Row `i` of C starts at `c[i * c_stride]`; what lies between the rows is left alone.
+/// Row `i` of C starts at `c[i * c_stride]`; values between the rows are not changed.
 ///
 /// # Errors
 ///

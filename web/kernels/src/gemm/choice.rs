@@ -1,8 +1,8 @@
-//! Which of several kernels is the fastest here, found by the work that there is to do anyway.
+//! Finds the fastest of several kernels on this machine during normal work.
 //!
-//! A wasm module does not know its processor. With 16 vector registers a tile for 32 spills and
-//! takes twice the time; with 32, a tile for 16 leaves units idle. Kernels of one width of panel
-//! use the same packed matrices and give the same bits, so that they may take turns.
+//! A wasm module does not know its processor. With 16 vector registers a tile for 32 spills and takes twice the time;
+//! with 32, a tile for 16 leaves units idle. Kernels with panels of one width use the same packed matrices and give
+//! the same bits, so they can take turns.
 
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
@@ -56,7 +56,7 @@ struct Shape {
 }
 
 impl Choice<Kernel> {
-    /// The kernels that can use what is packed for [`Kernel::select`]'s.
+    /// The kernels that can use operands packed for [`Kernel::select`].
     #[must_use]
     pub fn f32(arithmetic: Arithmetic, clock: Option<Clock>) -> Self {
         let first = Kernel::select(arithmetic);
@@ -66,7 +66,7 @@ impl Choice<Kernel> {
 }
 
 impl Choice<Int8Kernel> {
-    /// The kernels that can use what is packed for [`Int8Kernel::select`]'s.
+    /// The kernels that can use operands packed for [`Int8Kernel::select`].
     #[must_use]
     pub fn int8(clock: Option<Clock>) -> Self {
         let first = Int8Kernel::select();

@@ -1,4 +1,4 @@
-//! What happens to sums while they are still in the cache.
+//! The operations on sums while they are still in the cache.
 
 use super::error::{Mismatch, check_rows};
 

@@ -1,4 +1,4 @@
-//! What can be wrong with the operands of a product.
+//! The faults of a product's operands.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which tiles a machine has, and which of them are used.
+//! The tiles that a machine supports, and the choice between them.
 
 use super::simd::{Scalar, Simd};
 use super::tile::{Operands, compute};

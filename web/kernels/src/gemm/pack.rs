@@ -1,4 +1,4 @@
-//! B in the order in which tiles read it.
+//! The matrix B in the order in which tiles read it.
 //!
 //! Columns are cut into panels of the kernel's width; a panel holds, for every step of k, its
 //! columns' values side by side. The last panel is filled up with zeros.
@@ -37,12 +37,12 @@ impl Packed {
         Ok(packed)
     }
 
-    /// As [`Packed::new`], into the memory that this one has: for operands that are made anew in
-    /// every run, such as the keys of attention.
+    /// As [`Packed::new`], into the memory of this one, for operands that change in every run, such as the keys of
+    /// attention.
     ///
     /// # Errors
     ///
-    /// As for [`Packed::new`]; what was packed before is then gone or as it was.
+    /// As for [`Packed::new`]; the old content is then lost or unchanged.
     pub fn repack(
         &mut self,
         kernel: &Kernel,

@@ -1,7 +1,7 @@
-//! What a change can break: from the files that differ, over the packages that see them, to the checks.
+//! Finds the checks that a change can break: from the files that differ, over the packages that see them.
 //!
 //! A package sees its own files, the packages that it depends on, and the files elsewhere that its source names
-//! (`graph.rs`). What belongs to no package and no known folder may break everything.
+//! (`graph.rs`). A file that belongs to no package and no known folder may break everything.
 
 mod graph;
 

@@ -1,5 +1,5 @@
-//! What the types of a benchmark do not say. Its options and points are done again when something is compared with it,
-//! so a file that asks for what no benchmark does is refused before.
+//! Checks a saved benchmark beyond its types. A comparison repeats its options and points, so a file with impossible
+//! ones is refused first.
 
 use std::collections::BTreeSet;
 
@@ -25,7 +25,7 @@ fn figures(found: &Benchmark) -> Option<String> {
     }
     let keys: BTreeSet<_> = found.figures.iter().map(|figure| &figure.key).collect();
     if keys.len() != found.figures.len() {
-        return Some("a figure is there twice".into());
+        return Some("a figure occurs twice".into());
     }
     let rounds = found.options.rounds;
     found.figures.iter().find_map(|figure| {
@@ -46,7 +46,7 @@ fn points(found: &Benchmark) -> Option<String> {
             figure.key
         )),
         Some(cell) if !curves::could_be(&figure.key.name, cell) => Some(format!(
-            "{} is said to be {} calls of {} texts of {} tokens, which is no point of the curves",
+            "{} has {} calls of {} texts of {} tokens, which is not a point of the curves",
             figure.key, cell.calls, cell.texts, cell.tokens
         )),
         Some(_) => None,

@@ -1,11 +1,11 @@
-//! Why a benchmark that was kept cannot be used.
+//! The errors of a saved benchmark.
 
 /// Why a benchmark that was kept cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub(crate) enum KeptError {
     /// Nothing has that name.
-    #[error("no benchmark is kept under this name; `isovec bench --list` has those that are")]
+    #[error("no benchmark has this name; `isovec bench --list` lists the saved ones")]
     NotThere,
 
     /// A name that cannot be that of a file everywhere.
@@ -24,7 +24,7 @@ pub(crate) enum KeptError {
     Damaged(String),
 
     /// A file of something else.
-    #[error("it is no benchmark of isovec's")]
+    #[error("it is not a benchmark of isovec")]
     Foreign,
 
     /// A file of another isovec.
@@ -35,12 +35,12 @@ pub(crate) enum KeptError {
     Version { found: u32, known: u32 },
 
     /// It cannot be compared with.
-    #[error("it is of something else, and no comparison would say anything: {}", .0.join("; "))]
+    #[error("it measures something else, so a comparison would mean nothing: {}", .0.join("; "))]
     Other(Vec<String>),
 
     /// It is of another machine.
     #[error(
-        "it was measured on another machine ({then}; this is {now}); --allow-other-machine compares all the same"
+        "it was measured on another machine ({then}; this is {now}); use --allow-other-machine to compare anyway"
     )]
     OtherMachine { then: String, now: String },
 }

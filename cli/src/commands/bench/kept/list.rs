@@ -55,7 +55,7 @@ pub(in crate::commands::bench) fn list(json: bool) -> Result<()> {
         };
     }
     if lines.is_empty() {
-        page.push_str("no benchmark is kept under a name; `isovec bench --save NAME` keeps one\n");
+        page.push_str("no benchmark is saved; `isovec bench --save NAME` saves one\n");
     }
     commands::print(&page)
 }

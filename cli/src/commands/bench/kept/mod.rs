@@ -1,4 +1,4 @@
-//! Benchmarks that are kept: what was measured, turn by turn, and on what.
+//! Saved benchmarks: the measurements, turn by turn, and the machine and model.
 
 mod check;
 mod error;

@@ -1,4 +1,4 @@
-//! Where a benchmark is kept: under a name in isovec's folder, or in a file of the user's.
+//! The place of a saved benchmark: a name in isovec's folder, or a file of the user.
 
 use std::fmt;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What patterns cost, in steps and in nodes: no clock is asked.
+//! Tests the cost of patterns, in steps and nodes, without a clock.
 
 use super::*;
 

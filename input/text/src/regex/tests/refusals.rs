@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Tests the refused patterns and their messages.
 
 use super::*;
 

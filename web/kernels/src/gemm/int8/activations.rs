@@ -1,4 +1,4 @@
-//! A as whole numbers, row by row.
+//! The matrix A as integers, row by row.
 
 use super::super::blocks::Shared;
 use super::super::epilogue::Rows;

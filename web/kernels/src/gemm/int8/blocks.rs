@@ -19,7 +19,7 @@ const MIN_ROWS: usize = 48;
 /// Computes `C[m, n] = epilogue(A[m, k] · B[k, n])`, on the pool's threads where that is worth it;
 /// m are the rows of A.
 ///
-/// Row `i` of C starts at `c[i * c_stride]`; what lies between the rows is left alone.
+/// Row `i` of C starts at `c[i * c_stride]`; values between the rows are not changed.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Which tiles a machine has for whole numbers.
+//! The integer tiles that a machine supports.
 
 use super::super::kernel::{Strip, strips};
 use super::simd::{Int8Simd, Scalar};

@@ -1,4 +1,4 @@
-//! B as signed bytes, in the order in which tiles read it.
+//! The matrix B as signed bytes, in the order in which tiles read it.
 //!
 //! Panels as for f32 (see `pack.rs`), but two steps of k at a time: the two values of each column
 //! lie side by side, as processors multiply pairs. An odd last step has a partner of zeros.

@@ -1,4 +1,4 @@
-//! The twin for machines whose registers we do not know.
+//! The portable version, for machines without a version of their own.
 
 use super::Int8Simd;
 

@@ -2,15 +2,15 @@
 
 use std::collections::{HashMap, HashSet};
 
-use isovec_encoder::Plan;
-use isovec_encoder::plan::{Floats, Node, NodeId, Op};
+use isovec_encoder::Program;
+use isovec_encoder::program::{Floats, Node, NodeId, Op};
 
 use super::Merged;
 
 /// One of the matrices of a product.
 #[derive(Debug, Clone)]
 pub(crate) struct Part {
-    /// Where the matrix is among the plan's.
+    /// Where the matrix is among the program's.
     pub(crate) place: usize,
     /// Its columns.
     pub(crate) width: usize,
@@ -18,11 +18,11 @@ pub(crate) struct Part {
 }
 
 /// Merges products that read the same node and that attention alone reads.
-pub(crate) fn merge(plan: &Plan) -> Merged {
-    let mut nodes = plan.nodes.clone();
+pub(crate) fn merge(program: &Program) -> Merged {
+    let mut nodes = program.nodes.clone();
     let mut parts = HashMap::new();
     for (at, node) in nodes.iter().enumerate() {
-        if let (Op::Linear(linear), Some(place)) = (&node.op, plan.places[at]) {
+        if let (Op::Linear(linear), Some(place)) = (&node.op, program.places[at]) {
             let part = Part {
                 place,
                 width: node.width,
@@ -31,7 +31,7 @@ pub(crate) fn merge(plan: &Plan) -> Merged {
             parts.insert(NodeId(at), vec![part]);
         }
     }
-    let outputs: HashSet<NodeId> = plan.outputs.iter().map(|output| output.node).collect();
+    let outputs: HashSet<NodeId> = program.outputs.iter().map(|output| output.node).collect();
     let alone = |id: &NodeId| {
         !outputs.contains(id)
             && nodes

@@ -1,9 +1,8 @@
-//! Where results lie. A slot is memory for one result at a time; a kernel never reads the slot that
-//! it writes.
+//! The places of results. A slot is memory for one result at a time; a kernel never reads the slot that it writes.
 
 use std::collections::HashMap;
 
-use isovec_encoder::plan::{NodeId, Rows};
+use isovec_encoder::program::{NodeId, Rows};
 
 use super::Merged;
 use crate::kernels::Reads;
@@ -93,7 +92,7 @@ pub(crate) fn place(merged: &Merged, kernels: &[(NodeId, &[Reads])], outputs: &[
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isovec_encoder::plan::{Node, Op};
+    use isovec_encoder::program::{Node, Op};
 
     #[test]
     fn no_kernel_writes_what_is_still_read() {

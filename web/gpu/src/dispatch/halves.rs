@@ -1,14 +1,14 @@
-//! Which results are held as f16, where the device computes with them.
+//! Decides which results are stored as f16, if the device supports it.
 //!
-//! Those that products and attention alone read: queries, keys and values, what attention gives, what lies between the
-//! two products of a layer. They are read once by kernels that wait for memory, their sums begin anew in f32, and a
-//! rounding to eleven bits is what their weights have as well. What is added to from layer to layer (the residual
-//! stream) stays f32: it would be rounded again in every layer, and in models that norm before they compute it grows
-//! beyond what an f16 can say. So does whatever norms, pooling and the caller read.
+//! These are the results that only products and attention read: queries, keys and values, the output of attention,
+//! and the values between the two products of a layer. Kernels that are limited by memory read them once, compute
+//! their sums in f32, and use weights that are rounded to eleven bits as well. The residual stream stays f32: it
+//! would be rounded again in every layer, and in models that normalise before they compute it grows beyond the range
+//! of f16. Values that norms, pooling and the caller read stay f32 too.
 
 use std::collections::HashSet;
 
-use isovec_encoder::plan::{Binary, Node, NodeId, Op, Unary};
+use isovec_encoder::program::{Binary, Node, NodeId, Op, Unary};
 
 /// The nodes whose results are held as f16.
 pub(super) fn halves(
@@ -84,7 +84,7 @@ fn makes_numbers(op: &Op) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use isovec_encoder::plan::{Linear, Matrix, Operand, Rows, Source};
+    use isovec_encoder::program::{Linear, Matrix, Operand, Rows, Source};
 
     use super::*;
 

@@ -1,16 +1,16 @@
-//! The nodes of isovec's own plan.
+//! The nodes of isovec's own program.
 
-use isovec_encoder::Plan;
-use isovec_encoder::plan::{Node, NormKind, Op, Rows, Which};
+use isovec_encoder::Program;
+use isovec_encoder::program::{Node, NormKind, Op, Rows, Which};
 use isovec_engine::bundle::ModelBundle;
 
 use super::{Dim, GraphForm, GraphNode, INPUT, ModelGraph};
 
 impl ModelGraph {
-    pub(super) fn take_plan(&mut self, plan: &Plan, bundle: &ModelBundle) {
-        self.form = GraphForm::Plan;
-        let weights = plan.weights_by_node(bundle);
-        let nodes = plan.nodes.iter().zip(weights).enumerate();
+    pub(super) fn take_program(&mut self, program: &Program, bundle: &ModelBundle) {
+        self.form = GraphForm::Program;
+        let weights = program.weights_by_node(bundle);
+        let nodes = program.nodes.iter().zip(weights).enumerate();
         self.nodes = nodes
             .map(|(at, (node, weights))| {
                 let (rows, axis) = match node.rows {
@@ -26,7 +26,7 @@ impl ModelGraph {
                 let flops = match node.op.name() {
                     INPUT => 0,
                     _ => rows
-                        .saturating_mul(plan.multiply_adds(at, self.tokens))
+                        .saturating_mul(program.multiply_adds(at, self.tokens))
                         .saturating_mul(2),
                 };
                 let row_bytes = (node.width as u64).saturating_mul(size_of::<f32>() as u64);
@@ -36,7 +36,7 @@ impl ModelGraph {
                         Op::Input(name) => name.clone(),
                         _ => weights.name.unwrap_or_default(),
                     },
-                    detail: detail(plan, node),
+                    detail: detail(program, node),
                     inputs,
                     shape: Some(vec![Dim::Symbolic(axis.into()), Dim::Fixed(node.width)]),
                     parameters: weights.parameters,
@@ -52,7 +52,7 @@ impl ModelGraph {
 }
 
 /// What a node's operator leaves open.
-fn detail(plan: &Plan, node: &Node) -> String {
+fn detail(program: &Program, node: &Node) -> String {
     let width = node.width;
     let word = |text: String| text.to_lowercase().replace(" {", "").replace(" }", "");
     match &node.op {
@@ -61,7 +61,7 @@ fn detail(plan: &Plan, node: &Node) -> String {
         Op::Length => "length of the text".into(),
         Op::Gather { .. } => String::new(),
         Op::Linear(linear) => {
-            let mut parts = vec![format!("{} → {width}", plan.nodes[linear.x.0].width)];
+            let mut parts = vec![format!("{} → {width}", program.nodes[linear.x.0].width)];
             parts.extend(linear.activation.map(|f| word(format!("{f:?}"))));
             parts.extend(linear.residual.map(|_| "+ residual".into()));
             parts.join(", ")

@@ -1,5 +1,5 @@
-//! From the plan of a graph to dispatches: which results are written to memory, which kernel
-//! computes each of them, and where they lie.
+//! Turns a program into dispatches: it decides which results are written to memory, which kernel computes each of
+//! them, and where they lie.
 
 mod halves;
 mod merge;
@@ -8,8 +8,8 @@ pub(crate) mod written;
 
 use std::collections::{HashMap, HashSet};
 
-use isovec_encoder::Plan;
-use isovec_encoder::plan::{Node, NodeId, Op, Output, Rows};
+use isovec_encoder::Program;
+use isovec_encoder::program::{Node, NodeId, Op, Output, Rows};
 
 use crate::constants::{Constants, Region, Regions};
 use crate::kernels::{Items, Kernel, Reads, attention, linear, row};
@@ -71,7 +71,7 @@ pub(crate) enum Read {
     Slot(usize),
     /// A product's matrix.
     Product(usize),
-    /// A part of a table, by the table's place among the plan's.
+    /// A part of a table, by the table's place among the program's.
     Table {
         place: usize,
         part: usize,
@@ -80,7 +80,7 @@ pub(crate) enum Read {
     Nothing,
 }
 
-/// A product's weight: matrices of the plan, side by side.
+/// A product's weight: matrices of the program, side by side.
 #[derive(Debug)]
 pub(crate) struct Product {
     pub(crate) parts: Vec<Part>,
@@ -88,7 +88,7 @@ pub(crate) struct Product {
     pub(crate) n: usize,
 }
 
-/// A plan that products have been merged in.
+/// A program with merged products.
 pub(crate) struct Merged {
     pub(crate) nodes: Vec<Node>,
     /// By the node of a product.
@@ -112,7 +112,7 @@ impl Merged {
     }
 }
 
-/// How the plan's weights are held: what a kernel has to know to read them.
+/// The form of the program's weights, which a kernel has to know.
 pub(crate) trait Weights {
     /// Whether a product's matrix is held as f16.
     fn half(&self, parts: &[Part]) -> bool;
@@ -146,17 +146,17 @@ impl TableForm {
     }
 }
 
-/// Makes dispatches of a plan.
+/// Makes dispatches of a program.
 ///
 /// # Errors
 /// In words, when the device's limits do not allow a kernel.
 pub(crate) fn compile(
-    plan: &Plan,
+    program: &Program,
     weights: &dyn Weights,
     limits: &Limits,
 ) -> Result<Dispatches, String> {
-    let mut merged = merge::merge(plan);
-    let outputs: Vec<NodeId> = plan.outputs.iter().map(|output| output.node).collect();
+    let mut merged = merge::merge(program);
+    let outputs: Vec<NodeId> = program.outputs.iter().map(|output| output.node).collect();
     let mut written = written::written(&merged.nodes, &outputs);
     let mut inputs = Vec::new();
     let mut ids = Vec::new();
@@ -184,7 +184,7 @@ pub(crate) fn compile(
                 }
                 Op::Attention(op) => Ok(attention::kernel(&merged, id, op, &mut constants, limits)),
                 _ => row::Writer {
-                    plan,
+                    program,
                     merged: &merged,
                     written: &written,
                     weights,
@@ -243,7 +243,7 @@ pub(crate) fn compile(
             row_bytes: merged.row_bytes(id),
         });
     }
-    let outputs = plan.outputs.iter();
+    let outputs = program.outputs.iter();
     let outputs = outputs.map(|output| (output.clone(), placed.of_nodes[&output.node]));
     Ok(Dispatches {
         outputs: outputs.collect(),
@@ -253,6 +253,6 @@ pub(crate) fn compile(
         constants: regions.values,
         inputs,
         ids,
-        positions: plan.positions,
+        positions: program.positions,
     })
 }

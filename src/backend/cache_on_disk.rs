@@ -1,4 +1,4 @@
-//! What was found out at an earlier start: files in isovec's cache folder.
+//! The cache of measurements on disk: files in isovec's cache folder.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,12 +8,12 @@ use isovec_engine::fresh::Fresh;
 
 use super::native::cache_dir;
 
-/// What was kept of a kind under a name, if it was.
+/// The cached entry of a kind and a name, if there is one.
 pub(crate) async fn recall(kind: &str, name: &str) -> Option<Vec<u8>> {
     fs::read(file(kind, name)?).ok()
 }
 
-/// Keeps it, whole or not at all; a failure costs the next start its time, nothing else.
+/// Caches an entry, completely or not at all. A failure only makes the next start slower.
 pub(crate) async fn keep(kind: &str, name: &str, bytes: &[u8]) {
     if let Some(path) = file(kind, name)
         && let Err(error) = write_whole(&path, bytes)
@@ -26,7 +26,7 @@ fn file(kind: &str, name: &str) -> Option<PathBuf> {
     Some(cache_dir()?.join(kind).join(name))
 }
 
-/// Takes the place of what is there at once, so that whoever reads meanwhile reads one or the other.
+/// Replaces a file atomically: readers see the old or the new one.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> io::Result<()> {
     path.parent().map_or(Ok(()), fs::create_dir_all)?;
     let (fresh, mut file) = Fresh::file(path)?;

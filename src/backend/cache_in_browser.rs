@@ -1,5 +1,5 @@
-//! What was found out at an earlier start: entries of the browser's Cache API, beside the models' files and under keys
-//! like theirs (`bindings/js/ts/store.ts`), so that what takes the site's models away takes these as well.
+//! The cache of measurements in a page: entries of the browser's Cache API, beside the models' files and under
+//! similar keys (`bindings/js/ts/store.ts`), so that removing the site's models removes these as well.
 
 use js_sys::{Array, Function, Promise, Reflect, Uint8Array, encode_uri_component};
 use wasm_bindgen::{JsCast, JsValue};
@@ -9,7 +9,7 @@ use web_sys::Response;
 /// The cache's name.
 pub(crate) const NAME: &str = "isovec";
 
-/// What was kept of a kind under a name, if it was.
+/// The cached entry of a kind and a name, if there is one.
 pub(crate) async fn recall(kind: &str, name: &str) -> Option<Vec<u8>> {
     read(kind, name).await.ok()
 }

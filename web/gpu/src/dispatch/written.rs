@@ -1,9 +1,9 @@
-//! Which results are written to memory. The others are computed where they are read, as a part of
-//! the kernel that reads them.
+//! Decides which results are written to memory. The others are computed where they are read, as a part of the kernel
+//! that reads them.
 
 use std::collections::{HashMap, HashSet};
 
-use isovec_encoder::plan::{Node, NodeId, Op, Rows};
+use isovec_encoder::program::{Node, NodeId, Op, Rows};
 
 /// The nodes that a kernel of their own computes.
 pub(crate) fn written(nodes: &[Node], outputs: &[NodeId]) -> HashSet<NodeId> {
