@@ -263,9 +263,9 @@ impl Default for Capabilities {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderInfo {
-    /// The engine: `onnxruntime` or `portable`.
+    /// The engine, by its factory's name.
     pub engine: String,
-    /// What it computes on: `CPU`, `CUDA`, `wasm simd128`, ...
+    /// What it computes on, by its own word: `CPU`, `wasm simd128`, ...
     pub provider: String,
     /// The version of the runtime underneath.
     pub version: String,
@@ -364,13 +364,13 @@ pub enum Probe {
     },
 }
 
-/// Makes engines of one kind.
+/// Makes engines of one kind. What these alone can be told it has been told when it was made.
 pub trait EngineFactory: MaybeSend + MaybeSync + std::fmt::Debug {
     /// The engine's name, as the config and the command line write it.
     fn name(&self) -> &'static str;
 
     /// Looks whether this engine can be used, without loading a model.
-    fn probe(&self, config: &EngineConfig) -> Probe;
+    fn probe(&self) -> Probe;
 
     /// Refuses what no model could make work, before one is touched: paths that cannot be
     /// written, devices that are not there where they must be, a library that is none.

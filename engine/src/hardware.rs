@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An adapter as WebGPU, Vulkan, Metal or DirectX 12 shows it. One GPU may be behind several of them.
+/// An adapter as Vulkan, Metal, DirectX 12 or a browser shows it. One GPU may be behind several of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AdapterInfo {
     /// As it names itself. Browsers leave it out.
     pub name: Option<String>,
-    /// What it is reached by: `vulkan`, `metal`, `dx12`, `webgpu`.
+    /// What it is reached by: `vulkan`, `metal`, `dx12`, or the browser's interface.
     pub backend: String,
     /// What kind of device it is; `None` where that is not told, as in browsers.
     pub kind: Option<AdapterKind>,

@@ -1,6 +1,6 @@
 //! What `Send` means on each target: threads natively, one event loop in the browser.
 //!
-//! wgpu's and JavaScript's handles are `!Send` on wasm32, so the contract asks for `Send` only
+//! Handles of JavaScript and of a browser's GPU are `!Send` on wasm32, so the contract asks for `Send` only
 //! where there are threads. This file and `src/backend.rs` of the SDK are the only places that
 //! look at the target.
 

@@ -31,7 +31,7 @@ pub struct EngineStats {
 pub struct GpuStats {
     /// The adapter, as it names itself.
     pub adapter: String,
-    /// What it is driven by: Vulkan, Metal, DirectX 12 or the browser's WebGPU.
+    /// What it is driven by: Vulkan, Metal, DirectX 12 or the browser.
     pub backend: String,
     /// Whether it is a processor that plays a GPU.
     pub software: bool,
@@ -205,7 +205,7 @@ impl IoStats {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ProviderStats {
-    /// The engine and what it computes on: `onnxruntime` on `CPU`.
+    /// The engine, by its own name.
     pub engine: String,
     /// What it computes on.
     pub selected: String,
@@ -389,7 +389,7 @@ mod tests {
         stats
             .provider
             .fallbacks
-            .push(Fallback::new("cuda", "cpu", "no device"));
+            .push(Fallback::new("gpu", "cpu", "no device"));
         let json = serde_json::to_string(&stats).unwrap();
         assert_eq!(serde_json::from_str::<EngineStats>(&json).unwrap(), stats);
     }

@@ -1,14 +1,14 @@
 //! The native engine of isovec: ONNX Runtime.
 //!
-//! [`OnnxRuntime`] makes engines from the shared library that was named (in the config, in
-//! `ORT_DYLIB_PATH`, or by set-up in isovec's cache) and computes on the provider that the config
-//! asks for, or says why it cannot. How it is built:
+//! [`OnnxRuntime`] makes engines from the shared library that was named (in its [`Options`], in
+//! `ORT_DYLIB_PATH`, or by set-up in isovec's cache) and computes on the provider that they
+//! ask for, or says why it cannot. How it is built:
 //!
 //! - `library`: which library, and what is wrong with it, found out before it is used.
 //! - `runtime`: the one library and environment of the process.
 //! - `sys`: owning handles over ONNX Runtime's C interface; nearly all `unsafe` code is there.
 //! - `weights`, `graph`: a bundle as a session takes it, its weights lent and not copied.
-//! - `settings`, `provider`: what the configuration's knobs come to, and who truly computes.
+//! - `options`, `settings`, `provider`: what this engine alone is told, what the knobs come to, and who truly computes.
 //! - `pool`, `slot`, `engine`: runs, who waits for them, and how one is cancelled.
 //! - `outputs`, `predict`, `counts`: what a run will take, and what it took.
 //! - `kept`, `optimized`: the optimised graph on disk, and for whoever shows a model.
@@ -37,6 +37,7 @@ mod graph;
 mod kept;
 mod library;
 mod optimized;
+mod options;
 mod outputs;
 mod own_profile;
 mod pool;
@@ -53,6 +54,7 @@ mod weights;
 
 pub use factory::OnnxRuntime;
 pub use optimized::optimized;
+pub use options::{CudaOptions, Options, Provider, TensorRtOptions};
 
 /// The engine's name in the config, on the command line and in errors.
 pub(crate) const NAME: &str = "onnxruntime";

@@ -1,8 +1,6 @@
 //! What to compute on, in one word.
 
-use isovec_engine::config::ExecutionProvider;
-
-use super::EmbeddingConfig;
+use super::{EmbeddingConfig, ExecutionProvider};
 
 /// What to compute on, for those who do not want to name providers; see
 /// [`EmbedderBuilder::device`](crate::EmbedderBuilder::device).

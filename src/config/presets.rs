@@ -1,10 +1,9 @@
 //! Configurations to begin with. Each says when to take it and why it is as it is; every knob can
 //! be set again afterwards.
 
-use isovec_engine::config::ExecutionProvider;
 use isovec_engine::cores;
 
-use super::EmbeddingConfig;
+use super::{EmbeddingConfig, ExecutionProvider};
 
 impl EmbeddingConfig {
     /// For indexing many texts: as many runs at the same time as there are cores, one thread

@@ -238,8 +238,8 @@ export interface SessionConfig {
   /** Keep memory for intermediate tensors between runs. Default: true. */
   cpuArena?: boolean;
   /**
-   * A text's vector is bit-identical whatever else is asked for at the same time: on ONNX Runtime
-   * every text runs alone, unpadded, on one thread; on the portable engine it is so in every
+   * A text's vector is bit-identical whatever else is asked for at the same time: an engine that
+   * pads runs every text alone, unpadded, on one thread; on the portable engine it is so in every
    * build and on every processor as well. Default: false.
    */
   deterministicCompute?: boolean;
@@ -257,7 +257,7 @@ export interface SessionConfig {
   intraOpThreads?: number;
   /**
    * Plan where every intermediate tensor lies, once per input shape. Default: true where shapes
-   * are fixed. ONNX Runtime keeps a plan for every shape that it has seen, so with shapes that
+   * are fixed. An engine may keep a plan for every shape that it has seen, so with shapes that
    * vary it is off, whatever was asked for.
    */
   memoryPattern?: boolean;

@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Faults;
-
 /// What memory an engine may take and keep. `None` in a field means the default that is named
 /// there. Sizes are in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -38,7 +36,9 @@ impl MemoryConfig {
         self.memory_pool.unwrap_or(true)
     }
 
-    pub(super) fn check(&self, faults: &mut Faults) {
+    /// The contradictions and impossible values of this group, in words, by the names that configurations write.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
         let zero = [
             ("memory.max_pool_size", self.max_pool_size.map(|n| n as u64)),
             ("memory.max_pool_memory", self.max_pool_memory),
@@ -81,5 +81,6 @@ impl MemoryConfig {
                 ));
             }
         }
+        faults
     }
 }

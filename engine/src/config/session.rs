@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Faults, count};
-
 /// More threads than this are surely a mistake.
 const MOST_THREADS: usize = 1024;
 
@@ -30,13 +28,13 @@ pub struct SessionConfig {
     /// 3: data laid out for this machine as well. `None`: 3.
     pub graph_optimization_level: Option<u8>,
     /// Plan where every intermediate tensor lies, once per input shape. `None`: true where shapes
-    /// are fixed. ONNX Runtime keeps a plan for every shape that it has seen, so with shapes that
+    /// are fixed. An engine may keep a plan for every shape that it has seen, so with shapes that
     /// vary it is off, whatever was asked for.
     pub memory_pattern: Option<bool>,
     /// Keep memory for intermediate tensors between runs. `None`: true.
     pub cpu_arena: Option<bool>,
-    /// A text's vector is bit-identical whatever else is asked for at the same time: on ONNX Runtime
-    /// every text runs alone, unpadded, on one thread; on the portable engine it is so in every
+    /// A text's vector is bit-identical whatever else is asked for at the same time: an engine that
+    /// pads runs every text alone, unpadded, on one thread; on the portable engine it is so in every
     /// build and on every processor as well. `None`: false.
     pub deterministic_compute: Option<bool>,
     /// Write the engine's own profile to a file whose name begins like this. `None`: no profile.
@@ -47,19 +45,19 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    pub(super) fn check(&self, faults: &mut Faults) {
-        count(faults, "session.pool_size", self.pool_size, MOST_THREADS);
+    /// The contradictions and impossible values of this group, in words, by the names that configurations write.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        count(&mut faults, "session.pool_size", self.pool_size);
         count(
-            faults,
+            &mut faults,
             "session.intra_op_threads",
             self.intra_op_threads,
-            MOST_THREADS,
         );
         count(
-            faults,
+            &mut faults,
             "session.inter_op_threads",
             self.inter_op_threads,
-            MOST_THREADS,
         );
         if let Some(level) = self.graph_optimization_level.filter(|&level| level > 3) {
             faults.push(format!(
@@ -96,5 +94,17 @@ impl SessionConfig {
                 faults.push(format!("{knob} is empty; leave it out for the default"));
             }
         }
+        faults
+    }
+}
+
+/// A number of threads or runs that is neither none nor absurd.
+fn count(faults: &mut Vec<String>, knob: &str, asked: Option<usize>) {
+    match asked {
+        Some(0) => faults.push(format!("{knob} is 0; leave it out for the default")),
+        Some(asked) if asked > MOST_THREADS => faults.push(format!(
+            "{knob} is {asked}; more than {MOST_THREADS} is surely a mistake"
+        )),
+        _ => {}
     }
 }

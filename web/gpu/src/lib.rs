@@ -21,6 +21,7 @@ mod limits;
 mod model;
 #[cfg(test)]
 mod mutants;
+mod options;
 mod plan;
 mod settings;
 mod timing;
@@ -32,6 +33,7 @@ pub use engine::{GpuEngine, WebGpu};
 #[cfg(feature = "faults")]
 pub use faults::lose_devices;
 pub use host::{Alone, Host};
+pub use options::Options;
 
 /// The engine's name.
 const ENGINE: &str = "gpu";
