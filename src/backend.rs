@@ -1,10 +1,7 @@
 //! The differences between the targets, chosen in this one place: the engines, the threads for work that must not run
 //! where the caller polls, and the hub.
 
-use std::sync::Arc;
-
 use cfg_if::cfg_if;
-use isovec_engine::engine::EngineFactory;
 
 cfg_if! {
     if #[cfg(target_arch = "wasm32")] {
@@ -46,42 +43,11 @@ cfg_if! {
 
 cfg_if! {
     if #[cfg(all(not(target_arch = "wasm32"), any(feature = "onnxruntime", feature = "onnxruntime-download")))] {
-        /// The engine that needs a shared library, or why there is none.
-        pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
-            Ok(Arc::new(isovec_native::OnnxRuntime))
-        }
-
-        pub(crate) use isovec_native::optimized;
-    } else if #[cfg(target_arch = "wasm32")] {
-        /// The engine that needs a shared library, or why there is none.
-        pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
-            Err("browsers load no shared libraries")
-        }
+        mod onnxruntime;
+        pub(crate) use onnxruntime::{onnxruntime, optimized};
     } else {
-        /// The engine that needs a shared library, or why there is none.
-        pub(crate) fn onnxruntime() -> Result<Arc<dyn EngineFactory>, &'static str> {
-            Err("isovec was built without its feature `onnxruntime`")
-        }
-    }
-}
-
-cfg_if! {
-    if #[cfg(not(all(not(target_arch = "wasm32"), any(feature = "onnxruntime", feature = "onnxruntime-download"))))] {
-        /// What that engine makes of a graph; nobody has one to ask.
-        pub(crate) async fn optimized(
-            _: &isovec_engine::bundle::ModelBundle,
-            _: &isovec_engine::config::EngineConfig,
-            _: &isovec_engine::cancel::Cancel,
-        ) -> isovec_engine::Result<(
-            isovec_engine::onnx::proto::ModelProto,
-            Vec<isovec_engine::weights::WeightInfo>,
-        )> {
-            Err(isovec_engine::EngineError::EngineUnavailable {
-                engine: "onnxruntime",
-                reason: "isovec was built without it".into(),
-                hint: "Build isovec with its feature `onnxruntime`".into(),
-            })
-        }
+        mod no_onnxruntime;
+        pub(crate) use no_onnxruntime::{onnxruntime, optimized};
     }
 }
 
@@ -93,7 +59,9 @@ cfg_if! {
         pub(crate) use webgpu::webgpu_model;
     } else {
         /// The engine that drives a GPU itself, or why there is none.
-        pub(crate) fn webgpu() -> Result<Arc<dyn EngineFactory>, &'static str> {
+        pub(crate) fn webgpu(
+            _: &crate::config::RuntimeConfig,
+        ) -> Result<std::sync::Arc<dyn isovec_engine::engine::EngineFactory>, &'static str> {
             Err("isovec was built without its feature `webgpu`")
         }
 

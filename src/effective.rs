@@ -1,11 +1,10 @@
 //! The SDK's part of the effective configuration.
 
-use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use isovec_engine::engine::Engine;
 
 pub(crate) use isovec_engine::effective::EffectiveConfig;
 
-use crate::config::EmbeddingConfig;
+use crate::config::{EmbeddingConfig, EngineChoice, ExecutionProvider};
 use crate::fallback::Engines;
 
 /// Notes the engine, its provider, and what it makes of its own knobs.
@@ -49,6 +48,20 @@ pub(crate) fn note_runtime(
     );
     note_providers(effective, config, engines);
     effective.extend(engine.effective());
+    note_streams(effective, config, engines.provider());
+}
+
+/// Notes the knob that CUDA alone reads, where something else computes.
+fn note_streams(
+    effective: &mut EffectiveConfig,
+    config: &EmbeddingConfig,
+    chosen: ExecutionProvider,
+) {
+    const KNOB: &str = "io.cuda_memory_streams";
+    if effective.get(KNOB).is_none() {
+        let why = format!("{chosen} computes, which has no streams");
+        effective.note_unused(KNOB, config.runtime.io.cuda_memory_streams, why);
+    }
 }
 
 fn note_providers(effective: &mut EffectiveConfig, config: &EmbeddingConfig, engines: &Engines) {

@@ -1,16 +1,15 @@
 //! The engines and providers of this build, and which of them work on this machine.
 
 use isovec_engine::EngineError;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::{EngineFactory, Probe};
 use isovec_engine::hardware::AdapterInfo;
 use isovec_engine::maybe_send::BoxFuture;
 use serde::{Deserialize, Serialize};
 
 use crate::backend;
-use crate::config::EmbeddingConfig;
+use crate::config::{EmbeddingConfig, ExecutionProvider, RuntimeConfig};
 use crate::error::Result;
-use crate::fallback;
 use crate::hardware::HardwareInfo;
 
 /// The engines and providers of this build: which of them work on this machine, and why the others do not.
@@ -119,35 +118,38 @@ fn built_with() -> Vec<String> {
     .collect()
 }
 
-fn onnxruntime(config: &EngineConfig) -> EngineFeature {
+fn onnxruntime(config: &RuntimeConfig) -> EngineFeature {
     let name = "onnxruntime";
     let mut providers = ExecutionProvider::ALL.to_vec();
     providers.retain(|provider| *provider != ExecutionProvider::WebGpu);
-    let factory = match backend::onnxruntime() {
+    let factory = match backend::onnxruntime(config, ExecutionProvider::Cpu) {
         Ok(factory) => factory,
         Err(reason) => return EngineFeature::missing(name, reason, None, &providers),
     };
-    let version = match factory.probe(&fallback::only(config, ExecutionProvider::Cpu)) {
+    let version = match factory.probe() {
         Probe::Available { version, .. } => version,
         Probe::Unavailable { reason, hint } => {
             return EngineFeature::missing(name, &reason, Some(hint), &providers);
         }
         _ => return EngineFeature::missing(name, "without a reason", None, &providers),
     };
+    let told = config.of_every_engine();
+    let checked = |provider| match backend::onnxruntime(config, provider) {
+        Ok(factory) => ProviderFeature::checked(&*factory, &told, provider),
+        Err(reason) => ProviderFeature::missing(provider, reason, None),
+    };
     EngineFeature {
         name: name.to_owned(),
         usable: true,
         version: Some(version),
-        providers: providers
-            .into_iter()
-            .map(|provider| ProviderFeature::checked(&*factory, config, provider))
-            .collect(),
+        providers: providers.into_iter().map(checked).collect(),
         ..EngineFeature::default()
     }
 }
 
-fn portable(config: &EngineConfig, adapters: Option<&[AdapterInfo]>) -> EngineFeature {
-    let cpu = ProviderFeature::checked(&*backend::portable(), config, ExecutionProvider::Cpu);
+fn portable(config: &RuntimeConfig, adapters: Option<&[AdapterInfo]>) -> EngineFeature {
+    let told = config.of_every_engine();
+    let cpu = ProviderFeature::checked(&*backend::portable(), &told, ExecutionProvider::Cpu);
     EngineFeature {
         name: "portable".to_owned(),
         usable: cpu.usable,
@@ -157,9 +159,9 @@ fn portable(config: &EngineConfig, adapters: Option<&[AdapterInfo]>) -> EngineFe
     }
 }
 
-fn webgpu(config: &EngineConfig, adapters: Option<&[AdapterInfo]>) -> ProviderFeature {
+fn webgpu(config: &RuntimeConfig, adapters: Option<&[AdapterInfo]>) -> ProviderFeature {
     let provider = ExecutionProvider::WebGpu;
-    let factory = match backend::webgpu() {
+    let factory = match backend::webgpu(config) {
         Ok(factory) => factory,
         Err(reason) => return ProviderFeature::missing(provider, reason, None),
     };
@@ -175,7 +177,7 @@ fn webgpu(config: &EngineConfig, adapters: Option<&[AdapterInfo]>) -> ProviderFe
         let hint = "Set providers.webgpu.software_adapter to use it all the same";
         return ProviderFeature::missing(provider, reason, Some(hint));
     }
-    ProviderFeature::checked(&*factory, config, provider)
+    ProviderFeature::checked(&*factory, &config.of_every_engine(), provider)
 }
 
 impl EngineFeature {
@@ -215,7 +217,7 @@ impl ProviderFeature {
         config: &EngineConfig,
         provider: ExecutionProvider,
     ) -> Self {
-        match factory.check(&fallback::only(config, provider)) {
+        match factory.check(config) {
             Ok(()) => Self {
                 name: provider.name().to_owned(),
                 usable: true,

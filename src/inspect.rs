@@ -100,9 +100,7 @@ async fn run_by(bundle: &ModelBundle, config: &EmbeddingConfig, watch: &Watch) -
     let (ragged, own) = (engine.capabilities().ragged, engines.provider());
     drop(engines);
     let graph = if provider.engine == "onnxruntime" {
-        let mut runtime = config.runtime.clone();
-        runtime.providers.execution_providers = vec![own];
-        match backend::optimized(bundle, &runtime, &watch.cancel).await {
+        match backend::optimized(bundle, &config.runtime, own, &watch.cancel).await {
             Ok((graph, large)) => RunningGraph::Optimized(Box::new(graph), large),
             Err(error @ EngineError::Cancelled) => return Err(error.into()),
             Err(error) => RunningGraph::Unwritten(error),

@@ -194,10 +194,9 @@ impl EmbedderBuilder {
 
 #[cfg(test)]
 mod tests {
-    use isovec_engine::config::ExecutionProvider;
-
     use super::*;
     use crate::Dtype;
+    use crate::config::ExecutionProvider;
 
     fn config(builder: EmbedderBuilder) -> EmbeddingConfig {
         builder.loading.asked().config

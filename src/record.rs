@@ -2,12 +2,12 @@
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use isovec_engine::config::EngineConfig;
 use isovec_engine::weights::WeightsIdentity;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::backend::cache;
+use crate::config::RuntimeConfig;
 
 /// What was measured for a model.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Record {
     pub(crate) fn of(
         kind: &'static str,
         weights: &WeightsIdentity,
-        config: &EngineConfig,
+        config: &RuntimeConfig,
         measured_on: String,
     ) -> Self {
         let model: String = weights.0.chars().take(32).collect();
@@ -99,7 +99,7 @@ mod tests {
     #[test]
     fn what_was_measured_elsewhere_is_measured_again() {
         let record = |machine: &str| {
-            let (model, config) = (WeightsIdentity("abc".into()), EngineConfig::default());
+            let (model, config) = (WeightsIdentity("abc".into()), RuntimeConfig::default());
             Record::of("kind", &model, &config, machine.into())
         };
         let text = br#"{"measured_on": "here", "values": [0.25]}"#;

@@ -20,7 +20,7 @@ pub struct ModelBundle {
     pub weights: Weights,
     /// The original weights' hash.
     pub identity: WeightsIdentity,
-    /// Small files beside the model (`tokenizer.json`, `config.json`, `1_Pooling/config.json`), by
+    /// Small files beside the model (`config.json`, `1_Pooling/config.json`), by
     /// their path inside the bundle, with `/` between folders.
     pub files: BTreeMap<String, Bytes>,
     /// The file that the graph was read from or made for, by its path inside the bundle:

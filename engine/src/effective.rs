@@ -122,7 +122,7 @@ impl EffectiveConfig {
     }
 
     /// Notes the knobs of `io` of an engine that copies its inputs, and why it does.
-    pub fn note_copied(&mut self, io: &IoConfig, why: &str, no_streams: &str) {
+    pub fn note_copied(&mut self, io: &IoConfig, why: &str) {
         self.note("io.io_binding", io.io_binding, false, why);
         self.note("io.zero_copy", io.zero_copy, false, why);
         for (name, asked) in [
@@ -137,7 +137,6 @@ impl EffectiveConfig {
         ] {
             self.note(name, asked, 0, "buffers are made as they are needed");
         }
-        self.note_unused("io.cuda_memory_streams", io.cuda_memory_streams, no_streams);
     }
 
     /// Notes a knob that is its own explanation: the configuration, or else `default`.

@@ -263,9 +263,9 @@ impl Default for Capabilities {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct ProviderInfo {
-    /// The engine: `onnxruntime` or `portable`.
+    /// The engine, by its factory's name.
     pub engine: String,
-    /// The provider: `CPU`, `CUDA`, `wasm simd128`, ...
+    /// The provider: `CPU`, `wasm simd128`, ...
     pub provider: String,
     /// The version of the runtime underneath.
     pub version: String,
@@ -363,13 +363,13 @@ pub enum Probe {
     },
 }
 
-/// Makes engines of one kind.
+/// Makes engines of one kind. What these alone can be told it has been told when it was made.
 pub trait EngineFactory: MaybeSend + MaybeSync + std::fmt::Debug {
     /// The engine's name, as the config and the command line write it.
     fn name(&self) -> &'static str;
 
     /// Looks whether this engine can be used, without loading a model.
-    fn probe(&self, config: &EngineConfig) -> Probe;
+    fn probe(&self) -> Probe;
 
     /// Refuses a configuration that cannot work with any model, before a model is read: paths that cannot be written,
     /// missing devices, an invalid library.

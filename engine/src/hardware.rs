@@ -2,14 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
-/// An adapter as WebGPU, Vulkan, Metal or DirectX 12 shows it. One GPU may be behind several of them.
+/// An adapter as Vulkan, Metal, DirectX 12 or a browser shows it. One GPU may be behind several of them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 #[non_exhaustive]
 pub struct AdapterInfo {
     /// As it names itself. Browsers leave it out.
     pub name: Option<String>,
-    /// The interface to it: `vulkan`, `metal`, `dx12`, `webgpu`.
+    /// The interface to it: `vulkan`, `metal`, `dx12`, or the browser's.
     pub backend: String,
     /// The kind of device; `None` if unknown, as in browsers.
     pub kind: Option<AdapterKind>,

@@ -1,6 +1,6 @@
 //! What `Send` means on each target: threads natively, one event loop in the browser.
 //!
-//! wgpu's and JavaScript's handles are `!Send` on wasm32, so the contract requires `Send` only on targets with
+//! Handles of JavaScript and of a browser's GPU are `!Send` on wasm32, so the contract requires `Send` only on targets with
 //! threads.
 
 use std::future::Future;

@@ -31,7 +31,7 @@ pub struct EngineStats {
 pub struct GpuStats {
     /// The adapter, as it names itself.
     pub adapter: String,
-    /// Its interface: Vulkan, Metal, DirectX 12 or the browser's WebGPU.
+    /// Its interface: Vulkan, Metal, DirectX 12 or the browser's.
     pub backend: String,
     /// Whether it emulates a GPU on the processor.
     pub software: bool,
@@ -204,7 +204,7 @@ impl IoStats {
 #[serde(default)]
 #[non_exhaustive]
 pub struct ProviderStats {
-    /// The engine and its provider: `onnxruntime` on `CPU`.
+    /// The engine, by the name of its factory.
     pub engine: String,
     /// Its provider.
     pub selected: String,
@@ -388,7 +388,7 @@ mod tests {
         stats
             .provider
             .fallbacks
-            .push(Fallback::new("cuda", "cpu", "no device"));
+            .push(Fallback::new("gpu", "cpu", "no device"));
         let json = serde_json::to_string(&stats).unwrap();
         assert_eq!(serde_json::from_str::<EngineStats>(&json).unwrap(), stats);
     }

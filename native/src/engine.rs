@@ -11,7 +11,6 @@ use futures_channel::oneshot;
 use futures_util::future::{Either, select};
 use isovec_engine::buffers::BufferPool;
 use isovec_engine::cancel::{Cancel, OnCancel};
-use isovec_engine::config::ExecutionProvider;
 use isovec_engine::counters::Ended;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::effective::EffectiveConfig;
@@ -25,6 +24,7 @@ use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use smallvec::SmallVec;
 
 use crate::counts::Counts;
+use crate::options::Provider;
 use crate::outputs::OutputSizes;
 use crate::own_profile::Taking;
 use crate::pool::{Lease, Pool};
@@ -109,8 +109,7 @@ impl OrtEngine {
         capabilities.concurrent_runs = settings.pool_size;
         capabilities.intra_op_threads = settings.intra_op_threads;
         capabilities.cancels_running = true;
-        capabilities.deterministic =
-            settings.deterministic && settings.provider == ExecutionProvider::Cpu;
+        capabilities.deterministic = settings.deterministic && settings.provider == Provider::Cpu;
 
         let output_sizes = OutputSizes::new(&description);
         let unbound = output_sizes.unknown(&description);
@@ -576,7 +575,7 @@ impl Shared {
             }
         }
         // The caller's tensors are in the host's memory: on a device each crosses once, no more.
-        if self.settings.provider != ExecutionProvider::Cpu {
+        if self.settings.provider != Provider::Cpu {
             let bytes = |tensors: &[NamedTensor]| -> usize {
                 tensors.iter().map(|named| named.tensor.byte_len()).sum()
             };

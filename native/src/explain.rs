@@ -1,10 +1,10 @@
 //! ONNX Runtime's messages as isovec's errors.
 
-use isovec_engine::config::ExecutionProvider;
 use isovec_engine::error::EngineError;
 use ort::ErrorCode;
 
 use crate::NAME;
+use crate::options::Provider;
 
 /// An error's message on one line, without colours and source lines' leading noise.
 pub(crate) fn text(error: &ort::Error) -> String {
@@ -65,7 +65,7 @@ pub(crate) fn run(error: &ort::Error) -> EngineError {
 }
 
 /// Why a run on a provider failed.
-pub(crate) fn run_on(provider: ExecutionProvider, error: &ort::Error) -> EngineError {
+pub(crate) fn run_on(provider: Provider, error: &ort::Error) -> EngineError {
     let detail = text(error);
     if error.code() == ErrorCode::DeviceReset || is_loss(provider, &detail) {
         return EngineError::DeviceLost {
@@ -80,8 +80,8 @@ pub(crate) fn run_on(provider: ExecutionProvider, error: &ort::Error) -> EngineE
 /// has no code for it: CUDA's failures come as text (`CUDA failure 719: unspecified launch
 /// failure`, `CUBLAS failure 13`), DirectX's as `DXGI_ERROR_DEVICE_REMOVED`. A device that has
 /// only run out of memory is not lost.
-fn is_loss(provider: ExecutionProvider, message: &str) -> bool {
-    if provider == ExecutionProvider::Cpu || message.contains("out of memory") {
+fn is_loss(provider: Provider, message: &str) -> bool {
+    if provider == Provider::Cpu || message.contains("out of memory") {
         return false;
     }
     [
@@ -129,7 +129,7 @@ mod tests {
 
     #[test]
     fn a_device_that_fails_is_lost_and_one_that_is_full_is_not() {
-        let cuda = ExecutionProvider::Cuda;
+        let cuda = Provider::Cuda;
         assert!(is_loss(
             cuda,
             "CUDA failure 719: unspecified launch failure"
@@ -137,7 +137,7 @@ mod tests {
         assert!(is_loss(cuda, "CUBLAS failure 13: execution failed"));
         assert!(!is_loss(cuda, "CUDA failure 2: out of memory"));
         assert!(!is_loss(cuda, "Invalid feed input name: x"));
-        assert!(!is_loss(ExecutionProvider::Cpu, "CUDA failure 719"));
+        assert!(!is_loss(Provider::Cpu, "CUDA failure 719"));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use futures_channel::oneshot;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::description::{ModelDescription, describe};
 use isovec_engine::engine::{Engine, EngineFactory, Probe};
 use isovec_engine::error::{EngineError, Result};
@@ -16,33 +16,47 @@ use isovec_model::precision::widened;
 
 use crate::engine::{OrtEngine, Parts, c_names, spawn};
 use crate::kept::Kept;
+use crate::options::{Options, Provider};
 use crate::runtime::{Runtime, runtime};
 use crate::settings::{self, Settings};
 use crate::sys::{Session, SessionOptions};
 use crate::{NAME, explain, graph, library, provider, weights};
 
-/// ONNX Runtime, on the first of the configuration's providers, from a shared library that the config, the `ORT_DYLIB_PATH` variable
-/// or set-up's cache names; see [`EngineConfig::onnxruntime_library`]. 1.24 is the oldest that
-/// works.
+/// ONNX Runtime, on one of its providers, from a shared library that the options, the `ORT_DYLIB_PATH`
+/// variable or set-up's cache names. 1.24 is the oldest that works.
 ///
 /// A process can use only one library. Asking for a second one is
 /// [`EngineError::EngineUnavailable`].
-#[derive(Debug, Clone, Copy, Default)]
-pub struct OnnxRuntime;
+#[derive(Debug, Clone, Default)]
+pub struct OnnxRuntime {
+    options: Options,
+}
+
+impl OnnxRuntime {
+    /// Engines that are made with these options.
+    pub fn new(options: Options) -> Self {
+        Self { options }
+    }
+
+    /// The library that was asked for.
+    fn library(&self) -> Option<&Path> {
+        self.options.library.as_deref()
+    }
+}
 
 impl EngineFactory for OnnxRuntime {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn probe(&self, config: &EngineConfig) -> Probe {
-        match library::probe(config) {
+    fn probe(&self) -> Probe {
+        match library::probe(self.library()) {
             Ok(library) => Probe::Available {
                 version: library.version,
                 // Which providers it has, only a library that is in use can tell.
-                providers: runtime(config)
+                providers: runtime(self.library())
                     .and_then(|_| provider::available())
-                    .unwrap_or_else(|_| vec![ExecutionProvider::Cpu])
+                    .unwrap_or_else(|_| vec![Provider::Cpu])
                     .into_iter()
                     .map(|provider| provider.name().to_owned())
                     .collect(),
@@ -59,8 +73,8 @@ impl EngineFactory for OnnxRuntime {
         if !faults.is_empty() {
             return Err(EngineError::Config(faults));
         }
-        runtime(config)?;
-        provider::check(config)
+        runtime(self.library())?;
+        provider::check(&self.options)
     }
 
     fn load<'a>(
@@ -80,9 +94,10 @@ impl EngineFactory for OnnxRuntime {
             // Reading weights may compute, and making a session does; the caller's thread is for
             // polling. The clones share the weights.
             let (bundle, config, cancel) = (bundle.clone(), config.clone(), cancel.clone());
+            let options = self.options.clone();
             let (reply, answer) = oneshot::channel();
             spawn(move || {
-                let result = load.run(&bundle, &config, &cancel);
+                let result = load.run(&bundle, &options, &config, &cancel);
                 // Whoever waits may let go of the model next, and is to be the last to hold it.
                 drop((bundle, load));
                 let _ = reply.send(result);
@@ -102,6 +117,7 @@ impl EngineFactory for OnnxRuntime {
 /// Makes a session whose optimised graph is kept in `folder`, and reads that.
 pub(crate) fn written_down(
     bundle: &ModelBundle,
+    options: &Options,
     config: &EngineConfig,
     folder: &Path,
     cancel: &Cancel,
@@ -114,11 +130,11 @@ pub(crate) fn written_down(
         let load = Arc::clone(&load);
         move || load.cancel()
     });
-    let runtime = runtime(config)?;
+    let runtime = runtime(options.library.as_deref())?;
     let bundle = &widened(bundle);
     let description = describe(bundle);
-    let settings = Settings::new(config, &description, config.providers.chain()[0]);
-    drop(load.session(runtime, bundle, config, &description, &settings)?);
+    let settings = Settings::new(config, &description, options);
+    drop(load.session(runtime, bundle, options, &description, &settings)?);
     let (library, key) = (&runtime.library.version, settings.optimization_key());
     Kept::new(folder, bundle, library, &key)
         .read(bundle)
@@ -165,18 +181,17 @@ impl Load {
     fn run(
         &self,
         bundle: &ModelBundle,
+        options: &Options,
         config: &EngineConfig,
         cancel: &Cancel,
     ) -> Result<Arc<dyn Engine>> {
-        let runtime = runtime(config)?;
+        let runtime = runtime(options.library.as_deref())?;
         // Of int8 weights ONNX Runtime makes MatMulNBits, which rounds activations as well, and it
         // dequantises tables at every run.
         let bundle = &widened(bundle);
         let description = describe(bundle);
-        // One at a time: the chain is the SDK's affair.
-        let provider = config.providers.chain()[0];
-        let settings = Settings::new(config, &description, provider);
-        let session = self.session(runtime, bundle, config, &description, &settings)?;
+        let settings = Settings::new(config, &description, options);
+        let session = self.session(runtime, bundle, options, &description, &settings)?;
         self.check()?;
         if session.outputs() != description.outputs.len() {
             return Err(EngineError::invalid_model(
@@ -203,7 +218,7 @@ impl Load {
         &self,
         runtime: &Runtime,
         bundle: &ModelBundle,
-        config: &EngineConfig,
+        asked: &Options,
         description: &ModelDescription,
         settings: &Settings,
     ) -> Result<Session> {
@@ -213,7 +228,7 @@ impl Load {
         )?;
         let fail = |error: ort::Error| explain::load(&bundle.origin, &error);
         let make = |bundle: &ModelBundle, mut options: SessionOptions| {
-            provider::append(&mut options, settings.provider, config)?;
+            provider::append(&mut options, asked)?;
             let graph = graph::serialise(bundle)?;
             let weights = pollster::block_on(weights::take(&*bundle.weights, || self.check()))?;
             let options = Arc::new(options);

@@ -1,14 +1,15 @@
 //! The native engine of isovec: ONNX Runtime.
 //!
-//! [`OnnxRuntime`] makes engines from the shared library that was named (in the config, in
-//! `ORT_DYLIB_PATH`, or by set-up in isovec's cache) and computes on the provider that the config
-//! asks for, or fails with the reason. Its modules:
+//! [`OnnxRuntime`] makes engines from the shared library that was named (in its [`Options`], in
+//! `ORT_DYLIB_PATH`, or by set-up in isovec's cache) and computes on the provider that they
+//! ask for, or fails with the reason. Its modules:
 //!
 //! - `library`: finds the library and checks it before it is used.
 //! - `runtime`: the library and the environment, of which a process has one each.
 //! - `sys`: owning handles over ONNX Runtime's C interface; nearly all `unsafe` code is there.
 //! - `weights`, `graph`: turn a bundle into what a session takes; weights are lent, not copied.
-//! - `settings`, `provider`: the effective value of each knob, and the provider that computes.
+//! - `options`, `settings`, `provider`: the options of this engine, the effective value of each knob, and the provider that
+//!   computes.
 //! - `pool`, `slot`, `engine`: runs, their queue, and how a run is cancelled.
 //! - `outputs`, `predict`, `counts`: predict a run's memory, and count what it took.
 //! - `kept`, `optimized`: the cache of optimised graphs on disk, and the optimised graph for `isovec-insight`.
@@ -52,6 +53,7 @@ mod graph;
 mod kept;
 mod library;
 mod optimized;
+mod options;
 mod outputs;
 mod own_profile;
 mod pool;
@@ -68,6 +70,7 @@ mod weights;
 
 pub use factory::OnnxRuntime;
 pub use optimized::optimized;
+pub use options::{CudaOptions, Options, Provider, TensorRtOptions};
 
 /// The engine's name in the config, on the command line and in errors.
 pub(crate) const NAME: &str = "onnxruntime";

@@ -14,8 +14,9 @@ use isovec_engine::weights::WeightInfo;
 use crate::NAME;
 use crate::engine::spawn;
 use crate::factory::written_down;
+use crate::options::Options;
 
-/// The graph that a session on the first of the configuration's providers runs, and what is known of its large
+/// The graph that a session with these options runs, and what is known of its large
 /// weights. A session is made for it and ended, with room for the weights once more in memory, and in the
 /// system's folder for temporary files as long as it takes.
 ///
@@ -24,14 +25,16 @@ use crate::factory::written_down;
 /// providers that compile parts of it for their device.
 pub async fn optimized(
     bundle: &ModelBundle,
+    options: &Options,
     config: &EngineConfig,
     cancel: &Cancel,
 ) -> Result<(ModelProto, Vec<WeightInfo>)> {
     cancel.check()?;
-    let (bundle, config, stop) = (bundle.clone(), config.clone(), cancel.clone());
+    let (bundle, options) = (bundle.clone(), options.clone());
+    let (config, stop) = (config.clone(), cancel.clone());
     let (reply, answer) = oneshot::channel();
     spawn(move || {
-        let _ = reply.send(read(&bundle, config, &stop));
+        let _ = reply.send(read(&bundle, &options, config, &stop));
     })?;
     answer.await.unwrap_or_else(|_| {
         Err(EngineError::Runtime {
@@ -44,6 +47,7 @@ pub async fn optimized(
 
 fn read(
     bundle: &ModelBundle,
+    options: &Options,
     mut config: EngineConfig,
     cancel: &Cancel,
 ) -> Result<(ModelProto, Vec<WeightInfo>)> {
@@ -52,7 +56,7 @@ fn read(
         .map_err(|error| failed(&temporary, &error))?;
     config.session.optimized_model_cache = Some(folder.path().to_owned());
     config.session.profiling = None;
-    let written = written_down(bundle, &config, folder.path(), cancel)?;
+    let written = written_down(bundle, options, &config, folder.path(), cancel)?;
     // The file is mapped: it goes before its folder does.
     let weights = written.weights.weights().to_vec();
     Ok((written.graph, weights))

@@ -5,51 +5,47 @@ use std::env::consts::OS;
 use std::fs;
 use std::path::Path;
 
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::error::{EngineError, Result};
 
+use crate::explain;
+use crate::options::{Options, Provider};
 use crate::sys::{SessionOptions, available_providers};
-use crate::{NAME, explain};
 
 /// What ONNX Runtime calls a provider.
-pub(crate) fn runtime_name(provider: ExecutionProvider) -> &'static str {
+pub(crate) fn runtime_name(provider: Provider) -> &'static str {
     match provider {
-        ExecutionProvider::Cuda => "CUDAExecutionProvider",
-        ExecutionProvider::TensorRt => "TensorrtExecutionProvider",
+        Provider::Cuda => "CUDAExecutionProvider",
+        Provider::TensorRt => "TensorrtExecutionProvider",
         // ONNX Runtime's own path for AMD was replaced by MIGraphX with version 1.23.
-        ExecutionProvider::Rocm => "MIGraphXExecutionProvider",
-        ExecutionProvider::DirectMl => "DmlExecutionProvider",
-        ExecutionProvider::CoreMl => "CoreMLExecutionProvider",
-        ExecutionProvider::OpenVino => "OpenVINOExecutionProvider",
-        ExecutionProvider::OrtWebGpu => "WebGpuExecutionProvider",
-        _ => "CPUExecutionProvider",
+        Provider::Rocm => "MIGraphXExecutionProvider",
+        Provider::DirectMl => "DmlExecutionProvider",
+        Provider::CoreMl => "CoreMLExecutionProvider",
+        Provider::OpenVino => "OpenVINOExecutionProvider",
+        Provider::WebGpu => "WebGpuExecutionProvider",
+        Provider::Cpu => "CPUExecutionProvider",
     }
 }
 
 /// The word for it in `ProviderInfo`: `CUDA`.
-pub(crate) fn short_name(provider: ExecutionProvider) -> &'static str {
+pub(crate) fn short_name(provider: Provider) -> &'static str {
     runtime_name(provider)
         .strip_suffix("ExecutionProvider")
         .unwrap_or("CPU")
 }
 
 /// Those that this build of the library has, best first.
-pub(crate) fn available() -> Result<Vec<ExecutionProvider>> {
+pub(crate) fn available() -> Result<Vec<Provider>> {
     let names = available_providers().map_err(|error| explain::run(&error))?;
-    Ok(ExecutionProvider::ALL
+    Ok(Provider::ALL
         .into_iter()
-        .filter(|provider| *provider != ExecutionProvider::WebGpu)
         .filter(|provider| names.iter().any(|name| name == runtime_name(*provider)))
         .collect())
 }
 
 /// Adds a provider to a session's options, or says why it cannot be used.
-pub(crate) fn append(
-    options: &mut SessionOptions,
-    provider: ExecutionProvider,
-    config: &EngineConfig,
-) -> Result<()> {
-    if provider == ExecutionProvider::Cpu {
+pub(crate) fn append(session: &mut SessionOptions, options: &Options) -> Result<()> {
+    let provider = options.provider;
+    if provider == Provider::Cpu {
         return Ok(());
     }
     let unavailable = |reason: String, hint: &str| EngineError::ProviderUnavailable {
@@ -68,8 +64,8 @@ pub(crate) fn append(
             build_with(provider),
         ));
     }
-    if config.providers.hardware_detection.unwrap_or(true) {
-        look(provider, config).map_err(|reason| {
+    if options.hardware_detection.unwrap_or(true) {
+        look(options).map_err(|reason| {
             unavailable(
                 reason,
                 "Leave it out of providers.execution_providers, or set \
@@ -77,23 +73,18 @@ pub(crate) fn append(
             )
         })?;
     }
-    options
-        .append(provider, &keys(provider, config))
-        .map_err(|error| {
-            unavailable(
-                explain::text(&error),
-                "ONNX Runtime's page of the provider lists the libraries that it needs",
-            )
-        })
+    session.append(provider, &keys(options)).map_err(|error| {
+        unavailable(
+            explain::text(&error),
+            "ONNX Runtime's page of the provider lists the libraries that it needs",
+        )
+    })
 }
 
 /// Whether it truly has nodes of the graph; ONNX Runtime leaves those that a provider cannot run
 /// to the processor, all of them if need be, and says nothing.
-pub(crate) fn assigned(
-    provider: ExecutionProvider,
-    placement: &BTreeMap<String, usize>,
-) -> Result<()> {
-    if provider == ExecutionProvider::Cpu
+pub(crate) fn assigned(provider: Provider, placement: &BTreeMap<String, usize>) -> Result<()> {
+    if provider == Provider::Cpu
         || placement
             .get(runtime_name(provider))
             .is_some_and(|&nodes| nodes > 0)
@@ -115,30 +106,26 @@ pub(crate) fn assigned(
 }
 
 /// The library that has it.
-fn build_with(provider: ExecutionProvider) -> &'static str {
+fn build_with(provider: Provider) -> &'static str {
     match provider {
-        ExecutionProvider::Cuda | ExecutionProvider::TensorRt => {
-            "Name a library from the package onnxruntime-gpu"
-        }
-        ExecutionProvider::DirectMl => "Name a library from the package onnxruntime-directml",
-        ExecutionProvider::OpenVino => "Name a library from the package onnxruntime-openvino",
-        ExecutionProvider::Rocm => "Name a library from the package onnxruntime-migraphx",
+        Provider::Cuda | Provider::TensorRt => "Name a library from the package onnxruntime-gpu",
+        Provider::DirectMl => "Name a library from the package onnxruntime-directml",
+        Provider::OpenVino => "Name a library from the package onnxruntime-openvino",
+        Provider::Rocm => "Name a library from the package onnxruntime-migraphx",
         _ => "Name a library that was built with it",
     }
 }
 
 /// Whether the hardware seems to be there. Only what can be told without loading a driver.
-fn look(provider: ExecutionProvider, config: &EngineConfig) -> std::result::Result<(), String> {
-    match provider {
-        ExecutionProvider::Cuda => nvidia(config.providers.cuda.device_id, "cuda"),
-        ExecutionProvider::TensorRt => nvidia(config.providers.tensorrt.device_id, "tensorrt"),
-        ExecutionProvider::Rocm if !Path::new("/dev/kfd").exists() => {
+fn look(options: &Options) -> std::result::Result<(), String> {
+    match options.provider {
+        Provider::Cuda => nvidia(options.cuda.device_id, "cuda"),
+        Provider::TensorRt => nvidia(options.tensorrt.device_id, "tensorrt"),
+        Provider::Rocm if !Path::new("/dev/kfd").exists() => {
             Err("this machine has no AMD GPU that computes (/dev/kfd does not exist)".into())
         }
-        ExecutionProvider::DirectMl if OS != "windows" => Err(format!("{OS} has no DirectX 12")),
-        ExecutionProvider::CoreMl if OS != "macos" && OS != "ios" => {
-            Err(format!("{OS} has no Core ML"))
-        }
+        Provider::DirectMl if OS != "windows" => Err(format!("{OS} has no DirectX 12")),
+        Provider::CoreMl if OS != "macos" && OS != "ios" => Err(format!("{OS} has no Core ML")),
         _ => Ok(()),
     }
 }
@@ -196,31 +183,26 @@ fn gpus(folder: &Path) -> usize {
 }
 
 /// A provider's options by ONNX Runtime's names.
-fn keys(provider: ExecutionProvider, config: &EngineConfig) -> BTreeMap<String, String> {
-    let mut keys = config
-        .providers
-        .options
-        .get(&provider)
-        .cloned()
-        .unwrap_or_default();
+fn keys(options: &Options) -> BTreeMap<String, String> {
+    let mut keys = options.others.clone();
     let mut set = |key: &str, value: Option<String>| {
         if let Some(value) = value {
             keys.insert(key.to_owned(), value);
         }
     };
     let flag = |on: bool| Some(if on { "1" } else { "0" }.to_owned());
-    match provider {
-        ExecutionProvider::Cuda => {
-            let cuda = &config.providers.cuda;
+    match options.provider {
+        Provider::Cuda => {
+            let cuda = &options.cuda;
             set("device_id", Some(cuda.device_id.unwrap_or(0).to_string()));
             set("gpu_mem_limit", cuda.memory_limit.map(|n| n.to_string()));
             // Not ONNX Runtime's default: TF32 keeps ten bits of mantissa.
             set("use_tf32", flag(cuda.tf32.unwrap_or(false)));
-            let own_stream = config.io.cuda_memory_streams.unwrap_or(true);
+            let own_stream = cuda.memory_streams.unwrap_or(true);
             set("do_copy_in_default_stream", flag(!own_stream));
         }
-        ExecutionProvider::TensorRt => {
-            let tensorrt = &config.providers.tensorrt;
+        Provider::TensorRt => {
+            let tensorrt = &options.tensorrt;
             set(
                 "device_id",
                 Some(tensorrt.device_id.unwrap_or(0).to_string()),
@@ -242,24 +224,15 @@ fn keys(provider: ExecutionProvider, config: &EngineConfig) -> BTreeMap<String, 
 
 /// What cannot be used whatever the model is: refused before one is touched, where the chain has
 /// nothing else to turn to.
-pub(crate) fn check(config: &EngineConfig) -> Result<()> {
-    for provider in config.providers.chain() {
-        if *provider == ExecutionProvider::WebGpu {
-            return Err(EngineError::ProviderUnavailable {
-                provider: provider.name().into(),
-                reason: format!("the engine {NAME} does not have it"),
-                hint: "Its own path through WebGPU is called ort-webgpu".into(),
-            });
-        }
-        let mut options = SessionOptions::new().map_err(|error| explain::run(&error))?;
-        append(&mut options, *provider, config)?;
-    }
-    Ok(())
+pub(crate) fn check(options: &Options) -> Result<()> {
+    let mut session = SessionOptions::new().map_err(|error| explain::run(&error))?;
+    append(&mut session, options)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::options::CudaOptions;
 
     #[test]
     fn gpus_are_counted_by_their_numbered_files() {
@@ -274,10 +247,16 @@ mod tests {
 
     #[test]
     fn typed_options_become_the_runtimes_keys() {
-        let json = r#"{"providers": {"execution_providers": ["cuda"], "cuda":
-            {"device_id": 1, "memory_limit": 1000}}, "io": {"cuda_memory_streams": false}}"#;
-        let config = config(json);
-        let keys = keys(ExecutionProvider::Cuda, &config);
+        let keys = keys(&Options {
+            provider: Provider::Cuda,
+            cuda: CudaOptions {
+                device_id: Some(1),
+                memory_limit: Some(1000),
+                memory_streams: Some(false),
+                ..CudaOptions::default()
+            },
+            ..Options::default()
+        });
         let expected = [
             ("device_id", "1"),
             ("do_copy_in_default_stream", "1"),
@@ -291,17 +270,12 @@ mod tests {
     #[test]
     fn a_provider_without_nodes_does_not_compute() {
         let placement = |name: &str| BTreeMap::from([(name.to_owned(), 12)]);
-        assigned(ExecutionProvider::Cuda, &placement("CUDAExecutionProvider")).unwrap();
-        let error =
-            assigned(ExecutionProvider::Cuda, &placement("CPUExecutionProvider")).unwrap_err();
+        assigned(Provider::Cuda, &placement("CUDAExecutionProvider")).unwrap();
+        let error = assigned(Provider::Cuda, &placement("CPUExecutionProvider")).unwrap_err();
         assert!(
             error.to_string().contains("CPUExecutionProvider: 12"),
             "{error}"
         );
-        assigned(ExecutionProvider::Cpu, &BTreeMap::new()).unwrap();
-    }
-
-    fn config(json: &str) -> EngineConfig {
-        serde_json::from_str(json).unwrap()
+        assigned(Provider::Cpu, &BTreeMap::new()).unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! The one ONNX Runtime of the process.
 
+use std::path::Path;
 use std::sync::OnceLock;
 
-use isovec_engine::config::EngineConfig;
 use isovec_engine::error::{EngineError, Result};
 
 use crate::explain;
@@ -19,10 +19,10 @@ pub(crate) struct Runtime {
 
 static RUNTIME: OnceLock<Runtime> = OnceLock::new();
 
-/// The process's runtime, loaded at the first call.
-pub(crate) fn runtime(config: &EngineConfig) -> Result<&'static Runtime> {
-    // Before looking at the one that is there: the config may insist on another library.
-    let library = library::commit(config)?;
+/// The process's runtime, loaded at the first call, from the library that was asked for if one was.
+pub(crate) fn runtime(asked: Option<&Path>) -> Result<&'static Runtime> {
+    // Before looking at the one that is there: the caller may insist on another library.
+    let library = library::commit(asked)?;
     if let Some(runtime) = RUNTIME.get() {
         return Ok(runtime);
     }

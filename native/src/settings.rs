@@ -5,12 +5,13 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use isovec_engine::buffers::PoolLimits;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::cores;
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::fresh::Fresh;
 
+use crate::options::{Options, Provider};
 use crate::sys::{Result, SessionOptions};
 
 /// Past this many threads an operator of an embedding model's size gains little.
@@ -22,7 +23,7 @@ const DEFAULT_AHEAD: usize = 4;
 /// The knobs, decided.
 #[derive(Debug, Clone)]
 pub(crate) struct Settings {
-    pub(crate) provider: ExecutionProvider,
+    pub(crate) provider: Provider,
     pub(crate) pool_size: usize,
     pub(crate) intra_op_threads: usize,
     inter_op_threads: usize,
@@ -47,9 +48,10 @@ impl Settings {
     pub(crate) fn new(
         config: &EngineConfig,
         description: &ModelDescription,
-        provider: ExecutionProvider,
+        options: &Options,
     ) -> Self {
         let mut effective = EffectiveConfig::default();
+        let provider = options.provider;
         let session = &config.session;
         let deterministic = session.deterministic_compute.unwrap_or(false);
         let cores = cores::usable();
@@ -132,7 +134,7 @@ impl Settings {
             cpu_arena,
         );
 
-        let promised = deterministic && provider == ExecutionProvider::Cpu;
+        let promised = deterministic && provider == Provider::Cpu;
         let why = match session.deterministic_compute {
             Some(true) if !promised => {
                 "only the processor promises it; kernels with a fixed order are preferred"
@@ -191,18 +193,14 @@ impl Settings {
             };
             effective.note(name, asked, used, why);
         }
-        match provider {
-            ExecutionProvider::Cuda => own(
+        if provider == Provider::Cuda {
+            let streams = options.cuda.memory_streams;
+            own(
                 &mut effective,
                 "io.cuda_memory_streams",
-                io.cuda_memory_streams,
-                io.cuda_memory_streams.unwrap_or(true),
-            ),
-            _ => effective.note_unused(
-                "io.cuda_memory_streams",
-                io.cuda_memory_streams,
-                format!("{provider} computes, which has no streams"),
-            ),
+                streams,
+                streams.unwrap_or(true),
+            );
         }
 
         pool.note(&mut effective, &config.memory);

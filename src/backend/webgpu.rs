@@ -6,18 +6,32 @@ use isovec_engine::Result;
 use isovec_engine::engine::EngineFactory;
 use isovec_engine::hardware::AdapterInfo;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_gpu::{Host, WebGpu};
+use isovec_gpu::{Host, Options, WebGpu};
 use isovec_web::executor::Pause;
 
 use super::{cache, executor, machine};
+use crate::config::RuntimeConfig;
 
 /// The engine that drives a GPU itself, or why there is none.
-pub(crate) fn webgpu() -> std::result::Result<Arc<dyn EngineFactory>, &'static str> {
+pub(crate) fn webgpu(
+    config: &RuntimeConfig,
+) -> std::result::Result<Arc<dyn EngineFactory>, &'static str> {
     // Where nobody can be asked for an adapter, wgpu would panic.
     if !machine::knows_adapters() {
         return Err("only a page and its workers can ask a browser for a GPU");
     }
-    Ok(Arc::new(WebGpu::new(Box::new(Sdk))))
+    Ok(Arc::new(factory(config)))
+}
+
+/// The engine, told what the configuration says of it.
+fn factory(config: &RuntimeConfig) -> WebGpu {
+    let asked = &config.providers.webgpu;
+    WebGpu::new(Box::new(Sdk)).with_options(Options {
+        software_adapter: asked.software_adapter.unwrap_or(false),
+        low_power: asked.low_power.unwrap_or(false),
+        f16: asked.f16,
+        strict: config.providers.strict(),
+    })
 }
 
 /// The adapters that it could open; `None` where nobody can ask for them.
@@ -33,11 +47,12 @@ pub(crate) async fn adapters() -> Option<Vec<AdapterInfo>> {
 pub(crate) async fn webgpu_model(
     subgroups: bool,
     bundle: &isovec_engine::bundle::ModelBundle,
-    config: &isovec_engine::config::EngineConfig,
+    config: &RuntimeConfig,
     cancel: &isovec_engine::cancel::Cancel,
 ) -> Result<isovec_gpu::GpuEngine> {
-    let factory = WebGpu::new(Box::new(Sdk)).with_subgroups(subgroups);
-    factory.load_model(bundle, config, cancel).await
+    let factory = factory(config).with_subgroups(subgroups);
+    let config = config.of_every_engine();
+    factory.load_model(bundle, &config, cancel).await
 }
 
 /// The kind of the cached entries.

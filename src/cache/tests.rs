@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use futures_util::StreamExt;
 use isovec_engine::EngineError;
-use isovec_engine::config::{EngineChoice, MemoryConfig};
+use isovec_engine::config::MemoryConfig;
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::onnx::proto::ModelProto;
 use isovec_model::bundle::{self, BundleOptions};
@@ -15,7 +15,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::batcher::{DynamicBatcher, Shutdown};
-use crate::config::EmbeddingConfig;
+use crate::config::{EmbeddingConfig, EngineChoice};
 use crate::embedder::Embedder;
 use crate::embeddings::Embeddings;
 use crate::fallback::Engines;

@@ -3,10 +3,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use isovec_model::head::Pooling;
 
-use super::{Dtype, EmbeddingConfig, Truncation};
+use super::{Dtype, EmbeddingConfig, EngineChoice, ExecutionProvider, Truncation};
 
 /// The engine and its sessions.
 impl EmbeddingConfig {

@@ -1,8 +1,6 @@
 //! The device to compute on, in one word.
 
-use isovec_engine::config::ExecutionProvider;
-
-use super::EmbeddingConfig;
+use super::{EmbeddingConfig, ExecutionProvider};
 
 /// The device to compute on, without naming providers; see
 /// [`EmbedderBuilder::device`](crate::EmbedderBuilder::device).

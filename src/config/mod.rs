@@ -4,7 +4,11 @@ mod builder;
 mod device;
 mod dtype;
 mod embedding_cache;
+mod io;
 mod presets;
+mod providers;
+mod runtime;
+mod suggest;
 mod truncation;
 
 use std::collections::BTreeMap;
@@ -12,20 +16,24 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use isovec_engine::config::suggest;
 use serde::{Deserialize, Serialize};
 
-pub use isovec_engine::config::{
-    CudaOptions, EngineChoice, EngineConfig, ExecutionProvider, IoConfig, MemoryConfig,
-    ProvidersConfig, SessionConfig, TensorRtOptions, UnknownProvider, WebGpuOptions,
-};
+pub use isovec_engine::config::{MemoryConfig, SessionConfig};
 pub use isovec_engine::effective::{EffectiveConfig, Knob};
 pub use isovec_model::head::Pooling;
 
 pub use device::Device;
 pub use dtype::Dtype;
 pub use embedding_cache::EmbeddingCacheConfig;
+pub use io::IoConfig;
+pub use providers::{
+    CudaOptions, ExecutionProvider, ProvidersConfig, TensorRtOptions, UnknownProvider,
+    WebGpuOptions,
+};
+pub use runtime::{EngineChoice, RuntimeConfig};
 pub use truncation::Truncation;
+
+use suggest::suggest;
 
 use crate::error::{Error, Result};
 
@@ -52,7 +60,7 @@ use crate::error::{Error, Result};
 pub struct EmbeddingConfig {
     /// The engine's part: which engine, and how its sessions compute.
     #[serde(flatten)]
-    pub runtime: EngineConfig,
+    pub runtime: RuntimeConfig,
     /// From text to vector.
     pub text: TextConfig,
     /// How texts are put together.
@@ -370,7 +378,7 @@ const TOP: [&str; 12] = [
 #[derive(Deserialize)]
 struct Unchecked {
     #[serde(flatten)]
-    runtime: EngineConfig,
+    runtime: RuntimeConfig,
     #[serde(default)]
     text: TextConfig,
     #[serde(default)]
@@ -422,8 +430,6 @@ impl TryFrom<Unchecked> for EmbeddingConfig {
 
 #[cfg(test)]
 mod tests {
-    use isovec_engine::config::{EngineChoice, ExecutionProvider};
-
     use super::*;
 
     /// Holds the faults of a configuration to how each of them begins, in their order.

@@ -1,9 +1,8 @@
 //! Starting configurations. Each documents its use and its reasons. You can change every knob afterwards.
 
-use isovec_engine::config::ExecutionProvider;
 use isovec_engine::cores;
 
-use super::EmbeddingConfig;
+use super::{EmbeddingConfig, ExecutionProvider};
 
 impl EmbeddingConfig {
     /// For indexing many texts: as many runs at the same time as there are cores, one thread

@@ -6,12 +6,12 @@ use std::time::Duration;
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineChoice, EngineConfig, ExecutionProvider};
 use isovec_engine::engine::{Batch, Engine, Probe};
 use web_time::Instant;
 
 use super::{Result, load_one};
 use crate::backend;
+use crate::config::{EngineChoice, ExecutionProvider, RuntimeConfig};
 use crate::record::{self, Record};
 
 /// What is run: a batch as the planner makes them on a processor, by rows and their tokens.
@@ -26,7 +26,7 @@ type Size = (usize, usize);
 
 /// The chain in the order of what was measured.
 pub(super) struct Ranked {
-    pub(super) config: EngineConfig,
+    pub(super) config: RuntimeConfig,
     pub(super) why: String,
     /// What takes small batches from a GPU.
     pub(super) small: Option<Small>,
@@ -65,7 +65,7 @@ impl Candidate {
 /// Measures, or remembers what was measured.
 pub(super) async fn rank(
     bundle: &ModelBundle,
-    config: &EngineConfig,
+    config: &RuntimeConfig,
     cancel: &Cancel,
 ) -> Result<Ranked> {
     let candidates = candidates(config);
@@ -208,7 +208,7 @@ fn share(ranked: &mut Vec<Candidate>, times: &BTreeMap<String, f64>) -> Option<S
 }
 
 /// What is there, within what the configuration allows.
-fn candidates(config: &EngineConfig) -> Vec<Candidate> {
+fn candidates(config: &RuntimeConfig) -> Vec<Candidate> {
     let allowed = |provider: ExecutionProvider| {
         let chain = &config.providers.execution_providers;
         chain.is_empty() || chain.contains(&provider)
@@ -218,7 +218,7 @@ fn candidates(config: &EngineConfig) -> Vec<Candidate> {
     // depends on their size, which bits of a vector must not, where they are promised.
     if config.engine != EngineChoice::OnnxRuntime
         && config.session.deterministic_compute != Some(true)
-        && backend::webgpu().is_ok()
+        && backend::webgpu(config).is_ok()
     {
         found.push(Candidate {
             engine: EngineChoice::Auto,
@@ -228,8 +228,8 @@ fn candidates(config: &EngineConfig) -> Vec<Candidate> {
     let wants =
         |engine: EngineChoice| config.engine == EngineChoice::Auto || config.engine == engine;
     if wants(EngineChoice::OnnxRuntime)
-        && let Ok(onnxruntime) = backend::onnxruntime()
-        && let Probe::Available { providers, .. } = onnxruntime.probe(config)
+        && let Ok(onnxruntime) = backend::onnxruntime(config, ExecutionProvider::Cpu)
+        && let Probe::Available { providers, .. } = onnxruntime.probe()
     {
         let providers = providers.iter().filter_map(|name| name.parse().ok());
         found.extend(providers.map(|provider| Candidate {
@@ -249,7 +249,7 @@ fn candidates(config: &EngineConfig) -> Vec<Candidate> {
 
 async fn measure(
     bundle: &ModelBundle,
-    config: &EngineConfig,
+    config: &RuntimeConfig,
     candidate: Candidate,
     sizes: &[Size],
     cancel: &Cancel,
@@ -279,8 +279,9 @@ async fn measure(
 }
 
 /// The machine, the candidates and what their speed depends on.
-fn measured_on(config: &EngineConfig, candidates: &[Candidate]) -> String {
-    let version = match backend::onnxruntime().map(|factory| factory.probe(config)) {
+fn measured_on(config: &RuntimeConfig, candidates: &[Candidate]) -> String {
+    let onnxruntime = backend::onnxruntime(config, ExecutionProvider::Cpu);
+    let version = match onnxruntime.map(|factory| factory.probe()) {
         Ok(Probe::Available { version, .. }) => version,
         _ => "none".into(),
     };

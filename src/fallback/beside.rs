@@ -6,12 +6,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
 use isovec_engine::engine::Engine;
 use isovec_engine::stats::BesideStats;
 
 use super::auto::Small;
 use super::{Loaded, Result, load_one};
+use crate::config::{ExecutionProvider, RuntimeConfig};
 
 /// An engine for small batches.
 pub(super) struct Beside {
@@ -24,7 +24,7 @@ pub(super) struct Beside {
 impl Beside {
     pub(super) async fn load(
         bundle: &ModelBundle,
-        config: &EngineConfig,
+        config: &RuntimeConfig,
         small: Small,
         cancel: &Cancel,
     ) -> Result<Self> {

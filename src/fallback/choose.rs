@@ -5,11 +5,11 @@ use std::sync::Arc;
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineChoice, EngineConfig};
 use isovec_engine::engine::{Engine, Probe};
 use isovec_engine::stats::Fallback;
 
 use crate::backend;
+use crate::config::{EngineChoice, ExecutionProvider, RuntimeConfig};
 
 /// A loaded engine, and why it is this one.
 #[derive(Debug)]
@@ -20,25 +20,26 @@ pub(crate) struct Chosen {
     pub(crate) fallback: Option<Fallback>,
 }
 
-/// Loads the model into the engine that the configuration asks for.
+/// Loads the model, for the processor, into the engine that the configuration asks for.
 ///
 /// `Auto` is ONNX Runtime where its library was named, else the portable engine. A library that
 /// the configuration itself names has to work; one that the environment names may be replaced,
 /// with a warning.
 pub(crate) async fn choose(
     bundle: &ModelBundle,
-    config: &EngineConfig,
+    config: &RuntimeConfig,
     cancel: &Cancel,
 ) -> Result<Chosen, EngineError> {
+    let told = &config.of_every_engine();
     let portable = async |why: String| {
-        let engine = backend::portable().load(bundle, config, cancel).await?;
+        let engine = backend::portable().load(bundle, told, cancel).await?;
         Ok(Chosen {
             engine,
             why,
             fallback: None,
         })
     };
-    let onnxruntime = backend::onnxruntime();
+    let onnxruntime = backend::onnxruntime(config, ExecutionProvider::Cpu);
     match config.engine {
         EngineChoice::Portable => portable("it was asked for".into()).await,
         EngineChoice::OnnxRuntime => {
@@ -47,7 +48,7 @@ pub(crate) async fn choose(
                 reason: reason.to_owned(),
                 hint: "Choose the engine `portable`".into(),
             })?;
-            let engine = factory.load(bundle, config, cancel).await?;
+            let engine = factory.load(bundle, told, cancel).await?;
             Ok(Chosen {
                 engine,
                 why: "it was asked for".into(),
@@ -62,7 +63,7 @@ pub(crate) async fn choose(
                     return portable(format!("ONNX Runtime is not here: {reason}")).await;
                 }
             };
-            if !named && let Probe::Unavailable { reason, hint } = factory.probe(config) {
+            if !named && let Probe::Unavailable { reason, hint } = factory.probe() {
                 if std::env::var_os("ORT_DYLIB_PATH").is_some() {
                     tracing::warn!(%reason, %hint, "ONNX Runtime cannot be used; the portable engine takes its place");
                     let mut chosen =
@@ -73,7 +74,7 @@ pub(crate) async fn choose(
                 tracing::debug!(%reason, "the portable engine computes");
                 return portable(format!("ONNX Runtime cannot be used: {reason}")).await;
             }
-            match factory.load(bundle, config, cancel).await {
+            match factory.load(bundle, told, cancel).await {
                 Ok(engine) => Ok(Chosen {
                     engine,
                     why: "its library was named".into(),

@@ -7,12 +7,12 @@ use std::time::Duration;
 use futures_util::lock;
 use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::ExecutionProvider;
 use isovec_engine::engine::Engine;
 use isovec_engine::stats::Fallback;
 use web_time::Instant;
 
 use super::{Engines, Loaded, Result, Spare, first, load_one};
+use crate::config::ExecutionProvider;
 
 /// Losses and recoveries that are followed; after that the processor keeps the work.
 const MOST: usize = 8;

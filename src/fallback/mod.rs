@@ -13,11 +13,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineChoice, EngineConfig, ExecutionProvider};
 use isovec_engine::engine::{Engine, EngineFactory, Probe, ProviderInfo};
 use isovec_engine::stats::{EngineStats, Fallback};
 
 use crate::backend;
+use crate::config::{EngineChoice, ExecutionProvider, RuntimeConfig};
 use beside::Beside;
 use choose::{Chosen, choose, replaceable};
 use loss::Losses;
@@ -45,7 +45,7 @@ struct Loaded {
 /// What it takes to load the model once more.
 struct Spare {
     bundle: ModelBundle,
-    config: EngineConfig,
+    config: RuntimeConfig,
     rest: Vec<ExecutionProvider>,
 }
 
@@ -53,7 +53,7 @@ impl Engines {
     /// Loads the model into the first engine of the chain that works.
     pub(crate) async fn load(
         bundle: &ModelBundle,
-        config: &EngineConfig,
+        config: &RuntimeConfig,
         cancel: &Cancel,
     ) -> Result<Self> {
         let mut config = config.clone();
@@ -119,7 +119,7 @@ impl Engines {
             beside: Some(Beside::new(Self::only(beside).first, 0)),
             spare: Some(Spare {
                 bundle,
-                config: EngineConfig::default(),
+                config: RuntimeConfig::default(),
                 rest: Vec::new(),
             }),
             ..Self::only(first)
@@ -209,7 +209,7 @@ impl fmt::Debug for Engines {
 }
 
 /// Refuses what no model could make work, before one is touched.
-pub(crate) fn check(config: &EngineConfig) -> Result<()> {
+pub(crate) fn check(config: &RuntimeConfig) -> Result<()> {
     let chain = config.providers.chain();
     for provider in chain {
         // What a chain can go past is reported when the model is loaded.
@@ -218,25 +218,26 @@ pub(crate) fn check(config: &EngineConfig) -> Result<()> {
         }
         match *provider {
             ExecutionProvider::Cpu => check_cpu(config)?,
-            other => factory(other, config.engine)?.check(&only(config, other))?,
+            other => factory(config, other)?.check(&config.of_every_engine())?,
         }
     }
     Ok(())
 }
 
-fn check_cpu(config: &EngineConfig) -> Result<()> {
-    let cpu = only(config, ExecutionProvider::Cpu);
-    match (config.engine, backend::onnxruntime()) {
+fn check_cpu(config: &RuntimeConfig) -> Result<()> {
+    let told = config.of_every_engine();
+    let onnxruntime = backend::onnxruntime(config, ExecutionProvider::Cpu);
+    match (config.engine, onnxruntime) {
         (EngineChoice::Portable, _) | (EngineChoice::Auto, Err(_)) => {
-            backend::portable().check(&cpu)
+            backend::portable().check(&told)
         }
         (EngineChoice::Auto, Ok(onnxruntime))
             if config.onnxruntime_library.is_none()
-                && matches!(onnxruntime.probe(&cpu), Probe::Unavailable { .. }) =>
+                && matches!(onnxruntime.probe(), Probe::Unavailable { .. }) =>
         {
-            backend::portable().check(&cpu)
+            backend::portable().check(&told)
         }
-        (_, Ok(onnxruntime)) => onnxruntime.check(&cpu),
+        (_, Ok(onnxruntime)) => onnxruntime.check(&told),
         // Said when the model is loaded, with what to do.
         (_, Err(_)) => Ok(()),
     }
@@ -245,7 +246,7 @@ fn check_cpu(config: &EngineConfig) -> Result<()> {
 /// Loads the model into the first engine of a chain that works; what is behind it comes back.
 async fn first(
     bundle: &ModelBundle,
-    config: &EngineConfig,
+    config: &RuntimeConfig,
     chain: &[ExecutionProvider],
     cancel: &Cancel,
     events: &mut Vec<Fallback>,
@@ -281,51 +282,43 @@ async fn first(
 
 async fn load_one(
     bundle: &ModelBundle,
-    config: &EngineConfig,
+    config: &RuntimeConfig,
     provider: ExecutionProvider,
     cancel: &Cancel,
 ) -> Result<Chosen> {
-    let config = only(config, provider);
     if provider == ExecutionProvider::Cpu {
-        return choose(bundle, &config, cancel).await;
+        return choose(bundle, config, cancel).await;
     }
-    let factory = factory(provider, config.engine)?;
-    factory.check(&config)?;
+    let factory = factory(config, provider)?;
+    let told = config.of_every_engine();
+    factory.check(&told)?;
     Ok(Chosen {
-        engine: factory.load(bundle, &config, cancel).await?,
+        engine: factory.load(bundle, &told, cancel).await?,
         why: format!("it has the provider {provider}"),
         fallback: None,
     })
 }
 
 /// The engine that has a provider other than the processor.
-fn factory(provider: ExecutionProvider, engine: EngineChoice) -> Result<Arc<dyn EngineFactory>> {
+fn factory(config: &RuntimeConfig, provider: ExecutionProvider) -> Result<Arc<dyn EngineFactory>> {
     let unavailable = |reason: String| EngineError::ProviderUnavailable {
         provider: provider.name().into(),
         reason,
         hint: "Leave it out of providers.execution_providers".into(),
     };
     if !provider.needs_onnxruntime() {
-        return backend::webgpu().map_err(|reason| unavailable(reason.to_owned()));
+        return backend::webgpu(config).map_err(|reason| unavailable(reason.to_owned()));
     }
-    if engine == EngineChoice::Portable {
+    if config.engine == EngineChoice::Portable {
         return Err(unavailable("the engine `portable` was asked for".into()));
     }
-    let factory = backend::onnxruntime().map_err(|reason| unavailable(reason.to_owned()))?;
-    Ok(factory)
+    backend::onnxruntime(config, provider).map_err(|reason| unavailable(reason.to_owned()))
 }
 
 /// The device that an engine computes on; empty where it does not say.
 pub(crate) fn device(engine: &dyn Engine) -> String {
     let gpu = engine.stats().gpu;
     gpu.map(|gpu| gpu.adapter).unwrap_or_default()
-}
-
-/// The configuration with one provider to try.
-pub(crate) fn only(config: &EngineConfig, provider: ExecutionProvider) -> EngineConfig {
-    let mut config = config.clone();
-    config.providers.execution_providers = vec![provider];
-    config
 }
 
 #[cfg(test)]

@@ -187,8 +187,10 @@ fn where_nothing_may_take_its_place_the_loss_is_an_error() {
 
 #[test]
 fn a_chain_ends_where_something_works_and_says_what_did_not() {
-    let mut config = EngineConfig::default();
-    config.engine = EngineChoice::Portable;
+    let mut config = RuntimeConfig {
+        engine: EngineChoice::Portable,
+        ..RuntimeConfig::default()
+    };
     config.providers.execution_providers = vec![ExecutionProvider::WebGpu, ExecutionProvider::Cpu];
     let options = BundleOptions::default();
     let bundle = bundle::from_folder(tiny(), &options).unwrap();

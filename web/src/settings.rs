@@ -3,11 +3,8 @@
 use std::fmt::Display;
 
 use isovec_engine::buffers::PoolLimits;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::effective::EffectiveConfig;
-use isovec_engine::{EngineError, Result};
-
-use crate::ENGINE;
 
 /// Whether workers can share the memory that this is compiled for.
 const SHARED: bool = cfg!(target_feature = "atomics");
@@ -85,11 +82,7 @@ impl Settings {
         effective.note_without_files(session);
         let copies =
             "padding is left out while inputs are copied; the processor has no other memory";
-        effective.note_copied(
-            &config.io,
-            copies,
-            "the processor computes, which has no streams",
-        );
+        effective.note_copied(&config.io, copies);
 
         let pool = PoolLimits::of(&config.memory);
         pool.note(&mut effective, &config.memory);
@@ -106,19 +99,6 @@ impl Settings {
             pool,
             effective,
         }
-    }
-}
-
-/// Refuses what no model could make work.
-pub(crate) fn check(config: &EngineConfig) -> Result<()> {
-    let wanted = config.providers.chain().first().copied();
-    match wanted {
-        None | Some(ExecutionProvider::Cpu) => Ok(()),
-        Some(other) => Err(EngineError::ProviderUnavailable {
-            provider: other.name().into(),
-            reason: format!("the engine {ENGINE} does not have it"),
-            hint: "It belongs to another engine".into(),
-        }),
     }
 }
 
@@ -148,16 +128,5 @@ mod tests {
                 "io.zero_copy"
             ]
         );
-    }
-
-    #[test]
-    fn providers_of_other_engines_are_refused() {
-        let mut config = EngineConfig::default();
-        check(&config).unwrap();
-        for provider in [ExecutionProvider::Cuda, ExecutionProvider::WebGpu] {
-            config.providers.execution_providers = vec![provider];
-            let error = check(&config).unwrap_err();
-            assert_eq!(error.kind(), "ProviderUnavailable", "{error}");
-        }
     }
 }

@@ -7,10 +7,10 @@ use std::hint::black_box;
 use isovec_bench::{AnyError, Contestant, minilm, take_turns};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::{Batch, Engine, MASK};
 use isovec_engine::tensor::{NamedTensor, Tensor};
-use isovec_gpu::{Alone, GpuEngine, WebGpu};
+use isovec_gpu::{Alone, GpuEngine, Options, WebGpu};
 use isovec_model::bundle::{self, BundleOptions};
 use isovec_model::head::{HeadSpec, Pooling, attach_head};
 
@@ -66,12 +66,14 @@ fn main() -> Result<(), AnyError> {
 }
 
 fn load(bundle: &ModelBundle, f16: bool, subgroups: bool) -> Result<GpuEngine, AnyError> {
-    let mut config = EngineConfig::default();
-    config.providers.execution_providers = vec![ExecutionProvider::WebGpu];
-    config.providers.webgpu.software_adapter = Some(true);
-    config.providers.webgpu.f16 = Some(f16);
-    let factory = WebGpu::new(Box::new(Alone)).with_subgroups(subgroups);
-    let cancel = Cancel::new();
+    let options = Options {
+        software_adapter: true,
+        f16: Some(f16),
+        ..Options::default()
+    };
+    let factory = WebGpu::new(Box::new(Alone)).with_options(options);
+    let factory = factory.with_subgroups(subgroups);
+    let (config, cancel) = (EngineConfig::default(), Cancel::new());
     Ok(pollster::block_on(
         factory.load_model(bundle, &config, &cancel),
     )?)

@@ -7,10 +7,10 @@ use std::time::Instant;
 use isovec_bench::AnyError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::{Batch, Engine, EngineFactory, MASK};
 use isovec_engine::tensor::{NamedTensor, Tensor};
-use isovec_gpu::{Alone, WebGpu};
+use isovec_gpu::{Alone, Options, WebGpu};
 use isovec_model::head::Pooling;
 use isovec_native::OnnxRuntime;
 use isovec_test_models::bundles;
@@ -30,9 +30,12 @@ fn main() -> Result<(), AnyError> {
         let model = make();
         let texts = texts(&model);
         let bundle = bundles::bundle(&model, Stored::F32, Pooling::Mean);
-        let (onnxruntime, _) = run(&OnnxRuntime, ExecutionProvider::Cpu, &bundle, &texts)?;
-        let gpu = WebGpu::new(Box::new(Alone));
-        let (gpu, on) = run(&gpu, ExecutionProvider::WebGpu, &bundle, &texts)?;
+        let (onnxruntime, _) = run(&OnnxRuntime::default(), &bundle, &texts)?;
+        let gpu = WebGpu::new(Box::new(Alone)).with_options(Options {
+            software_adapter: true,
+            ..Options::default()
+        });
+        let (gpu, on) = run(&gpu, &bundle, &texts)?;
         drop(bundle);
         // The longest is left out: plain loops take their time.
         let exact: Vec<Vec<f64>> = texts[..2]
@@ -61,16 +64,10 @@ fn texts(model: &Checkpoint) -> [Vec<i64>; 3] {
 /// The texts' vectors, and on what and how fast they were computed.
 fn run(
     factory: &dyn EngineFactory,
-    provider: ExecutionProvider,
     bundle: &ModelBundle,
     texts: &[Vec<i64>],
 ) -> Result<(Vec<Vec<f64>>, String), AnyError> {
-    let mut config = EngineConfig::default();
-    config.providers.execution_providers = vec![provider];
-    if provider == ExecutionProvider::WebGpu {
-        config.providers.webgpu.software_adapter = Some(true);
-    }
-    let cancel = Cancel::new();
+    let (config, cancel) = (EngineConfig::default(), Cancel::new());
     let started = Instant::now();
     let engine = pollster::block_on(factory.load(bundle, &config, &cancel))?;
     let loaded = started.elapsed();

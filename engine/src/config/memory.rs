@@ -2,8 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Faults;
-
 /// The memory that an engine may use. `None` in a field means the default that is stated there. Sizes are in bytes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -37,7 +35,9 @@ impl MemoryConfig {
         self.memory_pool.unwrap_or(true)
     }
 
-    pub(super) fn check(&self, faults: &mut Faults) {
+    /// The contradictions and impossible values of this group, in words, by the names that configurations write.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
         let zero = [
             ("memory.max_pool_size", self.max_pool_size.map(|n| n as u64)),
             ("memory.max_pool_memory", self.max_pool_memory),
@@ -80,5 +80,6 @@ impl MemoryConfig {
                 ));
             }
         }
+        faults
     }
 }

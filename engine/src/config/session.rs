@@ -4,8 +4,6 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Faults, count};
-
 /// More threads than this are surely a mistake.
 const MOST_THREADS: usize = 1024;
 
@@ -29,12 +27,12 @@ pub struct SessionConfig {
     /// 0: the graph as it is; 1: constants folded and dead operators dropped; 2: operators fused;
     /// 3: data laid out for this machine as well. `None`: 3.
     pub graph_optimization_level: Option<u8>,
-    /// Decide the place of every intermediate tensor once per input shape. `None`: true if shapes are fixed. ONNX
-    /// Runtime stores the places for every shape that it has seen, so this is always off if shapes vary.
+    /// Decide the place of every intermediate tensor once per input shape. `None`: true if shapes are fixed. An engine
+    /// may store the places for every shape that it has seen, so this is always off if shapes vary.
     pub memory_pattern: Option<bool>,
     /// Hold memory for intermediate tensors between runs. `None`: true.
     pub cpu_arena: Option<bool>,
-    /// Make a text's vector bit-identical whatever else is computed at the same time. On ONNX Runtime every text runs
+    /// Make a text's vector bit-identical whatever else is computed at the same time. An engine that pads runs every text
     /// alone, unpadded, on one thread. On the portable engine the bits are also the same in every build and on every
     /// processor. `None`: false.
     pub deterministic_compute: Option<bool>,
@@ -46,19 +44,19 @@ pub struct SessionConfig {
 }
 
 impl SessionConfig {
-    pub(super) fn check(&self, faults: &mut Faults) {
-        count(faults, "session.pool_size", self.pool_size, MOST_THREADS);
+    /// The contradictions and impossible values of this group, in words, by the names that configurations write.
+    pub fn faults(&self) -> Vec<String> {
+        let mut faults = Vec::new();
+        count(&mut faults, "session.pool_size", self.pool_size);
         count(
-            faults,
+            &mut faults,
             "session.intra_op_threads",
             self.intra_op_threads,
-            MOST_THREADS,
         );
         count(
-            faults,
+            &mut faults,
             "session.inter_op_threads",
             self.inter_op_threads,
-            MOST_THREADS,
         );
         if let Some(level) = self.graph_optimization_level.filter(|&level| level > 3) {
             faults.push(format!(
@@ -95,5 +93,17 @@ impl SessionConfig {
                 faults.push(format!("{knob} is empty; leave it out for the default"));
             }
         }
+        faults
+    }
+}
+
+/// A number of threads or runs that is neither none nor absurd.
+fn count(faults: &mut Vec<String>, knob: &str, asked: Option<usize>) {
+    match asked {
+        Some(0) => faults.push(format!("{knob} is 0; leave it out for the default")),
+        Some(asked) if asked > MOST_THREADS => faults.push(format!(
+            "{knob} is {asked}; more than {MOST_THREADS} is surely a mistake"
+        )),
+        _ => {}
     }
 }

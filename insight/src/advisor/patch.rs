@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use isovec_engine::config::{EngineChoice, ExecutionProvider};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::suggestion::CodeExample;
+use isovec::config::{EngineChoice, ExecutionProvider};
 use isovec::{Dtype, EmbeddingConfig, Error, Result};
 
 /// Changes of a configuration: a JSON merge patch (RFC 7396) of its JSON form. A `null` sets a knob

@@ -8,7 +8,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-use isovec_engine::config::EngineConfig;
 use ort::sys::{OrtApi, OrtApiBase};
 
 use super::{Library, Problem};
@@ -25,21 +24,21 @@ const HOW_TO_GET: &str = "Get one with `cargo xtask setup` in a checkout of isov
 static COMMITTED: Mutex<Option<Library>> = Mutex::new(None);
 
 /// Finds a library that works, without making it the process's.
-pub(crate) fn probe(config: &EngineConfig) -> Result<Library, Problem> {
+pub(crate) fn probe(asked: Option<&Path>) -> Result<Library, Problem> {
     let committed = COMMITTED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(library) = &*committed {
-        return agree(library, config);
+        return agree(library, asked);
     }
-    Ok(first(candidates(config)?)?.0)
+    Ok(first(candidates(asked)?)?.0)
 }
 
 /// Finds a library that works and makes it the process's, or agrees with the one that is.
-pub(crate) fn commit(config: &EngineConfig) -> Result<Library, Problem> {
+pub(crate) fn commit(asked: Option<&Path>) -> Result<Library, Problem> {
     let mut committed = COMMITTED.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(library) = &*committed {
-        return agree(library, config);
+        return agree(library, asked);
     }
-    let (library, opened) = first(candidates(config)?)?;
+    let (library, opened) = first(candidates(asked)?)?;
     let Some(path) = library.path.as_deref() else {
         return Ok(library);
     };
@@ -61,9 +60,9 @@ pub(crate) fn commit(config: &EngineConfig) -> Result<Library, Problem> {
     Ok(library)
 }
 
-/// The library in use, unless the config insists on another one.
-fn agree(library: &Library, config: &EngineConfig) -> Result<Library, Problem> {
-    let (Some(asked), Some(used)) = (&config.onnxruntime_library, &library.path) else {
+/// The library in use, unless the caller insists on another one.
+fn agree(library: &Library, asked: Option<&Path>) -> Result<Library, Problem> {
+    let (Some(asked), Some(used)) = (asked, &library.path) else {
         return Ok(library.clone());
     };
     if same_file(asked, used) {
@@ -87,9 +86,9 @@ fn same_file(a: &Path, b: &Path) -> bool {
 }
 
 /// Where to look, best first: the one that was named, else those in the cache.
-fn candidates(config: &EngineConfig) -> Result<Vec<PathBuf>, Problem> {
-    if let Some(path) = &config.onnxruntime_library {
-        return Ok(vec![path.clone()]);
+fn candidates(asked: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
+    if let Some(path) = asked {
+        return Ok(vec![path.to_owned()]);
     }
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return Ok(vec![path.into()]);

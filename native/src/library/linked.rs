@@ -1,12 +1,12 @@
 //! The library that is linked into the program.
 
-use isovec_engine::config::EngineConfig;
+use std::path::Path;
 
 use super::{Library, Problem};
 
-/// Looks at the linked library. A path in the config cannot be honoured.
-pub(crate) fn probe(config: &EngineConfig) -> Result<Library, Problem> {
-    if let Some(path) = &config.onnxruntime_library {
+/// Looks at the linked library. A path cannot be honoured.
+pub(crate) fn probe(asked: Option<&Path>) -> Result<Library, Problem> {
+    if let Some(path) = asked {
         return Err(Problem::new(
             format!(
                 "ONNX Runtime is linked into this program, which cannot load {}",
@@ -30,6 +30,6 @@ pub(crate) fn probe(config: &EngineConfig) -> Result<Library, Problem> {
 }
 
 /// Nothing is left to load.
-pub(crate) fn commit(config: &EngineConfig) -> Result<Library, Problem> {
-    probe(config)
+pub(crate) fn commit(asked: Option<&Path>) -> Result<Library, Problem> {
+    probe(asked)
 }

@@ -4,13 +4,13 @@ use std::collections::BTreeMap;
 use std::ffi::{CStr, CString, c_char};
 use std::ptr;
 
-use isovec_engine::config::ExecutionProvider;
 use ort::sys::{
     OrtCUDAProviderOptionsV2, OrtSessionOptions, OrtStatusPtr, OrtTensorRTProviderOptionsV2,
 };
 
 use super::options::c_text;
 use super::{Result, SessionOptions, check, written};
+use crate::options::Provider;
 
 /// The names of the providers that the library was built with, as ONNX Runtime writes them.
 pub(crate) fn available_providers() -> Result<Vec<String>> {
@@ -59,22 +59,19 @@ impl SessionOptions {
     /// Adds a provider behind those that were added before. The processor needs no adding.
     pub(crate) fn append(
         &mut self,
-        provider: ExecutionProvider,
+        provider: Provider,
         options: &BTreeMap<String, String>,
     ) -> Result<()> {
         let options = Options::new(options)?;
         match provider {
-            ExecutionProvider::Cpu => Ok(()),
-            ExecutionProvider::Cuda => self.append_made(&options, cuda()),
-            ExecutionProvider::TensorRt => self.append_made(&options, tensorrt()),
-            ExecutionProvider::Rocm => self.append_named(c"MIGraphX", &options),
-            ExecutionProvider::DirectMl => self.append_named(c"DML", &options),
-            ExecutionProvider::CoreMl => self.append_named(c"CoreML", &options),
-            ExecutionProvider::OpenVino => self.append_named(c"OpenVINO", &options),
-            ExecutionProvider::OrtWebGpu => self.append_named(c"WebGPU", &options),
-            other => Err(ort::Error::new(format!(
-                "{other} is not one of ONNX Runtime's providers"
-            ))),
+            Provider::Cpu => Ok(()),
+            Provider::Cuda => self.append_made(&options, cuda()),
+            Provider::TensorRt => self.append_made(&options, tensorrt()),
+            Provider::Rocm => self.append_named(c"MIGraphX", &options),
+            Provider::DirectMl => self.append_named(c"DML", &options),
+            Provider::CoreMl => self.append_named(c"CoreML", &options),
+            Provider::OpenVino => self.append_named(c"OpenVINO", &options),
+            Provider::WebGpu => self.append_named(c"WebGPU", &options),
         }
     }
 

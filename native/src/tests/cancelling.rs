@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::thread;
 
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::description::describe;
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::error::EngineError;
@@ -13,6 +13,7 @@ use super::models::*;
 use super::{available, poll};
 use crate::engine::{OrtEngine, Parts, c_names};
 use crate::graph;
+use crate::options::Options;
 use crate::runtime::runtime;
 use crate::settings::Settings;
 use crate::sys::Session;
@@ -20,10 +21,10 @@ use crate::sys::Session;
 /// An engine for [`looping`] whose inside the test can look at.
 fn engine() -> Arc<OrtEngine> {
     let bundle = looping();
-    let runtime = runtime(&EngineConfig::default()).unwrap();
+    let runtime = runtime(None).unwrap();
     let mut config = EngineConfig::default();
     config.session.pool_size = Some(1);
-    let settings = Settings::new(&config, &describe(&bundle), ExecutionProvider::Cpu);
+    let settings = Settings::new(&config, &describe(&bundle), &Options::default());
     let options = settings.options().unwrap();
     let graph = graph::serialise(&bundle).unwrap();
     let description = describe(&bundle);

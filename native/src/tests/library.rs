@@ -13,12 +13,13 @@ use isovec_engine::error::EngineError;
 
 use super::available;
 use super::models::{affine_batch, affine_input, affine_model, affine_output};
-use crate::OnnxRuntime;
+use crate::{OnnxRuntime, Options};
 
-fn naming(path: impl Into<PathBuf>) -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.onnxruntime_library = Some(path.into());
-    config
+fn naming(library: Option<PathBuf>) -> OnnxRuntime {
+    OnnxRuntime::new(Options {
+        library,
+        ..Options::default()
+    })
 }
 
 /// Compiles a shared library with rustc, which is there wherever tests are built.
@@ -82,11 +83,11 @@ fn child() {
     if std::env::var_os("ISOVEC_TEST_CHILD").is_none() {
         return;
     }
-    let mut config = EngineConfig::default();
-    config.onnxruntime_library = std::env::var_os("ISOVEC_TEST_LIBRARY").map(PathBuf::from);
-    let probe = OnnxRuntime.probe(&config);
+    let config = EngineConfig::default();
+    let factory = naming(std::env::var_os("ISOVEC_TEST_LIBRARY").map(PathBuf::from));
+    let probe = factory.probe();
     println!("probe: {probe:?}");
-    let loaded = pollster::block_on(OnnxRuntime.load(&affine_model(), &config, &Cancel::new()));
+    let loaded = pollster::block_on(factory.load(&affine_model(), &config, &Cancel::new()));
     match (probe, loaded) {
         (Probe::Available { version, .. }, Ok(engine)) => {
             assert_eq!(engine.provider().version, version);
@@ -112,10 +113,7 @@ fn child() {
 }
 
 fn real_library() -> PathBuf {
-    crate::library::probe(&EngineConfig::default())
-        .unwrap()
-        .path
-        .unwrap()
+    crate::library::probe(None).unwrap().path.unwrap()
 }
 
 #[test]
@@ -222,29 +220,30 @@ fn a_second_library_is_refused_and_the_same_by_another_name_is_not() {
     if !available() {
         return;
     }
-    let load = |config: &EngineConfig| {
-        pollster::block_on(OnnxRuntime.load(&affine_model(), config, &Cancel::new()))
+    let config = EngineConfig::default();
+    let load = |factory: &OnnxRuntime| {
+        pollster::block_on(factory.load(&affine_model(), &config, &Cancel::new()))
     };
-    load(&EngineConfig::default()).unwrap();
+    load(&OnnxRuntime::default()).unwrap();
     let real = real_library();
     let roundabout = real
         .parent()
         .unwrap()
         .join(".")
         .join(real.file_name().unwrap());
-    load(&naming(roundabout)).unwrap();
+    load(&naming(Some(roundabout))).unwrap();
 
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join(real.file_name().unwrap());
     fs::copy(&real, &copy).unwrap();
-    let config = naming(&copy);
-    let error = load(&config).unwrap_err();
+    let other = naming(Some(copy.clone()));
+    let error = load(&other).unwrap_err();
     assert!(
         matches!(&error, EngineError::EngineUnavailable { reason, .. }
             if reason.contains("only one") && reason.contains(&copy.display().to_string())),
         "{error}"
     );
     assert!(
-        matches!(OnnxRuntime.probe(&config), Probe::Unavailable { reason, .. } if reason.contains("only one"))
+        matches!(other.probe(), Probe::Unavailable { reason, .. } if reason.contains("only one"))
     );
 }

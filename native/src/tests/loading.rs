@@ -289,10 +289,10 @@ fn a_load_is_cancelled_before_and_between_weights() {
     if !available() {
         return;
     }
-    let config = EngineConfig::default();
+    let (factory, config) = (OnnxRuntime::default(), EngineConfig::default());
     let cancelled = Cancel::new();
     cancelled.cancel();
-    let result = pollster::block_on(OnnxRuntime.load(&affine_model(), &config, &cancelled));
+    let result = pollster::block_on(factory.load(&affine_model(), &config, &cancelled));
     assert!(matches!(result, Err(EngineError::Cancelled)), "{result:?}");
 
     let cancel = Cancel::new();
@@ -302,7 +302,7 @@ fn a_load_is_cancelled_before_and_between_weights() {
         cancel: cancel.clone(),
         reads: Arc::clone(&reads),
     }));
-    let result = pollster::block_on(OnnxRuntime.load(&bundle, &config, &cancel));
+    let result = pollster::block_on(factory.load(&bundle, &config, &cancel));
     assert!(matches!(result, Err(EngineError::Cancelled)), "{result:?}");
     assert_eq!(
         reads.load(Ordering::SeqCst),
@@ -313,7 +313,7 @@ fn a_load_is_cancelled_before_and_between_weights() {
     // A dropped load stops as well; its thread lets go of the bundle.
     let bundle = affine_model();
     let cancel = Cancel::new();
-    let mut loading = OnnxRuntime.load(&bundle, &config, &cancel);
+    let mut loading = factory.load(&bundle, &config, &cancel);
     assert!(poll(&mut loading).is_pending());
     drop(loading);
     while Arc::strong_count(&bundle.weights) != 1 {

@@ -24,7 +24,7 @@ use crate::OnnxRuntime;
 
 /// Whether there is a library to test with.
 fn available() -> bool {
-    match OnnxRuntime.probe(&EngineConfig::default()) {
+    match OnnxRuntime::default().probe() {
         Probe::Available { .. } => true,
         missing => {
             assert!(
@@ -40,7 +40,7 @@ fn available() -> bool {
 fn load(bundle: &ModelBundle) -> Result<Arc<dyn Engine>> {
     let mut config = EngineConfig::default();
     config.session.intra_op_threads = Some(1);
-    pollster::block_on(OnnxRuntime.load(bundle, &config, &Cancel::new()))
+    pollster::block_on(OnnxRuntime::default().load(bundle, &config, &Cancel::new()))
 }
 
 /// Polls once with a waker that does nothing.

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use isovec_encoder::{CompileError, NoTurns, Program, Unlowered};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::{Batch, Engine, EngineFactory, Probe, RunOutput};
 use isovec_engine::onnx::proto::{DataType, TensorProto};
 use isovec_engine::{EngineError, Result};
-use isovec_gpu::{Alone, WebGpu};
+use isovec_gpu::{Alone, Options, WebGpu};
 use isovec_native::OnnxRuntime;
 use isovec_web::Portable;
 use isovec_web::executor::threads::Threads;
@@ -55,7 +55,8 @@ fn load(factory: &dyn EngineFactory, bundle: &ModelBundle) -> Result<Arc<dyn Eng
 /// # Panics
 /// The same where `ISOVEC_REQUIRE_ONNXRUNTIME=1`.
 pub fn onnxruntime() -> Option<impl Fn(&Case) -> Verdict> {
-    let found = match OnnxRuntime.probe(&config()) {
+    let factory = OnnxRuntime::default();
+    let found = match factory.probe() {
         Probe::Available { version, .. } if version == ONNXRUNTIME => None,
         Probe::Available { version, .. } => {
             Some(format!("the list is of {ONNXRUNTIME}, this is {version}"))
@@ -70,7 +71,7 @@ pub fn onnxruntime() -> Option<impl Fn(&Case) -> Verdict> {
         eprintln!("not run on ONNX Runtime: {why}");
         return None;
     }
-    Some(|case: &Case| run_direct(&OnnxRuntime, case, &|_| true))
+    Some(move |case: &Case| run_direct(&factory, case, &|_| true))
 }
 
 /// tract, by the engine that runs it for models that are no encoders.
@@ -127,11 +128,14 @@ pub fn portable() -> impl Fn(&Case) -> Verdict {
 /// # Panics
 /// The same where `ISOVEC_REQUIRE_GPU=1`.
 pub fn wgpu(folder: &Path) -> Option<impl Fn(&Case) -> Verdict> {
-    let factory = WebGpu::new(Box::new(Alone)).with_one_device();
-    let mut config = config();
-    config.providers.execution_providers = vec![ExecutionProvider::WebGpu];
-    // Test machines have a processor that plays a GPU, if anything.
-    config.providers.webgpu.software_adapter = Some(true);
+    let options = Options {
+        // Test machines have a processor that plays a GPU, if anything.
+        software_adapter: true,
+        ..Options::default()
+    };
+    let factory = WebGpu::new(Box::new(Alone));
+    let factory = factory.with_options(options).with_one_device();
+    let config = config();
     let load = move |wrapped: &Wrapped| {
         pollster::block_on(factory.load_model(&wrapped.bundle, &config, &Cancel::new()))
     };

@@ -28,6 +28,7 @@ use crate::device::{self, Device, Wanted};
 use crate::host::{Discreet, Host};
 use crate::limits::Limits;
 use crate::model::Model;
+use crate::options::Options;
 use crate::timing::Timer;
 use crate::tuning::Tuning;
 use crate::{ENGINE, check, settings, tuning};
@@ -35,6 +36,7 @@ use crate::{ENGINE, check, settings, tuning};
 /// Makes engines that compute on a GPU.
 pub struct WebGpu {
     host: Box<dyn Host>,
+    options: Options,
     binding_bytes: Option<u64>,
     tiles: Option<bool>,
     tuning: Option<bool>,
@@ -48,12 +50,20 @@ impl WebGpu {
     pub fn new(host: Box<dyn Host>) -> Self {
         Self {
             host,
+            options: Options::default(),
             binding_bytes: None,
             tiles: None,
             tuning: None,
             subgroups: None,
             shared: None,
         }
+    }
+
+    /// Has engines made with these options.
+    #[must_use]
+    pub fn with_options(mut self, options: Options) -> Self {
+        self.options = options;
+        self
     }
 
     /// Lowers the bytes of a buffer that a kernel may bind, as adapters with lower limits do.
@@ -123,10 +133,10 @@ impl WebGpu {
             host: &*self.host,
             keeps: config.remembers(),
         };
-        let options = &config.providers.webgpu;
+        let options = &self.options;
         let wanted = Wanted {
-            software: options.software_adapter.unwrap_or(false),
-            low_power: options.low_power.unwrap_or(false),
+            software: options.software_adapter,
+            low_power: options.low_power,
             tiles: self.tiles,
             subgroups: self.subgroups,
             binding_bytes: self.binding_bytes,
@@ -158,7 +168,7 @@ impl WebGpu {
                         return Ok(GpuEngine::new(
                             model,
                             asked.description,
-                            config,
+                            (config, options.f16),
                             recalled,
                             None,
                         ));
@@ -166,7 +176,7 @@ impl WebGpu {
                     // Whatever it does not hold or compute in f16 it may well in f32, and that is what is wanted least
                     // of all to be wrong. Strictly, what was asked for and does not work is an error.
                     Err(EngineError::ProviderUnavailable { reason, .. })
-                        if !config.providers.strict() && device.check().is_ok() =>
+                        if !options.strict && device.check().is_ok() =>
                     {
                         tracing::warn!("computing in f32: {reason}");
                         whole = Some(reason);
@@ -183,7 +193,7 @@ impl WebGpu {
         Ok(GpuEngine::new(
             model,
             asked.description,
-            config,
+            (config, options.f16),
             recalled,
             whole,
         ))
@@ -270,7 +280,7 @@ impl EngineFactory for WebGpu {
         ENGINE
     }
 
-    fn probe(&self, _config: &EngineConfig) -> Probe {
+    fn probe(&self) -> Probe {
         // Whether there is an adapter is known when one has answered, which takes its time.
         Probe::Available {
             version: version(),
@@ -278,8 +288,8 @@ impl EngineFactory for WebGpu {
         }
     }
 
-    fn check(&self, config: &EngineConfig) -> Result<()> {
-        settings::check(config)
+    fn check(&self, _config: &EngineConfig) -> Result<()> {
+        Ok(())
     }
 
     fn load<'a>(
@@ -317,11 +327,11 @@ pub struct GpuEngine {
 }
 
 impl GpuEngine {
-    /// `whole`: why it does not compute in f16, where that was asked for.
+    /// `f16`: whether that was asked for; `whole`: why it does not compute in it all the same.
     fn new(
         model: Model,
         description: ModelDescription,
-        config: &EngineConfig,
+        (config, f16): (&EngineConfig, Option<bool>),
         check_recalled: bool,
         whole: Option<String>,
     ) -> Self {
@@ -349,7 +359,7 @@ impl GpuEngine {
             description,
             capabilities,
             provider,
-            effective: settings::effective(config, model.limits.half, whole, varies),
+            effective: settings::effective(config, f16, model.limits.half, whole, varies),
             counters: Counters::default(),
             check_recalled,
             buffers: BufferPool::new(PoolLimits::of(&config.memory)),

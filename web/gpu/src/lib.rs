@@ -46,6 +46,7 @@ mod limits;
 mod model;
 #[cfg(test)]
 mod mutants;
+mod options;
 mod settings;
 mod timing;
 mod tuning;
@@ -56,6 +57,7 @@ pub use engine::{GpuEngine, WebGpu};
 #[cfg(feature = "faults")]
 pub use faults::lose_devices;
 pub use host::{Alone, Host};
+pub use options::Options;
 
 /// The engine's name.
 const ENGINE: &str = "gpu";

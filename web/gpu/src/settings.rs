@@ -1,29 +1,14 @@
 //! Translates the knobs of the configuration for this engine.
 
 use isovec_engine::buffers::PoolLimits;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::effective::EffectiveConfig;
-use isovec_engine::{EngineError, Result};
 
-use crate::ENGINE;
-
-/// Refuses what no model could make work.
-pub(crate) fn check(config: &EngineConfig) -> Result<()> {
-    match config.providers.chain() {
-        [ExecutionProvider::WebGpu, ..] => Ok(()),
-        [other, ..] => Err(EngineError::ProviderUnavailable {
-            provider: other.name().into(),
-            reason: format!("the engine {ENGINE} does not have it"),
-            hint: "It belongs to another engine".into(),
-        }),
-        [] => Ok(()),
-    }
-}
-
-/// Notes what every knob came to: whether f16 is computed with, and why not where it was asked for; whether kernels
+/// Notes what every knob came to: whether f16 is computed with, where it was asked for and why not if not; whether kernels
 /// depend on the rows of a batch.
 pub(crate) fn effective(
     config: &EngineConfig,
+    f16: Option<bool>,
     half: bool,
     whole: Option<String>,
     varies: bool,
@@ -72,7 +57,7 @@ pub(crate) fn effective(
     );
     effective.note_without_files(session);
     let copies = "padding is left out while inputs are copied to the device";
-    effective.note_copied(&config.io, copies, "this is not CUDA");
+    effective.note_copied(&config.io, copies);
     PoolLimits::of(&config.memory).note(&mut effective, &config.memory);
     effective.note(
         "memory.memory_prediction",
@@ -80,7 +65,6 @@ pub(crate) fn effective(
         false,
         "this engine does not predict the memory of a run",
     );
-    let f16 = config.providers.webgpu.f16;
     match whole {
         Some(why) => effective.note("providers.webgpu.f16", f16, half, why),
         None => effective.note_own("providers.webgpu.f16", f16.as_ref(), half, "the default"),

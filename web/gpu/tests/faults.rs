@@ -7,7 +7,7 @@ mod common;
 use common::{batch, config, factory, has_adapter, load, run};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
-use isovec_gpu::GpuEngine;
+use isovec_gpu::{GpuEngine, Options};
 use isovec_model::head::Pooling;
 use isovec_test_models::bundles::bundle;
 use isovec_test_models::checkpoint::Stored;
@@ -114,14 +114,13 @@ fn a_processor_that_plays_a_gpu_is_not_chosen_by_itself() {
         return;
     }
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
-    let mut config = config();
     let engine = load(&bundle);
     if !engine.stats().gpu.unwrap().software {
         return;
     }
-    config.providers.webgpu.software_adapter = None;
+    let factory = factory().with_options(Options::default());
     let error =
-        pollster::block_on(factory().load_model(&bundle, &config, &Cancel::new())).unwrap_err();
+        pollster::block_on(factory.load_model(&bundle, &config(), &Cancel::new())).unwrap_err();
     assert_eq!(error.kind(), "ProviderUnavailable", "{error}");
     assert!(error.to_string().contains("software_adapter"), "{error}");
 }

@@ -7,17 +7,16 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use common::{batch, config, factory, has_adapter, load, run};
+use common::{batch, config, factory, has_adapter, in_f16, load, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::EngineConfig;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::{Batch, Engine, MASK};
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto};
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightsIdentity};
-use isovec_gpu::{GpuEngine, WebGpu};
+use isovec_gpu::{GpuEngine, Options, WebGpu};
 use isovec_model::head::Pooling;
 use isovec_model::onnx::GraphBuilder;
 use isovec_model::onnx::builder::int;
@@ -33,14 +32,9 @@ const BOUND: f64 = 5e-3;
 /// What arithmetic in f32 stays within.
 const BOUND_F32: f64 = 5e-6;
 
-fn small() -> EngineConfig {
-    let mut config = config();
-    config.providers.webgpu.f16 = Some(true);
-    config
-}
-
-fn load_with(factory: &WebGpu, bundle: &ModelBundle) -> GpuEngine {
-    pollster::block_on(factory.load_model(bundle, &small(), &Cancel::new())).unwrap()
+fn load_with(factory: WebGpu, bundle: &ModelBundle) -> GpuEngine {
+    let factory = factory.with_options(in_f16());
+    pollster::block_on(factory.load_model(bundle, &config(), &Cancel::new())).unwrap()
 }
 
 /// An engine that computes in f16, which it says everywhere; `None`, aloud, where the adapter has no f16.
@@ -48,7 +42,7 @@ fn load_small(bundle: &ModelBundle) -> Option<GpuEngine> {
     if !has_adapter() {
         return None;
     }
-    let engine = load_with(&factory(), bundle);
+    let engine = load_with(factory(), bundle);
     let knob = engine.effective().get("providers.webgpu.f16").unwrap();
     let f16 = engine.stats().gpu.unwrap().f16;
     assert_eq!(knob.honoured, f16, "{knob:?}");
@@ -106,8 +100,8 @@ fn tiles_and_stored_halves_give_the_same_bits() {
         return;
     };
     let others = [
-        load_with(&factory(), &bundles[1]),
-        load_with(&factory().with_tiles(true), &bundles[0]),
+        load_with(factory(), &bundles[1]),
+        load_with(factory().with_tiles(true), &bundles[0]),
     ];
     for lengths in [&[3][..], &[64, 1, 9, 33], &[61; 40]] {
         let texts = texts(lengths);
@@ -193,7 +187,7 @@ fn a_model_that_f16_is_too_small_for_is_computed_in_f32() {
     if load_small(&bundle(&models::bert(), Stored::F32, Pooling::Mean)).is_none() {
         return;
     }
-    let engine = load_with(&factory(), &large);
+    let engine = load_with(factory(), &large);
     assert!(!engine.stats().gpu.unwrap().f16);
     assert_eq!(engine.capabilities().precision, Precision::F32);
     let knob = engine.effective().get("providers.webgpu.f16").unwrap();
@@ -204,9 +198,11 @@ fn a_model_that_f16_is_too_small_for_is_computed_in_f32() {
     assert!(distance(&model, &texts, &found) <= BOUND_F32);
 
     // Where what was asked for has to work, it is an error.
-    let mut strict = small();
-    strict.providers.strict_providers = Some(true);
-    let error = pollster::block_on(factory().load_model(&large, &strict, &Cancel::new()));
+    let strict = factory().with_options(Options {
+        strict: true,
+        ..in_f16()
+    });
+    let error = pollster::block_on(strict.load_model(&large, &config(), &Cancel::new()));
     let error = error.unwrap_err();
     assert_eq!(error.kind(), "ProviderUnavailable", "{error}");
 }
@@ -220,7 +216,7 @@ fn a_weight_that_no_f16_can_say_is_kept_in_f32() {
     let table = "encoder.layer.1.output.dense.weight";
     model.tensors.get_mut(table).unwrap().values[0] = 7e4;
     let bundle = bundle(&model, Stored::F32, Pooling::Mean);
-    let engine = load_with(&factory(), &bundle);
+    let engine = load_with(factory(), &bundle);
     assert!(!engine.stats().gpu.unwrap().f16);
     let knob = engine.effective().get("providers.webgpu.f16").unwrap();
     assert!(
@@ -288,7 +284,7 @@ fn an_overflow_is_not_hidden_by_what_comes_after() {
         return;
     }
     for (operator, constants) in [("Relu", 0), ("Clip", 2), ("Tanh", 0), ("Erf", 0)] {
-        let engine = load_with(&factory(), &with_an_overflow(operator, constants));
+        let engine = load_with(factory(), &with_an_overflow(operator, constants));
         let knob = engine.effective().get("providers.webgpu.f16").unwrap();
         if knob.why.contains("shader-f16") {
             return eprintln!("not run: {}", knob.why);

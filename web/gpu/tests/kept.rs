@@ -6,14 +6,14 @@ mod common;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use common::{batch, config, factory_of, has_adapter, run};
+use common::{batch, config, factory_of, has_adapter, in_f16, options, run};
 use isovec_encoder::Pause;
 use isovec_engine::Result;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::Engine;
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_gpu::{Alone, GpuEngine, Host};
+use isovec_gpu::{Alone, GpuEngine, Host, Options};
 use isovec_model::head::Pooling;
 use isovec_test_models::bundles::bundle;
 use isovec_test_models::checkpoint::Stored;
@@ -125,24 +125,22 @@ fn precisions_keep_their_own() {
         return;
     }
     let shelf = Shelf::default();
-    let mut small = config();
-    small.providers.webgpu.f16 = Some(true);
     let bundle = bundle(&models::bert(), Stored::F32, Pooling::Mean);
-    let load = |config: &EngineConfig| {
-        let factory = factory_of(Box::new(shelf.clone()));
+    let load = |options: Options| {
+        let factory = factory_of(Box::new(shelf.clone())).with_options(options);
         let factory = factory.with_tiles(true).with_tuning(true);
-        let engine = pollster::block_on(factory.load_model(&bundle, config, &Cancel::new()));
+        let engine = pollster::block_on(factory.load_model(&bundle, &config(), &Cancel::new()));
         let gpu = engine.unwrap().stats().gpu.unwrap();
         (gpu.f16, gpu.check_recalled, gpu.tuning_recalled)
     };
-    assert_eq!(load(&config()), (false, false, false));
-    let first = load(&small);
+    assert_eq!(load(options()), (false, false, false));
+    let first = load(in_f16());
     if !first.0 {
         return eprintln!("not run: the adapter has no f16");
     }
     assert_eq!(first, (true, false, false));
-    assert_eq!(load(&small), (true, true, true));
-    assert_eq!(load(&config()), (false, true, true));
+    assert_eq!(load(in_f16()), (true, true, true));
+    assert_eq!(load(options()), (false, true, true));
 }
 
 /// Whatever is the fastest: the vectors are the same to the last bit.

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{batch, config, factory, has_adapter, run};
+use common::{batch, config, factory, has_adapter, in_f16, options, run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Engine;
@@ -25,11 +25,11 @@ fn load(bundle: &ModelBundle, subgroups: bool, tiles: bool, f16: bool) -> Option
     if !has_adapter() {
         return None;
     }
-    let mut config = config();
-    config.providers.webgpu.f16 = Some(f16);
-    let factory = factory().with_subgroups(subgroups).with_tiles(tiles);
+    let options = if f16 { in_f16() } else { options() };
+    let factory = factory().with_options(options);
+    let factory = factory.with_subgroups(subgroups).with_tiles(tiles);
     let cancel = Cancel::new();
-    let engine = pollster::block_on(factory.load_model(bundle, &config, &cancel)).unwrap();
+    let engine = pollster::block_on(factory.load_model(bundle, &config(), &cancel)).unwrap();
     let gpu = engine.stats().gpu.unwrap();
     if (gpu.subgroups, gpu.f16) != (subgroups, f16) {
         eprintln!("not run: {} has no subgroups, or no f16", gpu.adapter);

@@ -575,10 +575,7 @@ pub async fn a_weight_with_several_readers(executor: Arc<dyn Executor>) {
 pub async fn says_what_it_is(executor: Arc<dyn Executor>) {
     let factory = Portable::new(Arc::clone(&executor));
     assert_eq!(factory.name(), "portable");
-    assert!(matches!(
-        factory.probe(&EngineConfig::default()),
-        Probe::Available { .. }
-    ));
+    assert!(matches!(factory.probe(), Probe::Available { .. }));
     let engine = load(executor, &seeded()).await;
     assert_eq!(engine.provider().engine, "portable");
     assert!(engine.provider().version.starts_with("isovec "));

@@ -105,7 +105,7 @@ fn config() -> EngineConfig {
 /// The same where `ISOVEC_REQUIRE_ONNXRUNTIME=1`.
 fn there() -> bool {
     static THERE: OnceLock<bool> = OnceLock::new();
-    *THERE.get_or_init(|| match OnnxRuntime.probe(&config()) {
+    *THERE.get_or_init(|| match OnnxRuntime::default().probe() {
         Probe::Available { .. } => true,
         other => {
             let required = std::env::var("ISOVEC_REQUIRE_ONNXRUNTIME").is_ok_and(|it| it == "1");
@@ -118,7 +118,8 @@ fn there() -> bool {
 
 fn onnxruntime(file: &Bytes, text: &[i64]) -> Result<Vec<f32>> {
     let (bundle, config, cancel) = (bundle(file)?, config(), Cancel::new());
-    let engine = pollster::block_on(OnnxRuntime.load(&bundle, &config, &cancel))?;
+    let factory = OnnxRuntime::default();
+    let engine = pollster::block_on(factory.load(&bundle, &config, &cancel))?;
     let output = engine.run_blocking(batch(&[text.to_vec()])?, &cancel)?;
     Ok(output.outputs[0].tensor.as_slice::<f32>()?.to_vec())
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use isovec_engine::config::EngineChoice;
+use isovec::config::EngineChoice;
 use isovec_engine::onnx::proto::{
     AttributeProto, DataType, GraphProto, ModelProto, NodeProto, TensorProto,
 };

@@ -3,9 +3,9 @@
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::config::{EngineConfig, ExecutionProvider};
+use isovec_engine::config::EngineConfig;
 use isovec_engine::engine::{Batch, Engine};
-use isovec_gpu::{Alone, GpuEngine, Host, WebGpu};
+use isovec_gpu::{Alone, GpuEngine, Host, Options, WebGpu};
 use isovec_test_models::texts::{self, Text};
 
 /// Whether there is an adapter. That there is none is said, and no fault unless `ISOVEC_REQUIRE_GPU=1`.
@@ -24,16 +24,28 @@ pub(crate) fn factory() -> WebGpu {
 
 /// Without what adapters that are GPUs have by default, and processors that play one have not.
 pub(crate) fn factory_of(host: Box<dyn Host>) -> WebGpu {
-    let factory = WebGpu::new(host).with_tuning(false);
+    let factory = WebGpu::new(host).with_options(options()).with_tuning(false);
     factory.with_tiles(false).with_subgroups(false)
 }
 
 /// The tests' machine has a processor that plays a GPU, if anything.
+pub(crate) fn options() -> Options {
+    Options {
+        software_adapter: true,
+        ..Options::default()
+    }
+}
+
+/// The same, computing in f16.
+pub(crate) fn in_f16() -> Options {
+    Options {
+        f16: Some(true),
+        ..options()
+    }
+}
+
 pub(crate) fn config() -> EngineConfig {
-    let mut config = EngineConfig::default();
-    config.providers.execution_providers = vec![ExecutionProvider::WebGpu];
-    config.providers.webgpu.software_adapter = Some(true);
-    config
+    EngineConfig::default()
 }
 
 pub(crate) fn load(bundle: &ModelBundle) -> GpuEngine {

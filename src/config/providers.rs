@@ -7,7 +7,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-use super::Faults;
+use super::suggest::suggest;
 
 /// Something that can compute. Several make a chain: the first that works is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -175,28 +175,6 @@ impl TryFrom<String> for ExecutionProvider {
 #[error("there is no execution provider {0:?}; {hint}", hint = suggest(.0, NAMES.iter().map(|(_, name)| *name)))]
 pub struct UnknownProvider(String);
 
-/// A name that was probably meant, else all there are: the end of a message about an unknown one.
-pub fn suggest<'a>(written: &str, known: impl Iterator<Item = &'a str> + Clone) -> String {
-    let written = written.to_ascii_lowercase().replace(['_', ' '], "-");
-    let likely = known
-        .clone()
-        .map(|name| {
-            let folded = name.to_ascii_lowercase().replace('_', "-");
-            // Usual longer forms count as their beginning: `CUDAExecutionProvider`.
-            let near = if written.starts_with(&folded) {
-                1.0
-            } else {
-                strsim::jaro_winkler(&written, &folded)
-            };
-            (near, name)
-        })
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match likely {
-        Some((near, name)) if near > 0.75 => format!("did you mean {name:?}?"),
-        _ => format!("there are {}", known.collect::<Vec<_>>().join(", ")),
-    }
-}
-
 /// Options of CUDA.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -291,7 +269,7 @@ impl ProvidersConfig {
         self.strict_providers.unwrap_or(false)
     }
 
-    pub(super) fn check(&self, faults: &mut Faults) {
+    pub(super) fn check(&self, faults: &mut Vec<String>) {
         let chain = self.chain();
         for (at, provider) in chain.iter().enumerate() {
             if chain[..at].contains(provider) {
