@@ -2,12 +2,12 @@
 //! by hand: names are raw, errors are plain `Error` objects with a `kind`.
 
 mod choice;
-mod embedder;
-mod embeddings;
 mod files;
+mod model;
 mod panic;
+mod rows;
 
 pub use choice::choose_files;
-pub use embedder::{RawCancel, RawEmbedder};
-pub use embeddings::RawEmbeddings;
+pub use model::{RawCancel, RawModel};
 pub use panic::last_panic;
+pub use rows::RawRows;
