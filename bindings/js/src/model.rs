@@ -4,14 +4,25 @@ use std::cell::RefCell;
 
 use isovec::for_npm::Loaded;
 use isovec::profile::{ProfileOptions, ProfileSession};
-use isovec::{Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores};
+use isovec::{
+    BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
+};
 use isovec_js_error::{to_js, with_kind};
 use js_sys::WebAssembly::Memory;
-use js_sys::{ArrayBuffer, Map};
+use js_sys::{ArrayBuffer, Map, Promise};
 use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
+use wasm_bindgen_futures::future_to_promise;
 
 use crate::rows::RawRows;
 use crate::{files, panic};
+
+/// A call's rows, as JavaScript waits for them: behind a pointer, so that one task in the event loop is compiled for all calls.
+fn promised(rows: BoxFuture<'static, isovec::Result<RawRows>>) -> Promise {
+    future_to_promise(async {
+        let rows = rows.await.map_err(|error| to_js(&error))?;
+        Ok(rows.into())
+    })
+}
 
 /// What an `AbortSignal` is turned into.
 #[wasm_bindgen]
@@ -76,19 +87,20 @@ impl RawModel {
 
     /// Embeds texts in their order, together with those of other calls that are under way.
     /// `role` is `default`, `query` or `passage`; `dimension` and `normalize` are those of the Rust
-    /// `EmbedOptions`.
+    /// `EmbedOptions`. Rejects with an `Error` that has the `kind` of the Rust error.
     ///
     /// # Errors
-    /// An `Error` with the `kind` of the Rust error.
-    pub async fn embed(
+    /// The same for a role that there is not.
+    #[wasm_bindgen(unchecked_return_type = "Promise<RawRows>")]
+    pub fn embed(
         &self,
         texts: Vec<String>,
-        role: String,
+        role: &str,
         cancel: &RawCancel,
         dimension: Option<usize>,
         normalize: Option<bool>,
-    ) -> Result<RawRows, JsValue> {
-        let prompt = match role.as_str() {
+    ) -> Result<Promise, JsValue> {
+        let prompt = match role {
             "default" => Prompt::Default,
             "query" => Prompt::Query,
             "passage" => Prompt::Passage,
@@ -107,21 +119,25 @@ impl RawModel {
             .with_prompt(prompt);
         options.dimension = dimension;
         options.normalize = normalize;
-        let embeddings = self.model.embed(texts, options).await;
-        embeddings.map(RawRows::from).map_err(|error| to_js(&error))
+        let embedded = self.model.embed(texts, options);
+        Ok(promised(Box::pin(async {
+            embedded.await.map(RawRows::from)
+        })))
     }
 
     /// Classifies texts in their order, together with those of other calls that are under way.
     /// `scores` is `softmax`, `sigmoid` or `logits`, or nothing for what the model's files ask for.
+    /// Rejects with an `Error` that has the `kind` of the Rust error.
     ///
     /// # Errors
-    /// An `Error` with the `kind` of the Rust error.
-    pub async fn classify(
+    /// The same for scores that there are not.
+    #[wasm_bindgen(unchecked_return_type = "Promise<RawRows>")]
+    pub fn classify(
         &self,
         texts: Vec<String>,
         scores: Option<String>,
         cancel: &RawCancel,
-    ) -> Result<RawRows, JsValue> {
+    ) -> Result<Promise, JsValue> {
         let mut options = ClassifyOptions::default().with_cancel(cancel.0.clone());
         options.scores = match scores.as_deref() {
             None => None,
@@ -137,10 +153,10 @@ impl RawModel {
                 ));
             }
         };
-        let classifications = self.model.classify(texts, options).await;
-        classifications
-            .map(RawRows::from)
-            .map_err(|error| to_js(&error))
+        let classified = self.model.classify(texts, options);
+        Ok(promised(Box::pin(async {
+            classified.await.map(RawRows::from)
+        })))
     }
 
     /// Tokens of a text before truncation.
