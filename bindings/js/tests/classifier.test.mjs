@@ -161,6 +161,17 @@ test("an aborted call rejects with the signal's reason, and a stream that is lef
   assert.equal((await classifier.classify(["goes on"])).length, 1);
 });
 
+test("weights in a smaller form give nearly the same logits", async () => {
+  for (const [dtype, bound] of [["f16", 2e-3], ["int8", 0.05]]) {
+    const own = await Classifier.load(files(), { dtype });
+    const said = await own.classify(all, { scores: "logits" });
+    assert.equal(own.fingerprint().precision, dtype);
+    const far = Array.from(said.values, (score, at) => Math.abs(score - texts[Math.floor(at / labels.length)].logits[at % labels.length]));
+    assert.ok(Math.max(...far) <= bound && Math.max(...far) > 0, `${dtype}: ${Math.max(...far)}`);
+    await own.dispose();
+  }
+});
+
 test("inline, the same numbers", async () => {
   const config = { session: { deterministicCompute: true } };
   const [inline, usual] = [await Inline.load(files(), { config }), await Classifier.load(files(), { config })];
