@@ -37,6 +37,11 @@ pub(crate) enum Command {
     /// file is complete. After Ctrl-C, a crash or a full disk it stays, and the same command with --resume continues
     /// from there: no row is lost or written twice. Without --resume the file is written from the start.
     Embed(Embed),
+    /// Give texts labels with scores, by a model that was trained for them: sentiment, topic, language.
+    ///
+    /// Rows are read, classified and written as a stream, in flat memory, in their order. A row that cannot be read or
+    /// classified ends the run with its number; the rows before it are written.
+    Classify(Classify),
     /// Print the similarity of two texts.
     Similarity(SimilarityArgs),
     /// Find the passages of files that are nearest to a query.
@@ -230,6 +235,65 @@ pub(crate) enum RoleArg {
     Default,
     Query,
     Passage,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("model", |model| model.required(true).help(
+    "A folder (written as a path: ./model), or a model id of the hub: a model that was trained to classify"
+)))]
+// Labels have no components.
+#[command(mut_arg("dimension", |dimension| dimension.hide(true)))]
+pub(crate) struct Classify {
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// How labels are written [default: by the ending of --out, else a table].
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<LabelsFormat>,
+
+    /// Where they are written [default: standard output].
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// What scores are [default: what the kind of problem in the model's config.json asks for].
+    #[arg(long, value_enum)]
+    pub(crate) scores: Option<ScoresArg>,
+
+    /// Labels of each text, the highest score first [default: 1 in a table and in CSV, all in JSON].
+    #[arg(long = "top-k", short = 'k', value_name = "N", value_parser = at_least_one)]
+    pub(crate) top_k: Option<usize>,
+
+    /// Print what was counted (sessions, buffers, provider, padding, times) as JSON on standard error.
+    #[arg(long)]
+    pub(crate) stats: bool,
+
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LabelsFormat {
+    /// Columns for people: label, score, and how the text begins.
+    Table,
+    /// A JSON object a line: the row's own fields, or "text", and "labels".
+    Jsonl,
+    /// The same objects as one array.
+    Json,
+    /// Columns `text`, `label`, `score` and `truncated`, a record for each text and label.
+    Csv,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ScoresArg {
+    /// Probabilities that add up to 1: one label is right.
+    Softmax,
+    /// A probability for each label by itself: several may be right.
+    Sigmoid,
+    /// The model's own numbers, as they are.
+    Logits,
 }
 
 #[derive(Debug, clap::Args)]

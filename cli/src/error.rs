@@ -31,7 +31,7 @@ pub(crate) enum CliError {
         detail: String,
     },
 
-    /// A row that was read, but has no vector.
+    /// A row that was read, but of which nothing came.
     #[error("{name}, row {row}: {error}")]
     Text {
         name: String,

@@ -1,4 +1,4 @@
-//! `isovec` on the command line: embed, search, compare, export and inspect.
+//! `isovec` on the command line: embed, classify, search, compare, export and inspect.
 //!
 //! This is a library only so that the code that reads users' files can be fuzzed: [`reading`].
 //!
@@ -20,8 +20,8 @@ mod commands;
 mod config;
 #[cfg(test)]
 mod documents;
-mod embedding;
 mod error;
+mod flow;
 mod in_place;
 mod input;
 mod interrupt;
@@ -51,6 +51,7 @@ pub fn main() -> ExitCode {
         .init();
     let result = match &args.command {
         Command::Embed(embed) => commands::embed::run(embed),
+        Command::Classify(classify) => commands::classify::run(classify),
         Command::Similarity(similarity) => commands::similarity::run(similarity),
         Command::Search(search) => commands::search::run(search),
         Command::Export(export) => commands::export::run(export),

@@ -1,14 +1,50 @@
-//! From the command line's model options to a loaded embedder.
+//! From the command line's model options to a loaded model.
 
 use std::path::PathBuf;
 
-use isovec::blocking::Embedder;
+use isovec::blocking::{Classifier, Embedder};
 use isovec::config::EngineChoice;
+use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource, OnProgress, Progress, models};
 
 use crate::args::{DtypeArg, EngineArg, ModelArgs};
 use crate::error::{CliError, Result};
 use crate::{config, progress};
+
+/// What a model is loaded as.
+pub(crate) trait Handle: Sized {
+    /// Loads it, showing a download's progress on a terminal.
+    fn open(
+        source: ModelSource,
+        config: EmbeddingConfig,
+        cancel: Cancel,
+    ) -> Result<Self, isovec::Error>;
+
+    /// Begins a profile.
+    fn record(&self, options: ProfileOptions) -> Result<ProfileSession, isovec::Error>;
+}
+
+macro_rules! handle {
+    ($handle:ty) => {
+        impl Handle for $handle {
+            fn open(
+                source: ModelSource,
+                config: EmbeddingConfig,
+                cancel: Cancel,
+            ) -> Result<Self, isovec::Error> {
+                let builder = Self::builder(source).config(config);
+                builder.progress(bar()).cancel(cancel).load()
+            }
+
+            fn record(&self, options: ProfileOptions) -> Result<ProfileSession, isovec::Error> {
+                self.profile(options)
+            }
+        }
+    };
+}
+
+handle!(Embedder);
+handle!(Classifier);
 
 impl ModelArgs {
     /// The model named, or the default one: where set-up put it, else the hub's.
@@ -62,18 +98,13 @@ impl ModelArgs {
     }
 
     /// Loads the model, showing a download's progress on a terminal.
-    pub(crate) fn load(&self, cancel: &Cancel) -> Result<Embedder> {
+    pub(crate) fn load<H: Handle>(&self, cancel: &Cancel) -> Result<H> {
         self.load_as(self.embedding_config()?, cancel)
     }
 
     /// The same under a configuration of the caller's.
-    pub(crate) fn load_as(&self, config: EmbeddingConfig, cancel: &Cancel) -> Result<Embedder> {
-        Embedder::builder(self.source())
-            .config(config)
-            .progress(bar())
-            .cancel(cancel.clone())
-            .load()
-            .map_err(|error| self.failed(error))
+    pub(crate) fn load_as<H: Handle>(&self, config: EmbeddingConfig, cancel: &Cancel) -> Result<H> {
+        H::open(self.source(), config, cancel.clone()).map_err(|error| self.failed(error))
     }
 
     /// Tells a configuration that cannot work from a model that cannot be loaded.

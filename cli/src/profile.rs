@@ -1,9 +1,8 @@
-//! `--profile FILE`: a trace of what a command embedded.
+//! `--profile FILE`: a trace of what a command computed.
 
 use std::io::{BufWriter, Write as _};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use isovec::blocking::Embedder;
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{Cancel, EmbeddingConfig};
 use isovec_engine::fresh::FreshFolder;
@@ -11,6 +10,7 @@ use isovec_engine::fresh::FreshFolder;
 use crate::args::ModelArgs;
 use crate::error::{CliError, Result};
 use crate::in_place::Draft;
+use crate::model::Handle;
 
 /// Where a profile goes.
 #[derive(Debug, clap::Args)]
@@ -55,27 +55,37 @@ pub(crate) fn of_runtime(
 }
 
 impl ProfileArgs {
+    /// Refuses a trace that would be written into the command's own output.
+    pub(crate) fn not_into(&self, out: Option<&Path>) -> Result<()> {
+        if out.is_some() && out == self.profile.as_deref() {
+            return Err(CliError::Usage(
+                "--out and --profile name the same file; name two".into(),
+            ));
+        }
+        Ok(())
+    }
+
     /// Loads the model, and begins a profile, where one was asked for. The file is made first, beside its
     /// place, so that one that cannot be written is known before anything is done.
-    pub(crate) fn load(
+    pub(crate) fn load<H: Handle>(
         &self,
         model: &ModelArgs,
         cancel: &Cancel,
-    ) -> Result<(Embedder, Option<Profiling>)> {
+    ) -> Result<(H, Option<Profiling>)> {
         let Some(path) = &self.profile else {
             return Ok((model.load(cancel)?, None));
         };
         let draft = Draft::create(path)?;
         let (config, own) = of_runtime(model.embedding_config()?)?;
-        let embedder = model.load_as(config, cancel)?;
+        let loaded: H = model.load_as(config, cancel)?;
         let options = ProfileOptions::default().with_capacity(self.profile_events);
-        let session = embedder.profile(options)?;
+        let session = loaded.record(options)?;
         let profiling = Profiling {
             session,
             draft,
             _own: own,
         };
-        Ok((embedder, Some(profiling)))
+        Ok((loaded, Some(profiling)))
     }
 }
 

@@ -238,7 +238,6 @@ impl Owner {
         result
     }
 
-    /// Past the queue where all rows are kept.
     async fn all<T: Task>(
         &self,
         texts: Vec<String>,
@@ -248,9 +247,13 @@ impl Owner {
         self.0.check_open()?;
         let model = &self.0.model;
         let task = T::of(model, &options)?;
-        let options = T::flow(&options);
+        task.set(model, self.rows(texts, T::flow(&options), scope).await?)
+    }
+
+    /// Past the queue where all rows are kept. It knows no task, so that it is compiled once for all of them.
+    async fn rows(&self, texts: Vec<String>, options: FlowOptions, scope: &Scope) -> Result<Rows> {
         let compute = |texts| self.compute(texts, options.clone(), scope);
-        task.set(model, model.cached(texts, &options, compute).await?)
+        self.0.model.cached(texts, &options, compute).await
     }
 
     async fn compute(

@@ -20,7 +20,7 @@ use crate::loading::Loading;
 use crate::model::rows::Rows;
 use crate::model::{self, FlowOptions, Model, Output, Prompt, Task};
 use crate::source::ModelSource;
-use crate::stream;
+use crate::stream::{self, OnStreamProgress};
 
 /// A loaded model that gives texts labels: sentiment, topic, language, or any others that it was trained with. Clones
 /// are cheap and share the model.
@@ -163,6 +163,26 @@ impl Classifier {
     {
         let texts = texts.map(Ok::<_, Error>);
         stream::rows::<Labelling, _, _, _>(Arc::clone(&self.model), texts, options, None)
+    }
+
+    /// The same for a stream that may fail itself, as
+    /// [`Embedder::try_embed_stream`](crate::Embedder::try_embed_stream) takes it. `on_progress` is told after every window how
+    /// far the stream has come.
+    pub fn try_classify_stream<S, T, E, P>(
+        &self,
+        texts: S,
+        options: ClassifyOptions,
+        on_progress: P,
+    ) -> impl Stream<Item = Result<Classified, E>> + use<S, T, E, P>
+    where
+        P: OnStreamProgress + 'static,
+        S: Stream<Item = Result<T, E>>,
+        T: AsRef<str>,
+        E: From<Error>,
+    {
+        let on_progress: Arc<dyn OnStreamProgress> = Arc::new(on_progress);
+        let model = Arc::clone(&self.model);
+        stream::rows::<Labelling, _, _, _>(model, texts, options, Some(on_progress))
     }
 
     /// A batcher that joins the calls of many tasks, with a queue of its own.

@@ -35,12 +35,12 @@
 //! what to download, so it cannot wait for the module.
 
 mod choice;
-mod embedder;
-mod embeddings;
 mod files;
+mod model;
 mod panic;
+mod rows;
 
 pub use choice::choose_files;
-pub use embedder::{RawCancel, RawEmbedder};
-pub use embeddings::RawEmbeddings;
+pub use model::{RawCancel, RawModel};
 pub use panic::last_panic;
+pub use rows::RawRows;

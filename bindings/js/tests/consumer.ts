@@ -1,9 +1,9 @@
 // A program on the packed package, as strict as compilers get: what is wrong here has to be an error for whoever writes
 // it, and what is right none. Compiled by pack.test.mjs.
-import { Embedder, IsovecError, hardware, type Config, type Dtype, type ErrorKind, type Hardware } from "isovec";
+import { Classifier, Embedder, IsovecError, hardware, type Classified, type Config, type Dtype, type ErrorKind, type Hardware } from "isovec";
 import { analyze, contextOf, type OptimizationReport, type Rule } from "isovec/advisor";
 import { pipeline, type Tensor } from "isovec/compat";
-import { Embedder as Inline } from "isovec/inline";
+import { Classifier as InlineClassifier, Embedder as Inline } from "isovec/inline";
 import module from "isovec/simd128.wasm";
 
 export const config: Config = {
@@ -52,6 +52,22 @@ export async function words(signal: AbortSignal): Promise<number> {
   return poolHits + (best?.score ?? 0) + index.similarity(queries).row(0)[0]!;
 }
 
+export async function labelled(signal: AbortSignal, lines: AsyncIterable<string>): Promise<string> {
+  const classifier = await Classifier.load("owner/model", { device: "auto", dtype: "int8", config, signal });
+  const said = await classifier.classify(["a text"], { scores: "sigmoid", signal });
+  // @ts-expect-error there are no such scores
+  await classifier.classify(["a text"], { scores: "probabilities" });
+  // @ts-expect-error labels have no dimension
+  await classifier.classify(["a text"], { dimension: 2 });
+  // @ts-expect-error a classifier makes no vectors
+  await classifier.embed(["a text"]);
+  const all: Classified[] = [];
+  for await (const one of classifier.classifyStream(lines, { scores: "logits" })) all.push(one);
+  const { label, score, index } = said.best(0);
+  const [first] = await classifier.classifyOne("a text");
+  return `${label} ${score - (first?.score ?? 0)} ${said.scores(0)[index]} ${all[0]?.labels.length} ${classifier.labels.join()}`;
+}
+
 export function kindOf(error: unknown): ErrorKind | undefined {
   if (!(error instanceof IsovecError)) return undefined;
   // @ts-expect-error there is no such kind
@@ -68,6 +84,10 @@ export async function cores(): Promise<number | null> {
 
 export function inline(): Promise<Inline> {
   return Inline.load("owner/model", { module });
+}
+
+export function inlineLabels(): Promise<InlineClassifier> {
+  return InlineClassifier.load("owner/model", { module });
 }
 
 export const loud: Rule = {

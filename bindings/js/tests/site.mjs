@@ -12,6 +12,9 @@ export const data = join(dirname(dirname(js)), "tests", "data");
 /** A small seeded model, and what an embedder reads of it. */
 export const tiny = join(data, "tiny-bert");
 export const FILES = ["config.json", "tokenizer.json", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "model.safetensors"];
+/** The seeded classifier over the same tiny model, and its files. */
+export const classifier = join(data, "tiny-classifier");
+export const CLASSIFIER_FILES = ["config.json", "tokenizer.json", "model.safetensors"];
 
 /** What makes a page isolated. Workers of an isolated page have to be as strict as it is; others do not mind. */
 export const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp", "cross-origin-resource-policy": "cross-origin" };

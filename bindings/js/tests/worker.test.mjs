@@ -174,15 +174,15 @@ test("the module refuses a role that it does not know, whoever asks", async () =
   const { Embedder } = await import("../dist/inline.js");
   const embedder = await Embedder.load(Object.fromEntries(FILES.map((file) => [file, new Uint8Array(readFileSync(join(tiny, file)))])), { build: "simd128" });
   // As a page of another version of the package would.
-  const { RawEmbedder } = await import("../pkg/simd128/isovec_js.js");
-  const { embed } = RawEmbedder.prototype;
-  RawEmbedder.prototype.embed = function (texts, _, cancel) {
+  const { RawModel } = await import("../pkg/simd128/isovec_js.js");
+  const { embed } = RawModel.prototype;
+  RawModel.prototype.embed = function (texts, _, cancel) {
     return embed.call(this, texts, "passages", cancel);
   };
   try {
     await assert.rejects(embedder.embed(["a"]), { kind: "Config", message: /"passages".*"default", "query" and "passage"/ });
   } finally {
-    RawEmbedder.prototype.embed = embed;
+    RawModel.prototype.embed = embed;
   }
   assert.equal((await embedder.embed(["a"])).length, 1);
 });
@@ -290,7 +290,7 @@ test("a crash ends the calls that wait, and the next one starts anew", async (t)
   const [worker] = page.workers();
   // It crashes as the call arrives: a crash that is sent after it may find the texts embedded.
   await worker.evaluate(() => {
-    const crash = ({ data }) => { if (data.call === "embed") throw new WebAssembly.RuntimeError("unreachable executed in isovec_js"); };
+    const crash = ({ data }) => { if (data.call === "run") throw new WebAssembly.RuntimeError("unreachable executed in isovec_js"); };
     addEventListener("message", crash, { capture: true });
   });
   const kinds = await page.evaluate(async () => {

@@ -27,9 +27,9 @@ export function checkWhole(name: string, value: unknown, least: number): void {
   throw new IsovecError("Config", `\`${name}\` is ${String(value)}, and has to be a whole number from ${least} on`);
 }
 
-/** The error of an embedder that was disposed. */
+/** The error of a model that was disposed. */
 export function disposed(): IsovecError {
-  return new IsovecError("Disposed", "this embedder was disposed; load the model again");
+  return new IsovecError("Disposed", "this model was disposed; load it again");
 }
 
 /** Turns what Rust threw into an `IsovecError` that names knobs as JavaScript does, and leaves other errors unchanged. */

@@ -5,9 +5,22 @@ import type { ProfileOptions, RawProfile } from "./profile.js";
 import type { Similarity } from "./similarity.js";
 import type { Stats } from "./stats.js";
 
+/** What a model is loaded for. */
+export type Task = "vectors" | "labels";
+
 /** The prompt that is put before a text. */
 export type Role = "default" | "query" | "passage";
 export const ROLES: readonly Role[] = ["default", "query", "passage"];
+
+/**
+ * The form of scores.
+ *
+ * - `softmax`: probabilities that add up to 1; one label is right.
+ * - `sigmoid`: a probability for each label by itself; several may be right.
+ * - `logits`: the model's own numbers.
+ */
+export type ScoreForm = "softmax" | "sigmoid" | "logits";
+export const SCORE_FORMS: readonly ScoreForm[] = ["softmax", "sigmoid", "logits"];
 
 /** The provider that really computes. */
 export interface ProviderInfo {
@@ -67,6 +80,7 @@ export interface Downloaded {
 /** The known facts about a loaded model. */
 export interface About {
   build: Build;
+  /** Numbers of a row. */
   dimension: number;
   maxLength: number;
   model: string;
@@ -74,11 +88,13 @@ export interface About {
   fingerprint: Fingerprint;
   effectiveConfig: readonly Knob[];
   metric: Similarity;
+  /** The names of the labels, where the model was loaded for them. */
+  labels: readonly string[];
   capabilities: Capabilities;
   description: ModelDescription;
 }
 
-/** Vectors as the engine gives them. */
+/** Vectors, or scores of labels, as the engine gives them. */
 export interface Rows {
   values: Float32Array<ArrayBuffer>;
   tokenCounts: Uint32Array<ArrayBuffer>;
@@ -86,17 +102,25 @@ export interface Rows {
   truncated: Uint8Array<ArrayBuffer>;
   /** The name of the prompt that was put before the texts. */
   prompt: string | null;
-  /** Components of a vector. */
+  /** Numbers of a row. */
   dimension: number;
   fingerprint: Fingerprint;
 }
 
-/** The options of a call; all of them can be passed to a worker. */
-export interface Asked {
+/** The options of a call for vectors. */
+export interface AskedVectors {
   role: Role;
   dimension?: number | undefined;
   normalize?: boolean | undefined;
 }
+
+/** What is asked of a call for labels. */
+export interface AskedLabels {
+  scores: ScoreForm | undefined;
+}
+
+/** What is asked of a call; all of it can be handed to a worker. */
+export type Asked = AskedVectors | AskedLabels;
 
 /** How far loading has come. */
 export interface Progress {
@@ -126,6 +150,7 @@ export const CACHING: readonly Fetching["cache"][] = ["use", "reload", "off"];
 
 /** The options of loading; all of them can be passed to a worker. */
 export interface Request {
+  task: Task;
   /** The source's name for messages. */
   name: string;
   files: Files;
@@ -150,7 +175,7 @@ export interface Host {
   readonly worker: boolean;
   /** The error that ended it for good, if any. */
   readonly ended: Error | undefined;
-  embed(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
+  run(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
   countTokens(text: string): Promise<number>;
   downloaded(): Promise<Downloaded>;
   stats(): Promise<Stats>;

@@ -1,5 +1,5 @@
 /**
- * Text embeddings in the browser, the same vectors as on the server.
+ * Text embeddings and classification in the browser, the same numbers as on the server.
  *
  * @example
  * import { Embedder } from "isovec";
@@ -9,7 +9,9 @@
  *
  * @module
  */
-import { BaseEmbedder, type Opener } from "./embedder.js";
+import { BaseClassifier } from "./classifier.js";
+import { BaseEmbedder } from "./embedder.js";
+import type { Opener } from "./model.js";
 import { open as inWorker } from "./remote.js";
 import type { LoadOptions as Options } from "./request.js";
 import type { ModelSource } from "./source.js";
@@ -27,10 +29,19 @@ export interface LoadOptions extends Options {
 export class Embedder extends BaseEmbedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
-    const { worker = typeof document !== "undefined" } = options;
-    return BaseEmbedder.opened((host, open) => new Embedder(host, open), worker ? inWorker : here, source, options);
+    return BaseEmbedder.opened("vectors", (host, open) => new Embedder(host, open), opener(options), source, options);
   }
 }
+
+/** A loaded model that gives texts labels: sentiment, topic, language, whatever it was trained to tell apart. */
+export class Classifier extends BaseClassifier {
+  /** Loads a model as `Embedder.load` does. One that gives no labels is the error `UnsupportedModel`. */
+  static load(source: ModelSource, options: LoadOptions = {}): Promise<Classifier> {
+    return BaseClassifier.opened("labels", (host, open) => new Classifier(host, open), opener(options), source, options);
+  }
+}
+
+const opener = ({ worker = typeof document !== "undefined" }: LoadOptions): Opener => (worker ? inWorker : here);
 
 /** In this thread. Pages that do not want that do not download what it takes. */
 const here: Opener = async (request, listening) => {

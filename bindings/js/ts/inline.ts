@@ -12,10 +12,12 @@
 import * as relaxed from "../pkg/relaxed/isovec_js.js";
 import * as simd128 from "../pkg/simd128/isovec_js.js";
 import { fastest, type Build } from "./builds.js";
+import { BaseClassifier } from "./classifier.js";
 import { compiled, unavailable } from "./compile.js";
-import { BaseEmbedder, type Opener } from "./embedder.js";
+import { BaseEmbedder } from "./embedder.js";
 import { instance } from "./instances.js";
 import { open } from "./local.js";
+import type { Opener } from "./model.js";
 import type { Module } from "./module.js";
 import type { LoadOptions as Options } from "./request.js";
 import type { ModelSource } from "./source.js";
@@ -35,11 +37,19 @@ export interface LoadOptions extends Options {
 export class Embedder extends BaseEmbedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
-    const { module } = options;
-    const opener: Opener = (request, listening) => open(request, listening, ready(request.build ?? (module ? "simd128" : fastest(1)), module));
-    return BaseEmbedder.opened((host, open) => new Embedder(host, open), opener, source, options);
+    return BaseEmbedder.opened("vectors", (host, open) => new Embedder(host, open), opener(options), source, options);
   }
 }
+
+/** A loaded model that gives texts labels: sentiment, topic, language, whatever it was trained to tell apart. */
+export class Classifier extends BaseClassifier {
+  /** Loads a model as `Embedder.load` does. One that gives no labels is the error `UnsupportedModel`. */
+  static load(source: ModelSource, options: LoadOptions = {}): Promise<Classifier> {
+    return BaseClassifier.opened("labels", (host, open) => new Classifier(host, open), opener(options), source, options);
+  }
+}
+
+const opener = ({ module }: LoadOptions): Opener => (request, listening) => open(request, listening, ready(request.build ?? (module ? "simd128" : fastest(1)), module));
 
 async function ready(build: Build, module: LoadOptions["module"]): Promise<Module> {
   const glue = Object.hasOwn(GLUE, build) ? GLUE[build] : undefined;

@@ -1,4 +1,4 @@
-import type { RawCancel, RawEmbedder } from "../pkg/simd128/isovec_js.js";
+import type { RawCancel, RawModel } from "../pkg/simd128/isovec_js.js";
 import type { Fingerprint } from "./embeddings.js";
 import { IsovecError, disposed } from "./error.js";
 import type { About, Asked, Downloaded, Host, Knob, Listening, Request, Rows } from "./host.js";
@@ -43,7 +43,7 @@ async function loaded(request: Request, { files, downloaded }: Gathered, signal:
   if (engine.poisoned) {
     throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });
   }
-  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawEmbedder.load(request.name, files, request.config, cancel));
+  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.task === "labels", cancel));
   return new Local(engine, raw, downloaded, instead);
 }
 
@@ -51,7 +51,7 @@ class Local implements Host {
   readonly worker = false;
   readonly about: About;
   #module: Module;
-  #raw: RawEmbedder | undefined;
+  #raw: RawModel | undefined;
   #downloaded: Promise<Downloaded>;
   /** Calls that are under way, and what ends them. */
   #running = new Set<AbortController>();
@@ -62,7 +62,7 @@ class Local implements Host {
   /** The build that did not take the model, if one was tried before. */
   #instead: Fallback | undefined;
 
-  constructor(module: Module, raw: RawEmbedder, downloaded: Promise<Downloaded>, instead: Fallback | undefined) {
+  constructor(module: Module, raw: RawModel, downloaded: Promise<Downloaded>, instead: Fallback | undefined) {
     this.#downloaded = downloaded;
     this.#module = module;
     this.#raw = raw;
@@ -79,12 +79,12 @@ class Local implements Host {
   }
 
   /** A call that finds the queue full waits for its turn: its texts are the caller's memory as much as when it is refused. */
-  async embed(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
+  async run(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
     if (this.#waiting.length > 0) await this.#turn(signal);
     try {
       for (;;) {
         try {
-          return await this.#run(texts, asked, signal);
+          return await this.#once(texts, asked, signal);
         } catch (error) {
           // Where nobody runs, nobody would ever make room.
           if (!(error instanceof IsovecError && error.kind === "Overloaded" && this.#running.size > 0)) throw error;
@@ -97,7 +97,7 @@ class Local implements Host {
     }
   }
 
-  async #run(texts: readonly string[], { role, dimension, normalize }: Asked, signal: AbortSignal | undefined): Promise<Rows> {
+  async #once(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
     const raw = this.#live();
     const own = new AbortController();
     const abort = () => own.abort(signal?.reason);
@@ -105,11 +105,13 @@ class Local implements Host {
     signal?.addEventListener("abort", abort, { once: true });
     this.#running.add(own);
     try {
-      const rows = await withSignal(this.#module, own.signal, (cancel) => raw.embed([...texts], role, cancel, dimension, normalize));
+      const rows = await withSignal(this.#module, own.signal, (cancel) =>
+        "role" in asked ? raw.embed([...texts], asked.role, cancel, asked.dimension, asked.normalize) : raw.classify([...texts], asked.scores, cancel),
+      );
       try {
         // Other vectors than the model was loaded for are other vectors to compare with.
-        const own = dimension !== undefined || normalize !== undefined;
-        const fingerprint = own ? (JSON.parse(rows.fingerprint()) as Fingerprint) : this.about.fingerprint;
+        const made = "role" in asked && (asked.dimension !== undefined || asked.normalize !== undefined) ? rows.fingerprint() : undefined;
+        const fingerprint = made === undefined ? this.about.fingerprint : (JSON.parse(made) as Fingerprint);
         return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint } as Rows;
       } finally {
         rows.free();
@@ -171,7 +173,7 @@ class Local implements Host {
     if (!this.#module.poisoned) raw?.free();
   }
 
-  #live(): RawEmbedder {
+  #live(): RawModel {
     if (!this.#raw) throw disposed();
     return this.#raw;
   }

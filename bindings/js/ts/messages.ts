@@ -7,7 +7,7 @@ import type { ProfileOptions } from "./profile.js";
 /** A call. The first is `load`, and there is one of it. */
 export type Call =
   | { call: "load"; request: Request }
-  | { call: "embed"; texts: readonly string[]; asked: Asked }
+  | { call: "run"; texts: readonly string[]; asked: Asked }
   | { call: "countTokens"; text: string }
   | { call: "stats" }
   | { call: "startProfile"; options: ProfileOptions }

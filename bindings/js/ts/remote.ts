@@ -113,8 +113,8 @@ class Remote implements Host {
     this.#worker?.postMessage({ call: "module", module } satisfies ToWorker);
   }
 
-  embed(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
-    return this.#call({ call: "embed", texts, asked }, signal);
+  run(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
+    return this.#call({ call: "run", texts, asked }, signal);
   }
 
   countTokens(text: string): Promise<number> {

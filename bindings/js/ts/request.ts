@@ -1,7 +1,7 @@
 import type { Build } from "./builds.js";
 import type { Config } from "./config.js";
 import { checkWord } from "./error.js";
-import { CACHING, type Listening, type Request } from "./host.js";
+import { CACHING, type Listening, type Request, type Task } from "./host.js";
 import { nativeConfig } from "./native.js";
 import { resolve, type FetchOptions, type ModelSource } from "./source.js";
 import { wanted } from "./threads.js";
@@ -23,11 +23,11 @@ export interface LoadOptions extends FetchOptions {
 }
 
 /** What loading a model takes, in the part that can be handed to a worker and the part that cannot. */
-export function requested(source: ModelSource, options: LoadOptions): { request: Request; listening: Listening } {
+export function requested(task: Task, source: ModelSource, options: LoadOptions): { request: Request; listening: Listening } {
   const { headers = {}, offline = false, cache = "use", onProgress, fetch, signal, build } = options;
   checkWord("cache", cache, CACHING);
   const config = inWords(options);
   const fetching = { headers, offline, cache, progress: onProgress !== undefined };
-  const request = { ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config) };
+  const request = { task, ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config) };
   return { request, listening: { onProgress, fetch, signal } };
 }

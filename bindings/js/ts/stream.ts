@@ -1,15 +1,20 @@
-import type { Embeddings } from "./embeddings.js";
 import { checkText } from "./texts.js";
 
-/** A text of a stream, embedded. */
-export interface Embedded {
+/** A text of a stream, and what the model saw of it. */
+export interface Streamed {
   /** Its place in the stream. */
   index: number;
-  vector: Float32Array;
   /** Its tokens that the model saw. */
   tokens: number;
   /** Whether that was only a part of it. */
   truncated: boolean;
+}
+
+/** What the texts of a window became. */
+interface Results {
+  readonly length: number;
+  readonly tokenCounts: Uint32Array;
+  readonly truncated: readonly boolean[];
 }
 
 /** Texts that are handed over together: enough to be sorted by length, and batched. */
@@ -19,16 +24,25 @@ const CHARACTERS = 1 << 18;
 /** Windows that are under way: one is computed, one waits, so that the engine never does. */
 const AHEAD = 2;
 
-type Embed = (texts: string[], signal: AbortSignal) => Promise<Embeddings>;
+/** What computes a window. */
+type Compute<S> = (texts: string[], signal: AbortSignal) => Promise<S>;
 
-/** Embeds a stream window by window. What has arrived is not kept waiting for more while nothing is computed. */
-export async function* stream(texts: Iterable<string> | AsyncIterable<string>, embed: Embed, signal: AbortSignal | undefined): AsyncIterableIterator<Embedded> {
+/**
+ * Computes a stream window by window; `row` says what one text of a window became. What has arrived is not kept waiting for
+ * more while nothing is computed.
+ */
+export async function* stream<S extends Results, R extends object>(
+  texts: Iterable<string> | AsyncIterable<string>,
+  compute: Compute<S>,
+  row: (results: S, at: number) => R,
+  signal: AbortSignal | undefined,
+): AsyncIterableIterator<R & Streamed> {
   const ending = new AbortController();
   const abort = () => ending.abort(signal?.reason);
   if (signal?.aborted) abort();
   signal?.addEventListener("abort", abort, { once: true });
   const source = Symbol.asyncIterator in texts ? texts[Symbol.asyncIterator]() : texts[Symbol.iterator]();
-  const running: Promise<Embeddings>[] = [];
+  const running: Promise<S>[] = [];
   let window: string[] = [];
   let characters = 0;
   let taken = 0;
@@ -36,9 +50,9 @@ export async function* stream(texts: Iterable<string> | AsyncIterable<string>, e
   let open = true;
   let next: Promise<IteratorResult<string>> | undefined;
   const flush = () => {
-    const vectors = embed(window, ending.signal);
-    vectors.catch(() => {}); // It is awaited when its turn comes.
-    running.push(vectors);
+    const results = compute(window, ending.signal);
+    results.catch(() => {}); // They are awaited when their turn comes.
+    running.push(results);
     [window, characters] = [[], 0];
   };
   try {
@@ -63,10 +77,10 @@ export async function* stream(texts: Iterable<string> | AsyncIterable<string>, e
         characters += arrived.value.length;
         if (window.length === TEXTS || characters >= CHARACTERS) flush();
       }
-      const vectors = await running.shift();
-      if (!vectors) continue;
-      const { truncated, tokenCounts } = vectors;
-      for (const [row, vector] of [...vectors].entries()) yield { index: index++, vector, tokens: tokenCounts[row]!, truncated: truncated[row]! };
+      const results = await running.shift();
+      if (!results) continue;
+      const { length, truncated, tokenCounts } = results;
+      for (let at = 0; at < length; at++) yield { ...row(results, at), index: index++, tokens: tokenCounts[at]!, truncated: truncated[at]! };
     }
   } finally {
     signal?.removeEventListener("abort", abort);

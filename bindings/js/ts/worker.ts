@@ -38,8 +38,8 @@ async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown
   }
   if (!host) throw new Error(`no model is loaded that could ${call.call}`);
   switch (call.call) {
-    case "embed": {
-      const rows = await host.embed(call.texts, call.asked, signal);
+    case "run": {
+      const rows = await host.run(call.texts, call.asked, signal);
       return { value: rows, transfer: [rows.values.buffer, rows.tokenCounts.buffer, rows.truncated.buffer] };
     }
     case "countTokens": return { value: await host.countTokens(call.text) };

@@ -2,6 +2,7 @@
 
 use std::time::{Duration, Instant};
 
+use isovec::blocking::Embedder;
 use isovec::hardware::HardwareInfo;
 use isovec::profile::ProfileOptions;
 use isovec::{Cancel, EmbedOptions};
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Advise) -> Result<()> {
         let mut config = args.model.embedding_config()?;
         config.embedding_cache.disk = None;
         config.embedding_cache.folder = None;
-        let baseline = args.model.load_as(config, &cancel)?;
+        let baseline = args.model.load_as::<Embedder>(config, &cancel)?;
         let verified = pollster::block_on(report.verify(
             args.model.source(),
             &baseline.into(),
@@ -74,7 +75,7 @@ fn show(args: &Advise, report: &OptimizationReport) -> Result<()> {
 fn observe(texts: &[String], args: &Advise, cancel: &Cancel) -> Result<AnalysisContext> {
     let config = args.model.embedding_config()?;
     let (profiled, _folder) = of_runtime(config.clone())?;
-    let embedder = args.model.load_as(profiled, cancel)?;
+    let embedder = args.model.load_as::<Embedder>(profiled, cancel)?;
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let call = match args.trial.goal {
         GoalArg::Throughput => CALL,

@@ -1,14 +1,14 @@
 //! `isovec embed`.
 
-use std::path::Path;
 use std::time::Instant;
 
+use isovec::blocking::Embedder;
 use isovec::{EmbedOptions, Prompt};
 use serde::Serialize;
 
 use crate::args::{Embed, RoleArg};
-use crate::embedding::{self, Done};
 use crate::error::{CliError, Result};
+use crate::flow::{self, Done};
 use crate::in_place::Draft;
 use crate::input::feed::feed;
 use crate::output::{self, Target};
@@ -48,16 +48,12 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         false => None,
     };
     for written in [out, args.profile.profile.as_deref()].into_iter().flatten() {
-        not_an_input(args, written)?;
+        input::not_read(&args.input, written)?;
     }
-    if out.is_some() && out == args.profile.profile.as_deref() {
-        return Err(CliError::Usage(
-            "--out and --profile name the same file; name two".into(),
-        ));
-    }
+    args.profile.not_into(out)?;
     let input = input::open(&args.input)?;
     let cancel = interrupt::on_ctrl_c()?;
-    let (embedder, profiling) = args.profile.load(&args.model, &cancel)?;
+    let (embedder, profiling) = args.profile.load::<Embedder>(&args.model, &cancel)?;
     let mut rows = feed(input, &cancel)?;
     let mut keeper = match (out, record_path) {
         (Some(out), Some(path)) => {
@@ -95,10 +91,10 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     let mut counts = Counts::default();
     // Whether every row that was embedded was written.
     let mut whole = true;
-    let result = embedding::embed(&embedder, rows, options).try_for_each(|done| -> Result<()> {
+    let result = flow::embed(&embedder, rows, options).try_for_each(|done| -> Result<()> {
         let Done {
             row,
-            embedded,
+            result: embedded,
             ends_window,
         } = done?;
         if let Some(keeper) = &mut keeper {
@@ -129,7 +125,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         // What was counted may tell why.
         if args.stats {
             // Whatever standard error says to that, the run's own error is what matters.
-            commands::print_stats(&embedder).ok();
+            commands::print_stats(&embedder.stats()).ok();
         }
         return Err(stopped(error, &counts, keeper));
     }
@@ -149,7 +145,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         };
         commands::print_line(&summary)?;
     } else if args.stats {
-        commands::print_stats(&embedder)?;
+        commands::print_stats(&embedder.stats())?;
     }
     Ok(())
 }
@@ -166,21 +162,5 @@ fn stopped(error: CliError, counts: &Counts, keeper: Option<Keeper>) -> CliError
             rows,
         },
         _ => error,
-    }
-}
-
-/// Opening the output would empty an input of that name before it is read.
-fn not_an_input(args: &Embed, out: &Path) -> Result<()> {
-    let whole = |path: &Path| std::fs::canonicalize(path).ok();
-    let Some(own) = whole(out) else {
-        return Ok(());
-    };
-    let mut files = args.input.files.iter();
-    match files.find(|file| whole(file).as_ref() == Some(&own)) {
-        Some(file) => Err(CliError::Usage(format!(
-            "{} is read and would be overwritten; name another file to write to",
-            file.display()
-        ))),
-        None => Ok(()),
     }
 }

@@ -11,7 +11,7 @@ use crate::{commands, interrupt};
 
 pub(crate) fn run(args: &Info) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
-    let embedder = args.model.load(&cancel)?;
+    let embedder = args.model.load::<Embedder>(&cancel)?;
     if args.json {
         return commands::print_json(&json!({
             "model": {

@@ -2,6 +2,7 @@
 
 pub(crate) mod advise;
 pub(crate) mod bench;
+pub(crate) mod classify;
 pub(crate) mod embed;
 pub(crate) mod export;
 pub(crate) mod features;
@@ -14,7 +15,7 @@ pub(crate) mod tune;
 
 use std::io::Write;
 
-use isovec::blocking::Embedder;
+use isovec::stats::Stats;
 use serde::Serialize;
 use serde_json::json;
 
@@ -31,8 +32,8 @@ pub(crate) fn print_json(value: &impl Serialize) -> Result<()> {
 }
 
 /// Prints what was counted on standard error, in one line, so that scripts find it among others.
-pub(crate) fn print_stats(embedder: &Embedder) -> Result<()> {
-    print_line(&json!({ "stats": embedder.stats() }))
+pub(crate) fn print_stats(stats: &Stats) -> Result<()> {
+    print_line(&json!({ "stats": stats }))
 }
 
 /// Prints a value as a line of JSON on standard error.

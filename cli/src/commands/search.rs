@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use isovec::blocking::Embedder;
 use isovec::{EmbedOptions, Embeddings, Prompt};
 use serde::Serialize;
 
@@ -39,7 +40,7 @@ pub(crate) fn run(args: &Search) -> Result<()> {
     }
     let passages = passages::collect(&args.paths, args.by)?;
     let cancel = interrupt::on_ctrl_c()?;
-    let (embedder, profiling) = args.profile.load(&args.model, &cancel)?;
+    let (embedder, profiling) = args.profile.load::<Embedder>(&args.model, &cancel)?;
     let options = EmbedOptions::default().with_cancel(cancel);
     let query = embedder.embed_with([&args.query], options.clone().with_prompt(Prompt::Query))?;
 
@@ -80,7 +81,7 @@ pub(crate) fn run(args: &Search) -> Result<()> {
     }
     commands::print(&page(&answer))?;
     if args.stats {
-        commands::print_stats(&embedder)?;
+        commands::print_stats(&embedder.stats())?;
     }
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! `isovec similarity A B`.
 
 use isovec::EmbedOptions;
+use isovec::blocking::Embedder;
 use serde_json::json;
 
 use crate::args::SimilarityArgs;
@@ -9,7 +10,7 @@ use crate::{commands, interrupt, profile};
 
 pub(crate) fn run(args: &SimilarityArgs) -> Result<()> {
     let cancel = interrupt::on_ctrl_c()?;
-    let (embedder, profiling) = args.profile.load(&args.model, &cancel)?;
+    let (embedder, profiling) = args.profile.load::<Embedder>(&args.model, &cancel)?;
     let pair = embedder.embed_with(
         [&args.a, &args.b],
         EmbedOptions::default().with_cancel(cancel),
@@ -30,7 +31,7 @@ pub(crate) fn run(args: &SimilarityArgs) -> Result<()> {
     }
     commands::print(&format!("{score:.6}\n"))?;
     if args.stats {
-        commands::print_stats(&embedder)?;
+        commands::print_stats(&embedder.stats())?;
     }
     Ok(())
 }

@@ -103,6 +103,22 @@ pub(crate) fn open(args: &InputArgs) -> Result<Input> {
     Ok(Input { rows, waits })
 }
 
+/// Refuses a file to write to that is read: what is written would take its place.
+pub(crate) fn not_read(args: &InputArgs, written: &Path) -> Result<()> {
+    let whole = |path: &Path| std::fs::canonicalize(path).ok();
+    let Some(own) = whole(written) else {
+        return Ok(());
+    };
+    let mut files = args.files.iter();
+    match files.find(|file| whole(file).as_ref() == Some(&own)) {
+        Some(file) => Err(CliError::Usage(format!(
+            "{} is read and would be overwritten; name another file to write to",
+            file.display()
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// How many rows there will be, where that is known without reading.
 pub(crate) fn count(args: &InputArgs) -> Option<u64> {
     let known = args.files.is_empty() && args.texts.iter().all(|text| text != "-");

@@ -144,7 +144,7 @@ impl<B: Backend> Columns<B> {
     }
 }
 
-impl<B: Backend> Sink for Columns<B> {
+impl<B: Backend> Sink<Embedded> for Columns<B> {
     fn write(&mut self, row: Row, embedded: Embedded) -> Result<()> {
         self.text_bytes += row.text.len();
         self.texts.push(row.text);

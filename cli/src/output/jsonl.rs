@@ -1,55 +1,34 @@
-//! A JSON object a line.
+//! Vectors as a JSON object a line.
 
 use std::io::Write;
 
 use isovec::Embedded;
-use serde_json::Value;
 
 use super::Sink;
-use crate::error::{CliError, Result};
+use super::objects::{Frame, Objects, decimal};
+use crate::error::Result;
 use crate::input::Row;
 
-/// The row's own fields, or its text, and `embedding`; `truncated` where the model saw only a part.
-pub(super) struct Jsonl<W> {
-    writer: W,
-    name: String,
-}
+/// What a row's object is, and `embedding`.
+pub(super) struct Jsonl<W>(Objects<W>);
 
 impl<W: Write> Jsonl<W> {
     pub(super) fn new(writer: W, name: String) -> Self {
-        Self { writer, name }
+        Self(Objects::new(writer, name, Frame::Lines))
     }
 }
 
-impl<W: Write> Sink for Jsonl<W> {
+impl<W: Write> Sink<Embedded> for Jsonl<W> {
     fn write(&mut self, row: Row, embedded: Embedded) -> Result<()> {
-        let mut object = row.fields;
-        if object.is_empty() {
-            object.insert("text".into(), Value::String(row.text));
-        }
-        // The input may be an output of ours, with another model's mark.
-        object.remove("truncated");
-        if embedded.truncated {
-            object.insert("truncated".into(), Value::Bool(true));
-        }
-        // As f32, whose shortest decimal form reads back as the same f32.
-        let values = embedded
-            .vector
-            .iter()
-            .map(|&value| serde_json::from_str(&value.to_string()).unwrap_or(Value::from(value)));
-        object.insert("embedding".into(), values.collect());
-        serde_json::to_writer(&mut self.writer, &object)
-            .map_err(|error| CliError::io(&self.name)(error.into()))?;
-        self.writer
-            .write_all(b"\n")
-            .map_err(CliError::io(&self.name))
+        let values = embedded.vector.into_iter().map(decimal).collect();
+        self.0.put(row, embedded.truncated, "embedding", values)
     }
 
     fn flush(&mut self) -> Result<()> {
-        self.writer.flush().map_err(CliError::io(&self.name))
+        self.0.flush()
     }
 
     fn finish(mut self: Box<Self>) -> Result<()> {
-        self.flush()
+        self.0.finish()
     }
 }

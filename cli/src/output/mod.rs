@@ -1,9 +1,11 @@
-//! Writes vectors in the requested format.
+//! Writes vectors and labels in the requested format.
 
 #[cfg(feature = "columns")]
 mod columns;
 mod jsonl;
+pub(crate) mod labels;
 mod npy;
+mod objects;
 mod safetensors;
 
 use std::fs::File;
@@ -18,10 +20,10 @@ use crate::in_place::Draft;
 use crate::input::Row;
 use crate::resume::Keeper;
 
-/// Something that takes rows and their vectors, one after another.
-pub(crate) trait Sink {
-    /// Takes the next row and its vector.
-    fn write(&mut self, row: Row, embedded: Embedded) -> Result<()>;
+/// Something that takes rows and what became of them, one after another.
+pub(crate) trait Sink<R> {
+    /// Takes the next row and what became of it.
+    fn write(&mut self, row: Row, result: R) -> Result<()>;
 
     /// Hands over what is held back, so that a reader sees every row so far; only of a format that
     /// can be read before it is complete.
@@ -45,7 +47,7 @@ pub(crate) struct Target<'a> {
 
 impl Target<'_> {
     /// Opens the sink.
-    pub(crate) fn open(self) -> Result<Box<dyn Sink>> {
+    pub(crate) fn open(self) -> Result<Box<dyn Sink<Embedded>>> {
         Ok(match self.format {
             OutputFormat::Jsonl => Box::new(jsonl::Jsonl::new(self.writer()?, self.name())),
             OutputFormat::Npy => {
@@ -86,10 +88,20 @@ impl Target<'_> {
 
     fn writer(&self) -> Result<Box<dyn Write + Send>> {
         Ok(match self.out {
-            Some(_) => Box::new(BufWriter::with_capacity(1 << 16, self.file()?)),
-            None => Box::new(BufWriter::with_capacity(1 << 16, std::io::stdout())),
+            Some(_) => buffered(self.file()?),
+            None => buffered(std::io::stdout()),
         })
     }
+}
+
+fn buffered(out: impl Write + Send + 'static) -> Box<dyn Write + Send> {
+    Box::new(BufWriter::with_capacity(1 << 16, out))
+}
+
+/// The ending of a file's name, in small letters.
+fn ending(path: &Path) -> Option<String> {
+    let ending = path.extension()?.to_str()?;
+    Some(ending.to_ascii_lowercase())
 }
 
 /// The format asked for, or the one that the file's ending says.
@@ -100,12 +112,7 @@ pub(crate) fn format(asked: Option<OutputFormat>, out: Option<&Path>) -> Result<
     let Some(path) = out else {
         return Ok(OutputFormat::Jsonl);
     };
-    match path
-        .extension()
-        .and_then(|ending| ending.to_str())
-        .map(str::to_ascii_lowercase)
-        .as_deref()
-    {
+    match ending(path).as_deref() {
         Some("jsonl" | "ndjson" | "json") => Ok(OutputFormat::Jsonl),
         Some("npy") => Ok(OutputFormat::Npy),
         #[cfg(feature = "columns")]

@@ -40,7 +40,7 @@ impl Npy {
     }
 }
 
-impl Sink for Npy {
+impl Sink<Embedded> for Npy {
     fn write(&mut self, _row: Row, embedded: Embedded) -> Result<()> {
         for value in embedded.vector {
             self.file

@@ -28,7 +28,7 @@ impl<W: Write> Index<W> {
     }
 }
 
-impl<W: Write> Sink for Index<W> {
+impl<W: Write> Sink<Embedded> for Index<W> {
     fn write(&mut self, row: Row, embedded: Embedded) -> Result<()> {
         self.texts.push(row.text);
         Ok(self.gathered.push(embedded)?)

@@ -3,6 +3,7 @@
 mod advise;
 mod bench;
 mod bench_kept;
+mod classify;
 mod features;
 mod graph;
 mod kept;

@@ -65,7 +65,7 @@ fn measure(args: &Bench, baseline: Option<&Benchmark>, save: Option<&Place>) -> 
     let texts = input::some(&args.input)?;
     let plan = Plan::new(args, baseline)?;
     let cancel = interrupt::on_ctrl_c()?;
-    let embedder = args.model.load(&cancel)?;
+    let embedder = args.model.load::<Embedder>(&cancel)?;
     let kept = baseline.is_some() || save.is_some() || args.html.is_some();
     let machine = kept.then(Machine::detect).transpose()?;
     if let (Some(baseline), Some(machine)) = (baseline, &machine) {

@@ -1,19 +1,28 @@
-//! The embedder behind the TypeScript class of that name.
+//! The model behind the TypeScript classes `Embedder` and `Classifier`.
 
 use std::cell::RefCell;
 
+use isovec::for_npm::Loaded;
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{
-    Cancel, DynamicBatcher, EmbedOptions, Embedder, EmbeddingConfig, ModelSource, Prompt,
+    BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
 };
 use isovec_js_error::{to_js, with_kind};
 use js_sys::WebAssembly::Memory;
-use js_sys::{ArrayBuffer, Map};
+use js_sys::{ArrayBuffer, Map, Promise};
 use wasm_bindgen::prelude::{JsCast, JsValue, wasm_bindgen};
+use wasm_bindgen_futures::future_to_promise;
 
-use crate::embeddings::RawEmbeddings;
-use crate::files;
-use crate::panic;
+use crate::rows::RawRows;
+use crate::{files, panic};
+
+/// A call's rows, as JavaScript waits for them: behind a pointer, so that one task in the event loop is compiled for all calls.
+fn promised(rows: BoxFuture<'static, isovec::Result<RawRows>>) -> Promise {
+    future_to_promise(async {
+        let rows = rows.await.map_err(|error| to_js(&error))?;
+        Ok(rows.into())
+    })
+}
 
 /// The counterpart of an `AbortSignal`.
 #[wasm_bindgen]
@@ -37,16 +46,16 @@ impl RawCancel {
 /// A loaded model, and the queue that joins the calls to it.
 #[wasm_bindgen]
 #[derive(Debug)]
-pub struct RawEmbedder {
-    embedder: Embedder,
-    batcher: DynamicBatcher,
+pub struct RawModel {
+    model: Loaded,
     profile: RefCell<Option<ProfileSession>>,
 }
 
 #[wasm_bindgen]
-impl RawEmbedder {
+impl RawModel {
     /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
-    /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON.
+    /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `labels` whether
+    /// the model is loaded for labels, and not for vectors.
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
@@ -54,6 +63,7 @@ impl RawEmbedder {
         origin: String,
         files: Map,
         config: String,
+        labels: bool,
         cancel: &RawCancel,
     ) -> Result<Self, JsValue> {
         panic::remember();
@@ -66,35 +76,31 @@ impl RawEmbedder {
         let files = files::take(&files)?;
         files::grow_once(&files, config.model.dtype)?;
         let source = ModelSource::contents(origin, files);
-        let embedder = Embedder::builder(source)
-            .config(config)
-            .cancel(cancel.0.clone())
-            .load()
+        let model = Loaded::load(source, config, cancel.0.clone(), labels)
             .await
             .map_err(|error| to_js(&error))?;
-        let batcher = DynamicBatcher::new(&embedder);
         Ok(Self {
-            embedder,
-            batcher,
+            model,
             profile: RefCell::default(),
         })
     }
 
     /// Embeds texts in their order, together with those of other calls that are under way.
     /// `role` is `default`, `query` or `passage`; `dimension` and `normalize` are those of the Rust
-    /// `EmbedOptions`.
+    /// `EmbedOptions`. Rejects with an `Error` that has the `kind` of the Rust error.
     ///
     /// # Errors
-    /// An `Error` with the `kind` of the Rust error.
-    pub async fn embed(
+    /// The same for a role that there is not.
+    #[wasm_bindgen(unchecked_return_type = "Promise<RawRows>")]
+    pub fn embed(
         &self,
         texts: Vec<String>,
-        role: String,
+        role: &str,
         cancel: &RawCancel,
         dimension: Option<usize>,
         normalize: Option<bool>,
-    ) -> Result<RawEmbeddings, JsValue> {
-        let prompt = match role.as_str() {
+    ) -> Result<Promise, JsValue> {
+        let prompt = match role {
             "default" => Prompt::Default,
             "query" => Prompt::Query,
             "passage" => Prompt::Passage,
@@ -113,10 +119,44 @@ impl RawEmbedder {
             .with_prompt(prompt);
         options.dimension = dimension;
         options.normalize = normalize;
-        let embeddings = self.batcher.embed_with(texts, options).await;
-        embeddings
-            .map(RawEmbeddings::from)
-            .map_err(|error| to_js(&error))
+        let embedded = self.model.embed(texts, options);
+        Ok(promised(Box::pin(async {
+            embedded.await.map(RawRows::from)
+        })))
+    }
+
+    /// Classifies texts in their order, together with those of other calls that are under way.
+    /// `scores` is `softmax`, `sigmoid` or `logits`, or nothing for what the model's files ask for.
+    /// Rejects with an `Error` that has the `kind` of the Rust error.
+    ///
+    /// # Errors
+    /// The same for scores that there are not.
+    #[wasm_bindgen(unchecked_return_type = "Promise<RawRows>")]
+    pub fn classify(
+        &self,
+        texts: Vec<String>,
+        scores: Option<String>,
+        cancel: &RawCancel,
+    ) -> Result<Promise, JsValue> {
+        let mut options = ClassifyOptions::default().with_cancel(cancel.0.clone());
+        options.scores = match scores.as_deref() {
+            None => None,
+            Some("softmax") => Some(Scores::Softmax),
+            Some("sigmoid") => Some(Scores::Sigmoid),
+            Some("logits") => Some(Scores::Logits),
+            Some(other) => {
+                return Err(with_kind(
+                    "Config",
+                    &format!(
+                        "there are no scores {other:?}; there are \"softmax\", \"sigmoid\" and \"logits\""
+                    ),
+                ));
+            }
+        };
+        let classified = self.model.classify(texts, options);
+        Ok(promised(Box::pin(async {
+            classified.await.map(RawRows::from)
+        })))
     }
 
     /// Tokens of a text before truncation.
@@ -125,27 +165,25 @@ impl RawEmbedder {
     /// An `Error` with the `kind` of the Rust error.
     #[wasm_bindgen(js_name = countTokens)]
     pub fn count_tokens(&self, text: &str) -> Result<usize, JsValue> {
-        self.embedder
-            .count_tokens(text)
-            .map_err(|error| to_js(&error))
+        self.model.count_tokens(text).map_err(|error| to_js(&error))
     }
 
-    /// Components of a vector.
+    /// Numbers of a row: components of a vector, or labels.
     #[wasm_bindgen(getter)]
     pub fn dimension(&self) -> usize {
-        self.embedder.dimension()
+        self.model.dimension()
     }
 
     /// Tokens of a text that the model sees.
     #[wasm_bindgen(getter, js_name = maxLength)]
     pub fn max_length(&self) -> usize {
-        self.embedder.max_length()
+        self.model.max_length()
     }
 
     /// The statistics since the model was loaded, the waiting calls, and the bytes of the module's memory, as JSON.
     pub fn stats(&self) -> String {
-        let mut stats = serde_json::json!(self.embedder.stats());
-        stats["queue"] = serde_json::json!(self.batcher.counts());
+        let mut stats = serde_json::json!(self.model.stats());
+        stats["queue"] = serde_json::json!(self.model.counts());
         let memory: Memory = wasm_bindgen::memory().unchecked_into();
         let buffer: ArrayBuffer = memory.buffer().unchecked_into();
         stats["memory"] = serde_json::json!({ "wasm_bytes": buffer.byte_length() });
@@ -161,7 +199,7 @@ impl RawEmbedder {
         let options = ProfileOptions::default()
             .with_capacity(capacity as usize)
             .with_operators(operators);
-        let session = self.embedder.profile(options);
+        let session = self.model.profile(options);
         self.profile
             .replace(Some(session.map_err(|error| to_js(&error))?));
         Ok(())
@@ -179,17 +217,18 @@ impl RawEmbedder {
         Ok(session.finish().to_chrome_trace())
     }
 
-    /// All facts about the model, as JSON: provider, fingerprint, effective configuration, metric, name, the engine's
+    /// All facts about the model, as JSON: provider, fingerprint, effective configuration, metric, labels, name, the engine's
     /// capabilities, the description of its graph.
     pub fn about(&self) -> String {
         serde_json::json!({
-            "provider": self.embedder.provider(),
-            "fingerprint": self.embedder.fingerprint(),
-            "effectiveConfig": self.embedder.effective_config(),
-            "metric": self.embedder.metric(),
-            "model": self.embedder.model_name(),
-            "capabilities": self.embedder.capabilities(),
-            "description": self.embedder.description(),
+            "provider": self.model.provider(),
+            "fingerprint": self.model.fingerprint(),
+            "effectiveConfig": self.model.effective_config(),
+            "metric": self.model.metric(),
+            "labels": self.model.labels(),
+            "model": self.model.model_name(),
+            "capabilities": self.model.capabilities(),
+            "description": self.model.description(),
         })
         .to_string()
     }

@@ -1,0 +1,83 @@
+//! Passes the rows of a call to JavaScript, where the classes `Embeddings` and `Classifications` hold them.
+
+use isovec::{Classifications, Embeddings};
+use js_sys::{Float32Array, Uint8Array, Uint32Array};
+use wasm_bindgen::prelude::wasm_bindgen;
+
+/// The result of one call: a row of numbers for each text.
+#[wasm_bindgen]
+#[derive(Debug)]
+pub struct RawRows(Set);
+
+#[derive(Debug)]
+enum Set {
+    Vectors(Embeddings),
+    Labels(Classifications),
+}
+
+impl From<Embeddings> for RawRows {
+    fn from(set: Embeddings) -> Self {
+        Self(Set::Vectors(set))
+    }
+}
+
+impl From<Classifications> for RawRows {
+    fn from(set: Classifications) -> Self {
+        Self(Set::Labels(set))
+    }
+}
+
+#[wasm_bindgen]
+impl RawRows {
+    /// All rows, one after another.
+    pub fn values(&self) -> Float32Array {
+        Float32Array::from(match &self.0 {
+            Set::Vectors(set) => set.as_slice(),
+            Set::Labels(set) => set.as_slice(),
+        })
+    }
+
+    /// 1 for each text of which the model saw only a part, else 0.
+    pub fn truncated(&self) -> Uint8Array {
+        let marks = match &self.0 {
+            Set::Vectors(set) => set.truncated(),
+            Set::Labels(set) => set.truncated(),
+        };
+        let marks: Vec<u8> = marks.iter().map(|&truncated| u8::from(truncated)).collect();
+        Uint8Array::from(&marks[..])
+    }
+
+    /// Tokens of each text.
+    #[wasm_bindgen(js_name = tokenCounts)]
+    pub fn token_counts(&self) -> Uint32Array {
+        Uint32Array::from(match &self.0 {
+            Set::Vectors(set) => set.token_counts(),
+            Set::Labels(set) => set.token_counts(),
+        })
+    }
+
+    /// Numbers of a row.
+    #[wasm_bindgen(getter)]
+    pub fn dimension(&self) -> usize {
+        match &self.0 {
+            Set::Vectors(set) => set.dim(),
+            Set::Labels(set) => set.labels().len(),
+        }
+    }
+
+    /// What made the vectors, as JSON; of labels, nothing.
+    pub fn fingerprint(&self) -> Option<String> {
+        match &self.0 {
+            Set::Vectors(set) => Some(serde_json::json!(set.fingerprint()).to_string()),
+            Set::Labels(_) => None,
+        }
+    }
+
+    /// The name of the prompt that was put before the texts, if one was.
+    pub fn prompt(&self) -> Option<String> {
+        match &self.0 {
+            Set::Vectors(set) => set.prompt().map(str::to_owned),
+            Set::Labels(_) => None,
+        }
+    }
+}
