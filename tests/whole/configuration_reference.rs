@@ -88,7 +88,9 @@ fn every_provider_and_preset_is_documented() {
     // Their names stand in other places too, so it is the list of them that counts.
     let list = REFERENCE
         .lines()
-        .find_map(|line| line.strip_prefix("This is the list of providers that an engine may use, best first: "))
+        .find_map(|line| {
+            line.strip_prefix("This is the list of providers that an engine may use, best first: ")
+        })
         .and_then(|rest| rest.split_once(". "))
         .unwrap()
         .0;

@@ -63,7 +63,10 @@ fn what_is_embedded_is_looked_at_and_what_is_suggested_is_tried() {
     let page = stdout(command.arg("--file").arg(&path));
     assert!(page.starts_with("# What would make it better"), "{page}");
     assert!(!page.contains("repeated-texts"), "{page}");
-    assert!(page.contains("Left out because of a lower impact"), "{page}");
+    assert!(
+        page.contains("Left out because of a lower impact"),
+        "{page}"
+    );
     assert!(!page.contains("found anything"), "{page}");
 }
 

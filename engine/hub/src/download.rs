@@ -268,7 +268,8 @@ impl HubClient {
         // Without a checksum either, parts of two states would not be told apart.
         if answer.response.status == 206 && file.checksum.is_none() && !answer.has_etag() {
             return Ok(Some(Attempt::Restart(
-                "the server does not state the version of the file of which it sends a part".to_owned(),
+                "the server does not state the version of the file of which it sends a part"
+                    .to_owned(),
             )));
         }
         let response = &mut answer.response;

@@ -107,7 +107,9 @@ pub fn read_header<M: DeserializeOwned>(
     len: usize,
 ) -> Result<Header<M>, Malformed> {
     let wrong = |error: &dyn fmt::Display| {
-        Malformed(format!("its header is not a valid safetensors header: {error}"))
+        Malformed(format!(
+            "its header is not a valid safetensors header: {error}"
+        ))
     };
     // All of it is text, also what is passed over.
     let header = std::str::from_utf8(header).map_err(|error| wrong(&error))?;

@@ -176,32 +176,28 @@ fn pool_misses(context: &AnalysisContext) -> Option<Suggestion> {
     {
         return None;
     }
-    let suggestion = Suggestion::new(
-        "pool-misses",
-        Category::Memory,
-        "Enlarge the buffer pool",
-    )
-    .because(
-        "stats.memory_pool.pool_hits",
-        format!(
-            "{} of {} requests found a buffer ({})",
-            pool.pool_hits,
-            pool.requests,
-            percent(ratio)
-        ),
-    )
-    .because(
-        "stats.memory_pool.evictions",
-        format!(
-            "{} buffers were freed because the pool was full",
-            pool.evictions
-        ),
-    )
-    .expecting(
-        "fewer allocations, some percent of short batches' time",
-        "freed buffers are allocated again for the next batch",
-    )
-    .with_impact(Impact::Medium);
+    let suggestion = Suggestion::new("pool-misses", Category::Memory, "Enlarge the buffer pool")
+        .because(
+            "stats.memory_pool.pool_hits",
+            format!(
+                "{} of {} requests found a buffer ({})",
+                pool.pool_hits,
+                pool.requests,
+                percent(ratio)
+            ),
+        )
+        .because(
+            "stats.memory_pool.evictions",
+            format!(
+                "{} buffers were freed because the pool was full",
+                pool.evictions
+            ),
+        )
+        .expecting(
+            "fewer allocations, some percent of short batches' time",
+            "freed buffers are allocated again for the next batch",
+        )
+        .with_impact(Impact::Medium);
     let mut patch = Patch::default();
     for knob in ["memory.max_pool_size", "memory.max_pool_memory"] {
         if let Some(used) = context.used::<u64>(knob) {
