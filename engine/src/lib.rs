@@ -37,7 +37,7 @@
 //! containers share process ids.
 //!
 //! **One fingerprint says which vectors may be compared** (`fingerprint`). It covers the original weights, the
-//! architecture, the tokenizer, pooling, truncation, prompts, normalisation and the dimension. The precision class may
+//! architecture, the vocabulary, pooling, truncation, prompts, normalisation and the dimension. The precision class may
 //! differ and is reported. Values that are unknown, or only claimed by a file, are reported as well.
 //!
 //! **One budget covers all reading** (`budget`). Every reader of model files asks it before it spends anything: bytes,

@@ -1,17 +1,17 @@
-//! What ONNX Runtime alone is told: its library, what it computes on, and the options of that.
+//! The options of ONNX Runtime alone: its library, its provider, and the options of that provider.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What ONNX Runtime is told beside what every engine is.
+/// The options of ONNX Runtime, beside the settings that every engine gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
     /// Path of the library. `None`: the `ORT_DYLIB_PATH` variable, then set-up's cache.
     pub library: Option<PathBuf>,
-    /// What to compute on.
+    /// The provider.
     pub provider: Provider,
-    /// Look whether the hardware is there before the provider is tried. `None`: true.
+    /// Look for the hardware before the provider is tried. `None`: true.
     pub hardware_detection: Option<bool>,
     /// Options of CUDA.
     pub cuda: CudaOptions,
@@ -21,7 +21,7 @@ pub struct Options {
     pub others: BTreeMap<String, String>,
 }
 
-/// Something that ONNX Runtime can compute on: one of its execution providers.
+/// An execution provider of ONNX Runtime.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Provider {
     /// NVIDIA GPUs.

@@ -1,4 +1,4 @@
-//! How tensors reach an engine and come back.
+//! How tensors reach an engine and return.
 
 use isovec_engine::config;
 use serde::{Deserialize, Serialize};
@@ -26,11 +26,11 @@ pub struct IoConfig {
     pub batch_optimization: Option<bool>,
 }
 
-/// Buffers made ahead that are surely a mistake.
+/// More pre-allocated buffers than this are surely a mistake.
 const MOST_BUFFERS: usize = 4096;
 
 impl IoConfig {
-    /// What every engine is told of it. The rest is for CUDA alone, and for the planner of batches.
+    /// The part that every engine gets. The rest is for CUDA and for the planner of batches.
     pub(super) fn of_every_engine(&self) -> config::IoConfig {
         let mut io = config::IoConfig::default();
         io.io_binding = self.io_binding;

@@ -1,4 +1,4 @@
-//! What an engine may compute on, in which order, and with which options.
+//! The providers that an engine may use, their order, and their options.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::suggest::suggest;
 
-/// Something that can compute. Several make a chain: the first that works is used.
+/// Hardware that computes, and the library that drives it. A list of providers is a chain: the first that works is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "&'static str")]
@@ -170,7 +170,7 @@ impl TryFrom<String> for ExecutionProvider {
     }
 }
 
-/// A name that no provider has.
+/// The error for a name that no provider has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no execution provider {0:?}; {hint}", hint = suggest(.0, NAMES.iter().map(|(_, name)| *name)))]
 pub struct UnknownProvider(String);
@@ -212,29 +212,28 @@ pub struct TensorRtOptions {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct WebGpuOptions {
-    /// Use an adapter that is a processor playing a GPU, which is slower than the processor itself.
-    /// `None`: false.
+    /// Use an adapter that emulates a GPU on the processor. It is slower than the processor itself. `None`: false.
     pub software_adapter: Option<bool>,
     /// Of two adapters, take the one that uses less power. `None`: false.
     pub low_power: Option<bool>,
-    /// Hold weights, and what products and attention read, as 16-bit floats, where the adapter has
-    /// `shader-f16`; sums stay 32-bit. `None`: false, as vectors then leave the bound of fp32.
+    /// Store weights, and the inputs of products and attention, as 16-bit floats if the adapter has `shader-f16`;
+    /// sums stay 32-bit. `None`: false, as vectors then leave the bound of fp32.
     pub f16: Option<bool>,
 }
 
-/// What an engine may compute on.
+/// The providers that an engine may use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct ProvidersConfig {
-    /// What to try, best first; the first that works is used, and every one before it that did
-    /// not is reported. Empty: the processor.
+    /// The providers to try, best first. The first that works is used; those before it are reported with the
+    /// reason. Empty: the processor.
     pub execution_providers: Vec<ExecutionProvider>,
-    /// Try what is there in a short measured run, and take the fastest. The result is remembered
-    /// per model and machine. `None`: false.
+    /// Measure every available provider in a short run and take the fastest. The result is cached per model and
+    /// machine. `None`: false.
     pub provider_auto_selection: Option<bool>,
-    /// Look whether the hardware is there before a provider is tried. `None`: true.
+    /// Look for the hardware before a provider is tried. `None`: true.
     pub hardware_detection: Option<bool>,
     /// A provider of the chain that does not work is an error, not a reason to go on to the next.
     /// `None`: false.

@@ -1,5 +1,5 @@
-//! The part of the configuration that decides who computes, and how: what every engine is told, and
-//! the options of each.
+//! The part of the configuration that chooses the engine and its provider: the settings for every engine, and the options of
+//! each.
 
 use std::path::PathBuf;
 
@@ -24,7 +24,7 @@ pub enum EngineChoice {
     Portable,
 }
 
-/// Who computes, and how. In files its keys stand at the top.
+/// The choice of the engine, and how it computes. In files its keys stand at the top level.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -50,12 +50,12 @@ pub struct RuntimeConfig {
 }
 
 impl RuntimeConfig {
-    /// Whether what was found out is kept for the next start.
+    /// Whether results of loading and running are cached for the next start.
     pub fn remembers(&self) -> bool {
         self.remember.unwrap_or(true)
     }
 
-    /// What every engine is told, whichever it is.
+    /// The settings that every engine gets.
     pub(crate) fn of_every_engine(&self) -> EngineConfig {
         let mut config = EngineConfig::default();
         config.remember = self.remember;
@@ -65,7 +65,7 @@ impl RuntimeConfig {
         config
     }
 
-    /// The faults of this part, in words; empty when it can work.
+    /// The faults of this part, in words; empty if there is none.
     pub fn faults(&self) -> Vec<String> {
         let mut faults = self.session.faults();
         self.providers.check(&mut faults);

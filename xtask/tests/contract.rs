@@ -1,11 +1,11 @@
-//! The contract of `engine/src` names nobody who fulfils it, in code and in comments alike: an engine can be added, or
-//! taken away, without a word there.
+//! `engine/src`, the contract of all engines, names no engine, neither in code nor in comments. An engine can be added or
+//! removed without a change there.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
 use std::path::Path;
 
-/// Runtimes, what they compute on, and what reads texts, in small letters and one word.
+/// Names of runtimes, of their providers and of text readers: lower case, without spaces.
 const STRANGERS: [&str; 11] = [
     "onnxruntime",
     "cuda",
@@ -20,7 +20,7 @@ const STRANGERS: [&str; 11] = [
     "tokenizer",
 ];
 
-/// The words of a text in small letters, each with its line: `OnnxRuntime` is two of them.
+/// The words of a text in lower case, each with its line. `OnnxRuntime` is two words.
 fn words(text: &str) -> Vec<(usize, String)> {
     let mut words = Vec::new();
     for (at, line) in text.lines().enumerate() {
@@ -43,14 +43,14 @@ fn words(text: &str) -> Vec<(usize, String)> {
     words
 }
 
-/// The strangers that a text names, each with its line. A name may be cut in two, also by the end of a line.
+/// The names in a text, each with its line. A name may be two words, also with a line break between them.
 fn strangers(text: &str) -> Vec<(usize, &'static str)> {
     let words = words(text);
     let mut found = Vec::new();
     for (at, (line, word)) in words.iter().enumerate() {
         let next = words.get(at + 1).map_or("", |(_, next)| next);
         let both = format!("{word}{next}");
-        // Contracts are no tracts.
+        // Only the start of a word counts: `contract` is not `tract`.
         let named = |name: &&&str| word.starts_with(**name) || both == **name;
         found.extend(STRANGERS.iter().find(named).map(|name| (*line, *name)));
     }
