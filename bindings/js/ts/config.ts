@@ -191,22 +191,22 @@ export interface ModelConfig {
   onnxFile?: string;
 }
 
-/** What an engine may compute on. */
+/** The providers that an engine may use. */
 export interface ProvidersConfig {
   /** Options of CUDA. */
   cuda?: CudaOptions;
   /**
-   * What to try, best first; the first that works is used, and every one before it that did
-   * not is reported. Empty: the processor.
+   * The providers to try, best first. The first that works is used; those before it are reported with the
+   * reason. Empty: the processor.
    */
   executionProviders?: readonly ExecutionProvider[];
-  /** Look whether the hardware is there before a provider is tried. Default: true. */
+  /** Look for the hardware before a provider is tried. Default: true. */
   hardwareDetection?: boolean;
   /** Options of the others, by ONNX Runtime's own names. Empty: ONNX Runtime's defaults. */
   options?: Partial<Record<ExecutionProvider, Record<string, string>>>;
   /**
-   * Try what is there in a short measured run, and take the fastest. The result is remembered
-   * per model and machine. Default: false.
+   * Measure every available provider in a short run and take the fastest. The result is cached per model and
+   * machine. Default: false.
    */
   providerAutoSelection?: boolean;
   /**
@@ -225,7 +225,7 @@ export interface SessionConfig {
   /** Hold memory for intermediate tensors between runs. Default: true. */
   cpuArena?: boolean;
   /**
-   * Make a text's vector bit-identical whatever else is computed at the same time. On ONNX Runtime every text runs
+   * Make a text's vector bit-identical whatever else is computed at the same time. An engine that pads runs every text
    * alone, unpadded, on one thread. On the portable engine the bits are also the same in every build and on every
    * processor. Default: false.
    */
@@ -243,8 +243,8 @@ export interface SessionConfig {
    */
   intraOpThreads?: number;
   /**
-   * Decide the place of every intermediate tensor once per input shape. Default: true if shapes are fixed. ONNX
-   * Runtime stores the places for every shape that it has seen, so this is always off if shapes vary.
+   * Decide the place of every intermediate tensor once per input shape. Default: true if shapes are fixed. An engine
+   * may store the places for every shape that it has seen, so this is always off if shapes vary.
    */
   memoryPattern?: boolean;
   /**
@@ -333,7 +333,7 @@ export interface CudaOptions {
 }
 
 /**
- * Something that can compute. Several make a chain: the first that works is used.
+ * Hardware that computes, and the library that drives it. A list of providers is a chain: the first that works is used.
  *
  * - `cuda`: NVIDIA GPUs, by ONNX Runtime.
  * - `tensorrt`: NVIDIA GPUs, by ONNX Runtime through TensorRT.
@@ -362,16 +362,13 @@ export interface TensorRtOptions {
 /** Options of WebGPU. */
 export interface WebGpuOptions {
   /**
-   * Hold weights, and what products and attention read, as 16-bit floats, where the adapter has
-   * `shader-f16`; sums stay 32-bit. Default: false, as vectors then leave the bound of fp32.
+   * Store weights, and the inputs of products and attention, as 16-bit floats if the adapter has `shader-f16`;
+   * sums stay 32-bit. Default: false, as vectors then leave the bound of fp32.
    */
   f16?: boolean;
   /** Of two adapters, take the one that uses less power. Default: false. */
   lowPower?: boolean;
-  /**
-   * Use an adapter that is a processor playing a GPU, which is slower than the processor itself.
-   * Default: false.
-   */
+  /** Use an adapter that emulates a GPU on the processor. It is slower than the processor itself. Default: false. */
   softwareAdapter?: boolean;
 }
 
