@@ -622,7 +622,7 @@ mod tests {
         );
         refused(
             config().with_embedding_cache_folder("a"),
-            &["embedding_cache.folder is set, and embedding_cache.disk"],
+            &["embedding_cache.folder is set, but embedding_cache.disk"],
         );
         refused(
             config()

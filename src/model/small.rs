@@ -245,7 +245,7 @@ mod tests {
         assert!(found.why.contains("earlier start"), "{found:?}");
         assert!(bytes(&first) == bytes(&second));
         let (third, nowhere) = int8(None);
-        assert!(nowhere.why.contains("kept nowhere"), "{nowhere:?}");
+        assert!(nowhere.why.contains("not cached"), "{nowhere:?}");
         assert!(
             bytes(&first) == bytes(&third),
             "kept or not, it is the same"
