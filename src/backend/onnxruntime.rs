@@ -1,4 +1,4 @@
-//! The engine that needs a shared library, told what the configuration says of it.
+//! The engine that needs a shared library, with its options from the configuration.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn onnxruntime(
     Ok(Arc::new(OnnxRuntime::new(options)))
 }
 
-/// What the engine on that provider makes of a graph.
+/// The graph as the engine optimises it for that provider.
 pub(crate) async fn optimized(
     bundle: &ModelBundle,
     config: &RuntimeConfig,

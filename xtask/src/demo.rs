@@ -34,7 +34,7 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
 pub(crate) fn show(workspace: &Workspace) -> Result<()> {
     let program = light(workspace)?;
     let documents = documents(&workspace.root)?;
-    let config = kept_vectors(&workspace.target.join("demo"))?;
+    let config = vector_cache(&workspace.target.join("demo"))?;
 
     for query in QUERIES {
         for engine in ENGINES {
@@ -76,9 +76,9 @@ pub(crate) fn show(workspace: &Workspace) -> Result<()> {
     Ok(())
 }
 
-/// Writes a configuration that keeps vectors on the disk, so that each engine embeds the documents for the first question
-/// only, and empties their folder: what the demo shows is computed by the program that it has just built.
-fn kept_vectors(folder: &Path) -> Result<PathBuf> {
+/// Writes a configuration that caches vectors on disk, so that each engine embeds the documents only once. Empties the
+/// cache first, so that the demo shows vectors of the program that it has just built.
+fn vector_cache(folder: &Path) -> Result<PathBuf> {
     let vectors = folder.join("vectors");
     if vectors.exists() {
         fs::remove_dir_all(&vectors)

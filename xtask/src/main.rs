@@ -63,7 +63,7 @@ enum Command {
         /// Only what can come out otherwise than at this commit: what is not committed yet, or `--changed=main`.
         #[arg(long, value_name = "COMMIT", num_args = 0..=1, require_equals = true, default_missing_value = "HEAD")]
         changed: Option<String>,
-        /// Only what can come out otherwise than when it last passed on this machine. Notes of that are kept for a week.
+        /// Only those checks and packages whose result may differ from when they last passed on this machine, at most a week ago.
         #[arg(long, conflicts_with = "changed")]
         since_passed: bool,
         /// Name the checks and stop.
@@ -123,7 +123,8 @@ enum Command {
         #[arg(long)]
         api: bool,
     },
-    /// Print what makes plain cargo build into this folder and its tests find what set-up brought: `eval "$(cargo xtask env)"`.
+    /// Print the variables with which plain cargo builds into xtask's folder, and its tests find the model and ONNX Runtime:
+    /// `eval "$(cargo xtask env)"`.
     Env,
     /// Write what is made from the Rust configuration: its TypeScript types and names (bindings/js/ts/config.ts,
     /// bindings/js/ts/knobs.ts) and its reference (docs/knobs.md).

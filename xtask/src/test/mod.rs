@@ -67,7 +67,7 @@ pub(crate) fn list() {
     }
 }
 
-/// Of the checks that were chosen, which are run.
+/// The part of the chosen checks that runs.
 pub(crate) enum Part<'a> {
     /// All.
     Whole,
@@ -77,10 +77,10 @@ pub(crate) enum Part<'a> {
     SincePassed,
 }
 
-/// Checks that run in any case, because they cost nothing: a run that finds nothing to do still looks at the clone.
+/// Checks that always run, because they cost nothing. A run with nothing else to do still looks at the clone.
 const ALWAYS: &[&str] = &["format"];
 
-/// A check and, where only a part of it has to run, what can have broken.
+/// A check, and what a change can have broken if only a part of the check has to run.
 type Job = (&'static Check, Option<Broken>);
 
 /// Runs the named checks, or all that need not be named; of these, only the part that is asked for. `true` when none failed.
@@ -115,7 +115,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], part: &Part<'_>) -> R
         };
         let outcome = match verdict {
             Ok(Verdict::Passed) => {
-                // A part that was chosen by another commit says nothing of the rest.
+                // `--changed` does not show that the rest of the check passed at its commit.
                 let is_whole = !matches!(part, Part::Changed(_));
                 if let Some(commit) = before.filter(|_| is_whole)
                     && passed::clean_commit(workspace)?.as_ref() == Some(&commit)
@@ -145,7 +145,7 @@ pub(crate) fn run(workspace: &Workspace, names: &[String], part: &Part<'_>) -> R
         .any(|line| matches!(line.outcome, Outcome::Failed(_))))
 }
 
-/// What has to run of the chosen checks, and a line for each that need not.
+/// The jobs of the chosen checks, and a line of the summary for each check that need not run.
 fn jobs(
     workspace: &Workspace,
     chosen: Vec<&'static Check>,

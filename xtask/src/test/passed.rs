@@ -1,8 +1,7 @@
-//! Which checks passed on this machine, and on which commit: what `cargo xtask test --since-passed` begins from.
+//! The checks that passed on this machine, each with its commit: the start of `cargo xtask test --since-passed`.
 //!
-//! A check is noted only where the clone was clean before and after it, so that the commit says what was checked. A note
-//! is believed for some days, and only under the compiler that it was made with: browsers and libraries of the system
-//! change as well.
+//! A check is noted only if the clone was clean before and after it, so that the commit identifies the checked files. A
+//! note is valid for a week and for the same compiler. It expires because browsers and libraries of the system change.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,14 +14,14 @@ use serde::{Deserialize, Serialize};
 use crate::process::Run;
 use crate::workspace::Workspace;
 
-/// How long a note is believed.
+/// How long a note is valid.
 const FRESH: Duration = Duration::from_secs(7 * 24 * 3600);
 
 /// One check that passed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Note {
     commit: String,
-    /// What `rustc -vV` says.
+    /// The output of `rustc -vV`.
     compiler: String,
     /// Seconds since 1970.
     at: u64,
@@ -36,7 +35,7 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Reads the notes in the cache; without any there are none.
+    /// Reads the notes in the cache. A missing or damaged file has no notes.
     pub(super) fn read(workspace: &Workspace) -> Result<Self> {
         let compiler = Run::new(workspace, "rustc")?.args(["-vV"]).read()?;
         let path = workspace.cache.join("passed.json");
@@ -49,7 +48,7 @@ impl Passed {
         })
     }
 
-    /// The commit on which a check passed, where that is still believed.
+    /// The commit on which a check passed, if the note is still valid.
     pub(super) fn commit(&self, check: &str) -> Option<&str> {
         let note = self.notes.get(check)?;
         let is_fresh = now().saturating_sub(note.at) < FRESH.as_secs();
