@@ -9,7 +9,7 @@ use crate::flow::{self, Done};
 use crate::in_place::Draft;
 use crate::input::feed::feed;
 use crate::output::labels::{self, Shown};
-use crate::{commands, input, interrupt, profile, progress};
+use crate::{commands, input, interrupt, output, profile, progress};
 
 pub(crate) fn run(args: &Classify) -> Result<()> {
     let out = args.out.as_deref();
@@ -54,11 +54,7 @@ pub(crate) fn run(args: &Classify) -> Result<()> {
         Ok(())
     });
     bar.finish_and_clear();
-    // The sink is finished whatever happens, so that what was written can be read; what lacks some of it is no file.
-    let finished = sink.finish().and_then(|()| match draft {
-        Some(draft) if whole => draft.complete(),
-        _ => Ok(()),
-    });
+    let finished = output::close(sink, draft, whole);
     let profiled = profile::finish(profiling);
     let ended = result.and(finished).and(profiled);
     if args.stats {

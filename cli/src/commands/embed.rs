@@ -115,11 +115,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         Ok(())
     });
     bar.finish_and_clear();
-    // The sink is finished whatever happens, so that what was written can be read; what lacks some of it is no file.
-    let finished = sink.finish().and_then(|()| match draft {
-        Some(draft) if whole => draft.complete(),
-        _ => Ok(()),
-    });
+    let finished = output::close(sink, draft, whole);
     let profiled = profile::finish(profiling);
     if let Err(error) = result.and(finished).and(profiled) {
         // What was counted may tell why.

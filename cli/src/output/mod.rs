@@ -33,6 +33,20 @@ pub(crate) trait Sink<R> {
     fn finish(self: Box<Self>) -> Result<()>;
 }
 
+/// Completes a sink in any case, so that the written rows can be read. Puts the draft in its place only if every row was
+/// written.
+pub(crate) fn close<R>(
+    sink: Box<dyn Sink<R> + '_>,
+    draft: Option<Draft>,
+    every_row: bool,
+) -> Result<()> {
+    sink.finish()?;
+    match draft {
+        Some(draft) if every_row => draft.complete(),
+        _ => Ok(()),
+    }
+}
+
 /// What a sink is opened with.
 pub(crate) struct Target<'a> {
     pub(crate) out: Option<&'a Path>,
