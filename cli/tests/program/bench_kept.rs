@@ -429,14 +429,14 @@ fn options_and_points_that_no_benchmark_has_are_refused() {
             |point| point["texts"] = json!(1_000_000_000_000_000_u64),
             "1000000000000000 texts of 256 tokens",
         ),
-        (|point| point["texts"] = json!(63), "no point"),
+        (|point| point["texts"] = json!(63), "not a point"),
         (|point| point["tokens"] = json!(512), "of 512 tokens"),
         (|point| point["tokens"] = json!(null), "no tokens"),
         (|point| point["calls"] = json!(1001), "1001 calls"),
         (|point| point["calls"] = json!(0), "0 calls"),
         (|point| point["calls"] = json!(null), "no calls"),
         // Under names of their own there could be any number of them.
-        (|point| point["name"] = json!("another"), "another is said"),
+        (|point| point["name"] = json!("another"), "another has"),
     ];
     for (change, words) in points {
         with_point("wrong", change);

@@ -338,7 +338,7 @@ mod tests {
         );
         assert_eq!(spans(&loaded), [(0.0, 9.0, "a"), (1.0, 4.0, "b")]);
         let said = said(&loaded);
-        assert!(said.starts_with("4 spans are more than are kept"), "{said}");
+        assert!(said.starts_with("4 spans exceed the limit"), "{said}");
         assert_eq!((loaded.faults.ends, loaded.faults.open), (0, 0));
     }
 

@@ -192,7 +192,7 @@ mod tests {
                 .refused()
                 .unwrap()
                 .to_string()
-                .contains("may take 24")
+                .contains("may use only 24")
         );
         drop(all);
         // Four were made, the refused one among them.
