@@ -25,7 +25,7 @@ fn what_is_not_known_is_refused_by_name() {
         (r"\X", "\\\\X"),
         (r"\xe9", "byte"),
         (r"\012", "\\\\0"),
-        (r"(?:a?){2}", "nothing"),
+        (r"(?:a?){2}", "may be empty"),
         (r"a{1}+", "{1}"),
         (r"[^[^\p{Any}]]", "negation"),
         (r"(?:ab){20000}", "so large"),
