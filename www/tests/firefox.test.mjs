@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { firefox } from "../../js/tests/everywhere/browsers.mjs";
+import { firefox } from "../../bindings/js/tests/everywhere/browsers.mjs";
 import { nearest, readIndex } from "./index-file.mjs";
 import { dist, serve } from "./server.mjs";
 

@@ -5,7 +5,7 @@ import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
 import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
-import { HEADERS, WAY, launch } from "../../js/tests/site.mjs";
+import { HEADERS, WAY, launch } from "../../bindings/js/tests/site.mjs";
 import { nearest, readIndex } from "./index-file.mjs";
 import { dist, serve } from "./server.mjs";
 

@@ -1,13 +1,13 @@
 //! Many calls and endless texts, on the one thread that a page has.
 
-use std::future::poll_fn;
-use std::task::Poll;
 use std::time::Duration;
 
 use futures_util::StreamExt;
 use futures_util::future::{join, join_all};
 use futures_util::stream;
 use isovec::{DynamicBatcher, Embedder, EmbeddingConfig, Shutdown};
+use js_sys::{Function, Promise};
+use wasm_bindgen_futures::JsFuture;
 use wasm_bindgen_test::wasm_bindgen_test;
 
 use crate::load;
@@ -27,17 +27,15 @@ fn near(one: &[f32], other: &[f32]) -> bool {
     one.len() == other.len() && one.iter().zip(other).all(|(a, b)| (a - b).abs() <= 1e-6)
 }
 
-/// Lets the others go on.
+/// Lets the others go on. They may wait for timers, so a microtask would be too soon.
 async fn turn() {
-    let mut turned = false;
-    poll_fn(|context| {
-        if std::mem::replace(&mut turned, true) {
-            return Poll::Ready(());
-        }
-        context.waker().wake_by_ref();
-        Poll::Pending
-    })
-    .await;
+    let window = web_sys::window().expect("the suite runs in a page");
+    let mut later = |resolve: Function, _| {
+        let set = window.set_timeout_with_callback(&resolve);
+        set.expect("a timer");
+    };
+    let turned = JsFuture::from(Promise::new(&mut later)).await;
+    turned.expect("a timer that ends");
 }
 
 #[wasm_bindgen_test]
