@@ -40,7 +40,6 @@ fn main() -> isovec::Result<()> {
             "providers.cuda.device_id",
             "providers.cuda.memory_limit",
             "io.io_binding",
-            "io.cuda_memory_streams",
             "batching.max_batch_tokens",
         ],
     );

@@ -31,7 +31,6 @@ use crate::batcher::{QueueCounts, Shutdown};
 #[cfg(feature = "chunking")]
 use crate::chunk::{ChunkOptions, Combine, EmbeddedChunks};
 use crate::config::EmbeddingConfig;
-use crate::embedder::owned;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::export::{ExportOptions, Exported};
@@ -40,7 +39,8 @@ use crate::hardware::HardwareInfo;
 use crate::loading::Loading;
 use crate::model::rows::Rows;
 use crate::model::{
-    EmbedOptions, FlowOptions, Model, OwnCancel, Prompt, Sizes, Task, Vectors, WINDOW, tokenized,
+    EmbedOptions, FlowOptions, Item, Model, OwnCancel, Prompt, Sizes, Task, Vectors, WINDOW,
+    tokenized,
 };
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
@@ -374,15 +374,15 @@ impl From<DynamicBatcher> for crate::DynamicBatcher {
 impl Model {
     /// Does a task while the calling thread waits. One batch after another runs on that thread; where
     /// the engine runs several at a time and there are several, its threads do.
-    pub(crate) fn call_blocking<K: Task, T: AsRef<str> + Sync>(
+    pub(crate) fn call_blocking<K: Task, I: Item + Sync>(
         &self,
-        texts: &[T],
+        items: &[I],
         options: &K::Options,
     ) -> Result<K::Set> {
         let call = self.recorder.call();
-        let mut request = self.profiler.request(texts.len());
+        let mut request = self.profiler.request(items.len());
         let result = K::of(self, options).and_then(|task| {
-            let rows = self.rows_blocking(texts, &K::flow(options), request.scope())?;
+            let rows = self.rows_blocking(items, &K::flow(options), request.scope())?;
             task.set(self, rows)
         });
         request.ended(Error::ended(&result));
@@ -390,35 +390,36 @@ impl Model {
         result
     }
 
-    fn rows_blocking<T: AsRef<str> + Sync>(
+    fn rows_blocking<I: Item + Sync>(
         &self,
-        texts: &[T],
+        items: &[I],
         options: &FlowOptions,
         scope: &Scope,
     ) -> Result<Rows> {
         if self.cache.is_none() {
-            return self.compute_blocking(texts, options, scope);
+            return self.compute_blocking(items, options, scope);
         }
-        let compute = |texts: Vec<String>| ready(self.compute_blocking(&texts, options, scope));
-        backend::wait(self.cached(owned(texts), options, compute))
+        let compute = |items: Vec<I::Owned>| ready(self.compute_blocking(&items, options, scope));
+        let items = items.iter().map(Item::owned).collect();
+        backend::wait(self.cached(items, options, compute))
     }
 
-    fn compute_blocking<T: AsRef<str> + Sync>(
+    fn compute_blocking<I: Item + Sync>(
         &self,
-        texts: &[T],
+        items: &[I],
         options: &FlowOptions,
         scope: &Scope,
     ) -> Result<Rows> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(texts.len(), self.dim, self.normalized, prompt)?;
+        let mut rows = Rows::new(items.len(), self.dim, self.normalized, prompt)?;
         let mut spare = Batch {
-            row_lengths: Vec::with_capacity(self.budget().rows.min(texts.len())),
+            row_lengths: Vec::with_capacity(self.budget().rows.min(items.len())),
             ..Batch::default()
         };
-        for (index, window) in texts.chunks(WINDOW).enumerate() {
+        for (index, window) in items.chunks(WINDOW).enumerate() {
             let start = index * WINDOW;
-            let encode = |texts: &[T]| self.encode(texts, &prefix);
+            let encode = |items: &[I]| I::encode(self, items, &prefix);
             let since = Instant::now();
             let span = scope.span(Stage::Tokenize);
             let encodings = backend::in_slices_blocking("tokenising", window, &cancel.0, encode)?;

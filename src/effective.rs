@@ -48,20 +48,6 @@ pub(crate) fn note_runtime(
     );
     note_providers(effective, config, engines);
     effective.extend(engine.effective());
-    note_streams(effective, config, engines.provider());
-}
-
-/// Notes the knob that CUDA alone reads, where something else computes.
-fn note_streams(
-    effective: &mut EffectiveConfig,
-    config: &EmbeddingConfig,
-    chosen: ExecutionProvider,
-) {
-    const KNOB: &str = "io.cuda_memory_streams";
-    if effective.get(KNOB).is_none() {
-        let why = format!("{chosen} computes, which has no streams");
-        effective.note_unused(KNOB, config.runtime.io.cuda_memory_streams, why);
-    }
 }
 
 fn note_providers(effective: &mut EffectiveConfig, config: &EmbeddingConfig, engines: &Engines) {

@@ -77,7 +77,7 @@ impl Embedder {
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
         let texts = owned(texts);
-        Box::pin(Arc::clone(&self.model).call::<Vectors>(texts, options))
+        Box::pin(Arc::clone(&self.model).call::<Vectors, _>(texts, options))
     }
 
     /// The vector of one text.

@@ -58,7 +58,7 @@ impl Loaded {
         texts: Vec<String>,
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
-        self.queue.call::<Vectors>(texts, options)
+        self.queue.call::<Vectors, _>(texts, options)
     }
 
     /// Classifies texts together with those of other calls.
@@ -70,7 +70,7 @@ impl Loaded {
         texts: Vec<String>,
         options: ClassifyOptions,
     ) -> BoxFuture<'static, Result<Classifications>> {
-        self.queue.call::<Labelling>(texts, options)
+        self.queue.call::<Labelling, _>(texts, options)
     }
 
     /// What waits, and what was done so far.

@@ -88,8 +88,6 @@ pub struct CudaOptions {
     /// Let matrix products round their inputs to TF32's ten bits of mantissa. `None`: false, as
     /// vectors then leave the bound that fp32 promises.
     pub tf32: Option<bool>,
-    /// Copy on a stream of its own beside the one that computes. `None`: true.
-    pub memory_streams: Option<bool>,
 }
 
 /// Options of TensorRT.

@@ -198,8 +198,8 @@ fn keys(options: &Options) -> BTreeMap<String, String> {
             set("gpu_mem_limit", cuda.memory_limit.map(|n| n.to_string()));
             // Not ONNX Runtime's default: TF32 keeps ten bits of mantissa.
             set("use_tf32", flag(cuda.tf32.unwrap_or(false)));
-            let own_stream = cuda.memory_streams.unwrap_or(true);
-            set("do_copy_in_default_stream", flag(!own_stream));
+            // ONNX Runtime warns of data races with a stream of its own for copies: its issue 4829.
+            set("do_copy_in_default_stream", flag(true));
         }
         Provider::TensorRt => {
             let tensorrt = &options.tensorrt;
@@ -252,7 +252,6 @@ mod tests {
             cuda: CudaOptions {
                 device_id: Some(1),
                 memory_limit: Some(1000),
-                memory_streams: Some(false),
                 ..CudaOptions::default()
             },
             ..Options::default()

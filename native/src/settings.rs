@@ -26,9 +26,9 @@ pub(crate) struct Settings {
     pub(crate) provider: Provider,
     pub(crate) pool_size: usize,
     pub(crate) intra_op_threads: usize,
-    inter_op_threads: usize,
-    parallel: bool,
     optimization_level: u8,
+    /// Whether the place of every intermediate tensor is decided once for each input shape. ONNX Runtime stores the places
+    /// for every shape that it has seen, so never where shapes vary.
     memory_pattern: bool,
     cpu_arena: bool,
     pub(crate) deterministic: bool,
@@ -84,23 +84,6 @@ impl Settings {
             "the cores, divided by session.intra_op_threads",
         );
 
-        let parallel = session.parallel_execution.unwrap_or(false);
-        let inter_op_threads =
-            session
-                .inter_op_threads
-                .unwrap_or(if parallel { cores.max(2) } else { 1 });
-        own(
-            &mut effective,
-            "session.inter_op_threads",
-            session.inter_op_threads,
-            inter_op_threads,
-        );
-        own(
-            &mut effective,
-            "session.parallel_execution",
-            session.parallel_execution,
-            parallel,
-        );
         let optimization_level = session.graph_optimization_level.unwrap_or(3);
         own(
             &mut effective,
@@ -109,23 +92,6 @@ impl Settings {
             optimization_level,
         );
 
-        let varies = shapes_vary(description);
-        let memory_pattern = !varies && !parallel && session.memory_pattern.unwrap_or(true);
-        let why = match session.memory_pattern {
-            Some(false) => "the configuration",
-            _ if varies => {
-                "input shapes vary, and ONNX Runtime would store a memory plan for every shape"
-            }
-            _ if parallel => "session.parallel_execution makes the order of operators vary",
-            Some(true) => "the configuration",
-            None => "the default",
-        };
-        effective.note(
-            "session.memory_pattern",
-            session.memory_pattern,
-            memory_pattern,
-            why,
-        );
         let cpu_arena = session.cpu_arena.unwrap_or(true);
         own(
             &mut effective,
@@ -193,16 +159,6 @@ impl Settings {
             };
             effective.note(name, asked, used, why);
         }
-        if provider == Provider::Cuda {
-            let streams = options.cuda.memory_streams;
-            own(
-                &mut effective,
-                "io.cuda_memory_streams",
-                streams,
-                streams.unwrap_or(true),
-            );
-        }
-
         pool.note(&mut effective, &config.memory);
         let asked = config.memory.memory_prediction;
         let prediction = asked.unwrap_or(true) && cpu_arena;
@@ -218,10 +174,8 @@ impl Settings {
             provider,
             pool_size,
             intra_op_threads,
-            inter_op_threads,
-            parallel,
             optimization_level,
-            memory_pattern,
+            memory_pattern: !shapes_vary(description),
             cpu_arena,
             deterministic,
             profiling: session.profiling.clone(),
@@ -239,8 +193,7 @@ impl Settings {
     /// The same as ONNX Runtime takes it; the provider is added by whoever can explain a failure.
     pub(crate) fn options(&self) -> Result<SessionOptions> {
         let mut options = SessionOptions::new()?;
-        options.threads(self.intra_op_threads, self.inter_op_threads)?;
-        options.parallel(self.parallel)?;
+        options.threads(self.intra_op_threads)?;
         options.optimization_level(self.optimization_level)?;
         options.memory_pattern(self.memory_pattern)?;
         options.cpu_arena(self.cpu_arena)?;

@@ -63,7 +63,6 @@ fn options(
             device_id: cuda.device_id,
             memory_limit: cuda.memory_limit,
             tf32: cuda.tf32,
-            memory_streams: config.io.cuda_memory_streams,
         },
         tensorrt: TensorRtOptions {
             device_id: tensorrt.device_id,
@@ -95,7 +94,7 @@ mod tests {
 
     #[test]
     fn what_is_configured_reaches_the_engine() {
-        let json = r#"{"onnxruntime_library": "x.so", "io": {"cuda_memory_streams": false},
+        let json = r#"{"onnxruntime_library": "x.so",
             "providers": {"hardware_detection": false,
                 "cuda": {"device_id": 1, "memory_limit": 2, "tf32": true},
                 "tensorrt": {"device_id": 3, "max_workspace_size": 4, "fp16": true, "engine_cache": "y"},
@@ -110,7 +109,6 @@ mod tests {
                 device_id: Some(1),
                 memory_limit: Some(2),
                 tf32: Some(true),
-                memory_streams: Some(false),
             },
             tensorrt: TensorRtOptions {
                 device_id: Some(3),

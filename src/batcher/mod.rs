@@ -28,7 +28,9 @@ use crate::embedder::{Embedder, owned};
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::model::rows::Rows;
-use crate::model::{EmbedOptions, FlowOptions, Model, OwnCancel, Prompt, Task, Vectors, tokenized};
+use crate::model::{
+    EmbedOptions, FlowOptions, Model, OwnCancel, OwnedItem, Prompt, Task, Vectors, tokenized,
+};
 use crate::sync::Instant;
 
 pub use self::state::QueueCounts;
@@ -138,7 +140,7 @@ impl DynamicBatcher {
         texts: impl IntoIterator<Item = T>,
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
-        self.call::<Vectors>(owned(texts), options)
+        self.call::<Vectors, _>(owned(texts), options)
     }
 
     /// The vector of one text.
@@ -200,13 +202,13 @@ impl<H> DynamicBatcher<H> {
     }
 
     /// Does a task together with the calls of others.
-    pub(crate) fn call<T: Task>(
+    pub(crate) fn call<T: Task, I: OwnedItem>(
         &self,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: T::Options,
     ) -> BoxFuture<'static, Result<T::Set>> {
         let owner = Arc::clone(&self.owner);
-        Box::pin(async move { owner.call::<T>(texts, options).await })
+        Box::pin(async move { owner.call::<T, I>(items, options).await })
     }
 
     /// The waiting calls, and the counts so far.
@@ -227,38 +229,48 @@ impl<H> DynamicBatcher<H> {
 }
 
 impl Owner {
-    async fn call<T: Task>(&self, texts: Vec<String>, options: T::Options) -> Result<T::Set> {
+    async fn call<T: Task, I: OwnedItem>(
+        &self,
+        items: Vec<I>,
+        options: T::Options,
+    ) -> Result<T::Set> {
         let model = &self.0.model;
         let call = model.recorder.call();
-        let mut request = model.profiler.request(texts.len());
-        let result = self.all::<T>(texts, options, request.scope()).await;
+        let mut request = model.profiler.request(items.len());
+        let all = self.all::<T, I>(items, options, request.scope());
+        let result = all.await;
         let result = result.map_err(|error| self.if_shut_down(error));
         request.ended(Error::ended(&result));
         call.ended(&result);
         result
     }
 
-    async fn all<T: Task>(
+    async fn all<T: Task, I: OwnedItem>(
         &self,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: T::Options,
         scope: &Scope,
     ) -> Result<T::Set> {
         self.0.check_open()?;
         let model = &self.0.model;
         let task = T::of(model, &options)?;
-        task.set(model, self.rows(texts, T::flow(&options), scope).await?)
+        task.set(model, self.rows(items, T::flow(&options), scope).await?)
     }
 
     /// Past the queue where all rows are kept. It knows no task, so that it is compiled once for all of them.
-    async fn rows(&self, texts: Vec<String>, options: FlowOptions, scope: &Scope) -> Result<Rows> {
-        let compute = |texts| self.compute(texts, options.clone(), scope);
-        self.0.model.cached(texts, &options, compute).await
+    async fn rows<I: OwnedItem>(
+        &self,
+        items: Vec<I>,
+        options: FlowOptions,
+        scope: &Scope,
+    ) -> Result<Rows> {
+        let compute = |items| self.compute(items, options.clone(), scope);
+        self.0.model.cached(items, &options, compute).await
     }
 
-    async fn compute(
+    async fn compute<I: OwnedItem>(
         &self,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: FlowOptions,
         scope: &Scope,
     ) -> Result<Rows> {
@@ -267,19 +279,19 @@ impl Owner {
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
         let part = model.batching.max_queue / PART_OF_QUEUE;
         let share = part.clamp(1, SHARE);
-        core.check_room(texts.len().min(share))?;
+        core.check_room(items.len().min(share))?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(texts.len(), model.dim, model.normalized, prompt)?;
-        let mut texts = texts.into_iter();
+        let mut rows = Rows::new(items.len(), model.dim, model.normalized, prompt)?;
+        let mut items = items.into_iter();
         let mut start = 0;
         let mut call = None;
         loop {
-            let window: Vec<String> = texts.by_ref().take(share).collect();
+            let window: Vec<I> = items.by_ref().take(share).collect();
             if window.is_empty() {
                 break;
             }
             let (encoder, prefix) = (Arc::clone(model), prefix.clone());
-            let encode = move |texts: &[String]| encoder.encode(texts, &prefix);
+            let encode = move |items: &[I]| I::encode(&encoder, items, &prefix);
             let since = Instant::now();
             let span = scope.span(Stage::Tokenize);
             let encodings =

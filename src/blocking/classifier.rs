@@ -8,7 +8,7 @@ use crate::backend;
 use crate::classifier::{Classifications, Classified, ClassifyOptions, Label, Labelling};
 use crate::error::Result;
 use crate::loading::Loading;
-use crate::model::Model;
+use crate::model::{Model, Pair};
 use crate::source::ModelSource;
 
 /// Loads a classifier while the caller blocks; from [`Classifier::builder`]. Options that are not set are as in
@@ -77,7 +77,31 @@ impl Classifier {
         texts: &[T],
         options: &ClassifyOptions,
     ) -> Result<Classifications> {
-        self.model.call_blocking::<Labelling, T>(texts, options)
+        self.model.call_blocking::<Labelling, _>(texts, options)
+    }
+
+    /// Classifies pairs of texts that the model reads together.
+    ///
+    /// # Errors
+    /// As [`isovec::Classifier::classify_pairs`](crate::Classifier::classify_pairs).
+    pub fn classify_pairs<A: AsRef<str>, B: AsRef<str>>(
+        &self,
+        pairs: impl IntoIterator<Item = (A, B)>,
+    ) -> Result<Classifications> {
+        self.classify_pairs_with(pairs, &ClassifyOptions::default())
+    }
+
+    /// The same with options of the call.
+    ///
+    /// # Errors
+    /// As [`classify_pairs`](Self::classify_pairs).
+    pub fn classify_pairs_with<A: AsRef<str>, B: AsRef<str>>(
+        &self,
+        pairs: impl IntoIterator<Item = (A, B)>,
+        options: &ClassifyOptions,
+    ) -> Result<Classifications> {
+        let pairs = Pair::all(pairs);
+        self.model.call_blocking::<Labelling, _>(&pairs, options)
     }
 
     /// The labels of one text, the highest score first.

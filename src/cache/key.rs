@@ -12,7 +12,7 @@ const LAYOUT: &str = "isovec embeddings 1";
 
 /// Groups and knobs that change no vector, or no more than a text's neighbours in a batch do. Every other knob, those to come
 /// included, makes a cache of its own.
-const NOT_DECIDING: [&str; 24] = [
+const NOT_DECIDING: [&str; 21] = [
     "batching.",
     "embedding_cache.",
     "engine",
@@ -23,9 +23,6 @@ const NOT_DECIDING: [&str; 24] = [
     "remember",
     "session.pool_size",
     "session.intra_op_threads",
-    "session.inter_op_threads",
-    "session.parallel_execution",
-    "session.memory_pattern",
     "session.cpu_arena",
     "session.profiling",
     "session.optimized_model_cache",
@@ -126,6 +123,16 @@ impl Scope {
     pub(crate) fn key(&self, text: &str) -> Key {
         Key(blake3::keyed_hash(&self.0, text.as_bytes()).into())
     }
+
+    /// The key of two texts that are read together. The length of the first says where the second begins, and no text
+    /// is hashed by this key.
+    pub(crate) fn key_of_pair(&self, first: &str, second: &str) -> Key {
+        let mut hash = blake3::Hasher::new_keyed(&self.also("pair").0);
+        hash.update(&(first.len() as u64).to_le_bytes());
+        hash.update(first.as_bytes());
+        hash.update(second.as_bytes());
+        Key(hash.finalize().into())
+    }
 }
 
 fn decides(knob: &str) -> bool {
@@ -135,7 +142,7 @@ fn decides(knob: &str) -> bool {
     })
 }
 
-/// A text's vector under one scope.
+/// An item's row under one scope.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Key(pub(crate) [u8; 32]);
 
@@ -195,6 +202,18 @@ mod tests {
         #[test]
         fn two_vectors_have_one_key_only_if_nothing_that_decides_them_differs(a in made(), b in made()) {
             prop_assert_eq!(key(&a) == key(&b), a == b);
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_pair_has_a_key_of_its_own(a in "[ab]{0,3}", b in "[ab]{0,3}", c in "[ab]{0,3}", d in "[ab]{0,3}") {
+            let effective = EffectiveConfig::default();
+            let provider = ProviderInfo::new("engine", "CPU", "1");
+            let scope = Scope::new(&Fingerprint::default(), (&provider, ""), &effective, "");
+            let same = scope.key_of_pair(&a, &b) == scope.key_of_pair(&c, &d);
+            prop_assert_eq!(same, (&a, &b) == (&c, &d));
+            prop_assert_ne!(scope.key_of_pair(&a, &b), scope.key(&c));
         }
     }
 

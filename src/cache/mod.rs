@@ -1,4 +1,4 @@
-//! The cache of vectors by their text: a text that was embedded before is not computed again.
+//! The cache of rows by their item: a text that was embedded before is not computed again.
 //!
 //! `key.rs` has the keys, `entry.rs` the entries, and `memory.rs` the entries in memory. Entries on disk depend on
 //! the target (`src/backend/entries_on_disk.rs`). Every path to vectors goes through `Model::cached`: it calls
@@ -26,11 +26,11 @@ use crate::config::EmbeddingCacheConfig;
 use crate::effective::EffectiveConfig;
 use crate::error::{Error, Result};
 use crate::model::rows::Rows;
-use crate::model::{FlowOptions, Model, OwnCancel, prepared};
+use crate::model::{FlowOptions, Item, Model, OwnCancel, OwnedItem};
 use crate::stats::EmbeddingCacheStats;
 use memory::Memory;
 
-/// Texts that are looked up before others get at the memory.
+/// Items that are looked up before others get at the memory.
 const AT_ONCE: usize = 1024;
 /// Bytes of text that are hashed where the caller polls: less than waking another thread takes.
 const AT_HAND: usize = 32 << 10;
@@ -56,18 +56,18 @@ pub(crate) struct EmbeddingCache {
     misses: AtomicU64,
 }
 
-/// Texts of a call, with the vectors of the cached ones.
+/// Items of a call, with the rows of the cached ones.
 #[derive(Debug)]
-pub(crate) struct Looked {
+pub(crate) struct Looked<I> {
     /// Those that have none, each once.
-    pub(crate) wanted: Vec<String>,
+    pub(crate) wanted: Vec<I>,
     rows: Rows,
     missing: Vec<Missing>,
     /// The engine for the missing ones, if its vectors may be cached.
     engine: Option<Arc<dyn Engine>>,
 }
 
-/// A text that is not in memory, and its places in the call.
+/// An item whose row is not in memory, and its places in the call.
 #[derive(Debug)]
 struct Missing {
     key: Key,
@@ -111,27 +111,27 @@ impl EmbeddingCache {
         }))
     }
 
-    /// Looks texts up: cached vectors are put in their places, and the rest is [`Looked::wanted`], each text once.
-    pub(crate) async fn look(
+    /// Looks items up: cached rows are put in their places, and the rest is [`Looked::wanted`], each item once.
+    pub(crate) async fn look<I: OwnedItem>(
         &self,
         model: &Model,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: &FlowOptions,
-    ) -> Result<Looked> {
+    ) -> Result<Looked<I>> {
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         cancel.0.check()?;
-        let mut rows = Rows::new(texts.len(), model.dim, model.normalized, prompt)?;
-        let texts = Arc::new(texts);
+        let mut rows = Rows::new(items.len(), model.dim, model.normalized, prompt)?;
+        let items = Arc::new(items);
         let keys = self
-            .keys(&texts, prefix, model.lowercase, &cancel.0)
+            .keys(&items, prefix, model.lowercase, &cancel.0)
             .await?;
         let mut missing = self.at_hand(&keys, &mut rows);
         self.on_the_shelf(&mut missing, &mut rows).await;
         self.misses.fetch_add(missing.len() as u64, Relaxed);
-        let hits = texts.len() - missing.len();
+        let hits = items.len() - missing.len();
         self.hits.fetch_add(hits as u64, Relaxed);
-        let wanted = missing.iter().map(|text| texts[text.places[0]].clone());
+        let wanted = missing.iter().map(|item| items[item.places[0]].clone());
         Ok(Looked {
             wanted: wanted.collect(),
             rows,
@@ -140,12 +140,12 @@ impl EmbeddingCache {
         })
     }
 
-    /// Puts what was computed of the missing texts in their places, keeps it, and gives all vectors. Nothing is kept of what
+    /// Puts what was computed of the missing items in their places, keeps it, and gives all rows. Nothing is kept of what
     /// failed.
-    pub(crate) async fn complete(
+    pub(crate) async fn complete<I>(
         &self,
         model: &Model,
-        looked: Looked,
+        looked: Looked<I>,
         made: Result<Rows>,
     ) -> Result<Rows> {
         let Looked {
@@ -154,17 +154,17 @@ impl EmbeddingCache {
             engine,
             ..
         } = looked;
-        let place = |at: usize| missing.get(at).map_or(at, |text| text.places[0]);
+        let place = |at: usize| missing.get(at).map_or(at, |item| item.places[0]);
         let made = made.map_err(|error| error.moved(place))?;
         let mut entries = Vec::with_capacity(missing.len());
-        for (text, (vector, tokens, truncated)) in missing.iter().zip(made.iter()) {
+        for (item, (vector, tokens, truncated)) in missing.iter().zip(made.iter()) {
             let entry = Entry {
                 vector: vector.into(),
                 tokens,
                 truncated,
             };
-            entry.place(&mut rows, &text.places);
-            entries.push((text.key, entry));
+            entry.place(&mut rows, &item.places);
+            entries.push((item.key, entry));
         }
         // What computes in a lost device's place rounds otherwise, be it for a part of the call.
         if engine.is_some_and(|engine| Arc::ptr_eq(&engine, model.engines.current())) {
@@ -203,25 +203,25 @@ impl EmbeddingCache {
         }
     }
 
-    async fn keys(
+    async fn keys<I: OwnedItem>(
         &self,
-        texts: &Arc<Vec<String>>,
+        items: &Arc<Vec<I>>,
         prefix: String,
         lowercase: bool,
         cancel: &Cancel,
     ) -> Result<Vec<Key>> {
         let scope = self.scope.clone();
-        let all = Arc::clone(texts);
-        let key = move |at: usize| scope.key(&prepared(&prefix, &all[at], lowercase));
-        if texts.iter().map(String::len).sum::<usize>() <= AT_HAND {
-            return Ok((0..texts.len()).map(key).collect());
+        let all = Arc::clone(items);
+        let key = move |at: usize| all[at].key(&scope, &prefix, lowercase);
+        if items.iter().map(Item::bytes).sum::<usize>() <= AT_HAND {
+            return Ok((0..items.len()).map(key).collect());
         }
-        let places: Vec<usize> = (0..texts.len()).collect();
+        let places: Vec<usize> = (0..items.len()).collect();
         let hash = move |places: &[usize]| Ok(places.iter().map(|&at| key(at)).collect());
         backend::in_slices("looking texts up", places, cancel.clone(), hash).await
     }
 
-    /// Puts what is in memory where it belongs, and gives the rest, each text once.
+    /// Puts what is in memory where it belongs, and gives the rest, each item once.
     fn at_hand(&self, keys: &[Key], rows: &mut Rows) -> Vec<Missing> {
         let mut missing: Vec<Missing> = Vec::new();
         let mut known: HashMap<Key, usize> = HashMap::new();
@@ -253,14 +253,14 @@ impl EmbeddingCache {
         let Some(shelf) = self.shelf.as_ref().filter(|_| !missing.is_empty()) else {
             return;
         };
-        let keys = missing.iter().map(|text| text.key).collect();
+        let keys = missing.iter().map(|item| item.key).collect();
         let mut found = shelf.read(keys).await.into_iter();
         let mut entries = Vec::new();
-        missing.retain(|text| match found.next().flatten() {
+        missing.retain(|item| match found.next().flatten() {
             None => true,
             Some(entry) => {
-                entry.place(rows, &text.places);
-                entries.push((text.key, entry));
+                entry.place(rows, &item.places);
+                entries.push((item.key, entry));
                 false
             }
         });

@@ -44,7 +44,7 @@ fn model(config: &EmbeddingConfig) -> (Arc<Model>, Arc<Counting>) {
 }
 
 fn embed(model: &Arc<Model>, texts: &[String]) -> Result<Embeddings> {
-    backend::wait(Arc::clone(model).call::<Vectors>(texts.to_vec(), EmbedOptions::default()))
+    backend::wait(Arc::clone(model).call::<Vectors, _>(texts.to_vec(), EmbedOptions::default()))
 }
 
 fn stats(model: &Model) -> EmbeddingCacheStats {
@@ -207,14 +207,14 @@ fn a_call_that_is_given_up_leaves_nothing_behind() {
     let (model, _) = model(&in_memory());
     let cancel = Cancel::new();
     let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let call = Arc::clone(&model).call::<Vectors>(texts(&[5, HELD]), options.clone());
+    let call = Arc::clone(&model).call::<Vectors, _>(texts(&[5, HELD]), options.clone());
     let given_up = futures_util::future::join(call, async { cancel.cancel() });
     let (result, ()) = backend::wait(given_up);
     assert!(result.unwrap_err().is_cancelled());
     assert_eq!(stats(&model).entries, 0);
     // Nor is a call answered that was given up before.
     embed(&model, &texts(&[5])).unwrap();
-    let late = backend::wait(Arc::clone(&model).call::<Vectors>(texts(&[5]), options));
+    let late = backend::wait(Arc::clone(&model).call::<Vectors, _>(texts(&[5]), options));
     assert!(late.unwrap_err().is_cancelled());
 }
 
@@ -558,7 +558,7 @@ fn nothing_is_kept_of_a_call_during_which_the_device_changed() {
     let next = version("1");
     model.engines = two(&first, &next);
     let model = Arc::new(model);
-    let call = Arc::clone(&model).call::<Vectors>(texts(&[HELD]), EmbedOptions::default());
+    let call = Arc::clone(&model).call::<Vectors, _>(texts(&[HELD]), EmbedOptions::default());
     let change = async {
         lose_device(&model.engines).await;
         first.let_go.cancel();

@@ -210,7 +210,7 @@ async fn run(
 ) -> Result<()> {
     let (places, texts): (Vec<_>, Vec<_>) = std::mem::take(window).items.into_iter().unzip();
     let embedded = Arc::clone(model)
-        .all::<Vectors>(texts, embed.clone(), scope)
+        .all::<Vectors, _>(texts, embed.clone(), scope)
         .await;
     let embedded = embedded.map_err(|error| error.moved(|chunk| places[chunk].text))?;
     let counted = embedded.token_counts().iter().zip(embedded.truncated());

@@ -18,7 +18,7 @@ use crate::embedder::owned;
 use crate::error::{Error, Result};
 use crate::loading::Loading;
 use crate::model::rows::Rows;
-use crate::model::{self, FlowOptions, Model, Output, Prompt, Task};
+use crate::model::{self, FlowOptions, Model, Output, Pair, Prompt, Task};
 use crate::source::ModelSource;
 use crate::stream::{self, OnStreamProgress};
 
@@ -138,7 +138,42 @@ impl Classifier {
         texts: impl IntoIterator<Item = T>,
         options: ClassifyOptions,
     ) -> BoxFuture<'static, Result<Classifications>> {
-        Box::pin(Arc::clone(&self.model).call::<Labelling>(owned(texts), options))
+        Box::pin(Arc::clone(&self.model).call::<Labelling, _>(owned(texts), options))
+    }
+
+    /// Classifies pairs of texts that the model reads together, as models of paraphrase, entailment and relevance want
+    /// them: `[CLS] first [SEP] second [SEP]`, or whatever the tokenizer's files say. Where a pair is too long, its longer
+    /// text is cut first.
+    ///
+    /// ```no_run
+    /// # async fn example() -> isovec::Result<()> {
+    /// use isovec::Classifier;
+    ///
+    /// let classifier = Classifier::load("models/entailment").await?;
+    /// let pairs = [("a dog runs in the snow", "an animal is outside"), ("a dog runs", "the dog sleeps")];
+    /// println!("{:?}", classifier.classify_pairs(pairs).await?.best(0));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`classify`](Self::classify), with the pair's place for the text's.
+    pub fn classify_pairs<A: AsRef<str>, B: AsRef<str>>(
+        &self,
+        pairs: impl IntoIterator<Item = (A, B)>,
+    ) -> BoxFuture<'static, Result<Classifications>> {
+        self.classify_pairs_with(pairs, ClassifyOptions::default())
+    }
+
+    /// Classifies pairs of texts with options of the call.
+    ///
+    /// # Errors
+    /// As [`classify_pairs`](Self::classify_pairs).
+    pub fn classify_pairs_with<A: AsRef<str>, B: AsRef<str>>(
+        &self,
+        pairs: impl IntoIterator<Item = (A, B)>,
+        options: ClassifyOptions,
+    ) -> BoxFuture<'static, Result<Classifications>> {
+        Box::pin(Arc::clone(&self.model).call::<Labelling, _>(Pair::all(pairs), options))
     }
 
     /// The labels of one text, the highest score first.
@@ -212,11 +247,34 @@ impl DynamicBatcher<Classifier> {
         texts: impl IntoIterator<Item = T>,
         options: ClassifyOptions,
     ) -> BoxFuture<'static, Result<Classifications>> {
-        self.call::<Labelling>(owned(texts), options)
+        self.call::<Labelling, _>(owned(texts), options)
+    }
+
+    /// Classifies pairs of texts together with the texts and pairs of other callers; see [`Classifier::classify_pairs`].
+    ///
+    /// # Errors
+    /// As there, and [`Error::Overloaded`] and [`Error::ShutDown`].
+    pub fn classify_pairs<A: AsRef<str>, B: AsRef<str>>(
+        &self,
+        pairs: impl IntoIterator<Item = (A, B)>,
+    ) -> BoxFuture<'static, Result<Classifications>> {
+        self.classify_pairs_with(pairs, ClassifyOptions::default())
+    }
+
+    /// The same with options of the call.
+    ///
+    /// # Errors
+    /// As [`classify_pairs`](Self::classify_pairs).
+    pub fn classify_pairs_with<A: AsRef<str>, B: AsRef<str>>(
+        &self,
+        pairs: impl IntoIterator<Item = (A, B)>,
+        options: ClassifyOptions,
+    ) -> BoxFuture<'static, Result<Classifications>> {
+        self.call::<Labelling, _>(Pair::all(pairs), options)
     }
 }
 
-/// Texts become scores of labels.
+/// Items become scores of labels.
 #[derive(Debug)]
 pub(crate) struct Labelling {
     names: Arc<[String]>,

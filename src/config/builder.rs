@@ -44,31 +44,10 @@ impl EmbeddingConfig {
         self
     }
 
-    /// Sets how many operators run at the same time, with parallel execution.
-    #[must_use]
-    pub fn with_inter_op_threads(mut self, threads: usize) -> Self {
-        self.runtime.session.inter_op_threads = Some(threads);
-        self
-    }
-
-    /// Sets whether operators that do not need each other run at the same time.
-    #[must_use]
-    pub fn with_parallel_execution(mut self, on: bool) -> Self {
-        self.runtime.session.parallel_execution = Some(on);
-        self
-    }
-
     /// Sets how far the graph is optimised, 0 to 3.
     #[must_use]
     pub fn with_graph_optimization_level(mut self, level: u8) -> Self {
         self.runtime.session.graph_optimization_level = Some(level);
-        self
-    }
-
-    /// Sets whether the place of every intermediate tensor is planned.
-    #[must_use]
-    pub fn with_memory_pattern(mut self, on: bool) -> Self {
-        self.runtime.session.memory_pattern = Some(on);
         self
     }
 
@@ -204,13 +183,6 @@ impl EmbeddingConfig {
     #[must_use]
     pub fn with_pre_allocated_output_buffers(mut self, buffers: usize) -> Self {
         self.runtime.io.pre_allocated_output_buffers = Some(buffers);
-        self
-    }
-
-    /// Sets whether CUDA copies on a stream of its own.
-    #[must_use]
-    pub fn with_cuda_memory_streams(mut self, on: bool) -> Self {
-        self.runtime.io.cuda_memory_streams = Some(on);
         self
     }
 

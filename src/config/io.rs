@@ -18,8 +18,6 @@ pub struct IoConfig {
     pub pre_allocated_input_buffers: Option<usize>,
     /// The same for outputs. `None`: 4.
     pub pre_allocated_output_buffers: Option<usize>,
-    /// On CUDA: copy on a separate stream beside the computing one. `None`: true.
-    pub cuda_memory_streams: Option<bool>,
     /// Sort texts by length and cut batches by tokens, so that there is little padding. `None`: true. Off, batches
     /// follow the caller's order and hold `batching.max_batch_size` rows. Measured on two cores with texts of 1 to
     /// 256 tokens: 1.4 s against 15.5 s in one batch.
@@ -30,7 +28,7 @@ pub struct IoConfig {
 const MOST_BUFFERS: usize = 4096;
 
 impl IoConfig {
-    /// The part that every engine gets. The rest is for CUDA and for the planner of batches.
+    /// The part that every engine gets. The rest is for the planner of batches.
     pub(super) fn of_every_engine(&self) -> config::IoConfig {
         let mut io = config::IoConfig::default();
         io.io_binding = self.io_binding;

@@ -7,6 +7,7 @@ mod embedding_cache;
 mod io;
 mod presets;
 mod providers;
+mod removed;
 mod runtime;
 mod suggest;
 mod truncation;
@@ -16,7 +17,8 @@ use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::{Deserialize, Serialize};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use isovec_engine::config::{MemoryConfig, SessionConfig};
 pub use isovec_engine::effective::{EffectiveConfig, Knob};
@@ -49,13 +51,9 @@ use crate::error::{Error, Result};
 /// let config = EmbeddingConfig::default().with_max_length(128).with_max_batch_tokens(512).build()?;
 /// # Ok::<(), isovec::Error>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "Unchecked")]
-#[cfg_attr(
-    feature = "schema",
-    schemars(!try_from, default, deny_unknown_fields)
-)]
+#[cfg_attr(feature = "schema", schemars(default, deny_unknown_fields))]
 #[non_exhaustive]
 pub struct EmbeddingConfig {
     /// The engine's part: which engine, and how its sessions compute.
@@ -393,6 +391,16 @@ struct Unchecked {
     unknown: BTreeMap<String, serde::de::IgnoredAny>,
 }
 
+impl<'de> Deserialize<'de> for EmbeddingConfig {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let read = Unchecked::deserialize(deserializer).map_err(|error| {
+            let instead = removed::instead(&error);
+            instead.map_or(error, D::Error::custom)
+        })?;
+        Self::try_from(read).map_err(D::Error::custom)
+    }
+}
+
 impl TryFrom<Unchecked> for EmbeddingConfig {
     type Error = Error;
 
@@ -473,6 +481,26 @@ mod tests {
         }
         let nothing = EmbeddingConfig::default().to_knobs();
         assert_eq!(nothing, serde_json::json!({}));
+    }
+
+    #[test]
+    fn a_knob_that_is_gone_says_what_to_do() {
+        let said = |json: &str| {
+            let error = serde_json::from_str::<EmbeddingConfig>(json).unwrap_err();
+            error.to_string()
+        };
+        for (group, name, hint) in [
+            ("session", "parallel_execution", "session.intra_op_threads"),
+            ("session", "inter_op_threads", "session.pool_size"),
+            ("session", "memory_pattern", "leave it out"),
+            ("io", "cuda_memory_streams", "leave it out"),
+        ] {
+            let said = said(&format!(r#"{{"{group}": {{"{name}": true}}}}"#));
+            let begins = format!("there is no knob {group}.{name} any more: ");
+            assert!(said.starts_with(&begins) && said.contains(hint), "{said}");
+        }
+        let other = said(r#"{"session": {"parallel": true}}"#);
+        assert!(other.starts_with("unknown field `parallel`"), "{other}");
     }
 
     #[test]

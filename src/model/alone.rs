@@ -128,7 +128,7 @@ fn bits(vector: &[f32]) -> Vec<u32> {
 
 /// What the engine itself makes of these texts in one batch.
 fn in_one_batch(model: &Model, texts: &[&str]) -> Vec<Vec<u32>> {
-    let encodings = model.encode(texts, "").unwrap();
+    let encodings = crate::model::Item::encode(model, texts, "").unwrap();
     let places: Vec<usize> = (0..texts.len()).collect();
     let engine = model.engines.current();
     let batch = model

@@ -6,6 +6,7 @@ mod calibration;
 mod feed;
 mod form;
 mod head;
+mod item;
 mod load;
 mod origin;
 mod own_cancel;
@@ -16,7 +17,6 @@ mod small;
 mod task;
 mod vocabulary;
 
-use std::borrow::Cow;
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -26,10 +26,10 @@ use isovec_engine::engine::{Batch, Engine, RunOutput};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::profile::{Detail, EndProfile, Event, Profiler, Runs, Scope, Span, Stage};
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
-use smallvec::SmallVec;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
+pub(crate) use item::{Item, OwnedItem, Pair};
 pub use load::{OnProgress, Progress};
 pub(crate) use load::{Output, Purpose, Watch, load, prepare, resolve};
 pub(crate) use origin::Fetched;
@@ -145,14 +145,14 @@ pub(crate) struct Model {
 
 impl Model {
     /// Does a task, waiting without blocking. The future may be dropped at any time.
-    pub(crate) async fn call<T: Task>(
+    pub(crate) async fn call<T: Task, I: OwnedItem>(
         self: Arc<Self>,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: T::Options,
     ) -> Result<T::Set> {
         let call = self.recorder.call();
-        let mut request = self.profiler.request(texts.len());
-        let all = Arc::clone(&self).all::<T>(texts, options, request.scope());
+        let mut request = self.profiler.request(items.len());
+        let all = Arc::clone(&self).all::<T, I>(items, options, request.scope());
         let result = all.await;
         request.ended(Error::ended(&result));
         call.ended(&result);
@@ -160,44 +160,45 @@ impl Model {
     }
 
     /// The same, and counts as no call of its own.
-    pub(crate) async fn all<T: Task>(
+    pub(crate) async fn all<T: Task, I: OwnedItem>(
         self: Arc<Self>,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: T::Options,
         scope: &Scope,
     ) -> Result<T::Set> {
         let task = T::of(&self, &options)?;
-        let rows = Arc::clone(&self).rows(texts, T::flow(&options), scope);
+        let rows = Arc::clone(&self).rows(items, T::flow(&options), scope);
         task.set(&self, rows.await?)
     }
 
-    /// The model's own rows of texts.
-    async fn rows(
+    /// The model's own rows of items.
+    async fn rows<I: OwnedItem>(
         self: Arc<Self>,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: FlowOptions,
         scope: &Scope,
     ) -> Result<Rows> {
         let model = Arc::clone(&self);
-        let compute = |texts| model.compute_all(texts, options.clone(), scope);
-        self.cached(texts, &options, compute).await
+        let compute = |items| model.compute_all(items, options.clone(), scope);
+        self.cached(items, &options, compute).await
     }
 
-    /// What every way to rows goes through: `compute` is given the texts whose rows are not kept.
-    pub(crate) async fn cached<F>(
+    /// What every way to rows goes through: `compute` is given the items whose rows are not kept.
+    pub(crate) async fn cached<I, F>(
         &self,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: &FlowOptions,
-        compute: impl FnOnce(Vec<String>) -> F,
+        compute: impl FnOnce(Vec<I>) -> F,
     ) -> Result<Rows>
     where
+        I: OwnedItem,
         F: Future<Output = Result<Rows>>,
     {
-        let cache = self.cache.as_ref().filter(|_| !texts.is_empty());
+        let cache = self.cache.as_ref().filter(|_| !items.is_empty());
         let (looked, wanted) = match cache {
-            None => (None, texts),
+            None => (None, items),
             Some(cache) => {
-                let mut looked = cache.look(self, texts, options).await?;
+                let mut looked = cache.look(self, items, options).await?;
                 let wanted = std::mem::take(&mut looked.wanted);
                 (Some((cache, looked)), wanted)
             }
@@ -213,24 +214,24 @@ impl Model {
         }
     }
 
-    async fn compute_all(
+    async fn compute_all<I: OwnedItem>(
         self: Arc<Self>,
-        texts: Vec<String>,
+        items: Vec<I>,
         options: FlowOptions,
         scope: &Scope,
     ) -> Result<Rows> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(texts.len(), self.dim, self.normalized, prompt)?;
-        let mut texts = texts.into_iter();
+        let mut rows = Rows::new(items.len(), self.dim, self.normalized, prompt)?;
+        let mut items = items.into_iter();
         let mut start = 0;
         loop {
-            let window: Vec<String> = texts.by_ref().take(WINDOW).collect();
+            let window: Vec<I> = items.by_ref().take(WINDOW).collect();
             if window.is_empty() {
                 break;
             }
             let (model, prefix) = (Arc::clone(&self), prefix.clone());
-            let encode = move |texts: &[String]| model.encode(texts, &prefix);
+            let encode = move |items: &[I]| I::encode(&model, items, &prefix);
             let since = Instant::now();
             let span = scope.span(Stage::Tokenize);
             let encodings =
@@ -265,7 +266,7 @@ impl Model {
 
     /// The same behind another prompt.
     pub(crate) fn count_with(&self, prefix: &str, text: &str) -> Result<usize> {
-        let text = prepared(prefix, text, self.lowercase);
+        let text = item::prepared(prefix, text, self.lowercase);
         Ok(self.tokenizer.count_tokens(&text)?)
     }
 
@@ -417,21 +418,6 @@ impl Model {
         }
     }
 
-    pub(crate) fn encode<T: AsRef<str>>(&self, texts: &[T], prefix: &str) -> Result<Vec<Encoding>> {
-        // Most models want texts as they are; then nothing is copied.
-        if prefix.is_empty() && !self.lowercase {
-            let texts: SmallVec<[&str; 64]> =
-                texts.iter().map(|text| strip(text.as_ref())).collect();
-            return Ok(self.tokenizer.encode(&texts, &self.limits)?);
-        }
-        let texts: Vec<String> = texts
-            .iter()
-            .map(|text| prepare_text(prefix, text.as_ref(), self.lowercase))
-            .collect();
-        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        Ok(self.tokenizer.encode(&texts, &self.limits)?)
-    }
-
     /// Vectors of this model's in a form, with what is known of their texts.
     pub(crate) fn set(
         &self,
@@ -462,31 +448,6 @@ impl EndProfile for Model {
     fn end_profile(&self, runs: &Runs) -> Vec<Event> {
         self.engines.current().end_profile(runs)
     }
-}
-
-/// A text as the tokenizer is given it.
-pub(crate) fn prepared<'t>(prefix: &str, text: &'t str, lowercase: bool) -> Cow<'t, str> {
-    match prefix.is_empty() && !lowercase {
-        // Most models want texts as they are; then nothing is copied.
-        true => strip(text).into(),
-        false => prepare_text(prefix, text, lowercase).into(),
-    }
-}
-
-/// What sentence-transformers does to a text before tokenising: prompt in front, white space off
-/// both ends (as Python's `str.strip` sees it), lower case where the model asks for it.
-fn prepare_text(prefix: &str, text: &str, lowercase: bool) -> String {
-    let whole = format!("{prefix}{text}");
-    let stripped = strip(&whole);
-    if lowercase {
-        stripped.to_lowercase()
-    } else {
-        stripped.to_owned()
-    }
-}
-
-fn strip(text: &str) -> &str {
-    text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
 }
 
 /// Ends the span of tokenising.

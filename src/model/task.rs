@@ -9,15 +9,15 @@ use crate::embeddings::Embeddings;
 use crate::error::Result;
 use crate::stream::Embedded;
 
-/// What a call says of its texts, whatever is made of them.
+/// What a call says of its items, whatever is made of them.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct FlowOptions {
     pub(crate) prompt: Prompt,
     pub(crate) cancel: Option<Cancel>,
 }
 
-/// A task of a call: the end of the one way from texts to rows. Whatever is before it (planning, batches, the cache, streams,
-/// statistics, profiles) knows a row by its width alone.
+/// A task of a call: the end of the one way from items to rows. Whatever is before it (planning, batches, the cache, streams,
+/// statistics, profiles) knows a row by its width alone. [`Item`](super::Item) is the way's start.
 pub(crate) trait Task: Sized + MaybeSend + MaybeSync + 'static {
     /// What a caller may choose.
     type Options: Clone + MaybeSend + MaybeSync + 'static;
@@ -32,19 +32,19 @@ pub(crate) trait Task: Sized + MaybeSend + MaybeSync + 'static {
     /// [`Error::Config`](crate::Error::Config) with every option that the loaded model cannot give.
     fn of(model: &Model, options: &Self::Options) -> Result<Self>;
 
-    /// The part of the options that concerns the texts.
+    /// The part of the options that concerns the items.
     fn flow(options: &Self::Options) -> FlowOptions;
 
     /// Makes a result of the model's own rows.
     ///
     /// # Errors
-    /// An error that names the text whose row gives no result.
+    /// An error that names the item whose row gives no result.
     fn set(&self, model: &Model, rows: Rows) -> Result<Self::Set>;
 
-    /// The rows of a set, each with the tokens that the model saw of its text.
+    /// The rows of a set, each with the tokens that the model saw of its item.
     fn rows(set: Self::Set) -> impl Iterator<Item = Self::Row>;
 
-    /// Tokens that the model saw of a row's text.
+    /// Tokens that the model saw of a row's item.
     fn tokens(row: &Self::Row) -> u32;
 }
 

@@ -11,8 +11,9 @@ use super::*;
 use crate::error::Error;
 
 fn embed(model: &Arc<Model>, texts: &[String]) -> Result<Embeddings> {
-    let waited =
-        backend::wait(Arc::clone(model).call::<Vectors>(texts.to_vec(), EmbedOptions::default()));
+    let waited = backend::wait(
+        Arc::clone(model).call::<Vectors, _>(texts.to_vec(), EmbedOptions::default()),
+    );
     let blocked = model.call_blocking::<Vectors, _>(texts, &EmbedOptions::default());
     match (&waited, &blocked) {
         (Ok(a), Ok(b)) => assert_eq!(a, b),
@@ -119,8 +120,9 @@ fn the_callers_token_stops_a_run() {
     });
     let cancel = Cancel::new();
     let options = EmbedOptions::default().with_cancel(cancel.clone());
-    let embedding =
-        std::thread::spawn(move || backend::wait(model.call::<Vectors>(vec![text(&[5])], options)));
+    let embedding = std::thread::spawn(move || {
+        backend::wait(model.call::<Vectors, _>(vec![text(&[5])], options))
+    });
     cancel.cancel();
     assert!(embedding.join().unwrap().unwrap_err().is_cancelled());
 
@@ -232,10 +234,10 @@ fn a_result_that_does_not_fit_into_memory_is_refused() {
 
 #[test]
 fn texts_are_stripped_as_python_strips() {
-    assert_eq!(prepare_text("", " \u{a0}A b\u{1c}\n", false), "A b");
-    assert_eq!(prepare_text("query: ", "", false), "query:");
-    assert_eq!(prepare_text("Q: ", " Straße ", true), "q:  straße");
-    assert_eq!(prepare_text("", "\u{200b}a", false), "\u{200b}a");
+    assert_eq!(item::prepare_text("", " \u{a0}A b\u{1c}\n", false), "A b");
+    assert_eq!(item::prepare_text("query: ", "", false), "query:");
+    assert_eq!(item::prepare_text("Q: ", " Straße ", true), "q:  straße");
+    assert_eq!(item::prepare_text("", "\u{200b}a", false), "\u{200b}a");
 }
 
 #[test]

@@ -11,7 +11,7 @@ use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 
 use crate::embedder::Embedder;
 use crate::error::{Error, Result};
-use crate::model::{EmbedOptions, Model, Task, Vectors};
+use crate::model::{EmbedOptions, Item, Model, OwnedItem, Task, Vectors};
 use windows::{Window, Windows};
 
 /// Windows that are under way at the same time: while one runs, the next is tokenised.
@@ -111,23 +111,23 @@ impl Embedder {
     }
 }
 
-/// The rows that a task makes of a stream of texts.
-pub(crate) fn rows<K, S, T, E>(
+/// The rows that a task makes of a stream of items.
+pub(crate) fn rows<K, S, I, E>(
     model: Arc<Model>,
-    texts: S,
+    items: S,
     options: K::Options,
     on_progress: Option<Arc<dyn OnStreamProgress>>,
-) -> impl Stream<Item = Result<K::Row, E>> + use<K, S, T, E>
+) -> impl Stream<Item = Result<K::Row, E>> + use<K, S, I, E>
 where
     K: Task,
-    S: Stream<Item = Result<T, E>>,
-    T: AsRef<str>,
+    I: Item,
+    S: Stream<Item = Result<I, E>>,
     E: From<Error>,
 {
     let mut progress = StreamProgress::default();
-    let mut items = Box::pin(
-        Windows::new(texts)
-            .map(move |window| window_of::<K, E>(Arc::clone(&model), window, options.clone()))
+    let mut results = Box::pin(
+        Windows::new(items)
+            .map(move |window| window_of::<K, _, E>(Arc::clone(&model), window, options.clone()))
             .buffered(AT_ONCE)
             .inspect(move |window: &Done<K::Row, E>| {
                 if let Some(on_progress) = &on_progress {
@@ -137,11 +137,11 @@ where
             })
             .flat_map(|window| {
                 let Done { results, error } = window;
-                let results = results.into_iter().map(|result| Item {
+                let results = results.into_iter().map(|result| Outcome {
                     last: matches!(&result, Err(error) if !error.is_one_texts()),
                     result: result.map_err(E::from),
                 });
-                let error = error.map(|error| Item {
+                let error = error.map(|error| Outcome {
                     last: true,
                     result: Err(error),
                 });
@@ -153,13 +153,14 @@ where
         if ended {
             return Poll::Ready(None);
         }
-        let item = ready!(items.as_mut().poll_next(context));
-        ended = item.as_ref().is_none_or(|item| item.last);
-        Poll::Ready(item.map(|item| item.result))
+        let next = ready!(results.as_mut().poll_next(context));
+        ended = next.as_ref().is_none_or(|outcome| outcome.last);
+        Poll::Ready(next.map(|outcome| outcome.result))
     })
 }
 
-struct Item<R, E> {
+/// The result for one item, and whether the stream ends with it.
+struct Outcome<R, E> {
     result: Result<R, E>,
     last: bool,
 }
@@ -182,27 +183,27 @@ impl<R, E> Done<R, E> {
     }
 }
 
-async fn window_of<K: Task, E>(
+async fn window_of<K: Task, I: OwnedItem, E>(
     model: Arc<Model>,
-    window: Window<E>,
+    window: Window<I, E>,
     options: K::Options,
 ) -> Done<K::Row, E> {
     let Window {
         start,
-        texts,
+        items,
         error,
     } = window;
-    let mut results = Vec::with_capacity(texts.len());
+    let mut results = Vec::with_capacity(items.len());
     // Parts that are still to run, the next one last.
-    let mut parts = vec![texts];
+    let mut parts = vec![items];
     while let Some(mut part) = parts.pop() {
         if part.is_empty() {
             continue;
         }
-        let answer = Arc::clone(&model).call::<K>(part.clone(), options.clone());
+        let answer = Arc::clone(&model).call::<K, I>(part.clone(), options.clone());
         match answer.await {
             Ok(set) => results.extend(K::rows(set).map(Ok)),
-            // In halves, until the text at fault is alone.
+            // In halves, until the item at fault is alone.
             Err(error) if part.len() > 1 && error.is_one_texts() => {
                 let second = part.split_off(part.len() / 2);
                 parts.push(second);

@@ -73,7 +73,7 @@ fn texts_are_read_as_results_are_taken() {
         assert_eq!(embedded.vector, wanted(&[word(n)]));
         let ahead = read.load(SeqCst) - n;
         assert!(
-            ahead <= (AT_ONCE + 1) * windows::TEXTS,
+            ahead <= (AT_ONCE + 1) * windows::ITEMS,
             "{ahead} texts ahead"
         );
     }
@@ -156,7 +156,7 @@ fn a_cancellation_is_the_last_item() {
     let rest: Vec<Result<Embedded>> = wait(results.collect());
     let (last, before) = rest.split_last().unwrap();
     assert!(last.as_ref().unwrap_err().is_cancelled());
-    assert!(before.len() <= AT_ONCE * windows::TEXTS);
+    assert!(before.len() <= AT_ONCE * windows::ITEMS);
     assert!(before.iter().all(Result::is_ok));
 }
 
@@ -188,7 +188,7 @@ fn progress_counts_texts_tokens_and_failures() {
     );
     assert_eq!(results.len(), 1500);
     let seen = seen.lock().unwrap();
-    assert_eq!(seen.len(), 1500_usize.div_ceil(windows::TEXTS));
+    assert_eq!(seen.len(), 1500_usize.div_ceil(windows::ITEMS));
     assert_eq!(
         seen.last(),
         Some(&StreamProgress {
@@ -204,7 +204,7 @@ fn a_panic_in_the_callback_reaches_who_polls_and_nobody_else() {
     let (embedder, _engine) = embedder();
     let texts = || stream::iter((0..2500).map(|n| Ok::<_, Error>(text(&[word(n)]))));
     let options = StreamOptions::default().with_progress(|progress: StreamProgress| {
-        assert!(progress.texts <= windows::TEXTS as u64, "as it was told to");
+        assert!(progress.texts <= windows::ITEMS as u64, "as it was told to");
     });
     let mut panicking = Box::pin(embedder.try_embed_stream(texts(), options));
     let mut other = Box::pin(embedder.try_embed_stream(texts(), StreamOptions::default()));
@@ -221,7 +221,7 @@ fn a_panic_in_the_callback_reaches_who_polls_and_nobody_else() {
     let message = caught.unwrap_err();
     assert_eq!(message.downcast_ref(), Some(&"as it was told to"));
     // The window before it was given out.
-    assert_eq!(came, windows::TEXTS);
+    assert_eq!(came, windows::ITEMS);
     drop(panicking);
 
     let rest: Vec<Result<Embedded>> = wait(other.collect());

@@ -1,4 +1,4 @@
-//! Texts from a stream, gathered into windows of bounded size.
+//! Items from a stream, gathered into windows of bounded size.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -6,37 +6,39 @@ use std::task::{Context, Poll, ready};
 use futures_util::Stream;
 use pin_project_lite::pin_project;
 
-/// Texts that are tokenised and planned together.
-pub(super) const TEXTS: usize = 512;
-/// Bytes of text, at most, except for a single longer text.
+use crate::model::Item;
+
+/// Items that are encoded and planned together.
+pub(super) const ITEMS: usize = 512;
+/// Bytes of items, at most, except for a single larger item.
 const BYTES: usize = 1 << 20;
 
-/// Texts of a stream, and the error that they ended with.
+/// Items of a stream, and the error that they ended with.
 #[derive(Debug)]
-pub(super) struct Window<E> {
-    /// Place of the first text in the stream.
+pub(super) struct Window<I, E> {
+    /// Place of the first item in the stream.
     pub(super) start: usize,
-    pub(super) texts: Vec<String>,
+    pub(super) items: Vec<I>,
     pub(super) error: Option<E>,
 }
 
 pin_project! {
     /// Gathers what a stream has ready: a window is full, or there is nothing more for now. A slow
-    /// stream is not waited for with texts in hand.
-    pub(super) struct Windows<S> {
+    /// stream is not waited for with items in hand.
+    pub(super) struct Windows<S, I> {
         #[pin]
-        texts: S,
-        window: Vec<String>,
+        items: S,
+        window: Vec<I>,
         bytes: usize,
         start: usize,
         ended: bool,
     }
 }
 
-impl<S> Windows<S> {
-    pub(super) fn new(texts: S) -> Self {
+impl<S, I> Windows<S, I> {
+    pub(super) fn new(items: S) -> Self {
         Self {
-            texts,
+            items,
             window: Vec::new(),
             bytes: 0,
             start: 0,
@@ -45,27 +47,26 @@ impl<S> Windows<S> {
     }
 }
 
-impl<S, T, E> Stream for Windows<S>
+impl<S, T, E> Stream for Windows<S, T::Owned>
 where
     S: Stream<Item = Result<T, E>>,
-    T: AsRef<str>,
+    T: Item,
 {
-    type Item = Window<E>;
+    type Item = Window<T::Owned, E>;
 
     fn poll_next(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let mut this = self.project();
         let mut error = None;
-        while !*this.ended && this.window.len() < TEXTS && *this.bytes < BYTES {
-            let next = this.texts.as_mut().poll_next(context);
+        while !*this.ended && this.window.len() < ITEMS && *this.bytes < BYTES {
+            let next = this.items.as_mut().poll_next(context);
             let next = match next {
                 Poll::Pending if !this.window.is_empty() => break,
                 next => ready!(next),
             };
             match next {
-                Some(Ok(text)) => {
-                    let text = text.as_ref().to_owned();
-                    *this.bytes += text.len();
-                    this.window.push(text);
+                Some(Ok(item)) => {
+                    *this.bytes += item.bytes();
+                    this.window.push(item.owned());
                 }
                 Some(Err(fault)) => {
                     error = Some(fault);
@@ -82,7 +83,7 @@ where
         *this.bytes = 0;
         Poll::Ready(Some(Window {
             start,
-            texts: std::mem::take(this.window),
+            items: std::mem::take(this.window),
             error,
         }))
     }

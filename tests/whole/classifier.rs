@@ -137,6 +137,126 @@ fn logits_are_the_references_on_every_engine_and_every_way_in() {
     }
 }
 
+/// Pairs of the reference's texts, each with its logits by the independent implementation.
+fn pairs() -> Vec<((String, String), Text)> {
+    let texts = reference().texts;
+    let model = isovec_test_models::classifier::model();
+    let vocabulary = isovec_test_models::tiny::vocabulary();
+    let of = |text: &str| isovec_test_models::tiny::tokenise(&vocabulary, text);
+    let others = texts.iter().cycle().skip(3);
+    let pair = |(a, b): (&Text, &Text)| {
+        let (first, second) = (of(&a.text), of(&b.text));
+        // The second text's own [CLS] does not stand between them.
+        let ids = [&first[..], &second[1..]].concat();
+        let types: Vec<i64> = (0..ids.len())
+            .map(|at| i64::from(at >= first.len()))
+            .collect();
+        let logits = isovec_test_models::reference::logits(&model, &ids, &types);
+        let wanted = Text {
+            text: format!("{} | {}", a.text, b.text),
+            ids: ids.iter().map(|&id| id as u32).collect(),
+            logits,
+        };
+        ((a.text.clone(), b.text.clone()), wanted)
+    };
+    texts.iter().zip(others).map(pair).collect()
+}
+
+#[test]
+fn pairs_are_read_together_on_every_engine_and_every_way_in() {
+    use isovec::blocking::Classifier as Waiting;
+    let (asked, wanted): (Vec<(String, String)>, Vec<Text>) = pairs().into_iter().unzip();
+    let logits = ClassifyOptions::default().with_scores(Scores::Logits);
+    for engine in engines() {
+        let config = engine.configure(EmbeddingConfig::default().with_max_batch_size(5));
+        let classifier = load(data("tiny-classifier"), config).unwrap();
+        smol::block_on(async {
+            let said = classifier.classify_pairs_with(asked.clone(), logits.clone());
+            near(&said.await.unwrap(), &wanted);
+            let batcher = classifier.batcher();
+            let calls = asked
+                .iter()
+                .map(|(a, b)| batcher.classify_pairs_with([(a, b)], logits.clone()));
+            for (at, said) in join_all(calls).await.into_iter().enumerate() {
+                near(&said.unwrap(), &wanted[at..=at]);
+            }
+            // A probability for each label, as texts get by default.
+            let said = batcher.classify_pairs([&asked[0]].map(|(a, b)| (a, b)));
+            let shared = said.await.unwrap().scores(0).unwrap().iter().sum::<f32>();
+            assert!((shared - 1.0).abs() < 1e-6);
+        });
+        let waiting = Waiting::from(classifier);
+        let said = waiting.classify_pairs_with(asked.clone(), &logits).unwrap();
+        near(&said, &wanted);
+        assert_eq!(waiting.stats().calls.texts as usize, 3 * asked.len() + 1);
+    }
+}
+
+#[test]
+fn a_kept_row_is_that_of_the_pair_and_of_no_other_texts() {
+    let config = EmbeddingConfig::default().with_embedding_cache_memory(1 << 20);
+    let classifier = load(data("tiny-classifier"), config).unwrap();
+    let plain = load(data("tiny-classifier"), EmbeddingConfig::default()).unwrap();
+    // Joined by what a tokenizer skips, their texts would be the same.
+    let pairs = [
+        ("a dog", "in the bank"),
+        ("a dog in", "the bank"),
+        ("a dog in the bank", ""),
+    ];
+    smol::block_on(async {
+        let alone = plain.classify_pairs(pairs).await.unwrap();
+        for hits in [0, 3] {
+            let said = classifier.classify_pairs(pairs).await.unwrap();
+            for at in 0..pairs.len() {
+                let scores = said
+                    .scores(at)
+                    .unwrap()
+                    .iter()
+                    .zip(alone.scores(at).unwrap());
+                assert!(
+                    scores
+                        .into_iter()
+                        .all(|(a, b)| (a - b).abs() <= NEAR as f32)
+                );
+            }
+            assert_eq!(classifier.stats().embedding_cache.unwrap().hits, hits);
+        }
+        classifier.classify([pairs[2].0]).await.unwrap();
+        let kept = classifier.stats().embedding_cache.unwrap();
+        assert_eq!((kept.hits, kept.misses), (3, 4));
+    });
+}
+
+#[test]
+fn pairs_that_are_too_long_lose_the_end_of_the_longer_text() {
+    let config = EmbeddingConfig::default().with_max_length(9);
+    let classifier = load(data("tiny-classifier"), config).unwrap();
+    smol::block_on(async {
+        let long = "the dog is an animal ".repeat(9);
+        let said = classifier.classify_pairs([(&*long, "a dog"), ("a dog", &*long)]);
+        let said = said.await.unwrap();
+        assert_eq!(said.token_counts(), [9, 9]);
+        assert_eq!(said.truncated(), [true, true]);
+        // 9 tokens: three special ones, two of "a dog", and four of the other.
+        let cut =
+            classifier.classify_pairs([("the dog is an", "a dog"), ("a dog", "the dog is an")]);
+        let cut = cut.await.unwrap();
+        assert_eq!(cut.truncated(), [false, false]);
+        for at in 0..2 {
+            let scores = said.scores(at).unwrap().iter().zip(cut.scores(at).unwrap());
+            assert!(
+                scores
+                    .into_iter()
+                    .all(|(a, b)| (a - b).abs() <= NEAR as f32)
+            );
+        }
+        let none: [(&str, &str); 0] = [];
+        assert!(classifier.classify_pairs(none).await.unwrap().is_empty());
+        let empty = classifier.classify_pairs([("", "")]).await.unwrap();
+        assert_eq!(empty.token_counts(), [3]);
+    });
+}
+
 #[test]
 fn scores_are_what_the_config_or_the_call_asks_for() {
     let Reference { texts, .. } = reference();

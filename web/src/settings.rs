@@ -46,19 +46,6 @@ impl Settings {
             _ => "the cores, divided by session.intra_op_threads",
         };
         effective.note("session.pool_size", session.pool_size, runs, why);
-        let order = "operators run one after another";
-        effective.note(
-            "session.inter_op_threads",
-            session.inter_op_threads,
-            1,
-            order,
-        );
-        effective.note(
-            "session.parallel_execution",
-            session.parallel_execution,
-            false,
-            order,
-        );
         effective.note(
             "session.graph_optimization_level",
             session.graph_optimization_level,
@@ -66,12 +53,6 @@ impl Settings {
             "the graph is always optimised as far as it goes",
         );
         let state = "every run has a state of its own, which goes with it";
-        effective.note(
-            "session.memory_pattern",
-            session.memory_pattern,
-            false,
-            state,
-        );
         effective.note("session.cpu_arena", session.cpu_arena, false, state);
         own(
             &mut effective,

@@ -93,7 +93,7 @@ fn names_are_found_however_they_are_written() {
         ("/// As ONNX\n/// Runtime does it.", "onnxruntime"),
         ("onnxruntime_library: None", "onnxruntime"),
         ("CUDAExecutionProvider", "cuda"),
-        ("pub cuda_memory_streams: bool", "cuda"),
+        ("pub cuda_streams: bool", "cuda"),
         ("TensorRtOptions", "tensorrt"),
         ("WebGpu", "webgpu"),
         ("wgpu::Device", "wgpu"),

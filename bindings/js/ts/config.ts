@@ -136,8 +136,6 @@ export interface IoConfig {
    * 256 tokens: 1.4 s against 15.5 s in one batch.
    */
   batchOptimization?: boolean;
-  /** On CUDA: copy on a separate stream beside the computing one. Default: true. */
-  cudaMemoryStreams?: boolean;
   /**
    * Bind outputs to pooled buffers before a run, so that the engine writes into them. Default: true. Off, the
    * engine allocates its own outputs, and they are copied.
@@ -235,28 +233,16 @@ export interface SessionConfig {
    * 3: data laid out for this machine as well. Default: 3.
    */
   graphOptimizationLevel?: number;
-  /** Operators that run at the same time, with `parallelExecution`. Default: 1. */
-  interOpThreads?: number;
   /**
    * Threads that work on one operator. Default: the physical cores, at most 4; in a page half of the processors, 2
    * to 4, and 1 if its memory is not shared with workers.
    */
   intraOpThreads?: number;
   /**
-   * Decide the place of every intermediate tensor once per input shape. Default: true if shapes are fixed. An engine
-   * may store the places for every shape that it has seen, so this is always off if shapes vary.
-   */
-  memoryPattern?: boolean;
-  /**
    * Cache the optimised graph in this folder, so that the next start need not optimise again. Default: it is not
    * cached.
    */
   optimizedModelCache?: string;
-  /**
-   * Run operators that do not depend on each other at the same time. Default: false, because nearly every operator
-   * of an encoder waits for the one before.
-   */
-  parallelExecution?: boolean;
   /**
    * Runs at the same time, on one copy of the weights. Default: as many as fit the cores with `intraOpThreads`
    * each, at least 1; a page has 1.

@@ -42,7 +42,9 @@ export function spoken(text: string): string {
 export function spokenOfConfig(text: string): string {
   const unknown = new Set(Array.from(text.matchAll(/(?:unknown field `|no knob or group ")(\w+)/g), ([, name]) => name));
   const isName = (name: string) => unknown.has(name) || LAST.has(name);
-  return spoken(text).replace(/([`"])(\w+)\1/g, (quoted, mark: string, name: string) => (isName(name) ? mark + camelName(name) + mark : quoted));
+  const quoted = spoken(text).replace(/([`"])(\w+)\1/g, (quoted, mark: string, name: string) => (isName(name) ? mark + camelName(name) + mark : quoted));
+  // A knob that is gone has no path in the list.
+  return quoted.replace(/(?<=there is no knob )[\w.]+/, camelName);
 }
 
 /** All texts within a value, spoken. */

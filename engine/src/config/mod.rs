@@ -63,18 +63,6 @@ mod tests {
                     r#"{"graph_optimization_level": 4}"#,
                     "session.graph_optimization_level is 4",
                 ),
-                (
-                    r#"{"parallel_execution": true, "inter_op_threads": 1}"#,
-                    "session.parallel_execution is on, but session.inter_op_threads is 1",
-                ),
-                (
-                    r#"{"inter_op_threads": 2}"#,
-                    "session.inter_op_threads is 2, but session.parallel_execution is off",
-                ),
-                (
-                    r#"{"deterministic_compute": true, "parallel_execution": true}"#,
-                    "session.deterministic_compute and session.parallel_execution",
-                ),
                 (r#"{"profiling": ""}"#, "session.profiling is empty"),
             ],
         );

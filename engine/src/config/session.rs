@@ -19,17 +19,9 @@ pub struct SessionConfig {
     /// Threads that work on one operator. `None`: the physical cores, at most 4; in a page half of the processors, 2
     /// to 4, and 1 if its memory is not shared with workers.
     pub intra_op_threads: Option<usize>,
-    /// Operators that run at the same time, with `parallel_execution`. `None`: 1.
-    pub inter_op_threads: Option<usize>,
-    /// Run operators that do not depend on each other at the same time. `None`: false, because nearly every operator
-    /// of an encoder waits for the one before.
-    pub parallel_execution: Option<bool>,
     /// 0: the graph as it is; 1: constants folded and dead operators dropped; 2: operators fused;
     /// 3: data laid out for this machine as well. `None`: 3.
     pub graph_optimization_level: Option<u8>,
-    /// Decide the place of every intermediate tensor once per input shape. `None`: true if shapes are fixed. An engine
-    /// may store the places for every shape that it has seen, so this is always off if shapes vary.
-    pub memory_pattern: Option<bool>,
     /// Hold memory for intermediate tensors between runs. `None`: true.
     pub cpu_arena: Option<bool>,
     /// Make a text's vector bit-identical whatever else is computed at the same time. An engine that pads runs every text
@@ -53,34 +45,10 @@ impl SessionConfig {
             "session.intra_op_threads",
             self.intra_op_threads,
         );
-        count(
-            &mut faults,
-            "session.inter_op_threads",
-            self.inter_op_threads,
-        );
         if let Some(level) = self.graph_optimization_level.filter(|&level| level > 3) {
             faults.push(format!(
                 "session.graph_optimization_level is {level}; the levels are 0 to 3"
             ));
-        }
-        let parallel = self.parallel_execution == Some(true);
-        match self.inter_op_threads {
-            Some(1) if parallel => faults.push(
-                "session.parallel_execution is on, but session.inter_op_threads is 1, which leaves \
-                 nothing to run in parallel"
-                    .into(),
-            ),
-            Some(threads @ 2..) if !parallel => faults.push(format!(
-                "session.inter_op_threads is {threads}, but session.parallel_execution is off, \
-                 which leaves them without work"
-            )),
-            _ => {}
-        }
-        if self.deterministic_compute == Some(true) && parallel {
-            faults.push(
-                "session.deterministic_compute and session.parallel_execution exclude each other"
-                    .into(),
-            );
         }
         for (knob, path) in [
             ("session.profiling", &self.profiling),

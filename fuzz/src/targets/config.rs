@@ -152,7 +152,7 @@ const KEYS: &[&str] = &[
     "dynamic_batching",
     "pool_size",
     "intra_op_threads",
-    "inter_op_threads",
+    "graph_optimization_level",
     "deterministic_compute",
     "chain",
     "cuda",

@@ -124,13 +124,6 @@ fn each_planted_fault_is_named_first() {
             base().with_deterministic_compute(true),
             &mixed,
         ),
-        (
-            "parallel-operators",
-            base()
-                .with_parallel_execution(true)
-                .with_inter_op_threads(2),
-            &mixed,
-        ),
         ("repeated-texts", base(), &repeated),
     ];
     for (fault, config, texts) in planted {

@@ -4,10 +4,7 @@ use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr::{self, NonNull};
 
-use ort::sys::{
-    ExecutionMode, GraphOptimizationLevel, OrtLoggingLevel, OrtSessionOptions, OrtStatusPtr,
-    os_char,
-};
+use ort::sys::{GraphOptimizationLevel, OrtLoggingLevel, OrtSessionOptions, OrtStatusPtr, os_char};
 
 use super::{Result, check, written};
 
@@ -34,28 +31,11 @@ impl SessionOptions {
         })
     }
 
-    /// Threads that work on one operator, and operators that run at the same time.
-    pub(crate) fn threads(&mut self, intra_op: usize, inter_op: usize) -> Result<()> {
-        let number = |threads: usize| i32::try_from(threads).unwrap_or(i32::MAX);
-        self.set(|options| {
-            // SAFETY: the options are alive.
-            unsafe { (ort::api().SetIntraOpNumThreads)(options, number(intra_op)) }
-        })?;
-        self.set(|options| {
-            // SAFETY: the options are alive.
-            unsafe { (ort::api().SetInterOpNumThreads)(options, number(inter_op)) }
-        })
-    }
-
-    /// Whether operators that do not need each other run at the same time.
-    pub(crate) fn parallel(&mut self, parallel: bool) -> Result<()> {
-        let mode = if parallel {
-            ExecutionMode::ORT_PARALLEL
-        } else {
-            ExecutionMode::ORT_SEQUENTIAL
-        };
+    /// Threads that work on one operator.
+    pub(crate) fn threads(&mut self, intra_op: usize) -> Result<()> {
+        let number = i32::try_from(intra_op).unwrap_or(i32::MAX);
         // SAFETY: the options are alive.
-        self.set(|options| unsafe { (ort::api().SetSessionExecutionMode)(options, mode) })
+        self.set(|options| unsafe { (ort::api().SetIntraOpNumThreads)(options, number) })
     }
 
     /// 0 to 3, as the configuration counts them.

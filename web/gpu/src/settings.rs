@@ -16,21 +16,10 @@ pub(crate) fn effective(
     let mut effective = EffectiveConfig::default();
     let session = &config.session;
     let device = "the GPU computes";
-    for (name, asked) in [
-        ("session.intra_op_threads", session.intra_op_threads),
-        ("session.inter_op_threads", session.inter_op_threads),
-    ] {
-        effective.note(name, asked, 1, device);
-    }
+    let threads = session.intra_op_threads;
+    effective.note("session.intra_op_threads", threads, 1, device);
     let one = "the device has one queue, in which batches wait";
     effective.note("session.pool_size", session.pool_size, 1, one);
-    let order = "kernels run one after another";
-    effective.note(
-        "session.parallel_execution",
-        session.parallel_execution,
-        false,
-        order,
-    );
     effective.note(
         "session.graph_optimization_level",
         session.graph_optimization_level,
@@ -38,12 +27,6 @@ pub(crate) fn effective(
         "the graph is always optimised as far as it goes",
     );
     let arena = "results take turns in a few buffers on the device";
-    effective.note(
-        "session.memory_pattern",
-        session.memory_pattern,
-        true,
-        arena,
-    );
     effective.note("session.cpu_arena", session.cpu_arena, false, arena);
     let bits = match varies {
         true => "products of few rows and of many have kernels of their own",

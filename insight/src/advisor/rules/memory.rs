@@ -24,7 +24,6 @@ pub(super) const NOT_MAPPED: BuiltIn = rule(
     &[Part::Effective, Part::Model],
     not_mapped,
 );
-pub(super) const PATTERN: BuiltIn = rule("memory-pattern", &[Part::Effective], pattern);
 
 /// The part of the memory from which on it is scarce.
 const SCARCE: f64 = 0.1;
@@ -226,25 +225,4 @@ fn not_mapped(context: &AnalysisContext) -> Option<Suggestion> {
     .with_impact(Impact::Medium)
     .warning("On a network file system that goes away, a mapped file goes with it.");
     Some(suggestion.with_patch(Patch::of([("memory.mmap", Value::Null)])))
-}
-
-fn pattern(context: &AnalysisContext) -> Option<Suggestion> {
-    let knob = context.effective.as_ref()?.get("session.memory_pattern")?;
-    if knob.asked.as_deref() != Some("true") || knob.honoured {
-        return None;
-    }
-    let suggestion = Suggestion::new(
-        "memory-pattern",
-        Category::Memory,
-        "Leave memory patterns off: input shapes vary",
-    )
-    .because(
-        "effective.session.memory_pattern",
-        format!("asked for true, {} is used: {}", knob.used, knob.why),
-    )
-    .expecting(
-        "nothing is lost, and the configuration matches the facts",
-        "ONNX Runtime stores a memory plan for every shape, which grows without limit if lengths vary",
-    );
-    Some(suggestion.with_patch(Patch::of([("session.memory_pattern", Value::Null)])))
 }

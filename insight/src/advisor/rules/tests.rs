@@ -13,10 +13,7 @@ fn well() -> Value {
         ("session.pool_size", "1"),
         ("session.cpu_arena", "true"),
         ("session.deterministic_compute", "false"),
-        ("session.parallel_execution", "false"),
-        ("session.inter_op_threads", "1"),
         ("session.graph_optimization_level", "3"),
-        ("session.memory_pattern", "false"),
         ("session.profiling", "none"),
         ("io.io_binding", "true"),
         ("io.batch_optimization", "true"),
@@ -347,11 +344,6 @@ fn each_fires_on_its_evidence_and_not_just_below() {
                 "stats.memory_pool",
                 json!({"enabled": true, "requests": 100, "pool_hits": 70, "evictions": 2}),
             )],
-        ),
-        (
-            "memory-pattern",
-            vec![("knob:session.memory_pattern", json!(["true", "false"]))],
-            vec![("knob:session.memory_pattern", json!(["true", "true"]))],
         ),
         (
             "smaller-weights",

@@ -34,8 +34,6 @@ pub(super) const OVERSUBSCRIBED: BuiltIn = rule(
     ],
     oversubscribed,
 );
-pub(super) const PARALLEL_OPERATORS: BuiltIn =
-    rule("parallel-operators", &[Part::Effective], parallel);
 
 /// Texts of a call from which there is enough to do for several runs.
 const MANY_TEXTS: f64 = 8.0;
@@ -167,30 +165,4 @@ fn deterministic(context: &AnalysisContext) -> Option<Suggestion> {
     )
     .warning("Vectors then agree within the bound that docs/parity.md states, and no longer to the last bit.");
     Some(suggestion.with_patch(Patch::of([("session.deterministic_compute", Value::Null)])))
-}
-
-fn parallel(context: &AnalysisContext) -> Option<Suggestion> {
-    let on: bool = context.used("session.parallel_execution")?;
-    if !on {
-        return None;
-    }
-    let suggestion = Suggestion::new(
-        "parallel-operators",
-        Category::Threads,
-        "Run operators one after another",
-    )
-    .because("effective.session.parallel_execution", "true")
-    .because(
-        "effective.session.inter_op_threads",
-        context
-            .used::<String>("session.inter_op_threads")
-            .unwrap_or_default(),
-    )
-    .expecting_speedup(
-        1.1,
-        "an encoder's operators nearly all wait for the one before, and threads between them take cores from those within",
-    );
-    let patch = Patch::of([("session.parallel_execution", Value::Null)])
-        .and("session.inter_op_threads", Value::Null);
-    Some(suggestion.with_patch(patch))
 }

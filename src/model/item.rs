@@ -1,0 +1,152 @@
+//! What a caller hands in.
+
+use std::borrow::Cow;
+
+use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
+use isovec_tokenize::Encoding;
+use smallvec::SmallVec;
+
+use super::Model;
+use crate::cache::{Key, Scope};
+use crate::error::Result;
+
+/// One thing that becomes one row: the start of the one way from items to rows. Whatever is behind it (windows, batches,
+/// the cache, streams, statistics, profiles) knows an item by the length of its encoding and by its key alone.
+pub(crate) trait Item: Sized {
+    /// The item with its own memory, for calls that outlive the caller's.
+    type Owned: OwnedItem;
+
+    /// Copies it.
+    fn owned(&self) -> Self::Owned;
+
+    /// Bytes that it takes while it waits.
+    fn bytes(&self) -> usize;
+
+    /// What the cache knows its row by. Two items that `encode` gives different encodings have different keys.
+    fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key;
+
+    /// What the model reads of items behind a prompt.
+    ///
+    /// # Errors
+    /// [`Error::Tokenize`](crate::Error::Tokenize).
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>>;
+}
+
+/// An item with its own memory.
+pub(crate) trait OwnedItem:
+    Item<Owned = Self> + Clone + MaybeSend + MaybeSync + 'static
+{
+}
+impl<T: Item<Owned = T> + Clone + MaybeSend + MaybeSync + 'static> OwnedItem for T {}
+
+impl<T: AsRef<str>> Item for T {
+    type Owned = String;
+
+    fn owned(&self) -> String {
+        self.as_ref().to_owned()
+    }
+
+    fn bytes(&self) -> usize {
+        self.as_ref().len()
+    }
+
+    fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
+        scope.key(&prepared(prefix, self.as_ref(), lowercase))
+    }
+
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>> {
+        // Most models want texts as they are; then nothing is copied.
+        if prefix.is_empty() && !model.lowercase {
+            let texts: SmallVec<[&str; 64]> =
+                items.iter().map(|text| strip(text.as_ref())).collect();
+            return Ok(model.tokenizer.encode(&texts, &model.limits)?);
+        }
+        let texts: Vec<String> = items
+            .iter()
+            .map(|text| prepare_text(prefix, text.as_ref(), model.lowercase))
+            .collect();
+        let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+        Ok(model.tokenizer.encode(&texts, &model.limits)?)
+    }
+}
+
+/// Two texts that a model reads together, such as a question and a passage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Pair {
+    first: String,
+    second: String,
+}
+
+impl Pair {
+    /// Pairs with their own memory.
+    pub(crate) fn all<A: AsRef<str>, B: AsRef<str>>(
+        pairs: impl IntoIterator<Item = (A, B)>,
+    ) -> Vec<Self> {
+        let pairs = pairs.into_iter();
+        pairs
+            .map(|(first, second)| Self {
+                first: first.as_ref().to_owned(),
+                second: second.as_ref().to_owned(),
+            })
+            .collect()
+    }
+
+    /// Both texts as the tokenizer is given them. A prompt stands before the first.
+    fn prepared(&self, prefix: &str, lowercase: bool) -> (Cow<'_, str>, Cow<'_, str>) {
+        (
+            prepared(prefix, &self.first, lowercase),
+            prepared("", &self.second, lowercase),
+        )
+    }
+}
+
+impl Item for Pair {
+    type Owned = Self;
+
+    fn owned(&self) -> Self {
+        self.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        self.first.len() + self.second.len()
+    }
+
+    fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
+        let (first, second) = self.prepared(prefix, lowercase);
+        scope.key_of_pair(&first, &second)
+    }
+
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>> {
+        let encode = |pair: &Self| {
+            let (first, second) = pair.prepared(prefix, model.lowercase);
+            let encoding = model.tokenizer.encode_pair(&first, &second, &model.limits);
+            Ok(encoding?)
+        };
+        items.iter().map(encode).collect()
+    }
+}
+
+/// A text as the tokenizer is given it.
+pub(super) fn prepared<'t>(prefix: &str, text: &'t str, lowercase: bool) -> Cow<'t, str> {
+    match prefix.is_empty() && !lowercase {
+        // Most models want texts as they are; then nothing is copied.
+        true => strip(text).into(),
+        false => prepare_text(prefix, text, lowercase).into(),
+    }
+}
+
+/// What sentence-transformers does to a text before tokenising: prompt in front, white space off
+/// both ends (as Python's `str.strip` sees it), lower case where the model asks for it.
+pub(super) fn prepare_text(prefix: &str, text: &str, lowercase: bool) -> String {
+    let whole = format!("{prefix}{text}");
+    let stripped = strip(&whole);
+    if lowercase {
+        stripped.to_lowercase()
+    } else {
+        stripped.to_owned()
+    }
+}
+
+fn strip(text: &str) -> &str {
+    text.trim_matches(|c: char| c.is_whitespace() || ('\x1c'..='\x1f').contains(&c))
+}
