@@ -95,16 +95,16 @@ impl Model {
     }
 
     /// No row is kept here.
-    pub(crate) async fn cached<F>(
+    pub(crate) async fn cached<I, F>(
         &self,
-        texts: Vec<String>,
+        items: Vec<I>,
         _options: &FlowOptions,
-        compute: impl FnOnce(Vec<String>) -> F,
+        compute: impl FnOnce(Vec<I>) -> F,
     ) -> Result<Rows>
     where
         F: Future<Output = Result<Rows>>,
     {
-        compute(texts).await
+        compute(items).await
     }
 
     pub(crate) fn budget(&self) -> Budget {
@@ -119,15 +119,6 @@ impl Model {
     /// The vector of a text.
     pub fn vector(text: &str) -> [f32; DIM] {
         of(&numbers(text))
-    }
-
-    pub(crate) fn encode<T: AsRef<str>>(&self, texts: &[T], _: &str) -> Result<Vec<Encoding>> {
-        let encoding = |text: &T| {
-            let mut encoding = Encoding::default();
-            encoding.ids = numbers(text.as_ref());
-            encoding
-        };
-        Ok(texts.iter().map(encoding).collect())
     }
 
     pub(crate) fn allowed_bytes(&self) -> Option<u64> {
@@ -182,6 +173,22 @@ impl Model {
         answer
             .await
             .unwrap_or_else(|_| Err(EngineError::Cancelled.into()))
+    }
+}
+
+/// What calls are made of.
+pub(crate) trait OwnedItem: Sized + Send + Sync + 'static {
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>>;
+}
+
+impl OwnedItem for String {
+    fn encode(_: &Model, texts: &[Self], _: &str) -> Result<Vec<Encoding>> {
+        let encoding = |text: &Self| {
+            let mut encoding = Encoding::default();
+            encoding.ids = numbers(text);
+            encoding
+        };
+        Ok(texts.iter().map(encoding).collect())
     }
 }
 
