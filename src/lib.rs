@@ -52,9 +52,11 @@
 //!
 //! This section is for contributors. `ARCHITECTURE.md` shows the crates.
 //!
-//! **A task turns texts into rows** (`model/task.rs`). Planning, batches, the batcher's queue, streams, the cache,
-//! statistics and profiles know a row only by its width. `Vectors` makes an [`Embeddings`] of the rows. `Labelling`
-//! (`classifier/`) makes scores of labels. Each task defines what a call may choose, what its rows become, and what one
+//! **A task turns items into rows** (`model/item.rs`, `model/task.rs`). An item is a text, or a pair of texts that the
+//! model reads together. It says what the tokenizer makes of it, how many bytes it takes while it waits, and what the cache
+//! knows it by. Planning, batches, the batcher's queue, streams, the cache, statistics and profiles know an item only by
+//! that, and a row only by its width. `Vectors` makes an [`Embeddings`] of the rows. `Labelling` (`classifier/`) makes
+//! scores of labels. Each task defines what a call may choose, what its rows become, and what one
 //! row of a stream is. When a model is loaded, the head that the task needs is added to the graph (`Output` in
 //! `model/load.rs`). A call that asks for fewer components, or for unit length where the model was loaded without it,
 //! converts the rows afterwards (`model/form.rs`). Batches and the cache hold the model's own vectors.

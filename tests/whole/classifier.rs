@@ -98,6 +98,16 @@ fn near(said: &Classifications, wanted: &[Text]) {
     }
 }
 
+/// Holds two results to each other.
+fn same(said: &Classifications, wanted: &Classifications) {
+    assert_eq!(said.len(), wanted.len());
+    for at in 0..said.len() {
+        let (a, b) = (said.scores(at).unwrap(), wanted.scores(at).unwrap());
+        let far = a.iter().zip(b).map(|(a, b)| f64::from(a - b).abs());
+        assert!(far.fold(0.0, f64::max) <= NEAR, "{a:?} and {b:?}");
+    }
+}
+
 #[test]
 fn logits_are_the_references_on_every_engine_and_every_way_in() {
     let Reference { labels, texts } = reference();
@@ -212,18 +222,7 @@ fn a_kept_row_is_that_of_the_pair_and_of_no_other_texts() {
         let alone = plain.classify_pairs(pairs).await.unwrap();
         for hits in [0, 3] {
             let said = classifier.classify_pairs(pairs).await.unwrap();
-            for at in 0..pairs.len() {
-                let scores = said
-                    .scores(at)
-                    .unwrap()
-                    .iter()
-                    .zip(alone.scores(at).unwrap());
-                assert!(
-                    scores
-                        .into_iter()
-                        .all(|(a, b)| (a - b).abs() <= NEAR as f32)
-                );
-            }
+            same(&said, &alone);
             assert_eq!(classifier.stats().embedding_cache.unwrap().hits, hits);
         }
         classifier.classify([pairs[2].0]).await.unwrap();
@@ -247,14 +246,7 @@ fn pairs_that_are_too_long_lose_the_end_of_the_longer_text() {
             classifier.classify_pairs([("the dog is an", "a dog"), ("a dog", "the dog is an")]);
         let cut = cut.await.unwrap();
         assert_eq!(cut.truncated(), [false, false]);
-        for at in 0..2 {
-            let scores = said.scores(at).unwrap().iter().zip(cut.scores(at).unwrap());
-            assert!(
-                scores
-                    .into_iter()
-                    .all(|(a, b)| (a - b).abs() <= NEAR as f32)
-            );
-        }
+        same(&said, &cut);
         let none: [(&str, &str); 0] = [];
         assert!(classifier.classify_pairs(none).await.unwrap().is_empty());
         let empty = classifier.classify_pairs([("", "")]).await.unwrap();
