@@ -325,6 +325,28 @@ const NO_KNOBS: [&str; 5] = [
     "session.run",
 ];
 
+/// Knobs of earlier versions, which the history names.
+const GONE: [&str; 4] = [
+    "io.cuda_memory_streams",
+    "session.inter_op_threads",
+    "session.memory_pattern",
+    "session.parallel_execution",
+];
+const HISTORY: [&str; 2] = ["CHANGELOG.md", "benches/RESULTS.md"];
+
+#[test]
+fn a_knob_that_is_gone_is_in_the_changelog_and_says_so_itself() {
+    let changelog = read("CHANGELOG.md");
+    for path in GONE {
+        assert!(changelog.contains(&format!("`{path}`")), "{path}");
+        let (group, name) = path.split_once('.').unwrap();
+        let config = format!(r#"{{"{group}": {{"{name}": true}}}}"#);
+        let error = serde_json::from_str::<isovec::EmbeddingConfig>(&config).unwrap_err();
+        let begins = format!("there is no knob {path} any more: ");
+        assert!(error.to_string().starts_with(&begins), "{error}");
+    }
+}
+
 /// A name as Rust writes it: `maxBatchSize` is `max_batch_size`.
 fn snake(name: &str) -> String {
     let mut snake = String::new();
@@ -373,7 +395,8 @@ fn every_knob_that_is_named_is_one() {
             let inner = format!("{path}.");
             let is_knob = knobs.contains(path)
                 || knobs.iter().any(|knob| knob.starts_with(&inner))
-                || NO_KNOBS.contains(&path);
+                || NO_KNOBS.contains(&path)
+                || (HISTORY.contains(&&*name) && GONE.contains(&path));
             assert!(is_knob, "{name} names {path}, and {group} has no such knob");
             named += 1;
         }
