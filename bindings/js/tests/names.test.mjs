@@ -81,6 +81,7 @@ test("messages name knobs as JavaScript does, and nothing else is touched", () =
     ["unknown field `max_len`, expected one of `max_length`, `pooling`", "unknown field `maxLen`, expected one of `maxLength`, `pooling`"],
     ["unknown variant `x`, expected one of `cls`, `last_token`", "unknown variant `x`, expected one of `cls`, `last_token`"],
     ['there is no knob or group "embedding_cach"; did you mean "embedding_cache"?', 'there is no knob or group "embeddingCach"; did you mean "embeddingCache"?'],
+    ["there is no knob session.inter_op_threads any more: use session.pool_size", "there is no knob session.interOpThreads any more: use session.poolSize"],
   ]) assert.equal(ts.spokenOfConfig(rust), spoken);
   const texts = ts.spokenWithin({ steps: ["set session.pool_size"], value: 3, nothing: null });
   assert.deepEqual(texts, { steps: ["set session.poolSize"], value: 3, nothing: null });
