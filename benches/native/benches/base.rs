@@ -6,17 +6,14 @@
 use std::fs;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
 use isovec::config::EngineChoice;
-use isovec_bench::{AnyError, Raw, TEXT, median, memory, minilm, take_turns};
+use isovec_bench::{AnyError, PART, Raw, TEXT, median, memory, minilm, run_part, take_turns};
 use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::full_size;
 
-/// What a process that this program has started is to do.
-const PART: &str = "ISOVEC_BENCH_PART";
 /// Processes for each figure of memory.
 const SAMPLES: usize = 3;
 /// Runs of each contestant by the tokens of the text.
@@ -46,7 +43,7 @@ fn main() -> Result<(), AnyError> {
     write_base(&minilm, &base)?;
     for (name, folder) in [("all-MiniLM-L6-v2", minilm), ("BERT-base", base)] {
         println!("{name}");
-        print!("{}", part("latency", &folder)?);
+        print!("{}", run_part(&format!("latency {}", folder.display()))?);
         for (engine, _) in ENGINES {
             println!("{}", memory_line(engine, &folder)?);
         }
@@ -84,18 +81,6 @@ fn copy(from: &Path, to: &Path) -> Result<(), AnyError> {
         }
     }
     Ok(())
-}
-
-/// Runs a part in a process of its own and gives what it wrote.
-fn part(what: &str, folder: &Path) -> Result<String, AnyError> {
-    let output = Command::new(std::env::current_exe()?)
-        .env(PART, format!("{what} {}", folder.display()))
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err(format!("the part {what} ended with {}", output.status).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 /// With the threads of an operator that were named, or the default.
@@ -174,7 +159,7 @@ fn memory_of(folder: &Path, engine: EngineChoice) -> Result<(), AnyError> {
 fn memory_line(engine: &str, folder: &Path) -> Result<String, AnyError> {
     let mut columns: [Vec<f64>; 4] = Default::default();
     for _ in 0..SAMPLES {
-        let line = part(engine, folder)?;
+        let line = run_part(&format!("{engine} {}", folder.display()))?;
         let values: Vec<f64> = line
             .split_whitespace()
             .map(str::parse)

@@ -3,17 +3,17 @@
 
 use std::hint::black_box;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
 use isovec::config::EngineChoice;
-use isovec_bench::{AnyError, Contestant, Memory, TEXT, Texts, median, memory, minilm, take_turns};
+use isovec_bench::{
+    AnyError, Contestant, Memory, PART, TEXT, Texts, median, memory, minilm, run_part, take_turns,
+};
 
-/// The number of the setting whose memory a process is to measure.
-const PART: &str = "ISOVEC_BENCH_PART";
 /// Texts of a call: most of up to 24 words, one in 32 of up to 200.
 const CALL: usize = 96;
+/// Rounds of a text, of a call, and of loading.
 const ROUNDS: [usize; 3] = [200, 9, 9];
 /// Processes for each setting.
 const SAMPLES: usize = 3;
@@ -70,26 +70,24 @@ fn main() -> Result<(), AnyError> {
     let texts: Vec<String> = Texts::new(24, 200).take(CALL).collect();
     let [one, many, start] = ROUNDS;
 
+    let one_text = |setting: usize| {
+        drop(black_box(
+            embedders[setting].embed_one(TEXT).expect("a short text"),
+        ));
+    };
+    let one_call = |setting: usize| {
+        drop(black_box(
+            embedders[setting].embed(&texts).expect("short texts"),
+        ));
+    };
     println!("\none text of 16 tokens, {one} rounds");
-    print!(
-        "{}",
-        take_turns(
-            one,
-            contestants(|setting| drop(black_box(embedders[setting].embed_one(TEXT))))
-        )
-    );
+    print!("{}", take_turns(one, contestants(one_text)));
     println!("\na call of {CALL} texts, {many} rounds");
-    print!(
-        "{}",
-        take_turns(
-            many,
-            contestants(|setting| drop(black_box(embedders[setting].embed(&texts))))
-        )
-    );
+    print!("{}", take_turns(many, contestants(one_call)));
     println!("\nloading and a first text, {start} rounds");
     let first = |setting| {
         let embedder = load(&model, setting).expect("it was loaded before");
-        drop(black_box(embedder.embed_one(TEXT)));
+        drop(black_box(embedder.embed_one(TEXT).expect("a short text")));
     };
     print!("{}", take_turns(start, contestants(first)));
 
@@ -99,8 +97,10 @@ fn main() -> Result<(), AnyError> {
     for (setting, (name, _)) in SETTINGS.iter().enumerate() {
         let mut measured = [Vec::new(), Vec::new()];
         for _ in 0..SAMPLES {
-            for (part, list) in part(setting)?.iter().zip(&mut measured) {
-                list.push(*part);
+            let wrote = run_part(&setting.to_string())?;
+            let numbers = wrote.split_once(' ').ok_or("a part wrote nothing")?;
+            for (number, list) in [numbers.0, numbers.1].iter().zip(&mut measured) {
+                list.push(number.trim().parse()?);
             }
         }
         let [now, files] = measured.map(median);
@@ -132,17 +132,4 @@ fn measure_memory(model: &Path, setting: usize) -> Result<(), AnyError> {
     let Memory { now, of_files, .. } = memory()?;
     println!("{now} {of_files}");
     Ok(())
-}
-
-fn part(setting: usize) -> Result<Vec<f64>, AnyError> {
-    let output = Command::new(std::env::current_exe()?)
-        .env(PART, setting.to_string())
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err(format!("{} ended with {}", SETTINGS[setting].0, output.status).into());
-    }
-    let text = String::from_utf8(output.stdout)?;
-    let numbers = text.split_whitespace().map(str::parse);
-    Ok(numbers.collect::<Result<_, _>>()?)
 }

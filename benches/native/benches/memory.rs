@@ -2,17 +2,14 @@
 //! after few. Every figure comes from a process of its own: this program starts itself again. Run it with `cargo
 //! xtask bench memory`.
 
-use std::process::{Command, Stdio};
 use std::sync::Barrier;
 use std::thread;
 
 use isovec::EmbeddingConfig;
 use isovec::blocking::Embedder;
 use isovec::config::EngineChoice;
-use isovec_bench::{AnyError, Memory, Texts, median, memory, minilm};
+use isovec_bench::{AnyError, Memory, PART, Texts, median, memory, minilm, run_part};
 
-/// What a process that this program has started is to do: `sessions 4`, `texts`.
-const PART: &str = "ISOVEC_BENCH_PART";
 /// Processes for each number of sessions, in turn.
 const SAMPLES: usize = 3;
 /// Calls that each caller makes while the others make theirs.
@@ -28,21 +25,9 @@ fn main() -> Result<(), AnyError> {
         Ok(part) => sessions(part.parse()?),
         Err(_) => {
             compare_sessions()?;
-            part("texts").map(|report| print!("{report}"))
+            run_part("texts").map(|report| print!("{report}"))
         }
     }
-}
-
-/// Runs a part in a process of its own and gives what it wrote.
-fn part(name: &str) -> Result<String, AnyError> {
-    let output = Command::new(std::env::current_exe()?)
-        .env(PART, name)
-        .stderr(Stdio::inherit())
-        .output()?;
-    if !output.status.success() {
-        return Err(format!("the part {name} ended with {}", output.status).into());
-    }
-    Ok(String::from_utf8(output.stdout)?)
 }
 
 fn compare_sessions() -> Result<(), AnyError> {
@@ -50,7 +35,7 @@ fn compare_sessions() -> Result<(), AnyError> {
     let counts = ["1", "4"];
     for _ in 0..SAMPLES {
         for (count, peaks) in counts.iter().zip(&mut peaks) {
-            let report = part(count)?;
+            let report = run_part(count)?;
             print!("{report}");
             let peak = report.split_whitespace().rev().nth(1);
             peaks.push(peak.ok_or("a part wrote nothing")?.parse::<f64>()?);

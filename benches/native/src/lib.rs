@@ -2,6 +2,7 @@
 
 mod corpus;
 mod memory;
+mod parts;
 mod raw;
 mod texts;
 mod turns;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 pub use corpus::{BANDS, Corpus};
 pub use memory::{Memory, memory};
+pub use parts::{PART, run_part};
 pub use raw::Raw;
 pub use texts::Texts;
 pub use turns::{Contestant, Medians, median, take_turns};

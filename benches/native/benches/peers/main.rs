@@ -8,10 +8,8 @@ mod contestants;
 mod results;
 mod runs;
 
-use isovec_bench::AnyError;
+use isovec_bench::{AnyError, PART};
 
-/// What a process that this program has started is to do: one contestant's run.
-const PART: &str = "ISOVEC_BENCH_PART";
 /// Tokens that a model sees of a text: as many as all-MiniLM-L6-v2 has positions for.
 const MAX_TOKENS: usize = 512;
 

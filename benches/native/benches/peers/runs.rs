@@ -6,10 +6,10 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use isovec::EmbeddingConfig;
-use isovec_bench::{AnyError, BANDS, Corpus, export_unpooled, median, minilm};
+use isovec_bench::{AnyError, BANDS, Corpus, PART, export_unpooled, median, minilm};
 
 use crate::contestants::{self, MODEL, NAMES, TEXTS, VECTORS};
-use crate::{PART, results};
+use crate::results;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/_corpus.py");
 const PYTHON: &str = "sentence-transformers";
