@@ -159,6 +159,7 @@ impl Settings {
             };
             effective.note(name, asked, used, why);
         }
+
         pool.note(&mut effective, &config.memory);
         let asked = config.memory.memory_prediction;
         let prediction = asked.unwrap_or(true) && cpu_arena;

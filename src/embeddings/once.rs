@@ -20,7 +20,8 @@ pub(super) fn name_twice(json: &str) -> Option<String> {
                 rest = &behind[end + 1..];
                 if rest.trim_ascii_start().starts_with(':') {
                     // Half of a character is a name to nobody but itself.
-                    let name = serde_json::from_str(text).unwrap_or_else(|_| text.to_owned());
+                    let name =
+                        serde_json::from_slice(text.as_bytes()).unwrap_or_else(|_| text.to_owned());
                     if let Some(name) = open.last_mut()?.replace(name) {
                         return Some(name);
                     }

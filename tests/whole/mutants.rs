@@ -243,5 +243,6 @@ fn of_minilm() {
     let Some(ModelSource::Folder(folder)) = isovec_test_support::minilm() else {
         return;
     };
-    suite_fails_for_every_mutant(&folder, &Reference::minilm());
+    // A mistake that only one text of a hundred shows would be hard to see: a fifth of them has to be enough.
+    suite_fails_for_every_mutant(&folder, &Reference::minilm().some(24));
 }

@@ -1,8 +1,12 @@
 //! `cargo xtask size`: the size of the npm package's downloads.
 
+use std::collections::BTreeSet;
+use std::fs;
+
 use anyhow::{Context, Result, bail};
 use serde_json::Value;
 
+use crate::build::Packed;
 use crate::process::Run;
 use crate::workspace::Workspace;
 use crate::{build, report, setup};
@@ -29,10 +33,13 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     if sizes.len() != packed.len() {
         bail!("node measured {} of {} files", sizes.len(), packed.len());
     }
+    let loaded = loaded(&packed)?;
     let names: Vec<String> = packed.into_iter().map(|file| file.name).collect();
     print!("\n{}", table(&names, &sizes));
-    println!("\nwhat a page downloads with each build: the scripts, and the build's own");
-    print!("{}", downloads(&names, &sizes));
+    println!(
+        "\nwhat a page downloads with each build: the scripts that `isovec` and its workers import, and the build's own"
+    );
+    print!("{}", downloads(&names, &sizes, &loaded));
     println!(
         "\nthe package, file by file, and of it the build that only models want which are no encoders"
     );
@@ -49,14 +56,37 @@ fn apart(names: &[String], sizes: &[Sizes]) -> String {
     lines(&[("without tract", row(others)), ("tract", row(tract))])
 }
 
+/// The scripts in `dist` that the package's main entry comes to: what it and its workers name, and so on.
+fn loaded(packed: &[Packed]) -> Result<BTreeSet<String>> {
+    let scripts: Vec<(&Packed, String)> = packed
+        .iter()
+        .filter(|file| file.name.ends_with(".js"))
+        .filter_map(|file| Some((file, format!("\"./{}\"", file.name.strip_prefix("dist/")?))))
+        .collect();
+    let mut found = BTreeSet::new();
+    let mut next: Vec<&Packed> = scripts
+        .iter()
+        .filter(|(file, _)| file.name == "dist/index.js")
+        .map(|(file, _)| *file)
+        .collect();
+    while let Some(file) = next.pop() {
+        if found.insert(file.name.clone()) {
+            let text = fs::read_to_string(&file.path)
+                .with_context(|| format!("cannot read {}", file.path.display()))?;
+            let named = scripts.iter().filter(|(_, name)| text.contains(name));
+            next.extend(named.map(|(file, _)| *file));
+        }
+    }
+    Ok(found)
+}
+
 /// Of each build what a page downloads.
-fn downloads(names: &[String], sizes: &[Sizes]) -> String {
+fn downloads(names: &[String], sizes: &[Sizes], loaded: &BTreeSet<String>) -> String {
     let is_code = |name: &str| name.ends_with(".js") || name.ends_with(".wasm");
     let rows = build::BUILDS.map(|build| {
         let own = format!("pkg/{build}/");
-        let wanted = |name: &str| {
-            is_code(name) && (name.starts_with("dist/") || name.starts_with(own.as_str()))
-        };
+        let wanted =
+            |name: &str| loaded.contains(name) || is_code(name) && name.starts_with(own.as_str());
         let files = names.iter().zip(sizes).filter(|(name, _)| wanted(name));
         (build, sum(files.map(|(_, size)| *size)))
     });
@@ -140,7 +170,7 @@ mod tests {
     fn a_page_downloads_the_scripts_and_one_build() {
         let names = [
             "dist/index.js",
-            "dist/index.js.map",
+            "dist/advisor.js",
             "pkg/simd128/isovec_js_bg.wasm",
             "pkg/simd128/isovec_js.js",
             "pkg/relaxed/isovec_js_bg.wasm",
@@ -152,12 +182,41 @@ mod tests {
                 ..Sizes::default()
             })
             .to_vec();
-        let text = downloads(&names.map(str::to_owned), &sizes);
+        let loaded = BTreeSet::from(["dist/index.js".to_owned()]);
+        let text = downloads(&names.map(str::to_owned), &sizes, &loaded);
         let raw = |build: &str| {
             let line = text.lines().find(|line| line.starts_with(build)).unwrap();
             line.split_whitespace().nth(1).unwrap().to_owned()
         };
         assert_eq!((raw("simd128"), raw("relaxed")), ("13".into(), "17".into()));
+    }
+
+    #[test]
+    fn a_page_loads_what_the_entry_and_its_workers_name() {
+        let folder = tempfile::tempdir().unwrap();
+        let packed = [
+            ("dist/index.js", "import{a}from\"./chunk-1.js\";"),
+            (
+                "dist/chunk-1.js",
+                "new URL(\"./worker.js\",import.meta.url)",
+            ),
+            ("dist/worker.js", "import\"./chunk-1.js\";"),
+            ("dist/advisor.js", "import{a}from\"./chunk-1.js\";"),
+            ("pkg/simd128/isovec_js.js", ""),
+        ]
+        .map(|(name, text)| {
+            let path = folder.path().join(name.replace('/', "-"));
+            fs::write(&path, text).unwrap();
+            Packed {
+                path,
+                name: name.to_owned(),
+            }
+        });
+        let loaded: Vec<String> = loaded(&packed).unwrap().into_iter().collect();
+        assert_eq!(
+            loaded,
+            ["dist/chunk-1.js", "dist/index.js", "dist/worker.js"]
+        );
     }
 
     #[test]

@@ -67,12 +67,13 @@ impl RawModel {
         cancel: &RawCancel,
     ) -> Result<Self, JsValue> {
         panic::remember();
-        let config: EmbeddingConfig = serde_json::from_str(&config).map_err(|error| {
-            with_kind(
-                "Config",
-                &format!("the configuration is not usable: {error}"),
-            )
-        })?;
+        let config: EmbeddingConfig =
+            serde_json::from_slice(config.as_bytes()).map_err(|error| {
+                with_kind(
+                    "Config",
+                    &format!("the configuration is not usable: {error}"),
+                )
+            })?;
         let files = files::take(&files)?;
         files::grow_once(&files, config.model.dtype)?;
         let source = ModelSource::contents(origin, files);

@@ -66,7 +66,7 @@ pub(crate) fn identity(definition: &Definition) -> String {
             out.number(2);
             out.number(pieces.len() as u64);
             let mut entries: Vec<(u32, &str)> = ids.iter().copied().zip(pieces.iter()).collect();
-            entries.sort_unstable();
+            entries.sort();
             for (id, piece) in entries {
                 out.number(id.into());
                 out.text(piece);

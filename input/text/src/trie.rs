@@ -199,7 +199,8 @@ fn sorted_unique(pieces: &Pieces) -> Vec<u32> {
         })
         .collect();
     let text = |index: u32| pieces.get(index as usize).as_bytes();
-    order.sort_unstable_by(|a, b| {
+    // In a page std is made for size, and its stable sort is then the fast one.
+    order.sort_by(|a, b| {
         a.0.cmp(&b.0)
             .then_with(|| text(a.1).cmp(text(b.1)))
             .then_with(|| a.1.cmp(&b.1))

@@ -68,6 +68,18 @@ impl Reference {
         }
     }
 
+    /// About `count` of the texts, evenly over all of them, so that short and long ones are among them.
+    #[must_use]
+    pub fn some(&self, count: usize) -> Self {
+        let stride = self.texts.len().div_ceil(count.max(1)).max(1);
+        let rows = || (0..self.texts.len()).step_by(stride);
+        Self {
+            texts: rows().map(|row| self.texts[row].clone()).collect(),
+            vectors: rows().flat_map(|row| self.vector(row).to_vec()).collect(),
+            dim: self.dim,
+        }
+    }
+
     /// The vector of one text.
     pub fn vector(&self, row: usize) -> &[f64] {
         &self.vectors[row * self.dim..][..self.dim]

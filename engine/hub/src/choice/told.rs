@@ -87,7 +87,7 @@ pub fn next_told(
     known: &str,
     check: impl Fn(&str, &[u8]) -> Result<()> + Send + Sync + 'static,
 ) -> Result<String> {
-    let told: Told = serde_json::from_str(known).map_err(|error| {
+    let told: Told = serde_json::from_slice(known.as_bytes()).map_err(|error| {
         EngineError::Config(vec![format!(
             "the facts about the files cannot be read: {error}"
         )])

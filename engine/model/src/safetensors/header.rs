@@ -116,7 +116,7 @@ pub fn read_header<M: DeserializeOwned>(
     let Entries {
         metadata,
         mut tensors,
-    } = serde_json::from_str(header).map_err(|error| wrong(&error))?;
+    } = serde_json::from_slice(header.as_bytes()).map_err(|error| wrong(&error))?;
     let size = len.saturating_sub(behind);
     let mut names = HashSet::with_capacity(tensors.len());
     if let Some((twice, _)) = tensors
