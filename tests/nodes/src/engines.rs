@@ -30,8 +30,13 @@ const MOST_RUN: usize = 6;
 
 /// Runs all tests, one after another.
 pub fn run_all(folder: &Path, run: &dyn Fn(&Case) -> Verdict) -> Fates {
-    let names = cases::names(folder);
-    let fates = names.into_iter().map(|name| {
+    run_share(folder, run, [0, 1])
+}
+
+/// Runs every `of`-th test from number `share` on, one after another.
+pub fn run_share(folder: &Path, run: &dyn Fn(&Case) -> Verdict, [share, of]: [usize; 2]) -> Fates {
+    let names = cases::names(folder).into_iter().skip(share).step_by(of);
+    let fates = names.map(|name| {
         let case = cases::read(folder, &name);
         let verdict = catch_unwind(AssertUnwindSafe(|| run(&case)));
         let verdict = verdict.unwrap_or_else(|_| Verdict::Differs("it panics".into()));
