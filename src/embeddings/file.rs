@@ -257,6 +257,7 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let json = header.metadata.as_ref().and_then(|entries| entries.get(METADATA_KEY)).ok_or_else(|| {
         fail(format!("its header has no `{METADATA_KEY}`; it is a safetensors file that isovec did not write"))
     })?;
+    // Not `from_str`: one reader of JSON keeps the page's module small.
     let metadata: Metadata = serde_json::from_slice(json.as_bytes())
         .map_err(|error| fail(format!("`{METADATA_KEY}`: {error}")))?;
     once(&format!("`{METADATA_KEY}`"), json)?;

@@ -21,6 +21,7 @@ pub(super) fn name_twice(json: &str) -> Option<String> {
                 if rest.trim_ascii_start().starts_with(':') {
                     // Half of a character is a name to nobody but itself.
                     let name =
+                        // Not `from_str`: one reader of JSON keeps the page's module small.
                         serde_json::from_slice(text.as_bytes()).unwrap_or_else(|_| text.to_owned());
                     if let Some(name) = open.last_mut()?.replace(name) {
                         return Some(name);

@@ -74,11 +74,8 @@ impl WasmToolchain {
         let sysroot = sysroot(workspace, self.name)?;
         let library = sysroot.join("lib/rustlib").join(TARGET).join("lib");
         let inventory = inventory(&library)?;
-        // The npm package's builds with other flags have folders of their own.
-        for folder in ["", "relaxed"] {
-            keep_only_if_same(&workspace.target.join(folder).join(TARGET), &inventory)?;
-        }
-        Ok(())
+        // The npm package's builds have folders and standard libraries of their own.
+        keep_only_if_same(&workspace.target.join(TARGET), &inventory)
     }
 
     /// The route in words.
@@ -100,8 +97,8 @@ fn sysroot(workspace: &Workspace, name: Option<&str>) -> Result<PathBuf> {
     Ok(PathBuf::from(sysroot.trim()))
 }
 
-/// Whether a toolchain has the standard library's source: the npm package's build with threads has
-/// a library of its own, made from it.
+/// Whether a toolchain has the standard library's source: every build of the npm package has a
+/// library of its own, made from it.
 fn has_source(workspace: &Workspace, name: Option<&str>) -> Result<bool> {
     let library = sysroot(workspace, name)?.join("lib/rustlib/src/rust/library");
     Ok(library.join("std/Cargo.toml").is_file())

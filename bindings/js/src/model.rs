@@ -68,6 +68,7 @@ impl RawModel {
     ) -> Result<Self, JsValue> {
         panic::remember();
         let config: EmbeddingConfig =
+            // Not `from_str`: one reader of JSON keeps the page's module small.
             serde_json::from_slice(config.as_bytes()).map_err(|error| {
                 with_kind(
                     "Config",

@@ -35,7 +35,7 @@ fn make(workspace: &Workspace) -> Result<String> {
         run.attempt().logged(workspace, "rustup")
     };
     let added = rustup(&["target", "add", TARGET]);
-    // The build with threads has a standard library of its own, made from its source.
+    // Every build of the npm package has a standard library of its own, made from its source.
     let added = added.and_then(|()| rustup(&["component", "add", "rust-src"]));
     if let Err(error) = added {
         report::word(&format!(

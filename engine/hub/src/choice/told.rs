@@ -87,6 +87,7 @@ pub fn next_told(
     known: &str,
     check: impl Fn(&str, &[u8]) -> Result<()> + Send + Sync + 'static,
 ) -> Result<String> {
+    // Not `from_str`: one reader of JSON keeps the page's module small.
     let told: Told = serde_json::from_slice(known.as_bytes()).map_err(|error| {
         EngineError::Config(vec![format!(
             "the facts about the files cannot be read: {error}"

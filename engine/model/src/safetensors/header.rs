@@ -113,6 +113,7 @@ pub fn read_header<M: DeserializeOwned>(
     };
     // All of it is text, also what is passed over.
     let header = std::str::from_utf8(header).map_err(|error| wrong(&error))?;
+    // Not `from_str`: one reader of JSON keeps the page's module small.
     let Entries {
         metadata,
         mut tensors,
