@@ -127,7 +127,7 @@ fn products_of_whole_numbers_have_the_bits_of_every_machine() {
                 values: a,
                 stride: k,
             };
-            rows.quantise(m, k, a, &OneThread).unwrap();
+            rows.quantise(m, a, &b, &OneThread).unwrap();
             let epilogue = Epilogue {
                 bias: Some(bias),
                 ..Epilogue::default()

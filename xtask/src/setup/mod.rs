@@ -2,6 +2,7 @@
 //! fails. The other steps still run, so that one run names all failures.
 
 mod apt;
+pub(crate) mod arm;
 mod browser;
 mod corpus;
 mod firefox;
@@ -51,6 +52,7 @@ const STEPS: &[Step] = &[
     browser::STEP,
     firefox::STEP,
     gpu::STEP,
+    arm::STEP,
     nodes::STEP,
     node::STEP,
     node::EVERYWHERE,

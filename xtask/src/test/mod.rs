@@ -1,6 +1,7 @@
 //! `cargo xtask test`: every check of the project, one after another. A failed check does not
 //! stop the rest; the table at the end names them all, and its last line counts them.
 
+mod arm;
 mod browser;
 mod changed;
 mod cross;
@@ -45,6 +46,7 @@ enum Verdict {
 const CHECKS: &[&[Check]] = &[
     lint::CHECKS,
     native::CHECKS,
+    arm::CHECKS,
     browser::CHECKS,
     packages::CHECKS,
     fastembed::CHECKS,

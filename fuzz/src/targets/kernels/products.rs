@@ -264,9 +264,6 @@ pub(super) fn int8(u: &mut Unstructured<'_>) -> Result<()> {
         }
     }
     let mut quantised = Activations::default();
-    quantised
-        .quantise(m, k, rows(&a), pool)
-        .unwrap_or_else(|error| panic!("[{m}, {k}]: {error}"));
     let mut bits = None;
     for kernel in Int8Kernel::available() {
         let what = format!("{} int8 [{m}, {k}, {n}]", kernel.name());
@@ -279,6 +276,9 @@ pub(super) fn int8(u: &mut Unstructured<'_>) -> Result<()> {
                 .set_quantised(column, column_values.as_slice(), scale)
                 .unwrap_or_else(|error| panic!("{what}: {error}"));
         }
+        quantised
+            .quantise(m, rows(&a), &weights, pool)
+            .unwrap_or_else(|error| panic!("{what}: {error}"));
         let stride = c.stride;
         let out = c.values.as_mut_slice();
         gemm_int8(

@@ -94,13 +94,15 @@ impl Run {
             Matrix::F32(matrix) => executable.f32.run([m, matrix.k(), width], |kernel| {
                 gemm(kernel, m, x, matrix, &epilogue, out, width, pool)
             }),
-            Matrix::Int8(matrix) => quantised
-                .take(linear.x, range, matrix.k(), x, pool)
-                .and_then(|x| {
-                    executable.int8.run([m, matrix.k(), width], |kernel| {
-                        gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
+            Matrix::Int8(matrix) => {
+                quantised
+                    .take(linear.x, range, x, matrix, pool)
+                    .and_then(|x| {
+                        executable.int8.run([m, matrix.k(), width], |kernel| {
+                            gemm_int8(kernel, x, matrix, &epilogue, out, width, pool)
+                        })
                     })
-                }),
+            }
         }
         .map_err(|mismatch| broken(mismatch.to_string()))
     }

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use isovec_kernels::gemm::{Activations, Mismatch, Rows};
+use isovec_kernels::gemm::{Activations, Int8Weights, Mismatch, Rows};
 use isovec_kernels::parallel::Pool;
 
 use crate::node::NodeId;
@@ -16,19 +16,19 @@ pub(super) struct Quantised {
 }
 
 impl Quantised {
-    /// Rows `range` of a node, `x`, of `k` values each.
+    /// Rows `range` of a node, `x`, for a product with `weights`.
     pub(super) fn take(
         &mut self,
         node: NodeId,
         range: Range<usize>,
-        k: usize,
         x: Rows<'_>,
+        weights: &Int8Weights,
         pool: &dyn Pool,
     ) -> Result<&Activations, Mismatch> {
         let asked = Some((node, range.clone()));
         if self.of != asked {
             self.of = None;
-            self.rows.quantise(range.len(), k, x, pool)?;
+            self.rows.quantise(range.len(), x, weights, pool)?;
             self.of = asked;
         }
         Ok(&self.rows)

@@ -70,7 +70,7 @@ impl Product {
                 gemm(kernel, self.m, a, b, &none, &mut self.c, self.n, &OneThread)
             }
             Weights::Int8(kernel, b) => {
-                self.quantised.quantise(self.m, self.k, a, &OneThread)?;
+                self.quantised.quantise(self.m, a, b, &OneThread)?;
                 gemm_int8(
                     kernel,
                     &self.quantised,

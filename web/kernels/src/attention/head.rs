@@ -235,7 +235,7 @@ fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Writ
     use super::tile::x86::{Avx2, Avx512};
 
     #[target_feature(enable = "avx512f,avx512vl,avx512bw,avx512dq")]
-    fn avx512<T: Tile<8, 16>>(
+    fn avx512<const N: usize, T: Tile<8, N>>(
         head: &Head<'_>,
         tile: T,
         scratch: &mut Scratch,
@@ -254,8 +254,13 @@ fn dispatch(head: &Head<'_>, fast: bool, scratch: &mut Scratch, write: &mut Writ
     }
     fn widest<const FUSED: bool>(head: &Head<'_>, scratch: &mut Scratch, write: &mut Write<'_>) {
         if let Some(tile) = Avx512::<FUSED>::new() {
-            // SAFETY: there is such a tile only where the processor has the features.
-            return unsafe { avx512(head, tile, scratch, write) };
+            return match head.tokens.len() {
+                // SAFETY: there is such a tile only where the processor has the features.
+                0..=16 => unsafe { avx512::<16, _>(head, tile, scratch, write) },
+                // Two registers of queries share what is read of keys and values.
+                // SAFETY: as above.
+                _ => unsafe { avx512::<32, _>(head, tile, scratch, write) },
+            };
         }
         if let Some(tile) = Avx2::<FUSED>::new() {
             // SAFETY: there is such a tile only where the processor has the features.

@@ -132,8 +132,16 @@ pub(super) mod x86 {
     impl<const M: usize, const FUSED: bool> Tile<M, 16> for Avx512<FUSED> {
         #[inline(always)]
         fn multiply(self, a: &[f32], b: &[f32]) -> [[f32; 16]; M] {
-            // SAFETY: `new` saw that the processor has the features.
-            unsafe { avx512::<M, FUSED>(a, b) }
+            // SAFETY: `new` saw that the processor has the features; there are 16 lanes.
+            unsafe { avx512::<M, 16, 1, FUSED>(a, b) }
+        }
+    }
+
+    impl<const M: usize, const FUSED: bool> Tile<M, 32> for Avx512<FUSED> {
+        #[inline(always)]
+        fn multiply(self, a: &[f32], b: &[f32]) -> [[f32; 32]; M] {
+            // SAFETY: `new` saw that the processor has the features; there are 32 lanes.
+            unsafe { avx512::<M, 32, 2, FUSED>(a, b) }
         }
     }
 
@@ -145,28 +153,40 @@ pub(super) mod x86 {
         }
     }
 
+    /// # Safety
+    ///
+    /// `N` is `V` registers of 16 lanes.
     #[inline]
     #[target_feature(enable = "avx512f")]
-    fn avx512<const M: usize, const FUSED: bool>(a: &[f32], b: &[f32]) -> [[f32; 16]; M] {
-        let mut sums: [__m512; M] = [_mm512_setzero_ps(); M];
+    unsafe fn avx512<const M: usize, const N: usize, const V: usize, const FUSED: bool>(
+        a: &[f32],
+        b: &[f32],
+    ) -> [[f32; N]; M] {
+        let mut sums: [[__m512; V]; M] = [[_mm512_setzero_ps(); V]; M];
         let (a, _) = a.as_chunks::<M>();
-        let (b, _) = b.as_chunks::<16>();
+        let (b, _) = b.as_chunks::<N>();
         for (a, b) in a.iter().zip(b) {
-            // SAFETY: `b` is 16 elements.
-            let b = unsafe { _mm512_loadu_ps(b.as_ptr()) };
-            for (sum, a) in sums.iter_mut().zip(a) {
+            let b: [__m512; V] = std::array::from_fn(|v| {
+                // SAFETY: `b` is V registers.
+                unsafe { _mm512_loadu_ps(b.as_ptr().add(16 * v)) }
+            });
+            for (sums, a) in sums.iter_mut().zip(a) {
                 let a = _mm512_set1_ps(*a);
-                *sum = if FUSED {
-                    _mm512_fmadd_ps(a, b, *sum)
-                } else {
-                    _mm512_add_ps(*sum, _mm512_mul_ps(a, b))
-                };
+                for (sum, b) in sums.iter_mut().zip(b) {
+                    *sum = if FUSED {
+                        _mm512_fmadd_ps(a, b, *sum)
+                    } else {
+                        _mm512_add_ps(*sum, _mm512_mul_ps(a, b))
+                    };
+                }
             }
         }
-        let mut out = [[0.0; 16]; M];
-        for (out, sum) in out.iter_mut().zip(sums) {
-            // SAFETY: `out` is 16 elements.
-            unsafe { _mm512_storeu_ps(out.as_mut_ptr(), sum) };
+        let mut out = [[0.0; N]; M];
+        for (out, sums) in out.iter_mut().zip(sums) {
+            for (v, sum) in sums.into_iter().enumerate() {
+                // SAFETY: `out` is V registers.
+                unsafe { _mm512_storeu_ps(out.as_mut_ptr().add(16 * v), sum) };
+            }
         }
         out
     }

@@ -71,7 +71,7 @@ impl Choice<Int8Kernel> {
     pub fn int8(clock: Option<Clock>) -> Self {
         let first = Int8Kernel::select();
         Self::between(Int8Kernel::available(), clock, |kernel| {
-            kernel.panel() == first.panel()
+            kernel.shares_packing(first)
         })
     }
 }

@@ -3,8 +3,11 @@
 use super::super::blocks::Shared;
 use super::super::epilogue::Rows;
 use super::super::error::{Mismatch, check_rows};
+use super::form::Form;
 use super::quantise::{Scale, limit, magnitude};
+use super::weights::Int8Weights;
 use crate::parallel::Pool;
+use crate::simd::multiversion;
 
 /// Rows at a time: what is worth another thread's attention.
 const ROWS: usize = 32;
@@ -15,34 +18,32 @@ const ROWS: usize = 32;
 pub struct Activations {
     rows: usize,
     k: usize,
-    /// Rows of `k` values, an odd `k` filled up with a zero.
+    form: Form,
+    /// Rows of `k` values in their form, filled up with zeros to a whole group.
     values: Vec<i16>,
     scales: Vec<f32>,
 }
 
 impl Activations {
-    /// Takes `m` rows of `k` values, each quantised by its own largest magnitude. A row with a
-    /// value that is not finite gives rows of NaN.
+    /// Takes `m` rows for products with B, or with other weights of as many rows for the same
+    /// kernel. Each is quantised by its own largest magnitude. A row with a value that is not
+    /// finite gives rows of NaN.
     ///
     /// # Errors
     ///
-    /// If the rows do not lie within their values, or sums over `k` values may overflow.
+    /// If the rows do not lie within their values.
     pub fn quantise(
         &mut self,
         m: usize,
-        k: usize,
         from: Rows<'_>,
+        b: &Int8Weights,
         pool: &dyn Pool,
     ) -> Result<(), Mismatch> {
+        let (k, form) = (b.k(), b.form());
         check_rows("A", from.values.len(), m, k, from.stride)?;
         let limit = limit(k);
-        if limit < 127 {
-            return Err(Mismatch::new(format!(
-                "sums over {k} values may overflow 32 bits: multiply in f32"
-            )));
-        }
-        let stride = k.next_multiple_of(2);
-        (self.rows, self.k) = (m, k);
+        let stride = k.next_multiple_of(form.steps());
+        (self.rows, self.k, self.form) = (m, k, form);
         self.values.resize(m * stride, 0);
         self.scales.resize(m, 0.0);
 
@@ -58,14 +59,7 @@ impl Activations {
                         &mut *scales.at(row),
                     )
                 };
-                let scale = Scale::new(magnitude(row_values.iter().copied()), limit);
-                for (to, value) in to.iter_mut().zip(row_values) {
-                    *to = scale.quantise(*value);
-                }
-                if let Some(last) = to.get_mut(k) {
-                    *last = 0;
-                }
-                *scale_to = scale.scale;
+                quantise_row(row_values, limit, form, to, scale_to);
             }
         };
         match m.div_ceil(ROWS) {
@@ -90,11 +84,30 @@ impl Activations {
 
     /// The rows, and from one to the next.
     pub(super) fn values(&self) -> (&[i16], usize) {
-        (&self.values, self.k.next_multiple_of(2))
+        (&self.values, self.k.next_multiple_of(self.form.steps()))
+    }
+
+    /// How the rows lie.
+    pub(super) fn form(&self) -> Form {
+        self.form
     }
 
     /// The scales by row.
     pub(super) fn scales(&self) -> &[f32] {
         &self.scales
+    }
+}
+
+multiversion! {
+    /// Quantises a row to `to`, which is as long as the form asks, and tells its scale.
+    fn quantise_row(values: &[f32], limit: u16, form: Form, to: &mut [i16], scale_to: &mut f32) {
+        let scale = Scale::new(magnitude(values), limit);
+        let (to_values, rest) = to.split_at_mut(values.len());
+        for (to, value) in to_values.iter_mut().zip(values) {
+            *to = scale.quantise(*value);
+        }
+        rest.fill(0);
+        form.arrange(to);
+        *scale_to = scale.scale;
     }
 }

@@ -35,18 +35,28 @@ pub fn gemm_int8(
     pool: &dyn Pool,
 ) -> Result<(), Mismatch> {
     let (m, k, n) = (a.rows(), b.k(), b.n());
-    if b.panel() != kernel.panel() {
+    if (b.panel(), b.form()) != (kernel.panel(), kernel.form()) {
         return Err(Mismatch::new(format!(
-            "B is packed in panels of {} columns, and {} takes {}: pack it for that kernel",
+            "B is packed in panels of {} columns, {} steps at a time, and {} takes {} and {}: pack \
+             it for that kernel",
             b.panel(),
+            b.form().steps(),
             kernel.name(),
-            kernel.panel()
+            kernel.panel(),
+            kernel.form().steps()
         )));
     }
     if a.k() != k {
         return Err(Mismatch::new(format!(
             "A has rows of {} values, and B has {k} rows",
             a.k()
+        )));
+    }
+    if a.form() != b.form() {
+        return Err(Mismatch::new(format!(
+            "A lies {} steps at a time, and B {}: quantise it for that kernel",
+            a.form().steps(),
+            b.form().steps()
         )));
     }
     check_rows("C", c.len(), m, n, c_stride)?;
@@ -158,13 +168,14 @@ impl Product<'_> {
         unsafe {
             let c = self.c.at(rows.start * self.c_stride + column);
             let mut on = Operands {
-                pairs: a_stride / 2,
+                groups: a_stride / self.b.form().steps(),
                 a: a[rows.start * a_stride..].as_ptr(),
                 a_stride,
                 b: b.as_ptr(),
                 panel_stride,
                 row_scales: self.a.scales()[rows.clone()].as_ptr(),
                 column_scales: self.b.scales()[column..].as_ptr(),
+                column_sums: self.b.sums()[column..].as_ptr(),
                 c,
                 c_stride: self.c_stride,
             };

@@ -2,15 +2,17 @@
 //! numbers up to the scales.
 //!
 //! Weights are signed bytes with a scale for each column. Activations are quantised row by row when
-//! they are used, not to 8 bits but to as many as cannot overflow a sum of 32 bits: 16-bit factors
-//! cost the same, as processors multiply pairs of 16 bits anyway, and the error of activations,
-//! which is the larger one of the two with 8 bits, disappears beside that of the weights.
+//! they are used, not to 8 bits but to as many as cannot overflow a sum of 32 bits, 13 to 16. The
+//! error of activations, which is the larger one of the two with 8 bits, disappears beside that of
+//! the weights. Processors that multiply pairs of 16 bits take them as they are. Processors that
+//! multiply bytes take their high bytes and their low bytes, and add the two sums in the end.
 //!
 //! Sums are exact, so that every machine, tile and thread gives the same bits, without an
 //! [`Arithmetic`](crate::Arithmetic) to choose.
 
 mod activations;
 mod blocks;
+mod form;
 mod kernel;
 mod quantise;
 mod simd;

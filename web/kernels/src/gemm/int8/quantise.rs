@@ -20,6 +20,7 @@ pub(super) struct Scale {
 
 impl Scale {
     /// For the largest of the magnitudes to become `limit`, which is at most 32767.
+    #[inline(always)]
     pub(super) fn new(magnitude: f32, limit: u16) -> Self {
         let limit = f32::from(limit);
         if !magnitude.is_finite() {
@@ -51,9 +52,11 @@ impl Scale {
 }
 
 /// The largest magnitude; not finite if a value is not.
-pub(super) fn magnitude(values: impl Iterator<Item = f32>) -> f32 {
+#[inline(always)]
+pub(super) fn magnitude(values: &[f32]) -> f32 {
     // Without their sign, the bits of floats are in the order of the floats, NaN last.
-    let bits = values.fold(0, |most: u32, value| most.max(value.to_bits() & !(1 << 31)));
+    let bits = |value: &f32| value.to_bits() & !(1 << 31);
+    let bits = values.iter().map(bits).fold(0, u32::max);
     f32::from_bits(bits)
 }
 

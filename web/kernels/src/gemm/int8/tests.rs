@@ -12,7 +12,7 @@ use crate::parallel::{OneThread, Pool};
 /// What a product must give, bit for bit: the same whole numbers, added in 64 bits.
 fn expected(m: usize, k: usize, n: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
     let line = |values: Vec<f32>, limit: u16| {
-        let scale = Scale::new(magnitude(values.iter().copied()), limit);
+        let scale = Scale::new(magnitude(&values), limit);
         let numbers: Vec<i64> = values
             .iter()
             .map(|value| i64::from(scale.quantise(*value)))
@@ -49,8 +49,8 @@ fn run(
         values: a,
         stride: k,
     };
-    rows.quantise(m, k, from, pool).unwrap();
     let b = Int8Weights::new(kernel, (k, n), b, n, 1).unwrap();
+    rows.quantise(m, from, &b, pool).unwrap();
     let mut c = vec![f32::MAX; m * (n + 2)];
     gemm_int8(kernel, &rows, &b, epilogue, &mut c, n + 2, pool).unwrap();
     c.chunks_exact(n + 2)
@@ -130,7 +130,7 @@ fn the_largest_sums_do_not_overflow() {
         values: &[1.0; 1536],
         stride: 1536,
     };
-    rows.quantise(1, 1536, from, &OneThread).unwrap();
+    rows.quantise(1, from, &weights, &OneThread).unwrap();
     let mut c = [0.0];
     let none = Epilogue::default();
     gemm_int8(
@@ -255,14 +255,15 @@ fn activations_are_used_again() {
         values: &[1.0; 9],
         stride: 3,
     };
-    rows.quantise(3, 3, long, &OneThread).unwrap();
+    let weights = Int8Weights::zeros(Int8Kernel::select(), (3, 1)).unwrap();
+    rows.quantise(3, long, &weights, &OneThread).unwrap();
     let short = Rows {
         values: &[2.0; 3],
         stride: 3,
     };
-    rows.quantise(1, 3, short, &OneThread).unwrap();
+    rows.quantise(1, short, &weights, &OneThread).unwrap();
     let mut fresh = Activations::default();
-    fresh.quantise(1, 3, short, &OneThread).unwrap();
+    fresh.quantise(1, short, &weights, &OneThread).unwrap();
     assert_eq!(rows.values(), fresh.values());
     assert_eq!(rows.scales(), fresh.scales());
 }
@@ -277,14 +278,33 @@ fn operands_that_do_not_fit_are_refused() {
         values: &[1.0; 12],
         stride: 4,
     };
-    assert!(a.quantise(4, 4, three, &OneThread).is_err());
-    assert!(a.quantise(1, 1 << 20, three, &OneThread).is_err());
-    a.quantise(3, 4, three, &OneThread).unwrap();
+    assert!(a.quantise(4, three, &b, &OneThread).is_err());
+    a.quantise(3, three, &b, &OneThread).unwrap();
     let short = gemm_int8(kernel, &a, &b, &none, &mut [0.0; 14], 5, &OneThread).unwrap_err();
     assert!(short.to_string().contains("C has 14 values"));
-    a.quantise(3, 3, three, &OneThread).unwrap();
+    let narrow = Int8Weights::zeros(kernel, (3, 5)).unwrap();
+    a.quantise(3, three, &narrow, &OneThread).unwrap();
     let other = gemm_int8(kernel, &a, &b, &none, &mut [0.0; 15], 5, &OneThread).unwrap_err();
     assert!(other.to_string().contains("rows of 3 values"));
+
+    let mut packings = vec![kernel];
+    for other in Int8Kernel::available() {
+        if packings.iter().all(|known| !known.shares_packing(other)) {
+            packings.push(other);
+        }
+    }
+    for [one, another] in packings.windows(2).map(|two| [two[0], two[1]]) {
+        let b = Int8Weights::zeros(one, (4, 5)).unwrap();
+        a.quantise(3, three, &b, &OneThread).unwrap();
+        let c = &mut [0.0; 15];
+        let packed = gemm_int8(another, &a, &b, &none, c, 5, &OneThread).unwrap_err();
+        assert!(packed.to_string().contains("pack it for that kernel"));
+        if one.form() != another.form() {
+            let b = Int8Weights::zeros(another, (4, 5)).unwrap();
+            let lies = gemm_int8(another, &a, &b, &none, c, 5, &OneThread).unwrap_err();
+            assert!(lies.to_string().contains("quantise it for that kernel"));
+        }
+    }
 
     assert!(Int8Weights::new(kernel, (4, 5), &[1.0; 19], 5, 1).is_err());
     assert!(Int8Weights::new(kernel, (1 << 20, 1), &[1.0], 1, 1).is_err());

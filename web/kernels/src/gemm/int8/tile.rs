@@ -4,8 +4,8 @@ use super::simd::Int8Simd;
 
 /// What a tile works on; strides in values.
 pub(in crate::gemm) struct Operands {
-    /// Pairs of steps of the sum.
-    pub(in crate::gemm) pairs: usize,
+    /// Groups of steps of the sum.
+    pub(in crate::gemm) groups: usize,
     /// The first row of A.
     pub(in crate::gemm) a: *const i16,
     /// From one row of A to the next.
@@ -18,13 +18,15 @@ pub(in crate::gemm) struct Operands {
     pub(in crate::gemm) row_scales: *const f32,
     /// The scale of the first column.
     pub(in crate::gemm) column_scales: *const f32,
+    /// The sum of the first column's weights.
+    pub(in crate::gemm) column_sums: *const i32,
     /// The first row of C.
     pub(in crate::gemm) c: *mut f32,
     /// From one row of C to the next.
     pub(in crate::gemm) c_stride: usize,
 }
 
-/// Pairs of steps before the pointers move on; there is a look at the loop's end after each, for
+/// Groups of steps before the pointers move on; there is a look at the loop's end after each, for
 /// the same reason as in the tile of f32.
 const UNROLL: usize = 4;
 
@@ -34,8 +36,9 @@ const UNROLL: usize = 4;
 /// # Safety
 ///
 /// To be inlined into a function compiled for the instructions of `S`, which the processor has;
-/// with W = V · LANES columns a panel, `a` is valid for reads of R rows of `2 * pairs` values, `b`
-/// for P panels of `2 * pairs * W` values, the scales for R and `P * W`, `c` for writes of R rows
+/// with W = V · LANES columns a panel, `a` is valid for reads of R rows of
+/// `STEPS * groups` values, `b` for P panels of `STEPS * groups * W` values, the scales for R and
+/// `P * W`, the sums for `P * W`, `c` for writes of R rows
 /// of `P * W` values which nobody else touches meanwhile. No sum overflows.
 #[inline(always)]
 pub(in crate::gemm) unsafe fn compute<
@@ -52,7 +55,7 @@ pub(in crate::gemm) unsafe fn compute<
         let mut sums = [[[S::zero(); V]; P]; R];
         let mut a: [*const i16; R] = std::array::from_fn(|r| on.a.add(r * on.a_stride));
         let mut b: [*const i8; P] = std::array::from_fn(|p| on.b.add(p * on.panel_stride));
-        let mut left = on.pairs;
+        let mut left = on.groups;
         'steps: while left > 0 {
             for u in 0..UNROLL {
                 step::<S, R, P, V>(&mut sums, &a, &b, u);
@@ -62,10 +65,10 @@ pub(in crate::gemm) unsafe fn compute<
                 }
             }
             for row in &mut a {
-                *row = row.add(2 * UNROLL);
+                *row = row.add(S::STEPS * UNROLL);
             }
             for panel in &mut b {
-                *panel = panel.add(2 * UNROLL * width);
+                *panel = panel.add(S::STEPS * UNROLL * width);
             }
         }
 
@@ -76,13 +79,14 @@ pub(in crate::gemm) unsafe fn compute<
                     *sum,
                     on.row_scales.add(r),
                     on.column_scales.add(v * S::LANES),
+                    on.column_sums.add(v * S::LANES),
                 );
             }
         }
     }
 }
 
-/// A pair of steps of k, `u` pairs after where the pointers are.
+/// A group of steps of k, `u` groups after where the pointers are.
 ///
 /// # Safety
 ///
@@ -100,11 +104,11 @@ unsafe fn step<S: Int8Simd, const R: usize, const P: usize, const V: usize>(
         let mut columns = [[S::no_weights(); V]; P];
         for (columns, panel) in columns.iter_mut().zip(b) {
             for (v, column) in columns.iter_mut().enumerate() {
-                *column = S::load(panel.add(2 * (u * width + v * S::LANES)));
+                *column = S::load(panel.add(S::STEPS * (u * width + v * S::LANES)));
             }
         }
         for (sums, row) in sums.iter_mut().zip(a) {
-            let left = S::splat(row.add(2 * u));
+            let left = S::splat(row.add(S::STEPS * u));
             for (sum, column) in sums
                 .as_flattened_mut()
                 .iter_mut()

@@ -1,9 +1,11 @@
 //! The matrix B as signed bytes, in the order in which tiles read it.
 //!
-//! Panels as for f32 (see `pack.rs`), but two steps of k at a time: the two values of each column
-//! lie side by side, as processors multiply pairs. An odd last step has a partner of zeros.
+//! Panels as for f32 (see `pack.rs`), but two or four steps of k at a time: the values of each
+//! column lie side by side, as the kernel's instruction takes them. Steps that are missing at the
+//! end are zeros.
 
 use super::super::error::Mismatch;
+use super::form::Form;
 use super::kernel::Int8Kernel;
 use super::quantise::{Scale, limit, magnitude};
 
@@ -13,9 +15,12 @@ pub struct Int8Weights {
     k: usize,
     n: usize,
     panel: usize,
+    form: Form,
     values: Vec<i8>,
     /// By column, filled up with zeros to a whole panel.
     scales: Vec<f32>,
+    /// The sums of the columns, filled up likewise.
+    sums: Vec<i32>,
 }
 
 impl Int8Weights {
@@ -34,7 +39,7 @@ impl Int8Weights {
         let panel = kernel.panel();
         let columns = n.div_ceil(panel).checked_mul(panel);
         let len = columns
-            .and_then(|columns| columns.checked_mul(k.next_multiple_of(2)))
+            .and_then(|columns| columns.checked_mul(k.next_multiple_of(kernel.form().steps())))
             .filter(|len| *len <= isize::MAX as usize);
         let (Some(columns), Some(len)) = (columns, len) else {
             return Err(Mismatch::new(format!(
@@ -45,8 +50,10 @@ impl Int8Weights {
             k,
             n,
             panel,
+            form: kernel.form(),
             values: vec![0; len],
             scales: vec![0.0; columns],
+            sums: vec![0; columns],
         })
     }
 
@@ -89,7 +96,7 @@ impl Int8Weights {
     ///
     /// If there is no such column, or it has another length.
     pub fn set_column(&mut self, column: usize, values: &[f32]) -> Result<(), Mismatch> {
-        let scale = Scale::new(magnitude(values.iter().copied()), 127);
+        let scale = Scale::new(magnitude(values), 127);
         let numbers = values.iter().map(|value| scale.quantise(*value) as i8);
         self.place(column, numbers, scale.scale)
     }
@@ -122,12 +129,16 @@ impl Int8Weights {
                 self.n
             )));
         }
-        let rows = self.k.next_multiple_of(2);
-        let start = column / self.panel * self.panel * rows + 2 * (column % self.panel);
+        let steps = self.form.steps();
+        let rows = self.k.next_multiple_of(steps);
+        let start = column / self.panel * self.panel * rows + steps * (column % self.panel);
+        let mut sum = 0;
         for (row, number) in numbers.enumerate() {
-            self.values[start + row / 2 * 2 * self.panel + row % 2] = number;
+            self.values[start + row / steps * steps * self.panel + row % steps] = number;
+            sum += i32::from(number);
         }
         self.scales[column] = scale;
+        self.sums[column] = sum;
         Ok(())
     }
 
@@ -152,12 +163,22 @@ impl Int8Weights {
     /// Bytes in memory.
     #[must_use]
     pub fn bytes(&self) -> usize {
-        self.values.len() + size_of_val(self.scales.as_slice())
+        self.values.len() + size_of_val(self.scales.as_slice()) + size_of_val(self.sums.as_slice())
     }
 
     /// The panels, one after the other.
     pub(super) fn values(&self) -> &[i8] {
         &self.values
+    }
+
+    /// How its kernels take their operands.
+    pub(super) fn form(&self) -> Form {
+        self.form
+    }
+
+    /// The sums by column.
+    pub(super) fn sums(&self) -> &[i32] {
+        &self.sums
     }
 
     /// The scales by column.

@@ -8,8 +8,9 @@ pub(in crate::gemm) struct Scalar;
 impl Int8Simd for Scalar {
     type Sum = i32;
     type Weights = [i8; 2];
-    type Pair = [i16; 2];
+    type Group = [i16; 2];
     const LANES: usize = 1;
+    const STEPS: usize = 2;
 
     #[inline(always)]
     unsafe fn zero() -> i32 {
@@ -40,7 +41,13 @@ impl Int8Simd for Scalar {
     }
 
     #[inline(always)]
-    unsafe fn store_scaled(to: *mut f32, sum: i32, row: *const f32, columns: *const f32) {
+    unsafe fn store_scaled(
+        to: *mut f32,
+        sum: i32,
+        row: *const f32,
+        columns: *const f32,
+        _: *const i32,
+    ) {
         // SAFETY: the caller's promise.
         unsafe { *to = sum as f32 * (*row * *columns) }
     }

@@ -13,8 +13,9 @@ pub(in crate::gemm) struct Wasm;
 impl Int8Simd for Wasm {
     type Sum = v128;
     type Weights = v128;
-    type Pair = v128;
+    type Group = v128;
     const LANES: usize = 4;
+    const STEPS: usize = 2;
 
     #[inline(always)]
     unsafe fn zero() -> v128 {
@@ -44,7 +45,13 @@ impl Int8Simd for Wasm {
     }
 
     #[inline(always)]
-    unsafe fn store_scaled(to: *mut f32, sum: v128, row: *const f32, columns: *const f32) {
+    unsafe fn store_scaled(
+        to: *mut f32,
+        sum: v128,
+        row: *const f32,
+        columns: *const f32,
+        _: *const i32,
+    ) {
         // SAFETY: the caller's promise; wasm loads and stores need no alignment.
         unsafe {
             let scale = f32x4_mul(v128_load32_splat(row.cast()), v128_load(columns.cast()));

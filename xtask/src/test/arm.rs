@@ -1,0 +1,42 @@
+//! The kernels and the programs made of them on an ARM processor, in an emulator.
+
+use std::env::consts;
+
+use anyhow::Result;
+
+use super::{Check, Verdict};
+use crate::process::cargo;
+use crate::setup::arm::{EMULATOR, LINKER, TARGET, has_arm};
+use crate::workspace::Workspace;
+
+pub(super) const CHECKS: &[Check] = &[Check {
+    name: "arm",
+    what: "the kernels of 64-bit ARM, in an emulator",
+    concerned: |broken| broken.in_code_of("isovec-kernels"),
+    needs: &["arm"],
+    run,
+}];
+
+fn run(workspace: &Workspace) -> Result<Verdict> {
+    if consts::ARCH == "aarch64" {
+        return Ok(Verdict::Skipped("`native` runs them here".to_owned()));
+    }
+    if !has_arm(workspace) {
+        return Ok(Verdict::Skipped(
+            "there is no emulator, linker or standard library for it".to_owned(),
+        ));
+    }
+    let variable = TARGET.replace('-', "_");
+    let upper = variable.to_uppercase();
+    cargo(workspace)?
+        .args(["test", "--package", "isovec-kernels", "--target", TARGET])
+        .env(format!("CC_{variable}"), LINKER)
+        .env(format!("CARGO_TARGET_{upper}_LINKER"), LINKER)
+        // A processor with all instructions that the kernels can use.
+        .env(
+            format!("CARGO_TARGET_{upper}_RUNNER"),
+            format!("{EMULATOR} -cpu max -L /usr/aarch64-linux-gnu"),
+        )
+        .show()?;
+    Ok(Verdict::Passed)
+}
