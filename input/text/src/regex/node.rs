@@ -135,15 +135,31 @@ impl Node {
             Self::Repeat { most: 0, .. } => Some(head),
             Self::Repeat {
                 node, most, greedy, ..
-            } => match &**node {
-                Self::One(set) if *most == u32::MAX && *greedy => match head {
+            } => match node.at_most_one() {
+                Some(set) if *most == u32::MAX && *greedy => match head {
                     Head::LineStart if *set == Set::all() => None,
                     Head::Place if set.is_dot() => None,
                     _ => Some(Head::Characters),
                 },
-                node => node.head(head),
+                _ => node.head(head),
             },
             Self::Group { node, .. } | Self::Atomic(node) => node.head(head),
+        }
+    }
+
+    /// The set of which an endless repeat of this takes characters: Oniguruma makes one endless
+    /// repeat of `(?:.?)*` and its like.
+    fn at_most_one(&self) -> Option<&Set> {
+        match self {
+            Self::One(set) => Some(set),
+            Self::Repeat {
+                node,
+                least: 0 | 1,
+                most: 1 | u32::MAX,
+                greedy: true,
+            }
+            | Self::Group { node, .. } => node.at_most_one(),
+            _ => None,
         }
     }
 

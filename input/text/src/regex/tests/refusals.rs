@@ -29,6 +29,9 @@ fn what_is_not_known_is_refused_by_name() {
         (r"a{1}+", "{1}"),
         (r"[^[^\p{Any}]]", "negation"),
         (r"(?:ab){20000}", "so large"),
+        (r"\b.*ab", "endless dot"),
+        (r"\b.?*ab", "endless dot"),
+        (r"\b(?:.?)*ab", "endless dot"),
     ] {
         match Regex::new(pattern) {
             Err(Fault::Unsupported(words)) => {
