@@ -85,6 +85,7 @@ impl ModelArgs {
                 DtypeArg::F32 => Dtype::F32,
                 DtypeArg::F16 => Dtype::F16,
                 DtypeArg::Int8 => Dtype::Int8,
+                DtypeArg::Int8Fast => Dtype::Int8Fast,
             });
         }
         if let Some(revision) = &self.revision {

@@ -18,6 +18,9 @@ pub enum Precision {
     F16,
     /// 8-bit weights or arithmetic.
     Int8,
+    /// 8-bit weights, and activations rounded to 8 bits by groups of 128.
+    #[serde(rename = "int8-fast")]
+    Int8Fast,
 }
 
 /// As the configuration writes it.
@@ -27,6 +30,7 @@ impl fmt::Display for Precision {
             Self::F32 => "f32",
             Self::F16 => "f16",
             Self::Int8 => "int8",
+            Self::Int8Fast => "int8-fast",
         })
     }
 }

@@ -68,7 +68,7 @@ pub(super) async fn rank(
     config: &RuntimeConfig,
     cancel: &Cancel,
 ) -> Result<Ranked> {
-    let candidates = candidates(config);
+    let candidates = candidates(config, bundle.rounds_activations());
     let record = Record::of(
         "providers",
         &bundle.identity,
@@ -207,8 +207,12 @@ fn share(ranked: &mut Vec<Candidate>, times: &BTreeMap<String, f64>) -> Option<S
     (won != SIZES.first()).then_some(small)
 }
 
-/// What is there, within what the configuration allows.
-fn candidates(config: &RuntimeConfig) -> Vec<Candidate> {
+/// What is there, within what the configuration allows. Activations are rounded on the processor alone, so that a
+/// model which asks for that is not shared with anything else.
+fn candidates(config: &RuntimeConfig, rounds_activations: bool) -> Vec<Candidate> {
+    let alone = rounds_activations
+        && config.engine != EngineChoice::OnnxRuntime
+        && config.onnxruntime_library.is_none();
     let allowed = |provider: ExecutionProvider| {
         let chain = &config.providers.execution_providers;
         chain.is_empty() || chain.contains(&provider)
@@ -216,7 +220,8 @@ fn candidates(config: &RuntimeConfig) -> Vec<Candidate> {
     let mut found = Vec::new();
     // First, because what else is measured depends on whether there is one. Which batches it gets
     // depends on their size, which bits of a vector must not, where they are promised.
-    if config.engine != EngineChoice::OnnxRuntime
+    if !alone
+        && config.engine != EngineChoice::OnnxRuntime
         && config.session.deterministic_compute != Some(true)
         && backend::webgpu(config).is_ok()
     {
@@ -227,7 +232,8 @@ fn candidates(config: &RuntimeConfig) -> Vec<Candidate> {
     }
     let wants =
         |engine: EngineChoice| config.engine == EngineChoice::Auto || config.engine == engine;
-    if wants(EngineChoice::OnnxRuntime)
+    if !alone
+        && wants(EngineChoice::OnnxRuntime)
         && let Ok(onnxruntime) = backend::onnxruntime(config, ExecutionProvider::Cpu)
         && let Probe::Available { providers, .. } = onnxruntime.probe()
     {

@@ -22,7 +22,8 @@ pub(crate) struct Chosen {
 
 /// Loads the model, for the processor, into the engine that the configuration asks for.
 ///
-/// `Auto` is ONNX Runtime where its library was named, else the portable engine. A library that
+/// `Auto` is ONNX Runtime where its library was named, else the portable engine, which also computes a model whose
+/// activations are to be rounded, as nothing else does. A library that
 /// the configuration itself names has to work; one that the environment names may be replaced,
 /// with a warning.
 pub(crate) async fn choose(
@@ -57,6 +58,14 @@ pub(crate) async fn choose(
         }
         _ => {
             let named = config.onnxruntime_library.is_some();
+            if !named && bundle.rounds_activations() {
+                match portable("it alone rounds activations, as model.dtype asks".into()).await {
+                    Err(error) if replaceable(&error) => {
+                        tracing::debug!(%error, "the portable engine cannot run this model");
+                    }
+                    chosen => return chosen,
+                }
+            }
             let factory = match onnxruntime {
                 Ok(factory) => factory,
                 Err(reason) => {

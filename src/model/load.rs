@@ -227,7 +227,9 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
         &bundle.model_file,
         "the file of the model that isovec prefers",
     );
-    prepared.stored.note(&mut effective, config.model.dtype);
+    prepared
+        .stored
+        .note(&mut effective, config.model.dtype, precision);
     effective.note(
         "text.max_length",
         config.text.max_length,

@@ -20,13 +20,14 @@ pub(crate) fn coarseness(precision: Precision) -> u8 {
     match precision {
         Precision::F32 => 0,
         Precision::F16 => 1,
+        Precision::Int8Fast => 3,
         _ => 2,
     }
 }
 
 /// The class of the vectors that an engine computes of a bundle.
 pub(crate) fn computed(bundle: &ModelBundle, engine: &dyn Engine) -> Precision {
-    let stored = of(bundle);
+    let stored = of_weights(bundle);
     let arithmetic = engine.capabilities().precision;
     match coarseness(arithmetic) > coarseness(stored) {
         true => arithmetic,
@@ -34,8 +35,16 @@ pub(crate) fn computed(bundle: &ModelBundle, engine: &dyn Engine) -> Precision {
     }
 }
 
-/// The coarsest class that occurs.
+/// The class that a bundle asks for: that of its weights, and of activations where they are to be rounded.
 pub(crate) fn of(bundle: &ModelBundle) -> Precision {
+    match of_weights(bundle) {
+        Precision::Int8 if bundle.rounds_activations() => Precision::Int8Fast,
+        weights => weights,
+    }
+}
+
+/// The coarsest class that occurs.
+fn of_weights(bundle: &ModelBundle) -> Precision {
     let nodes = bundle.graph.graph.iter().flat_map(|graph| &graph.node);
     let quantized = |op: &str| QUANTIZED.contains(&op) || op.starts_with("DynamicQuantize");
     if nodes.map(|node| node.op_type.as_str()).any(quantized) {

@@ -27,9 +27,22 @@ pub(crate) struct Stored {
 }
 
 impl Stored {
-    pub(crate) fn note(&self, effective: &mut EffectiveConfig, asked: Option<Dtype>) {
+    /// What was asked for and what became of it, with an engine that computes in a class.
+    pub(crate) fn note(
+        &self,
+        effective: &mut EffectiveConfig,
+        asked: Option<Dtype>,
+        computed: Precision,
+    ) {
         let asked = asked.filter(|&dtype| dtype != Dtype::Auto);
-        effective.note("model.dtype", asked, self.precision, self.why.as_str());
+        let (used, why) = match self.precision {
+            Precision::Int8Fast if computed != Precision::Int8Fast => (
+                Precision::Int8,
+                "nothing rounds activations here: the portable engine does, on the processor, where a product's weights are int8",
+            ),
+            stored => (stored, self.why.as_str()),
+        };
+        effective.note("model.dtype", asked, used, why);
     }
 }
 
@@ -71,6 +84,15 @@ pub(crate) async fn store(
         Some(asked) if asked == has => {
             let stored = as_it_is("the model's file stores them so");
             return Ok((bundle, stored));
+        }
+        Some(asked @ (Precision::Int8 | Precision::Int8Fast))
+            if matches!(has, Precision::Int8 | Precision::Int8Fast) =>
+        {
+            let bundle = bundle.with_rounded_activations(asked == Precision::Int8Fast);
+            let precision = precision::of(&bundle);
+            let why = "the model's file stores its weights so; activations are rounded as asked";
+            let why = why.into();
+            return Ok((bundle, Stored { precision, why }));
         }
         Some(asked) if precision::coarseness(asked) < precision::coarseness(has) => {
             let stored = as_it_is(
@@ -287,7 +309,7 @@ mod tests {
             assert!(bytes(&same) == bytes(&small), "{dtype}");
             assert_eq!(stored.precision, Precision::Int8, "{dtype}");
             let mut effective = EffectiveConfig::default();
-            stored.note(&mut effective, Some(dtype));
+            stored.note(&mut effective, Some(dtype), stored.precision);
             let honoured = matches!(dtype, Dtype::Int8 | Dtype::Auto);
             assert_eq!(effective.not_honoured().count() == 0, honoured, "{dtype}");
         }

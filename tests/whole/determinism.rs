@@ -5,12 +5,12 @@ use std::thread;
 
 use isovec::blocking::{Embedder, export};
 use isovec::{Dtype, EmbeddingConfig, ExportOptions, ModelSource};
-use isovec_parity::Reference;
+use isovec_parity::{Reference, bits};
 use isovec_test_support::{Which, engines, mixed_texts, tiny_model};
 
 const CALLERS: usize = 8;
 
-fn bits(vector: &[f32]) -> Vec<u32> {
+fn bits_of(vector: &[f32]) -> Vec<u32> {
     vector.iter().map(|value| value.to_bits()).collect()
 }
 
@@ -30,13 +30,13 @@ fn check(source: &ModelSource, which: Which, texts: usize) {
     let texts = mixed_texts(texts);
     let alone: Vec<Vec<u32>> = texts
         .iter()
-        .map(|text| bits(&embedder.embed_one(text).unwrap()))
+        .map(|text| bits_of(&embedder.embed_one(text).unwrap()))
         .collect();
     let same = |what: &str, places: &[usize], embedder: &Embedder| {
         let together = embedder.embed(places.iter().map(|&place| &texts[place]));
         for (&place, vector) in places.iter().zip(&together.unwrap()) {
             assert!(
-                bits(vector) == alone[place],
+                bits_of(vector) == alone[place],
                 "{}, {what}: text {place} has another vector",
                 which.name()
             );
@@ -84,9 +84,9 @@ fn minilm_on_onnx_runtime() {
 
 /// The portable engine, in any batch and on any number of threads, gives the bits that it gives
 /// everywhere: the browser's tests hold it to the same numbers.
-fn same_bits(source: &ModelSource, reference: &Reference, bits: u64) {
+fn same_bits(source: &ModelSource, reference: &Reference, expected: u64) {
     for (threads, texts) in [(1, 1), (1, 32), (2, 32), (3, 7)] {
-        let config = isovec_parity::bits::config()
+        let config = bits::config()
             .with_intra_op_threads(threads)
             .with_max_batch_size(texts)
             .with_max_batch_tokens(1 << 14);
@@ -96,22 +96,20 @@ fn same_bits(source: &ModelSource, reference: &Reference, bits: u64) {
                 .load()
                 .await
                 .unwrap();
-            isovec_parity::bits::hash(&embedder, reference)
-                .await
-                .unwrap()
+            bits::hash(&embedder, reference).await.unwrap()
         });
         assert_eq!(
-            hash, bits,
-            "{threads} threads, {texts} texts: 0x{hash:x} is not 0x{bits:x}"
+            hash, expected,
+            "{threads} threads, {texts} texts: 0x{hash:x} is not 0x{expected:x}"
         );
     }
 }
 
 /// The same of int8 weights, here from the file that `export` writes. The browser's tests make them
 /// at load.
-fn same_bits_in_int8(source: &ModelSource, reference: &Reference, bits: u64) {
+fn same_bits_in(dtype: Dtype, source: &ModelSource, reference: &Reference, expected: u64) {
     let folder = tempfile::tempdir().unwrap();
-    let config = EmbeddingConfig::default().with_dtype(Dtype::Int8);
+    let config = EmbeddingConfig::default().with_dtype(dtype);
     export(
         source.clone(),
         folder.path(),
@@ -119,27 +117,22 @@ fn same_bits_in_int8(source: &ModelSource, reference: &Reference, bits: u64) {
         ExportOptions::default(),
     )
     .unwrap();
-    same_bits(&folder.path().to_path_buf().into(), reference, bits);
+    same_bits(&folder.path().to_path_buf().into(), reference, expected);
 }
 
 #[test]
 fn the_tiny_model_has_the_same_bits_everywhere() {
-    same_bits(&tiny_model(), &Reference::tiny(), isovec_parity::bits::TINY);
-    same_bits_in_int8(
-        &tiny_model(),
-        &Reference::tiny(),
-        isovec_parity::bits::TINY_INT8,
-    );
+    let (model, reference) = (tiny_model(), Reference::tiny());
+    same_bits(&model, &reference, bits::TINY);
+    same_bits_in(Dtype::Int8, &model, &reference, bits::TINY_INT8);
 }
 
 #[test]
 fn minilm_has_the_same_bits_everywhere() {
     if let Some(model) = isovec_test_support::minilm() {
-        same_bits(&model, &Reference::minilm(), isovec_parity::bits::MINILM);
-        same_bits_in_int8(
-            &model,
-            &Reference::minilm(),
-            isovec_parity::bits::MINILM_INT8,
-        );
+        let reference = Reference::minilm();
+        same_bits(&model, &reference, bits::MINILM);
+        same_bits_in(Dtype::Int8, &model, &reference, bits::MINILM_INT8);
+        same_bits_in(Dtype::Int8Fast, &model, &reference, bits::MINILM_INT8_FAST);
     }
 }

@@ -21,7 +21,7 @@ struct Bounds {
     folder: u64,
 }
 
-const BOUNDS: [Bounds; 2] = [
+const BOUNDS: [Bounds; 3] = [
     Bounds {
         dtype: Dtype::F16,
         precision: Precision::F16,
@@ -33,6 +33,14 @@ const BOUNDS: [Bounds; 2] = [
     Bounds {
         dtype: Dtype::Int8,
         precision: Precision::Int8,
+        l2: 0.1415,
+        worst: 0.990,
+        mean: 0.9985,
+        folder: 24_000_000,
+    },
+    Bounds {
+        dtype: Dtype::Int8Fast,
+        precision: Precision::Int8Fast,
         l2: 0.1415,
         worst: 0.990,
         mean: 0.9985,
@@ -106,7 +114,8 @@ fn cosine(a: &[f32], b: &[f64]) -> f64 {
 #[test]
 fn a_small_model_is_the_same_model_in_another_precision() {
     let folder = tempfile::tempdir().unwrap();
-    for bounds in BOUNDS {
+    // The tiny model has no product of whole numbers, whose activations could be rounded.
+    for bounds in &BOUNDS[..2] {
         let places =
             ["one", "two"].map(|name| folder.path().join(format!("{}-{name}", bounds.dtype)));
         let written = places
@@ -159,4 +168,85 @@ fn precision_that_is_gone_does_not_come_back_in_silence() {
         ("int8", false),
         "{knob:?}"
     );
+}
+
+/// The knob in effect, and the class of the vectors.
+fn used(source: &ModelSource, config: EmbeddingConfig) -> (String, bool, Precision, Vec<f32>) {
+    let embedder = Embedder::builder(source.clone())
+        .config(config)
+        .load()
+        .unwrap();
+    let effective = embedder.effective_config();
+    let knob = effective.get("model.dtype").unwrap();
+    let precision = embedder.fingerprint().precision;
+    let vector = embedder.embed_one("a text of some words").unwrap();
+    (knob.used.clone(), knob.honoured, precision, vector)
+}
+
+#[test]
+fn activations_are_rounded_where_it_was_asked_for_and_can_be() {
+    let check = |source: &ModelSource, which: &str, config: EmbeddingConfig, expected: &str| {
+        let (knob, honoured, precision, _) = used(source, config);
+        assert_eq!(
+            (knob.as_str(), &*precision.to_string()),
+            (expected, expected),
+            "{which}"
+        );
+        assert_eq!(honoured, expected == "int8-fast", "{which}");
+    };
+    let fast = EmbeddingConfig::default().with_dtype(Dtype::Int8Fast);
+    check(
+        &tiny_model(),
+        "no such product",
+        Which::Portable.configure(fast.clone()),
+        "int8",
+    );
+    let Some(model) = minilm() else {
+        return;
+    };
+    for which in engines() {
+        let expected = match which {
+            Which::Portable => "int8-fast",
+            _ => "int8",
+        };
+        check(
+            &model,
+            which.name(),
+            which.configure(fast.clone()),
+            expected,
+        );
+    }
+    // Where nobody chose an engine, it is the one that can.
+    check(&model, "by default", fast.clone(), "int8-fast");
+    let mut measured = fast;
+    measured.runtime.providers.provider_auto_selection = Some(true);
+    check(&model, "measured", measured, "int8-fast");
+}
+
+#[test]
+fn a_file_in_int8_is_computed_either_way() {
+    let Some(model) = minilm() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let of = |source: &ModelSource, dtype: Option<Dtype>| {
+        let mut config = Which::Portable.configure(EmbeddingConfig::default());
+        config.model.dtype = dtype;
+        let (used, honoured, precision, vector) = used(source, config);
+        assert!(honoured, "{dtype:?}: {used}");
+        assert_eq!(used, precision.to_string());
+        (used, vector)
+    };
+    let [int8, fast] = [Dtype::Int8, Dtype::Int8Fast].map(|dtype| {
+        let place = folder.path().join(dtype.to_string());
+        let written = exported(&model, &place, dtype);
+        assert_eq!(written.precision.to_string(), dtype.to_string());
+        ModelSource::from(place)
+    });
+    let (wide, rounded) = (of(&int8, None), of(&fast, None));
+    assert_eq!((&*wide.0, &*rounded.0), ("int8", "int8-fast"));
+    assert_ne!(wide.1, rounded.1);
+    assert_eq!(of(&fast, Some(Dtype::Int8)), wide);
+    assert_eq!(of(&int8, Some(Dtype::Int8Fast)), rounded);
+    assert_eq!(of(&model, Some(Dtype::Int8Fast)), rounded);
 }

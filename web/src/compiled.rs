@@ -6,6 +6,7 @@ use std::sync::Arc;
 use isovec_engine::Result;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 
 /// A model ready to run. Runs share nothing that changes: each has a state of its own.
@@ -21,6 +22,11 @@ pub(crate) trait Compiled: MaybeSend + MaybeSync + Debug {
     /// Whether every row is computed at its own length.
     fn ragged(&self) -> bool {
         false
+    }
+
+    /// The coarsest numbers that it computes with, whatever the weights are stored as.
+    fn precision(&self) -> Precision {
+        Precision::F32
     }
 
     /// How many rows of a batch to run together where no operator may keep others waiting.

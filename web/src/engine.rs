@@ -109,6 +109,7 @@ impl PortableEngine {
         let model = model::load(bundle, &description, &settings, cancel, &mut pacer).await?;
         let mut capabilities = Capabilities::default();
         capabilities.ragged = model.ragged();
+        capabilities.precision = model.precision();
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
         capabilities.concurrent_runs = settings.runs;

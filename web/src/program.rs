@@ -6,6 +6,7 @@ use isovec_encoder::{CompileError, Executable, Pause, Stepped};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::profile::Detail;
 use isovec_engine::{EngineError, Result};
@@ -70,6 +71,13 @@ impl Compiled for Loaded {
 
     fn ragged(&self) -> bool {
         true
+    }
+
+    fn precision(&self) -> Precision {
+        match self.executable.rounds_activations() {
+            true => Precision::Int8Fast,
+            false => Precision::F32,
+        }
     }
 
     fn start(self: Arc<Self>, batch: Batch) -> Result<Box<dyn Running>> {

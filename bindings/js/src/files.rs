@@ -58,7 +58,7 @@ pub(crate) fn grow_once(files: &[(String, Content)], dtype: Option<Dtype>) -> Re
     const BESIDE: usize = 12 << 20;
     let bytes = files.iter().map(|(_, content)| match dtype {
         Some(Dtype::F16) => content.len() / 4 * 3,
-        Some(Dtype::Int8) => content.len() / 2,
+        Some(Dtype::Int8 | Dtype::Int8Fast) => content.len() / 2,
         _ => content.len(),
     });
     let weights = bytes.fold(0, usize::saturating_add);

@@ -32,7 +32,7 @@ test("loading and embedding take little more memory than the weights", { skip },
 test("the bits are those of every machine", { skip }, async () => {
   const source = readFileSync(join(dirname(dirname(js)), "tests", "parity", "src", "bits.rs"), "utf8");
   const texts = readFileSync(join(dirname(dirname(js)), "tests", "data", "reference", "texts.txt"), "utf8").trimEnd().split("\n");
-  for (const [name, dtype] of [["MINILM", "f32"], ["MINILM_INT8", "int8"]]) {
+  for (const [name, dtype] of [["MINILM", "f32"], ["MINILM_INT8", "int8"], ["MINILM_INT8_FAST", "int8-fast"]]) {
     const [, bits] = source.match(new RegExp(`${name}: u64 = (0x[0-9a-f_]+);`));
     for (const size of [1, 32]) {
       const embedder = await load({ model: { dtype }, session: { deterministicCompute: true }, batching: { maxBatchSize: size, maxBatchTokens: 1 << 14 } });

@@ -15,6 +15,8 @@ pub const MINILM: u64 = 0xac92_209e_bd5a_6bd6;
 pub const TINY_INT8: u64 = 0x8684_ac5e_aab8_7e33;
 /// Of all-MiniLM-L6-v2's, its weights stored in int8.
 pub const MINILM_INT8: u64 = 0x3cd7_7763_fff6_9f6c;
+/// Of all-MiniLM-L6-v2's, with rounded activations as well: what groups give is added in their order.
+pub const MINILM_INT8_FAST: u64 = 0xc627_dbcb_3d63_0f9e;
 
 /// A configuration with the promise.
 pub fn config() -> EmbeddingConfig {

@@ -6,10 +6,10 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::{Choice, Clock, Int8Kernel, Kernel};
+use isovec_kernels::gemm::{ActivationBits, Choice, Clock, Int8Kernel, Kernel};
 
 use crate::error::Unlowered;
-use crate::load::{Kernels, Packing, Weights};
+use crate::load::{Kernels, Matrix, Packing, Weights};
 use crate::lower::Output;
 use crate::node::{self, Node, NodeId, Op};
 use crate::program::{Pause, Program};
@@ -23,6 +23,8 @@ pub struct Executable {
     pub(crate) f32: Choice<Kernel>,
     pub(crate) int8: Choice<Int8Kernel>,
     pub(crate) arithmetic: Arithmetic,
+    /// What products with whole numbers make of activations.
+    bits: ActivationBits,
     /// The longest text.
     pub(crate) positions: Option<usize>,
 }
@@ -65,18 +67,27 @@ impl Executable {
         let program = Program::read(bundle, cancel, pause).await?;
         pause.pause().await;
         cancel.check()?;
+        let bits = match bundle.rounds_activations() {
+            true => ActivationBits::Eight,
+            false => ActivationBits::Wide,
+        };
         let kernels = Kernels {
             f32: Kernel::select(arithmetic),
-            int8: Int8Kernel::select(),
+            int8: Int8Kernel::select(bits),
         };
         let mut packing = Packing::new(kernels, program.weights());
         program
             .read_weights(bundle, &mut packing, cancel, pause)
             .await?;
-        Ok(Self::new(program, packing.finish()?, arithmetic))
+        Ok(Self::new(program, packing.finish()?, arithmetic, bits))
     }
 
-    fn new(program: Program, weights: Weights, arithmetic: Arithmetic) -> Self {
+    fn new(
+        program: Program,
+        weights: Weights,
+        arithmetic: Arithmetic,
+        bits: ActivationBits,
+    ) -> Self {
         let Program { nodes, outputs, .. } = program;
         let mut last = vec![None; nodes.len()];
         for (at, node) in nodes.iter().enumerate() {
@@ -103,8 +114,9 @@ impl Executable {
             outputs,
             weights,
             f32: Choice::f32(arithmetic, None),
-            int8: Choice::int8(None),
+            int8: Choice::int8(bits, None),
             arithmetic,
+            bits,
             positions: program.positions,
         }
     }
@@ -114,7 +126,7 @@ impl Executable {
     #[must_use]
     pub fn with_clock(mut self, clock: Clock) -> Self {
         self.f32 = Choice::f32(self.arithmetic, Some(clock));
-        self.int8 = Choice::int8(Some(clock));
+        self.int8 = Choice::int8(self.bits, Some(clock));
         self
     }
 
@@ -126,6 +138,12 @@ impl Executable {
     /// The most tokens of a text, where the model has tables for so many only.
     pub fn max_tokens(&self) -> Option<usize> {
         self.positions
+    }
+
+    /// Whether some products round activations to 8 bits, as the model asks.
+    pub fn rounds_activations(&self) -> bool {
+        let whole = |matrix: &Matrix| matches!(matrix, Matrix::Int8(_));
+        self.bits == ActivationBits::Eight && self.weights.matrices.iter().any(whole)
     }
 
     /// The names of the fused operators, in the order in which they run.

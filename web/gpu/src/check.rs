@@ -119,6 +119,8 @@ async fn on_processor(
     cancel: &Cancel,
 ) -> Result<Vec<Vec<f32>>> {
     let mut pause = host.pause()?;
+    // As the GPU computes it, which rounds no activations.
+    let bundle = &bundle.clone().with_rounded_activations(false);
     let executable = Executable::compile(bundle, Arithmetic::Fast, cancel, &mut *pause).await;
     let executable = executable.map_err(|error| match error {
         CompileError::Engine(error) => error,

@@ -5,7 +5,7 @@ mod measure;
 use std::cell::RefCell;
 
 use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::{Int8Kernel, Kernel};
+use isovec_kernels::gemm::{ActivationBits, Int8Kernel, Kernel};
 use measure::ceiling;
 use measure::product::{Product, Way};
 
@@ -63,10 +63,15 @@ fn ways(kind: u32) -> Vec<Way> {
         let kernels = Kernel::available(arithmetic).into_iter();
         kernels.map(Way::F32).collect()
     };
+    let int8 = |bits| {
+        let kernels = Int8Kernel::available(bits).into_iter();
+        kernels.map(Way::Int8).collect()
+    };
     match kind {
         0 => f32(Arithmetic::Fast),
         1 => f32(Arithmetic::Deterministic),
-        2 => Int8Kernel::available().into_iter().map(Way::Int8).collect(),
+        2 => int8(ActivationBits::Wide),
+        3 => int8(ActivationBits::Eight),
         _ => Vec::new(),
     }
 }

@@ -8,7 +8,7 @@ mod measure;
 use std::time::Instant;
 
 use isovec_kernels::Arithmetic;
-use isovec_kernels::gemm::{Int8Kernel, Kernel};
+use isovec_kernels::gemm::{ActivationBits, Int8Kernel, Kernel};
 use measure::ceiling;
 use measure::product::{Product, Way};
 
@@ -68,8 +68,10 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         let kernels = Kernel::available(arithmetic).into_iter();
         ways.extend(kernels.map(|kernel| (format!("f32 {arithmetic:?}"), Way::F32(kernel))));
     }
-    let kernels = Int8Kernel::available().into_iter();
-    ways.extend(kernels.map(|kernel| ("int8".to_owned(), Way::Int8(kernel))));
+    for bits in [ActivationBits::Wide, ActivationBits::Eight] {
+        let kernels = Int8Kernel::available(bits).into_iter();
+        ways.extend(kernels.map(|kernel| (format!("int8 {bits:?}"), Way::Int8(kernel))));
+    }
     for (kind, way) in ways {
         println!("{kind}, {}", way.name());
         for &(m, k, n) in shapes {

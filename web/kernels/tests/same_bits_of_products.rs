@@ -4,7 +4,8 @@
 
 use isovec_kernels::Arithmetic;
 use isovec_kernels::gemm::{
-    Activations, Epilogue, Int8Kernel, Int8Weights, Kernel, Packed, Rows, gemm, gemm_int8,
+    ActivationBits, Activations, Epilogue, Int8Kernel, Int8Weights, Kernel, Packed, Rows, gemm,
+    gemm_int8,
 };
 use isovec_kernels::parallel::OneThread;
 #[cfg(target_arch = "wasm32")]
@@ -19,6 +20,8 @@ const SHAPES: [(usize, usize, usize); 3] = [(1, 37, 131), (17, 37, 131), (17, 11
 const F32: u64 = 0x69a4_df97_3c02_598c;
 /// By [`hash`], of what the kernels of all machines agreed on.
 const INT8: u64 = 0x5762_9cb8_4bf1_7214;
+/// The same with activations of eight bits.
+const EIGHT: u64 = 0x1079_26b4_5924_5c22;
 
 /// Values in -1..1 from a linear congruential generator (Knuth's MMIX constants).
 fn values(len: usize, seed: u64) -> Vec<f32> {
@@ -119,7 +122,12 @@ fn fast_products_are_near_deterministic_ones() {
 #[cfg_attr(target_arch = "wasm32", wasm_bindgen_test)]
 #[cfg_attr(not(target_arch = "wasm32"), test)]
 fn products_of_whole_numbers_have_the_bits_of_every_machine() {
-    for kernel in Int8Kernel::available() {
+    let wanted = [(ActivationBits::Wide, INT8), (ActivationBits::Eight, EIGHT)];
+    let kernels = wanted.into_iter().flat_map(|(bits, want)| {
+        let all = Int8Kernel::available(bits).into_iter();
+        all.map(move |kernel| (kernel, want))
+    });
+    for (kernel, want) in kernels {
         let got = all(|a, b, bias, (m, k, n)| {
             let b = Int8Weights::new(kernel, (k, n), b, n, 1).unwrap();
             let mut rows = Activations::default();
@@ -136,6 +144,6 @@ fn products_of_whole_numbers_have_the_bits_of_every_machine() {
             gemm_int8(kernel, &rows, &b, &epilogue, &mut c, n, &OneThread).unwrap();
             c
         });
-        assert_eq!(got, INT8, "{} gave {got:#x}", kernel.name());
+        assert_eq!(got, want, "{kernel:?} gave {got:#x}");
     }
 }

@@ -1,4 +1,4 @@
-//! The kernels and the programs made of them on an ARM processor, in an emulator.
+//! The kernels on an ARM processor, in an emulator.
 
 use std::env::consts;
 

@@ -95,3 +95,8 @@ async fn the_tiny_model_in_int8_has_the_same_bits_everywhere() {
 async fn minilm_in_int8_has_the_same_bits_everywhere() {
     minilms_bits(Dtype::Int8, isovec_parity::bits::MINILM_INT8).await;
 }
+
+#[wasm_bindgen_test]
+async fn minilm_with_rounded_activations_has_the_same_bits_everywhere() {
+    minilms_bits(Dtype::Int8Fast, isovec_parity::bits::MINILM_INT8_FAST).await;
+}

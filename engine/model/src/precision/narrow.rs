@@ -67,7 +67,9 @@ pub struct NarrowedWeight {
 }
 
 /// The same model with its large f32 weights stored in f16 or int8; with
-/// [`Precision::F32`] as it is. It computes in f32.
+/// [`Precision::F32`] as it is. It computes in f32. [`Precision::Int8Fast`] stores as
+/// [`Precision::Int8`] does, and the model
+/// [asks](ModelBundle::rounds_activations) for rounded activations.
 ///
 /// Every weight is read once, one at a time, to measure what storing it small would change:
 /// a matrix that int8 changes by more than 3% is stored in f16, one that f16 changes by more than
@@ -92,7 +94,8 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
     if to == Precision::F32 {
         return Ok(unchanged());
     }
-    if to == Precision::Int8 && opset < INT8_OPSET {
+    let is_int8 = matches!(to, Precision::Int8 | Precision::Int8Fast);
+    if is_int8 && opset < INT8_OPSET {
         return Err(EngineError::UnsupportedModel {
             origin: bundle.origin.clone(),
             reason: format!(
@@ -111,7 +114,7 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
             continue;
         }
         let values = floats(&bundle.weights, index).await?;
-        let axis = axes.get(&info.name).filter(|_| to == Precision::Int8);
+        let axis = axes.get(&info.name).filter(|_| is_int8);
         let stored = axis
             .and_then(|&axis| as_int8(&values, info, axis))
             .or_else(|| as_f16(&values));
@@ -140,6 +143,10 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
         key: NARROWED_KEY.into(),
         value: format!("{to}, {RULES}"),
     });
+    let rounds = to == Precision::Int8Fast
+        && weights
+            .iter()
+            .any(|weight| weight.stored == Precision::Int8);
     let narrowed = ModelBundle {
         graph: model,
         weights: Arc::new(Reformed {
@@ -149,6 +156,7 @@ pub async fn narrowed(bundle: &ModelBundle, to: Precision, cancel: &Cancel) -> R
         }),
         ..bundle.clone()
     };
+    let narrowed = narrowed.with_rounded_activations(rounds);
     Ok(Narrowed {
         bundle: narrowed,
         weights,

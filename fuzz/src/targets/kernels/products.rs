@@ -2,7 +2,8 @@
 
 use arbitrary::{Result, Unstructured};
 use isovec_kernels::gemm::{
-    Activations, Epilogue, Int8Kernel, Int8Weights, Kernel, Packed, Rows, gemm, gemm_int8,
+    ActivationBits, Activations, Epilogue, Int8Kernel, Int8Weights, Kernel, Packed, Rows, gemm,
+    gemm_int8,
 };
 use isovec_kernels::parallel::{OneThread, Pool};
 use isovec_kernels::{Activation, Arithmetic};
@@ -240,33 +241,51 @@ pub(super) fn int8(u: &mut Unstructured<'_>) -> Result<()> {
         true => &OneThread,
         false => &Backwards,
     };
-    // Sums of k products of 8 bits and as many more as 32 bits have room for, at most 15.
-    let levels = (i32::MAX as usize / 128 / k.max(1)).min(i16::MAX as usize) as f64;
+    let bits = match u.arbitrary()? {
+        true => ActivationBits::Wide,
+        false => ActivationBits::Eight,
+    };
+    let (group, levels) = match bits {
+        // Sums of k products of 8 bits and as many more as 32 bits have room for, at most 15.
+        ActivationBits::Wide => {
+            let most = i32::MAX as usize / 128 / k.max(1);
+            (k.max(1), most.min(i16::MAX as usize) as f64)
+        }
+        ActivationBits::Eight => (128, 127.0),
+    };
+    let groups = k.div_ceil(group);
     let mut wanted = Vec::with_capacity(m * n);
     for row in 0..m {
-        let largest = (0..k).map(|step| f64::from(a.at(row, step)).abs());
-        let largest = largest.fold(0.0, f64::max);
-        // Half a step, and what scaling rounds. Rows below 1e-30 count as zeros.
-        let step_off = (0.51 * largest / levels).max(if largest < 2e-30 { largest } else { 0.0 });
+        let step_offs: Vec<f64> = (0..groups)
+            .map(|number| {
+                let steps = number * group..k.min((number + 1) * group);
+                let largest = steps.map(|step| f64::from(a.at(row, step)).abs());
+                let largest = largest.fold(0.0, f64::max);
+                // Half a step, and what scaling rounds. Groups below 1e-30 count as zeros.
+                (0.51 * largest / levels).max(if largest < 2e-30 { largest } else { 0.0 })
+            })
+            .collect();
         for column in 0..n {
             let scale = f64::from(scales[column]);
-            let (mut sum, mut magnitudes, mut weights) = (0.0, 0.0, 0.0);
+            let (mut sum, mut magnitudes, mut rounded) = (0.0, 0.0, 0.0);
             for step in 0..k {
                 let weight = f64::from(numbers[column * k + step]);
                 let product = f64::from(a.at(row, step)) * weight * scale;
                 sum += product;
                 magnitudes += product.abs();
-                weights += weight.abs() * scale;
+                rounded += step_offs[step / group] * weight.abs() * scale;
             }
-            // The sum itself is exact; its way back to f32 has four roundings.
-            let off = step_off * weights + 5.0 * U * (magnitudes + step_off * weights);
+            // A group's sum itself is exact; its way back to f32 has four roundings, and there is
+            // one more for each group that is added.
+            let roundings = (4 + groups) as f64;
+            let off = rounded + roundings * U * (magnitudes + rounded);
             wanted.push(after.exact(row, column, sum, off));
         }
     }
     let mut quantised = Activations::default();
-    let mut bits = None;
-    for kernel in Int8Kernel::available() {
-        let what = format!("{} int8 [{m}, {k}, {n}]", kernel.name());
+    let mut found = None;
+    for kernel in Int8Kernel::available(bits) {
+        let what = format!("{} int8 {bits:?} [{m}, {k}, {n}]", kernel.name());
         c.clear();
         let mut weights =
             Int8Weights::zeros(kernel, (k, n)).unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -292,7 +311,7 @@ pub(super) fn int8(u: &mut Unstructured<'_>) -> Result<()> {
         )
         .unwrap_or_else(|error| panic!("{what}: {error}"));
         hold(&what, &c, &wanted);
-        same(&what, &c, &mut bits);
+        same(&what, &c, &mut found);
     }
     Ok(())
 }

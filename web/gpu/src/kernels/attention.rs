@@ -2,6 +2,7 @@
 
 use isovec_encoder::program::{Attention, HeadColumns, NodeId};
 
+use super::source::wgsl;
 use super::{Grid, Items, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
 use crate::dispatch::Merged;
@@ -78,14 +79,14 @@ pub(crate) fn kernel(
     for ((name, items), unit) in ["Q", "K", "V"].iter().zip(items).zip(units) {
         source += &format!("alias {name}_ITEMS = {};\n", items.of(unit));
     }
-    source += include_str!("../wgsl/attention_keys.wgsl");
-    source += match limits.subgroups {
-        Some(_) => concat!(
-            include_str!("../wgsl/subgroups.wgsl"),
-            include_str!("../wgsl/attention_subgroups.wgsl")
-        ),
-        None => include_str!("../wgsl/attention.wgsl"),
-    };
+    source += wgsl!("attention_keys.wgsl");
+    match limits.subgroups {
+        Some(_) => {
+            source += wgsl!("subgroups.wgsl");
+            source += wgsl!("attention_subgroups.wgsl");
+        }
+        None => source += wgsl!("attention.wgsl"),
+    }
     Made {
         name: "attention",
         kernels: vec![(

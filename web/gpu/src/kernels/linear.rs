@@ -2,6 +2,7 @@
 
 use isovec_encoder::program::{Linear, NodeId, Rows};
 
+use super::source::wgsl;
 use super::{Grid, Items, Kernel, Made, Reads, functions, prelude, repeat};
 use crate::constants::Constants;
 use crate::dispatch::{Merged, Part, Weights};
@@ -152,14 +153,14 @@ impl Tiling {
         };
         let across = |columns: usize| n.div_ceil(columns) as u32;
         if self != Self::Any {
-            *source += include_str!("../wgsl/matmul_shared.wgsl");
+            *source += wgsl!("matmul_shared.wgsl");
         }
         match self {
             Self::Direct { rows } => {
                 let (column_threads, row_threads) = (32.min(limits.threads), 2);
                 *source += &threads(column_threads, row_threads);
                 *source += &format!("const ROWS: u32 = {rows}u;\n");
-                *source += &repeat(include_str!("../wgsl/matmul.wgsl"), rows, 1);
+                *source += &repeat(wgsl!("matmul.wgsl"), rows, 1);
                 Grid::Tile {
                     rows: (rows * row_threads) as u32,
                     across: across(4 * column_threads),
@@ -173,7 +174,7 @@ impl Tiling {
                     "const ROWS: u32 = {rows}u;\nconst COLUMNS: u32 = {columns}u;\n\
                      const DEPTH: u32 = {DEPTH}u;\n"
                 );
-                *source += &repeat(include_str!("../wgsl/matmul_tiled.wgsl"), rows, columns);
+                *source += &repeat(wgsl!("matmul_tiled.wgsl"), rows, columns);
                 Grid::Tile {
                     rows: (rows * side) as u32,
                     across: across(4 * 16 * columns),
@@ -183,8 +184,8 @@ impl Tiling {
                 let column_threads = 64.min(limits.threads);
                 *source += &threads(column_threads, 1);
                 *source += &format!("const ROWS: u32 = {rows}u;\n");
-                *source += include_str!("../wgsl/subgroups.wgsl");
-                *source += &repeat(include_str!("../wgsl/matmul_subgroups.wgsl"), rows, 1);
+                *source += wgsl!("subgroups.wgsl");
+                *source += &repeat(wgsl!("matmul_subgroups.wgsl"), rows, 1);
                 Grid::Tile {
                     rows: rows as u32,
                     across: across(4 * column_threads),
@@ -192,7 +193,7 @@ impl Tiling {
             }
             Self::Any => {
                 *source += &threads(32, 2);
-                *source += include_str!("../wgsl/matmul_any.wgsl");
+                *source += wgsl!("matmul_any.wgsl");
                 Grid::Tile {
                     rows: 2,
                     across: across(32),

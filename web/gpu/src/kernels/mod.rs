@@ -6,8 +6,10 @@ mod fold;
 mod functions;
 pub(crate) mod linear;
 pub(crate) mod row;
+mod source;
 
 use isovec_encoder::program::NodeId;
+use source::wgsl;
 
 /// Where the first text's first token stands among a batch's words.
 pub(crate) const HEAD: usize = 8;
@@ -114,17 +116,14 @@ impl Grid {
 
 /// What all kernels begin with that write `out` by vectors of `unit`, one or four, and read `others` as well.
 fn prelude(out: Items, unit: usize, others: &[Items]) -> String {
-    let (batch, math) = (
-        include_str!("../wgsl/batch.wgsl"),
-        include_str!("../wgsl/math.wgsl"),
-    );
+    let (batch, math) = (wgsl!("batch.wgsl"), wgsl!("math.wgsl"));
     let enable = match out == Items::F16 || others.contains(&Items::F16) {
         true => "enable f16;\n",
         false => "",
     };
     let write = match out {
         Items::F32 => "fn kept(x: V) -> OUT { return x; }\n",
-        Items::F16 => include_str!("../wgsl/half.wgsl"),
+        Items::F16 => wgsl!("half.wgsl"),
     };
     format!(
         "{enable}const HEAD: u32 = {HEAD}u;\n{batch}\n{math}\nalias V = {};\nalias OUT = {};\n{write}",

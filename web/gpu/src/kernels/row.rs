@@ -15,6 +15,7 @@ use isovec_encoder::program::{
 
 use super::column::column;
 use super::fold::Fold;
+use super::source::wgsl;
 use super::{Grid, Kernel, Made, Reads, functions, prelude};
 use crate::constants::Constants;
 use crate::dispatch::written::{elsewhere, is_stage};
@@ -74,15 +75,15 @@ impl Writer<'_> {
         // Only what looks at a row with all threads has them share.
         let (builtins, enter) = match limits.subgroups.is_some() && text.stages.contains("tree_") {
             true => {
-                source += include_str!("../wgsl/subgroups.wgsl");
-                source += include_str!("../wgsl/row_subgroups.wgsl");
+                source += wgsl!("subgroups.wgsl");
+                source += wgsl!("row_subgroups.wgsl");
                 (
                     SUBGROUPS,
                     "enter(size);\nsubgroup = own;\nsubgroups = all;\n",
                 )
             }
             false => {
-                source += include_str!("../wgsl/row.wgsl");
+                source += wgsl!("row.wgsl");
                 ("", "")
             }
         };

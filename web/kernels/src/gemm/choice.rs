@@ -7,7 +7,7 @@
 use std::sync::{Mutex, OnceLock};
 use std::time::Duration;
 
-use super::{Int8Kernel, Kernel};
+use super::{ActivationBits, Int8Kernel, Kernel};
 use crate::Arithmetic;
 
 /// Tells the time, counted from any fixed point.
@@ -68,9 +68,9 @@ impl Choice<Kernel> {
 impl Choice<Int8Kernel> {
     /// The kernels that can use operands packed for [`Int8Kernel::select`].
     #[must_use]
-    pub fn int8(clock: Option<Clock>) -> Self {
-        let first = Int8Kernel::select();
-        Self::between(Int8Kernel::available(), clock, |kernel| {
+    pub fn int8(bits: ActivationBits, clock: Option<Clock>) -> Self {
+        let first = Int8Kernel::select(bits);
+        Self::between(Int8Kernel::available(bits), clock, |kernel| {
             kernel.shares_packing(first)
         })
     }
@@ -295,8 +295,10 @@ mod tests {
                 assert_eq!(kernel.arithmetic(), arithmetic);
             }
         }
-        for kernel in Choice::int8(None).kernels {
-            assert_eq!(kernel.panel(), Int8Kernel::select().panel());
+        for bits in [ActivationBits::Wide, ActivationBits::Eight] {
+            for kernel in Choice::int8(bits, None).kernels {
+                assert_eq!(kernel.panel(), Int8Kernel::select(bits).panel());
+            }
         }
     }
 }

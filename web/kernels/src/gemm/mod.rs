@@ -22,6 +22,6 @@ pub use blocks::gemm;
 pub use choice::{Choice, Clock};
 pub use epilogue::{Epilogue, Rows};
 pub use error::Mismatch;
-pub use int8::{Activations, Int8Kernel, Int8Weights, gemm_int8};
+pub use int8::{ActivationBits, Activations, Int8Kernel, Int8Weights, gemm_int8};
 pub use kernel::Kernel;
 pub use pack::{Order, Packed, Packer, Stored};

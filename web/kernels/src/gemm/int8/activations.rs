@@ -3,7 +3,7 @@
 use super::super::blocks::Shared;
 use super::super::epilogue::Rows;
 use super::super::error::{Mismatch, check_rows};
-use super::form::Form;
+use super::form::{ActivationBits, Form, GROUP};
 use super::quantise::{Scale, limit, magnitude};
 use super::weights::Int8Weights;
 use crate::parallel::Pool;
@@ -19,15 +19,16 @@ pub struct Activations {
     rows: usize,
     k: usize,
     form: Form,
-    /// Rows of `k` values in their form, filled up with zeros to a whole group.
+    /// Rows of `k` values in their form, filled up with zeros to a whole group of steps.
     values: Vec<i16>,
+    /// Row by row, one for each group of values.
     scales: Vec<f32>,
 }
 
 impl Activations {
     /// Takes `m` rows for products with B, or with other weights of as many rows for the same
-    /// kernel. Each is quantised by its own largest magnitude. A row with a value that is not
-    /// finite gives rows of NaN.
+    /// kernel. Each is quantised by its own largest magnitude, or group by group, as the kernel
+    /// takes them. A row with a value that is not finite gives rows of NaN.
     ///
     /// # Errors
     ///
@@ -41,11 +42,10 @@ impl Activations {
     ) -> Result<(), Mismatch> {
         let (k, form) = (b.k(), b.form());
         check_rows("A", from.values.len(), m, k, from.stride)?;
-        let limit = limit(k);
-        let stride = k.next_multiple_of(form.steps());
+        let (stride, groups) = (form.words(k), form.groups(k));
         (self.rows, self.k, self.form) = (m, k, form);
         self.values.resize(m * stride, 0);
-        self.scales.resize(m, 0.0);
+        self.scales.resize(m * groups, 0.0);
 
         let values = Shared(self.values.as_mut_ptr());
         let scales = Shared(self.scales.as_mut_ptr());
@@ -53,13 +53,16 @@ impl Activations {
             for row in number * ROWS..m.min((number + 1) * ROWS) {
                 let row_values = &from.values[row * from.stride..][..k];
                 // SAFETY: both have that row, and no other job has it.
-                let (to, scale_to) = unsafe {
+                let (to, scales_to) = unsafe {
                     (
                         std::slice::from_raw_parts_mut(values.at(row * stride), stride),
-                        &mut *scales.at(row),
+                        std::slice::from_raw_parts_mut(scales.at(row * groups), groups),
                     )
                 };
-                quantise_row(row_values, limit, form, to, scale_to);
+                match form.bits {
+                    ActivationBits::Wide => wide(row_values, form, to, scales_to),
+                    ActivationBits::Eight => eight(row_values, form, to, scales_to),
+                }
             }
         };
         match m.div_ceil(ROWS) {
@@ -84,7 +87,7 @@ impl Activations {
 
     /// The rows, and from one to the next.
     pub(super) fn values(&self) -> (&[i16], usize) {
-        (&self.values, self.k.next_multiple_of(self.form.steps()))
+        (&self.values, self.form.words(self.k))
     }
 
     /// How the rows lie.
@@ -92,22 +95,40 @@ impl Activations {
         self.form
     }
 
-    /// The scales by row.
-    pub(super) fn scales(&self) -> &[f32] {
-        &self.scales
+    /// The scales by row, and from one row to the next.
+    pub(super) fn scales(&self) -> (&[f32], usize) {
+        (&self.scales, self.form.groups(self.k))
     }
 }
 
 multiversion! {
-    /// Quantises a row to `to`, which is as long as the form asks, and tells its scale.
-    fn quantise_row(values: &[f32], limit: u16, form: Form, to: &mut [i16], scale_to: &mut f32) {
-        let scale = Scale::new(magnitude(values), limit);
+    /// Quantises a row to `to`, which is as long as the form asks, and tells its one scale.
+    fn wide(values: &[f32], form: Form, to: &mut [i16], scale_to: &mut [f32]) {
+        let scale = Scale::new(magnitude(values), limit(values.len()));
         let (to_values, rest) = to.split_at_mut(values.len());
         for (to, value) in to_values.iter_mut().zip(values) {
             *to = scale.quantise(*value);
         }
         rest.fill(0);
-        form.arrange(to);
-        *scale_to = scale.scale;
+        form.arrange_wide(to);
+        scale_to.fill(scale.scale);
+    }
+}
+
+multiversion! {
+    /// The same group by group, to 8 bits.
+    fn eight(values: &[f32], form: Form, to: &mut [i16], scales_to: &mut [f32]) {
+        scales_to.fill(0.0);
+        let groups = values.chunks(GROUP).zip(to.chunks_mut(form.words(GROUP)));
+        for ((values, to), scale_to) in groups.zip(scales_to) {
+            let scale = Scale::new(magnitude(values), 127);
+            let mut numbers = [0; GROUP];
+            for (number, value) in numbers.iter_mut().zip(values) {
+                *number = scale.quantise(*value);
+            }
+            let padded = values.len().next_multiple_of(form.steps());
+            form.arrange_eight(&numbers[..padded], to);
+            *scale_to = scale.scale;
+        }
     }
 }

@@ -1,12 +1,12 @@
-//! The loops around the tiles of whole numbers. A sum goes over all of k at once: a panel of bytes
-//! fits the first cache for every k that models have.
+//! The loops around the tiles of whole numbers. A tile goes over all of k, or group after group, at
+//! once: a panel of bytes fits the first cache for every k that models have.
 
 use std::ops::Range;
 
 use super::super::blocks::{A_BYTES, COLUMNS, Shared, groups, part, parts, products, split};
 use super::super::epilogue::Epilogue;
 use super::super::error::{Mismatch, check_rows};
-use super::super::kernel::{MAX_PANEL, MAX_ROWS};
+use super::super::kernel::{MAX_PANEL, MAX_ROWS, Tile};
 use super::activations::Activations;
 use super::kernel::Int8Kernel;
 use super::tile::Operands;
@@ -37,13 +37,12 @@ pub fn gemm_int8(
     let (m, k, n) = (a.rows(), b.k(), b.n());
     if (b.panel(), b.form()) != (kernel.panel(), kernel.form()) {
         return Err(Mismatch::new(format!(
-            "B is packed in panels of {} columns, {} steps at a time, and {} takes {} and {}: pack \
-             it for that kernel",
+            "B is packed in panels of {} columns, {:?}, and {} takes {}, {:?}: pack it for that kernel",
             b.panel(),
-            b.form().steps(),
+            b.form(),
             kernel.name(),
             kernel.panel(),
-            kernel.form().steps()
+            kernel.form()
         )));
     }
     if a.k() != k {
@@ -54,9 +53,9 @@ pub fn gemm_int8(
     }
     if a.form() != b.form() {
         return Err(Mismatch::new(format!(
-            "A lies {} steps at a time, and B {}: quantise it for that kernel",
-            a.form().steps(),
-            b.form().steps()
+            "A lies as {:?}, and B as {:?}: quantise it for that kernel",
+            a.form(),
+            b.form()
         )));
     }
     check_rows("C", c.len(), m, n, c_stride)?;
@@ -160,46 +159,74 @@ impl Product<'_> {
     unsafe fn tile(&self, rows: Range<usize>, panel: usize, full: usize) -> usize {
         let width = self.kernel.panel();
         let (a, a_stride) = self.a.values();
-        let panel_stride = a_stride * width;
+        let (row_scales, row_scale_stride) = self.a.scales();
+        let panel_stride = self.b.k().next_multiple_of(self.b.form().steps()) * width;
         let column = panel * width;
-        let b = &self.b.values()[panel * panel_stride..];
+        let strip = self.kernel.strip(rows.len());
+        let (tile, panels) = match strip.several {
+            Some((tile, panels)) if panels <= full => (tile, panels),
+            _ => (strip.single, 1),
+        };
         // SAFETY: rows of C are within its values, by the checks of `gemm_int8`; nobody else uses
         // these values of C. Sums cannot overflow, by how rows were quantised.
         unsafe {
             let c = self.c.at(rows.start * self.c_stride + column);
+            // The tile writes whole panels: where there are fewer columns it gets a place for them.
+            let mut edge = [0.0_f32; MAX_ROWS * MAX_PANEL];
+            let is_edge = full == 0;
+            let (to, to_stride) = match is_edge {
+                true => (edge.as_mut_ptr(), width),
+                false => (c, self.c_stride),
+            };
             let mut on = Operands {
-                groups: a_stride / self.b.form().steps(),
+                groups: 0,
                 a: a[rows.start * a_stride..].as_ptr(),
                 a_stride,
-                b: b.as_ptr(),
+                b: self.b.values()[panel * panel_stride..].as_ptr(),
                 panel_stride,
-                row_scales: self.a.scales()[rows.clone()].as_ptr(),
+                row_scales: row_scales[rows.start * row_scale_stride..].as_ptr(),
+                row_scale_stride,
                 column_scales: self.b.scales()[column..].as_ptr(),
-                column_sums: self.b.sums()[column..].as_ptr(),
-                c,
-                c_stride: self.c_stride,
+                column_sums: std::ptr::null(),
+                c: to,
+                c_stride: to_stride,
+                adds: false,
             };
-            let strip = self.kernel.strip(rows.len());
-            match strip.several {
-                Some((tile, panels)) if panels <= full => {
-                    tile(&on);
-                    return panels;
-                }
-                _ if full > 0 => (strip.single)(&on),
-                _ => {
-                    // The tile writes whole panels: it gets a place for them.
-                    let columns = self.b.n() - column;
-                    let mut edge = [0.0_f32; MAX_ROWS * MAX_PANEL];
-                    (on.c, on.c_stride) = (edge.as_mut_ptr(), width);
-                    (strip.single)(&on);
-                    for (row, edge) in edge.chunks_exact(width).take(rows.len()).enumerate() {
-                        let c = c.add(row * self.c_stride);
-                        std::slice::from_raw_parts_mut(c, columns)
-                            .copy_from_slice(&edge[..columns]);
-                    }
+            self.groups(&mut on, tile, column);
+            if is_edge {
+                let columns = self.b.n() - column;
+                for (row, edge) in edge.chunks_exact(width).take(rows.len()).enumerate() {
+                    let c = c.add(row * self.c_stride);
+                    std::slice::from_raw_parts_mut(c, columns).copy_from_slice(&edge[..columns]);
                 }
             }
         }
-        1
+        panels
+    }
+
+    /// Computes a tile, one group of values that share a scale after the other.
+    ///
+    /// # Safety
+    ///
+    /// As for [`compute`](super::tile::compute), for all groups.
+    unsafe fn groups(&self, on: &mut Operands, tile: Tile<Operands>, column: usize) {
+        let form = self.b.form();
+        let (group, steps) = (form.group(self.b.k()), form.steps());
+        for number in 0..form.groups(self.b.k()) {
+            let length = group.min(self.b.k() - number * group);
+            on.groups = length.div_ceil(steps);
+            on.column_sums = match form.has_offset() {
+                true => self.b.sums(number)[column..].as_ptr(),
+                false => std::ptr::null(),
+            };
+            on.adds = number > 0;
+            // SAFETY: the caller's promise; behind the last group no pointer is used.
+            unsafe {
+                tile(on);
+                on.a = on.a.wrapping_add(form.words(group));
+                on.b = on.b.wrapping_add(group * self.kernel.panel());
+                on.row_scales = on.row_scales.wrapping_add(1);
+            }
+        }
     }
 }

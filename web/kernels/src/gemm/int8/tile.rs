@@ -6,7 +6,7 @@ use super::simd::Int8Simd;
 pub(in crate::gemm) struct Operands {
     /// Groups of steps of the sum.
     pub(in crate::gemm) groups: usize,
-    /// The first row of A.
+    /// The first row of A, in words of 16 bits.
     pub(in crate::gemm) a: *const i16,
     /// From one row of A to the next.
     pub(in crate::gemm) a_stride: usize,
@@ -16,14 +16,18 @@ pub(in crate::gemm) struct Operands {
     pub(in crate::gemm) panel_stride: usize,
     /// The scale of the first row.
     pub(in crate::gemm) row_scales: *const f32,
+    /// From the scale of one row to that of the next.
+    pub(in crate::gemm) row_scale_stride: usize,
     /// The scale of the first column.
     pub(in crate::gemm) column_scales: *const f32,
-    /// The sum of the first column's weights.
+    /// The sum of the first column's weights, where activations have an offset.
     pub(in crate::gemm) column_sums: *const i32,
     /// The first row of C.
     pub(in crate::gemm) c: *mut f32,
     /// From one row of C to the next.
     pub(in crate::gemm) c_stride: usize,
+    /// Whether the products are added to what C holds.
+    pub(in crate::gemm) adds: bool,
 }
 
 /// Groups of steps before the pointers move on; there is a look at the loop's end after each, for
@@ -31,15 +35,15 @@ pub(in crate::gemm) struct Operands {
 const UNROLL: usize = 4;
 
 /// A tile of R rows and P panels, each of V registers:
-/// `C = f32(sum of A · B) * (row scale * column scale)`.
+/// `C = f32(sum of A · B) * (row scale * column scale)`, or C plus that.
 ///
 /// # Safety
 ///
 /// To be inlined into a function compiled for the instructions of `S`, which the processor has;
 /// with W = V · LANES columns a panel, `a` is valid for reads of R rows of
-/// `STEPS * groups` values, `b` for P panels of `STEPS * groups * W` values, the scales for R and
-/// `P * W`, the sums for `P * W`, `c` for writes of R rows
-/// of `P * W` values which nobody else touches meanwhile. No sum overflows.
+/// `WORDS * groups` words, `b` for P panels of `STEPS * groups * W` values, the scales for R and
+/// `P * W`, the sums, if the kernel's form has an offset, for `P * W`, `c` for reads and writes of
+/// R rows of `P * W` values which nobody else touches meanwhile. No sum overflows.
 #[inline(always)]
 pub(in crate::gemm) unsafe fn compute<
     S: Int8Simd,
@@ -65,7 +69,7 @@ pub(in crate::gemm) unsafe fn compute<
                 }
             }
             for row in &mut a {
-                *row = row.add(S::STEPS * UNROLL);
+                *row = row.add(S::WORDS * UNROLL);
             }
             for panel in &mut b {
                 *panel = panel.add(S::STEPS * UNROLL * width);
@@ -76,10 +80,11 @@ pub(in crate::gemm) unsafe fn compute<
             for (v, sum) in row.as_flattened().iter().enumerate() {
                 S::store_scaled(
                     on.c.add(r * on.c_stride + v * S::LANES),
+                    on.adds,
                     *sum,
-                    on.row_scales.add(r),
+                    on.row_scales.add(r * on.row_scale_stride),
                     on.column_scales.add(v * S::LANES),
-                    on.column_sums.add(v * S::LANES),
+                    on.column_sums.wrapping_add(v * S::LANES),
                 );
             }
         }
@@ -108,7 +113,7 @@ unsafe fn step<S: Int8Simd, const R: usize, const P: usize, const V: usize>(
             }
         }
         for (sums, row) in sums.iter_mut().zip(a) {
-            let left = S::splat(row.add(S::STEPS * u));
+            let left = S::splat(row.add(S::WORDS * u));
             for (sum, column) in sums
                 .as_flattened_mut()
                 .iter_mut()

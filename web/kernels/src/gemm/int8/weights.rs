@@ -19,7 +19,8 @@ pub struct Int8Weights {
     values: Vec<i8>,
     /// By column, filled up with zeros to a whole panel.
     scales: Vec<f32>,
-    /// The sums of the columns, filled up likewise.
+    /// Where the form has an offset, the sums of the columns' groups: group by group, each filled up
+    /// likewise.
     sums: Vec<i32>,
 }
 
@@ -46,14 +47,19 @@ impl Int8Weights {
                 "a matrix [{k}, {n}] is larger than memory"
             )));
         };
+        let form = kernel.form();
+        let groups = match form.has_offset() {
+            true => form.groups(k),
+            false => 0,
+        };
         Ok(Self {
             k,
             n,
             panel,
-            form: kernel.form(),
+            form,
             values: vec![0; len],
             scales: vec![0.0; columns],
-            sums: vec![0; columns],
+            sums: vec![0; groups * columns],
         })
     }
 
@@ -132,13 +138,18 @@ impl Int8Weights {
         let steps = self.form.steps();
         let rows = self.k.next_multiple_of(steps);
         let start = column / self.panel * self.panel * rows + steps * (column % self.panel);
-        let mut sum = 0;
+        let group = self.form.group(self.k);
+        let columns = self.scales.len();
+        for sum in self.sums.iter_mut().skip(column).step_by(columns) {
+            *sum = 0;
+        }
         for (row, number) in numbers.enumerate() {
             self.values[start + row / steps * steps * self.panel + row % steps] = number;
-            sum += i32::from(number);
+            if self.form.has_offset() {
+                self.sums[row / group * columns + column] += i32::from(number);
+            }
         }
         self.scales[column] = scale;
-        self.sums[column] = sum;
         Ok(())
     }
 
@@ -176,9 +187,10 @@ impl Int8Weights {
         self.form
     }
 
-    /// The sums by column.
-    pub(super) fn sums(&self) -> &[i32] {
-        &self.sums
+    /// The sums by column, of one group of steps; none where the form has no offset.
+    pub(super) fn sums(&self, group: usize) -> &[i32] {
+        let columns = self.scales.len();
+        self.sums.get(group * columns..).unwrap_or(&[])
     }
 
     /// The scales by column.

@@ -1,5 +1,7 @@
 //! The registers of each machine, for whole numbers.
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+mod bytes;
 mod scalar;
 
 #[cfg(target_arch = "aarch64")]
@@ -9,6 +11,8 @@ mod wasm;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 
+#[cfg(any(target_arch = "x86_64", target_arch = "aarch64"))]
+pub(in crate::gemm) use bytes::{Dots, Eight, Wide};
 #[cfg(target_arch = "aarch64")]
 pub(in crate::gemm) use neon::{Neon, NeonDot};
 pub(in crate::gemm) use scalar::Scalar;
@@ -17,7 +21,7 @@ pub(in crate::gemm) use wasm::Wasm;
 #[cfg(all(test, target_arch = "x86_64"))]
 pub(in crate::gemm) use x86::Avx512Vnni256;
 #[cfg(target_arch = "x86_64")]
-pub(in crate::gemm) use x86::{Avx2, Avx512, Avx512Bytes, AvxVnni};
+pub(in crate::gemm) use x86::{Avx2, Avx512Vnni, AvxVnni};
 
 /// Sums of 32 bits, one for each column, to which groups of products are added.
 ///
@@ -38,6 +42,8 @@ pub(in crate::gemm) trait Int8Simd {
     const LANES: usize;
     /// Steps of a group: those of the kernel's [`Form`](super::form::Form).
     const STEPS: usize;
+    /// Words of 16 bits that hold a group of activations.
+    const WORDS: usize;
 
     /// Sums of 0.
     unsafe fn zero() -> Self::Sum;
@@ -45,14 +51,16 @@ pub(in crate::gemm) trait Int8Simd {
     unsafe fn no_weights() -> Self::Weights;
     /// Reads `STEPS * LANES` weights.
     unsafe fn load(from: *const i8) -> Self::Weights;
-    /// Reads `STEPS` activations.
+    /// Reads `STEPS` activations, `WORDS` words.
     unsafe fn splat(from: *const i16) -> Self::Group;
     /// Adds the products of every column to its sum.
     unsafe fn add_dot(sum: Self::Sum, group: Self::Group, weights: Self::Weights) -> Self::Sum;
-    /// Writes `f32(sum) * (row * column)` to `LANES` values, reading one scale of a row, and
-    /// `LANES` scales of columns and sums of their weights.
+    /// Writes `f32(sum) * (row * column)` to `LANES` values, or adds that to them, reading one scale
+    /// of a row, `LANES` scales of columns and, where activations have an offset, as many sums of
+    /// weights.
     unsafe fn store_scaled(
         to: *mut f32,
+        adds: bool,
         sum: Self::Sum,
         row: *const f32,
         columns: *const f32,

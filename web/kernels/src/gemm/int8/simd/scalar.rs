@@ -11,6 +11,7 @@ impl Int8Simd for Scalar {
     type Group = [i16; 2];
     const LANES: usize = 1;
     const STEPS: usize = 2;
+    const WORDS: usize = 2;
 
     #[inline(always)]
     unsafe fn zero() -> i32 {
@@ -43,12 +44,16 @@ impl Int8Simd for Scalar {
     #[inline(always)]
     unsafe fn store_scaled(
         to: *mut f32,
+        adds: bool,
         sum: i32,
         row: *const f32,
         columns: *const f32,
         _: *const i32,
     ) {
         // SAFETY: the caller's promise.
-        unsafe { *to = sum as f32 * (*row * *columns) }
+        unsafe {
+            let value = sum as f32 * (*row * *columns);
+            *to = if adds { *to + value } else { value };
+        }
     }
 }

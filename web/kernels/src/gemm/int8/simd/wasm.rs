@@ -1,7 +1,7 @@
 //! wasm's 128-bit registers.
 
 use std::arch::wasm32::{
-    f32x4_convert_i32x4, f32x4_mul, i16x8_load_extend_i8x8, i32x4_add, i32x4_dot_i16x8,
+    f32x4_add, f32x4_convert_i32x4, f32x4_mul, i16x8_load_extend_i8x8, i32x4_add, i32x4_dot_i16x8,
     i32x4_splat, v128, v128_load, v128_load32_splat, v128_store,
 };
 
@@ -16,6 +16,7 @@ impl Int8Simd for Wasm {
     type Group = v128;
     const LANES: usize = 4;
     const STEPS: usize = 2;
+    const WORDS: usize = 2;
 
     #[inline(always)]
     unsafe fn zero() -> v128 {
@@ -47,6 +48,7 @@ impl Int8Simd for Wasm {
     #[inline(always)]
     unsafe fn store_scaled(
         to: *mut f32,
+        adds: bool,
         sum: v128,
         row: *const f32,
         columns: *const f32,
@@ -55,7 +57,12 @@ impl Int8Simd for Wasm {
         // SAFETY: the caller's promise; wasm loads and stores need no alignment.
         unsafe {
             let scale = f32x4_mul(v128_load32_splat(row.cast()), v128_load(columns.cast()));
-            v128_store(to.cast(), f32x4_mul(f32x4_convert_i32x4(sum), scale));
+            let values = f32x4_mul(f32x4_convert_i32x4(sum), scale);
+            let values = match adds {
+                true => f32x4_add(v128_load(to.cast()), values),
+                false => values,
+            };
+            v128_store(to.cast(), values);
         }
     }
 }
