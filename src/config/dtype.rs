@@ -24,10 +24,10 @@ pub enum Dtype {
     /// Runtime computes with them in f32, the portable engine in integers, against activations in
     /// 13 to 15 bits.
     Int8,
-    /// The same bytes as `Int8`, and activations rounded to 8 bits: with a scale for every 128 of them, so that vectors
-    /// stay closer to the model's than with one scale a text. Faster than `Int8` on processors that multiply bytes
-    /// (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. The portable engine on the processor alone
-    /// computes so, and is chosen where no engine was; others compute as with `Int8` and say so.
+    /// The same bytes as `int8`, and activations rounded to 8 bits, with a scale for every 128 of them. Faster than
+    /// `int8` on processors that multiply bytes (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. Only
+    /// the portable engine on the processor computes so; it is chosen where no engine is named. Others compute as with
+    /// `int8`, and `effective_config()` says so.
     #[serde(rename = "int8-fast")]
     Int8Fast,
 }

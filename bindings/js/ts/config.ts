@@ -302,10 +302,10 @@ export interface TextConfig {
  * - `int8`: 8-bit integers with a scale for every output of a matrix: a quarter of the bytes. ONNX
  *   Runtime computes with them in f32, the portable engine in integers, against activations in
  *   13 to 15 bits.
- * - `int8-fast`: The same bytes as `Int8`, and activations rounded to 8 bits: with a scale for every 128 of them, so that vectors
- *   stay closer to the model's than with one scale a text. Faster than `Int8` on processors that multiply bytes
- *   (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. The portable engine on the processor alone
- *   computes so, and is chosen where no engine was; others compute as with `Int8` and say so.
+ * - `int8-fast`: The same bytes as `int8`, and activations rounded to 8 bits, with a scale for every 128 of them. Faster than
+ *   `int8` on processors that multiply bytes (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. Only
+ *   the portable engine on the processor computes so; it is chosen where no engine is named. Others compute as with
+ *   `int8`, and `effectiveConfig()` says so.
  */
 export type Dtype = "auto" | "f32" | "f16" | "int8" | "int8-fast";
 

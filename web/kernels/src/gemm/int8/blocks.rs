@@ -171,13 +171,6 @@ impl Product<'_> {
         // these values of C. Sums cannot overflow, by how rows were quantised.
         unsafe {
             let c = self.c.at(rows.start * self.c_stride + column);
-            // The tile writes whole panels: where there are fewer columns it gets a place for them.
-            let mut edge = [0.0_f32; MAX_ROWS * MAX_PANEL];
-            let is_edge = full == 0;
-            let (to, to_stride) = match is_edge {
-                true => (edge.as_mut_ptr(), width),
-                false => (c, self.c_stride),
-            };
             let mut on = Operands {
                 groups: 0,
                 a: a[rows.start * a_stride..].as_ptr(),
@@ -188,13 +181,18 @@ impl Product<'_> {
                 row_scale_stride,
                 column_scales: self.b.scales()[column..].as_ptr(),
                 column_sums: std::ptr::null(),
-                c: to,
-                c_stride: to_stride,
+                c,
+                c_stride: self.c_stride,
                 adds: false,
             };
-            self.groups(&mut on, tile, column);
-            if is_edge {
+            if full > 0 {
+                self.groups(on, tile, column);
+            } else {
+                // The tile writes whole panels: it gets a place for them.
                 let columns = self.b.n() - column;
+                let mut edge = [0.0_f32; MAX_ROWS * MAX_PANEL];
+                (on.c, on.c_stride) = (edge.as_mut_ptr(), width);
+                self.groups(on, tile, column);
                 for (row, edge) in edge.chunks_exact(width).take(rows.len()).enumerate() {
                     let c = c.add(row * self.c_stride);
                     std::slice::from_raw_parts_mut(c, columns).copy_from_slice(&edge[..columns]);
@@ -209,7 +207,7 @@ impl Product<'_> {
     /// # Safety
     ///
     /// As for [`compute`](super::tile::compute), for all groups.
-    unsafe fn groups(&self, on: &mut Operands, tile: Tile<Operands>, column: usize) {
+    unsafe fn groups(&self, mut on: Operands, tile: Tile<Operands>, column: usize) {
         let form = self.b.form();
         let (group, steps) = (form.group(self.b.k()), form.steps());
         for number in 0..form.groups(self.b.k()) {
@@ -222,7 +220,7 @@ impl Product<'_> {
             on.adds = number > 0;
             // SAFETY: the caller's promise; behind the last group no pointer is used.
             unsafe {
-                tile(on);
+                tile(&on);
                 on.a = on.a.wrapping_add(form.words(group));
                 on.b = on.b.wrapping_add(group * self.kernel.panel());
                 on.row_scales = on.row_scales.wrapping_add(1);
