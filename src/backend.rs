@@ -11,10 +11,12 @@ cfg_if! {
         pub(crate) mod machine;
         #[path = "backend/entries_by_browser.rs"]
         pub(crate) mod entries;
+        #[path = "backend/small_forms_in_browser.rs"]
+        pub(crate) mod small_forms;
         mod web;
         #[cfg(feature = "webgpu")]
         use web::executor;
-        pub(crate) use web::{cache_dir, in_slices, offload, portable, spawn};
+        pub(crate) use web::{in_slices, offload, portable, spawn};
 
         /// What users see of it.
         pub(crate) mod target_api {
@@ -26,6 +28,8 @@ cfg_if! {
         pub(crate) mod machine;
         #[path = "backend/entries_on_disk.rs"]
         pub(crate) mod entries;
+        #[path = "backend/small_forms_on_disk.rs"]
+        pub(crate) mod small_forms;
         mod native;
         #[path = "blocking.rs"]
         pub mod blocking;

@@ -16,6 +16,7 @@ use super::providers::{ExecutionProvider, ProvidersConfig};
 #[non_exhaustive]
 pub enum EngineChoice {
     /// ONNX Runtime if its library was named (see [`RuntimeConfig::onnxruntime_library`]), else the portable engine.
+    /// For `model.dtype = "int8-fast"` the portable engine, unless [`RuntimeConfig::onnxruntime_library`] is set.
     #[default]
     Auto,
     /// ONNX Runtime, or an error.

@@ -23,9 +23,8 @@ pub(crate) struct Chosen {
 /// Loads the model, for the processor, into the engine that the configuration asks for.
 ///
 /// `Auto` is ONNX Runtime where its library was named, else the portable engine, which also computes a model whose
-/// activations are to be rounded, as nothing else does. A library that
-/// the configuration itself names has to work; one that the environment names may be replaced,
-/// with a warning.
+/// activations are to be rounded, as nothing else does. A library that the configuration itself names has to work; one
+/// that the environment names may be replaced, with a warning.
 pub(crate) async fn choose(
     bundle: &ModelBundle,
     config: &RuntimeConfig,
@@ -61,7 +60,7 @@ pub(crate) async fn choose(
             if !named && bundle.rounds_activations() {
                 match portable("it alone rounds activations, as model.dtype asks".into()).await {
                     Err(error) if replaceable(&error) => {
-                        tracing::debug!(%error, "the portable engine cannot run this model");
+                        tracing::warn!(%error, "the portable engine, which alone rounds activations, cannot run this model; another engine computes int8");
                     }
                     chosen => return chosen,
                 }

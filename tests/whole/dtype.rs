@@ -74,7 +74,7 @@ fn minilm_in_small_weights_keeps_its_vectors_on_every_engine() {
         assert_eq!(written.precision, bounds.precision);
         assert!(written.bytes < bounds.folder, "{name}: {written:?}");
         for which in engines() {
-            // A processor that plays a GPU takes a second for a few texts.
+            // A processor that plays a GPU is slow: a second for a few texts.
             let reference = match which {
                 Which::WebGpu => all.some(30),
                 _ => all.clone(),

@@ -103,6 +103,7 @@ export interface EmbeddingCacheConfig {
  * Which engine to use.
  *
  * - `auto`: ONNX Runtime if its library was named (see `onnxruntimeLibrary`), else the portable engine.
+ *   For `model.dtype = "int8-fast"` the portable engine, unless `onnxruntimeLibrary` is set.
  * - `onnxruntime`: ONNX Runtime, or an error.
  * - `portable`: The portable engine, which needs no shared library and also runs in browsers.
  */
