@@ -5,21 +5,29 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use tempfile::TempDir;
 
 use crate::model;
 
 const TEXTS: u64 = 300;
+/// The file of the texts.
+const NAME: &str = "texts.txt";
 
-/// A run over the same texts with kept vectors in a folder, or without.
-fn run(folder: &Path, more: &[&str]) -> std::process::Child {
-    let texts = folder.join("texts.txt");
+/// A folder with the texts. They are written once: a process may still be reading them when the next one starts.
+fn folder_of_texts() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
     let lines: Vec<String> = (0..TEXTS)
         .map(|at| format!("the end of cat {at}"))
         .collect();
-    fs::write(&texts, lines.join("\n")).expect("written");
+    fs::write(folder.path().join(NAME), lines.join("\n")).expect("written");
+    folder
+}
+
+/// A run over the texts of a folder, with kept vectors or without.
+fn run(folder: &Path, more: &[&str]) -> std::process::Child {
     Command::new(assert_cmd::cargo::cargo_bin("isovec"))
         .args(["embed", "--engine", "portable", "--stats", "--file"])
-        .arg(&texts)
+        .arg(folder.join(NAME))
         .args(more)
         .env("ISOVEC_MODEL", model())
         .env_remove("ORT_DYLIB_PATH")
@@ -54,7 +62,7 @@ fn keeping(folder: &Path, disk: u64) -> PathBuf {
 
 #[test]
 fn processes_share_a_folder_and_get_the_vectors_that_they_would_compute() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder_of_texts();
     let config = keeping(folder.path(), 1 << 22);
     let config = ["--config", config.to_str().expect("UTF-8")];
     let (expected, none) = done(run(folder.path(), &[]));
@@ -83,7 +91,7 @@ fn processes_share_a_folder_and_get_the_vectors_that_they_would_compute() {
 
 #[test]
 fn processes_that_make_room_at_the_same_time_keep_the_bound_and_their_vectors() {
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = folder_of_texts();
     let disk = 20_000;
     let config = keeping(folder.path(), disk);
     let config = ["--config", config.to_str().expect("UTF-8")];
