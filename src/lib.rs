@@ -38,6 +38,7 @@
 //! - [`hardware::HardwareInfo`], [`hardware::Features`]: the hardware, and which of it can be used.
 //! - [`Embeddings`]: vectors with the [`fingerprint`] of their model; they can be saved, loaded and searched.
 //! - [`ModelSource`], [`models`]: where models come from.
+//! - `image`, with the feature of that name: pictures to the input of a vision model, with Pillow's exact bytes.
 //! - [`export()`]: writes a model as one ONNX file, pooling head included.
 //!
 //! The root has what most programs use. [`config`], [`stats`], [`profile`], [`hardware`],
@@ -174,6 +175,8 @@ pub use embedder::Embedder;
 pub use embeddings::Embeddings;
 pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
+#[cfg(feature = "image")]
+pub use isovec_image as image;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use similarity::{Hit, Similarity};

@@ -55,6 +55,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-engine",
     "isovec-hub",
     "isovec-model",
+    "isovec-image",
     "isovec-tokenize",
     "isovec-kernels",
     "isovec-encoder",

@@ -1,0 +1,142 @@
+//! `preprocessor_config.json`: from a picture to a model's `pixel_values`, as transformers' image processors do it.
+//!
+//! `family.rs` has the processors and what they do where a file says nothing, `config.rs` reads the file, `geometry.rs`
+//! decides which pixels are made, and `tone.rs` what a byte becomes.
+
+mod config;
+mod family;
+mod geometry;
+mod tone;
+
+use crate::resize::{Filter, Weights, Window, resize_window};
+use crate::{Alpha, Channels, ImageError, ImageView, Result};
+use geometry::{Axis, Size};
+use tone::Tones;
+
+/// Whose bytes and whose roundings a processor has. They belong to a fingerprint: vectors of one are not exactly those of
+/// the other.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Reference {
+    /// Pillow and numpy: transformers' processors before version 5, and those with `Pil` in their names since then.
+    #[default]
+    Pillow,
+    /// Torchvision, which transformers 5 prefers where it is installed.
+    Torchvision,
+}
+
+/// A model's input: `[channels, height, width]`, row by row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct PixelValues {
+    /// 3: red, green, blue.
+    pub channels: usize,
+    /// Rows of a channel.
+    pub height: usize,
+    /// Values of a row.
+    pub width: usize,
+    /// All values, channel by channel.
+    pub data: Vec<f32>,
+}
+
+/// The most pixels of a model's input. A file may ask for any size.
+const MOST: u64 = 100_000_000;
+
+/// What a `preprocessor_config.json` asks for.
+#[derive(Debug, Clone)]
+pub struct Processor {
+    reference: Reference,
+    alpha: Alpha,
+    /// Whether the file forbids to make a picture RGB.
+    only_rgb: bool,
+    size: Option<(Size, Filter)>,
+    /// Height and width of what is cut from the middle, in the order in which it is.
+    crops: Vec<(usize, usize)>,
+    tones: Tones,
+}
+
+impl Processor {
+    /// Reads a `preprocessor_config.json`. `model_type` is that of the model's `config.json`; it decides where the file names
+    /// no processor, as old files do.
+    ///
+    /// # Errors
+    /// [`ImageError::Config`] names what is wrong or not known. Nothing that changes pixels is ignored.
+    pub fn from_json(json: &str, model_type: Option<&str>, reference: Reference) -> Result<Self> {
+        config::read(json, model_type, reference)
+    }
+
+    /// The same with another treatment of alpha; without it, alpha is dropped.
+    #[must_use]
+    pub fn with_alpha(self, alpha: Alpha) -> Self {
+        Self { alpha, ..self }
+    }
+
+    /// A picture's values.
+    ///
+    /// # Errors
+    /// [`ImageError::WrongChannels`] where the file forbids a conversion that the picture needs;
+    /// [`ImageError::TooManyPixels`] where the input would have more than 100 million pixels.
+    pub fn process(&self, image: ImageView<'_>) -> Result<PixelValues> {
+        let rgb;
+        let image = match image.channels() {
+            Channels::Rgb => image,
+            has if self.only_rgb => {
+                return Err(ImageError::WrongChannels {
+                    has,
+                    wanted: Channels::Rgb,
+                    hint: "the model's preprocessor_config.json has do_convert_rgb: false, so convert the picture first",
+                });
+            }
+            _ => {
+                rgb = image.to_rgb(self.alpha);
+                rgb.view()
+            }
+        };
+        let (filter, (height, width)) = match self.size {
+            Some((size, filter)) => (filter, size.of(image.height(), image.width())?),
+            None => (Filter::Nearest, (image.height(), image.width())),
+        };
+        let (mut rows, mut columns) = (Axis::new(height), Axis::new(width));
+        for &(height, width) in &self.crops {
+            rows.crop(height, self.reference);
+            columns.crop(width, self.reference);
+        }
+        let (height, width) = (rows.len(), columns.len());
+        if height as u64 * width as u64 > MOST {
+            return Err(ImageError::TooManyPixels {
+                width: width as u64,
+                height: height as u64,
+                limit: MOST,
+            });
+        }
+        let window = Window {
+            x: columns.first(),
+            y: rows.first(),
+            width: columns.count(),
+            height: rows.count(),
+        };
+        let weights = match self.reference {
+            Reference::Pillow => Weights::Pillow,
+            Reference::Torchvision => Weights::Torchvision,
+        };
+        let made;
+        let image = match (rows.whole(), columns.whole()) == (image.height(), image.width()) {
+            true => image.subview(window.x, window.y, window.width, window.height)?,
+            false => {
+                made = resize_window(
+                    image,
+                    columns.whole(),
+                    rows.whole(),
+                    window,
+                    filter,
+                    weights,
+                )?;
+                made.view()
+            }
+        };
+        Ok(PixelValues {
+            channels: 3,
+            height,
+            width,
+            data: self.tones.planes(image, rows, columns),
+        })
+    }
+}
