@@ -244,7 +244,9 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
             "Load it with `Classifier`",
         ));
     }
-    if !pooled_by_graph && !graph.input.iter().any(|input| input.name == MASK) {
+    // A token at a fixed place is found without one: models of pictures have no padding.
+    let wants_mask = !pooled_by_graph && spec.pooling != Pooling::Cls;
+    if wants_mask && !graph.input.iter().any(|input| input.name == MASK) {
         return Err(unsupported(
             format!("it has no input {MASK}"),
             "Export the model with its attention mask",

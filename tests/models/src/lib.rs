@@ -4,6 +4,7 @@
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
+//! - [`pictures`]: models of pictures, with theirs.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
 //! - [`tiny`], [`classifier`]: the models in `tests/data/tiny-bert` and `tests/data/tiny-classifier`, which the example
 //!   `tiny_model` writes.
@@ -15,6 +16,7 @@ pub mod checkpoint;
 pub mod classifier;
 pub mod full_size;
 pub mod models;
+pub mod pictures;
 pub mod reference;
 pub mod rng;
 pub mod texts;

@@ -16,20 +16,20 @@ pub const HIDDEN: usize = 32;
 /// The length inside a feed-forward layer of those with one size for all.
 pub const WIDE: usize = 64;
 
-struct Maker {
+pub(crate) struct Maker {
     rng: Rng,
-    tensors: BTreeMap<String, Array>,
+    pub(crate) tensors: BTreeMap<String, Array>,
 }
 
 impl Maker {
-    fn new(seed: u64) -> Self {
+    pub(crate) fn new(seed: u64) -> Self {
         Self {
             rng: Rng::new(seed),
             tensors: BTreeMap::new(),
         }
     }
 
-    fn tensor(&mut self, name: &str, shape: &[usize], mean: f64, deviation: f64) {
+    pub(crate) fn tensor(&mut self, name: &str, shape: &[usize], mean: f64, deviation: f64) {
         let values = (0..shape.iter().product())
             .map(|_| (mean + deviation * self.rng.normal()) as f32)
             .collect();
@@ -40,11 +40,11 @@ impl Maker {
         assert!(self.tensors.insert(name.to_owned(), array).is_none());
     }
 
-    fn table(&mut self, name: &str, rows: usize, size: usize) {
+    pub(crate) fn table(&mut self, name: &str, rows: usize, size: usize) {
         self.tensor(&format!("{name}.weight"), &[rows, size], 0.0, 0.03);
     }
 
-    fn linear(&mut self, name: &str, input: usize, output: usize, bias: bool) {
+    pub(crate) fn linear(&mut self, name: &str, input: usize, output: usize, bias: bool) {
         let deviation = 1.2 / (input as f64).sqrt();
         self.tensor(&format!("{name}.weight"), &[output, input], 0.0, deviation);
         if bias {
@@ -52,7 +52,7 @@ impl Maker {
         }
     }
 
-    fn norm(&mut self, name: &str, size: usize, bias: bool) {
+    pub(crate) fn norm(&mut self, name: &str, size: usize, bias: bool) {
         self.tensor(&format!("{name}.weight"), &[size], 1.0, 0.1);
         if bias {
             self.tensor(&format!("{name}.bias"), &[size], 0.0, 0.1);

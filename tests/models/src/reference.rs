@@ -48,7 +48,7 @@ pub fn mean_normalised(rows: &Rows) -> Vec<f64> {
     mean.iter().map(|v| v / norm).collect()
 }
 
-fn array<'m>(model: &'m Checkpoint, name: &str) -> &'m Array {
+pub(crate) fn array<'m>(model: &'m Checkpoint, name: &str) -> &'m Array {
     model
         .tensors
         .get(name)
@@ -68,11 +68,11 @@ fn row(model: &Checkpoint, name: &str, index: usize) -> Vec<f64> {
         .collect()
 }
 
-fn add(a: &[f64], b: &[f64]) -> Vec<f64> {
+pub(crate) fn add(a: &[f64], b: &[f64]) -> Vec<f64> {
     a.iter().zip(b).map(|(a, b)| a + b).collect()
 }
 
-fn linear(model: &Checkpoint, name: &str, x: &[f64]) -> Vec<f64> {
+pub(crate) fn linear(model: &Checkpoint, name: &str, x: &[f64]) -> Vec<f64> {
     let weight = array(model, &format!("{name}.weight"));
     let bias = model.tensors.get(&format!("{name}.bias"));
     assert_eq!(weight.shape[1], x.len());
@@ -85,7 +85,7 @@ fn linear(model: &Checkpoint, name: &str, x: &[f64]) -> Vec<f64> {
         .collect()
 }
 
-fn layer_norm(model: &Checkpoint, name: &str, epsilon: f64, x: &[f64]) -> Vec<f64> {
+pub(crate) fn layer_norm(model: &Checkpoint, name: &str, epsilon: f64, x: &[f64]) -> Vec<f64> {
     let n = x.len() as f64;
     let mean = x.iter().sum::<f64>() / n;
     let variance = x.iter().map(|v| (v - mean) * (v - mean)).sum::<f64>() / n;
@@ -196,6 +196,31 @@ fn post_norm_layer(
     each(&sum(&x, &fed), |row| {
         layer_norm(model, &name(7), epsilon, row)
     })
+}
+
+/// One layer of an encoder that normalises before each part. Names: norm, query, key, value, output, norm, two
+/// feed-forward.
+pub(crate) fn pre_norm_layer(
+    model: &Checkpoint,
+    layer: &str,
+    names: Names<'_>,
+    x: &Rows,
+    (heads, activation, epsilon): (usize, &str, f64),
+) -> Rows {
+    let name = |index: usize| format!("{layer}.{}", names[index]);
+    let normed = each(x, |row| layer_norm(model, &name(0), epsilon, row));
+    let project = |index: usize| each(&normed, |row| linear(model, &name(index), row));
+    let (query, key, value) = (project(1), project(2), project(3));
+    let context = attend(&query, &key, &value, heads, |_, _, _, score| score);
+    let attended = each(&context, |row| linear(model, &name(4), row));
+    let x = sum(x, &attended);
+    let fed = each(&x, |row| {
+        let normed = layer_norm(model, &name(5), epsilon, row);
+        let wide = linear(model, &name(6), &normed);
+        let active: Vec<f64> = wide.iter().map(|&v| activate(activation, v)).collect();
+        linear(model, &name(7), &active)
+    });
+    sum(&x, &fed)
 }
 
 fn bert_layers(model: &Checkpoint, embedded: Rows) -> Rows {

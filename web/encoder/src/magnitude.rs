@@ -45,7 +45,9 @@ pub(crate) fn of(op: &Op, known: &[f64]) -> f64 {
         Op::WeightedSum { x, weights } => known[x.0] * known[weights.0] * LONGEST as f64,
         Op::Take { x, .. } => known[x.0],
         Op::CumSum { x, .. } => known[x.0] * LONGEST as f64,
-        Op::Linear(_) | Op::Norm(_) | Op::Attention(_) | Op::Softmax { .. } => f64::INFINITY,
+        Op::Values(_) | Op::Linear(_) | Op::Norm(_) | Op::Attention(_) | Op::Softmax { .. } => {
+            f64::INFINITY
+        }
     }
 }
 

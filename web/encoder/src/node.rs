@@ -80,8 +80,10 @@ pub enum Table {
 #[derive(Debug, Clone)]
 #[allow(missing_docs, reason = "operands are named as in the formulas")]
 pub enum Op {
-    /// A number for each token, which the caller gives.
+    /// A whole number for each token, which the caller gives.
     Input(String),
+    /// As many numbers for each token as the node is wide, which the caller gives.
+    Values(String),
     /// The token's place in its text, from 0.
     Position,
     /// How many tokens the text has.
@@ -401,7 +403,7 @@ impl Op {
             }
         };
         match self {
-            Self::Input(_) | Self::Position | Self::Length => {}
+            Self::Input(_) | Self::Values(_) | Self::Position | Self::Length => {}
             Self::Zip { a, b, .. } => all([Some(a), Some(b), None]),
             Self::Select { c, a, b, .. } => all([Some(c), Some(a), Some(b)]),
             Self::Copy { a, .. } => all([Some(a), None, None]),
@@ -436,7 +438,7 @@ impl Op {
     /// The operator's name in profiles.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Input(_) | Self::Position | Self::Length => "input",
+            Self::Input(_) | Self::Values(_) | Self::Position | Self::Length => "input",
             Self::Gather { .. } => "gather",
             Self::Linear(_) => "linear",
             Self::Norm(_) => "norm",

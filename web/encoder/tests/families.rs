@@ -6,17 +6,19 @@
 use std::sync::Arc;
 
 use isovec_encoder::{Executable, Pause, Run};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_model::convert::PatchGrid;
 use isovec_model::head::Pooling;
 use isovec_test_models::bundles::bundle;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
-use isovec_test_models::models;
 use isovec_test_models::reference::{last_hidden_state, mean_normalised};
 use isovec_test_models::texts::{batch, texts};
+use isovec_test_models::{models, pictures};
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 1e-6;
@@ -30,18 +32,25 @@ impl Pause for Never {
 }
 
 fn executable(model: &Checkpoint, pooling: Pooling, arithmetic: Arithmetic) -> Arc<Executable> {
-    let (bundle, cancel) = (bundle(model, Stored::F32, pooling), Cancel::new());
-    let mut never = Never;
-    let executable = Executable::compile(&bundle, arithmetic, &cancel, &mut never);
+    compiled(&bundle(model, Stored::F32, pooling), arithmetic)
+}
+
+fn compiled(bundle: &ModelBundle, arithmetic: Arithmetic) -> Arc<Executable> {
+    let (cancel, mut never) = (Cancel::new(), Never);
+    let executable = Executable::compile(bundle, arithmetic, &cancel, &mut never);
     Arc::new(pollster::block_on(executable).unwrap())
 }
 
 fn run(executable: &Arc<Executable>, batch: &Batch, budget: Option<u64>) -> Vec<f32> {
+    let values = all_of(executable, batch, budget);
+    assert_eq!(values.len(), batch.rows() * models::HIDDEN);
+    values
+}
+
+fn all_of(executable: &Arc<Executable>, batch: &Batch, budget: Option<u64>) -> Vec<f32> {
     let mut run = Run::new(Arc::clone(executable), batch).unwrap();
     while run.step(budget, &OneThread).unwrap().is_some() {}
-    let (_, extents, values) = run.finish().remove(0);
-    assert_eq!(extents, [models::HIDDEN]);
-    values
+    run.finish().remove(0).2
 }
 
 fn padding(model: &Checkpoint) -> i64 {
@@ -86,6 +95,47 @@ fn every_family_agrees_with_the_reference() {
     for (name, model) in models::all() {
         agrees(name, &model);
     }
+}
+
+#[test]
+fn models_of_pictures_agree_with_the_reference() {
+    let seen: Vec<Vec<f32>> = (0..3).map(pictures::picture).collect();
+    for (name, model) in pictures::all() {
+        let bundle = bundle(&model, Stored::F32, Pooling::Cls);
+        let grid = PatchGrid::of(&bundle.graph).unwrap();
+        for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
+            let executable = compiled(&bundle, arithmetic);
+            let together = all_of(&executable, &pictures::batch(&grid, &seen), None);
+            let each = together.len() / seen.len();
+            for (picture, found) in seen.iter().zip(together.chunks(each)) {
+                let wanted = pictures::vector(&model, picture);
+                assert_eq!(found.len(), wanted.len(), "{name}");
+                for (found, wanted) in found.iter().zip(wanted) {
+                    let difference = (f64::from(*found) - wanted).abs();
+                    assert!(
+                        difference <= BOUND,
+                        "{name}, {arithmetic:?}: {difference:e}"
+                    );
+                }
+                let alone = pictures::batch(&grid, std::slice::from_ref(picture));
+                let alone = all_of(&executable, &alone, None);
+                assert_eq!(alone, found, "{name}: a picture alone and in company");
+            }
+            let cut = all_of(&executable, &pictures::batch(&grid, &seen), Some(5_000));
+            assert_eq!(cut, together, "{name}: in pieces");
+        }
+    }
+}
+
+#[test]
+fn a_picture_of_another_shape_is_refused() {
+    let bundle = bundle(&pictures::vit(), Stored::F32, Pooling::Cls);
+    let grid = PatchGrid::of(&bundle.graph).unwrap();
+    let executable = compiled(&bundle, Arithmetic::Fast);
+    let other = PatchGrid { side: 4, ..grid };
+    let few = vec![vec![0.0; 3 * other.pixels().0 * other.pixels().1]];
+    let error = Run::new(executable, &pictures::batch(&other, &few)).unwrap_err();
+    assert!(error.to_string().contains("192"), "{error}");
 }
 
 #[test]

@@ -6,17 +6,37 @@ use isovec_engine::{EngineError, Result};
 
 use crate::kernels::HEAD;
 
+/// A tensor of the caller's, by its name in the graph.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Given {
+    /// A whole number for each token.
+    Number(String),
+    /// So many floats for each token.
+    Values(String, usize),
+}
+
+impl Given {
+    /// Columns of its own among those of all tensors.
+    pub(crate) fn width(&self) -> usize {
+        match self {
+            Self::Number(_) => 1,
+            Self::Values(_, width) => *width,
+        }
+    }
+}
+
 /// The words of a batch: the numbers of tokens and texts, where the parts begin, the texts' first
 /// tokens, the text of each token, and the caller's numbers for them.
 pub(crate) fn words(
     texts: &Texts,
     batch: &Batch,
-    inputs: &[String],
+    inputs: &[Given],
     ids: &[(String, usize)],
 ) -> Result<Vec<u32>> {
     let of_tokens = HEAD + texts.offsets().len();
     let given = of_tokens + texts.tokens();
-    let mut words = Vec::with_capacity(given + inputs.len() * texts.tokens());
+    let columns: usize = inputs.iter().map(Given::width).sum();
+    let mut words = Vec::with_capacity(given + columns * texts.tokens());
     words.resize(HEAD, 0);
     words[..5].copy_from_slice(&[
         texts.tokens() as u32,
@@ -27,7 +47,15 @@ pub(crate) fn words(
     ]);
     words.extend(texts.offsets().iter().map(|&offset| offset as u32));
     words.extend(texts.of_tokens().iter().map(|&text| text as u32));
-    for name in inputs {
+    for input in inputs {
+        let name = match input {
+            Given::Number(name) => name,
+            Given::Values(name, width) => {
+                let values = texts.values(batch, name, *width)?;
+                words.extend(values.iter().map(|value| value.to_bits()));
+                continue;
+            }
+        };
         let values = texts.input(batch, name)?;
         for (_, rows) in ids.iter().filter(|(of, _)| of == name) {
             let outside = |value: &&f32| **value < 0.0 || **value >= *rows as f32;

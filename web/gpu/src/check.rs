@@ -8,7 +8,7 @@ use isovec_encoder::program::{NodeId, Op, Program};
 use isovec_encoder::{CompileError, Executable, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::description::ModelDescription;
+use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::engine::{Batch, MASK};
 use isovec_engine::profile::Scope;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
@@ -200,6 +200,12 @@ fn distance(exact: &[f32], other: &[f32]) -> f64 {
     if apart.is_nan() { f64::INFINITY } else { apart }
 }
 
+/// So many numbers between -2 and 2, as those of pictures are, that do not repeat soon.
+fn colors(many: usize) -> Vec<f32> {
+    let number = |at: usize| ((at * 7919) % 104_729) as f32 / 26_182.25 - 2.0;
+    (0..many).map(number).collect()
+}
+
 /// Those of the texts, of ids that every table has a row for.
 fn sample(
     program: &Program,
@@ -237,6 +243,15 @@ fn sample(
         ..Batch::default()
     };
     for input in &description.inputs {
+        if let (Some(DType::F32), Some([.., Dim::Fixed(width)])) =
+            (input.dtype, input.dims.as_deref())
+        {
+            let shape = [lengths.len(), length, *width];
+            let tensor = Tensor::from_slice(&shape, &colors(shape.iter().product()))?;
+            let name = input.name.as_str();
+            batch.inputs.push(NamedTensor::new(name, tensor));
+            continue;
+        }
         let rows = model.ids().iter().filter(|(name, _)| *name == input.name);
         let rows = rows.map(|(_, rows)| *rows).min().unwrap_or(1).max(1);
         let mut values = Vec::new();

@@ -5,9 +5,9 @@
 mod common;
 
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
-use isovec_test_models::models;
 use isovec_test_models::reference::{last_hidden_state, mean_normalised};
 use isovec_test_models::texts::texts;
+use isovec_test_models::{models, pictures};
 use std::sync::Arc;
 
 use common::{batch, config, factory, has_adapter, load, run};
@@ -19,6 +19,7 @@ use isovec_engine::fingerprint::Precision;
 use isovec_gpu::Alone;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
+use isovec_model::convert::PatchGrid;
 use isovec_model::head::Pooling;
 use isovec_model::precision::{narrowed, widened};
 use isovec_test_models::bundles::bundle;
@@ -59,6 +60,34 @@ fn every_family_agrees_with_the_reference() {
     }
     for (name, model) in models::all() {
         agrees(name, &model);
+    }
+}
+
+#[test]
+fn models_of_pictures_agree_with_the_reference() {
+    if !has_adapter() {
+        return;
+    }
+    let seen: Vec<Vec<f32>> = (0..3).map(pictures::picture).collect();
+    for (name, model) in pictures::all() {
+        let bundle = bundle(&model, Stored::F32, Pooling::Cls);
+        let grid = PatchGrid::of(&bundle.graph).unwrap();
+        let engine = load(&bundle);
+        let together = run(&engine, pictures::batch(&grid, &seen));
+        let each = together.len() / seen.len();
+        for (picture, found) in seen.iter().zip(together.chunks(each)) {
+            let wanted = pictures::vector(&model, picture);
+            assert_eq!(found.len(), wanted.len(), "{name}");
+            for (found, wanted) in found.iter().zip(wanted) {
+                let difference = (f64::from(*found) - wanted).abs();
+                assert!(difference <= BOUND, "{name}: {difference:e}");
+            }
+            let alone = run(
+                &engine,
+                pictures::batch(&grid, std::slice::from_ref(picture)),
+            );
+            assert_eq!(alone, found, "{name}: a picture alone and in company");
+        }
     }
 }
 

@@ -25,7 +25,12 @@ pub(super) enum Activation {
 impl Activation {
     /// Reads the name under `key`; absent means GELU, the default of every family here.
     pub(super) fn of(config: &Config, key: &str) -> Result<Self> {
-        Ok(match config.text_or(key, "gelu")? {
+        Self::or(config, key, "gelu")
+    }
+
+    /// The same, with another default.
+    pub(super) fn or(config: &Config, key: &str, default: &str) -> Result<Self> {
+        Ok(match config.text_or(key, default)? {
             "gelu" | "gelu_python" => Self::Gelu,
             "gelu_new" | "gelu_fast" | "gelu_pytorch_tanh" | "gelu_accurate"
             | "gelu_python_tanh" => Self::GeluTanh,

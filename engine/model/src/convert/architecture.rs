@@ -10,7 +10,7 @@ use isovec_engine::error::Result;
 use serde_json::Value;
 
 use super::config::Config;
-use super::{Family, bert, distilbert, modernbert, mpnet, nomicbert, roberta};
+use super::{Family, bert, clip, distilbert, modernbert, mpnet, nomicbert, roberta, vit};
 
 /// What decides vectors: names and values in their canonical form.
 pub(super) type Deciding = Vec<(&'static str, String)>;
@@ -130,6 +130,8 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::DistilBert => distilbert::deciding(config),
         Family::ModernBert => modernbert::deciding(config),
         Family::NomicBert => nomicbert::deciding(config),
+        Family::Vit => vit::deciding(config),
+        Family::ClipVision => clip::deciding(config),
     };
     Ok((family, deciding?))
 }

@@ -19,7 +19,12 @@ pub(super) struct Heads {
 impl Heads {
     /// Reads the number of heads under `key` and checks that it divides `hidden`.
     pub(super) fn of(config: &Config, key: &str, hidden: usize) -> Result<Self> {
-        let count = config.size(key)?;
+        Self::or(config, key, config.size(key)?, hidden)
+    }
+
+    /// The same, with a number for a config that has none.
+    pub(super) fn or(config: &Config, key: &str, default: usize, hidden: usize) -> Result<Self> {
+        let count = config.size_or(key, default)?;
         if !hidden.is_multiple_of(count) {
             return Err(config.wrong(
                 key,
@@ -40,8 +45,8 @@ impl Heads {
 /// What is done to the scores before the softmax.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Scores<'a> {
-    /// Added to them: a mask that broadcasts to `[batch, heads, sequence, sequence]`.
-    pub(super) mask: &'a str,
+    /// Added to them: a mask that broadcasts to `[batch, heads, sequence, sequence]`. None where nothing is padding.
+    pub(super) mask: Option<&'a str>,
     /// Added before the mask: a bias of the same kind.
     pub(super) bias: Option<&'a str>,
     /// Turns queries and keys by their positions first.
@@ -73,7 +78,9 @@ pub(super) fn attention(
     if let Some(bias) = scores.bias {
         sum = net.node("Add", &[&sum, bias], vec![]);
     }
-    let sum = net.node("Add", &[&sum, scores.mask], vec![]);
+    if let Some(mask) = scores.mask {
+        sum = net.node("Add", &[&sum, mask], vec![]);
+    }
     let probabilities = net.node("Softmax", &[&sum], vec![int("axis", -1)]);
     let context = net.node("MatMul", &[&probabilities, &value], vec![]);
     let context = net.node("Transpose", &[&context], vec![ints("perm", &[0, 2, 1, 3])]);

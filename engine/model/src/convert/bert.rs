@@ -112,7 +112,7 @@ pub(super) fn layers(
     let mut x = encoder.norm("embeddings.LayerNorm").apply(net, sum)?;
     let mask = padding_mask(net, ATTENTION_MASK);
     let scores = Scores {
-        mask: &mask,
+        mask: Some(&mask),
         bias: None,
         rotary: None,
     };

@@ -8,7 +8,7 @@ pub(super) const USE_ONNX: &str =
     "Use the model's ONNX file, or export one and load that (an ONNX file brings its own graph)";
 
 /// A parsed `config.json`.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Config {
     origin: String,
     values: Map<String, Value>,
@@ -31,6 +31,19 @@ impl Config {
                 format!("config.json is not JSON: {error}"),
             )),
         }
+    }
+
+    /// An object of the file as a config of its own; empty where the file has none.
+    pub(super) fn part(&self, key: &str) -> Result<Self> {
+        let values = match self.value(key) {
+            None => Map::new(),
+            Some(Value::Object(values)) => values.clone(),
+            Some(_) => return Err(self.wrong(key, "is not an object")),
+        };
+        Ok(Self {
+            origin: self.origin.clone(),
+            values,
+        })
     }
 
     /// The value under `key`; `null` counts as absent, as it does for the checkpoints' own library.

@@ -67,7 +67,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let mut x = encoder.norm("embeddings.LayerNorm").apply(net, &sum)?;
     let mask = padding_mask(net, ATTENTION_MASK);
     let scores = Scores {
-        mask: &mask,
+        mask: Some(&mask),
         bias: None,
         rotary: None,
     };

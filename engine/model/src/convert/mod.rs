@@ -2,7 +2,7 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT; see [`Family`]. The graph is opset 17, uses only operators
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, CLIP's half for pictures; see [`Family`]. The graph is opset 17, uses only operators
 //! of the standard domain, leaves batch and sequence open, and is the same, byte for byte, on every run. [`catalog`]
 //! lists well-known models and how each is loaded.
 //!
@@ -15,6 +15,7 @@ mod attention;
 mod bert;
 pub mod catalog;
 mod classifier;
+mod clip;
 mod config;
 mod distilbert;
 mod embeddings;
@@ -26,10 +27,12 @@ mod mpnet;
 mod net;
 mod nomicbert;
 mod norm;
+mod patches;
 mod relative;
 mod roberta;
 mod rotary;
 mod source;
+mod vit;
 
 use std::sync::Arc;
 
@@ -43,6 +46,7 @@ use isovec_engine::weights::{WeightSource, Weights};
 pub use self::architecture::architecture;
 use self::config::Config;
 use self::net::Net;
+pub use self::patches::{PATCHES, PatchGrid};
 use crate::safetensors::TensorSet;
 
 /// The operator set that the graphs use: the first with `LayerNormalization`.
@@ -72,7 +76,8 @@ pub const VOCABULARY: &str = "isovec.vocabulary";
 pub struct Converted {
     /// Inputs `input_ids`, `attention_mask` and, where the family has them, `token_type_ids`, i64
     /// `[batch, sequence]`; output `last_hidden_state`, f32 `[batch, sequence, hidden]`, and, of a classifier that is
-    /// converted, `logits`, f32 `[batch, labels]`. Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`].
+    /// converted, `logits`, f32 `[batch, labels]`. Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`]. A model of pictures has
+    /// the input [`PATCHES`] instead, and its metadata a [`PatchGrid`]; CLIP's output is `image_embeds`, f32 `[batch, projection]`.
     pub graph: ModelProto,
     /// Every tensor that the graph names and does not hold, converted when it is read.
     pub weights: Weights,
@@ -97,6 +102,10 @@ pub enum Family {
     ModernBert,
     /// NomicBERT: nomic-embed-text, Arctic's long model.
     NomicBert,
+    /// ViT and DeiT, which read pictures; DINO's first version is one.
+    Vit,
+    /// The half of CLIP that reads pictures.
+    ClipVision,
 }
 
 impl Family {
@@ -109,11 +118,13 @@ impl Family {
             "distilbert" => Self::DistilBert,
             "modernbert" => Self::ModernBert,
             "nomic_bert" => Self::NomicBert,
+            "vit" | "deit" => Self::Vit,
+            "clip" | "clip_vision_model" => Self::ClipVision,
             "" => return Err(config.unsupported("config.json has no model_type")),
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
-                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert)"
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, clip)"
                 )));
             }
         };
@@ -123,6 +134,8 @@ impl Family {
             Self::DistilBert => distilbert::check(config)?,
             Self::ModernBert => modernbert::check(config)?,
             Self::NomicBert => nomicbert::check(config)?,
+            Self::Vit => vit::check(config)?,
+            Self::ClipVision => clip::check(config)?,
         }
         // A repository with its own code borrows a well-known model_type and computes something
         // else under it.
@@ -142,16 +155,21 @@ impl Family {
     fn anchor(self) -> &'static str {
         match self {
             Self::ModernBert => modernbert::ANCHOR,
+            Self::Vit => vit::ANCHOR,
+            Self::ClipVision => clip::ANCHOR,
             _ => bert::ANCHOR,
         }
     }
 
-    /// The key of the number of layers.
-    fn layers(self) -> &'static str {
+    /// The number of layers.
+    fn layers(self, config: &Config) -> Result<usize> {
         match self {
-            Self::Bert | Self::Roberta | Self::Mpnet | Self::ModernBert => "num_hidden_layers",
-            Self::DistilBert => "n_layers",
-            Self::NomicBert => "n_layer",
+            Self::Bert | Self::Roberta | Self::Mpnet | Self::ModernBert | Self::Vit => {
+                config.size("num_hidden_layers")
+            }
+            Self::DistilBert => config.size("n_layers"),
+            Self::NomicBert => config.size("n_layer"),
+            Self::ClipVision => clip::layers(config),
         }
     }
 
@@ -163,6 +181,8 @@ impl Family {
             Self::DistilBert => "distilbert",
             Self::ModernBert => "modernbert",
             Self::NomicBert => "nomicbert",
+            Self::Vit => "vit",
+            Self::ClipVision => "clip_vision",
         }
     }
 }
@@ -209,7 +229,7 @@ pub fn convert_within(
     budget.take(Resource::Bytes, json.saturating_mul(JSON_COST), &place)?;
     let config = Config::parse(tensors.origin(), config_json)?;
     let family = Family::of(&config)?;
-    let layers = config.size(family.layers())? as u64;
+    let layers = family.layers(&config)? as u64;
     budget.take(Resource::Bytes, layers * LAYER_BYTES, &place)?;
     budget.take(Resource::Nodes, layers * LAYER_NODES, &place)?;
     let mut graph = GraphProto {
@@ -217,6 +237,7 @@ pub fn convert_within(
         ..GraphProto::default()
     };
     let mut net = Net::new(&mut graph, &config, tensors, family.anchor())?;
+    let mut grid = None;
     let max_sequence = match family {
         Family::Bert => bert::build(&config, &mut net)?,
         Family::Roberta => roberta::build(&config, &mut net)?,
@@ -224,6 +245,8 @@ pub fn convert_within(
         Family::DistilBert => distilbert::build(&config, &mut net)?,
         Family::ModernBert => modernbert::build(&config, &mut net)?,
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
+        Family::Vit => grid.insert(vit::build(&config, &mut net)?).tokens(),
+        Family::ClipVision => grid.insert(clip::build(&config, &mut net)?).tokens(),
     };
     let weights = net.into_weights();
     // Tables are made when an engine asks for them, so what is refused here was not made.
@@ -231,10 +254,15 @@ pub fn convert_within(
         let place = format_args!("{place}: table {}", info.name);
         budget.take(Resource::Elements, info.elements() as u64, place)?;
     }
-    let entry = |key: &str, value: usize| StringStringEntryProto {
+    let entry = |key: &str, value: String| StringStringEntryProto {
         key: key.into(),
-        value: value.to_string(),
+        value,
     };
+    let mut metadata_props = vec![entry(MAX_SEQUENCE, max_sequence.to_string())];
+    metadata_props.push(match grid {
+        Some(grid) => entry(patches::GRID, grid.to_string()),
+        None => entry(VOCABULARY, config.size("vocab_size")?.to_string()),
+    });
     Ok(Converted {
         graph: ModelProto {
             ir_version: IR_VERSION,
@@ -244,10 +272,7 @@ pub fn convert_within(
             }],
             producer_name: "isovec".into(),
             producer_version: env!("CARGO_PKG_VERSION").into(),
-            metadata_props: vec![
-                entry(MAX_SEQUENCE, max_sequence),
-                entry(VOCABULARY, config.size("vocab_size")?),
-            ],
+            metadata_props,
             graph: Some(graph),
             ..ModelProto::default()
         },

@@ -159,7 +159,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         let key = packed.clone().group(1, 3).apply(net, &normed)?;
         let value = packed.group(2, 3).apply(net, &normed)?;
         let scores = Scores {
-            mask,
+            mask: Some(mask),
             bias: None,
             rotary: Some(rotary),
         };

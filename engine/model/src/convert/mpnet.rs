@@ -74,7 +74,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         &length,
     )?;
     let scores = Scores {
-        mask: &mask,
+        mask: Some(&mask),
         bias: Some(&bias),
         rotary: None,
     };

@@ -136,6 +136,18 @@ impl<'g> Net<'g> {
         Ok(self.recipe(graph_name, out, Recipe::Transposed { tensor, rows }))
     }
 
+    /// The kernel of a convolution over patches that do not overlap, `[out, channels, side, side]`, as `[patch, out]`.
+    pub(super) fn patch_kernel(&mut self, name: &str, shape: [usize; 4]) -> Result<String> {
+        let [out, channels, high, wide] = shape;
+        let tensor = self.checked(name, &shape)?;
+        let flat = vec![channels * high * wide, out];
+        let recipe = Recipe::Transposed {
+            tensor,
+            rows: 0..out,
+        };
+        Ok(self.recipe(format!("{name}.transposed"), flat, recipe))
+    }
+
     /// Elements `elements` of a vector of `length`.
     pub(super) fn part(
         &mut self,

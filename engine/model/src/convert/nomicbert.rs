@@ -132,7 +132,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let mask = padding_mask(net, ATTENTION_MASK);
     let rotary = Rotary::new(net, heads, theta, positions, &length);
     let scores = Scores {
-        mask: &mask,
+        mask: Some(&mask),
         bias: None,
         rotary: Some(&rotary),
     };

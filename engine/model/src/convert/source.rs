@@ -57,6 +57,16 @@ pub(super) enum Recipe {
         /// The longest sequence.
         positions: usize,
     },
+    /// What is added to the product of each patch, `[special + patches, hidden]`: its position and the product's bias; and for
+    /// tokens that are no patch, whose product is 0, their own vector and their position.
+    Patches {
+        /// Names in the checkpoint of the vectors of tokens that are no patch, in their order.
+        special: Vec<String>,
+        /// Name in the checkpoint of the positions of all of them.
+        positions: String,
+        /// Name in the checkpoint of the product's bias.
+        bias: Option<String>,
+    },
     /// 0, 1, 2, ... as i32.
     CountI32(usize),
     /// 0, 1, 2, ... as f32.
@@ -84,7 +94,8 @@ impl ConvertedWeights {
             }
             Recipe::Transposed { tensor, rows } => {
                 let source = self.source(tensor)?;
-                let columns = source.shape.last().copied().unwrap_or(0);
+                // The axes of a convolution's kernel are one, as its patches are.
+                let columns = source.shape.iter().skip(1).product::<usize>();
                 let data = part_of(tensor, source, rows.start * columns..rows.end * columns)?;
                 if source.dtype == SourceDType::F32 {
                     // Nearly all of most checkpoints: bytes are moved once, and stay bytes.
@@ -107,10 +118,27 @@ impl ConvertedWeights {
                 part,
             } => Ok(bytes_of(&rotary_table(*theta, *positions, *pairs, *part))),
             Recipe::OffsetBias { tensor, positions } => {
-                let source = self.source(tensor)?;
-                let heads = source.shape.last().copied().unwrap_or(0);
-                let table = widened(tensor, source.dtype, &bytes(tensor, &source.data)?)?;
+                let heads = self.source(tensor)?.shape.last().copied().unwrap_or(0);
+                let table = self.floats(tensor)?;
                 Ok(bytes_of(&offset_table(&table, heads, *positions)))
+            }
+            Recipe::Patches {
+                special,
+                positions,
+                bias,
+            } => {
+                let mut table = self.floats(positions)?;
+                let width = self.source(positions)?.shape.last().copied().unwrap_or(0);
+                let special = special.iter().map(|name| self.floats(name));
+                let special = special.collect::<Result<Vec<_>>>()?;
+                let bias = bias.as_ref().map(|name| self.floats(name)).transpose()?;
+                for (place, row) in table.chunks_exact_mut(width.max(1)).enumerate() {
+                    let more = special.get(place).or(bias.as_ref());
+                    for (value, more) in row.iter_mut().zip(more.into_iter().flatten()) {
+                        *value += more;
+                    }
+                }
+                Ok(bytes_of(&table))
             }
             Recipe::CountI32(count) => Ok((0..*count as i32)
                 .flat_map(i32::to_le_bytes)
@@ -130,6 +158,12 @@ impl ConvertedWeights {
             dtype => sink.take(&bytes_of(&widened(tensor, dtype, piece)?)),
         };
         source.data.pieces(take, |error| unreadable(tensor, &error))
+    }
+
+    /// A tensor as it is, in f32.
+    fn floats(&self, name: &str) -> Result<Vec<f32>> {
+        let source = self.source(name)?;
+        widened(name, source.dtype, &bytes(name, &source.data)?)
     }
 
     fn source(&self, name: &str) -> Result<&SourceTensor> {

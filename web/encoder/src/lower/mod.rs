@@ -19,7 +19,9 @@ use std::sync::Arc;
 use isovec_engine::EngineError;
 use isovec_engine::budget::Resource;
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, TensorProto, TypeValue};
+use isovec_engine::onnx::proto::{
+    DataType, DimensionValue, GraphProto, NodeProto, TensorProto, TensorType, TypeValue,
+};
 use isovec_engine::tensor::DType;
 
 use crate::builder::{Builder, WIDEST, within_bounds};
@@ -109,6 +111,20 @@ pub(crate) async fn lower(
         builder: lowerer.builder,
         outputs,
     })
+}
+
+/// The last extent of an input `[batch, sequence, width]` of f32, where it is such a one and says how wide.
+fn wide_of(tensor: &TensorType) -> Option<usize> {
+    let dims = &tensor.shape.as_ref()?.dim;
+    let ([_, _, last], true) = (&dims[..], tensor.elem_type == DataType::Float as i32) else {
+        return None;
+    };
+    match last.value {
+        Some(DimensionValue::Value(width)) if width > 0 && width as u64 <= WIDEST => {
+            Some(width as usize)
+        }
+        _ => None,
+    }
 }
 
 /// The last node that reads each value, by its name; none for the graph's outputs, which stay.
@@ -236,13 +252,19 @@ impl Lowerer {
             };
             let rank = tensor.shape.as_ref().map_or(2, |shape| shape.dim.len());
             let whole = [DataType::Int64 as i32, DataType::Int32 as i32];
-            if rank != 2 || !whole.contains(&tensor.elem_type) {
+            let wide = wide_of(tensor);
+            if wide.is_none() && (rank != 2 || !whole.contains(&tensor.elem_type)) {
                 return Err(Unlowered::Graph(format!(
-                    "input {:?} is not [batch, sequence] of whole numbers",
+                    "input {:?} is neither [batch, sequence] of whole numbers nor [batch, sequence, width] of f32",
                     input.name
                 )));
             }
-            let value = if input.name == MASK {
+            let value = if let Some(width) = wide {
+                let op = Op::Values(input.name.clone());
+                let node = self.builder.push(op, Rows::Tokens, width);
+                let axes = [Axis::Unit, Axis::Tokens];
+                Value::Data(Data::whole(node, Kind::Float, &axes, &[width]))
+            } else if input.name == MASK {
                 Value::Uniform {
                     kind: Kind::Whole,
                     value: 1.0,

@@ -152,6 +152,38 @@ impl Texts {
         Ok(values)
     }
 
+    /// An input's floats, `width` of them for each token.
+    ///
+    /// # Errors
+    /// [`EngineError::InvalidInput`] for an input that is missing, or that is no `[rows, length, width]` of f32.
+    pub fn values(&self, batch: &Batch, name: &str, width: usize) -> Result<Vec<f32>> {
+        let invalid = |detail: String| EngineError::InvalidInput {
+            name: name.to_owned(),
+            detail,
+        };
+        let tensor = batch
+            .input(name)
+            .ok_or_else(|| invalid("is missing from the batch".into()))?;
+        let wrong = || {
+            invalid(format!(
+                "{tensor:?} is no [batch, sequence, {width}] of f32"
+            ))
+        };
+        let all = tensor.as_slice::<f32>().map_err(|_| wrong())?;
+        let [rows, length, wide] = *tensor.shape() else {
+            return Err(wrong());
+        };
+        if rows != self.count() || wide != width || self.longest() > Some(length) {
+            return Err(wrong());
+        }
+        let mut values = Vec::with_capacity(self.tokens() * width);
+        for (row, ends) in self.offsets.windows(2).enumerate() {
+            let from = row * length * width;
+            values.extend_from_slice(&all[from..][..(ends[1] - ends[0]) * width]);
+        }
+        Ok(values)
+    }
+
     pub(super) fn positions(&self) -> Vec<f32> {
         let texts = self.offsets.windows(2);
         texts

@@ -185,7 +185,12 @@ impl Run {
             &self.value(node)[range.start * width..range.end * width]
         };
         match op {
-            Op::Input(_) | Op::Position | Op::Length | Op::Linear(_) | Op::Attention(_) => {
+            Op::Input(_)
+            | Op::Values(_)
+            | Op::Position
+            | Op::Length
+            | Op::Linear(_)
+            | Op::Attention(_) => {
                 return Err(broken(format!("{} is not computed row by row", op.name())));
             }
             Op::Gather { ids, .. } => {

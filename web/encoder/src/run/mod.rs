@@ -54,8 +54,8 @@ pub struct Stepped {
 }
 
 impl Run {
-    /// A run of a batch: tensors `[rows, length]` of whole numbers by the graph's names. Each row
-    /// is as long as its mask says, or else `row_lengths`.
+    /// A run of a batch: tensors `[rows, length]` of whole numbers, or `[rows, length, width]` of floats, by the graph's
+    /// names. Each row is as long as its mask says, or else `row_lengths`.
     ///
     /// # Errors
     /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for a row without tokens, a mask with a hole, an
@@ -66,6 +66,7 @@ impl Run {
         for (step, value) in executable.steps.iter().zip(&mut values) {
             *value = match &step.node.op {
                 Op::Input(name) => Some(texts.input(batch, name)?),
+                Op::Values(name) => Some(texts.values(batch, name, step.node.width)?),
                 Op::Position => Some(texts.positions()),
                 Op::Length => Some(texts.lengths()),
                 _ => None,

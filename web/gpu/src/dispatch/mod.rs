@@ -11,6 +11,7 @@ use std::collections::{HashMap, HashSet};
 use isovec_encoder::Program;
 use isovec_encoder::program::{Node, NodeId, Op, Output, Rows};
 
+use crate::batch::Given;
 use crate::constants::{Constants, Region, Regions};
 use crate::kernels::{Items, Kernel, Reads, attention, linear, row};
 use crate::limits::Limits;
@@ -30,7 +31,7 @@ pub(crate) struct Dispatches {
     /// Small numbers of the model.
     pub(crate) constants: Vec<f32>,
     /// The caller's tensors that kernels read, in the order of the batch's words.
-    pub(crate) inputs: Vec<String>,
+    pub(crate) inputs: Vec<Given>,
     /// The graph's outputs, and where they are.
     pub(crate) outputs: Vec<(Output, usize)>,
     /// For every table, the smallest number of rows that ids of an input may point to.

@@ -17,6 +17,7 @@ use super::column::column;
 use super::fold::Fold;
 use super::source::wgsl;
 use super::{Grid, Kernel, Made, Reads, functions, prelude};
+use crate::batch::Given;
 use crate::constants::Constants;
 use crate::dispatch::written::{elsewhere, is_stage};
 use crate::dispatch::{Merged, TableForm, TableStored, Weights};
@@ -49,7 +50,7 @@ pub(crate) struct Writer<'a> {
     pub(crate) weights: &'a dyn Weights,
     pub(crate) limits: &'a Limits,
     pub(crate) constants: &'a mut Constants,
-    pub(crate) inputs: &'a mut Vec<String>,
+    pub(crate) inputs: &'a mut Vec<Given>,
     pub(crate) ids: &'a mut Vec<(String, usize)>,
 }
 
@@ -415,8 +416,13 @@ impl<'a> Text<'a> {
         let node = self.node(id);
         match &node.op {
             Op::Input(name) => {
-                let input = self.input(name);
-                format!("given({input}u, row)")
+                let before = self.columns_before(Given::Number(name.clone()));
+                format!("given({before}u, 1u, row, 0u)")
+            }
+            Op::Values(name) => {
+                let width = node.width;
+                let before = self.columns_before(Given::Values(name.clone(), width));
+                format!("given({before}u, {width}u, row, c)")
             }
             Op::Position => "f32(position(row))".into(),
             Op::Length => "f32(length_of(row))".into(),
@@ -520,13 +526,15 @@ impl<'a> Text<'a> {
         format!("g{at}(row, c)")
     }
 
-    /// The place of one of the caller's tensors.
-    fn input(&mut self, name: &str) -> usize {
-        let known = self.from.inputs.iter().position(|input| input == name);
-        known.unwrap_or_else(|| {
-            self.from.inputs.push(name.to_owned());
-            self.from.inputs.len() - 1
-        })
+    /// Columns of the caller's tensors that stand before those of this one.
+    fn columns_before(&mut self, given: Given) -> usize {
+        let all = &mut self.from.inputs;
+        let at = all.iter().position(|known| *known == given);
+        let at = at.unwrap_or_else(|| {
+            all.push(given);
+            all.len() - 1
+        });
+        all[..at].iter().map(Given::width).sum()
     }
 
     /// The name of a buffer that is read.

@@ -10,9 +10,9 @@ fn first_token(text: u32) -> u32 { return batch[HEAD + text]; }
 fn text_of(token: u32) -> u32 { return batch[batch[2] + token]; }
 fn not_a_number() -> f32 { return bitcast<f32>(batch[3]); }
 
-// A number that the caller gave for a token.
-fn given(input: u32, token: u32) -> f32 {
-  return bitcast<f32>(batch[batch[4] + input * tokens() + token]);
+// A number that the caller gave for a token: column c of a tensor of so many columns, which so many stand before.
+fn given(before: u32, columns: u32, token: u32, c: u32) -> f32 {
+  return bitcast<f32>(batch[batch[4] + before * tokens() + token * columns + c]);
 }
 
 // Where a token is in its text.

@@ -1,0 +1,86 @@
+//! ViT (<https://arxiv.org/abs/2010.11929>) and DeiT (<https://arxiv.org/abs/2012.12877>), which has a second token that is no
+//! square.
+
+use isovec_engine::error::Result;
+
+use super::activation::Activation;
+use super::architecture::Deciding;
+use super::attention::Heads;
+use super::config::Config;
+use super::net::Net;
+use super::patches::{LayerNames, Layers, PatchGrid, PatchNames, declare_hidden, embed};
+
+/// A tensor that every checkpoint of the family holds.
+pub(super) const ANCHOR: &str = "embeddings.cls_token";
+
+/// Refuses what the family's config can ask for and this conversion does not do.
+pub(super) fn check(config: &Config) -> Result<()> {
+    Activation::of(config, "hidden_act")?;
+    grid(config)?;
+    Ok(())
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    Ok(layers(config)?.deciding(config.size("num_hidden_layers")?))
+}
+
+/// Builds the graph; returns how it wants pictures.
+pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
+    let layers = layers(config)?;
+    let grid = grid(config)?;
+    let special: [(&str, &[usize]); 2] = [
+        (ANCHOR, &[1, 1]),
+        ("embeddings.distillation_token", &[1, 1]),
+    ];
+    let names = PatchNames {
+        kernel: "embeddings.patch_embeddings.projection",
+        bias: true,
+        special: &special[..grid.special],
+        positions: ("embeddings.position_embeddings", &[1]),
+    };
+    let mut x = embed(net, &grid, layers.hidden, &names)?;
+    for layer in 0..config.size("num_hidden_layers")? {
+        let name = format!("encoder.layer.{layer}");
+        net.scope(&name);
+        x = layers.layer(net, &layer_names(&name), &x)?;
+    }
+    net.scope("final");
+    layers.norm(net, "layernorm", &x)?;
+    declare_hidden(net, &grid, layers.hidden);
+    Ok(grid)
+}
+
+fn grid(config: &Config) -> Result<PatchGrid> {
+    let special = match config.text_or("model_type", "")? {
+        "deit" => 2,
+        _ => 1,
+    };
+    PatchGrid::read(config, 224, 16, special)
+}
+
+fn layers(config: &Config) -> Result<Layers> {
+    let hidden = config.size("hidden_size")?;
+    Ok(Layers {
+        hidden,
+        intermediate: config.size("intermediate_size")?,
+        heads: Heads::of(config, "num_attention_heads", hidden)?,
+        activation: Activation::of(config, "hidden_act")?,
+        epsilon: config.positive_or("layer_norm_eps", 1e-12)?,
+        bias: config.flag_or("qkv_bias", true)?,
+    })
+}
+
+fn layer_names(layer: &str) -> LayerNames {
+    let name = |module: &str| format!("{layer}.{module}");
+    LayerNames {
+        norm: name("layernorm_before"),
+        query: name("attention.attention.query"),
+        key: name("attention.attention.key"),
+        value: name("attention.attention.value"),
+        attention_output: name("attention.output.dense"),
+        second_norm: name("layernorm_after"),
+        intermediate: name("intermediate.dense"),
+        output: name("output.dense"),
+    }
+}
