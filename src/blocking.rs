@@ -23,7 +23,6 @@ use futures_util::{StreamExt, stream};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, RunOutput};
 use isovec_engine::profile::{Scope, Span, Stage};
-use isovec_tokenize::Encoding;
 use web_time::Instant;
 
 use crate::backend;
@@ -37,10 +36,10 @@ use crate::export::{ExportOptions, Exported};
 use crate::features::Features;
 use crate::hardware::HardwareInfo;
 use crate::loading::Loading;
+use crate::model::encoded::Encoded;
 use crate::model::rows::Rows;
 use crate::model::{
-    EmbedOptions, FlowOptions, Item, Model, OwnCancel, Prompt, Sizes, Task, Vectors, WINDOW,
-    tokenized,
+    EmbedOptions, FlowOptions, Item, Model, OwnCancel, Prompt, Sizes, Task, Vectors, tokenized,
 };
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
@@ -417,8 +416,8 @@ impl Model {
             row_lengths: Vec::with_capacity(self.budget().rows.min(items.len())),
             ..Batch::default()
         };
-        for (index, window) in items.chunks(WINDOW).enumerate() {
-            let start = index * WINDOW;
+        for (index, window) in items.chunks(I::WINDOW).enumerate() {
+            let start = index * I::WINDOW;
             let encode = |items: &[I]| I::encode(self, items, &prefix);
             let since = Instant::now();
             let span = scope.span(Stage::Tokenize);
@@ -450,7 +449,7 @@ impl Model {
 
     fn run_here(
         &self,
-        encodings: &[Encoding],
+        encodings: &[Encoded],
         places: &[usize],
         allowed: Option<u64>,
         cancel: &Cancel,

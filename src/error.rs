@@ -67,6 +67,26 @@ pub enum Error {
         text: usize,
     },
 
+    /// A picture that cannot be read.
+    #[cfg(feature = "image")]
+    #[error("picture {picture}: {source}")]
+    Picture {
+        /// The picture's place in the list.
+        picture: usize,
+        /// The cause.
+        source: Box<isovec_image::ImageError>,
+    },
+
+    /// A `preprocessor_config.json` that cannot be followed, or that does not make what the model reads.
+    #[cfg(feature = "image")]
+    #[error("{origin}: {source}")]
+    Preprocessor {
+        /// The model.
+        origin: String,
+        /// The cause.
+        source: Box<isovec_image::ImageError>,
+    },
+
     /// The model gave a vector with NaN or an infinity in it; it is refused.
     #[error(
         "the vector of text {text} holds a value that is not finite; the model's weights or its precision are broken"
@@ -168,6 +188,10 @@ impl Error {
             Self::InvalidEmbeddings { .. } => "InvalidEmbeddings",
             Self::NotOneQuery { .. } => "NotOneQuery",
             Self::NoTokens { .. } => "NoTokens",
+            #[cfg(feature = "image")]
+            Self::Picture { .. } => "Picture",
+            #[cfg(feature = "image")]
+            Self::Preprocessor { .. } => "Preprocessor",
             Self::NotFinite { .. } => "NotFinite",
             Self::NotNormalized { .. } => "NotNormalized",
             Self::NoDirection { .. } => "NoDirection",
@@ -188,6 +212,8 @@ impl Error {
             | Self::NotNormalized { .. }
             | Self::NoDirection { .. }
             | Self::Tokenize(_) => true,
+            #[cfg(feature = "image")]
+            Self::Picture { .. } => true,
             Self::Engine(error) => matches!(
                 error,
                 EngineError::InvalidInput { .. }
@@ -208,6 +234,11 @@ impl Error {
     pub(crate) fn moved(self, place: impl FnOnce(usize) -> usize) -> Self {
         match self {
             Self::NoTokens { text } => Self::NoTokens { text: place(text) },
+            #[cfg(feature = "image")]
+            Self::Picture { picture, source } => Self::Picture {
+                picture: place(picture),
+                source,
+            },
             Self::NotFinite { text } => Self::NotFinite { text: place(text) },
             Self::NotNormalized { text, norm } => Self::NotNormalized {
                 text: place(text),

@@ -153,6 +153,8 @@ pub mod inspect;
 mod metrics;
 mod model;
 pub mod models;
+#[cfg(feature = "image")]
+mod pictures;
 mod plan;
 pub mod profile;
 mod record;
@@ -179,6 +181,8 @@ pub use export::{ExportOptions, Exported, export};
 pub use isovec_image as image;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
+#[cfg(feature = "image")]
+pub use pictures::{ImageEmbedder, ImageEmbedderBuilder, Picture};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use stream::{Embedded, StreamOptions};

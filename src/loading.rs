@@ -69,11 +69,12 @@ impl Loading {
 
 /// What the builders of all handles ask for, written once.
 macro_rules! ask_for_model {
-    ($builder:ty) => {
+    ($builder:ty $(, $own:ident)*) => {
         impl $builder {
             pub(crate) fn new(source: impl Into<crate::ModelSource>) -> Self {
                 Self {
                     loading: crate::loading::Loading::new(source.into()),
+                    $($own: Default::default(),)*
                 }
             }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use isovec_engine::counters::Ended;
 use isovec_engine::stats::LatencyRecorder;
-use isovec_tokenize::Encoding;
 use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
@@ -16,6 +15,7 @@ pub use isovec_engine::stats::{
 
 pub use crate::batcher::QueueCounts;
 use crate::error::Error;
+use crate::model::encoded::Encoded;
 
 /// The statistics of an embedder since its model was loaded. Counting has no measurable cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -191,10 +191,10 @@ impl Recorder {
         }
     }
 
-    pub(crate) fn tokenized(&self, took: Duration, encodings: &[Encoding]) {
+    pub(crate) fn tokenized(&self, took: Duration, encodings: &[Encoded]) {
         self.tokenize.record(took);
         self.texts.fetch_add(encodings.len() as u64, Relaxed);
-        let truncated = encodings.iter().filter(|text| text.truncated).count();
+        let truncated = encodings.iter().filter(|text| text.truncated()).count();
         self.truncated.fetch_add(truncated as u64, Relaxed);
     }
 

@@ -8,7 +8,6 @@ use std::time::Duration;
 use futures_channel::oneshot;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::profile::{Scope, Stage};
-use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
 
 use super::guards::{Call, Direct, Seat};
@@ -17,6 +16,7 @@ use super::state::{Answer, Batch, Caller, Later, Phase, QueueCounts, State};
 use super::steering::Steering;
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::model::encoded::Encoded;
 use crate::plan::Budget;
 use crate::sync::{AtomicWaker, Instant, Mutex, MutexGuard};
 
@@ -56,7 +56,7 @@ pub(super) enum Admitted {
     /// They wait; the answer comes here.
     Queued(Seat, oneshot::Receiver<Answer>),
     /// The engine is idle: the caller runs them.
-    Direct(Direct, Vec<Encoding>),
+    Direct(Direct, Vec<Encoded>),
 }
 
 impl Core {
@@ -180,7 +180,7 @@ impl Core {
     }
 
     /// Takes the first texts of a call, or refuses them.
-    pub(super) fn admit(self: &Arc<Self>, call: &Call, texts: Vec<Encoding>) -> Result<Admitted> {
+    pub(super) fn admit(self: &Arc<Self>, call: &Call, texts: Vec<Encoded>) -> Result<Admitted> {
         let mut state = self.lock();
         if self.may_run_itself(&state, &texts) {
             let since = Instant::now();
@@ -206,9 +206,9 @@ impl Core {
     pub(super) fn admit_more(
         self: &Arc<Self>,
         call: &Call,
-        texts: Vec<Encoding>,
+        texts: Vec<Encoded>,
         waker: &Waker,
-    ) -> Result<Result<Admitted, Vec<Encoding>>> {
+    ) -> Result<Result<Admitted, Vec<Encoded>>> {
         let mut state = self.lock();
         if state.phase == Phase::Closed {
             return Err(Error::ShutDown);
@@ -232,12 +232,12 @@ impl Core {
     }
 
     /// Positions of the longest text, as the engine computes them.
-    pub(super) fn longest(&self, texts: &[Encoding]) -> usize {
-        let longest = texts.iter().map(|text| text.ids.len()).max();
+    pub(super) fn longest(&self, texts: &[Encoded]) -> usize {
+        let longest = texts.iter().map(|text| text.len()).max();
         self.model.feed.padded(longest.unwrap_or(0))
     }
 
-    fn may_run_itself(&self, state: &State, texts: &[Encoding]) -> bool {
+    fn may_run_itself(&self, state: &State, texts: &[Encoded]) -> bool {
         let budget = self.budget(state);
         state.phase == Phase::Open
             && self.model.batching.max_wait.is_zero()
@@ -246,7 +246,7 @@ impl Core {
             && (texts.len() == 1 || self.fits_one_batch(texts, budget))
     }
 
-    fn fits_one_batch(&self, texts: &[Encoding], budget: Budget) -> bool {
+    fn fits_one_batch(&self, texts: &[Encoded], budget: Budget) -> bool {
         let longest = self.longest(texts);
         texts.len() <= budget.rows && texts.len() * longest <= budget.tokens.at(longest)
     }
@@ -255,7 +255,7 @@ impl Core {
         self: &Arc<Self>,
         mut state: MutexGuard<'_, State>,
         call: &Call,
-        texts: Vec<Encoding>,
+        texts: Vec<Encoded>,
     ) -> Result<Admitted> {
         if !state.driven {
             super::driver::start(Arc::clone(self))?;
@@ -277,7 +277,7 @@ impl Core {
             },
         );
         let lengths = texts.into_iter().map(|text| {
-            let positions = self.model.feed.padded(text.ids.len());
+            let positions = self.model.feed.padded(text.len());
             (positions, text)
         });
         state.queue.push(ticket, lengths);
@@ -480,6 +480,6 @@ impl Core {
     }
 }
 
-fn tokens(texts: &[Encoding]) -> usize {
-    texts.iter().map(|text| text.ids.len()).sum()
+fn tokens(texts: &[Encoded]) -> usize {
+    texts.iter().map(|text| text.len()).sum()
 }

@@ -18,7 +18,6 @@ use isovec_engine::EngineError;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_engine::profile::{Scope, Stage};
-use isovec_tokenize::Encoding;
 
 use self::core::{Admitted, Core};
 use self::guards::Call;
@@ -27,6 +26,7 @@ use crate::backend;
 use crate::embedder::{Embedder, owned};
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
+use crate::model::encoded::Encoded;
 use crate::model::rows::Rows;
 use crate::model::{
     EmbedOptions, FlowOptions, Model, OwnCancel, OwnedItem, Prompt, Task, Vectors, tokenized,
@@ -336,7 +336,7 @@ impl Owner {
     async fn admit_more(
         &self,
         call: &Call,
-        encodings: Vec<Encoding>,
+        encodings: Vec<Encoded>,
         cancel: &Cancel,
     ) -> Result<Admitted> {
         let mut waiting = Some(encodings);

@@ -7,12 +7,12 @@ use std::time::Duration;
 use futures_channel::oneshot;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::profile::{Scope, Span};
-use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
 
 use super::queue::{Picked, Queue, Ticket};
 use super::steering::Steering;
 use crate::error::{Error, Result};
+use crate::model::encoded::Encoded;
 use crate::sync::Instant;
 
 /// How much a new measurement of the speed counts against all before it.
@@ -23,7 +23,7 @@ pub(super) type Answer = Result<Vec<f32>>;
 
 #[derive(Debug)]
 pub(super) struct State {
-    pub(super) queue: Queue<Encoding>,
+    pub(super) queue: Queue<Encoded>,
     /// Everyone who was not answered yet, whether waiting or running.
     pub(super) callers: HashMap<Ticket, Caller>,
     pub(super) running: HashMap<u64, Running>,
@@ -107,13 +107,13 @@ pub(super) struct Batch {
     pub(super) id: u64,
     /// Whose texts, and which of theirs.
     pub(super) owners: Vec<(Ticket, usize)>,
-    pub(super) texts: Vec<Encoding>,
+    pub(super) texts: Vec<Encoded>,
     pub(super) cancel: Cancel,
     pub(super) span: Span,
 }
 
 impl State {
-    pub(super) fn start(&mut self, picked: Vec<Picked<Encoding>>) -> Batch {
+    pub(super) fn start(&mut self, picked: Vec<Picked<Encoded>>) -> Batch {
         self.counts.batches += 1;
         self.counts.batched_texts += picked.len() as u64;
         let (owners, texts) = picked
@@ -124,7 +124,7 @@ impl State {
     }
 
     /// Notes a batch as running. One that nobody wants any more is cancelled before it begins.
-    pub(super) fn register(&mut self, owners: Vec<(Ticket, usize)>, texts: Vec<Encoding>) -> Batch {
+    pub(super) fn register(&mut self, owners: Vec<(Ticket, usize)>, texts: Vec<Encoded>) -> Batch {
         let id = self.number();
         let cancel = Cancel::new();
         let (mut wanted, mut profiled) = (0, false);

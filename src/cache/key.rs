@@ -133,6 +133,16 @@ impl Scope {
         hash.update(second.as_bytes());
         Key(hash.finalize().into())
     }
+
+    /// The key of a picture, whose bytes are of some kind. No text is hashed by this key.
+    #[cfg(feature = "image")]
+    pub(crate) fn key_of_picture(&self, kind: &str, bytes: &[u8]) -> Key {
+        let mut hash = blake3::Hasher::new_keyed(&self.also("picture").0);
+        hash.update(&(kind.len() as u64).to_le_bytes());
+        hash.update(kind.as_bytes());
+        hash.update(bytes);
+        Key(hash.finalize().into())
+    }
 }
 
 fn decides(knob: &str) -> bool {

@@ -124,7 +124,7 @@ impl EmbeddingCache {
         let mut rows = Rows::new(items.len(), model.dim, model.normalized, prompt)?;
         let items = Arc::new(items);
         let keys = self
-            .keys(&items, prefix, model.lowercase, &cancel.0)
+            .keys(&items, prefix, model.reader.lowercase(), &cancel.0)
             .await?;
         let mut missing = self.at_hand(&keys, &mut rows);
         self.on_the_shelf(&mut missing, &mut rows).await;

@@ -11,10 +11,10 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, ProviderInfo};
-use isovec_tokenize::Encoding;
 use web_time::Instant;
 
 use super::Model;
+use super::encoded::Encoded;
 use crate::effective::EffectiveConfig;
 use crate::error::Result;
 use crate::plan::{BANDS, Budget, Tokens};
@@ -178,10 +178,7 @@ impl Model {
         let engine = self.engines.current();
         let at_once = engine.capabilities().concurrent_runs.max(1);
         // What the tokens are makes no difference; the first of the vocabulary is always there.
-        let mut text = Encoding::default();
-        text.ids = vec![0; length];
-        text.type_ids = vec![0; length];
-        let texts = vec![text; rows];
+        let texts = vec![Encoded::sample(length); rows];
         let places: Vec<usize> = (0..rows).collect();
         let mut runs = Vec::with_capacity(at_once);
         for _ in 0..at_once {

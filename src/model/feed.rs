@@ -1,4 +1,4 @@
-//! Token ids as the tensors that a model reads.
+//! Token ids, and squares of pictures, as the tensors that a model reads.
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use isovec_engine::EngineError;
 use isovec_engine::description::{Dim, ModelDescription};
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::tensor::{DType, NamedTensor};
-use isovec_tokenize::Encoding;
 
+use super::encoded::Encoded;
 use crate::error::Result;
 
 /// What an input is filled with.
@@ -16,6 +16,9 @@ enum Role {
     Ids,
     Mask,
     Types,
+    /// Rows of so many values.
+    #[cfg(feature = "image")]
+    Patches(usize),
 }
 
 /// How a model is fed.
@@ -56,6 +59,13 @@ impl Feed {
             rows: None,
             positions: None,
         };
+        #[cfg(feature = "image")]
+        if let Some((name, tokens, width)) = patches(model) {
+            feed.positions = Some(tokens);
+            let role = Role::Patches(width);
+            feed.inputs.push((name.into(), role, DType::F32));
+            return Ok(feed);
+        }
         for input in &model.inputs {
             let role = match input.name.as_str() {
                 "input_ids" => Role::Ids,
@@ -103,9 +113,9 @@ impl Feed {
     }
 
     /// Rows and positions of the batch of the texts at `places`.
-    pub(crate) fn extents(&self, encodings: &[Encoding], places: &[usize]) -> (usize, usize) {
+    pub(crate) fn extents(&self, encodings: &[Encoded], places: &[usize]) -> (usize, usize) {
         let lengths = places.iter().filter_map(|&place| encodings.get(place));
-        let longest = lengths.map(|text| text.ids.len()).max().unwrap_or(0);
+        let longest = lengths.map(|text| text.len()).max().unwrap_or(0);
         (self.rows.unwrap_or(places.len()), self.padded(longest))
     }
 
@@ -114,7 +124,7 @@ impl Feed {
     pub(crate) fn batch(
         &self,
         engine: &dyn Engine,
-        encodings: &[Encoding],
+        encodings: &[Encoded],
         places: &[usize],
         spare: Batch,
     ) -> Result<Batch> {
@@ -126,8 +136,21 @@ impl Feed {
             })
         };
         let mut batch = spare;
-        batch.row_lengths.extend(texts().map(|text| text.ids.len()));
+        batch.row_lengths.extend(texts().map(|text| text.len()));
         for (name, role, dtype) in &self.inputs {
+            #[cfg(feature = "image")]
+            if let Role::Patches(width) = role {
+                let mut tensor = engine.alloc(*dtype, &[rows, positions, *width])?;
+                let all = tensor.as_mut_slice::<f32>()?;
+                for (row, text) in all.chunks_exact_mut(positions * width).zip(texts()) {
+                    if let Encoded::Patches { values, .. } = text {
+                        row.copy_from_slice(values);
+                    }
+                }
+                let name = Arc::clone(name);
+                batch.inputs.push(NamedTensor::new(name, tensor));
+                continue;
+            }
             let mut tensor = engine.alloc(*dtype, &[rows, positions])?;
             match dtype {
                 DType::I32 => self.fill(
@@ -157,22 +180,45 @@ impl Feed {
         role: Role,
         values: &mut [T],
         positions: usize,
-        texts: impl Iterator<Item = &'t Encoding>,
+        texts: impl Iterator<Item = &'t Encoded>,
         as_id: fn(u32) -> T,
     ) {
+        let texts = texts.filter_map(|text| match text {
+            Encoded::Text(text) => Some(text),
+            #[cfg(feature = "image")]
+            Encoded::Patches { .. } | Encoded::Unread(_) => None,
+        });
         for (row, text) in values.chunks_exact_mut(positions.max(1)).zip(texts) {
             let (real, padding) = row.split_at_mut(text.ids.len().min(positions));
             match role {
                 Role::Ids => copy(real, &text.ids, as_id),
                 Role::Types => copy(real, &text.type_ids, as_id),
                 Role::Mask => real.fill(as_id(1)),
+                #[cfg(feature = "image")]
+                Role::Patches(_) => {}
             }
             padding.fill(as_id(match role {
                 Role::Ids => self.pad_id,
                 Role::Types => self.pad_type_id,
                 Role::Mask => 0,
+                #[cfg(feature = "image")]
+                Role::Patches(_) => 0,
             }));
         }
+    }
+}
+
+/// The name of the input of a model of pictures, its rows, and the values of each.
+#[cfg(feature = "image")]
+fn patches(model: &ModelDescription) -> Option<(&str, usize, usize)> {
+    let ([input], Some(DType::F32)) = (&model.inputs[..], model.inputs.first()?.dtype) else {
+        return None;
+    };
+    match input.dims.as_deref() {
+        Some([_, Dim::Fixed(tokens), Dim::Fixed(width)]) if *tokens * *width > 0 => {
+            Some((input.name.as_str(), *tokens, *width))
+        }
+        _ => None,
     }
 }
 

@@ -26,7 +26,7 @@ pub(crate) struct Head {
 }
 
 /// Puts the head on: the configuration's, else the model's files', else whatever the graph
-/// already ends in.
+/// already ends in, else the one that is usual for such models.
 ///
 /// # Errors
 /// [`EngineError::MissingFile`] when nobody says how to pool; [`Error::Config`] when the graph was
@@ -35,6 +35,7 @@ pub(crate) fn resolve_head(
     bundle: &mut ModelBundle,
     text: &TextConfig,
     files: Option<&FileHead>,
+    usual: Option<Pooling>,
 ) -> Result<Head> {
     let carried = bundle
         .graph
@@ -52,7 +53,7 @@ pub(crate) fn resolve_head(
         }
         return carried_head(bundle, text, &carried);
     }
-    let pooling = text.pooling.or(files.map(|head| head.pooling));
+    let pooling = text.pooling.or(files.map(|head| head.pooling)).or(usual);
     let spec = HeadSpec {
         pooling: pooling.unwrap_or(Pooling::Mean),
         dense: files.map(|head| head.dense.clone()).unwrap_or_default(),

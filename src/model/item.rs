@@ -3,10 +3,10 @@
 use std::borrow::Cow;
 
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
-use isovec_tokenize::Encoding;
 use smallvec::SmallVec;
 
 use super::Model;
+use super::encoded::Encoded;
 use crate::cache::{Key, Scope};
 use crate::error::Result;
 
@@ -15,6 +15,9 @@ use crate::error::Result;
 pub(crate) trait Item: Sized {
     /// The item with its own memory, for calls that outlive the caller's.
     type Owned: OwnedItem;
+
+    /// Items that are encoded and planned together. More bring no better plan, and what is encoded would only wait in memory.
+    const WINDOW: usize;
 
     /// Copies it.
     fn owned(&self) -> Self::Owned;
@@ -29,7 +32,7 @@ pub(crate) trait Item: Sized {
     ///
     /// # Errors
     /// [`Error::Tokenize`](crate::Error::Tokenize).
-    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>>;
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>>;
 }
 
 /// An item with its own memory.
@@ -39,8 +42,13 @@ pub(crate) trait OwnedItem:
 }
 impl<T: Item<Owned = T> + Clone + MaybeSend + MaybeSync + 'static> OwnedItem for T {}
 
+/// The window of texts.
+pub(crate) const TEXTS: usize = 4096;
+
 impl<T: AsRef<str>> Item for T {
     type Owned = String;
+
+    const WINDOW: usize = TEXTS;
 
     fn owned(&self) -> String {
         self.as_ref().to_owned()
@@ -54,19 +62,24 @@ impl<T: AsRef<str>> Item for T {
         scope.key(&prepared(prefix, self.as_ref(), lowercase))
     }
 
-    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>> {
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
+        let reader = model.reader.texts()?;
+        let encode = |texts: &[&str]| {
+            let encodings = reader.tokenizer.encode(texts, &reader.limits)?;
+            Ok(encodings.into_iter().map(Encoded::Text).collect())
+        };
         // Most models want texts as they are; then nothing is copied.
-        if prefix.is_empty() && !model.lowercase {
+        if prefix.is_empty() && !reader.lowercase {
             let texts: SmallVec<[&str; 64]> =
                 items.iter().map(|text| strip(text.as_ref())).collect();
-            return Ok(model.tokenizer.encode(&texts, &model.limits)?);
+            return encode(&texts);
         }
         let texts: Vec<String> = items
             .iter()
-            .map(|text| prepare_text(prefix, text.as_ref(), model.lowercase))
+            .map(|text| prepare_text(prefix, text.as_ref(), reader.lowercase))
             .collect();
         let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-        Ok(model.tokenizer.encode(&texts, &model.limits)?)
+        encode(&texts)
     }
 }
 
@@ -103,6 +116,8 @@ impl Pair {
 impl Item for Pair {
     type Owned = Self;
 
+    const WINDOW: usize = TEXTS;
+
     fn owned(&self) -> Self {
         self.clone()
     }
@@ -116,11 +131,14 @@ impl Item for Pair {
         scope.key_of_pair(&first, &second)
     }
 
-    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>> {
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
+        let reader = model.reader.texts()?;
         let encode = |pair: &Self| {
-            let (first, second) = pair.prepared(prefix, model.lowercase);
-            let encoding = model.tokenizer.encode_pair(&first, &second, &model.limits);
-            Ok(encoding?)
+            let (first, second) = pair.prepared(prefix, reader.lowercase);
+            let encoding = reader
+                .tokenizer
+                .encode_pair(&first, &second, &reader.limits);
+            Ok(Encoded::Text(encoding?))
         };
         items.iter().map(encode).collect()
     }

@@ -12,10 +12,12 @@ use isovec_engine::fingerprint::{ARCHITECTURE, DIMENSION, Fingerprint, NORMALIZE
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use isovec_engine::profile::Profiler;
 use isovec_model::bundle::{self, BundleOptions};
+use isovec_model::convert::PatchGrid;
 use isovec_model::convert::architecture;
+use isovec_model::head::Pooling;
 use isovec_model::onnx;
 use isovec_model::precision::widened;
-use isovec_tokenize::{Limits, Tokenizer, TruncationSide};
+use isovec_tokenize::{Limits, TruncationSide};
 
 use super::allowance::Allowance;
 use super::batching;
@@ -23,6 +25,7 @@ use super::calibration::Calibration;
 use super::feed::Feed;
 use super::head::{Head, classifying_head, pooling_name, resolve_head};
 use super::origin::Origin;
+use super::reader::{Input, Reader, TextReader};
 use super::small::{self, Stored};
 use super::{Model, Prompts, precision, vocabulary};
 use crate::backend;
@@ -128,8 +131,13 @@ impl Purpose {
     }
 }
 
-/// Loads a model.
+/// Loads a model of texts.
 pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
+    load_for(asked, output, Input::Texts).await
+}
+
+/// Loads a model of whatever its caller is going to hand in.
+pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Result<Model> {
     let Asked {
         source,
         config,
@@ -143,33 +151,34 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
     cancel.check()?;
     watch.report(Progress::Reading);
     let (asked, stop) = (config.clone(), cancel.clone());
-    let (prepared, tokenizer) = backend::offload("reading the model", async move {
+    let (prepared, mut reader) = backend::offload("reading the model", async move {
         let prepared = prepare(source, &asked, Purpose::run(&asked, output), &stop).await?;
-        let tokenizer = Tokenizer::from_files(&prepared.bundle.files, &prepared.bundle.origin)?;
-        tracing::debug!(target: "isovec", "{} is tokenised by {}", prepared.bundle.origin, tokenizer.tokenized_by());
-        Ok((prepared, tokenizer))
+        let reader = Reader::read(&prepared.bundle, &input, prepared.files.lowercase)?;
+        Ok((prepared, reader))
     })
     .await?;
     cancel.check()?;
     let bundle = &prepared.bundle;
     // As engines will hold the weights, however they are stored.
     let held = widened(bundle);
-    let rows = vocabulary::embedding_rows(&held).or(prepared.files.vocab_size);
-    vocabulary::check(&bundle.origin, tokenizer.max_id(), rows)?;
     // Before the engine's work: what is wrong with the configuration is known by now.
-    let (max_length, why_length) = max_length(&config, &prepared.files)?;
+    let (max_length, why_length) = match &reader {
+        Reader::Texts(reader) => {
+            let rows = vocabulary::embedding_rows(&held).or(prepared.files.vocab_size);
+            vocabulary::check(&bundle.origin, reader.tokenizer.max_id(), rows)?;
+            max_length(&config, &prepared.files)?
+        }
+        #[cfg(feature = "image")]
+        Reader::Pictures(reader) => (reader.tokens(), "a picture's squares"),
+    };
 
     memory_for_weights(&held, &config)?;
 
     watch.report(Progress::Preparing);
     let engines = Engines::load(bundle, &config.runtime, &cancel).await?;
     let engine = engines.current();
-    let feed = Feed::new(
-        &bundle.origin,
-        engine.description(),
-        tokenizer.pad_id(),
-        tokenizer.pad_type_id(),
-    )?;
+    let (pad_id, pad_type_id) = reader.padding();
+    let feed = Feed::new(&bundle.origin, engine.description(), pad_id, pad_type_id)?;
     let dim = prepared
         .head
         .dim
@@ -201,16 +210,23 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
 
     let optimize = config.runtime.io.batch_optimization.unwrap_or(true);
 
-    let limits = Limits {
-        max_tokens: Some(max_length),
-        truncation_side: match config.text.truncation {
-            Some(truncation) => truncation.side(),
-            None => tokenizer.truncation_side(),
-        },
+    let read = match &mut reader {
+        Reader::Texts(reader) => {
+            reader.limits = Limits {
+                max_tokens: Some(max_length),
+                truncation_side: match config.text.truncation {
+                    Some(truncation) => truncation.side(),
+                    None => reader.tokenizer.truncation_side(),
+                },
+            };
+            texts_identity(reader, max_length, &prompts)
+        }
+        #[cfg(feature = "image")]
+        Reader::Pictures(reader) => vec![("pixels", reader.identity())],
     };
     let precision = precision::computed(&prepared.bundle, &**engine);
     let fingerprint = Fingerprint {
-        identity: identity(&prepared, &tokenizer, limits, max_length, dim, &prompts),
+        identity: identity(&prepared, read, dim),
         precision,
         claimed: claimed(&prepared.bundle),
     };
@@ -231,18 +247,29 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
     prepared
         .stored
         .note(&mut effective, config.model.dtype, precision);
-    effective.note(
-        "text.max_length",
-        config.text.max_length,
-        max_length,
-        why_length,
-    );
-    effective.note_own(
-        "text.truncation",
-        config.text.truncation.as_ref(),
-        Truncation::of(limits.truncation_side),
-        "the tokenizer's files, else the default",
-    );
+    match &reader {
+        Reader::Texts(reader) => {
+            effective.note(
+                "text.max_length",
+                config.text.max_length,
+                max_length,
+                why_length,
+            );
+            effective.note_own(
+                "text.truncation",
+                config.text.truncation.as_ref(),
+                Truncation::of(reader.limits.truncation_side),
+                "the tokenizer's files, else the default",
+            );
+        }
+        #[cfg(feature = "image")]
+        Reader::Pictures(_) => {
+            let why = "the model reads pictures";
+            effective.note_unused("text.max_length", config.text.max_length, why);
+            let truncation = config.text.truncation.as_ref().map(ToString::to_string);
+            effective.note_unused("text.truncation", truncation, why);
+        }
+    }
     let head = &prepared.head;
     effective.note(
         "text.pooling",
@@ -301,8 +328,7 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
         labels,
         effective,
         prompts,
-        limits,
-        lowercase: prepared.files.lowercase,
+        reader,
         normalized: prepared.head.normalize,
         budget: resolved.budget,
         batching: resolved.batching,
@@ -310,7 +336,6 @@ pub(crate) async fn load(asked: Asked, output: Output) -> Result<Model> {
         optimize,
         memory,
         feed,
-        tokenizer,
         recorder: Recorder::default(),
         profiler: Profiler::default(),
         cache,
@@ -379,7 +404,11 @@ pub(crate) async fn prepare(
         small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
     let head = match purpose.output {
         Output::AsFile => Head::default(),
-        Output::Vectors => resolve_head(&mut bundle, &config.text, files.head.as_ref())?,
+        Output::Vectors => {
+            // Their first token stands for the picture; texts have no such rule.
+            let pictures = PatchGrid::of(&bundle.graph).map(|_| Pooling::Cls);
+            resolve_head(&mut bundle, &config.text, files.head.as_ref(), pictures)?
+        }
         Output::Labels => classifying_head(&mut bundle, &config.text)?,
     };
     Ok(Prepared {
@@ -403,37 +432,44 @@ fn max_length(config: &EmbeddingConfig, files: &ModelFiles) -> Result<(usize, &'
     }
 }
 
-/// What has to be equal for vectors to be comparable.
-fn identity(
-    prepared: &Prepared,
-    tokenizer: &Tokenizer,
-    limits: Limits,
+/// What has to be equal of the way to a text's tokens.
+fn texts_identity(
+    reader: &TextReader,
     max_length: usize,
-    dim: usize,
     prompts: &Prompts,
-) -> BTreeMap<String, String> {
-    let cut = match limits.truncation_side {
+) -> Vec<(&'static str, String)> {
+    let cut = match reader.limits.truncation_side {
         TruncationSide::Start => "cut at the start",
         TruncationSide::Middle => "cut in the middle, a quarter from the start",
         _ => "cut at the end",
     };
-    let text = if prepared.files.lowercase {
-        "strip, lower-case"
-    } else {
-        "strip"
+    let text = match reader.lowercase {
+        true => "strip, lower-case",
+        false => "strip",
     };
+    vec![
+        ("tokenizer", reader.tokenizer.identity()),
+        ("text", text.to_owned()),
+        ("truncation", format!("{max_length} tokens, {cut}")),
+        ("prompts", prompts.identity()),
+    ]
+}
+
+/// What has to be equal for vectors to be comparable, with what is said of the way from items to tokens.
+fn identity(
+    prepared: &Prepared,
+    read: Vec<(&'static str, String)>,
+    dim: usize,
+) -> BTreeMap<String, String> {
     let head = &prepared.head;
     let mut identity: BTreeMap<String, String> = [
         ("weights", prepared.bundle.identity.0.clone()),
-        ("tokenizer", tokenizer.identity()),
-        ("text", text.to_owned()),
-        ("truncation", format!("{max_length} tokens, {cut}")),
         ("pooling", head.pooling.clone()),
         (NORMALIZE, head.normalize.to_string()),
         (DIMENSION, dim.to_string()),
-        ("prompts", prompts.identity()),
     ]
     .into_iter()
+    .chain(read)
     .map(|(key, value)| (key.to_owned(), value))
     .collect();
     if !head.dense.is_empty() {

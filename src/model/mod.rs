@@ -3,6 +3,7 @@
 mod allowance;
 mod batching;
 mod calibration;
+pub(crate) mod encoded;
 mod feed;
 mod form;
 mod head;
@@ -12,6 +13,7 @@ mod origin;
 mod own_cancel;
 mod precision;
 mod prompts;
+pub(crate) mod reader;
 pub(crate) mod rows;
 mod small;
 mod task;
@@ -25,11 +27,12 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine, RunOutput};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::profile::{Detail, EndProfile, Event, Profiler, Runs, Scope, Span, Stage};
-use isovec_tokenize::{Encoding, Limits, Tokenizer};
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
 pub(crate) use item::{Item, OwnedItem, Pair};
+#[cfg(feature = "image")]
+pub(crate) use load::load_for;
 pub use load::{OnProgress, Progress};
 pub(crate) use load::{Output, Purpose, Watch, load, prepare, resolve};
 pub(crate) use origin::Fetched;
@@ -51,13 +54,11 @@ use crate::similarity::Similarity;
 use crate::stats::{Recorder, Stats};
 use allowance::Allowance;
 use calibration::Calibration;
+use encoded::Encoded;
 use feed::Feed;
 use form::Form;
+use reader::Reader;
 use rows::Rows;
-
-/// Texts that are tokenised and planned together. More bring no better plan, and their token ids
-/// would only wait in memory.
-pub(crate) const WINDOW: usize = 4096;
 
 /// How texts are embedded, where it differs from the model's settings.
 #[derive(Debug, Clone, Default)]
@@ -124,9 +125,7 @@ pub(crate) struct Model {
     pub(crate) labels: Option<Labels>,
     effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
-    tokenizer: Tokenizer,
-    limits: Limits,
-    pub(crate) lowercase: bool,
+    pub(crate) reader: Reader,
     pub(crate) normalized: bool,
     /// As configured; [`Self::budget`] has the measured values.
     budget: Budget,
@@ -226,7 +225,7 @@ impl Model {
         let mut items = items.into_iter();
         let mut start = 0;
         loop {
-            let window: Vec<I> = items.by_ref().take(WINDOW).collect();
+            let window: Vec<I> = items.by_ref().take(I::WINDOW).collect();
             if window.is_empty() {
                 break;
             }
@@ -266,14 +265,16 @@ impl Model {
 
     /// The same behind another prompt.
     pub(crate) fn count_with(&self, prefix: &str, text: &str) -> Result<usize> {
-        let text = item::prepared(prefix, text, self.lowercase);
-        Ok(self.tokenizer.count_tokens(&text)?)
+        let reader = self.reader.texts()?;
+        let text = item::prepared(prefix, text, reader.lowercase);
+        Ok(reader.tokenizer.count_tokens(&text)?)
     }
 
     /// Special tokens that every text gets.
     #[cfg(feature = "chunking")]
     pub(crate) fn special_tokens(&self) -> usize {
-        self.tokenizer.special_tokens_count()
+        let reader = self.reader.texts();
+        reader.map_or(0, |reader| reader.tokenizer.special_tokens_count())
     }
 
     /// The set of no texts, as these options would have it.
@@ -290,7 +291,7 @@ impl Model {
     pub(crate) async fn run(
         &self,
         start: usize,
-        encodings: &[Encoding],
+        encodings: &[Encoded],
         cancel: &Cancel,
         rows: &mut Rows,
         scope: &Scope,
@@ -332,7 +333,7 @@ impl Model {
     /// Runs these texts as one batch.
     pub(crate) async fn run_texts(
         &self,
-        encodings: &[Encoding],
+        encodings: &[Encoded],
         cancel: &Cancel,
         span: &mut Span,
     ) -> Result<RunOutput> {
@@ -344,7 +345,7 @@ impl Model {
 
     async fn run_batch<'p>(
         &self,
-        encodings: &[Encoding],
+        encodings: &[Encoded],
         places: &'p [usize],
         allowed: Option<u64>,
         cancel: &Cancel,
@@ -372,8 +373,8 @@ impl Model {
     }
 
     /// The engine for the texts at `places`.
-    pub(crate) fn engine_for(&self, encodings: &[Encoding], places: &[usize]) -> &Arc<dyn Engine> {
-        let tokens = places.iter().map(|&place| encodings[place].ids.len()).sum();
+    pub(crate) fn engine_for(&self, encodings: &[Encoded], places: &[usize]) -> &Arc<dyn Engine> {
+        let tokens = places.iter().map(|&place| encodings[place].len()).sum();
         self.engines.for_tokens(tokens)
     }
 
@@ -381,7 +382,7 @@ impl Model {
     pub(crate) fn batch(
         &self,
         engine: &Arc<dyn Engine>,
-        encodings: &[Encoding],
+        encodings: &[Encoded],
         places: &[usize],
         allowed: Option<u64>,
         spare: Batch,
@@ -404,10 +405,10 @@ impl Model {
         Allowance::check(predicted, allowed).is_ok()
     }
 
-    pub(crate) fn plan(&self, encodings: &[Encoding], allowed: Option<u64>) -> Plan {
+    pub(crate) fn plan(&self, encodings: &[Encoded], allowed: Option<u64>) -> Plan {
         let lengths: Vec<usize> = encodings
             .iter()
-            .map(|encoding| self.feed.padded(encoding.ids.len()))
+            .map(|encoding| self.feed.padded(encoding.len()))
             .collect();
         let fits = |rows, length| self.fits(rows, length, allowed);
         let budget = self.budget();
@@ -451,11 +452,11 @@ impl EndProfile for Model {
 }
 
 /// Ends the span of tokenising.
-pub(crate) fn tokenized(mut span: Span, encodings: &[Encoding]) {
+pub(crate) fn tokenized(mut span: Span, encodings: &[Encoded]) {
     if span.scope().is_on() {
         span.set(Detail::Texts {
             texts: encodings.len(),
-            tokens: encodings.iter().map(|text| text.ids.len()).sum(),
+            tokens: encodings.iter().map(|text| text.len()).sum(),
         });
     }
 }

@@ -2,8 +2,8 @@
 
 use isovec_engine::engine::RunOutput;
 use isovec_model::head;
-use isovec_tokenize::Encoding;
 
+use super::encoded::Encoded;
 use crate::error::{Error, Result};
 use crate::similarity::norm;
 
@@ -55,20 +55,16 @@ impl Rows {
     }
 
     /// Notes what the model will see of each text, the first of which is text `start`.
-    pub(crate) fn note(&mut self, start: usize, encodings: &[Encoding]) -> Result<()> {
+    pub(crate) fn note(&mut self, start: usize, encodings: &[Encoded]) -> Result<()> {
         let slots = self
             .token_counts
             .iter_mut()
             .zip(&mut self.truncated)
             .skip(start);
         for (offset, (encoding, (count, truncated))) in encodings.iter().zip(slots).enumerate() {
-            if encoding.ids.is_empty() {
-                return Err(Error::NoTokens {
-                    text: start + offset,
-                });
-            }
-            *count = u32::try_from(encoding.ids.len()).unwrap_or(u32::MAX);
-            *truncated = encoding.truncated;
+            encoding.check(start + offset)?;
+            *count = u32::try_from(encoding.len()).unwrap_or(u32::MAX);
+            *truncated = encoding.truncated();
         }
         Ok(())
     }

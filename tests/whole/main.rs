@@ -18,6 +18,7 @@ mod giving_up;
 mod long_texts;
 mod mutants;
 mod parity;
+mod pictures;
 mod presets;
 mod profile;
 mod providers;

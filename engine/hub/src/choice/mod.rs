@@ -27,14 +27,15 @@ use isovec_engine::error::{EngineError, Result};
 pub use told::next_told;
 pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights};
 
-/// Small files that describe an embedding model: of transformers, of tokenizers, and of
-/// sentence-transformers.
-const DESCRIPTION: [&str; 5] = [
+/// Small files that describe an embedding model: of transformers, of tokenizers, of
+/// sentence-transformers, and of what makes pixels ready.
+const DESCRIPTION: [&str; 6] = [
     CONFIG,
     "tokenizer_config.json",
     "special_tokens_map.json",
     "sentence_bert_config.json",
     "config_sentence_transformers.json",
+    "preprocessor_config.json",
 ];
 
 /// The file that states a checkpoint's architecture.

@@ -69,6 +69,26 @@ impl Processor {
         Self { alpha, ..self }
     }
 
+    /// A text that two processors share if they make the same values of every picture: whose arithmetic it is, what is
+    /// resized, cut, scaled and shifted, and what becomes of alpha.
+    #[must_use]
+    pub fn identity(&self) -> String {
+        let Self {
+            reference,
+            alpha,
+            only_rgb: _,
+            size,
+            crops,
+            tones,
+        } = self;
+        let size = match size {
+            Some((size, filter)) => format!("{size:?} by {filter:?}"),
+            None => "not resized".into(),
+        };
+        let tones = tones.identity();
+        format!("{reference:?}; alpha {alpha:?}; {size}; cut {crops:?}; {tones}")
+    }
+
     /// A picture's values.
     ///
     /// # Errors

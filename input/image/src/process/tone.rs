@@ -49,21 +49,41 @@ impl Tone {
 
 /// The values of all bytes, in each channel.
 #[derive(Debug, Clone)]
-pub(super) struct Tones(Box<[[f32; 256]; 3]>);
+pub(super) struct Tones {
+    channels: [Tone; 3],
+    values: Box<[[f32; 256]; 3]>,
+}
 
 impl Tones {
     pub(super) fn new(channels: [Tone; 3], reference: Reference) -> Self {
         let values = channels.map(|tone| {
             std::array::from_fn(|byte| tone.of(u8::try_from(byte).unwrap_or(u8::MAX), reference))
         });
-        Self(Box::new(values))
+        Self {
+            channels,
+            values: Box::new(values),
+        }
+    }
+
+    /// What is done to each channel, in words.
+    pub(super) fn identity(&self) -> String {
+        let channels = self.channels.iter().map(|tone| {
+            let Tone {
+                scale,
+                offset,
+                normal,
+                again,
+            } = tone;
+            format!("x {scale:?}, offset {offset}, normal {normal:?}, again {again:?}")
+        });
+        channels.collect::<Vec<_>>().join(" | ")
     }
 
     /// The three channels of a picture one after the other, with padding as the axes say. Padding is what a black pixel is.
     pub(super) fn planes(&self, image: ImageView<'_>, rows: Axis, columns: Axis) -> Vec<f32> {
         let (height, width) = (rows.len(), columns.len());
         let mut data = Vec::with_capacity(3 * height * width);
-        for (channel, values) in self.0.iter().enumerate() {
+        for (channel, values) in self.values.iter().enumerate() {
             let black = values[0];
             data.resize(data.len() + rows.before() * width, black);
             for row in image.rows() {

@@ -1,0 +1,69 @@
+//! What a model reads of an item.
+
+use isovec_tokenize::Encoding;
+
+use crate::error::{Error, Result};
+
+/// An item as its model reads it, not padded.
+#[derive(Debug, Clone)]
+pub(crate) enum Encoded {
+    /// A text, or a pair, as token ids.
+    Text(Encoding),
+    /// A picture as the rows of [`PATCHES`](isovec_model::convert::PATCHES), one after another.
+    #[cfg(feature = "image")]
+    Patches {
+        /// All of them.
+        values: Vec<f32>,
+        /// The number of rows.
+        rows: usize,
+    },
+    /// A picture that could not be read.
+    #[cfg(feature = "image")]
+    Unread(Box<isovec_image::ImageError>),
+}
+
+impl Encoded {
+    /// A text of tokens that say nothing, to measure with.
+    pub(crate) fn sample(length: usize) -> Self {
+        let mut text = Encoding::default();
+        text.ids = vec![0; length];
+        text.type_ids = vec![0; length];
+        Self::Text(text)
+    }
+
+    /// Positions that it takes: tokens, or rows.
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Text(text) => text.ids.len(),
+            #[cfg(feature = "image")]
+            Self::Patches { rows, .. } => *rows,
+            #[cfg(feature = "image")]
+            Self::Unread(_) => 0,
+        }
+    }
+
+    /// Whether a part of it was left out.
+    pub(crate) fn truncated(&self) -> bool {
+        match self {
+            Self::Text(text) => text.truncated,
+            #[cfg(feature = "image")]
+            Self::Patches { .. } | Self::Unread(_) => false,
+        }
+    }
+
+    /// Whether a model can read it.
+    ///
+    /// # Errors
+    /// One that names the item's place.
+    pub(crate) fn check(&self, place: usize) -> Result<()> {
+        match self {
+            #[cfg(feature = "image")]
+            Self::Unread(error) => Err(Error::Picture {
+                picture: place,
+                source: error.clone(),
+            }),
+            encoded if encoded.len() == 0 => Err(Error::NoTokens { text: place }),
+            _ => Ok(()),
+        }
+    }
+}

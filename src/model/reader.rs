@@ -1,0 +1,116 @@
+//! What turns a caller's items into what a model reads.
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_model::convert::PatchGrid;
+use isovec_tokenize::{Limits, Tokenizer};
+
+use crate::error::{Error, Result};
+#[cfg(feature = "image")]
+use crate::pictures::{PictureReader, Pixels};
+
+/// What a caller is going to hand in.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum Input {
+    /// Texts.
+    #[default]
+    Texts,
+    /// Pictures, read in this way.
+    #[cfg(feature = "image")]
+    Pictures(Pixels),
+}
+
+/// Reads items.
+#[derive(Debug)]
+pub(crate) enum Reader {
+    /// Texts become token ids.
+    Texts(Box<TextReader>),
+    /// Pictures become squares.
+    #[cfg(feature = "image")]
+    Pictures(Box<PictureReader>),
+}
+
+/// Reads texts.
+#[derive(Debug)]
+pub(crate) struct TextReader {
+    pub(crate) tokenizer: Tokenizer,
+    pub(crate) limits: Limits,
+    /// Texts are lower-cased before the tokenizer sees them.
+    pub(crate) lowercase: bool,
+}
+
+impl Reader {
+    /// The reader that a model's files define.
+    ///
+    /// # Errors
+    /// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for a model that reads something else;
+    /// those of the tokenizer, and of a picture's configuration.
+    pub(crate) fn read(bundle: &ModelBundle, input: &Input, lowercase: bool) -> Result<Self> {
+        let grid = PatchGrid::of(&bundle.graph);
+        match input {
+            Input::Texts if grid.is_some() => Err(unsupported(
+                bundle,
+                "it reads pictures, and no texts",
+                "Load it with `ImageEmbedder`, which the feature `image` has",
+            )),
+            Input::Texts => {
+                let tokenizer = Tokenizer::from_files(&bundle.files, &bundle.origin)?;
+                tracing::debug!(target: "isovec", "{} is tokenised by {}", bundle.origin, tokenizer.tokenized_by());
+                Ok(Self::Texts(Box::new(TextReader {
+                    tokenizer,
+                    limits: Limits::default(),
+                    lowercase,
+                })))
+            }
+            #[cfg(feature = "image")]
+            Input::Pictures(pixels) => {
+                let reader = PictureReader::read(bundle, grid, pixels)?;
+                Ok(Self::Pictures(Box::new(reader)))
+            }
+        }
+    }
+
+    /// What reads texts.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the model reads pictures.
+    pub(crate) fn texts(&self) -> Result<&TextReader> {
+        match self {
+            Self::Texts(reader) => Ok(reader),
+            #[cfg(feature = "image")]
+            Self::Pictures(_) => Err(Error::Config(vec!["the model reads no texts".into()])),
+        }
+    }
+
+    /// What reads pictures.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the model reads texts.
+    #[cfg(feature = "image")]
+    pub(crate) fn pictures(&self) -> Result<&PictureReader> {
+        match self {
+            Self::Pictures(reader) => Ok(reader),
+            Self::Texts(_) => Err(Error::Config(vec!["the model reads no pictures".into()])),
+        }
+    }
+
+    /// Whether texts are lower-cased.
+    pub(crate) fn lowercase(&self) -> bool {
+        self.texts().is_ok_and(|reader| reader.lowercase)
+    }
+
+    /// The ids of padding, and of its type.
+    pub(crate) fn padding(&self) -> (u32, u32) {
+        self.texts().map_or((0, 0), |reader| {
+            (reader.tokenizer.pad_id(), reader.tokenizer.pad_type_id())
+        })
+    }
+}
+
+pub(crate) fn unsupported(bundle: &ModelBundle, reason: &str, hint: &str) -> Error {
+    isovec_engine::EngineError::UnsupportedModel {
+        origin: bundle.origin.clone(),
+        reason: reason.into(),
+        hint: hint.into(),
+    }
+    .into()
+}

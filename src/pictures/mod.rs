@@ -1,0 +1,148 @@
+//! Pictures become vectors, on the same way as texts: planning, batches, cache, statistics, profiles.
+
+mod picture;
+mod reader;
+
+use std::sync::Arc;
+
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_image::{Alpha, DecodeOptions, Reference};
+
+pub use picture::Picture;
+pub(crate) use reader::{PictureReader, Pixels};
+
+use crate::embeddings::Embeddings;
+use crate::error::Result;
+use crate::loading::Loading;
+use crate::model::reader::Input;
+use crate::model::{self, EmbedOptions, Model, Output, Vectors};
+use crate::source::ModelSource;
+
+/// A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and CLIP's half for pictures. Clones are cheap and share
+/// the model.
+///
+/// It loads and runs as an [`Embedder`](crate::Embedder) does: the same sources, configuration, engines, batches, cache,
+/// statistics and profile. `preprocessor_config.json` beside the model decides how pixels become its input, with the bytes
+/// that Pillow has; what it asks for and isovec does not know is refused by name.
+///
+/// ```no_run
+/// # async fn example() -> isovec::Result<()> {
+/// use isovec::{ImageEmbedder, Picture};
+///
+/// let embedder = ImageEmbedder::load("google/vit-base-patch16-224-in21k").await?;
+/// let photos = ["beach.jpg", "dog.png"].map(Picture::open);
+/// let index = embedder.embed(photos.into_iter().collect::<Result<Vec<_>, _>>()?).await?;
+/// let query = embedder.embed([Picture::open("another-dog.webp")?]).await?;
+/// println!("most like photo {}", index.search_one(&query, 1)?[0].index);
+/// # Ok(()) }
+/// ```
+#[derive(Debug, Clone)]
+pub struct ImageEmbedder {
+    model: Arc<Model>,
+}
+
+/// Loads a model of pictures; from [`ImageEmbedder::builder`]. Options that are not set are as in
+/// [`EmbeddingConfig::default`](crate::EmbeddingConfig), and pictures are read as Pillow and transformers read them.
+#[derive(Debug, Clone)]
+#[must_use = "nothing is loaded before `load`"]
+pub struct ImageEmbedderBuilder {
+    loading: Loading,
+    pixels: Pixels,
+}
+
+ask_for_model!(ImageEmbedderBuilder, pixels);
+ask_for_vectors!(ImageEmbedderBuilder);
+
+impl ImageEmbedderBuilder {
+    /// Chooses whose arithmetic pixels are resized and scaled with. It is a part of the fingerprint.
+    pub fn pixels(mut self, reference: Reference) -> Self {
+        self.pixels.reference = reference;
+        self
+    }
+
+    /// Chooses what becomes of a picture's alpha. It is a part of the fingerprint.
+    pub fn alpha(mut self, alpha: Alpha) -> Self {
+        self.pixels.alpha = alpha;
+        self
+    }
+
+    /// Sets how files are decoded: limits, and whether pictures are turned as their EXIF asks for. Turning is a part of the
+    /// fingerprint.
+    pub fn decoding(mut self, options: DecodeOptions) -> Self {
+        self.pixels.decoding = options;
+        self
+    }
+
+    /// Loads the model: finds its files (downloading them where the source is a model id that is not in the cache), reads
+    /// how pictures are made ready, and hands the model to an engine.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) with all faults of the configuration;
+    /// [`Error::Preprocessor`](crate::Error::Preprocessor) for a `preprocessor_config.json` that cannot be followed;
+    /// [`Error::Engine`](crate::Error::Engine) for all else, such as a model that reads no pictures.
+    pub fn load(self) -> BoxFuture<'static, Result<ImageEmbedder>> {
+        Box::pin(async move {
+            let input = Input::Pictures(self.pixels);
+            let model = model::load_for(self.loading.asked(), Output::Vectors, input).await?;
+            Ok(ImageEmbedder {
+                model: Arc::new(model),
+            })
+        })
+    }
+}
+
+impl ImageEmbedder {
+    /// Loads a model with the default configuration. [`builder`](Self::builder) says more.
+    ///
+    /// # Errors
+    /// As [`ImageEmbedderBuilder::load`].
+    pub fn load(source: impl Into<ModelSource>) -> BoxFuture<'static, Result<Self>> {
+        Self::builder(source).load()
+    }
+
+    /// Options of loading: device, weights, dimension, configuration, pixels, progress, cancellation.
+    pub fn builder(source: impl Into<ModelSource>) -> ImageEmbedderBuilder {
+        ImageEmbedderBuilder::new(source)
+    }
+
+    /// Embeds pictures: `[n, dim]` in their order. An empty list gives an empty set. Decoding is shared between threads, and
+    /// no more than a few dozen pictures are decoded at a time.
+    ///
+    /// # Errors
+    /// [`Picture`](crate::Error::Picture) names the picture that cannot be read, and
+    /// [`NotFinite`](crate::Error::NotFinite) the one whose vector is broken;
+    /// [`Engine`](crate::Error::Engine) for failures of the engine.
+    pub fn embed<P: Into<Picture>>(
+        &self,
+        pictures: impl IntoIterator<Item = P>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(pictures, EmbedOptions::default())
+    }
+
+    /// Embeds pictures with options of the call: a dimension, unit length, a cancellation. Prompts are for texts: one that is
+    /// named is not known.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed); [`Config`](crate::Error::Config) for a dimension or a length that the loaded model cannot
+    /// give.
+    pub fn embed_with<P: Into<Picture>>(
+        &self,
+        pictures: impl IntoIterator<Item = P>,
+        options: EmbedOptions,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        let pictures: Vec<Picture> = pictures.into_iter().map(Into::into).collect();
+        Box::pin(Arc::clone(&self.model).call::<Vectors, _>(pictures, options))
+    }
+
+    /// The vector of one picture.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_one(&self, picture: impl Into<Picture>) -> BoxFuture<'static, Result<Vec<f32>>> {
+        let embedding = self.embed([picture]);
+        Box::pin(async move { Ok(embedding.await?.into_vec()) })
+    }
+}
+
+describe_model!(ImageEmbedder);
+describe_vectors!(ImageEmbedder);
