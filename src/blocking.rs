@@ -14,6 +14,9 @@
 
 #[path = "blocking/classifier.rs"]
 mod classifier;
+#[cfg(feature = "image")]
+#[path = "blocking/pictures.rs"]
+mod pictures;
 
 use std::future::ready;
 use std::path::Path;
@@ -45,6 +48,8 @@ use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
 
 pub use classifier::{Classifier, ClassifierBuilder};
+#[cfg(feature = "image")]
+pub use pictures::{ImageEmbedder, ImageEmbedderBuilder};
 
 /// Loads a model while the caller blocks; from [`Embedder::builder`]. Options that are not set are as in
 /// [`EmbeddingConfig::default`].

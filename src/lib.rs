@@ -129,6 +129,9 @@
 mod describe;
 #[macro_use]
 mod loading;
+#[cfg(feature = "image")]
+#[macro_use]
+mod pictures;
 
 mod backend;
 mod batcher;
@@ -153,8 +156,6 @@ pub mod inspect;
 mod metrics;
 mod model;
 pub mod models;
-#[cfg(feature = "image")]
-mod pictures;
 mod plan;
 pub mod profile;
 mod record;

@@ -173,9 +173,16 @@ pub(crate) struct InputArgs {
 }
 
 #[derive(Debug, clap::Args)]
+#[cfg_attr(feature = "image", command(mut_arg("texts", |texts| texts.required_unless_present_any(["files", "images"]))))]
 pub(crate) struct Embed {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+
+    /// Embed pictures instead of texts: files, and folders with all that is in them. PNG, JPEG, WebP and GIF, whatever
+    /// they are called. One that cannot be read is named and left out, and the exit code is then 1.
+    #[cfg(feature = "image")]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "files", "resume", "role"])]
+    pub(crate) images: Vec<PathBuf>,
 
     /// How vectors are written [default: by the ending of --out, else jsonl].
     #[arg(long, value_enum)]

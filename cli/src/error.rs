@@ -39,6 +39,11 @@ pub(crate) enum CliError {
         error: Box<isovec::Error>,
     },
 
+    /// Pictures that were left out. All others were written.
+    #[cfg(feature = "image")]
+    #[error("{pictures} of {of} pictures could not be read; the others were written")]
+    Unreadable { pictures: u64, of: u64 },
+
     /// Options that do not go together.
     #[error("{0}")]
     Usage(String),

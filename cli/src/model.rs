@@ -45,6 +45,8 @@ macro_rules! handle {
 
 handle!(Embedder);
 handle!(Classifier);
+#[cfg(feature = "image")]
+handle!(isovec::blocking::ImageEmbedder);
 
 impl ModelArgs {
     /// The model named, or the default one: where set-up put it, else the hub's.

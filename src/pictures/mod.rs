@@ -5,18 +5,19 @@ mod reader;
 
 use std::sync::Arc;
 
+use futures_util::{Stream, StreamExt};
 use isovec_engine::maybe_send::BoxFuture;
-use isovec_image::{Alpha, DecodeOptions, Reference};
 
 pub use picture::Picture;
 pub(crate) use reader::{PictureReader, Pixels};
 
 use crate::embeddings::Embeddings;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loading::Loading;
 use crate::model::reader::Input;
 use crate::model::{self, EmbedOptions, Model, Output, Vectors};
 use crate::source::ModelSource;
+use crate::stream::{self, Embedded, StreamOptions};
 
 /// A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and CLIP's half for pictures. Clones are cheap and share
 /// the model.
@@ -38,7 +39,7 @@ use crate::source::ModelSource;
 /// ```
 #[derive(Debug, Clone)]
 pub struct ImageEmbedder {
-    model: Arc<Model>,
+    pub(crate) model: Arc<Model>,
 }
 
 /// Loads a model of pictures; from [`ImageEmbedder::builder`]. Options that are not set are as in
@@ -46,33 +47,42 @@ pub struct ImageEmbedder {
 #[derive(Debug, Clone)]
 #[must_use = "nothing is loaded before `load`"]
 pub struct ImageEmbedderBuilder {
-    loading: Loading,
-    pixels: Pixels,
+    pub(crate) loading: Loading,
+    pub(crate) pixels: Pixels,
 }
 
-ask_for_model!(ImageEmbedderBuilder, pixels);
-ask_for_vectors!(ImageEmbedderBuilder);
+/// What the builders of both handles ask for besides.
+macro_rules! ask_for_pixels {
+    ($builder:ty) => {
+        ask_for_model!($builder, pixels);
+        ask_for_vectors!($builder);
+
+        impl $builder {
+            /// Chooses whose arithmetic pixels are resized and scaled with. It is a part of the fingerprint.
+            pub fn pixels(mut self, reference: isovec_image::Reference) -> Self {
+                self.pixels.reference = reference;
+                self
+            }
+
+            /// Chooses what becomes of a picture's alpha. It is a part of the fingerprint.
+            pub fn alpha(mut self, alpha: isovec_image::Alpha) -> Self {
+                self.pixels.alpha = alpha;
+                self
+            }
+
+            /// Sets how files are decoded: limits, and whether pictures are turned as their EXIF asks for. Turning is a part of the
+            /// fingerprint.
+            pub fn decoding(mut self, options: isovec_image::DecodeOptions) -> Self {
+                self.pixels.decoding = options;
+                self
+            }
+        }
+    };
+}
+
+ask_for_pixels!(ImageEmbedderBuilder);
 
 impl ImageEmbedderBuilder {
-    /// Chooses whose arithmetic pixels are resized and scaled with. It is a part of the fingerprint.
-    pub fn pixels(mut self, reference: Reference) -> Self {
-        self.pixels.reference = reference;
-        self
-    }
-
-    /// Chooses what becomes of a picture's alpha. It is a part of the fingerprint.
-    pub fn alpha(mut self, alpha: Alpha) -> Self {
-        self.pixels.alpha = alpha;
-        self
-    }
-
-    /// Sets how files are decoded: limits, and whether pictures are turned as their EXIF asks for. Turning is a part of the
-    /// fingerprint.
-    pub fn decoding(mut self, options: DecodeOptions) -> Self {
-        self.pixels.decoding = options;
-        self
-    }
-
     /// Loads the model: finds its files (downloading them where the source is a model id that is not in the cache), reads
     /// how pictures are made ready, and hands the model to an engine.
     ///
@@ -132,6 +142,29 @@ impl ImageEmbedder {
     ) -> BoxFuture<'static, Result<Embeddings>> {
         let pictures: Vec<Picture> = pictures.into_iter().map(Into::into).collect();
         Box::pin(Arc::clone(&self.model).call::<Vectors, _>(pictures, options))
+    }
+
+    /// Embeds a stream of any length in flat memory: results in order, one a picture, as
+    /// [`Embedder::try_embed_stream`](crate::Embedder::try_embed_stream) gives those of texts. A picture that cannot be read
+    /// gives an error in its place, and the stream goes on.
+    pub fn try_embed_stream<S, P, E>(
+        &self,
+        pictures: S,
+        options: StreamOptions,
+    ) -> impl Stream<Item = Result<Embedded, E>> + use<S, P, E>
+    where
+        S: Stream<Item = Result<P, E>>,
+        P: Into<Picture>,
+        E: From<Error>,
+    {
+        let pictures = pictures.map(|picture| picture.map(Into::into));
+        let StreamOptions { embed, on_progress } = options;
+        stream::rows::<Vectors, _, Picture, E>(
+            Arc::clone(&self.model),
+            pictures,
+            embed,
+            on_progress,
+        )
     }
 
     /// The vector of one picture.

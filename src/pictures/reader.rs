@@ -21,9 +21,9 @@ const PREPROCESSOR: &str = "preprocessor_config.json";
 /// How a caller wants pictures read, where no file of the model says it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Pixels {
-    pub(super) reference: Reference,
-    pub(super) alpha: Alpha,
-    pub(super) decoding: DecodeOptions,
+    pub(crate) reference: Reference,
+    pub(crate) alpha: Alpha,
+    pub(crate) decoding: DecodeOptions,
 }
 
 /// Reads pictures for one model.

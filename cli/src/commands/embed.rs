@@ -40,6 +40,10 @@ struct Summary {
 }
 
 pub(crate) fn run(args: &Embed) -> Result<()> {
+    #[cfg(feature = "image")]
+    if !args.images.is_empty() {
+        return commands::embed_images::run(args);
+    }
     let out = args.out.as_deref();
     let format = output::format(args.format, out)?;
     let record_path = resume::record_path(out, format)?;

@@ -4,6 +4,8 @@ pub(crate) mod advise;
 pub(crate) mod bench;
 pub(crate) mod classify;
 pub(crate) mod embed;
+#[cfg(feature = "image")]
+pub(crate) mod embed_images;
 pub(crate) mod export;
 pub(crate) mod features;
 pub(crate) mod graph;

@@ -2,6 +2,8 @@
 
 mod csv;
 pub(crate) mod feed;
+#[cfg(feature = "image")]
+pub(crate) mod images;
 mod jsonl;
 mod lines;
 pub(crate) mod passages;

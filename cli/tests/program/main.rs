@@ -6,6 +6,7 @@ mod bench_kept;
 mod classify;
 mod features;
 mod graph;
+mod images;
 mod kept;
 mod resume;
 mod streaming;

@@ -57,6 +57,7 @@ fn detail(program: &Program, node: &Node) -> String {
     let word = |text: String| text.to_lowercase().replace(" {", "").replace(" }", "");
     match &node.op {
         Op::Input(_) => String::new(),
+        Op::Values(_) => format!("{width} for each position"),
         Op::Position => "place in the text".into(),
         Op::Length => "length of the text".into(),
         Op::Gather { .. } => String::new(),

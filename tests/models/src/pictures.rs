@@ -20,6 +20,8 @@ pub const SIZE: (usize, usize) = (16, 24);
 const SIDE: usize = 8;
 /// Squares of a picture.
 const SQUARES: usize = SIZE.0 * SIZE.1 / SIDE / SIDE;
+/// Components of the vectors of all but CLIP.
+pub const WIDTH: usize = HIDDEN;
 /// Components of CLIP's vectors.
 pub const PROJECTION: usize = 20;
 

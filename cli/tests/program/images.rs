@@ -1,0 +1,145 @@
+//! `isovec embed --images` on a seeded model of pictures.
+
+use std::fs;
+use std::path::Path;
+
+use isovec_test_models::checkpoint::Stored;
+use isovec_test_models::pictures::{self, SIZE};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::{isovec, rows, stderr, stdout};
+
+/// A folder with a model, and one of pictures and other files beside it.
+fn folder() -> TempDir {
+    let folder = tempfile::tempdir().expect("a folder");
+    let model = pictures::vit();
+    let preprocessor = json!({
+        "image_processor_type": "ViTImageProcessor",
+        "size": {"height": SIZE.0, "width": SIZE.1},
+    });
+    let place = |name: &str| folder.path().join(name);
+    for (name, bytes) in [
+        ("model/config.json", model.config_json()),
+        ("model/model.safetensors", model.file(Stored::F32)),
+        (
+            "model/preprocessor_config.json",
+            preprocessor.to_string().into_bytes(),
+        ),
+        ("photos/b.png", picture("png/RGB-17x33")),
+        ("photos/a/named-wrongly.txt", picture("jpeg/turn6-big")),
+        ("photos/a/c.webp", picture("webp/lossy-60-17x33")),
+        ("photos/notes.png", b"no picture at all".to_vec()),
+    ] {
+        let path = place(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("made");
+        fs::write(path, bytes).expect("written");
+    }
+    folder
+}
+
+/// A file that Pillow wrote.
+fn picture(name: &str) -> Vec<u8> {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("../input/image/tests/data");
+    let list = fs::read(data.join("pictures.json")).expect("a list");
+    let list: Vec<Value> = serde_json::from_slice(&list).expect("JSON");
+    let entry = list
+        .iter()
+        .find(|entry| entry["name"] == name)
+        .expect("a picture");
+    let number = |key: &str| entry[key].as_u64().expect("a number") as usize;
+    let all = fs::read(data.join("pictures.bin")).expect("pictures");
+    all[number("at")..][..number("bytes")].to_vec()
+}
+
+fn embed(folder: &TempDir, args: &[&str]) -> assert_cmd::Command {
+    let mut command = isovec(&["embed", "--engine", "portable"]);
+    command.env("ISOVEC_MODEL", folder.path().join("model"));
+    command.current_dir(folder.path()).args(args);
+    command
+}
+
+fn names(rows: &[Value]) -> Vec<&str> {
+    rows.iter()
+        .map(|row| row["image"].as_str().expect("a path"))
+        .collect()
+}
+
+#[test]
+fn every_picture_of_a_folder_is_a_row_whatever_it_is_called() {
+    let folder = folder();
+    let all = rows(&stdout(&mut embed(&folder, &["--images", "photos"])));
+    let expected = [
+        "photos/a/c.webp",
+        "photos/a/named-wrongly.txt",
+        "photos/b.png",
+    ];
+    assert_eq!(names(&all), expected);
+    let alone = rows(&stdout(&mut embed(&folder, &["--images", "photos/b.png"])));
+    assert_eq!(alone[0], all[2]);
+    assert_ne!(all[0]["embedding"], all[2]["embedding"]);
+    assert_eq!(
+        all[0]["embedding"].as_array().map(Vec::len),
+        Some(pictures::WIDTH)
+    );
+}
+
+#[test]
+fn one_that_cannot_be_read_is_named_and_left_out() {
+    let folder = folder();
+    let whole = picture("png/RGB-17x33");
+    fs::write(folder.path().join("photos/a/cut.png"), &whole[..150]).expect("written");
+    let args = [
+        "--images",
+        "photos",
+        "--out",
+        "all.jsonl",
+        "--json",
+        "--stats",
+    ];
+    let said = stderr(&mut embed(&folder, &args), 1);
+    assert!(
+        said.contains("photos/a/cut.png: PNG: the file is damaged"),
+        "{said}"
+    );
+    assert!(said.contains("1 of 4 pictures could not be read"), "{said}");
+    let summary = said
+        .lines()
+        .find(|line| line.starts_with('{'))
+        .expect("a summary");
+    let summary: Value = serde_json::from_str(summary).expect("JSON");
+    assert_eq!(
+        (&summary["images"], &summary["unreadable"]),
+        (&3.into(), &1.into())
+    );
+    let written = fs::read_to_string(folder.path().join("all.jsonl")).expect("written");
+    assert_eq!(names(&rows(&written)).len(), 3);
+}
+
+#[test]
+fn what_cannot_work_says_so() {
+    let folder = folder();
+    let said = |args: &[&str], code| stderr(&mut embed(&folder, args), code);
+    let both = said(&["--file", "model/config.json", "--images", "photos"], 2);
+    assert!(both.contains("cannot be used with"), "{both}");
+    assert!(said(&["--images", "model"], 2).contains("no picture"));
+    assert!(said(&["--images", "nowhere.png"], 1).contains("nowhere.png"));
+    assert!(said(&["--images", "photos", "--resume"], 2).contains("--resume"));
+    let over = said(
+        &[
+            "--images",
+            "photos/b.png",
+            "--out",
+            "photos/b.png",
+            "--format",
+            "jsonl",
+        ],
+        2,
+    );
+    assert!(over.contains("would be overwritten"), "{over}");
+    let mut of_texts = embed(&folder, &["--images", "photos"]);
+    of_texts.env("ISOVEC_MODEL", crate::model());
+    assert!(stderr(&mut of_texts, 3).contains("reads no pictures"));
+    let text = said(&["a text"], 3);
+    assert!(text.contains("ImageEmbedder"), "{text}");
+}
