@@ -212,6 +212,9 @@ mod documents {
     struct Parity;
     #[doc = include_str!("../docs/providers.md")]
     struct Providers;
+    #[cfg(feature = "image")]
+    #[doc = include_str!("../docs/pictures.md")]
+    struct Pictures;
     #[doc = include_str!("../docs/saved-embeddings.md")]
     struct SavedEmbeddings;
 }

@@ -31,6 +31,8 @@ export type ErrorKind =
   | "OverBudget"
   | "Overloaded"
   | "Panicked"
+  | "Picture"
+  | "Preprocessor"
   | "ProviderUnavailable"
   | "Runtime"
   | "ShutDown"

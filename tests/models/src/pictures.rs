@@ -50,16 +50,22 @@ const CLIP_NAMES: Names = [
     "mlp.fc2",
 ];
 
-fn layers(maker: &mut Maker, count: usize, prefix: &str, names: Names) {
+fn layers(
+    maker: &mut Maker,
+    count: usize,
+    prefix: &str,
+    names: Names,
+    (hidden, wide): (usize, usize),
+) {
     for layer in 0..count {
         let name = |module: usize| format!("{prefix}.{layer}.{}", names[module]);
-        maker.norm(&name(0), HIDDEN, true);
+        maker.norm(&name(0), hidden, true);
         for square in 1..5 {
-            maker.linear(&name(square), HIDDEN, HIDDEN, true);
+            maker.linear(&name(square), hidden, hidden, true);
         }
-        maker.norm(&name(5), HIDDEN, true);
-        maker.linear(&name(6), HIDDEN, WIDE, true);
-        maker.linear(&name(7), WIDE, HIDDEN, true);
+        maker.norm(&name(5), hidden, true);
+        maker.linear(&name(6), hidden, wide, true);
+        maker.linear(&name(7), wide, hidden, true);
     }
 }
 
@@ -83,7 +89,7 @@ fn vit_like(seed: u64, model_type: &str, special: &[&str]) -> Checkpoint {
         0.06,
     );
     maker.tensor(&format!("{kernel}.bias"), &[HIDDEN], 0.0, 0.1);
-    layers(&mut maker, 3, "encoder.layer", VIT_NAMES);
+    layers(&mut maker, 3, "encoder.layer", VIT_NAMES, (HIDDEN, WIDE));
     maker.norm("layernorm", HIDDEN, true);
     // Not a part of what is computed.
     maker.linear("pooler.dense", HIDDEN, HIDDEN, true);
@@ -116,40 +122,93 @@ pub fn deit() -> Checkpoint {
     vit_like(22, "deit", &["cls_token", "distillation_token"])
 }
 
+/// Sizes of the half of a CLIP that reads pictures.
+struct Sizes {
+    seed: u64,
+    hidden: usize,
+    wide: usize,
+    layers: usize,
+    heads: usize,
+    /// Height and width of the pictures, and the side of their squares.
+    image: (usize, usize),
+    side: usize,
+    projection: usize,
+}
+
 /// The half of a CLIP that reads pictures.
 pub fn clip_vision() -> Checkpoint {
-    let mut maker = Maker::new(23);
+    clip_of(&Sizes {
+        seed: 23,
+        hidden: HIDDEN,
+        wide: WIDE,
+        layers: 3,
+        heads: 4,
+        image: SIZE,
+        side: SIDE,
+        projection: PROJECTION,
+    })
+}
+
+/// The same of the sizes of openai/clip-vit-base-patch32, with seeded weights.
+pub fn clip_base_32() -> Checkpoint {
+    clip_of(&Sizes {
+        seed: 25,
+        hidden: 768,
+        wide: 3072,
+        layers: 12,
+        heads: 12,
+        image: (224, 224),
+        side: 32,
+        projection: 512,
+    })
+}
+
+fn clip_of(sizes: &Sizes) -> Checkpoint {
+    let &Sizes {
+        seed,
+        hidden,
+        wide,
+        layers: count,
+        heads,
+        image,
+        side,
+        projection,
+    } = sizes;
+    let mut maker = Maker::new(seed);
     let embeddings = "vision_model.embeddings";
-    maker.tensor(
-        &format!("{embeddings}.class_embedding"),
-        &[HIDDEN],
-        0.0,
-        0.5,
-    );
+    let class = format!("{embeddings}.class_embedding");
+    maker.tensor(&class, &[hidden], 0.0, 0.5);
+    let squares = image.0 * image.1 / side / side;
     maker.table(
         &format!("{embeddings}.position_embedding"),
-        1 + SQUARES,
-        HIDDEN,
+        1 + squares,
+        hidden,
     );
     let kernel = format!("{embeddings}.patch_embedding.weight");
-    maker.tensor(&kernel, &[HIDDEN, 3, SIDE, SIDE], 0.0, 0.06);
-    maker.norm("vision_model.pre_layrnorm", HIDDEN, true);
-    layers(&mut maker, 3, "vision_model.encoder.layers", CLIP_NAMES);
-    maker.norm("vision_model.post_layernorm", HIDDEN, true);
-    maker.linear("visual_projection", HIDDEN, PROJECTION, false);
+    maker.tensor(&kernel, &[hidden, 3, side, side], 0.0, 0.06);
+    maker.norm("vision_model.pre_layrnorm", hidden, true);
+    layers(
+        &mut maker,
+        count,
+        "vision_model.encoder.layers",
+        CLIP_NAMES,
+        (hidden, wide),
+    );
+    maker.norm("vision_model.post_layernorm", hidden, true);
+    maker.linear("visual_projection", hidden, projection, false);
     Checkpoint {
         config: json!({
             "architectures": ["CLIPVisionModelWithProjection"],
             "model_type": "clip_vision_model",
-            "hidden_size": HIDDEN,
-            "num_hidden_layers": 3,
-            "num_attention_heads": 4,
-            "intermediate_size": WIDE,
+            "hidden_size": hidden,
+            "num_hidden_layers": count,
+            "num_attention_heads": heads,
+            "intermediate_size": wide,
             "hidden_act": "quick_gelu",
             "layer_norm_eps": 1e-5,
-            "image_size": [SIZE.0, SIZE.1],
-            "patch_size": SIDE,
-            "projection_dim": PROJECTION
+            "image_size": [image.0, image.1],
+            "patch_size": side,
+            "projection_dim": projection
         }),
         tensors: maker.tensors,
     }
