@@ -72,7 +72,7 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
 
     let bert = folder.sentence_bert(transformer)?;
     let config: Option<HfConfig> = folder.json_in(transformer, "config.json")?;
-    let config = config.unwrap_or_default();
+    let config = config.unwrap_or_default().of_texts();
     let tokenizer: Option<TokenizerConfig> =
         folder.json_in(transformer, "tokenizer_config.json")?;
     let positions = config.positions();
@@ -166,9 +166,19 @@ struct HfConfig {
     max_position_embeddings: Option<usize>,
     pad_token_id: Option<usize>,
     vocab_size: Option<usize>,
+    /// What a model of texts and pictures says of its half for texts.
+    text_config: Option<Box<HfConfig>>,
 }
 
 impl HfConfig {
+    /// The part that is about texts.
+    fn of_texts(self) -> Self {
+        match self.text_config {
+            Some(own) => own.of_texts(),
+            None => self,
+        }
+    }
+
     fn positions(&self) -> Option<usize> {
         // RoBERTa and those after it number positions from the padding id + 1.
         let shifted = [

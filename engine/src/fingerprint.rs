@@ -49,6 +49,9 @@ pub struct Fingerprint {
     pub claimed: BTreeMap<String, String>,
 }
 
+/// The entry with the name of a space that models of different things share, such as texts and pictures.
+pub const SPACE: &str = "space";
+
 /// The entry of the identity for the use of the weights: heads, epsilon, activation, positions. Fingerprints that
 /// were written before there was such an entry have none, which means [`UNKNOWN`].
 pub const ARCHITECTURE: &str = "architecture";
@@ -145,10 +148,15 @@ impl Fingerprint {
     }
 
     /// The entries in which the two identities differ; empty if their vectors can be compared. An entry that one of
-    /// them does not know is not a difference; [`doubts`](Self::doubts) has it.
+    /// them does not know is not a difference; [`doubts`](Self::doubts) has it. Two that share a [`SPACE`] may read
+    /// different things: an entry that only one of them has is about how, and is no difference either.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
         let keys: BTreeSet<&String> = self.identity.keys().chain(other.identity.keys()).collect();
+        let space = self.identity.get(SPACE);
+        let shared = space.is_some() && space == other.identity.get(SPACE);
+        let both = |key: &str| self.identity.contains_key(key) && other.identity.contains_key(key);
         keys.into_iter()
+            .filter(|key| !shared || both(key))
             .filter(|key| self.identity.get(*key) != other.identity.get(*key))
             .filter(|key| *key != ARCHITECTURE || (self.knows(key) && other.knows(key)))
             .map(|key| Difference {
@@ -185,6 +193,25 @@ mod tests {
             .collect();
         assert_eq!(keys, ["dimension", "pooling", "prompts"]);
         assert!(a.differences(&a.clone()).is_empty());
+    }
+
+    #[test]
+    fn what_shares_a_space_may_read_different_things() {
+        let texts = fingerprint(&[("weights", "1"), (SPACE, "s"), ("tokenizer", "t")]);
+        let pictures = fingerprint(&[("weights", "1"), (SPACE, "s"), ("pixels", "p")]);
+        assert!(texts.differences(&pictures).is_empty());
+        let keys = |one: &Fingerprint, other: &[(&str, &str)]| {
+            let differences = one.differences(&fingerprint(other));
+            differences.into_iter().map(|it| it.key).collect::<Vec<_>>()
+        };
+        let others = [("weights", "2"), (SPACE, "s"), ("pixels", "p")];
+        assert_eq!(keys(&texts, &others), ["weights"]);
+        let elsewhere = [("weights", "1"), (SPACE, "other"), ("pixels", "p")];
+        assert_eq!(keys(&texts, &elsewhere), ["pixels", SPACE, "tokenizer"]);
+        let other_tokenizer = [("weights", "1"), (SPACE, "s"), ("tokenizer", "u")];
+        assert_eq!(keys(&texts, &other_tokenizer), ["tokenizer"]);
+        let no_space = [("weights", "1"), ("pixels", "p")];
+        assert_eq!(keys(&texts, &no_space), ["pixels", SPACE, "tokenizer"]);
     }
 
     #[test]

@@ -13,6 +13,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::description::describe;
 use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::BoxFuture;
+use isovec_model::convert::Half;
 use isovec_model::onnx;
 use isovec_model::precision::widened;
 use serde_json::{Map, Value, json};
@@ -188,6 +189,7 @@ pub fn export(
                 false => Output::AsFile,
             },
             keep: None,
+            half: Half::default(),
         };
         let prepared = backend::offload("reading the model", async move {
             cancel.check()?;

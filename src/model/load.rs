@@ -8,12 +8,12 @@ use isovec_engine::EngineError;
 use isovec_engine::budget::Budget;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::fingerprint::{ARCHITECTURE, DIMENSION, Fingerprint, NORMALIZE, UNKNOWN};
+use isovec_engine::fingerprint::{ARCHITECTURE, DIMENSION, Fingerprint, NORMALIZE, SPACE, UNKNOWN};
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use isovec_engine::profile::Profiler;
 use isovec_model::bundle::{self, BundleOptions};
 use isovec_model::convert::PatchGrid;
-use isovec_model::convert::architecture;
+use isovec_model::convert::{self, Half, architecture};
 use isovec_model::head::Pooling;
 use isovec_model::onnx;
 use isovec_model::precision::widened;
@@ -119,6 +119,8 @@ pub(crate) struct Purpose {
     pub(crate) output: Output,
     /// Where weights that are made smaller are kept for the next time.
     pub(crate) keep: Option<Keep>,
+    /// Which half of a model that has two is wanted.
+    pub(crate) half: Half,
 }
 
 impl Purpose {
@@ -127,6 +129,7 @@ impl Purpose {
         Self {
             output,
             keep: Keep::in_cache(config),
+            half: Half::Texts,
         }
     }
 }
@@ -152,7 +155,11 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     watch.report(Progress::Reading);
     let (asked, stop) = (config.clone(), cancel.clone());
     let (prepared, mut reader) = backend::offload("reading the model", async move {
-        let prepared = prepare(source, &asked, Purpose::run(&asked, output), &stop).await?;
+        let purpose = Purpose {
+            half: input.half(),
+            ..Purpose::run(&asked, output)
+        };
+        let prepared = prepare(source, &asked, purpose, &stop).await?;
         let reader = Reader::read(&prepared.bundle, &input, prepared.files.lowercase)?;
         Ok((prepared, reader))
     })
@@ -379,6 +386,7 @@ pub(crate) async fn prepare(
     cancel: &Cancel,
 ) -> Result<Prepared> {
     let options = BundleOptions {
+        half: purpose.half,
         onnx_file: config.model.onnx_file.clone(),
         smallest: config.model.dtype == Some(Dtype::Auto),
         read_into_memory: config.runtime.memory.mmap == Some(false),
@@ -472,6 +480,9 @@ fn identity(
     .chain(read)
     .map(|(key, value)| (key.to_owned(), value))
     .collect();
+    if let Some(space) = convert::space(&prepared.bundle.graph) {
+        identity.insert(SPACE.into(), space.to_owned());
+    }
     if !head.dense.is_empty() {
         identity.insert("dense".into(), head.dense.clone());
     }

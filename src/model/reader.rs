@@ -1,7 +1,7 @@
 //! What turns a caller's items into what a model reads.
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_model::convert::PatchGrid;
+use isovec_model::convert::{Half, PatchGrid};
 use isovec_tokenize::{Limits, Tokenizer};
 
 use crate::error::{Error, Result};
@@ -17,6 +17,17 @@ pub(crate) enum Input {
     /// Pictures, read in this way.
     #[cfg(feature = "image")]
     Pictures(Pixels),
+}
+
+impl Input {
+    /// The half of a model with two that reads it.
+    pub(crate) fn half(&self) -> Half {
+        match self {
+            Self::Texts => Half::Texts,
+            #[cfg(feature = "image")]
+            Self::Pictures(_) => Half::Pictures,
+        }
+    }
 }
 
 /// Reads items.

@@ -6,7 +6,7 @@ use isovec::{EmbedOptions, Embedder, EmbeddingConfig, Error, ImageEmbedder, Mode
 use isovec_engine::EngineError;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::pictures::{self, SIZE};
-use isovec_test_support::{engines, tiny_model};
+use isovec_test_support::{data, engines, tiny_model};
 use serde_json::{Value, json};
 
 /// The largest difference of a component, and the largest L2 distance, of a unit vector.
@@ -275,6 +275,89 @@ fn options_of_a_call_hold_for_pictures() {
     let error = smol::block_on(embedder.embed_with(images(), options)).unwrap_err();
     assert!(error.is_cancelled(), "{error}");
     assert!(embedder.count_tokens("a text").is_err());
+}
+
+/// CLIP's files, with the tokenizer of the seeded model of texts.
+fn clip() -> (Checkpoint, ModelSource) {
+    let model = pictures::clip();
+    let tokenizer = std::fs::read(data("tiny-bert").join("tokenizer.json")).unwrap();
+    let files = [
+        ("config.json", model.config_json()),
+        ("model.safetensors", model.file(Stored::F32)),
+        (
+            "preprocessor_config.json",
+            preprocessor().to_string().into_bytes(),
+        ),
+        ("tokenizer.json", tokenizer),
+    ];
+    let files = files.map(|(name, bytes)| (name.to_owned(), bytes.into()));
+    (model, ModelSource::bytes("a CLIP", files))
+}
+
+#[test]
+fn a_text_finds_a_picture_in_the_space_that_they_share() {
+    let (model, source) = clip();
+    let images = images();
+    for which in engines() {
+        let config = || which.configure(EmbeddingConfig::default());
+        let texts = Embedder::builder(source.clone()).config(config());
+        let texts = smol::block_on(texts.load()).unwrap();
+        let seen = ImageEmbedder::builder(source.clone()).config(config());
+        let seen = smol::block_on(seen.load()).unwrap();
+        assert_eq!(texts.max_length(), pictures::POSITIONS);
+        let index = smol::block_on(seen.embed(images.clone())).unwrap();
+        let query = smol::block_on(texts.embed_query("the end of the cat")).unwrap();
+        let long = "the end of the cat ".repeat(30);
+        let cut = smol::block_on(texts.embed([long.as_str()])).unwrap();
+        assert_eq!((cut.token_counts()[0], cut.truncated()[0]), (40, true));
+
+        let tokenizer = texts.count_tokens("the end of the cat").unwrap();
+        assert_eq!(query.token_counts(), [tokenizer as u32]);
+        let hits = index.search_one(&query, images.len()).unwrap();
+        // The order of scores of vectors at f64.
+        let ids = ids("the end of the cat");
+        assert_eq!(ids.len(), tokenizer);
+        let wanted = pictures::text_vector(&model, &ids);
+        assert_near(query.get(0).unwrap(), &wanted, which.name());
+        let score = |image: &Image| {
+            let vector = expected(&model, image);
+            vector.iter().zip(&wanted).map(|(a, b)| a * b).sum::<f64>()
+        };
+        for hit in &hits {
+            let apart = (f64::from(hit.score) - score(&images[hit.index])).abs();
+            assert!(apart < 1e-5, "{}: {apart:e}", which.name());
+        }
+        assert!(hits.is_sorted_by(|a, b| a.score >= b.score));
+
+        // Others are refused: another model's texts, and other pixels are another set of pictures.
+        let other = smol::block_on(Embedder::load(tiny_model())).unwrap();
+        let other = smol::block_on(other.embed_query("a cat")).unwrap();
+        assert!(matches!(
+            index.search_one(&other, 1),
+            Err(Error::IncompatibleIndex { .. })
+        ));
+        let turned = ImageEmbedder::builder(source.clone()).alpha(Alpha::White);
+        let turned = smol::block_on(turned.config(config()).load()).unwrap();
+        let turned = smol::block_on(turned.embed([images[0].clone()])).unwrap();
+        assert!(matches!(
+            index.search_one(&turned, 1),
+            Err(Error::IncompatibleIndex { .. })
+        ));
+    }
+}
+
+/// The ids that the seeded model's tokenizer gives.
+fn ids(text: &str) -> Vec<i64> {
+    let file = std::fs::read(data("tiny-bert").join("tokenizer.json")).unwrap();
+    let json: Value = serde_json::from_slice(&file).unwrap();
+    let vocabulary = json["model"]["vocab"].as_object().unwrap();
+    let id = |word: &str| vocabulary[word].as_i64().unwrap();
+    let words = text.split(' ').map(id);
+    [id("[CLS]")]
+        .into_iter()
+        .chain(words)
+        .chain([id("[SEP]")])
+        .collect()
 }
 
 #[test]

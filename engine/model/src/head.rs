@@ -392,6 +392,30 @@ pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
     Ok(labels)
 }
 
+/// 1 where the last real position of each row is, f32 `[batch, sequence]`, by the input [`MASK`].
+fn last_of_each(graph: &mut GraphBuilder<'_>) -> String {
+    // Counted from the right, the last real position is the one whose running count of real positions is 1 and which is
+    // real itself.
+    let to_float = || vec![int("to", DataType::Float as i64)];
+    let mask = graph.node("Cast", &[MASK], to_float());
+    let axis = graph.i64s(&[], &[1]);
+    let from_right = graph.node("CumSum", &[&mask, &axis], vec![int("reverse", 1)]);
+    let one = graph.f32(1.0);
+    let is_one = graph.node("Equal", &[&from_right, &one], Vec::new());
+    let is_one = graph.node("Cast", &[&is_one], to_float());
+    graph.node("Mul", &[&is_one, &mask], Vec::new())
+}
+
+/// The last real position of each row: `[batch, sequence, hidden]` to `[batch, hidden]`. For graphs of operator set 13 and
+/// later.
+pub(crate) fn last_token(graph: &mut GraphBuilder<'_>, hidden: &str) -> String {
+    let last = last_of_each(graph);
+    let axis = graph.ints(&[1]);
+    let row = graph.node("Unsqueeze", &[&last, &axis], Vec::new());
+    let sum = graph.node("MatMul", &[&row, hidden], Vec::new());
+    graph.node("Squeeze", &[&sum, &axis], Vec::new())
+}
+
 /// Writes the head's nodes.
 struct Head<'g> {
     graph: GraphBuilder<'g>,
@@ -425,17 +449,7 @@ impl Head<'_> {
                 self.divide(&sum, &root, 1e-9)
             }
             Pooling::LastToken => {
-                // Counted from the right, the last real position is the one whose running count
-                // of real positions is 1 and which is real itself.
-                let mask = self.cast(MASK, DataType::Float);
-                let axis = self.graph.i64s(&[], &[1]);
-                let from_right =
-                    self.graph
-                        .node("CumSum", &[&mask, &axis], vec![int("reverse", 1)]);
-                let one = self.graph.f32(1.0);
-                let is_one = self.graph.node("Equal", &[&from_right, &one], Vec::new());
-                let is_one = self.cast(&is_one, DataType::Float);
-                let last = self.graph.node("Mul", &[&is_one, &mask], Vec::new());
+                let last = last_of_each(&mut self.graph);
                 self.weighted_sum(hidden, &last)
             }
             Pooling::Max => {

@@ -2,16 +2,24 @@
 
 use std::collections::BTreeMap;
 
+use isovec_engine::budget::Budget;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::weights::WeightsIdentity;
-use isovec_model::convert::convert;
+use isovec_model::convert::{Half, convert_within};
 use isovec_model::head::{HeadSpec, Pooling, attach_head};
 
 use crate::checkpoint::{Checkpoint, Stored};
 
 /// A model with a head that pools and normalises.
 pub fn bundle(model: &Checkpoint, stored: Stored, pooling: Pooling) -> ModelBundle {
-    let converted = convert(&model.config_json(), model.tensor_set(stored));
+    half(model, stored, pooling, Half::Texts)
+}
+
+/// The same of a half of a model with two.
+pub fn half(model: &Checkpoint, stored: Stored, pooling: Pooling, half: Half) -> ModelBundle {
+    let mut budget = Budget::for_files(1 << 20);
+    let tensors = model.tensor_set(stored);
+    let converted = convert_within(&model.config_json(), tensors, half, &mut budget);
     let converted = converted.expect("a model of a known family");
     let mut bundle = ModelBundle {
         graph: converted.graph,

@@ -20,6 +20,10 @@ pub const SIZE: (usize, usize) = (16, 24);
 const SIDE: usize = 8;
 /// Squares of a picture.
 const SQUARES: usize = SIZE.0 * SIZE.1 / SIDE / SIDE;
+/// Words that CLIP knows: those of the tokenizer in `tests/data/tiny-bert`.
+pub const WORDS: usize = 464;
+/// The most tokens of a text that CLIP reads.
+pub const POSITIONS: usize = 40;
 /// Components of the vectors of all but CLIP.
 pub const WIDTH: usize = HIDDEN;
 /// Components of CLIP's vectors.
@@ -224,8 +228,23 @@ pub fn clip() -> Checkpoint {
     let removed = vision.as_object_mut().expect("an object");
     removed.remove("projection_dim");
     let mut maker = Maker::new(24);
-    maker.table("text_model.embeddings.token_embedding", 50, 16);
-    maker.linear("text_projection", 16, PROJECTION, false);
+    let embeddings = "text_model.embeddings";
+    maker.table(&format!("{embeddings}.token_embedding"), WORDS, HIDDEN);
+    maker.table(
+        &format!("{embeddings}.position_embedding"),
+        POSITIONS,
+        HIDDEN,
+    );
+    let sizes = (HIDDEN, WIDE);
+    layers(
+        &mut maker,
+        3,
+        "text_model.encoder.layers",
+        CLIP_NAMES,
+        sizes,
+    );
+    maker.norm("text_model.final_layer_norm", HIDDEN, true);
+    maker.linear("text_projection", HIDDEN, PROJECTION, false);
     tensors.extend(maker.tensors);
     Checkpoint {
         config: json!({
@@ -233,7 +252,17 @@ pub fn clip() -> Checkpoint {
             "model_type": "clip",
             "projection_dim": PROJECTION,
             "vision_config": vision,
-            "text_config": {"hidden_size": 16}
+            "text_config": {
+                "model_type": "clip_text_model",
+                "vocab_size": WORDS,
+                "hidden_size": HIDDEN,
+                "num_hidden_layers": 3,
+                "num_attention_heads": 4,
+                "intermediate_size": WIDE,
+                "hidden_act": "quick_gelu",
+                "layer_norm_eps": 1e-5,
+                "max_position_embeddings": POSITIONS
+            }
         }),
         tensors,
     }
@@ -284,8 +313,7 @@ pub fn vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
         "clip_vision_model" => clip_vector(model, picture),
         _ => vit_vector(model, picture),
     };
-    let norm = vector.iter().map(|v| v * v).sum::<f64>().sqrt();
-    vector.iter().map(|v| v / norm).collect()
+    unit(vector)
 }
 
 fn vit_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
@@ -299,7 +327,14 @@ fn vit_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
     let mut x = placed(model, "embeddings.position_embeddings", &rows);
     for layer in 0..3 {
         let name = format!("encoder.layer.{layer}");
-        x = pre_norm_layer(model, &name, VIT_NAMES, &x, settings(&model.config));
+        x = pre_norm_layer(
+            model,
+            &name,
+            VIT_NAMES,
+            &x,
+            settings(&model.config),
+            &sees_all,
+        );
     }
     let (_, _, epsilon) = settings(&model.config);
     layer_norm(model, "layernorm", epsilon, &x[0])
@@ -325,10 +360,56 @@ fn clip_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
     let mut x: Rows = placed.iter().map(before).collect();
     for layer in 0..3 {
         let name = format!("vision_model.encoder.layers.{layer}");
-        x = pre_norm_layer(model, &name, CLIP_NAMES, &x, settings(&model.config));
+        x = pre_norm_layer(
+            model,
+            &name,
+            CLIP_NAMES,
+            &x,
+            settings(&model.config),
+            &sees_all,
+        );
     }
     let class = layer_norm(model, "vision_model.post_layernorm", epsilon, &x[0]);
     linear(model, "visual_projection", &class)
+}
+
+/// The vector of a text, at length 1: CLIP's projection of its last token, which sees those before it.
+pub fn text_vector(model: &Checkpoint, ids: &[i64]) -> Vec<f64> {
+    let mut text = model.clone();
+    text.config = model.config["text_config"].clone();
+    let embeddings = "text_model.embeddings";
+    let words = &array(&text, &format!("{embeddings}.token_embedding.weight")).values;
+    let word = |&id: &i64| wide(&words[id as usize * HIDDEN..][..HIDDEN]);
+    let rows: Rows = ids.iter().map(word).collect();
+    let positions = format!("{embeddings}.position_embedding.weight");
+    let mut x = placed(&text, &positions, &rows);
+    let (heads, activation, epsilon) = settings(&text.config);
+    for layer in 0..3 {
+        let name = format!("text_model.encoder.layers.{layer}");
+        let before = |_: usize, from: usize, to: usize, score: f64| match to > from {
+            true => f64::NEG_INFINITY,
+            false => score,
+        };
+        let settings = (heads, activation, epsilon);
+        x = pre_norm_layer(&text, &name, CLIP_NAMES, &x, settings, &before);
+    }
+    let last = layer_norm(
+        &text,
+        "text_model.final_layer_norm",
+        epsilon,
+        &x[ids.len() - 1],
+    );
+    unit(linear(&text, "text_projection", &last))
+}
+
+fn unit(vector: Vec<f64>) -> Vec<f64> {
+    let norm = vector.iter().map(|v| v * v).sum::<f64>().sqrt();
+    vector.iter().map(|v| v / norm).collect()
+}
+
+/// Every token sees every other.
+fn sees_all(_: usize, _: usize, _: usize, score: f64) -> f64 {
+    score
 }
 
 /// Heads, activation, epsilon.

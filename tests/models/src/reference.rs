@@ -206,12 +206,13 @@ pub(crate) fn pre_norm_layer(
     names: Names<'_>,
     x: &Rows,
     (heads, activation, epsilon): (usize, &str, f64),
+    score: &dyn Fn(usize, usize, usize, f64) -> f64,
 ) -> Rows {
     let name = |index: usize| format!("{layer}.{}", names[index]);
     let normed = each(x, |row| layer_norm(model, &name(0), epsilon, row));
     let project = |index: usize| each(&normed, |row| linear(model, &name(index), row));
     let (query, key, value) = (project(1), project(2), project(3));
-    let context = attend(&query, &key, &value, heads, |_, _, _, score| score);
+    let context = attend(&query, &key, &value, heads, score);
     let attended = each(&context, |row| linear(model, &name(4), row));
     let x = sum(x, &attended);
     let fed = each(&x, |row| {

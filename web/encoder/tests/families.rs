@@ -12,9 +12,9 @@ use isovec_engine::engine::Batch;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
-use isovec_model::convert::PatchGrid;
+use isovec_model::convert::{Half, PatchGrid};
 use isovec_model::head::Pooling;
-use isovec_test_models::bundles::bundle;
+use isovec_test_models::bundles::{bundle, half};
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::reference::{last_hidden_state, mean_normalised};
 use isovec_test_models::texts::{batch, texts};
@@ -101,7 +101,7 @@ fn every_family_agrees_with_the_reference() {
 fn models_of_pictures_agree_with_the_reference() {
     let seen: Vec<Vec<f32>> = (0..3).map(pictures::picture).collect();
     for (name, model) in pictures::all() {
-        let bundle = bundle(&model, Stored::F32, Pooling::Cls);
+        let bundle = half(&model, Stored::F32, Pooling::Cls, Half::Pictures);
         let grid = PatchGrid::of(&bundle.graph).unwrap();
         for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
             let executable = compiled(&bundle, arithmetic);
@@ -123,6 +123,26 @@ fn models_of_pictures_agree_with_the_reference() {
             }
             let cut = all_of(&executable, &pictures::batch(&grid, &seen), Some(5_000));
             assert_eq!(cut, together, "{name}: in pieces");
+        }
+    }
+}
+
+#[test]
+fn clip_s_texts_agree_with_the_reference() {
+    let model = pictures::clip();
+    let texts = texts(&[pictures::POSITIONS, 1, 2, 9, 33]);
+    let bundle = half(&model, Stored::F32, Pooling::Cls, Half::Texts);
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
+        let executable = compiled(&bundle, arithmetic);
+        let together = all_of(&executable, &batch(&texts, 0), None);
+        for (text, found) in texts.iter().zip(together.chunks(pictures::PROJECTION)) {
+            let wanted = pictures::text_vector(&model, &text.0);
+            for (found, wanted) in found.iter().zip(wanted) {
+                let difference = (f64::from(*found) - wanted).abs();
+                assert!(difference <= BOUND, "{arithmetic:?}: {difference:e}");
+            }
+            let alone = all_of(&executable, &batch(std::slice::from_ref(text), 0), None);
+            assert_eq!(alone, found, "a text alone and in company");
         }
     }
 }

@@ -19,10 +19,10 @@ use isovec_engine::fingerprint::Precision;
 use isovec_gpu::Alone;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::OneThread;
-use isovec_model::convert::PatchGrid;
+use isovec_model::convert::{Half, PatchGrid};
 use isovec_model::head::Pooling;
 use isovec_model::precision::{narrowed, widened};
-use isovec_test_models::bundles::bundle;
+use isovec_test_models::bundles::{bundle, half};
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 2e-6;
@@ -70,7 +70,7 @@ fn models_of_pictures_agree_with_the_reference() {
     }
     let seen: Vec<Vec<f32>> = (0..3).map(pictures::picture).collect();
     for (name, model) in pictures::all() {
-        let bundle = bundle(&model, Stored::F32, Pooling::Cls);
+        let bundle = half(&model, Stored::F32, Pooling::Cls, Half::Pictures);
         let grid = PatchGrid::of(&bundle.graph).unwrap();
         let engine = load(&bundle);
         let together = run(&engine, pictures::batch(&grid, &seen));
@@ -87,6 +87,24 @@ fn models_of_pictures_agree_with_the_reference() {
                 pictures::batch(&grid, std::slice::from_ref(picture)),
             );
             assert_eq!(alone, found, "{name}: a picture alone and in company");
+        }
+    }
+}
+
+#[test]
+fn clip_s_texts_agree_with_the_reference() {
+    if !has_adapter() {
+        return;
+    }
+    let model = pictures::clip();
+    let texts = texts(&[pictures::POSITIONS, 1, 2, 9, 33]);
+    let engine = load(&half(&model, Stored::F32, Pooling::Cls, Half::Texts));
+    let together = run(&engine, batch(&engine, &texts, 0));
+    for (text, found) in texts.iter().zip(together.chunks(pictures::PROJECTION)) {
+        let wanted = pictures::text_vector(&model, &text.0);
+        for (found, wanted) in found.iter().zip(wanted) {
+            let difference = (f64::from(*found) - wanted).abs();
+            assert!(difference <= BOUND, "{difference:e}");
         }
     }
 }

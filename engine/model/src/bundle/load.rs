@@ -17,7 +17,7 @@ use isovec_hub::choice::{
 
 use super::BundleOptions;
 use super::files::Files;
-use crate::convert::{convert_within, family};
+use crate::convert::{Half, convert_within, family};
 use crate::onnx::read::{External, read};
 use crate::safetensors::TensorSet;
 
@@ -155,7 +155,7 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
     };
     match &chosen {
         Weights::Onnx(name) => load_onnx(files, name, budget),
-        checkpoint => load_safetensors(files, checkpoint, budget),
+        checkpoint => load_safetensors(files, checkpoint, options.half, budget),
     }
 }
 
@@ -227,7 +227,12 @@ fn load_onnx(files: &Files, name: &str, budget: &mut Budget) -> Result<ModelBund
     })
 }
 
-fn load_safetensors(files: &Files, chosen: &Weights, budget: &mut Budget) -> Result<ModelBundle> {
+fn load_safetensors(
+    files: &Files,
+    chosen: &Weights,
+    half: Half,
+    budget: &mut Budget,
+) -> Result<ModelBundle> {
     let tensors = Arc::new(match chosen {
         Weights::Shards { index, tensors } => load_shards(files, index, tensors, budget)?,
         _ => {
@@ -238,7 +243,7 @@ fn load_safetensors(files: &Files, chosen: &Weights, budget: &mut Budget) -> Res
         }
     });
     let config = files.read(CONFIG)?.unwrap_or_default();
-    let converted = convert_within(&config, Arc::clone(&tensors), budget)?;
+    let converted = convert_within(&config, Arc::clone(&tensors), half, budget)?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,

@@ -15,6 +15,8 @@ pub use prune::prune;
 pub use rows::{RowMixer, row_mixer};
 pub use told::next_told;
 
+use crate::convert::Half;
+
 /// How a bundle is put together.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BundleOptions {
@@ -26,4 +28,6 @@ pub struct BundleOptions {
     /// Read large files into memory instead of mapping them: for file systems whose files change
     /// or go away while a model is in use.
     pub read_into_memory: bool,
+    /// Which half of a checkpoint that has two is converted.
+    pub half: Half,
 }

@@ -10,7 +10,7 @@ use isovec_engine::error::Result;
 use serde_json::Value;
 
 use super::config::Config;
-use super::{Family, bert, clip, distilbert, modernbert, mpnet, nomicbert, roberta, vit};
+use super::{Family, Half, bert, clip, distilbert, modernbert, mpnet, nomicbert, roberta, vit};
 
 /// What decides vectors: names and values in their canonical form.
 pub(super) type Deciding = Vec<(&'static str, String)>;
@@ -122,7 +122,7 @@ pub fn architecture(config_json: &[u8]) -> Option<String> {
 }
 
 fn deciding(config: &Config) -> Result<(Family, Deciding)> {
-    let family = Family::of(config)?;
+    let family = Family::of(config, Half::Texts)?;
     let deciding = match family {
         Family::Bert => bert::deciding(config),
         Family::Roberta => roberta::deciding(config),
@@ -131,7 +131,7 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::ModernBert => modernbert::deciding(config),
         Family::NomicBert => nomicbert::deciding(config),
         Family::Vit => vit::deciding(config),
-        Family::ClipVision => clip::deciding(config),
+        Family::ClipText | Family::ClipVision => clip::deciding(config),
     };
     Ok((family, deciding?))
 }

@@ -43,7 +43,7 @@ impl Heads {
 }
 
 /// What is done to the scores before the softmax.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Scores<'a> {
     /// Added to them: a mask that broadcasts to `[batch, heads, sequence, sequence]`. None where nothing is padding.
     pub(super) mask: Option<&'a str>,

@@ -12,7 +12,7 @@ use crate::onnx::builder::int;
 /// enough: scores differ by hundreds at most, and already a difference of 104 makes the softmax's
 /// exponential exactly 0 in f32. A visible position's score has 0 added, which changes no bit, so
 /// a row's result does not depend on how much padding stands beside it.
-const HIDDEN: f32 = -65504.0;
+pub(super) const HIDDEN: f32 = -65504.0;
 
 /// `attention_mask` (i64 `[batch, sequence]`, 1 for a token and 0 for padding) as f32
 /// `[batch, 1, 1, sequence]`: 0 where a token is and [`HIDDEN`] where padding is.

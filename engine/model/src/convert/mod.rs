@@ -2,7 +2,7 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, CLIP's half for pictures; see [`Family`]. The graph is opset 17, uses only operators
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, CLIP's two halves; see [`Family`]. The graph is opset 17, uses only operators
 //! of the standard domain, leaves batch and sequence open, and is the same, byte for byte, on every run. [`catalog`]
 //! lists well-known models and how each is loaded.
 //!
@@ -16,6 +16,8 @@ mod bert;
 pub mod catalog;
 mod classifier;
 mod clip;
+mod clip_text;
+mod clip_vision;
 mod config;
 mod distilbert;
 mod embeddings;
@@ -104,12 +106,33 @@ pub enum Family {
     NomicBert,
     /// ViT and DeiT, which read pictures; DINO's first version is one.
     Vit,
+    /// The half of CLIP that reads texts.
+    ClipText,
     /// The half of CLIP that reads pictures.
     ClipVision,
 }
 
+/// Which half of a model with two is meant. A model with one has no choice.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+pub enum Half {
+    /// The one that reads texts.
+    #[default]
+    Texts,
+    /// The one that reads pictures.
+    Pictures,
+}
+
+/// The metadata entry with the name of the space that both halves of a model share.
+const SPACE: &str = "isovec.space";
+
+/// The name of the space that both halves of a graph's model share, if it is half of one.
+pub fn space(model: &ModelProto) -> Option<&str> {
+    let entry = model.metadata_props.iter().find(|entry| entry.key == SPACE);
+    entry.map(|entry| entry.value.as_str())
+}
+
 impl Family {
-    fn of(config: &Config) -> Result<Self> {
+    fn of(config: &Config, half: Half) -> Result<Self> {
         let model_type = config.text_or("model_type", "")?;
         let family = match model_type {
             "bert" => Self::Bert,
@@ -119,7 +142,9 @@ impl Family {
             "modernbert" => Self::ModernBert,
             "nomic_bert" => Self::NomicBert,
             "vit" | "deit" => Self::Vit,
+            "clip" if half == Half::Texts => Self::ClipText,
             "clip" | "clip_vision_model" => Self::ClipVision,
+            "clip_text_model" => Self::ClipText,
             "" => return Err(config.unsupported("config.json has no model_type")),
             other => {
                 return Err(config.unsupported(format!(
@@ -135,7 +160,7 @@ impl Family {
             Self::ModernBert => modernbert::check(config)?,
             Self::NomicBert => nomicbert::check(config)?,
             Self::Vit => vit::check(config)?,
-            Self::ClipVision => clip::check(config)?,
+            Self::ClipText | Self::ClipVision => clip::check(config)?,
         }
         // A repository with its own code borrows a well-known model_type and computes something
         // else under it.
@@ -156,7 +181,8 @@ impl Family {
         match self {
             Self::ModernBert => modernbert::ANCHOR,
             Self::Vit => vit::ANCHOR,
-            Self::ClipVision => clip::ANCHOR,
+            Self::ClipText => clip_text::ANCHOR,
+            Self::ClipVision => clip_vision::ANCHOR,
             _ => bert::ANCHOR,
         }
     }
@@ -169,7 +195,16 @@ impl Family {
             }
             Self::DistilBert => config.size("n_layers"),
             Self::NomicBert => config.size("n_layer"),
-            Self::ClipVision => clip::layers(config),
+            Self::ClipText => clip::TEXT.layers(&clip::TEXT.config(config)?),
+            Self::ClipVision => clip::VISION.layers(&clip::VISION.config(config)?),
+        }
+    }
+
+    /// Rows of the table of words.
+    fn vocabulary(self, config: &Config) -> Result<usize> {
+        match self {
+            Self::ClipText => clip_text::vocabulary(&clip::TEXT.config(config)?),
+            _ => config.size("vocab_size"),
         }
     }
 
@@ -182,6 +217,7 @@ impl Family {
             Self::ModernBert => "modernbert",
             Self::NomicBert => "nomicbert",
             Self::Vit => "vit",
+            Self::ClipText => "clip_text",
             Self::ClipVision => "clip_vision",
         }
     }
@@ -194,7 +230,7 @@ impl Family {
 /// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) with the reason when it cannot be converted,
 /// [`EngineError::InvalidModel`](isovec_engine::EngineError::InvalidModel) when the config is not readable.
 pub fn family(origin: &str, config_json: &[u8]) -> Result<Family> {
-    Family::of(&Config::parse(origin, config_json)?)
+    Family::of(&Config::parse(origin, config_json)?, Half::Texts)
 }
 
 /// Builds the graph of a model.
@@ -210,7 +246,7 @@ pub fn family(origin: &str, config_json: &[u8]) -> Result<Family> {
 /// shape than the config asks for, or is not of a float type.
 pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted> {
     let mut budget = Budget::for_files(tensors.byte_len());
-    convert_within(config_json, tensors, &mut budget)
+    convert_within(config_json, tensors, Half::Texts, &mut budget)
 }
 
 /// [`convert`] within a budget.
@@ -221,6 +257,7 @@ pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted>
 pub fn convert_within(
     config_json: &[u8],
     tensors: Arc<TensorSet>,
+    half: Half,
     budget: &mut Budget,
 ) -> Result<Converted> {
     let place = format!("{}: config.json", tensors.origin());
@@ -228,7 +265,7 @@ pub fn convert_within(
     budget.add_file(json);
     budget.take(Resource::Bytes, json.saturating_mul(JSON_COST), &place)?;
     let config = Config::parse(tensors.origin(), config_json)?;
-    let family = Family::of(&config)?;
+    let family = Family::of(&config, half)?;
     let layers = family.layers(&config)? as u64;
     budget.take(Resource::Bytes, layers * LAYER_BYTES, &place)?;
     budget.take(Resource::Nodes, layers * LAYER_NODES, &place)?;
@@ -246,7 +283,8 @@ pub fn convert_within(
         Family::ModernBert => modernbert::build(&config, &mut net)?,
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
         Family::Vit => grid.insert(vit::build(&config, &mut net)?).tokens(),
-        Family::ClipVision => grid.insert(clip::build(&config, &mut net)?).tokens(),
+        Family::ClipText => clip_text::build(&config, &mut net)?,
+        Family::ClipVision => grid.insert(clip_vision::build(&config, &mut net)?).tokens(),
     };
     let weights = net.into_weights();
     // Tables are made when an engine asks for them, so what is refused here was not made.
@@ -261,8 +299,12 @@ pub fn convert_within(
     let mut metadata_props = vec![entry(MAX_SEQUENCE, max_sequence.to_string())];
     metadata_props.push(match grid {
         Some(grid) => entry(patches::GRID, grid.to_string()),
-        None => entry(VOCABULARY, config.size("vocab_size")?.to_string()),
+        None => entry(VOCABULARY, family.vocabulary(&config)?.to_string()),
     });
+    let halves = matches!(family, Family::ClipText | Family::ClipVision);
+    if halves && clip::has_both(&config)? {
+        metadata_props.push(entry(SPACE, "clip".into()));
+    }
     Ok(Converted {
         graph: ModelProto {
             ir_version: IR_VERSION,

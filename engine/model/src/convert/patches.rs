@@ -289,17 +289,18 @@ impl Layers {
     }
 
     /// `x + attention(norm(x))`, then `y + feed_forward(norm(y))`.
-    pub(super) fn layer(&self, net: &mut Net<'_>, names: &LayerNames, x: &str) -> Result<String> {
+    pub(super) fn layer(
+        &self,
+        net: &mut Net<'_>,
+        names: &LayerNames,
+        x: &str,
+        scores: Scores<'_>,
+    ) -> Result<String> {
         let square = |name: &str| Linear::new(name, self.hidden, self.hidden);
         let normed = self.norm(net, &names.norm, x)?;
         let query = square(&names.query).bias(self.bias).apply(net, &normed)?;
         let key = square(&names.key).bias(self.bias).apply(net, &normed)?;
         let value = square(&names.value).bias(self.bias).apply(net, &normed)?;
-        let scores = Scores {
-            mask: None,
-            bias: None,
-            rotary: None,
-        };
         let context = attention(net, self.heads, (&query, &key, &value), scores);
         let attended = square(&names.attention_output).apply(net, &context)?;
         let x = net.node("Add", &[&attended, x], vec![]);

@@ -4,6 +4,7 @@
 use isovec_engine::error::Result;
 
 use super::attention::Heads;
+use super::mask::HIDDEN;
 use super::net::Net;
 use super::source::Recipe;
 
@@ -29,6 +30,29 @@ pub(super) fn relative_bias(
         vec![heads.count, 2 * positions - 1],
         Recipe::OffsetBias { tensor, positions },
     );
+    Ok(offset_bias(net, &by_offset, positions, length))
+}
+
+/// The bias `[heads, sequence, sequence]` that hides every key after its query.
+pub(super) fn causal_bias(
+    net: &mut Net<'_>,
+    heads: Heads,
+    positions: usize,
+    length: &str,
+) -> String {
+    let by_offset = net.recipe(
+        "causal.by_offset".into(),
+        vec![heads.count, 2 * positions - 1],
+        Recipe::CausalBias {
+            heads: heads.count,
+            positions,
+        },
+    );
+    offset_bias(net, &by_offset, positions, length)
+}
+
+/// The bias of each pair of positions, by the offset of the key from the query.
+fn offset_bias(net: &mut Net<'_>, by_offset: &str, positions: usize, length: &str) -> String {
     let counting = net.recipe(
         "positions".into(),
         vec![positions],
@@ -42,7 +66,15 @@ pub(super) fn relative_bias(
     let to = net.node("Unsqueeze", &[&counting, &row], vec![]);
     let offset = net.node("Sub", &[&to, &from], vec![]);
     let index = net.node("Add", &[&offset, &middle], vec![]);
-    Ok(net.gather(&by_offset, &index, 1))
+    net.gather(by_offset, &index, 1)
+}
+
+/// `[heads, 2 * positions - 1]`: 0 for offsets of keys that stand before their query, and [`HIDDEN`] for those behind it.
+pub(super) fn causal_table(heads: usize, positions: usize) -> Vec<f32> {
+    let offsets = 1 - positions as i64..positions as i64;
+    let row = offsets.map(|offset| if offset > 0 { HIDDEN } else { 0.0 });
+    let row: Vec<f32> = row.collect();
+    row.repeat(heads)
 }
 
 /// `[buckets, heads]` → `[heads, 2 * positions - 1]`: the bias for each offset (key position minus

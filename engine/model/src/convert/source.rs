@@ -13,7 +13,7 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource};
 
-use super::relative::offset_table;
+use super::relative::{causal_table, offset_table};
 use super::rotary::{Part, rotary_table};
 use crate::safetensors::{SourceDType, SourceTensor, TensorSet};
 
@@ -66,6 +66,13 @@ pub(super) enum Recipe {
         positions: String,
         /// Name in the checkpoint of the product's bias.
         bias: Option<String>,
+    },
+    /// Attention bias per head and offset, `[heads, 2 * positions - 1]`, that hides keys behind their query.
+    CausalBias {
+        /// Rows, all alike.
+        heads: usize,
+        /// The longest sequence.
+        positions: usize,
     },
     /// 0, 1, 2, ... as i32.
     CountI32(usize),
@@ -139,6 +146,9 @@ impl ConvertedWeights {
                     }
                 }
                 Ok(bytes_of(&table))
+            }
+            Recipe::CausalBias { heads, positions } => {
+                Ok(bytes_of(&causal_table(*heads, *positions)))
             }
             Recipe::CountI32(count) => Ok((0..*count as i32)
                 .flat_map(i32::to_le_bytes)

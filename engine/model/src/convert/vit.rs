@@ -5,7 +5,7 @@ use isovec_engine::error::Result;
 
 use super::activation::Activation;
 use super::architecture::Deciding;
-use super::attention::Heads;
+use super::attention::{Heads, Scores};
 use super::config::Config;
 use super::net::Net;
 use super::patches::{LayerNames, Layers, PatchGrid, PatchNames, declare_hidden, embed};
@@ -43,7 +43,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
     for layer in 0..config.size("num_hidden_layers")? {
         let name = format!("encoder.layer.{layer}");
         net.scope(&name);
-        x = layers.layer(net, &layer_names(&name), &x)?;
+        x = layers.layer(net, &layer_names(&name), &x, Scores::default())?;
     }
     net.scope("final");
     layers.norm(net, "layernorm", &x)?;

@@ -1,0 +1,76 @@
+//! The half of CLIP that reads texts: a token sees those before it alone, and the last one stands for the text.
+
+use isovec_engine::description::Dim;
+use isovec_engine::error::Result;
+use isovec_engine::tensor::DType;
+
+use super::attention::Scores;
+use super::clip::{TEXT, layer_names, projection};
+use super::config::Config;
+use super::embeddings::{ATTENTION_MASK, INPUT_IDS, Table, declare_input, sequence_length};
+use super::linear::Linear;
+use super::mask::padding_mask;
+use super::net::Net;
+use super::relative::causal_bias;
+use crate::head::last_token;
+
+/// A tensor that every checkpoint of the family holds.
+pub(super) const ANCHOR: &str = "text_model.embeddings.token_embedding.weight";
+
+/// The output: a vector for each text.
+const TEXT_EMBEDS: &str = "text_embeds";
+
+/// Rows of the table of words.
+pub(super) fn vocabulary(own: &Config) -> Result<usize> {
+    own.size_or("vocab_size", 49_408)
+}
+
+/// Builds the graph; returns the longest sequence.
+pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
+    let own = TEXT.config(config)?;
+    let sizes = TEXT.sizes(&own)?;
+    let positions = own.size_or("max_position_embeddings", 77)?;
+    let projection = projection(config, &own)?;
+    declare_input(net, INPUT_IDS);
+    declare_input(net, ATTENTION_MASK);
+
+    net.scope("embeddings");
+    let length = sequence_length(net);
+    let words = Table {
+        name: "text_model.embeddings.token_embedding",
+        rows: vocabulary(&own)?,
+        size: sizes.hidden,
+    }
+    .lookup(net, INPUT_IDS)?;
+    let places = Table {
+        name: "text_model.embeddings.position_embedding",
+        rows: positions,
+        size: sizes.hidden,
+    }
+    .first(net, &length)?;
+    let mut x = net.node("Add", &[&words, &places], vec![]);
+    net.scope("encoder");
+    let mask = padding_mask(net, ATTENTION_MASK);
+    let bias = causal_bias(net, sizes.heads, positions, &length);
+    let scores = Scores {
+        mask: Some(&mask),
+        bias: Some(&bias),
+        rotary: None,
+    };
+    for layer in 0..TEXT.layers(&own)? {
+        let name = format!("text_model.encoder.layers.{layer}");
+        net.scope(&name);
+        x = sizes.layer(net, &layer_names(&name), &x, scores)?;
+    }
+    net.scope("pooling");
+    let normed = sizes.norm(net, "text_model.final_layer_norm", &x)?;
+    // The one that ends the text: nothing stands behind it, whatever a text says.
+    let last = last_token(net.builder(), &normed);
+    Linear::new("text_projection", sizes.hidden, projection)
+        .bias(false)
+        .apply(net, &last)?;
+    let name = net.name_last(TEXT_EMBEDS);
+    let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(projection)];
+    net.builder().output(&name, DType::F32, &dims);
+    Ok(positions)
+}
