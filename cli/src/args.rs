@@ -336,7 +336,13 @@ pub(crate) struct Search {
     #[arg(value_name = "PATH", required = true)]
     pub(crate) paths: Vec<PathBuf>,
 
-    /// How many passages to show.
+    /// Search pictures instead of passages: with a text, by a model that reads both (CLIP), or with a picture, whose file is
+    /// then the query. Pictures that cannot be read are named and left out.
+    #[cfg(feature = "image")]
+    #[arg(long, conflicts_with = "by")]
+    pub(crate) images: bool,
+
+    /// How many passages, or pictures, to show.
     #[arg(long = "top-k", short = 'k', value_name = "N", default_value_t = 5)]
     pub(crate) top_k: usize,
 

@@ -11,6 +11,8 @@ pub(crate) mod features;
 pub(crate) mod graph;
 pub(crate) mod info;
 pub(crate) mod search;
+#[cfg(feature = "image")]
+pub(crate) mod search_images;
 pub(crate) mod similarity;
 pub(crate) mod trace;
 pub(crate) mod tune;

@@ -38,6 +38,10 @@ pub(crate) fn run(args: &Search) -> Result<()> {
             "--top-k 0 finds nothing; ask for at least 1".into(),
         ));
     }
+    #[cfg(feature = "image")]
+    if args.images {
+        return commands::search_images::run(args);
+    }
     let passages = passages::collect(&args.paths, args.by)?;
     let cancel = interrupt::on_ctrl_c()?;
     let (embedder, profiling) = args.profile.load::<Embedder>(&args.model, &cancel)?;

@@ -116,6 +116,77 @@ fn one_that_cannot_be_read_is_named_and_left_out() {
     assert_eq!(names(&rows(&written)).len(), 3);
 }
 
+/// The same folder with a model of both halves.
+fn with_clip() -> TempDir {
+    let folder = folder();
+    let place = |name: &str| folder.path().join("model").join(name);
+    let model = pictures::clip();
+    fs::write(place("config.json"), model.config_json()).expect("written");
+    fs::write(place("model.safetensors"), model.file(Stored::F32)).expect("written");
+    let tokenizer = crate::model().join("tokenizer.json");
+    fs::copy(tokenizer, place("tokenizer.json")).expect("copied");
+    folder
+}
+
+fn search(folder: &TempDir, args: &[&str]) -> assert_cmd::Command {
+    let mut command = isovec(&["search", "--engine", "portable", "--images"]);
+    command.env("ISOVEC_MODEL", folder.path().join("model"));
+    command.current_dir(folder.path()).args(args);
+    command
+}
+
+#[test]
+fn a_text_or_a_picture_finds_pictures() {
+    let folder = with_clip();
+    let found = stdout(&mut search(
+        &folder,
+        &["the end of the cat", "photos", "--json"],
+    ));
+    let found: Value = serde_json::from_str(&found).expect("JSON");
+    assert_eq!(
+        (&found["images"], &found["unreadable"]),
+        (&3.into(), &0.into())
+    );
+    let hits = found["hits"].as_array().expect("hits");
+    let scores: Vec<f64> = hits
+        .iter()
+        .map(|hit| hit["score"].as_f64().expect("a score"))
+        .collect();
+    assert_eq!(scores.len(), 3);
+    assert!(scores.is_sorted_by(|a, b| a >= b), "{scores:?}");
+    // Of a picture, the picture itself is the nearest.
+    let page = stdout(&mut search(&folder, &["photos/b.png", "photos", "-k", "1"]));
+    assert!(page.contains("1.000  photos/b.png"), "{page}");
+    fs::write(
+        folder.path().join("photos/cut.webp"),
+        &picture("webp/lossy-60-17x33")[..90],
+    )
+    .expect("written");
+    let said = search(&folder, &["photos/b.png", "photos", "-k", "1"])
+        .assert()
+        .success()
+        .get_output()
+        .stderr
+        .clone();
+    let said = String::from_utf8(said).expect("UTF-8");
+    assert!(
+        said.contains("photos/cut.webp: WebP: the file is damaged"),
+        "{said}"
+    );
+}
+
+#[test]
+fn a_text_needs_a_model_that_reads_texts_too() {
+    let folder = folder();
+    let said = stderr(&mut search(&folder, &["a cat", "photos"]), 2);
+    assert!(said.contains("both halves"), "{said}");
+    let page = stdout(&mut search(&folder, &["photos/b.png", "photos", "-k", "1"]));
+    assert!(page.contains("1.000  photos/b.png"), "{page}");
+    fs::write(folder.path().join("no.png"), b"no picture").expect("written");
+    let said = stderr(&mut search(&folder, &["no.png", "photos"]), 2);
+    assert!(said.contains("no.png"), "{said}");
+}
+
 #[test]
 fn what_cannot_work_says_so() {
     let folder = folder();
