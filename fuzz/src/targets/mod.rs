@@ -8,6 +8,7 @@ pub mod kernels;
 pub mod lowering;
 pub mod normal_forms;
 pub mod onnx_model;
+pub mod picture;
 pub mod regex;
 pub mod rows;
 pub mod safetensors;
@@ -67,6 +68,11 @@ pub const TARGETS: &[Target] = &[
         name: "onnx_model",
         run: onnx_model::run,
         random: 5_000,
+    },
+    Target {
+        name: "picture",
+        run: picture::run,
+        random: 3_000,
     },
     Target {
         name: "regex",
