@@ -29,6 +29,10 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
         false => Channels::Rgb,
     };
     let mut data = vec![0; options.allow(width, height, channels)?];
+    // The crate takes a frame's memory before it compares the frame's size with the picture's.
+    if !frames_fit(&bytes[HEADER + 4..], width, height) {
+        return Err(Format::WebP.damaged("a frame is larger than the picture"));
+    }
     decoder.read_image(&mut data).map_err(error)?;
     // What is damaged beside the pixels does not cost the picture.
     let exif = decoder.exif_metadata().ok().flatten();
@@ -36,6 +40,42 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
     let orientation = Orientation::find(exif.as_deref(), xmp.as_deref());
     let image = Image::new(width, height, channels, data);
     Ok((image?, orientation))
+}
+
+/// Whether no lossy frame among the chunks, or in their animation's frames, is larger than the picture.
+fn frames_fit(mut chunks: &[u8], width: usize, height: usize) -> bool {
+    /// Bytes before the chunks of an animation's frame.
+    const PLACE: usize = 16;
+    /// Bytes of a lossy frame before its size: a tag, and a start code.
+    const START: usize = 6;
+    let side = |bytes: &[u8]| {
+        let bits = bytes
+            .first_chunk()
+            .map_or(0, |bytes| u16::from_le_bytes(*bytes));
+        usize::from(bits & 0x3fff)
+    };
+    while let Some((head, rest)) = chunks.split_first_chunk::<8>() {
+        let [a, b, c, d, length @ ..] = *head;
+        let length = u32::from_le_bytes(length) as usize;
+        let content = &rest[..length.min(rest.len())];
+        let fits = match &[a, b, c, d] {
+            b"VP8 " => content
+                .get(START..START + 4)
+                .is_none_or(|size| side(size) <= width && side(&size[2..]) <= height),
+            b"ANMF" => content
+                .get(PLACE..)
+                .is_none_or(|inside| frames_fit(inside, width, height)),
+            _ => true,
+        };
+        if !fits {
+            return false;
+        }
+        // Chunks begin at even places.
+        chunks = rest
+            .get(length.saturating_add(length % 2)..)
+            .unwrap_or_default();
+    }
+    true
 }
 
 fn error(error: DecodingError) -> ImageError {
