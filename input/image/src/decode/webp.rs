@@ -20,6 +20,8 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
         let why = format!("it ends after {} of its {needed} bytes", bytes.len());
         return Err(Format::WebP.damaged(why));
     }
+    // What stands behind is not the picture's, and would be read by a chunk that is too long.
+    let bytes = &bytes[..needed as usize];
     let mut decoder = WebPDecoder::new(Cursor::new(bytes)).map_err(error)?;
     decoder.set_memory_limit(options.memory());
     let (width, height) = decoder.dimensions();
@@ -29,10 +31,7 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
         false => Channels::Rgb,
     };
     let mut data = vec![0; options.allow(width, height, channels)?];
-    // The crate takes a frame's memory before it compares the frame's size with the picture's.
-    if !frames_fit(&bytes[HEADER + 4..], width, height) {
-        return Err(Format::WebP.damaged("a frame is larger than the picture"));
-    }
+    check(&bytes[(HEADER + 4).min(bytes.len())..], width, height, true)?;
     decoder.read_image(&mut data).map_err(error)?;
     // What is damaged beside the pixels does not cost the picture.
     let exif = decoder.exif_metadata().ok().flatten();
@@ -42,8 +41,9 @@ pub(super) fn decode(bytes: &[u8], options: &DecodeOptions) -> Result<Decoded> {
     Ok((image?, orientation))
 }
 
-/// Whether no lossy frame among the chunks, or in their animation's frames, is larger than the picture.
-fn frames_fit(mut chunks: &[u8], width: usize, height: usize) -> bool {
+/// Checks the chunks of a file, or of an animation's frame: that they end where the file does, and that no lossy frame is
+/// larger than the picture. A frame holds no frames. The crate takes zeros for what is missing, and a frame's memory before it looks at its size.
+fn check(mut chunks: &[u8], width: usize, height: usize, animated: bool) -> Result<()> {
     /// Bytes before the chunks of an animation's frame.
     const PLACE: usize = 16;
     /// Bytes of a lossy frame before its size: a tag, and a start code.
@@ -57,25 +57,23 @@ fn frames_fit(mut chunks: &[u8], width: usize, height: usize) -> bool {
     while let Some((head, rest)) = chunks.split_first_chunk::<8>() {
         let [a, b, c, d, length @ ..] = *head;
         let length = u32::from_le_bytes(length) as usize;
-        let content = &rest[..length.min(rest.len())];
-        let fits = match &[a, b, c, d] {
-            b"VP8 " => content
-                .get(START..START + 4)
-                .is_none_or(|size| side(size) <= width && side(&size[2..]) <= height),
-            b"ANMF" => content
-                .get(PLACE..)
-                .is_none_or(|inside| frames_fit(inside, width, height)),
-            _ => true,
-        };
-        if !fits {
-            return false;
+        let content = rest.get(..length);
+        let content = content.ok_or_else(|| Format::WebP.damaged("a chunk is cut short"))?;
+        match (
+            &[a, b, c, d],
+            content.get(START..START + 4),
+            content.get(PLACE..),
+        ) {
+            (b"VP8 ", Some(size), _) if side(size) > width || side(&size[2..]) > height => {
+                return Err(Format::WebP.damaged("a frame is larger than the picture"));
+            }
+            (b"ANMF", _, Some(inside)) if animated => check(inside, width, height, false)?,
+            _ => {}
         }
         // Chunks begin at even places.
-        chunks = rest
-            .get(length.saturating_add(length % 2)..)
-            .unwrap_or_default();
+        chunks = rest.get(length + length % 2..).unwrap_or_default();
     }
-    true
+    Ok(())
 }
 
 fn error(error: DecodingError) -> ImageError {
