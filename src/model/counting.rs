@@ -15,7 +15,9 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::stats::EngineStats;
 use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_model::head;
+use isovec_tokenize::{Limits, Tokenizer};
 
+use super::reader::TextReader;
 use super::*;
 use crate::cache::Scope;
 use crate::config::{EmbeddingConfig, TextConfig};
@@ -263,9 +265,11 @@ pub(crate) fn with_config(
         labels: None,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
-        tokenizer: tokenizer(),
-        limits: Limits::tokens(8),
-        lowercase: false,
+        reader: Reader::Texts(Box::new(TextReader {
+            tokenizer: tokenizer(),
+            limits: Limits::tokens(8),
+            lowercase: false,
+        })),
         normalized: true,
         budget: resolved.budget,
         calibration: Calibration::default(),

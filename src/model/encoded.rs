@@ -31,6 +31,15 @@ impl Encoded {
         Self::Text(text)
     }
 
+    /// The token ids of a text.
+    pub(crate) fn text(&self) -> Option<&Encoding> {
+        match self {
+            Self::Text(text) => Some(text),
+            #[cfg(feature = "image")]
+            Self::Patches { .. } | Self::Unread(_) => None,
+        }
+    }
+
     /// Positions that it takes: tokens, or rows.
     pub(crate) fn len(&self) -> usize {
         match self {

@@ -183,11 +183,7 @@ impl Feed {
         texts: impl Iterator<Item = &'t Encoded>,
         as_id: fn(u32) -> T,
     ) {
-        let texts = texts.filter_map(|text| match text {
-            Encoded::Text(text) => Some(text),
-            #[cfg(feature = "image")]
-            Encoded::Patches { .. } | Encoded::Unread(_) => None,
-        });
+        let texts = texts.filter_map(Encoded::text);
         for (row, text) in values.chunks_exact_mut(positions.max(1)).zip(texts) {
             let (real, padding) = row.split_at_mut(text.ids.len().min(positions));
             match role {

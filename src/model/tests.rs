@@ -7,6 +7,7 @@ use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use proptest::prelude::*;
 
 use super::counting::*;
+use super::item::TEXTS;
 use super::*;
 use crate::error::Error;
 
@@ -49,11 +50,11 @@ proptest! {
 #[test]
 fn more_texts_than_one_window() {
     let (model, _) = model(Counting::free());
-    let texts: Vec<String> = (0..WINDOW + 10)
+    let texts: Vec<String> = (0..TEXTS + 10)
         .map(|at| text(&[2 + (at % 80) as u32]))
         .collect();
     let set = embed(&model, &texts).unwrap();
-    for at in [0, WINDOW - 1, WINDOW, WINDOW + 9] {
+    for at in [0, TEXTS - 1, TEXTS, TEXTS + 9] {
         assert_eq!(
             set.get(at).unwrap(),
             vector(&[2 + (at % 80) as i64]),

@@ -1,5 +1,7 @@
 //! A model whose texts are lists of numbers and whose vectors are their sum and their count.
 
+#[path = "../../../src/model/encoded.rs"]
+pub(crate) mod encoded;
 #[path = "../../../src/model/own_cancel.rs"]
 mod own_cancel;
 #[path = "../../../src/model/rows.rs"]
@@ -23,6 +25,7 @@ pub(crate) use own_cancel::OwnCancel;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::plan::{Budget, Tokens};
+use encoded::Encoded;
 use rows::Rows;
 
 /// A batch with this number fails.
@@ -133,7 +136,7 @@ impl Model {
     pub(crate) async fn run(
         &self,
         start: usize,
-        encodings: &[Encoding],
+        encodings: &[Encoded],
         cancel: &Cancel,
         rows: &mut Rows,
         _: &Scope,
@@ -147,7 +150,7 @@ impl Model {
     /// A run on a thread of the engine's, which a cancellation ends.
     pub(crate) async fn run_texts(
         &self,
-        texts: &[Encoding],
+        texts: &[Encoded],
         cancel: &Cancel,
         _: &mut Span,
     ) -> Result<RunOutput> {
@@ -163,7 +166,11 @@ impl Model {
         };
         let stop = send.clone();
         let _stopped = cancel.on_cancel(move || stop(Err(EngineError::Cancelled.into())));
-        let ids: Vec<Vec<u32>> = texts.iter().map(|text| text.ids.clone()).collect();
+        let ids = texts
+            .iter()
+            .filter_map(Encoded::text)
+            .map(|text| text.ids.clone());
+        let ids: Vec<Vec<u32>> = ids.collect();
         let has = |id: u32| ids.iter().flatten().any(|&of| of == id);
         if has(POISON) {
             shuttle::thread::spawn(move || send(Err(poisoned())));
@@ -178,22 +185,22 @@ impl Model {
 
 /// What calls are made of.
 pub(crate) trait OwnedItem: Sized + Send + Sync + 'static {
-    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoding>>;
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>>;
 }
 
 impl OwnedItem for String {
-    fn encode(_: &Model, texts: &[Self], _: &str) -> Result<Vec<Encoding>> {
+    fn encode(_: &Model, texts: &[Self], _: &str) -> Result<Vec<Encoded>> {
         let encoding = |text: &Self| {
             let mut encoding = Encoding::default();
             encoding.ids = numbers(text);
-            encoding
+            Encoded::Text(encoding)
         };
         Ok(texts.iter().map(encoding).collect())
     }
 }
 
 /// Nobody looks here.
-pub(crate) fn tokenized(_: Span, _: &[Encoding]) {}
+pub(crate) fn tokenized(_: Span, _: &[Encoded]) {}
 
 fn numbers(text: &str) -> Vec<u32> {
     let words = text.split_whitespace();
@@ -351,7 +358,7 @@ impl Recorder {
         Call
     }
 
-    pub(crate) fn tokenized(&self, _: Duration, _: &[Encoding]) {}
+    pub(crate) fn tokenized(&self, _: Duration, _: &[Encoded]) {}
 
     pub(crate) fn queued(&self, _: Duration) {}
 }
