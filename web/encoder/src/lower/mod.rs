@@ -113,15 +113,17 @@ pub(crate) async fn lower(
     })
 }
 
-/// The last extent of an input `[batch, sequence, width]` of f32, where it is such a one and says how wide.
+/// The last extent of an input `[batch, sequence, width]` of f32, where it is such a one: it says how wide it is, and leaves the
+/// number of rows open. A tensor of three fixed extents is anything, and no list of rows.
 fn wide_of(tensor: &TensorType) -> Option<usize> {
     let dims = &tensor.shape.as_ref()?.dim;
-    let ([_, _, last], true) = (&dims[..], tensor.elem_type == DataType::Float as i32) else {
+    let ([rows, _, last], true) = (&dims[..], tensor.elem_type == DataType::Float as i32) else {
         return None;
     };
-    match last.value {
-        Some(DimensionValue::Value(width)) if width > 0 && width as u64 <= WIDEST => {
-            Some(width as usize)
+    match (&rows.value, &last.value) {
+        (Some(DimensionValue::Value(_)), _) => None,
+        (_, Some(DimensionValue::Value(width))) if (1..=WIDEST as i64).contains(width) => {
+            Some(*width as usize)
         }
         _ => None,
     }
