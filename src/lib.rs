@@ -38,7 +38,8 @@
 //! - [`hardware::HardwareInfo`], [`hardware::Features`]: the hardware, and which of it can be used.
 //! - [`Embeddings`]: vectors with the [`fingerprint`] of their model; they can be saved, loaded and searched.
 //! - [`ModelSource`], [`models`]: where models come from.
-//! - `image`, with the feature of that name: pictures to the input of a vision model, with Pillow's exact bytes.
+//! - `ImageEmbedder`, with the feature `image`: pictures become vectors; `image` has what makes them ready, with Pillow's
+//!   exact bytes.
 //! - [`export()`]: writes a model as one ONNX file, pooling head included.
 //!
 //! The root has what most programs use. [`config`], [`stats`], [`profile`], [`hardware`],

@@ -16,15 +16,15 @@ enum Role {
     Ids,
     Mask,
     Types,
-    /// Rows of so many values.
-    #[cfg(feature = "image")]
-    Patches(usize),
 }
 
 /// How a model is fed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Feed {
     inputs: Vec<(Arc<str>, Role, DType)>,
+    /// The input of a model of pictures, and the values of each of its rows. Such a model has no other.
+    #[cfg(feature = "image")]
+    patches: Option<(Arc<str>, usize)>,
     pad_id: u32,
     pad_type_id: u32,
     /// The number of rows, where the model fixes it.
@@ -54,6 +54,8 @@ impl Feed {
         };
         let mut feed = Self {
             inputs: Vec::new(),
+            #[cfg(feature = "image")]
+            patches: None,
             pad_id,
             pad_type_id,
             rows: None,
@@ -62,8 +64,7 @@ impl Feed {
         #[cfg(feature = "image")]
         if let Some((name, tokens, width)) = patches(model) {
             feed.positions = Some(tokens);
-            let role = Role::Patches(width);
-            feed.inputs.push((name.into(), role, DType::F32));
+            feed.patches = Some((name.into(), width));
             return Ok(feed);
         }
         for input in &model.inputs {
@@ -137,20 +138,19 @@ impl Feed {
         };
         let mut batch = spare;
         batch.row_lengths.extend(texts().map(|text| text.len()));
-        for (name, role, dtype) in &self.inputs {
-            #[cfg(feature = "image")]
-            if let Role::Patches(width) = role {
-                let mut tensor = engine.alloc(*dtype, &[rows, positions, *width])?;
-                let all = tensor.as_mut_slice::<f32>()?;
-                for (row, text) in all.chunks_exact_mut(positions * width).zip(texts()) {
-                    if let Encoded::Patches { values, .. } = text {
-                        row.copy_from_slice(values);
-                    }
+        #[cfg(feature = "image")]
+        if let Some((name, width)) = &self.patches {
+            let mut tensor = engine.alloc(DType::F32, &[rows, positions, *width])?;
+            let all = tensor.as_mut_slice::<f32>()?;
+            for (row, picture) in all.chunks_exact_mut(positions * width).zip(texts()) {
+                if let Encoded::Patches { values, .. } = picture {
+                    row.copy_from_slice(values);
                 }
-                let name = Arc::clone(name);
-                batch.inputs.push(NamedTensor::new(name, tensor));
-                continue;
             }
+            let name = Arc::clone(name);
+            batch.inputs.push(NamedTensor::new(name, tensor));
+        }
+        for (name, role, dtype) in &self.inputs {
             let mut tensor = engine.alloc(*dtype, &[rows, positions])?;
             match dtype {
                 DType::I32 => self.fill(
@@ -190,15 +190,11 @@ impl Feed {
                 Role::Ids => copy(real, &text.ids, as_id),
                 Role::Types => copy(real, &text.type_ids, as_id),
                 Role::Mask => real.fill(as_id(1)),
-                #[cfg(feature = "image")]
-                Role::Patches(_) => {}
             }
             padding.fill(as_id(match role {
                 Role::Ids => self.pad_id,
                 Role::Types => self.pad_type_id,
                 Role::Mask => 0,
-                #[cfg(feature = "image")]
-                Role::Patches(_) => 0,
             }));
         }
     }

@@ -77,7 +77,7 @@ impl PictureReader {
             if (height, width) != grid.pixels() {
                 let (high, wide) = grid.pixels();
                 return Err(refused(ImageError::Config(format!(
-                    "it makes an input of {width} x {height} pixels, and the model reads {wide} x {high}"
+                    "preprocessor_config.json: it makes an input of {width} x {height} pixels, and the model reads {wide} x {high}"
                 ))));
             }
         }

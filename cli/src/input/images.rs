@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use isovec::image::Format;
 
+use super::files_in;
 use crate::error::{CliError, Result};
 
 /// Bytes that tell a picture's format.
@@ -21,19 +22,9 @@ pub(crate) fn collect(paths: &[PathBuf]) -> Result<Vec<PathBuf>> {
             pictures.push(path.clone());
             continue;
         }
-        let walk = ignore::WalkBuilder::new(path)
-            .sort_by_file_path(Path::cmp)
-            .build();
-        for entry in walk {
-            let entry = entry.map_err(|error| CliError::Io {
-                name: path.display().to_string(),
-                source: error
-                    .into_io_error()
-                    .unwrap_or_else(|| std::io::Error::other("cannot be walked")),
-            })?;
-            let is_file = entry.file_type().is_some_and(|kind| kind.is_file());
-            if is_file && Format::of(&head(entry.path())?).is_some() {
-                pictures.push(entry.into_path());
+        for file in files_in(path)? {
+            if Format::of(&head(&file)?).is_some() {
+                pictures.push(file);
             }
         }
     }

@@ -10,7 +10,7 @@ pub(crate) mod passages;
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
@@ -125,6 +125,26 @@ pub(crate) fn not_read(args: &InputArgs, written: &Path) -> Result<()> {
 pub(crate) fn count(args: &InputArgs) -> Option<u64> {
     let known = args.files.is_empty() && args.texts.iter().all(|text| text != "-");
     known.then_some(args.texts.len() as u64)
+}
+
+/// The files under a folder in the order of their paths, without those that .gitignore names.
+fn files_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let walk = ignore::WalkBuilder::new(folder)
+        .sort_by_file_path(Path::cmp)
+        .build();
+    let mut files = Vec::new();
+    for entry in walk {
+        let entry = entry.map_err(|error| CliError::Io {
+            name: folder.display().to_string(),
+            source: error
+                .into_io_error()
+                .unwrap_or_else(|| std::io::Error::other("cannot be walked")),
+        })?;
+        if entry.file_type().is_some_and(|kind| kind.is_file()) {
+            files.push(entry.into_path());
+        }
+    }
+    Ok(files)
 }
 
 pub(crate) fn read(

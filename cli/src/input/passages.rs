@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
+use super::files_in;
 use crate::args::Unit;
 use crate::error::{CliError, Result};
 
@@ -30,26 +31,13 @@ pub(crate) fn collect(paths: &[PathBuf], by: Unit) -> Result<Vec<Passage>> {
             split(path, &text, by, &mut passages);
             continue;
         }
-        for entry in ignore::WalkBuilder::new(path)
-            .sort_by_file_path(Path::cmp)
-            .build()
-        {
-            let entry = entry.map_err(|error| CliError::Io {
-                name: path.display().to_string(),
-                source: error
-                    .into_io_error()
-                    .unwrap_or_else(|| std::io::Error::other("cannot be walked")),
-            })?;
-            if !entry.file_type().is_some_and(|kind| kind.is_file()) {
-                continue;
-            }
+        for file in files_in(path)? {
             // In a folder, what is no text is passed over.
-            let bytes = std::fs::read(entry.path())
-                .map_err(CliError::io(entry.path().display().to_string()))?;
+            let bytes = std::fs::read(&file).map_err(CliError::io(file.display().to_string()))?;
             if let Ok(text) = String::from_utf8(bytes)
                 && !text.contains('\0')
             {
-                split(entry.path(), &text, by, &mut passages);
+                split(&file, &text, by, &mut passages);
             }
         }
     }

@@ -64,7 +64,7 @@ pub enum ImageError {
         /// What to do.
         hint: &'static str,
     },
-    /// A `preprocessor_config.json` that cannot be followed.
-    #[error("preprocessor_config.json: {0}")]
+    /// A `preprocessor_config.json`, or arguments, that cannot be followed.
+    #[error("{0}")]
     Config(String),
 }

@@ -279,5 +279,5 @@ fn number(key: &str, value: &Value) -> Result<f64> {
 }
 
 fn wrong(what: impl Into<String>) -> ImageError {
-    ImageError::Config(what.into())
+    ImageError::Config(format!("preprocessor_config.json: {}", what.into()))
 }
