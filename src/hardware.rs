@@ -169,17 +169,15 @@ impl HardwareInfo {
         let mut parts = vec![
             self.arch.clone(),
             cpu.model.clone().unwrap_or_default(),
-            format!(
-                "{:?} {:?} {:?}",
-                cpu.physical_cores, cpu.logical_cores, cpu.usable_cores
-            ),
+            serde_json::json!([cpu.physical_cores, cpu.logical_cores, cpu.usable_cores])
+                .to_string(),
             cpu.simd.join(" "),
         ];
         // In an order that does not depend on how they were found.
         let mut gpus: Vec<String> = self
             .gpus
             .iter()
-            .map(|gpu| format!("{:?} {:?} {:?}", gpu.name, gpu.vendor_id, gpu.device_id))
+            .map(|gpu| serde_json::json!([gpu.name, gpu.vendor_id, gpu.device_id]).to_string())
             .collect();
         gpus.sort();
         parts.append(&mut gpus);

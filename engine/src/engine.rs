@@ -86,8 +86,8 @@ impl Batch {
             }
             if tensor.shape().first() != Some(&rows) && !tensor.shape().is_empty() {
                 return fail(format!(
-                    "has {:?} rows, the batch {rows}",
-                    tensor.shape().first()
+                    "has {} rows, the batch {rows}",
+                    tensor.shape()[0]
                 ));
             }
         }

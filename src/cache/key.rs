@@ -59,7 +59,7 @@ impl Scope {
             options,
         )
         .also(&graph_identity(graph))
-        .also(&format!("{:?}", engines.beside()))
+        .also(&engines.beside().map_or_else(String::new, ToString::to_string))
     }
 
     /// Of the model's fingerprint (identity and precision), who computes on which device, the knobs in effect, and the

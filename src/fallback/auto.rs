@@ -296,11 +296,10 @@ fn measured_on(config: &RuntimeConfig, candidates: &[Candidate]) -> String {
         .map(|candidate| candidate.name())
         .collect();
     format!(
-        "{}, onnxruntime {version}, {}, {:?}, {:?}",
+        "{}, onnxruntime {version}, {}, {}",
         record::machine(),
         names.join(" "),
-        config.session,
-        config.providers,
+        serde_json::json!([config.session, config.providers]),
     )
 }
 

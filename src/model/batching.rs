@@ -226,15 +226,17 @@ pub(super) fn record(
 ) -> Record {
     let capabilities = engine.capabilities();
     let measured_on = format!(
-        "{}, {}, {} runs of {} threads, {:?} rows of {max_length}, {:?}, {:?}, {:?}",
+        "{}, {}, {} runs of {} threads, rows of {max_length}, {}",
         record::machine(),
         engine.provider(),
         capabilities.concurrent_runs,
         capabilities.intra_op_threads,
-        config.batching.max_batch_size,
-        config.runtime.session,
-        config.runtime.providers,
-        config.runtime.memory.memory_limit,
+        serde_json::json!([
+            config.batching.max_batch_size,
+            config.runtime.session,
+            config.runtime.providers,
+            config.runtime.memory.memory_limit,
+        ]),
     );
     Record::of("batches", weights, &config.runtime, measured_on)
 }

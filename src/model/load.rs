@@ -321,7 +321,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         "the default, for large files that the source has on disk",
     );
 
-    let options = format!("{:?}", config.runtime.providers.options);
+    let options = serde_json::json!(config.runtime.providers.options).to_string();
     let scope = Scope::of(&fingerprint, &bundle.graph, &engines, &effective, &options);
     let cache = EmbeddingCache::open(&config.embedding_cache, dim, scope, &mut effective)?;
 

@@ -155,11 +155,12 @@ impl Dense {
         Err(EngineError::invalid_model(
             origin,
             format!(
-                "a dense layer of {} to {} features has {} weights and {:?} biases and follows {features:?} features",
+                "a dense layer of {} to {} features has {} weights and {} biases and follows {} features",
                 self.in_features,
                 self.out_features,
                 self.weight.len(),
-                self.bias.as_ref().map(Vec::len)
+                self.bias.as_ref().map_or(0, Vec::len),
+                features.unwrap_or(self.in_features)
             ),
         ))
     }

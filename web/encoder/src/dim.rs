@@ -1,10 +1,20 @@
 //! Extents that depend on the length of a text.
 
 /// `fixed + tokens · n`, where `n` is the number of tokens of a row.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Dim {
     pub(crate) fixed: i64,
     pub(crate) tokens: i64,
+}
+
+/// As messages say it.
+impl std::fmt::Debug for Dim {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.known() {
+            Some(fixed) => write!(f, "{fixed}"),
+            None => write!(f, "{} + {} tokens", self.fixed, self.tokens),
+        }
+    }
 }
 
 impl Dim {

@@ -75,7 +75,7 @@ pub(crate) struct Offsets {
 }
 
 /// One axis of a matrix as the graph sees it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Axis {
     /// Of extent 1.
     Unit,
@@ -83,6 +83,18 @@ pub(crate) enum Axis {
     Tokens,
     /// Some of the matrix's columns.
     Columns { extent: usize, stride: usize },
+}
+
+/// As messages say it.
+impl std::fmt::Debug for Axis {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Unit => f.write_str("1"),
+            Self::Tokens => f.write_str("tokens"),
+            Self::Columns { extent, stride: 1 } => write!(f, "{extent}"),
+            Self::Columns { extent, stride } => write!(f, "{extent} (stride {stride})"),
+        }
+    }
 }
 
 /// A matrix that is computed at run time, as the graph sees it.
