@@ -7,13 +7,81 @@ use isovec_engine::maybe_send::BoxFuture;
 pub use isovec_model::bundle::next_told;
 
 use crate::batcher::{DynamicBatcher, QueueCounts};
+use crate::cache::{Key, Scope};
 use crate::classifier::{Classifications, ClassifyOptions, Labelling};
 use crate::config::EmbeddingConfig;
 use crate::embeddings::Embeddings;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::loading::Loading;
-use crate::model::{self, EmbedOptions, Model, Output, Vectors};
+use crate::model::encoded::Encoded;
+use crate::model::reader::Input;
+use crate::model::{self, EmbedOptions, Item, Model, Output, Vectors};
 use crate::source::ModelSource;
+
+/// What a model is loaded for.
+#[derive(Debug)]
+pub enum Purpose {
+    /// The vectors of texts.
+    Vectors,
+    /// The labels of texts.
+    Labels,
+    /// The vectors of pictures, whose values are made in the way of this identity.
+    Pictures(String),
+}
+
+/// What is handed in: one type for all tasks, so that the way from items to rows is compiled once.
+#[derive(Debug, Clone)]
+enum Content {
+    Text(String),
+    /// The values of a picture.
+    Values(Arc<[f32]>),
+}
+
+impl Content {
+    fn text(&self) -> &str {
+        match self {
+            Self::Text(text) => text,
+            Self::Values(_) => "",
+        }
+    }
+}
+
+impl Item for Content {
+    type Owned = Self;
+
+    const WINDOW: usize = <String as Item>::WINDOW;
+
+    fn owned(&self) -> Self {
+        self.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) => text.len(),
+            Self::Values(values) => size_of_val(&values[..]),
+        }
+    }
+
+    fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
+        match self {
+            Self::Text(text) => text.key(scope, prefix, lowercase),
+            Self::Values(values) => scope.key_of_picture("values", bytemuck::cast_slice(values)),
+        }
+    }
+
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
+        let Some(Self::Values(_)) = items.first() else {
+            let texts: Vec<&str> = items.iter().map(Self::text).collect();
+            return Item::encode(model, &texts, prefix);
+        };
+        let squares = model.reader.squares()?;
+        let values = items.iter().filter_map(|item| match item {
+            Self::Values(values) => Some(squares.cut(values)),
+            Self::Text(_) => None,
+        });
+        Ok(values.collect())
+    }
+}
 
 /// A model that was loaded for one task, and the queue that joins its calls. One handle for all tasks, because two would be
 /// code that is the same twice, and every visitor of a page downloads it.
@@ -24,7 +92,7 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// Loads a model for labels, or for vectors.
+    /// Loads a model.
     ///
     /// # Errors
     /// As [`ClassifierBuilder::load`](crate::ClassifierBuilder::load) and
@@ -33,16 +101,17 @@ impl Loaded {
         source: ModelSource,
         config: EmbeddingConfig,
         cancel: Cancel,
-        labels: bool,
+        purpose: Purpose,
     ) -> Result<Self> {
         let mut loading = Loading::new(source);
         loading.set_config(config);
         loading.watch().cancel = cancel;
-        let output = match labels {
-            true => Output::Labels,
-            false => Output::Vectors,
+        let (output, input) = match purpose {
+            Purpose::Labels => (Output::Labels, Input::Texts),
+            Purpose::Vectors => (Output::Vectors, Input::Texts),
+            Purpose::Pictures(identity) => (Output::Vectors, Input::Values(identity)),
         };
-        let model = Arc::new(model::load(loading.asked(), output).await?);
+        let model = Arc::new(model::load_for(loading.asked(), output, input).await?);
         Ok(Self {
             queue: DynamicBatcher::over(Arc::clone(&model)),
             model,
@@ -58,7 +127,37 @@ impl Loaded {
         texts: Vec<String>,
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
-        self.queue.call::<Vectors, _>(texts, options)
+        let texts = texts.into_iter().map(Content::Text).collect();
+        self.queue.call::<Vectors, Content>(texts, options)
+    }
+
+    /// Height and width of the pictures that the model reads, where it was loaded for pictures.
+    pub fn pixels(&self) -> Option<(usize, usize)> {
+        let squares = self.model.reader.squares().ok()?;
+        Some(squares.pixels())
+    }
+
+    /// Embeds pictures, together with those of other calls, of which there are the values: `[n, 3, height, width]`.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed), and [`Error::Config`](crate::Error::Config) for values of which no number of pictures is
+    /// made, and for a model of texts.
+    pub fn embed_values(
+        &self,
+        values: &[f32],
+        options: EmbedOptions,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        let (height, width) = self.pixels().unwrap_or_default();
+        let pictures = values.chunks_exact((3 * height * width).max(1));
+        if !pictures.remainder().is_empty() || height == 0 {
+            let fault = format!(
+                "{} values are no pictures of 3 x {height} x {width}",
+                values.len()
+            );
+            return Box::pin(async { Err(Error::Config(vec![fault])) });
+        }
+        let pictures = pictures.map(|values| Content::Values(values.into()));
+        self.queue.call::<Vectors, Content>(pictures.collect(), options)
     }
 
     /// Classifies texts together with those of other calls.
@@ -70,7 +169,8 @@ impl Loaded {
         texts: Vec<String>,
         options: ClassifyOptions,
     ) -> BoxFuture<'static, Result<Classifications>> {
-        self.queue.call::<Labelling, _>(texts, options)
+        let texts = texts.into_iter().map(Content::Text).collect();
+        self.queue.call::<Labelling, Content>(texts, options)
     }
 
     /// What waits, and what was done so far.

@@ -9,7 +9,7 @@ use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::loading::Loading;
 use crate::model::{EmbedOptions, Model, Vectors};
-use crate::pictures::{Picture, Pixels};
+use crate::pictures::Picture;
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
 
@@ -19,7 +19,7 @@ use crate::stream::{Embedded, StreamOptions};
 #[must_use = "nothing is loaded before `load`"]
 pub struct ImageEmbedderBuilder {
     loading: Loading,
-    pixels: Pixels,
+    pixels: isovec_image::ReadOptions,
 }
 
 ask_for_pixels!(ImageEmbedderBuilder);

@@ -135,7 +135,6 @@ impl Scope {
     }
 
     /// The key of a picture, whose bytes are of some kind. No text is hashed by this key.
-    #[cfg(feature = "image")]
     pub(crate) fn key_of_picture(&self, kind: &str, bytes: &[u8]) -> Key {
         let mut hash = blake3::Hasher::new_keyed(&self.also("picture").0);
         hash.update(&(kind.len() as u64).to_le_bytes());

@@ -10,7 +10,6 @@ pub(crate) enum Encoded {
     /// A text, or a pair, as token ids.
     Text(Encoding),
     /// A picture as the rows of [`PATCHES`](isovec_model::convert::PATCHES), one after another.
-    #[cfg(feature = "image")]
     Patches {
         /// All of them.
         values: Vec<f32>,
@@ -35,8 +34,9 @@ impl Encoded {
     pub(crate) fn text(&self) -> Option<&Encoding> {
         match self {
             Self::Text(text) => Some(text),
+            Self::Patches { .. } => None,
             #[cfg(feature = "image")]
-            Self::Patches { .. } | Self::Unread(_) => None,
+            Self::Unread(_) => None,
         }
     }
 
@@ -44,7 +44,6 @@ impl Encoded {
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.ids.len(),
-            #[cfg(feature = "image")]
             Self::Patches { rows, .. } => *rows,
             #[cfg(feature = "image")]
             Self::Unread(_) => 0,
@@ -55,8 +54,9 @@ impl Encoded {
     pub(crate) fn truncated(&self) -> bool {
         match self {
             Self::Text(text) => text.truncated,
+            Self::Patches { .. } => false,
             #[cfg(feature = "image")]
-            Self::Patches { .. } | Self::Unread(_) => false,
+            Self::Unread(_) => false,
         }
     }
 

@@ -23,7 +23,6 @@ enum Role {
 pub(crate) struct Feed {
     inputs: Vec<(Arc<str>, Role, DType)>,
     /// The input of a model of pictures, and the values of each of its rows. Such a model has no other.
-    #[cfg(feature = "image")]
     patches: Option<(Arc<str>, usize)>,
     pad_id: u32,
     pad_type_id: u32,
@@ -54,14 +53,12 @@ impl Feed {
         };
         let mut feed = Self {
             inputs: Vec::new(),
-            #[cfg(feature = "image")]
             patches: None,
             pad_id,
             pad_type_id,
             rows: None,
             positions: None,
         };
-        #[cfg(feature = "image")]
         if let Some((name, tokens, width)) = patches(model) {
             feed.positions = Some(tokens);
             feed.patches = Some((name.into(), width));
@@ -138,7 +135,6 @@ impl Feed {
         };
         let mut batch = spare;
         batch.row_lengths.extend(texts().map(|text| text.len()));
-        #[cfg(feature = "image")]
         if let Some((name, width)) = &self.patches {
             let mut tensor = engine.alloc(DType::F32, &[rows, positions, *width])?;
             let all = tensor.as_mut_slice::<f32>()?;
@@ -201,7 +197,6 @@ impl Feed {
 }
 
 /// The name of the input of a model of pictures, its rows, and the values of each.
-#[cfg(feature = "image")]
 fn patches(model: &ModelDescription) -> Option<(&str, usize, usize)> {
     let ([input], Some(DType::F32)) = (&model.inputs[..], model.inputs.first()?.dtype) else {
         return None;

@@ -175,8 +175,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             vocabulary::check(&bundle.origin, reader.tokenizer.max_id(), rows)?;
             max_length(&config, &prepared.files)?
         }
-        #[cfg(feature = "image")]
-        Reader::Pictures(reader) => (reader.tokens(), "a picture's squares"),
+        reader => (reader.squares()?.tokens(), "a picture's squares"),
     };
 
     memory_for_weights(&held, &config)?;
@@ -228,8 +227,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             };
             texts_identity(reader, max_length, &prompts)
         }
-        #[cfg(feature = "image")]
-        Reader::Pictures(reader) => vec![("pixels", reader.identity())],
+        reader => vec![("pixels", reader.squares()?.identity.clone())],
     };
     let precision = precision::computed(&prepared.bundle, &**engine);
     let fingerprint = Fingerprint {
@@ -269,8 +267,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
                 "the tokenizer's files, else the default",
             );
         }
-        #[cfg(feature = "image")]
-        Reader::Pictures(_) => {
+        _ => {
             let why = "the model reads pictures";
             effective.note_unused("text.max_length", config.text.max_length, why);
             let truncation = config.text.truncation.as_ref().map(ToString::to_string);

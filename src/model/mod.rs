@@ -16,6 +16,7 @@ mod prompts;
 pub(crate) mod reader;
 pub(crate) mod rows;
 mod small;
+pub(crate) mod squares;
 mod task;
 mod vocabulary;
 
@@ -31,10 +32,8 @@ use web_time::Instant;
 
 pub(crate) use batching::Batching;
 pub(crate) use item::{Item, OwnedItem, Pair};
-#[cfg(feature = "image")]
-pub(crate) use load::load_for;
 pub use load::{OnProgress, Progress};
-pub(crate) use load::{Output, Purpose, Watch, load, prepare, resolve};
+pub(crate) use load::{Output, Purpose, Watch, load, load_for, prepare, resolve};
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;

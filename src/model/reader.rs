@@ -4,9 +4,10 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_model::convert::{Half, PatchGrid};
 use isovec_tokenize::{Limits, Tokenizer};
 
+use super::squares::Squares;
 use crate::error::{Error, Result};
 #[cfg(feature = "image")]
-use crate::pictures::{PictureReader, Pixels};
+use crate::pictures::PictureReader;
 
 /// What a caller is going to hand in.
 #[derive(Debug, Clone, Default)]
@@ -14,9 +15,11 @@ pub(crate) enum Input {
     /// Texts.
     #[default]
     Texts,
+    /// The values of pictures, which were made in the way that has this identity.
+    Values(String),
     /// Pictures, read in this way.
     #[cfg(feature = "image")]
-    Pictures(Pixels),
+    Pictures(isovec_image::ReadOptions),
 }
 
 impl Input {
@@ -24,6 +27,7 @@ impl Input {
     pub(crate) fn half(&self) -> Half {
         match self {
             Self::Texts => Half::Texts,
+            Self::Values(_) => Half::Pictures,
             #[cfg(feature = "image")]
             Self::Pictures(_) => Half::Pictures,
         }
@@ -35,7 +39,9 @@ impl Input {
 pub(crate) enum Reader {
     /// Texts become token ids.
     Texts(Box<TextReader>),
-    /// Pictures become squares.
+    /// Values of pictures become squares.
+    Values(Squares),
+    /// Pictures become values, and those become squares.
     #[cfg(feature = "image")]
     Pictures(Box<PictureReader>),
 }
@@ -56,12 +62,11 @@ impl Reader {
     /// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for a model that reads something else;
     /// those of the tokenizer, and of a picture's configuration.
     pub(crate) fn read(bundle: &ModelBundle, input: &Input, lowercase: bool) -> Result<Self> {
-        let grid = PatchGrid::of(&bundle.graph);
         match input {
-            Input::Texts if grid.is_some() => Err(unsupported(
+            Input::Texts if PatchGrid::of(&bundle.graph).is_some() => Err(unsupported(
                 bundle,
                 "it reads pictures, and no texts",
-                "Load it with `ImageEmbedder`, which the feature `image` has",
+                "Load it with `ImageEmbedder`, which Rust's feature `image` has",
             )),
             Input::Texts => {
                 let tokenizer = Tokenizer::from_files(&bundle.files, &bundle.origin)?;
@@ -72,9 +77,10 @@ impl Reader {
                     lowercase,
                 })))
             }
+            Input::Values(identity) => Ok(Self::Values(Squares::of(bundle, identity.clone())?)),
             #[cfg(feature = "image")]
             Input::Pictures(pixels) => {
-                let reader = PictureReader::read(bundle, grid, pixels)?;
+                let reader = PictureReader::read(bundle, pixels)?;
                 Ok(Self::Pictures(Box::new(reader)))
             }
         }
@@ -87,20 +93,32 @@ impl Reader {
     pub(crate) fn texts(&self) -> Result<&TextReader> {
         match self {
             Self::Texts(reader) => Ok(reader),
-            #[cfg(feature = "image")]
-            Self::Pictures(_) => Err(Error::Config(vec!["the model reads no texts".into()])),
+            _ => Err(reads_no("texts")),
         }
     }
 
     /// What reads pictures.
     ///
     /// # Errors
-    /// [`Error::Config`] where the model reads texts.
+    /// [`Error::Config`] where the model reads texts, or values alone.
     #[cfg(feature = "image")]
     pub(crate) fn pictures(&self) -> Result<&PictureReader> {
         match self {
             Self::Pictures(reader) => Ok(reader),
-            Self::Texts(_) => Err(Error::Config(vec!["the model reads no pictures".into()])),
+            _ => Err(reads_no("pictures")),
+        }
+    }
+
+    /// What cuts the values of pictures.
+    ///
+    /// # Errors
+    /// [`Error::Config`] where the model reads texts.
+    pub(crate) fn squares(&self) -> Result<&Squares> {
+        match self {
+            Self::Texts(_) => Err(reads_no("pictures")),
+            Self::Values(squares) => Ok(squares),
+            #[cfg(feature = "image")]
+            Self::Pictures(reader) => Ok(&reader.squares),
         }
     }
 
@@ -115,6 +133,10 @@ impl Reader {
             (reader.tokenizer.pad_id(), reader.tokenizer.pad_type_id())
         })
     }
+}
+
+fn reads_no(what: &str) -> Error {
+    Error::Config(vec![format!("the model reads no {what}")])
 }
 
 pub(crate) fn unsupported(bundle: &ModelBundle, reason: &str, hint: &str) -> Error {

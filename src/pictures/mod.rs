@@ -9,7 +9,7 @@ use futures_util::{Stream, StreamExt};
 use isovec_engine::maybe_send::BoxFuture;
 
 pub use picture::Picture;
-pub(crate) use reader::{PictureReader, Pixels};
+pub(crate) use reader::PictureReader;
 
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
@@ -48,7 +48,7 @@ pub struct ImageEmbedder {
 #[must_use = "nothing is loaded before `load`"]
 pub struct ImageEmbedderBuilder {
     pub(crate) loading: Loading,
-    pub(crate) pixels: Pixels,
+    pub(crate) pixels: isovec_image::ReadOptions,
 }
 
 /// What the builders of both handles ask for besides.

@@ -277,6 +277,17 @@ fn options_of_a_call_hold_for_pictures() {
     assert!(embedder.count_tokens("a text").is_err());
 }
 
+#[test]
+fn the_files_of_the_tiny_clip_are_what_the_generator_writes() {
+    let folder = data("tiny-clip");
+    let written = isovec_test_models::tiny_clip::files();
+    for (name, bytes) in &written {
+        let there = std::fs::read(folder.join(name)).unwrap();
+        assert!(there == *bytes, "{name} differs");
+    }
+    assert_eq!(std::fs::read_dir(&folder).unwrap().count(), written.len());
+}
+
 /// CLIP's files, with the tokenizer of the seeded model of texts.
 fn clip() -> (Checkpoint, ModelSource) {
     let model = pictures::clip();

@@ -23,6 +23,8 @@ const KINDS: Partial<Record<ErrorKind, Explained>> = {
     what: "This file is no isovec index, or it is damaged.",
     todo: "Write it again with isovec embed -o index.safetensors.",
   },
+  Picture: { what: "A picture cannot be read.", todo: "Choose PNG, JPEG, WebP or GIF files." },
+  Preprocessor: { what: "isovec cannot follow how this model wants its pictures.", todo: "Name a CLIP after ?pictures=." },
   EnginePoisoned: {
     what: "The engine stopped at an internal error.",
     todo: "The next question starts it again; please report what you did.",

@@ -7,8 +7,10 @@ import { indexPassages } from "./indexing.js";
 import { showKept } from "./kept.js";
 import { PageError } from "./page-error.js";
 import { column, likelyField, readFile, readText, type Reading } from "./passages.js";
+import { takePictures } from "./pictures.js";
 import { corpus } from "./state.js";
 import { keep } from "./store.js";
+import { open } from "./tabs.js";
 
 const failure = byId("own-error");
 const preview = byId("preview");
@@ -39,8 +41,10 @@ export function startOwn(): void {
   for (const kind of ["dragleave", "drop"]) addEventListener(kind, () => zone.classList.remove("over"));
   addEventListener("drop", (event) => {
     event.preventDefault();
+    const files = [...(event.dataTransfer?.files ?? [])];
+    if (open === "pictures") return void takePictures(files);
     byId("own").scrollIntoView({ block: "nearest" });
-    if (event.dataTransfer?.files.length) void take([...event.dataTransfer.files]);
+    if (files.length) void take(files);
   });
 }
 

@@ -41,19 +41,26 @@ pub(crate) fn run(workspace: &Workspace) -> Result<()> {
     );
     print!("{}", downloads(&names, &sizes, &loaded));
     println!(
-        "\nthe package, file by file, and of it the build that only models want which are no encoders"
+        "\nthe package, file by file, and of it the modules that are fetched for models that are no encoders, and for models of pictures"
     );
     print!("{}", apart(&names, &sizes));
     Ok(())
 }
 
-/// The package without the build `tract`, and that build.
+/// The package without the modules that are fetched for some models alone, and those.
 fn apart(names: &[String], sizes: &[Sizes]) -> String {
     let all = names.iter().zip(sizes);
     let (tract, others): (Vec<_>, Vec<_>) =
         all.partition(|(name, _)| name.starts_with("pkg/tract/"));
+    let (pixels, others): (Vec<_>, Vec<_>) = others
+        .into_iter()
+        .partition(|(name, _)| name.starts_with("pkg/pixels/"));
     let row = |files: Vec<(&String, &Sizes)>| sum(files.into_iter().map(|(_, size)| *size));
-    lines(&[("without tract", row(others)), ("tract", row(tract))])
+    lines(&[
+        ("without them", row(others)),
+        ("tract", row(tract)),
+        ("pixels", row(pixels)),
+    ])
 }
 
 /// The scripts in `dist` that the package's main entry comes to: what it and its workers name, and so on.
@@ -220,17 +227,23 @@ mod tests {
     }
 
     #[test]
-    fn the_build_for_other_models_is_counted_apart() {
-        let names = ["dist/index.js", "pkg/tract/isovec_js_bg.wasm", "README.md"];
-        let sizes = [1, 2, 4].map(|raw| Sizes {
+    fn what_few_pages_fetch_is_counted_apart() {
+        let names = [
+            "dist/index.js",
+            "pkg/tract/isovec_js_bg.wasm",
+            "README.md",
+            "pkg/pixels/isovec_js_pixels_bg.wasm",
+        ];
+        let sizes = [1, 2, 4, 8].map(|raw| Sizes {
             raw,
             ..Sizes::default()
         });
         let text = apart(&names.map(str::to_owned), &sizes);
         let rows: Vec<&str> = text.lines().skip(1).collect();
         let raw = |row: &str| row.split_whitespace().rev().nth(2).unwrap().to_owned();
-        assert!(rows[0].starts_with("without tract") && raw(rows[0]) == "5");
+        assert!(rows[0].starts_with("without them") && raw(rows[0]) == "5");
         assert!(rows[1].starts_with("tract") && raw(rows[1]) == "2");
+        assert!(rows[2].starts_with("pixels") && raw(rows[2]) == "8");
     }
 
     #[test]

@@ -72,7 +72,9 @@ const BUILDS = {
   // For models that the others' programs do not take. It lies beside simd128, with which it shares most of what is compiled.
   tract: { folder: target, flags: [...SIMD, SHALLOW], args: ["--features", "tract"] },
   // The advisor is asked by few pages, and by those seldom: a module of its own, which the others do not download.
-  advisor: { folder: target, flags: SIMD, crate: "isovec-js-advisor", module: "isovec_js_advisor" },
+  advisor: { folder: join(target, "apart"), flags: SIMD, crate: "isovec-js-advisor", module: "isovec_js_advisor" },
+  // Files of pictures become a model's values in a module that is fetched for the first model of pictures.
+  pixels: { folder: join(target, "apart"), flags: SIMD, crate: "isovec-js-pixels", module: "isovec_js_pixels" },
 };
 
 /**
@@ -112,8 +114,8 @@ async function make(name) {
 }
 
 /**
- * Writes again what minifying took away: the comment that keeps bundlers from the one import whose address only the page
- * knows. What stands behind it on its line is a few columns further on than its source map says.
+ * Writes again what minifying took away: the comment that keeps bundlers from the two imports whose addresses only the
+ * page knows. What stands behind them on their line is a few columns further on than its source map says.
  */
 function keepOut(dist) {
   let found = 0;
@@ -122,7 +124,7 @@ function keepOut(dist) {
     const kept = text.replace(/\bimport\((?=[\w$.]+\))/g, () => (found++, "import(/* webpackIgnore: true */ /* @vite-ignore */ "));
     if (kept !== text) writeFileSync(join(dist, file), kept);
   }
-  if (found !== 1) throw new Error(`${found} imports of an address that is no text; the package has one`);
+  if (found !== 2) throw new Error(`${found} imports of an address that is no text; the package has two`);
 }
 
 for (const folder of ["pkg", "dist"]) rmSync(join(js, folder), { recursive: true, force: true });

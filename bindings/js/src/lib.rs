@@ -25,6 +25,10 @@
 //! its address and not by name. Bundlers then copy it as it is. A panic in tract ends a module, and another instance at
 //! another address replaces it.
 //!
+//! **Pictures are decoded in a module of their own** (`pixels.ts`, the crate `isovec-js-pixels`). Pages of texts do not download
+//! decoders. The engine's module gets a picture's values and a text that says how they were made, which is a part of the
+//! fingerprint. A decoder that stops at an internal error is replaced by another instance, and the model goes on.
+//!
 //! **Sets of vectors are handled in JavaScript** (`embeddings.ts`, `similarity.ts`, `file.ts`). Searching, reading and
 //! writing them does not go through Rust. WebAssembly memory never shrinks, so an index of 100 MB that is opened there
 //! would stay in memory twice. In JavaScript the file is viewed where it lies, and searched without a worker in

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use isovec::for_npm::Loaded;
+use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{
     BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
@@ -55,7 +55,8 @@ pub struct RawModel {
 impl RawModel {
     /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
     /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `labels` whether
-    /// the model is loaded for labels, and not for vectors.
+    /// the model is loaded for labels, and not for vectors; `pixels` is how the values of pictures are made, where it is
+    /// loaded for those.
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
@@ -64,6 +65,7 @@ impl RawModel {
         files: Map,
         config: String,
         labels: bool,
+        pixels: Option<String>,
         cancel: &RawCancel,
     ) -> Result<Self, JsValue> {
         panic::remember();
@@ -78,7 +80,12 @@ impl RawModel {
         let files = files::take(&files)?;
         files::grow_once(&files, config.model.dtype)?;
         let source = ModelSource::contents(origin, files);
-        let model = Loaded::load(source, config, cancel.0.clone(), labels)
+        let purpose = match pixels {
+            Some(identity) => Purpose::Pictures(identity),
+            None if labels => Purpose::Labels,
+            None => Purpose::Vectors,
+        };
+        let model = Loaded::load(source, config, cancel.0.clone(), purpose)
             .await
             .map_err(|error| to_js(&error))?;
         Ok(Self {
@@ -125,6 +132,23 @@ impl RawModel {
         Ok(promised(Box::pin(async {
             embedded.await.map(RawRows::from)
         })))
+    }
+
+    /// Embeds pictures of which there are the values, one after another, each `[3, height, width]`; else as
+    /// [`embed`](Self::embed).
+    #[wasm_bindgen(js_name = embedValues, unchecked_return_type = "Promise<RawRows>")]
+    pub fn embed_values(
+        &self,
+        values: &[f32],
+        cancel: &RawCancel,
+        dimension: Option<usize>,
+        normalize: Option<bool>,
+    ) -> Promise {
+        let mut options = EmbedOptions::default().with_cancel(cancel.0.clone());
+        options.dimension = dimension;
+        options.normalize = normalize;
+        let embedded = self.model.embed_values(values, options);
+        promised(Box::pin(async { embedded.await.map(RawRows::from) }))
     }
 
     /// Classifies texts in their order, together with those of other calls that are under way.
@@ -220,7 +244,7 @@ impl RawModel {
     }
 
     /// All facts about the model, as JSON: provider, fingerprint, effective configuration, metric, labels, name, the engine's
-    /// capabilities, the description of its graph.
+    /// capabilities, the description of its graph, height and width of the pictures that it reads.
     pub fn about(&self) -> String {
         serde_json::json!({
             "provider": self.model.provider(),
@@ -231,6 +255,7 @@ impl RawModel {
             "model": self.model.model_name(),
             "capabilities": self.model.capabilities(),
             "description": self.model.description(),
+            "pixels": self.model.pixels(),
         })
         .to_string()
     }

@@ -23,12 +23,13 @@ const ALLOWED = [
   /^types\/module\.d\.ts$/,
   /^pkg\/(simd128|relaxed|threads|tract)\/isovec_js(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
   /^pkg\/advisor\/isovec_js_advisor(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
+  /^pkg\/pixels\/isovec_js_pixels(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
   /^(LICENSE-MIT|LICENSE-APACHE|THIRD-PARTY-NOTICES|README\.md|package\.json)$/,
 ];
-/** Bytes of the tarball without the build `tract`: three builds of the module, the advisor's, and little else. */
+/** Bytes of the tarball without what few pages fetch: three builds of the module, the advisor's, and little else. */
 const LARGEST = 3_000_000;
-/** Bytes of what the build `tract` adds to it. */
-const LARGEST_TRACT = 3_100_000;
+/** Bytes of what the modules add to it that are fetched for some models alone. */
+const APART = { tract: 3_100_000, pixels: 300_000 };
 
 let folder, tarball, packed, files;
 
@@ -52,11 +53,13 @@ after(() => rmSync(folder, { recursive: true, force: true }));
 test("nothing is packed that is not meant to be, and no more bytes than that takes", () => {
   assert.deepEqual(files.filter((file) => !ALLOWED.some((allowed) => allowed.test(file))), []);
   // A tarball is compressed as one stream, which finds little in one file of what it saw in another.
-  const isTract = (file) => file.startsWith("pkg/tract/");
-  const tract = files.filter(isTract).reduce((sum, file) => sum + gzipSync(readFileSync(join(js, file)), { level: 9 }).length, 0);
-  const others = packed.size - tract;
-  assert.ok(others <= LARGEST, `${others} bytes without the build tract, and ${LARGEST} are allowed`);
-  assert.ok(tract <= LARGEST_TRACT, `${tract} bytes of the build tract, and ${LARGEST_TRACT} are allowed`);
+  const sizes = Object.keys(APART).map((module) => {
+    const own = files.filter((file) => file.startsWith(`pkg/${module}/`));
+    return [module, own.reduce((sum, file) => sum + gzipSync(readFileSync(join(js, file)), { level: 9 }).length, 0)];
+  });
+  for (const [module, size] of sizes) assert.ok(size > 0 && size <= APART[module], `${size} bytes of ${module}, and ${APART[module]} are allowed`);
+  const others = sizes.reduce((rest, [, size]) => rest - size, packed.size);
+  assert.ok(others <= LARGEST, `${others} bytes without ${Object.keys(APART).join(" and ")}, and ${LARGEST} are allowed`);
 });
 
 test("publint finds nothing to say", async () => {

@@ -3,6 +3,7 @@ import { checkWord } from "./error.js";
 import { SCORE_FORMS, type ScoreForm } from "./host.js";
 import { BaseModel } from "./model.js";
 import { stream, type Streamed } from "./stream.js";
+import { TEXTS, checkTexts } from "./texts.js";
 
 /** How texts are classified. */
 export interface ClassifyOptions {
@@ -28,6 +29,7 @@ export abstract class BaseClassifier extends BaseModel {
   /** Classifies texts, in their order. Calls that are under way at the same time are computed together. */
   async classify(texts: readonly string[], { scores, signal }: ClassifyOptions = {}): Promise<Classifications> {
     if (scores !== undefined) checkWord("scores", scores, SCORE_FORMS);
+    checkTexts(texts);
     const { rows, about } = await this.run(texts, { scores }, signal);
     return new Classifications({ ...rows, labels: about.labels });
   }
@@ -43,6 +45,6 @@ export abstract class BaseClassifier extends BaseModel {
    */
   async *classifyStream(texts: Iterable<string> | AsyncIterable<string>, { signal, ...asked }: ClassifyOptions = {}): AsyncIterableIterator<Classified> {
     if (asked.scores !== undefined) checkWord("scores", asked.scores, SCORE_FORMS);
-    yield* stream(texts, (window, signal) => this.classify(window, { ...asked, signal }), (said, at) => ({ labels: said.ranked(at) }), signal);
+    yield* stream(texts, TEXTS, (window, signal) => this.classify(window, { ...asked, signal }), (said, at) => ({ labels: said.ranked(at) }), signal);
   }
 }

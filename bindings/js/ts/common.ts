@@ -7,6 +7,8 @@ export type { EmbedOptions, Embedded, StreamOptions } from "./embedder.js";
 export { Embeddings, type Fingerprint } from "./embeddings.js";
 export { IsovecError } from "./error.js";
 export { hardware, type Hardware, type HardwareAdapter, type HardwareGpu } from "./hardware.js";
+export type { EmbeddedPicture } from "./image.js";
+export type { Picture, PixelOptions, RawPicture } from "./pictures.js";
 export type { Capabilities, Downloaded, Knob, ModelDescription, Progress, ProviderInfo, Role, ScoreForm } from "./host.js";
 export type { ErrorKind } from "./kinds.js";
 export { Profile, ProfileSession, type ProfileOptions, type TraceEvent } from "./profile.js";

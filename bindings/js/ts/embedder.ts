@@ -4,6 +4,7 @@ import { ROLES, type Role } from "./host.js";
 import { BaseModel } from "./model.js";
 import type { Similarity } from "./similarity.js";
 import { stream, type Streamed } from "./stream.js";
+import { TEXTS, checkTexts } from "./texts.js";
 
 /** How texts are embedded. */
 export interface EmbedOptions {
@@ -81,12 +82,13 @@ export abstract class BaseEmbedder extends BaseModel {
   async *embedStream(texts: Iterable<string> | AsyncIterable<string>, options: StreamOptions = {}): AsyncIterableIterator<Embedded> {
     const { role = "default", signal, ...asked } = options;
     checkWord("role", role, ROLES);
-    yield* stream(texts, (window, signal) => this.#embed(window, role, { ...asked, signal }), (vectors, at) => ({ vector: vectors.row(at) }), signal);
+    yield* stream(texts, TEXTS, (window, signal) => this.#embed(window, role, { ...asked, signal }), (vectors, at) => ({ vector: vectors.row(at) }), signal);
   }
 
   async #embed(texts: readonly string[], role: Role, { dimension, normalize, signal }: EmbedOptions): Promise<Embeddings> {
     if (dimension !== undefined) checkWhole("dimension", dimension, 1);
     if (normalize !== undefined && typeof normalize !== "boolean") throw new IsovecError("Config", `\`normalize\` is of type ${typeof normalize}, and has to be true or false`);
+    checkTexts(texts);
     const { rows, about } = await this.run(texts, { role, dimension, normalize }, signal);
     const { metric, model } = about;
     return new Embeddings({ ...rows, metric, model, labels: undefined });

@@ -176,7 +176,10 @@ function compatible(here: Embeddings, there: Embeddings): void {
   const entry = (of: Record<string, string>, name: string) => (Object.hasOwn(of, name) ? of[name] : undefined);
   // What one side does not know is no difference; sets that were written before there was this entry do not have it.
   const unknown = (name: string) => name === "architecture" && [entry(one, name), entry(other, name)].some((value) => value === undefined || value === "unknown");
-  const different = names.filter((name) => entry(one, name) !== entry(other, name) && !unknown(name));
+  // Two that share a space may read different things: what only one of them has is about how.
+  const shared = entry(one, "space") !== undefined && entry(one, "space") === entry(other, "space");
+  const apart = (name: string) => shared && [entry(one, name), entry(other, name)].includes(undefined);
+  const different = names.filter((name) => entry(one, name) !== entry(other, name) && !unknown(name) && !apart(name));
   if (here.dimension !== there.dimension) different.push("dimension");
   if (different.length === 0) return;
   const detail = different.map((name) => `${name}: ${entry(one, name) ?? "nothing"} here, ${entry(other, name) ?? "nothing"} there`);

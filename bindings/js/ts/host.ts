@@ -1,12 +1,13 @@
 import type { Address } from "./address.js";
 import type { Build } from "./builds.js";
 import type { Fingerprint } from "./embeddings.js";
+import type { PixelOptions, Portable } from "./pictures.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import type { Similarity } from "./similarity.js";
 import type { Stats } from "./stats.js";
 
 /** What a model is loaded for. */
-export type Task = "vectors" | "labels";
+export type Task = "vectors" | "labels" | "pictures";
 
 /** The prompt that is put before a text. */
 export type Role = "default" | "query" | "passage";
@@ -92,6 +93,15 @@ export interface About {
   labels: readonly string[];
   capabilities: Capabilities;
   description: ModelDescription;
+  /** Height and width of the pictures that the model reads, where it was loaded for them. */
+  pixels: readonly [number, number] | null;
+}
+
+/** A picture that could not be read. */
+export interface Unread {
+  /** Its place among those that were handed over. */
+  at: number;
+  message: string;
 }
 
 /** Vectors, or scores of labels, as the engine gives them. */
@@ -105,7 +115,12 @@ export interface Rows {
   /** Numbers of a row. */
   dimension: number;
   fingerprint: Fingerprint;
+  /** The pictures that there are no rows of. */
+  unread?: readonly Unread[];
 }
+
+/** What is handed over in a call. */
+export type Items = readonly string[] | readonly Portable[];
 
 /** The options of a call for vectors. */
 export interface AskedVectors {
@@ -119,8 +134,18 @@ export interface AskedLabels {
   scores: ScoreForm | undefined;
 }
 
+/** What is asked of a call for the vectors of pictures. */
+export interface AskedPictures {
+  /** The place of the first picture, for messages. */
+  first: number;
+  /** Whether pictures that cannot be read are left out, and do not end the call. */
+  skip: boolean;
+  dimension?: number | undefined;
+  normalize?: boolean | undefined;
+}
+
 /** What is asked of a call; all of it can be handed to a worker. */
-export type Asked = AskedVectors | AskedLabels;
+export type Asked = AskedVectors | AskedLabels | AskedPictures;
 
 /** How far loading has come. */
 export interface Progress {
@@ -160,6 +185,8 @@ export interface Request {
   build: Build | undefined;
   /** Threads that are wanted. */
   threads: number;
+  /** How pictures are read, where the model is loaded for them. */
+  pixels: PixelOptions | undefined;
 }
 
 /** The options that stay with the caller. */
@@ -175,7 +202,7 @@ export interface Host {
   readonly worker: boolean;
   /** The error that ended it for good, if any. */
   readonly ended: Error | undefined;
-  run(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
+  run(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
   countTokens(text: string): Promise<number>;
   downloaded(): Promise<Downloaded>;
   stats(): Promise<Stats>;

@@ -11,9 +11,10 @@
  */
 import { BaseClassifier } from "./classifier.js";
 import { BaseEmbedder } from "./embedder.js";
+import { BaseImageEmbedder } from "./image.js";
 import type { Opener } from "./model.js";
 import { open as inWorker } from "./remote.js";
-import type { LoadOptions as Options } from "./request.js";
+import type { LoadPictures, LoadOptions as Options } from "./request.js";
 import type { ModelSource } from "./source.js";
 
 /** How a model is loaded. */
@@ -41,12 +42,29 @@ export class Classifier extends BaseClassifier {
   }
 }
 
+/**
+ * A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and CLIP's half for pictures. What decodes pictures is a
+ * module of its own, which is fetched with the first such model.
+ *
+ * @example
+ * const pictures = await ImageEmbedder.load("openai/clip-vit-base-patch32");
+ * const texts = await Embedder.load("openai/clip-vit-base-patch32");
+ * const index = await pictures.embed([...input.files]);
+ * const [best] = index.searchOne(await texts.embedQuery("a dog on a beach"), 1);
+ */
+export class ImageEmbedder extends BaseImageEmbedder {
+  /** Loads a model as `Embedder.load` does. One that reads no pictures is the error `UnsupportedModel`. */
+  static load(source: ModelSource, options: LoadOptions & LoadPictures = {}): Promise<ImageEmbedder> {
+    return BaseImageEmbedder.opened("pictures", (host, open) => new ImageEmbedder(host, open), opener(options), source, options);
+  }
+}
+
 const opener = ({ worker = typeof document !== "undefined" }: LoadOptions): Opener => (worker ? inWorker : here);
 
 /** In this thread. Pages that do not want that do not download what it takes. */
 const here: Opener = async (request, listening) => {
-  const [{ open }, { ready }, { tract }] = await Promise.all([import("./local.js"), import("./wasm.js"), import("./tract.js")]);
-  return open(request, listening, ready(request.build, request.threads), tract);
+  const [{ open }, { ready }, { tract }, { Pixels }] = await Promise.all([import("./local.js"), import("./wasm.js"), import("./tract.js"), import("./pixels.js")]);
+  return open(request, listening, ready(request.build, request.threads), { tract, pixels: Pixels.of });
 };
 
 export type { Build } from "./builds.js";

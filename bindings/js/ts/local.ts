@@ -1,9 +1,11 @@
 import type { RawCancel, RawModel } from "../pkg/simd128/isovec_js.js";
 import type { Fingerprint } from "./embeddings.js";
 import { IsovecError, disposed } from "./error.js";
-import type { About, Asked, Downloaded, Host, Knob, Listening, Request, Rows } from "./host.js";
+import type { About, Asked, AskedPictures, Downloaded, Host, Items, Knob, Listening, Request, Rows, Unread } from "./host.js";
 import type { Module } from "./module.js";
 import { camelCased, spoken } from "./names.js";
+import type { PixelOptions, Portable } from "./pictures.js";
+import type { Pixels } from "./pixels.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import { rulesOf } from "./rules.js";
 import { gather, using, type Gathered } from "./source.js";
@@ -12,39 +14,55 @@ import type { Fallback, Stats } from "./stats.js";
 /** Kinds of errors by which the engine says that its programs do not take a model. */
 const REFUSED = ["UnsupportedModel", "UnsupportedOperator"];
 
+/** What is fetched for some models alone, where anything may be fetched later. */
+export interface Later {
+  /** The build for models that the others' programs do not take. */
+  tract: () => Promise<Module>;
+  /** What makes pictures ready. */
+  pixels: (origin: string, files: ReadonlyMap<string, Uint8Array>, options: PixelOptions) => Promise<Pixels>;
+}
+
 /**
  * Loads a model in this thread, by a build that `module` brings, or, where its programs do not take the model and nobody
- * asked for that very build, by the one that `other` brings.
+ * asked for that very build, by the build `tract`.
  */
-export async function open(request: Request, listening: Listening, module: Promise<Module>, other?: () => Promise<Module>): Promise<Host> {
+export async function open(request: Request, listening: Listening, module: Promise<Module>, later?: Later): Promise<Host> {
   const { signal } = listening;
   signal?.throwIfAborted();
   // Side by side. A module that cannot be had is said when the files are there, unless they fail first.
   module.catch(() => {});
   const gathered = await gather(request, listening, rulesOf(module));
-  return using(gathered, () => made(request, gathered, signal, module, other));
+  return using(gathered, () => made(request, gathered, signal, module, later));
 }
 
-async function made(request: Request, gathered: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, other: (() => Promise<Module>) | undefined): Promise<Host> {
+async function made(request: Request, gathered: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined): Promise<Host> {
   // A load takes the files out of what it is given. Only ONNX files are read by others than programs.
   const isOnnx = Array.from(gathered.files.keys()).some((name) => name.endsWith(".onnx"));
-  const again = other && isOnnx && request.build === undefined ? { ...gathered, files: new Map(gathered.files) } : undefined;
+  const again = later && isOnnx && request.build === undefined && request.task !== "pictures" ? { ...gathered, files: new Map(gathered.files) } : undefined;
   try {
-    return await loaded(request, gathered, signal, module);
+    return await loaded(request, gathered, signal, module, later);
   } catch (cause) {
     if (!again || !(cause instanceof IsovecError && REFUSED.includes(cause.kind))) throw cause;
     const { build } = await module;
-    return await loaded(request, again, signal, other!(), { from: build, to: "tract", cause: cause.message });
+    return await loaded(request, again, signal, later!.tract(), later, { from: build, to: "tract", cause: cause.message });
   }
 }
 
-async function loaded(request: Request, { files, downloaded }: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, instead?: Fallback): Promise<Host> {
+async function loaded(request: Request, { files, downloaded }: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined, instead?: Fallback): Promise<Host> {
   const engine = await module;
   if (engine.poisoned) {
     throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });
   }
-  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.task === "labels", cancel));
-  return new Local(engine, raw, downloaded, instead);
+  const pixels = request.pixels && (await later!.pixels(request.name, files, request.pixels));
+  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.task === "labels", pixels?.identity, cancel)).catch((cause: unknown) => {
+    pixels?.free();
+    throw cause;
+  });
+  const local = new Local(engine, raw, downloaded, pixels, instead);
+  if (!pixels || String(pixels.size) === String(local.about.pixels)) return local;
+  await local.dispose();
+  const [[height, width], [high, wide]] = [pixels.size, local.about.pixels!];
+  throw new IsovecError("Preprocessor", `${request.name}: preprocessor_config.json: it makes an input of ${width} x ${height} pixels, and the model reads ${wide} x ${high}`);
 }
 
 class Local implements Host {
@@ -59,13 +77,16 @@ class Local implements Host {
   #waiting: (() => void)[] = [];
   /** When the profile began, if one is under way. */
   #profiled = 0;
+  /** What makes pictures ready, for a model of those. */
+  #pixels: Pixels | undefined;
   /** The build that did not take the model, if one was tried before. */
   #instead: Fallback | undefined;
 
-  constructor(module: Module, raw: RawModel, downloaded: Promise<Downloaded>, instead: Fallback | undefined) {
+  constructor(module: Module, raw: RawModel, downloaded: Promise<Downloaded>, pixels: Pixels | undefined, instead: Fallback | undefined) {
     this.#downloaded = downloaded;
     this.#module = module;
     this.#raw = raw;
+    this.#pixels = pixels;
     this.#instead = instead;
     const { dimension, maxLength } = raw;
     const about = camelCased<About>(JSON.parse(raw.about()));
@@ -78,13 +99,13 @@ class Local implements Host {
     return this.#module.poisoned;
   }
 
-  /** A call that finds the queue full waits for its turn: its texts are the caller's memory as much as when it is refused. */
-  async run(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
+  /** A call that finds the queue full waits for its turn: its items are the caller's memory as much as when it is refused. */
+  async run(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
     if (this.#waiting.length > 0) await this.#turn(signal);
     try {
       for (;;) {
         try {
-          return await this.#once(texts, asked, signal);
+          return await this.#once(items, asked, signal);
         } catch (error) {
           // Where nobody runs, nobody would ever make room.
           if (!(error instanceof IsovecError && error.kind === "Overloaded" && this.#running.size > 0)) throw error;
@@ -92,12 +113,12 @@ class Local implements Host {
         }
       }
     } finally {
-      // So many texts fit where these were.
-      for (const turn of this.#waiting.splice(0, Math.max(texts.length, 1))) turn();
+      // So many items fit where these were.
+      for (const turn of this.#waiting.splice(0, Math.max(items.length, 1))) turn();
     }
   }
 
-  async #once(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
+  async #once(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
     const raw = this.#live();
     const own = new AbortController();
     const abort = () => own.abort(signal?.reason);
@@ -105,14 +126,17 @@ class Local implements Host {
     signal?.addEventListener("abort", abort, { once: true });
     this.#running.add(own);
     try {
-      const rows = await withSignal(this.#module, own.signal, (cancel) =>
-        "role" in asked ? raw.embed([...texts], asked.role, cancel, asked.dimension, asked.normalize) : raw.classify([...texts], asked.scores, cancel),
-      );
+      const read = "skip" in asked ? await this.#read(items as readonly Portable[], asked, own.signal) : undefined;
+      const rows = await withSignal(this.#module, own.signal, (cancel) => {
+        if ("skip" in asked) return raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
+        const texts = [...(items as readonly string[])];
+        return "role" in asked ? raw.embed(texts, asked.role, cancel, asked.dimension, asked.normalize) : raw.classify(texts, asked.scores, cancel);
+      });
       try {
         // Other vectors than the model was loaded for are other vectors to compare with.
-        const made = "role" in asked && (asked.dimension !== undefined || asked.normalize !== undefined) ? rows.fingerprint() : undefined;
+        const made = !("scores" in asked) && (asked.dimension !== undefined || asked.normalize !== undefined) ? rows.fingerprint() : undefined;
         const fingerprint = made === undefined ? this.about.fingerprint : (JSON.parse(made) as Fingerprint);
-        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint } as Rows;
+        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint, ...(read && { unread: read.unread }) } as Rows;
       } finally {
         rows.free();
       }
@@ -122,6 +146,29 @@ class Local implements Host {
       signal?.removeEventListener("abort", abort);
       this.#running.delete(own);
     }
+  }
+
+  /** The values of pictures, one after another, and those that cannot be read. */
+  async #read(pictures: readonly Portable[], { first, skip }: AskedPictures, signal: AbortSignal): Promise<{ values: Float32Array; unread: Unread[] }> {
+    const pixels = this.#pixels!;
+    const [height, width] = pixels.size;
+    const all = new Float32Array(pictures.length * 3 * height * width);
+    const unread: Unread[] = [];
+    let filled = 0;
+    for (const [at, picture] of pictures.entries()) {
+      // Who gave up is heard between two pictures.
+      await new Promise((resolve) => setTimeout(resolve));
+      signal.throwIfAborted();
+      try {
+        const values = await pixels.values(picture, first + at);
+        all.set(values, filled);
+        filled += values.length;
+      } catch (cause) {
+        if (!skip || !(cause instanceof IsovecError && cause.kind === "Picture")) throw cause;
+        unread.push({ at, message: cause.message });
+      }
+    }
+    return { values: all.subarray(0, filled), unread };
   }
 
   async #turn(signal: AbortSignal | undefined): Promise<void> {
@@ -171,6 +218,8 @@ class Local implements Host {
     // Runs end at the next turn that they give, and until then they hold on to the model.
     while (this.#running.size > 0 && !this.#module.poisoned) await new Promise((resolve) => setTimeout(resolve));
     if (!this.#module.poisoned) raw?.free();
+    this.#pixels?.free();
+    this.#pixels = undefined;
   }
 
   #live(): RawModel {

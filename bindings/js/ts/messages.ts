@@ -1,13 +1,13 @@
 /** What a page and its worker say to each other. */
 import { IsovecError } from "./error.js";
 import type { ErrorKind } from "./kinds.js";
-import type { Asked, Progress, Request } from "./host.js";
+import type { Asked, Items, Progress, Request } from "./host.js";
 import type { ProfileOptions } from "./profile.js";
 
 /** A call. The first is `load`, and there is one of it. */
 export type Call =
   | { call: "load"; request: Request }
-  | { call: "run"; texts: readonly string[]; asked: Asked }
+  | { call: "run"; items: Items; asked: Asked }
   | { call: "countTokens"; text: string }
   | { call: "stats" }
   | { call: "startProfile"; options: ProfileOptions }

@@ -1,12 +1,12 @@
 import type { Build } from "./builds.js";
 import type { Fingerprint } from "./embeddings.js";
 import { IsovecError, disposed } from "./error.js";
-import type { About, Asked, Capabilities, Downloaded, Host, Knob, Listening, ModelDescription, ProviderInfo, Request, Rows, Task } from "./host.js";
+import type { About, Asked, Capabilities, Downloaded, Host, Items, Knob, Listening, ModelDescription, ProviderInfo, Request, Rows, Task } from "./host.js";
 import { ProfileSession, type ProfileOptions } from "./profile.js";
-import { requested, type LoadOptions } from "./request.js";
+import { requested, type LoadOptions, type LoadPictures } from "./request.js";
 import type { ModelSource } from "./source.js";
 import type { Stats } from "./stats.js";
-import { checkText, checkTexts } from "./texts.js";
+import { checkText } from "./texts.js";
 
 /** Opens a model; the two entries of the package do it in different places. */
 export type Opener = (request: Request, listening: Listening) => Promise<Host>;
@@ -24,7 +24,7 @@ function lost(host: Host): () => Promise<Host> {
   return () => Promise.reject(new IsovecError("EnginePoisoned", `${String(host.ended?.message)}. Load the model again: its files were given as arrays, which are not kept`));
 }
 
-/** A loaded model, whatever it makes of texts: where it is, what is known of it, and what is done when it stopped. */
+/** A loaded model, of texts or of pictures: where it is, what is known of it, and what is done when it stopped. */
 export abstract class BaseModel {
   #open: () => Promise<Host>;
   #host: Host;
@@ -40,7 +40,7 @@ export abstract class BaseModel {
   }
 
   /** @internal */
-  protected static async opened<T>(task: Task, make: (host: Host, open: () => Promise<Host>) => T, opener: Opener, source: ModelSource, options: LoadOptions): Promise<T> {
+  protected static async opened<T>(task: Task, make: (host: Host, open: () => Promise<Host>) => T, opener: Opener, source: ModelSource, options: LoadOptions & LoadPictures): Promise<T> {
     options.signal?.throwIfAborted();
     const { request, listening } = requested(task, source, options);
     const host = await opener(request, listening);
@@ -63,7 +63,7 @@ export abstract class BaseModel {
     return this.about.build;
   }
 
-  /** Tokens of a text that the model sees, special ones included. */
+  /** Tokens of a text that the model sees, special ones included; of a picture, the squares. */
   get maxLength(): number {
     return this.about.maxLength;
   }
@@ -161,14 +161,13 @@ export abstract class BaseModel {
   }
 
   /**
-   * The rows of texts, and the facts about the model that made them.
+   * The rows of items, and the facts about the model that made them.
    *
    * @internal
    */
-  protected async run(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<{ rows: Rows; about: About }> {
-    checkTexts(texts);
+  protected async run(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<{ rows: Rows; about: About }> {
     const host = await this.#live();
     const { about } = host;
-    return { rows: await host.run(texts, asked, signal), about };
+    return { rows: await host.run(items, asked, signal), about };
   }
 }

@@ -1,7 +1,7 @@
 import { fastest } from "./builds.js";
 import { compiled } from "./compile.js";
 import { IsovecError, disposed } from "./error.js";
-import type { About, Asked, Downloaded, Host, Listening, Request, Rows } from "./host.js";
+import type { About, Asked, Downloaded, Host, Items, Listening, Request, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
 import { rulesHere } from "./rules.js";
@@ -113,8 +113,8 @@ class Remote implements Host {
     this.#worker?.postMessage({ call: "module", module } satisfies ToWorker);
   }
 
-  run(texts: readonly string[], asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
-    return this.#call({ call: "run", texts, asked }, signal);
+  run(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<Rows> {
+    return this.#call({ call: "run", items, asked }, signal);
   }
 
   countTokens(text: string): Promise<number> {

@@ -1,8 +1,9 @@
 import type { Build } from "./builds.js";
 import type { Config } from "./config.js";
-import { checkWord } from "./error.js";
+import { IsovecError, checkWhole, checkWord } from "./error.js";
 import { CACHING, type Listening, type Request, type Task } from "./host.js";
 import { nativeConfig } from "./native.js";
+import { ALPHAS, REFERENCES, type PixelOptions } from "./pictures.js";
 import { resolve, type FetchOptions, type ModelSource } from "./source.js";
 import { wanted } from "./threads.js";
 import { inWords, type Device, type DtypeWord } from "./words.js";
@@ -22,12 +23,28 @@ export interface LoadOptions extends FetchOptions {
   build?: Build;
 }
 
+/** How a model of pictures is loaded. */
+export interface LoadPictures {
+  /** How pictures are read, where no file of the model says it. */
+  pixels?: PixelOptions;
+}
+
 /** What loading a model takes, in the part that can be handed to a worker and the part that cannot. */
-export function requested(task: Task, source: ModelSource, options: LoadOptions): { request: Request; listening: Listening } {
+export function requested(task: Task, source: ModelSource, options: LoadOptions & LoadPictures): { request: Request; listening: Listening } {
   const { headers = {}, offline = false, cache = "use", onProgress, fetch, signal, build } = options;
   checkWord("cache", cache, CACHING);
   const config = inWords(options);
   const fetching = { headers, offline, cache, progress: onProgress !== undefined };
-  const request = { task, ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config) };
+  const request = { task, ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config), pixels: task === "pictures" ? checked(options.pixels ?? {}) : undefined };
   return { request, listening: { onProgress, fetch, signal } };
+}
+
+function checked(pixels: PixelOptions): PixelOptions {
+  const { reference, alpha, turn, maxPixels, maxBytes } = pixels;
+  if (reference !== undefined) checkWord("pixels.reference", reference, REFERENCES);
+  if (alpha !== undefined) checkWord("pixels.alpha", alpha, ALPHAS);
+  if (turn !== undefined && typeof turn !== "boolean") throw new IsovecError("Config", `\`pixels.turn\` is of type ${typeof turn}, and has to be true or false`);
+  if (maxPixels !== undefined) checkWhole("pixels.maxPixels", maxPixels, 1);
+  if (maxBytes !== undefined) checkWhole("pixels.maxBytes", maxBytes, 1);
+  return { reference, alpha, turn, maxPixels, maxBytes } as PixelOptions;
 }

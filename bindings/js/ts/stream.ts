@@ -1,6 +1,4 @@
-import { checkText } from "./texts.js";
-
-/** A text of a stream, and what the model saw of it. */
+/** An item of a stream, and what the model saw of it. */
 export interface Streamed {
   /** Its place in the stream. */
   index: number;
@@ -10,30 +8,38 @@ export interface Streamed {
   truncated: boolean;
 }
 
-/** What the texts of a window became. */
+/** What the items of a window became. */
 interface Results {
   readonly length: number;
   readonly tokenCounts: Uint32Array;
   readonly truncated: readonly boolean[];
 }
 
-/** Texts that are handed over together: enough to be sorted by length, and batched. */
-const TEXTS = 256;
-/** Characters of them, past which a window is full. */
-const CHARACTERS = 1 << 18;
+/** Which items are handed over together. */
+export interface Window<T> {
+  /** The most items. */
+  most: number;
+  /** Their size, from which on a window is full. */
+  room: number;
+  size: (item: T) => number;
+  /** Refuses what is no such item; `index` is its place in the stream. */
+  check: (item: T, index: number) => void;
+}
+
 /** Windows that are under way: one is computed, one waits, so that the engine never does. */
 const AHEAD = 2;
 
 /** What computes a window. */
-type Compute<S> = (texts: string[], signal: AbortSignal) => Promise<S>;
+type Compute<T, S> = (items: T[], signal: AbortSignal) => Promise<S>;
 
 /**
- * Computes a stream window by window; `row` says what one text of a window became. What has arrived is not kept waiting for
+ * Computes a stream window by window; `row` says what one item of a window became. What has arrived is not kept waiting for
  * more while nothing is computed.
  */
-export async function* stream<S extends Results, R extends object>(
-  texts: Iterable<string> | AsyncIterable<string>,
-  compute: Compute<S>,
+export async function* stream<T, S extends Results, R extends object>(
+  items: Iterable<T> | AsyncIterable<T>,
+  { most, room, size, check }: Window<T>,
+  compute: Compute<T, S>,
   row: (results: S, at: number) => R,
   signal: AbortSignal | undefined,
 ): AsyncIterableIterator<R & Streamed> {
@@ -41,19 +47,19 @@ export async function* stream<S extends Results, R extends object>(
   const abort = () => ending.abort(signal?.reason);
   if (signal?.aborted) abort();
   signal?.addEventListener("abort", abort, { once: true });
-  const source = Symbol.asyncIterator in texts ? texts[Symbol.asyncIterator]() : texts[Symbol.iterator]();
+  const source = Symbol.asyncIterator in items ? items[Symbol.asyncIterator]() : items[Symbol.iterator]();
   const running: Promise<S>[] = [];
-  let window: string[] = [];
-  let characters = 0;
+  let window: T[] = [];
+  let filled = 0;
   let taken = 0;
   let index = 0;
   let open = true;
-  let next: Promise<IteratorResult<string>> | undefined;
+  let next: Promise<IteratorResult<T>> | undefined;
   const flush = () => {
     const results = compute(window, ending.signal);
     results.catch(() => {}); // They are awaited when their turn comes.
     running.push(results);
-    [window, characters] = [[], 0];
+    [window, filled] = [[], 0];
   };
   try {
     while (open || running.length > 0) {
@@ -72,10 +78,10 @@ export async function* stream<S extends Results, R extends object>(
           if (window.length > 0) flush();
           break;
         }
-        checkText(arrived.value, taken++);
+        check(arrived.value, taken++);
         window.push(arrived.value);
-        characters += arrived.value.length;
-        if (window.length === TEXTS || characters >= CHARACTERS) flush();
+        filled += size(arrived.value);
+        if (window.length === most || filled >= room) flush();
       }
       const results = await running.shift();
       if (!results) continue;

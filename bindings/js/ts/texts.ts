@@ -1,4 +1,5 @@
 import { IsovecError } from "./error.js";
+import type { Window } from "./stream.js";
 
 /**
  * Characters that a text may have. Models see some hundred words of it; a longer one is a mistake that would cost the
@@ -28,3 +29,6 @@ export function isWellFormed(text: string): boolean {
   if (native) return native.call(text);
   return !/[\uD800-\uDBFF](?![\uDC00-\uDFFF])|(?<![\uD800-\uDBFF])[\uDC00-\uDFFF]/.test(text);
 }
+
+/** Texts of a stream that are handed over together: enough to be sorted by length, and batched. */
+export const TEXTS: Window<string> = { most: 256, room: 1 << 18, size: (text) => text.length, check: checkText };

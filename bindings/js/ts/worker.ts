@@ -2,6 +2,7 @@
 import type { Host, Progress } from "./host.js";
 import { open } from "./local.js";
 import { failure, type Call, type FromWorker, type ToWorker } from "./messages.js";
+import { Pixels } from "./pixels.js";
 import { tract } from "./tract.js";
 import { ready } from "./wasm.js";
 
@@ -33,13 +34,13 @@ async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown
   if (call.call === "load") {
     const { request } = call;
     const onProgress = request.fetching.progress ? (progress: Progress) => say({ progress }) : undefined;
-    host = await open(request, { signal, onProgress }, ready(request.build, request.threads, module), tract);
+    host = await open(request, { signal, onProgress }, ready(request.build, request.threads, module), { tract, pixels: Pixels.of });
     return { value: host.about };
   }
   if (!host) throw new Error(`no model is loaded that could ${call.call}`);
   switch (call.call) {
     case "run": {
-      const rows = await host.run(call.texts, call.asked, signal);
+      const rows = await host.run(call.items, call.asked, signal);
       return { value: rows, transfer: [rows.values.buffer, rows.tokenCounts.buffer, rows.truncated.buffer] };
     }
     case "countTokens": return { value: await host.countTokens(call.text) };

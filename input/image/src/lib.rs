@@ -3,7 +3,8 @@
 //! - [`decode`] reads PNG, JPEG, WebP and the first frame of a GIF, never through a canvas: a canvas multiplies by alpha
 //!   and may add noise, so its pixels are not those that a model was trained on.
 //! - [`resize`] has the six filters of `preprocessor_config.json`, with Pillow's weights of 22 bits or torchvision's of 16.
-//! - [`Processor`] does what a `preprocessor_config.json` asks for, and refuses by name what it does not know.
+//! - [`Processor`] does what a `preprocessor_config.json` asks for, and refuses by name what it does not know. [`Reader`] is the
+//!   way from a file to a model's input.
 //!
 //! The reference is Pillow 12 with transformers 5: `tests/pillow.rs` holds every byte to it, natively and in wasm. Pillow 13
 //! resizes the height first where the height shrinks more than the width, and so differs from all Pillows before it and
@@ -17,6 +18,7 @@ mod error;
 mod image;
 mod orientation;
 mod process;
+mod reader;
 mod resize;
 
 pub use decode::{DecodeOptions, Format, decode};
@@ -24,4 +26,5 @@ pub use error::{ImageError, Result};
 pub use image::{Alpha, Channels, Image, ImageView};
 pub use orientation::Orientation;
 pub use process::{PixelValues, Processor, Reference};
+pub use reader::{ReadOptions, Reader};
 pub use resize::{Filter, Weights, Window, resize, resize_window};

@@ -6,8 +6,8 @@
 //!   with the conversion.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
-//! - [`tiny`], [`classifier`]: the models in `tests/data/tiny-bert` and `tests/data/tiny-classifier`, which the example
-//!   `tiny_model` writes.
+//! - [`tiny`], [`classifier`], [`tiny_clip`]: the models in `tests/data/tiny-bert`, `tests/data/tiny-classifier` and
+//!   `tests/data/tiny-clip`, which the example `tiny_model` writes.
 //!
 //! Everything here panics where it cannot go on, because a test should stop there.
 
@@ -21,3 +21,4 @@ pub mod reference;
 pub mod rng;
 pub mod texts;
 pub mod tiny;
+pub mod tiny_clip;

@@ -27,10 +27,11 @@ const TARGETS: [&str; 3] = [
 ];
 
 /// Packages that are used on developers' machines or in browsers only.
-const ELSEWHERE: [&str; 12] = [
+const ELSEWHERE: [&str; 13] = [
     "xtask",
     "isovec-js",
     "isovec-js-advisor",
+    "isovec-js-pixels",
     "isovec-js-error",
     "isovec-bench",
     "isovec-parity",

@@ -1,0 +1,57 @@
+//! The values of pictures, cut into the squares that a model reads.
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_model::convert::PatchGrid;
+
+use super::encoded::Encoded;
+use super::reader::unsupported;
+use crate::error::Result;
+
+/// How a picture's values are cut for one model, and how they were made.
+#[derive(Debug)]
+pub(crate) struct Squares {
+    grid: PatchGrid,
+    /// What has to be equal of the way to a picture's values.
+    pub(crate) identity: String,
+}
+
+impl Squares {
+    /// The squares of a model; `identity` says how the values are made.
+    ///
+    /// # Errors
+    /// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for a model that reads no pictures.
+    pub(crate) fn of(bundle: &ModelBundle, identity: String) -> Result<Self> {
+        match PatchGrid::of(&bundle.graph) {
+            Some(grid) => Ok(Self { grid, identity }),
+            None => Err(unsupported(
+                bundle,
+                "it reads no pictures that isovec cuts for it",
+                "Models of pictures are read from safetensors: ViT, DeiT, CLIP. Load a model of texts with `Embedder`",
+            )),
+        }
+    }
+
+    /// Height and width of the pictures that the model reads, in pixels.
+    pub(crate) fn pixels(&self) -> (usize, usize) {
+        self.grid.pixels()
+    }
+
+    /// Rows that a picture becomes.
+    pub(crate) fn tokens(&self) -> usize {
+        self.grid.tokens()
+    }
+
+    /// Cuts the values of a picture: `[3, height, width]`, row by row.
+    ///
+    /// # Panics
+    /// Where there are more or fewer than [`pixels`](Self::pixels) has in three channels.
+    pub(crate) fn cut(&self, values: &[f32]) -> Encoded {
+        let rows = self.grid.tokens();
+        let mut squares = vec![0.0; rows * self.grid.width()];
+        self.grid.cut(values, &mut squares);
+        Encoded::Patches {
+            values: squares,
+            rows,
+        }
+    }
+}
