@@ -58,7 +58,7 @@ async function load(config: Config): Promise<void> {
   const started = performance.now();
   let embedder: Embedder;
   try {
-    await isolate();
+    await isolate(byId<HTMLInputElement>("query").value);
     embedder = await Embedder.load(source.source, {
       config,
       signal: ending.signal,

@@ -34,13 +34,14 @@ async function controlled(): Promise<void> {
 
 /**
  * A page that was opened without the isolation headers gets them by being opened again, once: before the model is loaded,
- * because only the model has a use for threads, and not while somebody looks at the page for the first time.
+ * because only the model has a use for threads, and not while somebody looks at the page for the first time. With a question
+ * the page goes on to load the model of texts.
  */
-export async function isolate(): Promise<void> {
+export async function isolate(question?: string): Promise<void> {
   await controlled();
   if (crossOriginIsolated || !workers?.controller || given || sessionStorage.getItem(TRIED)) return;
   sessionStorage.setItem(TRIED, "yes");
-  sessionStorage.setItem(QUERY, byId<HTMLInputElement>("query").value);
+  if (question !== undefined) sessionStorage.setItem(QUERY, question);
   location.reload();
   await new Promise(() => {}); // Nothing is to begin any more.
 }

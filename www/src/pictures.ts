@@ -2,7 +2,9 @@ import { Embedder, Embeddings, ImageEmbedder, IsovecError, topK, type Hit } from
 import { announce, button, byId, make } from "./dom.js";
 import { isCancelled, showError } from "./errors.js";
 import { bytes, count, plural } from "./format.js";
+import { isolate } from "./offline.js";
 import { note } from "./state.js";
+import { onTab } from "./tabs.js";
 
 /** A CLIP: one model, of which one half reads pictures and the other texts. */
 const HUB = "laion/CLIP-ViT-B-32-laion2B-s34B-b79K";
@@ -29,6 +31,10 @@ let running: AbortController | undefined;
 /** Makes the part work that finds pictures. */
 export function startPictures(): void {
   byId("pictures-source").textContent = source;
+  // Before there are pictures that would be lost.
+  onTab((name) => {
+    if (name === "pictures") void isolate();
+  });
   for (const id of ["pictures-files", "pictures-folder"]) {
     const input = byId<HTMLInputElement>(id);
     input.onchange = () => {

@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { HEADERS, WAY, launch } from "../../bindings/js/tests/site.mjs";
 import { nearest, readIndex } from "./index-file.mjs";
-import { dist, serve } from "./server.mjs";
+import { clip, dist, serve } from "./server.mjs";
 
 // What the tests stand on is installed with the package's.
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -17,7 +17,7 @@ const axe = readFileSync(createRequire(js).resolve("axe-core/axe.min.js"), "utf8
 const model = process.env.ISOVEC_TEST_MODEL;
 if (!model) throw new Error("ISOVEC_TEST_MODEL has to name the folder of all-MiniLM-L6-v2; `cargo xtask test page` does");
 const screenshots = process.env.ISOVEC_SCREENSHOTS;
-const TABS = ["search", "map", "engine", "bench", "parity"];
+const TABS = ["search", "pictures", "map", "engine", "bench", "parity"];
 const TOLD = "?model=/model/";
 
 const host = await serve(model, HEADERS);
@@ -182,6 +182,52 @@ test("an index of another model can be opened, and is not compared with question
   assert.match(await page.textContent("#search-error"), /Another model made this index/);
   await page.click("#to-sample");
   await page.waitForFunction(() => document.querySelectorAll("#search-error .error").length === 0);
+});
+
+const bin = readFileSync(join(root, "input", "image", "tests", "data", "pictures.bin"));
+const seen = JSON.parse(readFileSync(join(clip, "reference.json"), "utf8"));
+const photos = seen.pictures.map(({ name, at, bytes }) => file(name.replace("/", "-"), bin.subarray(at, at + bytes)));
+
+/** Names of pictures, those nearest to a vector first. */
+function photosNear(vector) {
+  const dot = (other) => other.reduce((sum, component, at) => sum + component * vector[at], 0);
+  return seen.pictures.map(({ vector }, at) => ({ name: photos[at].name, score: dot(vector) })).sort((a, b) => b.score - a.score).map(({ name }) => name);
+}
+
+/** Indexes the photos, and checks what a text finds, and what is like a picture. */
+async function findPhotos(page) {
+  await page.click("#tab-pictures");
+  await page.setInputFiles("#pictures-files", [...photos, file("broken.png", photos[4].buffer.subarray(0, 60)), file("notes.txt", "no picture")]);
+  await page.waitForFunction(() => /^12 pictures indexed/.test(document.querySelector("#pictures-state").textContent), undefined, { timeout: 60_000 });
+  assert.match(await page.textContent("#pictures-state"), /2 files left out.*broken\.png: PNG.*notes\.txt: these 10 bytes/s);
+  const { text, vector } = seen.texts[1];
+  await page.fill("#pictures-query", text);
+  await page.press("#pictures-query", "Enter");
+  const names = () => page.locator("#pictures-found img").evaluateAll((all) => all.map(({ alt }) => alt));
+  await page.waitForFunction(() => document.querySelector("#pictures-found .soft"));
+  const found = await names();
+  assert.deepEqual(found, photosNear(vector));
+  // Thumbnails are shown as they are: the page's policy lets them.
+  await page.waitForFunction(() => [...document.querySelectorAll("#pictures-found img")].every(({ naturalWidth }) => naturalWidth > 0));
+  await page.locator("#pictures-found button").first().click();
+  await page.waitForFunction((first) => document.querySelector("#pictures-found img").alt !== first, found[0]);
+  const like = seen.pictures[photos.findIndex(({ name }) => name === found[0])];
+  assert.deepEqual(await names(), photosNear(like.vector).slice(1));
+}
+
+test("the visitor's pictures are found by words and by a picture, offline too", async () => {
+  const own = await browser.newContext();
+  const page = await open(own, `${TOLD}&pictures=/clip/`);
+  await page.waitForFunction(() => navigator.serviceWorker.controller);
+  await page.click("#tab-pictures");
+  await page.waitForFunction(() => crossOriginIsolated);
+  await findPhotos(page);
+  // The model of texts was not asked for.
+  assert.equal(await page.locator("[data-kind=ready]").count(), 0);
+  await own.setOffline(true);
+  await page.reload();
+  await findPhotos(page);
+  await own.close();
 });
 
 test("the map is computed in a worker and read with the keyboard", async () => {

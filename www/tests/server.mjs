@@ -9,13 +9,15 @@ const types = {
   ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
 };
 
+/** A seeded CLIP, and its vectors at float64. */
+export const clip = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "tests", "data", "tiny-clip");
 /** The built page. */
 export const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), "dist");
 
-/** Serves the page under /page/ and the model under /model/. `change` rewrites scripts, for tests of another version. */
+/** Serves the page under /page/, the model under /model/, and a CLIP under /clip/. `change` rewrites scripts, for tests of another version. */
 export async function serve(model, more = {}) {
   const host = { origin: "", change: undefined, close: () => (server.closeAllConnections(), server.close()) };
-  const mounts = [["/page/", dist], ["/model/", model]];
+  const mounts = [["/page/", dist], ["/model/", model], ["/clip/", clip]];
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
     const [at, folder] = mounts.find(([at]) => path.startsWith(at)) ?? [];

@@ -137,7 +137,7 @@ test("the module refuses scores that it does not know, and labels of a model tha
   const { RawCancel, RawModel } = await import("../pkg/simd128/isovec_js.js");
   // So that this build has begun.
   await (await Inline.load(files(), { build: "simd128" })).dispose();
-  const load = (files, labels) => RawModel.load("a model", files, "{}", labels, new RawCancel());
+  const load = (files, labels) => RawModel.load("a model", files, "{}", labels, undefined, new RawCancel());
   const raw = await load(files(), true);
   await assert.rejects(async () => raw.classify(["a"], "best", new RawCancel()), { kind: "Config", message: /"best".*"softmax", "sigmoid" and "logits"/ });
   const vectors = await load(new Map(FILES.map((name) => [name, new Uint8Array(readFileSync(join(tiny, name)))])), false);
