@@ -157,7 +157,8 @@ impl Loaded {
             return Box::pin(async { Err(Error::Config(vec![fault])) });
         }
         let pictures = pictures.map(|values| Content::Values(values.into()));
-        self.queue.call::<Vectors, Content>(pictures.collect(), options)
+        self.queue
+            .call::<Vectors, Content>(pictures.collect(), options)
     }
 
     /// Classifies texts together with those of other calls.

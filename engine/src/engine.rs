@@ -85,10 +85,7 @@ impl Batch {
                 ));
             }
             if tensor.shape().first() != Some(&rows) && !tensor.shape().is_empty() {
-                return fail(format!(
-                    "has {} rows, the batch {rows}",
-                    tensor.shape()[0]
-                ));
+                return fail(format!("has {} rows, the batch {rows}", tensor.shape()[0]));
             }
         }
         if !self.row_lengths.is_empty() && self.row_lengths.len() != rows {

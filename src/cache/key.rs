@@ -59,7 +59,11 @@ impl Scope {
             options,
         )
         .also(&graph_identity(graph))
-        .also(&engines.beside().map_or_else(String::new, ToString::to_string))
+        .also(
+            &engines
+                .beside()
+                .map_or_else(String::new, ToString::to_string),
+        )
     }
 
     /// Of the model's fingerprint (identity and precision), who computes on which device, the knobs in effect, and the

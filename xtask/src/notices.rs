@@ -45,7 +45,13 @@ pub(crate) fn write(workspace: &Workspace, out: &Path) -> Result<()> {
 /// macros and build scripts run in the compiler and leave nothing of themselves behind.
 fn parts(workspace: &Workspace) -> Result<BTreeSet<Part>> {
     let tree = cargo(workspace)?
-        .args(["tree", "--package", "isovec-js", "--package", "isovec-js-pixels"])
+        .args([
+            "tree",
+            "--package",
+            "isovec-js",
+            "--package",
+            "isovec-js-pixels",
+        ])
         .args(["--features", "isovec-js/tract"])
         .args(["--target", TARGET])
         .args([

@@ -127,7 +127,8 @@ mod tests {
         let json = preprocessor(r#"{"height":4,"width":4}"#)
             .replace(r#""image_processor_type":"ViTImageProcessor","#, "");
         let read = |config: Option<&[u8]>| {
-            Reader::new(json.as_bytes(), config, &ReadOptions::default()).map(|reader| reader.size())
+            Reader::new(json.as_bytes(), config, &ReadOptions::default())
+                .map(|reader| reader.size())
         };
         assert_eq!(read(Some(br#"{"model_type":"vit"}"#)), Ok((4, 4)));
         assert!(matches!(read(None), Err(ImageError::Config(_))));
@@ -139,6 +140,9 @@ mod tests {
             .replace("ViTImageProcessor", "CLIPImageProcessor")
             .replace(r#""do_resize""#, r#""do_center_crop":false,"do_resize""#);
         let error = Reader::new(json.as_bytes(), None, &ReadOptions::default()).unwrap_err();
-        assert!(error.to_string().contains("depends on the picture"), "{error}");
+        assert!(
+            error.to_string().contains("depends on the picture"),
+            "{error}"
+        );
     }
 }

@@ -1,9 +1,7 @@
 //! The inside of `ImageEmbedder` in the npm package: pictures become a model's values. A module of its own, so that pages
 //! without pictures do not download what decodes them. It does not use engines.
 
-use isovec_image::{
-    Alpha, Channels, Image, PixelValues, ReadOptions, Reader, Reference, Result,
-};
+use isovec_image::{Alpha, Channels, Image, PixelValues, ReadOptions, Reader, Reference, Result};
 use wasm_bindgen::JsError;
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -66,7 +64,11 @@ impl RawReader {
         config: Option<Vec<u8>>,
         options: &RawOptions,
     ) -> std::result::Result<Self, JsError> {
-        Ok(Self(Reader::new(preprocessor, config.as_deref(), &options.0)?))
+        Ok(Self(Reader::new(
+            preprocessor,
+            config.as_deref(),
+            &options.0,
+        )?))
     }
 
     /// What two readers share if they make the same values of every picture.
