@@ -8,7 +8,8 @@ use super::architecture::Deciding;
 use super::attention::{Heads, Scores};
 use super::config::Config;
 use super::net::Net;
-use super::patches::{LayerNames, Layers, PatchGrid, PatchNames, declare_hidden, embed};
+use super::patches::{PatchGrid, PatchNames, declare_hidden, embed};
+use super::pre_norm::{LayerNames, Layers};
 
 /// A tensor that every checkpoint of the family holds.
 pub(super) const ANCHOR: &str = "embeddings.cls_token";
@@ -38,6 +39,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
         bias: true,
         special: &special[..grid.special],
         positions: ("embeddings.position_embeddings", &[1]),
+        stored: grid,
+        smooth: false,
     };
     let mut x = embed(net, &grid, layers.hidden, &names)?;
     for layer in 0..config.size("num_hidden_layers")? {
@@ -82,5 +85,6 @@ fn layer_names(layer: &str) -> LayerNames {
         second_norm: name("layernorm_after"),
         intermediate: name("intermediate.dense"),
         output: name("output.dense"),
+        ..LayerNames::default()
     }
 }
