@@ -29,6 +29,7 @@ fn the_graph_says_how_it_wants_pictures() {
         let special = match name {
             "deit" => 2,
             "dinov2_with_registers" => 4,
+            "dinov3" => 3,
             "siglip_vision" | "siglip" => 0,
             _ => 1,
         };
@@ -119,6 +120,21 @@ fn what_is_not_converted_is_refused_by_its_key() {
         let error = error(&plain.with(key, value)).to_string();
         assert!(error.contains(named), "{key}: {error}");
     }
+    for (key, value) in [
+        ("num_attention_heads", json!(16)),
+        ("proj_bias", json!(false)),
+        ("mlp_bias", json!(false)),
+        ("rope_theta", json!(0)),
+        ("use_gated_mlp", json!(3)),
+        ("num_register_tokens", json!("some")),
+    ] {
+        let error = error(&pictures::dinov3().with(key, value)).to_string();
+        let named = match key {
+            "num_attention_heads" => "heads of size 2",
+            key => key,
+        };
+        assert!(error.contains(named), "{key}: {error}");
+    }
     let headless = pictures::siglip_vision().with("vision_use_head", false);
     assert!(error(&headless).to_string().contains("vision_use_head"));
     let mut nested = pictures::clip();
@@ -140,6 +156,8 @@ fn a_tensor_that_is_missing_or_of_another_shape_is_named() {
             pictures::dinov2_with_registers(),
             "embeddings.register_tokens",
         ),
+        (pictures::dinov3(), "layer.1.attention.q_proj.bias"),
+        (pictures::dinov3_gated(), "layer.2.mlp.gate_proj.weight"),
         (pictures::clip_vision(), "visual_projection.weight"),
         (pictures::clip(), "text_projection.weight"),
         (pictures::siglip(), "text_model.head.bias"),

@@ -3,7 +3,8 @@
 //!
 //! ViT <https://arxiv.org/abs/2010.11929>, DeiT <https://arxiv.org/abs/2012.12877>, CLIP
 //! <https://arxiv.org/abs/2103.00020>, DINOv2 <https://arxiv.org/abs/2304.07193> and its registers
-//! <https://arxiv.org/abs/2309.16588>, SigLIP <https://arxiv.org/abs/2303.15343>.
+//! <https://arxiv.org/abs/2309.16588>, SigLIP <https://arxiv.org/abs/2303.15343>, DINOv3
+//! <https://arxiv.org/abs/2508.10104>.
 
 use isovec_engine::engine::Batch;
 use isovec_engine::tensor::{NamedTensor, Tensor};
@@ -12,7 +13,9 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::Checkpoint;
 use crate::models::{HIDDEN, Maker, WIDE};
-use crate::reference::{Rows, activate, add, array, attend, layer_norm, linear, pre_norm_layer};
+use crate::reference::{
+    Rows, activate, add, array, attend, layer_norm, linear, pre_norm_layer, pre_norm_layer_turned,
+};
 use crate::rng::Rng;
 
 /// Height and width of the pictures.
@@ -74,6 +77,17 @@ const GATED_NAMES: Names = {
     (names[6], names[7]) = ("mlp.weights_in", "mlp.weights_out");
     names
 };
+
+const DINOV3_NAMES: Names = [
+    "norm1",
+    "attention.q_proj",
+    "attention.k_proj",
+    "attention.v_proj",
+    "attention.o_proj",
+    "norm2",
+    "mlp.up_proj",
+    "mlp.down_proj",
+];
 
 /// Makes inputs of the seeded models' size.
 pub fn preprocessor() -> Value {
@@ -225,6 +239,69 @@ pub fn dinov2() -> Checkpoint {
 /// A DINOv2 with registers, and with gates as its largest has.
 pub fn dinov2_with_registers() -> Checkpoint {
     dinov2_like(27, "dinov2_with_registers", 3, true)
+}
+
+fn dinov3_like(seed: u64, registers: usize, gated: bool) -> Checkpoint {
+    let mut maker = Maker::new(seed);
+    let mut token = |name: &str, shape: &[usize], deviation: f64| {
+        maker.tensor(&format!("embeddings.{name}"), shape, 0.0, deviation);
+    };
+    token("cls_token", &[1, 1, HIDDEN], 0.5);
+    token("mask_token", &[1, 1, HIDDEN], 0.5);
+    if registers > 0 {
+        token("register_tokens", &[1, registers, HIDDEN], 0.5);
+    }
+    token("patch_embeddings.weight", &[HIDDEN, 3, SIDE, SIDE], 0.06);
+    token("patch_embeddings.bias", &[HIDDEN], 0.1);
+    layers(&mut maker, 3, "layer", DINOV3_NAMES, (HIDDEN, WIDE));
+    for layer in 0..3 {
+        let name = |module: &str| format!("layer.{layer}.{module}");
+        // As the published ones have them: no bias of keys, and none of queries and values in the one with gates.
+        maker.tensors.remove(&name("attention.k_proj.bias"));
+        if gated {
+            maker.tensors.remove(&name("attention.q_proj.bias"));
+            maker.tensors.remove(&name("attention.v_proj.bias"));
+            maker.linear(&name("mlp.gate_proj"), HIDDEN, WIDE, true);
+        }
+        for scale in ["layer_scale1.lambda1", "layer_scale2.lambda1"] {
+            maker.tensor(&name(scale), &[HIDDEN], 0.4, 0.3);
+        }
+    }
+    maker.norm("norm", HIDDEN, true);
+    Checkpoint {
+        config: json!({
+            "architectures": ["DINOv3ViTModel"],
+            "model_type": "dinov3_vit",
+            "hidden_size": HIDDEN,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "intermediate_size": WIDE,
+            "hidden_act": if gated { "silu" } else { "gelu" },
+            "layer_norm_eps": 1e-5,
+            "image_size": TRAINED * SIDE,
+            "patch_size": SIDE,
+            "num_channels": 3,
+            "num_register_tokens": registers,
+            "rope_theta": 100.0,
+            "query_bias": !gated,
+            "key_bias": false,
+            "value_bias": !gated,
+            "proj_bias": true,
+            "mlp_bias": true,
+            "use_gated_mlp": gated
+        }),
+        tensors: maker.tensors,
+    }
+}
+
+/// A DINOv3 with registers.
+pub fn dinov3() -> Checkpoint {
+    dinov3_like(30, 2, false)
+}
+
+/// A DINOv3 with gates.
+pub fn dinov3_gated() -> Checkpoint {
+    dinov3_like(31, 0, true)
 }
 
 /// Sizes of the half of a CLIP that reads pictures.
@@ -462,6 +539,8 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
         ("deit", deit()),
         ("dinov2", dinov2()),
         ("dinov2_with_registers", dinov2_with_registers()),
+        ("dinov3", dinov3()),
+        ("dinov3_gated", dinov3_gated()),
         ("clip_vision", clip_vision()),
         ("clip", clip()),
         ("siglip_vision", siglip_vision()),
@@ -506,6 +585,7 @@ pub fn vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
         }
         "clip_vision_model" => clip_vector(model, picture),
         "siglip_vision_model" => siglip_vector(model, picture),
+        "dinov3_vit" => dinov3_vector(model, picture),
         "dinov2" | "dinov2_with_registers" => dinov2_vector(model, picture),
         _ => vit_vector(model, picture),
     };
@@ -566,6 +646,54 @@ fn dinov2_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
         x = pre_norm_layer(model, &name, names, &x, settings, &sees_all);
     }
     layer_norm(model, "layernorm", epsilon, &x[0])
+}
+
+fn dinov3_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
+    let mut x = vec![wide(&array(model, "embeddings.cls_token").values)];
+    let registers = model.tensors.get("embeddings.register_tokens");
+    for register in registers.iter().flat_map(|all| all.values.chunks(HIDDEN)) {
+        x.push(wide(register));
+    }
+    let special = x.len();
+    let bias = wide(&array(model, "embeddings.patch_embeddings.bias").values);
+    let squares = convolved(model, "embeddings.patch_embeddings.weight", picture);
+    x.extend(squares.iter().map(|square| add(square, &bias)));
+    let (heads, activation, epsilon) = settings(&model.config);
+    let turned = |mut rows: Rows| {
+        for (at, row) in rows.iter_mut().skip(special).enumerate() {
+            // The centre of the square, from -1 to 1 in both directions.
+            let columns = SIZE.1 / SIDE;
+            let centre = |place: usize, of: usize| (2 * place + 1) as f64 / of as f64 - 1.0;
+            let y = centre(at / columns, SIZE.0 / SIDE);
+            let x = centre(at % columns, columns);
+            turn(row, heads, y, x);
+        }
+        rows
+    };
+    for layer in 0..3 {
+        let name = format!("layer.{layer}");
+        let settings = (heads, activation, epsilon);
+        x = pre_norm_layer_turned(model, &name, DINOV3_NAMES, &x, settings, &sees_all, &turned);
+    }
+    layer_norm(model, "norm", epsilon, &x[0])
+}
+
+/// Turns each pair (i, i + half) of each head as a complex number: the first quarter of a head by `y`, the second by `x`, with
+/// wavelengths from 1 on that grow to nearly 100.
+fn turn(row: &mut [f64], heads: usize, y: f64, x: f64) {
+    let size = row.len() / heads;
+    let (half, quarter) = (size / 2, size / 4);
+    for head in row.chunks_mut(size) {
+        for i in 0..half {
+            let place = if i < quarter { y } else { x };
+            let wavelength = libm::pow(100.0, (i % quarter) as f64 / quarter as f64);
+            let angle = 2.0 * std::f64::consts::PI * place / wavelength;
+            let (cosine, sine) = (libm::cos(angle), libm::sin(angle));
+            let (re, im) = (head[i], head[i + half]);
+            head[i] = re * cosine - im * sine;
+            head[i + half] = re * sine + im * cosine;
+        }
+    }
 }
 
 /// The position of a square of the picture, between those of the squares of the training: a sum over all of them, of the

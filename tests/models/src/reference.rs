@@ -199,15 +199,28 @@ fn post_norm_layer(
 }
 
 /// One layer of an encoder that normalises before each part. Names: norm, query, key, value, output, norm, two
-/// feed-forward. With `swiglu` the first of these has the gate in its first half. What attention and feed-forward give is
-/// multiplied with the layer's `layer_scale1` and `layer_scale2`, if it has them.
+/// feed-forward. With `swiglu` the first of these has the gate in its first half; `mlp.gate_proj` is one of its own. What
+/// attention and feed-forward give is multiplied with the layer's `layer_scale1` and `layer_scale2`, if it has them.
 pub(crate) fn pre_norm_layer(
+    model: &Checkpoint,
+    layer: &str,
+    names: Names<'_>,
+    x: &Rows,
+    settings: (usize, &str, f64),
+    score: &dyn Fn(usize, usize, usize, f64) -> f64,
+) -> Rows {
+    pre_norm_layer_turned(model, layer, names, x, settings, score, &|rows| rows)
+}
+
+/// The same, with queries and keys turned.
+pub(crate) fn pre_norm_layer_turned(
     model: &Checkpoint,
     layer: &str,
     names: Names<'_>,
     x: &Rows,
     (heads, activation, epsilon): (usize, &str, f64),
     score: &dyn Fn(usize, usize, usize, f64) -> f64,
+    turned: &dyn Fn(Rows) -> Rows,
 ) -> Rows {
     let name = |index: usize| format!("{layer}.{}", names[index]);
     let scaled = |which: &str, row: Vec<f64>| {
@@ -217,7 +230,7 @@ pub(crate) fn pre_norm_layer(
     };
     let normed = each(x, |row| layer_norm(model, &name(0), epsilon, row));
     let project = |index: usize| each(&normed, |row| linear(model, &name(index), row));
-    let (query, key, value) = (project(1), project(2), project(3));
+    let (query, key, value) = (turned(project(1)), turned(project(2)), project(3));
     let context = attend(&query, &key, &value, heads, score);
     let attended = each(&context, |row| {
         scaled("layer_scale1", linear(model, &name(4), row))
@@ -226,9 +239,13 @@ pub(crate) fn pre_norm_layer(
     let fed = each(&x, |row| {
         let normed = layer_norm(model, &name(5), epsilon, row);
         let mut wide = linear(model, &name(6), &normed);
-        let other = match activation {
-            "swiglu" => wide.split_off(wide.len() / 2),
-            _ => vec![1.0; wide.len()],
+        let gate = format!("{layer}.mlp.gate_proj");
+        let other = if activation == "swiglu" {
+            wide.split_off(wide.len() / 2)
+        } else if model.tensors.contains_key(&format!("{gate}.weight")) {
+            std::mem::replace(&mut wide, linear(model, &gate, &normed))
+        } else {
+            vec![1.0; wide.len()]
         };
         let active = wide.iter().zip(other);
         let active: Vec<f64> = active.map(|(&v, w)| activate(activation, v) * w).collect();

@@ -11,7 +11,8 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::{
-    Family, Half, bert, clip, dinov2, distilbert, modernbert, mpnet, nomicbert, roberta, vit,
+    Family, Half, bert, clip, dinov2, dinov3, distilbert, modernbert, mpnet, nomicbert, roberta,
+    vit,
 };
 
 /// What decides vectors: names and values in their canonical form.
@@ -134,6 +135,7 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::NomicBert => nomicbert::deciding(config),
         Family::Vit => vit::deciding(config),
         Family::Dinov2 => dinov2::deciding(config),
+        Family::Dinov3 => dinov3::deciding(config),
         Family::ClipText | Family::ClipVision | Family::SiglipText | Family::SiglipVision => {
             clip::deciding(config)
         }

@@ -93,7 +93,7 @@ impl Half {
             heads: Heads::or(own, "num_attention_heads", self.heads, hidden)?,
             activation: Activation::or(own, "hidden_act", self.activation)?,
             epsilon: own.positive_or("layer_norm_eps", self.epsilon)?,
-            bias: true,
+            bias: [true; 3],
         })
     }
 

@@ -9,7 +9,7 @@ use super::clip::{layer_names, projection, vision};
 use super::config::Config;
 use super::linear::Linear;
 use super::net::Net;
-use super::patches::{PatchGrid, PatchNames, embed};
+use super::patches::{PatchGrid, PatchNames, StoredPositions, embed};
 use crate::onnx::builder::int;
 
 /// A tensor that every checkpoint of the family holds.
@@ -29,9 +29,11 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
         kernel: "vision_model.embeddings.patch_embedding",
         bias: false,
         special: &[(ANCHOR, &[])],
-        positions: ("vision_model.embeddings.position_embedding.weight", &[]),
-        stored: grid,
-        smooth: false,
+        positions: Some(StoredPositions::of(
+            "vision_model.embeddings.position_embedding.weight",
+            &[],
+            grid,
+        )),
     };
     let x = embed(net, &grid, sizes.hidden, &names)?;
     // Spelt like this in every checkpoint.

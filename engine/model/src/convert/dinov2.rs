@@ -8,7 +8,7 @@ use super::architecture::Deciding;
 use super::attention::{Heads, Scores};
 use super::config::Config;
 use super::net::Net;
-use super::patches::{PatchGrid, PatchNames, declare_hidden, embed, input_size};
+use super::patches::{PatchGrid, PatchNames, StoredPositions, declare_hidden, embed};
 use super::pre_norm::{LayerNames, Layers};
 use super::vit::ANCHOR;
 
@@ -33,10 +33,7 @@ pub(super) fn build(config: &Config, preprocessor: &[u8], net: &mut Net<'_>) -> 
     let registers = registers(config)?;
     let grid = PatchGrid {
         special: 1 + registers,
-        ..match input_size(preprocessor) {
-            Some(pixels) => stored.over(config, pixels)?,
-            None => stored,
-        }
+        ..stored.made_by(config, preprocessor)?
     };
     let special: [(&str, &[usize]); 2] = [
         (ANCHOR, &[1, 1]),
@@ -46,10 +43,13 @@ pub(super) fn build(config: &Config, preprocessor: &[u8], net: &mut Net<'_>) -> 
         kernel: "embeddings.patch_embeddings.projection",
         bias: true,
         special: &special[..1 + registers.min(1)],
-        positions: ("embeddings.position_embeddings", &[1]),
-        stored,
-        // As each is trained: transformers' `interpolate_pos_encoding` of the one has no `antialias`, that of the other has it.
-        smooth: has_registers(config)?,
+        positions: Some(StoredPositions {
+            name: "embeddings.position_embeddings",
+            axes: &[1],
+            grid: stored,
+            // transformers' `interpolate_pos_encoding` of the one has no `antialias`, and that of the other has it.
+            smooth: has_registers(config)?,
+        }),
     };
     let mut x = embed(net, &grid, layers.hidden, &names)?;
     for layer in 0..config.size("num_hidden_layers")? {
@@ -107,14 +107,13 @@ fn layers(config: &Config) -> Result<Layers> {
         heads: Heads::of(config, "num_attention_heads", hidden)?,
         activation,
         epsilon: config.positive_or("layer_norm_eps", 1e-6)?,
-        bias: config.flag_or("qkv_bias", true)?,
+        bias: [config.flag_or("qkv_bias", true)?; 3],
     })
 }
 
 fn layer_names(config: &Config, layer: &str) -> Result<LayerNames> {
     let name = |module: &str| format!("{layer}.{module}");
-    let gated = gated(config)?;
-    let (intermediate, output) = match gated {
+    let (intermediate, output) = match gated(config)? {
         true => ("mlp.weights_in", "mlp.weights_out"),
         false => ("mlp.fc1", "mlp.fc2"),
     };
@@ -126,7 +125,7 @@ fn layer_names(config: &Config, layer: &str) -> Result<LayerNames> {
         attention_output: name("attention.output.dense"),
         second_norm: name("norm2"),
         intermediate: name(intermediate),
-        gated,
+        gate: gated(config)?.then(|| name(intermediate)),
         output: name(output),
         scales: Some([name("layer_scale1.lambda1"), name("layer_scale2.lambda1")]),
     })

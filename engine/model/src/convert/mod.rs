@@ -2,7 +2,7 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, the two halves of CLIP and SigLIP; see [`Family`]. The graph is opset 17, uses only operators
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP; see [`Family`]. The graph is opset 17, uses only operators
 //! of the standard domain, leaves batch and sequence open, and is the same, byte for byte, on every run. [`catalog`]
 //! lists well-known models and how each is loaded.
 //!
@@ -20,6 +20,7 @@ mod clip_text;
 mod clip_vision;
 mod config;
 mod dinov2;
+mod dinov3;
 mod distilbert;
 mod embeddings;
 mod encoder;
@@ -112,6 +113,8 @@ pub enum Family {
     Vit,
     /// DINOv2, with registers or without, which reads pictures.
     Dinov2,
+    /// DINOv3's ViT, which reads pictures.
+    Dinov3,
     /// The half of CLIP that reads texts.
     ClipText,
     /// The half of CLIP that reads pictures.
@@ -165,6 +168,7 @@ impl Family {
             "nomic_bert" => Self::NomicBert,
             "vit" | "deit" => Self::Vit,
             "dinov2" | "dinov2_with_registers" => Self::Dinov2,
+            "dinov3_vit" => Self::Dinov3,
             "clip" if half == Half::Texts => Self::ClipText,
             "clip" | "clip_vision_model" => Self::ClipVision,
             "clip_text_model" => Self::ClipText,
@@ -175,7 +179,7 @@ impl Family {
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
-                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, dinov2, dinov2_with_registers, clip, siglip)"
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, dinov2, dinov2_with_registers, dinov3_vit, clip, siglip)"
                 )));
             }
         };
@@ -187,6 +191,7 @@ impl Family {
             Self::NomicBert => nomicbert::check(config)?,
             Self::Vit => vit::check(config)?,
             Self::Dinov2 => dinov2::check(config)?,
+            Self::Dinov3 => dinov3::check(config)?,
             Self::ClipText | Self::ClipVision | Self::SiglipText | Self::SiglipVision => {
                 clip::check(config)?;
             }
@@ -209,7 +214,7 @@ impl Family {
     fn anchor(self) -> &'static str {
         match self {
             Self::ModernBert => modernbert::ANCHOR,
-            Self::Vit | Self::Dinov2 => vit::ANCHOR,
+            Self::Vit | Self::Dinov2 | Self::Dinov3 => vit::ANCHOR,
             Self::ClipText | Self::SiglipText => clip_text::ANCHOR,
             Self::ClipVision => clip_vision::ANCHOR,
             Self::SiglipVision => siglip_vision::ANCHOR,
@@ -225,7 +230,8 @@ impl Family {
             | Self::Mpnet
             | Self::ModernBert
             | Self::Vit
-            | Self::Dinov2 => config.size("num_hidden_layers"),
+            | Self::Dinov2
+            | Self::Dinov3 => config.size("num_hidden_layers"),
             Self::DistilBert => config.size("n_layers"),
             Self::NomicBert => config.size("n_layer"),
             Self::ClipText | Self::SiglipText => clip::text(config)?.layers_of(config),
@@ -251,6 +257,7 @@ impl Family {
             Self::NomicBert => "nomicbert",
             Self::Vit => "vit",
             Self::Dinov2 => "dinov2",
+            Self::Dinov3 => "dinov3",
             Self::ClipText => "clip_text",
             Self::ClipVision => "clip_vision",
             Self::SiglipText => "siglip_text",
@@ -323,6 +330,10 @@ pub fn convert_within(
         Family::Vit => grid.insert(vit::build(&config, &mut net)?).tokens(),
         Family::Dinov2 => {
             let built = dinov2::build(&config, preprocessor_json, &mut net)?;
+            grid.insert(built).tokens()
+        }
+        Family::Dinov3 => {
+            let built = dinov3::build(&config, preprocessor_json, &mut net)?;
             grid.insert(built).tokens()
         }
         Family::ClipText | Family::SiglipText => clip_text::build(&config, &mut net)?,

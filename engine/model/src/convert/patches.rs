@@ -130,8 +130,16 @@ impl PatchGrid {
         .over(config, pixels)
     }
 
-    /// The grid of as large squares over pictures of another height and width.
-    pub(super) fn over(self, config: &Config, (high, wide): (usize, usize)) -> Result<Self> {
+    /// The grid of as large squares over the pictures that a `preprocessor_config.json` makes, where it says their size plainly.
+    pub(super) fn made_by(self, config: &Config, preprocessor: &[u8]) -> Result<Self> {
+        match input_size(preprocessor) {
+            Some(pixels) => self.over(config, pixels),
+            None => Ok(self),
+        }
+    }
+
+    /// The same over pictures of a height and a width.
+    fn over(self, config: &Config, (high, wide): (usize, usize)) -> Result<Self> {
         let side = self.side;
         if !high.is_multiple_of(side) || !wide.is_multiple_of(side) {
             return Err(config.wrong(
@@ -154,7 +162,7 @@ fn side(value: &Value) -> Option<usize> {
 }
 
 /// Height and width of the input that a `preprocessor_config.json` makes, where it says them plainly.
-pub(super) fn input_size(preprocessor: &[u8]) -> Option<(usize, usize)> {
+fn input_size(preprocessor: &[u8]) -> Option<(usize, usize)> {
     let file: Value = serde_json::from_slice(preprocessor).ok()?;
     let crop = &file["crop_size"];
     let size = match crop.is_null() || file["do_center_crop"] == false {
@@ -214,12 +222,32 @@ pub(super) struct PatchNames<'a> {
     pub(super) bias: bool,
     /// Vectors of tokens that are no square, with their shapes.
     pub(super) special: &'a [(&'a str, &'a [usize])],
-    /// The positions, with the axes before the last two.
-    pub(super) positions: (&'a str, &'a [usize]),
+    /// The positions that are added, if any are.
+    pub(super) positions: Option<StoredPositions<'a>>,
+}
+
+/// Positions that a checkpoint holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoredPositions<'a> {
+    pub(super) name: &'a str,
+    /// Its axes before the last two.
+    pub(super) axes: &'a [usize],
     /// The grid that they are of, with as many rows before the squares as have a position.
-    pub(super) stored: PatchGrid,
-    /// Whether positions of another grid are smoothed where this makes them fewer.
+    pub(super) grid: PatchGrid,
+    /// Whether those of another grid are smoothed where this makes them fewer.
     pub(super) smooth: bool,
+}
+
+impl<'a> StoredPositions<'a> {
+    /// Those of the grid that the model reads.
+    pub(super) fn of(name: &'a str, axes: &'a [usize], grid: PatchGrid) -> Self {
+        Self {
+            name,
+            axes,
+            grid,
+            smooth: false,
+        }
+    }
 }
 
 /// Declares the input and makes hidden vectors of it.
@@ -243,13 +271,15 @@ pub(super) fn embed(
         .iter()
         .map(|(name, axes)| net.checked(name, &[axes, &[hidden][..]].concat()));
     let special = special.collect::<Result<Vec<_>>>()?;
-    let (name, axes) = names.positions;
-    let shape = [axes, &[names.stored.tokens(), hidden]].concat();
-    let positions = Positions {
-        tensor: net.checked(name, &shape)?,
-        stored: names.stored,
-        smooth: names.smooth,
-    };
+    let positions = names.positions.map(|stored| {
+        let shape = [stored.axes, &[stored.grid.tokens(), hidden]].concat();
+        Ok(Positions {
+            tensor: net.checked(stored.name, &shape)?,
+            stored: stored.grid,
+            smooth: stored.smooth,
+        })
+    });
+    let positions = positions.transpose()?;
     let bias = match names.bias {
         true => Some(net.checked(&format!("{}.bias", names.kernel), &[hidden])?),
         false => None,
@@ -259,6 +289,7 @@ pub(super) fn embed(
         positions,
         bias,
         grid: *grid,
+        width: hidden,
     };
     let table = net.recipe(
         "embeddings.patches".into(),
@@ -266,9 +297,14 @@ pub(super) fn embed(
         recipe,
     );
     let products = net.node("MatMul", &[PATCHES, &kernel], vec![]);
-    let length = net.node("Shape", &[PATCHES], vec![int("start", 1), int("end", 2)]);
+    let length = token_count(net);
     let places = net.rows(&table, &length);
     Ok(net.node("Add", &[&products, &places], vec![]))
+}
+
+/// The number of tokens, a tensor of one i64.
+pub(super) fn token_count(net: &mut Net<'_>) -> String {
+    net.node("Shape", &[PATCHES], vec![int("start", 1), int("end", 2)])
 }
 
 /// Declares the output, f32 `[batch, tokens, hidden]`, and gives its name to what the last node computes.

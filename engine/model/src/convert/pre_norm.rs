@@ -17,8 +17,8 @@ pub(super) struct Layers {
     pub(super) heads: Heads,
     pub(super) activation: Activation,
     pub(super) epsilon: f64,
-    /// Whether queries, keys and values have a bias.
-    pub(super) bias: bool,
+    /// Whether queries, keys and values have a bias, each.
+    pub(super) bias: [bool; 3],
 }
 
 /// Names of the modules of a layer.
@@ -31,8 +31,8 @@ pub(super) struct LayerNames {
     pub(super) attention_output: String,
     pub(super) second_norm: String,
     pub(super) intermediate: String,
-    /// Whether the feed-forward has a gate: it is the first half of `intermediate`.
-    pub(super) gated: bool,
+    /// The gate of the feed-forward, if it has one. Where it is `intermediate`, that layer is both, the gate first.
+    pub(super) gate: Option<String>,
     pub(super) output: String,
     /// Tensors that the outputs of attention and of the feed-forward are multiplied with, where there are any
     /// (LayerScale, <https://arxiv.org/abs/2103.17239>).
@@ -71,9 +71,10 @@ impl Layers {
     ) -> Result<String> {
         let square = |name: &str| Linear::new(name, self.hidden, self.hidden);
         let normed = self.norm(net, &names.norm, x)?;
-        let query = square(&names.query).bias(self.bias).apply(net, &normed)?;
-        let key = square(&names.key).bias(self.bias).apply(net, &normed)?;
-        let value = square(&names.value).bias(self.bias).apply(net, &normed)?;
+        let [query_bias, key_bias, value_bias] = self.bias;
+        let query = square(&names.query).bias(query_bias).apply(net, &normed)?;
+        let key = square(&names.key).bias(key_bias).apply(net, &normed)?;
+        let value = square(&names.value).bias(value_bias).apply(net, &normed)?;
         let context = attention(net, self.heads, (&query, &key, &value), scores);
         let scale = names.scales.as_ref();
         let attended = square(&names.attention_output).scaled(scale.map(|[scale, _]| scale));
@@ -85,24 +86,29 @@ impl Layers {
         Ok(net.node("Add", &[&fed, &x], vec![]))
     }
 
-    /// `output(activation(intermediate(x)))`, or `output(activation(a) * b)` of both halves of `intermediate(x)`.
+    /// `output(activation(intermediate(x)))`, or `output(activation(gate(x)) * intermediate(x))`.
     pub(super) fn feed_forward(
         &self,
         net: &mut Net<'_>,
         names: &LayerNames,
         x: &str,
     ) -> Result<String> {
-        let layer =
-            |parts| Linear::new(&names.intermediate, self.hidden, parts * self.intermediate);
-        let active = if names.gated {
-            let gate = layer(2).group(0, 2).apply(net, x)?;
-            let wide = layer(2).group(1, 2).apply(net, x)?;
-            let gate = self.activation.apply(net, &gate);
-            net.node("Mul", &[&wide, &gate], vec![])
-        } else {
-            let wide = layer(1).apply(net, x)?;
-            self.activation.apply(net, &wide)
+        let layer = |name: &str, parts| Linear::new(name, self.hidden, parts * self.intermediate);
+        let whole = layer(&names.intermediate, 1);
+        let (first, second) = match &names.gate {
+            None => (whole, None),
+            Some(gate) if *gate == names.intermediate => {
+                let both = layer(gate, 2);
+                (both.clone().group(0, 2), Some(both.group(1, 2)))
+            }
+            Some(gate) => (layer(gate, 1), Some(whole)),
         };
+        let first = first.apply(net, x)?;
+        let second = second.map(|wide| wide.apply(net, x)).transpose()?;
+        let mut active = self.activation.apply(net, &first);
+        if let Some(wide) = second {
+            active = net.node("Mul", &[&wide, &active], vec![]);
+        }
         let narrow = Linear::new(&names.output, self.intermediate, self.hidden);
         let scale = names.scales.as_ref();
         narrow

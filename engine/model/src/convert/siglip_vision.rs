@@ -10,7 +10,7 @@ use super::clip_vision::IMAGE_EMBEDS;
 use super::config::Config;
 use super::linear::Linear;
 use super::net::Net;
-use super::patches::{PatchGrid, PatchNames, embed};
+use super::patches::{PatchGrid, PatchNames, StoredPositions, embed};
 use super::pre_norm::LayerNames;
 use super::source::Recipe;
 use crate::onnx::builder::{int, ints};
@@ -37,9 +37,11 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
         kernel: "vision_model.embeddings.patch_embedding",
         bias: true,
         special: &[],
-        positions: ("vision_model.embeddings.position_embedding.weight", &[]),
-        stored: grid,
-        smooth: false,
+        positions: Some(StoredPositions::of(
+            "vision_model.embeddings.position_embedding.weight",
+            &[],
+            grid,
+        )),
     };
     let mut x = embed(net, &grid, sizes.hidden, &names)?;
     for layer in 0..half.layers(&own)? {

@@ -16,7 +16,7 @@ use isovec_engine::weights::{Sink, WeightInfo, WeightSource};
 use super::patches::PatchGrid;
 use super::positions::Positions;
 use super::relative::{causal_table, offset_table};
-use super::rotary::{Part, rotary_table};
+use super::rotary::{Part, Places, rotary_table};
 use super::siglip_vision::probe_table;
 use crate::safetensors::{SourceDType, SourceTensor, TensorSet};
 
@@ -55,7 +55,7 @@ pub(super) enum Recipe {
         /// Base of the geometric series of wavelengths.
         theta: f64,
         /// Rows of the table.
-        positions: usize,
+        places: Places,
         /// Columns of the table: half the size of a head.
         pairs: usize,
         /// Which of the two.
@@ -73,12 +73,14 @@ pub(super) enum Recipe {
     Patches {
         /// Names in the checkpoint of the vectors of tokens that are no patch, in their order.
         special: Vec<String>,
-        /// The positions.
-        positions: Positions,
+        /// The positions, if any are added.
+        positions: Option<Positions>,
         /// Name in the checkpoint of the product's bias.
         bias: Option<String>,
         /// How the model's pictures are cut.
         grid: PatchGrid,
+        /// Numbers of a row.
+        width: usize,
     },
     /// What tokens are multiplied with for the scores of one query's keys, `[in, heads]`, from queries, keys and values in one.
     Probe {
@@ -152,10 +154,10 @@ impl ConvertedWeights {
             }
             Recipe::Rotary {
                 theta,
-                positions,
+                places,
                 pairs,
                 part,
-            } => Ok(bytes_of(&rotary_table(*theta, *positions, *pairs, *part))),
+            } => Ok(bytes_of(&rotary_table(*theta, places, *pairs, *part))),
             Recipe::OffsetBias { tensor, positions } => {
                 let heads = self.source(tensor)?.shape.last().copied().unwrap_or(0);
                 let table = self.floats(tensor)?;
@@ -166,27 +168,25 @@ impl ConvertedWeights {
                 positions,
                 bias,
                 grid,
+                width,
             } => {
-                let width = self.source(&positions.tensor)?.shape.last().copied();
-                let width = width.unwrap_or(0);
                 let mut table = Vec::with_capacity(grid.tokens() * width);
                 for name in special {
                     table.extend(self.floats(name)?);
                 }
-                let bias = bias.as_ref().map(|name| self.floats(name)).transpose()?;
-                match &bias {
-                    Some(bias) => table.extend(bias.repeat(grid.rows * grid.columns)),
+                match bias {
+                    Some(bias) => table.extend(self.floats(bias)?.repeat(grid.rows * grid.columns)),
                     None => table.resize(grid.tokens() * width, 0.0),
                 }
-                let stored = self.floats(&positions.tensor)?;
-                let (first, squares) = stored.split_at(positions.stored.special * width);
-                let squares = positions.moved(squares, grid);
-                let (own, patches) = table.split_at_mut(grid.special * width);
-                for (value, more) in own.iter_mut().zip(first) {
-                    *value += more;
-                }
-                for (value, more) in patches.iter_mut().zip(squares.iter()) {
-                    *value += more;
+                if let Some(positions) = positions {
+                    let stored = self.floats(&positions.tensor)?;
+                    let (first, squares) = stored.split_at(positions.stored.special * width);
+                    let squares = positions.moved(squares, grid);
+                    let (own, patches) = table.split_at_mut(grid.special * width);
+                    let own = own.iter_mut().zip(first);
+                    for (value, more) in own.chain(patches.iter_mut().zip(squares.iter())) {
+                        *value += more;
+                    }
                 }
                 Ok(bytes_of(&table))
             }
