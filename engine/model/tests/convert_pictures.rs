@@ -55,6 +55,7 @@ fn a_file_of_both_halves_gives_either_and_both_are_of_one_architecture() {
     assert_eq!(texts.max_sequence, POSITIONS);
     assert_eq!(PatchGrid::of(&texts.graph), None);
     assert_eq!(space(&texts.graph), Some("clip"));
+    assert_eq!(filled(&texts.graph), None);
     let entry = |key: &str| {
         let mut entries = texts.graph.metadata_props.iter();
         entries
@@ -69,14 +70,6 @@ fn a_file_of_both_halves_gives_either_and_both_are_of_one_architecture() {
     assert_eq!(output.name, "text_embeds");
 
     let plain = architecture(&model.config_json());
-    assert_eq!(filled(&texts.graph), None);
-    let siglip = pictures::siglip();
-    let texts = convert(&siglip.config_json(), siglip.tensor_set(Stored::F32)).expect("texts");
-    assert_eq!(space(&texts.graph), Some("siglip"));
-    assert_eq!(
-        (filled(&texts.graph), texts.max_sequence),
-        (Some(FILLED), FILLED)
-    );
     for (half, key, other) in [
         ("text_config", "num_attention_heads", json!(2)),
         ("vision_config", "hidden_act", json!("gelu")),
@@ -89,6 +82,21 @@ fn a_file_of_both_halves_gives_either_and_both_are_of_one_architecture() {
     let mut same = model.clone();
     same.config["vision_config"]["hidden_act"] = Value::Null;
     assert_eq!(architecture(&same.config_json()), plain);
+}
+
+#[test]
+fn siglip_s_graph_says_how_long_its_texts_are() {
+    let model = pictures::siglip();
+    let texts = convert(&model.config_json(), model.tensor_set(Stored::F32)).expect("texts");
+    assert_eq!(space(&texts.graph), Some("siglip"));
+    let positions = (filled(&texts.graph), texts.max_sequence);
+    assert_eq!(positions, (Some(FILLED), FILLED));
+    // A file may claim anything.
+    let mut claims = texts.graph;
+    for entry in &mut claims.metadata_props {
+        entry.value = "65536".into();
+    }
+    assert_eq!(filled(&claims), None);
 }
 
 #[test]
@@ -137,6 +145,9 @@ fn what_is_not_converted_is_refused_by_its_key() {
     }
     let headless = pictures::siglip_vision().with("vision_use_head", false);
     assert!(error(&headless).to_string().contains("vision_use_head"));
+    let mut long = pictures::siglip();
+    long.config["text_config"]["max_position_embeddings"] = json!(65_536);
+    assert!(error(&long).to_string().contains("max_position_embeddings"));
     let mut nested = pictures::clip();
     nested.config["vision_config"] = json!("none");
     assert!(error(&nested).to_string().contains("vision_config"));

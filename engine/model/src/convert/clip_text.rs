@@ -40,7 +40,11 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         true => (64, own.size_or("projection_size", sizes.hidden)?),
         false => (77, projection(config, &own)?),
     };
-    let positions = own.size_or("max_position_embeddings", positions)?;
+    let key = "max_position_embeddings";
+    let positions = own.size_or(key, positions)?;
+    if siglip && positions > usize::from(u16::MAX) {
+        return Err(own.wrong(key, "is more than texts are filled up to"));
+    }
     declare_input(net, INPUT_IDS);
     declare_input(net, ATTENTION_MASK);
 

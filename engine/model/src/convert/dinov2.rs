@@ -22,7 +22,9 @@ pub(super) fn check(config: &Config) -> Result<()> {
 
 /// What decides vectors and no tensor shows.
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
-    Ok(layers(config)?.deciding(config.size("num_hidden_layers")?))
+    let mut deciding = layers(config)?.deciding(config.size("num_hidden_layers")?);
+    deciding.push(("smooth positions", has_registers(config)?.to_string()));
+    Ok(deciding)
 }
 
 /// Builds the graph for the pictures that a `preprocessor_config.json` makes, or without one for those of the training; returns

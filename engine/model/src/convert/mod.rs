@@ -2,9 +2,9 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP; see [`Family`]. The graph is opset 17, uses only operators
-//! of the standard domain, leaves batch and sequence open, and is the same, byte for byte, on every run. [`catalog`]
-//! lists well-known models and how each is loaded.
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP; see
+//! [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and sequence open, and is the
+//! same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
 //! Every tensor is checked against `config.json` when the graph is built, and read (and widened
 //! to f32, and transposed) only when an engine asks for it.
@@ -141,13 +141,14 @@ const SPACE: &str = "isovec.space";
 /// The metadata entry with the number of tokens that every text is filled up to.
 const FILLED: &str = "isovec.filled";
 
-/// The number of tokens that every text is filled up to with the id of padding, of a model that was trained to see them as tokens.
+/// The number of tokens that every text is filled up to with the id of padding, of a model that was trained to see them as
+/// tokens.
 pub fn filled(model: &ModelProto) -> Option<usize> {
     let entry = model
         .metadata_props
         .iter()
         .find(|entry| entry.key == FILLED);
-    entry.and_then(|entry| entry.value.parse().ok())
+    entry.and_then(|entry| entry.value.parse::<u16>().ok().map(usize::from))
 }
 
 /// The name of the space that both halves of a graph's model share, if it is half of one.
@@ -179,7 +180,8 @@ impl Family {
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
-                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, dinov2, dinov2_with_registers, dinov3_vit, clip, siglip)"
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, \
+                     dinov2, dinov2_with_registers, dinov3_vit, clip, siglip)"
                 )));
             }
         };
@@ -292,8 +294,8 @@ pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted>
     convert_within(config_json, &[], tensors, Half::Texts, &mut budget)
 }
 
-/// [`convert`] within a budget, a half of a model with two. `preprocessor_json` is `preprocessor_config.json`, empty where there is
-/// none: a model that reads pictures of any size is made for those that it says.
+/// [`convert`] within a budget, of a half of a model with two. `preprocessor_json` is `preprocessor_config.json`, empty where
+/// there is none: a model that reads pictures of any size is made for those that it says.
 ///
 /// # Errors
 /// As [`convert`]; [`EngineError::OverBudget`](isovec_engine::EngineError::OverBudget) where `config.json` asks for more layers or
@@ -306,7 +308,7 @@ pub fn convert_within(
     budget: &mut Budget,
 ) -> Result<Converted> {
     let place = format!("{}: config.json", tensors.origin());
-    let json = config_json.len() as u64;
+    let json = (config_json.len() + preprocessor_json.len()) as u64;
     budget.add_file(json);
     budget.take(Resource::Bytes, json.saturating_mul(JSON_COST), &place)?;
     let config = Config::parse(tensors.origin(), config_json)?;
