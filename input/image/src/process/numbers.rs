@@ -3,10 +3,12 @@
 //! It is torch's `interpolate(mode="bilinear", antialias=True, align_corners=False)`: a triangle of as many pixels as become
 //! one, along the width and then along the height. Sums are at f64 and rounded to f32 after each.
 
+use std::ops::Range;
+
 use super::MOST;
 use crate::{ImageError, ImageView, Result};
 
-/// The three channels of a picture one after the other, `[3, height, width]`, its bytes as numbers.
+/// The three channels of a picture one after the other, `[3, height, width]`, as numbers between bytes.
 ///
 /// # Errors
 /// [`ImageError::TooManyPixels`] where the picture would have more than 100 million after the first step.
@@ -19,48 +21,59 @@ pub(super) fn resized(image: ImageView<'_>, height: usize, width: usize) -> Resu
             limit: MOST,
         });
     }
-    let (across, down) = (shares(image.width(), width), shares(high, height));
     let mut narrow = vec![0.0; 3 * high * width];
-    for (y, row) in image.rows().enumerate() {
-        let (pixels, _) = row.as_chunks::<3>();
-        for (x, (first, shares)) in across.iter().enumerate() {
+    for (x, place) in Place::all(image.width(), width).enumerate() {
+        for (y, row) in image.rows().enumerate() {
+            let (pixels, _) = row.as_chunks::<3>();
             for channel in 0..3 {
-                let seen = shares.iter().zip(&pixels[*first..]);
-                let sum: f64 = seen.map(|(share, p)| share * f64::from(p[channel])).sum();
-                narrow[(channel * high + y) * width + x] = sum as f32;
+                let mean = place.mean(|at| f64::from(pixels[at][channel]));
+                narrow[(channel * high + y) * width + x] = mean;
             }
         }
     }
     let mut values = Vec::with_capacity(3 * height * width);
     for plane in narrow.chunks_exact(high * width) {
-        for (first, shares) in &down {
-            let seen = &plane[first * width..];
-            values.extend((0..width).map(|x| {
-                let column = seen[x..].iter().step_by(width);
-                let sum: f64 = shares
-                    .iter()
-                    .zip(column)
-                    .map(|(share, v)| share * f64::from(*v))
-                    .sum();
-                sum as f32
-            }));
+        for place in Place::all(high, height) {
+            let mean = |x: usize| place.mean(|at| f64::from(plane[at * width + x]));
+            values.extend((0..width).map(mean));
         }
     }
     Ok(values)
 }
 
-/// For each of `to` places along an axis: the first of `from` places that it is made of, and the shares from there on.
-fn shares(from: usize, to: usize) -> Vec<(usize, Vec<f64>)> {
-    let scale = from as f64 / to as f64;
-    let support = scale.max(1.0);
-    let place = |place: usize| {
-        let centre = (place as f64 + 0.5) * scale;
-        let first = (centre - support + 0.5).max(0.0) as usize;
-        let end = ((centre + support + 0.5) as usize).min(from);
-        let share = |at: usize| (1.0 - ((at as f64 + 0.5 - centre) / support).abs()).max(0.0);
-        let shares: Vec<f64> = (first..end).map(share).collect();
-        let total: f64 = shares.iter().sum();
-        (first, shares.iter().map(|share| share / total).collect())
-    };
-    (0..to).map(place).collect()
+/// Where a new pixel lies among those along an axis, and how far it reaches.
+struct Place {
+    centre: f64,
+    reach: f64,
+    seen: Range<usize>,
+}
+
+impl Place {
+    /// Those of `to` pixels that are made of `from`.
+    fn all(from: usize, to: usize) -> impl Iterator<Item = Self> {
+        let scale = from as f64 / to as f64;
+        let reach = scale.max(1.0);
+        (0..to).map(move |place| {
+            let centre = (place as f64 + 0.5) * scale;
+            let first = (centre - reach + 0.5).max(0.0) as usize;
+            let end = ((centre + reach + 0.5) as usize).min(from);
+            Self {
+                centre,
+                reach,
+                seen: first..end,
+            }
+        })
+    }
+
+    /// The mean of the values along the axis, each weighed by how near it is.
+    fn mean(&self, value: impl Fn(usize) -> f64) -> f32 {
+        let (mut sum, mut total) = (0.0, 0.0);
+        for at in self.seen.clone() {
+            let apart = (at as f64 + 0.5 - self.centre).abs();
+            let share = (1.0 - apart / self.reach).max(0.0);
+            sum += share * value(at);
+            total += share;
+        }
+        (sum / total) as f32
+    }
 }
