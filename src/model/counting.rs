@@ -269,6 +269,7 @@ pub(crate) fn with_config(
             tokenizer: tokenizer(),
             limits: Limits::tokens(8),
             lowercase: false,
+            filled: None,
         })),
         normalized: true,
         budget: resolved.budget,

@@ -66,7 +66,8 @@ impl<T: AsRef<str>> Item for T {
         let reader = model.reader.texts()?;
         let encode = |texts: &[&str]| {
             let encodings = reader.tokenizer.encode(texts, &reader.limits)?;
-            Ok(encodings.into_iter().map(Encoded::Text).collect())
+            let encoded = encodings.into_iter().map(|text| reader.encoded(text));
+            Ok(encoded.collect())
         };
         // Most models want texts as they are; then nothing is copied.
         if prefix.is_empty() && !reader.lowercase {
@@ -138,7 +139,7 @@ impl Item for Pair {
             let encoding = reader
                 .tokenizer
                 .encode_pair(&first, &second, &reader.limits);
-            Ok(Encoded::Text(encoding?))
+            Ok(reader.encoded(encoding?))
         };
         items.iter().map(encode).collect()
     }

@@ -193,7 +193,8 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             reason: "its graph does not state the number of components of its vectors".into(),
             hint: "Set text.dimension to that number".into(),
         })?;
-    let (max_length, why_length) = match feed.positions {
+    let positions = feed.positions.or(convert::filled(&bundle.graph));
+    let (max_length, why_length) = match positions {
         Some(positions) if positions < max_length => (
             positions,
             "the graph is made for exactly this many positions",

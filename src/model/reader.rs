@@ -1,9 +1,10 @@
 //! What turns a caller's items into what a model reads.
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_model::convert::{Half, PatchGrid};
-use isovec_tokenize::{Limits, Tokenizer};
+use isovec_model::convert::{Half, PatchGrid, filled};
+use isovec_tokenize::{Encoding, Limits, Tokenizer};
 
+use super::encoded::Encoded;
 use super::squares::Squares;
 use crate::error::{Error, Result};
 #[cfg(feature = "image")]
@@ -53,6 +54,19 @@ pub(crate) struct TextReader {
     pub(crate) limits: Limits,
     /// Texts are lower-cased before the tokenizer sees them.
     pub(crate) lowercase: bool,
+    /// Shorter texts are filled up to so many tokens: the model was trained to see padding.
+    pub(crate) filled: Option<usize>,
+}
+
+impl TextReader {
+    /// What the model reads of a tokenised text.
+    pub(crate) fn encoded(&self, mut text: Encoding) -> Encoded {
+        if let Some(filled) = self.filled.filter(|&filled| filled > text.ids.len()) {
+            text.ids.resize(filled, self.tokenizer.pad_id());
+            text.type_ids.resize(filled, self.tokenizer.pad_type_id());
+        }
+        Encoded::Text(text)
+    }
 }
 
 impl Reader {
@@ -71,10 +85,13 @@ impl Reader {
             Input::Texts => {
                 let tokenizer = Tokenizer::from_files(&bundle.files, &bundle.origin)?;
                 tracing::debug!(target: "isovec", "{} is tokenised by {}", bundle.origin, tokenizer.tokenized_by());
+                let filled = filled(&bundle.graph);
                 Ok(Self::Texts(Box::new(TextReader {
                     tokenizer,
                     limits: Limits::default(),
-                    lowercase,
+                    // SigLIP 2 was trained so and its tokenizer.json does not do it; transformers' `Siglip2Tokenizer` does.
+                    lowercase: lowercase || filled.is_some(),
+                    filled,
                 })))
             }
             Input::Values(identity) => Ok(Self::Values(Squares::of(bundle, identity.clone())?)),

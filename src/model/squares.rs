@@ -26,7 +26,7 @@ impl Squares {
             None => Err(unsupported(
                 bundle,
                 "it reads no pictures that isovec cuts for it",
-                "Models of pictures are read from safetensors: ViT, DeiT, CLIP. Load a model of texts with `Embedder`",
+                "Models of pictures are read from safetensors: ViT, DeiT, DINO, CLIP, SigLIP. Load a model of texts with `Embedder`",
             )),
         }
     }

@@ -5,21 +5,12 @@ use isovec::image::{Alpha, Channels, DecodeOptions, Image, ImageError, Processor
 use isovec::{EmbedOptions, Embedder, EmbeddingConfig, Error, ImageEmbedder, ModelSource, Picture};
 use isovec_engine::EngineError;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
-use isovec_test_models::pictures::{self, SIZE};
+use isovec_test_models::pictures::{self, FILLED, preprocessor};
 use isovec_test_support::{data, engines, tiny_model};
 use serde_json::{Value, json};
 
 /// The largest difference of a component, and the largest L2 distance, of a unit vector.
 const NEAR: (f64, f64) = (1e-6, 5e-6);
-
-/// What makes inputs of the seeded models' size.
-fn preprocessor() -> Value {
-    json!({
-        "image_processor_type": "ViTImageProcessor",
-        "size": {"height": SIZE.0, "width": SIZE.1},
-        "resample": 3,
-    })
-}
 
 fn source(model: &Checkpoint, preprocessor: Option<&Value>) -> ModelSource {
     let mut files = vec![
@@ -288,9 +279,8 @@ fn the_files_of_the_tiny_clip_are_what_the_generator_writes() {
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), written.len());
 }
 
-/// CLIP's files, with the tokenizer of the seeded model of texts.
-fn clip() -> (Checkpoint, ModelSource) {
-    let model = pictures::clip();
+/// A model's files, with the tokenizer of the seeded model of texts.
+fn with_tokenizer(model: &Checkpoint) -> ModelSource {
     let tokenizer = std::fs::read(data("tiny-bert").join("tokenizer.json")).unwrap();
     let files = [
         ("config.json", model.config_json()),
@@ -302,12 +292,13 @@ fn clip() -> (Checkpoint, ModelSource) {
         ("tokenizer.json", tokenizer),
     ];
     let files = files.map(|(name, bytes)| (name.to_owned(), bytes.into()));
-    (model, ModelSource::bytes("a CLIP", files))
+    ModelSource::bytes("a model of both", files)
 }
 
 #[test]
 fn a_text_finds_a_picture_in_the_space_that_they_share() {
-    let (model, source) = clip();
+    let model = pictures::clip();
+    let source = with_tokenizer(&model);
     let images = images();
     for which in engines() {
         let config = || which.configure(EmbeddingConfig::default());
@@ -354,6 +345,48 @@ fn a_text_finds_a_picture_in_the_space_that_they_share() {
             index.search_one(&turned, 1),
             Err(Error::IncompatibleIndex { .. })
         ));
+    }
+}
+
+#[test]
+fn siglip_s_texts_are_filled_up_and_share_the_space_of_its_pictures() {
+    let model = pictures::siglip();
+    let words = "the end of the cat";
+    let mut filled = ids(words);
+    filled.resize(FILLED, 0);
+    let wanted = pictures::text_vector(&model, &filled);
+    let images = images();
+    // A text that is cut is filled up as a short one is.
+    for max_length in [None, Some(7)] {
+        for which in engines() {
+            let mut config = which.configure(EmbeddingConfig::default());
+            config.text.max_length = max_length;
+            let texts = Embedder::builder(with_tokenizer(&model)).config(config.clone());
+            let texts = smol::block_on(texts.load()).unwrap();
+            assert_eq!(texts.max_length(), max_length.unwrap_or(FILLED));
+            assert_eq!(texts.fingerprint().identity["text"], "strip, lower-case");
+            let long = "the end of the cat ".repeat(30);
+            let found = smol::block_on(texts.embed([words, long.as_str(), "cat"])).unwrap();
+            assert_near(found.get(0).unwrap(), &wanted, which.name());
+            assert_eq!(found.token_counts(), [FILLED as u32; 3]);
+            assert_eq!(found.truncated(), [false, true, false]);
+            // A text that nobody fills up says how many tokens are its own.
+            assert_eq!(texts.count_tokens(words).unwrap(), ids(words).len());
+
+            let seen = ImageEmbedder::builder(with_tokenizer(&model)).config(config);
+            let seen = smol::block_on(seen.load()).unwrap();
+            let index = smol::block_on(seen.embed(images.clone())).unwrap();
+            let query = smol::block_on(texts.embed_query(words)).unwrap();
+            for hit in index.search_one(&query, images.len()).unwrap() {
+                let vector = expected(&model, &images[hit.index]);
+                let score = vector.iter().zip(&wanted).map(|(a, b)| a * b).sum::<f64>();
+                assert!(
+                    (f64::from(hit.score) - score).abs() < 1e-5,
+                    "{}",
+                    which.name()
+                );
+            }
+        }
     }
 }
 

@@ -265,7 +265,7 @@ test_everywhere! {
         };
         for (config, named) in [
             (json!({}), "image_processor_type"),
-            (json!({"image_processor_type": "DINOv3ViTImageProcessorFast"}), "DINOv3ViTImageProcessorFast"),
+            (json!({"image_processor_type": "MobileViTImageProcessorFast"}), "MobileViTImageProcessorFast"),
             (json!({"image_processor_type": "Siglip2ImageProcessor"}), "Siglip2ImageProcessor"),
             (json!({"image_processor_type": 3}), "image_processor_type"),
             (vit("do_flip_channel_order", json!(true)), "do_flip_channel_order"),

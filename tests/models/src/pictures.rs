@@ -2,7 +2,9 @@
 //! written from the papers, which share nothing with the conversion.
 //!
 //! ViT <https://arxiv.org/abs/2010.11929>, DeiT <https://arxiv.org/abs/2012.12877>, CLIP
-//! <https://arxiv.org/abs/2103.00020>.
+//! <https://arxiv.org/abs/2103.00020>, DINOv2 <https://arxiv.org/abs/2304.07193> and its registers
+//! <https://arxiv.org/abs/2309.16588>, SigLIP <https://arxiv.org/abs/2303.15343>, DINOv3
+//! <https://arxiv.org/abs/2508.10104>.
 
 use isovec_engine::engine::Batch;
 use isovec_engine::tensor::{NamedTensor, Tensor};
@@ -11,7 +13,9 @@ use serde_json::{Value, json};
 
 use crate::checkpoint::Checkpoint;
 use crate::models::{HIDDEN, Maker, WIDE};
-use crate::reference::{Rows, add, array, layer_norm, linear, pre_norm_layer};
+use crate::reference::{
+    Rows, activate, add, array, attend, layer_norm, linear, pre_norm_layer, pre_norm_layer_turned,
+};
 use crate::rng::Rng;
 
 /// Height and width of the pictures.
@@ -24,6 +28,8 @@ const SQUARES: usize = SIZE.0 * SIZE.1 / SIDE / SIDE;
 pub const WORDS: usize = 464;
 /// The most tokens of a text that CLIP reads.
 pub const POSITIONS: usize = 40;
+/// Tokens of every text that SigLIP reads.
+pub const FILLED: usize = 24;
 /// Components of the vectors of all but CLIP.
 pub const WIDTH: usize = HIDDEN;
 /// Components of CLIP's vectors.
@@ -53,6 +59,44 @@ const CLIP_NAMES: Names = [
     "mlp.fc1",
     "mlp.fc2",
 ];
+
+const DINO_NAMES: Names = [
+    "norm1",
+    "attention.attention.query",
+    "attention.attention.key",
+    "attention.attention.value",
+    "attention.output.dense",
+    "norm2",
+    "mlp.fc1",
+    "mlp.fc2",
+];
+
+/// The same with a gate.
+const GATED_NAMES: Names = {
+    let mut names = DINO_NAMES;
+    (names[6], names[7]) = ("mlp.weights_in", "mlp.weights_out");
+    names
+};
+
+const DINOV3_NAMES: Names = [
+    "norm1",
+    "attention.q_proj",
+    "attention.k_proj",
+    "attention.v_proj",
+    "attention.o_proj",
+    "norm2",
+    "mlp.up_proj",
+    "mlp.down_proj",
+];
+
+/// Makes inputs of the seeded models' size.
+pub fn preprocessor() -> Value {
+    json!({
+        "image_processor_type": "ViTImageProcessor",
+        "size": {"height": SIZE.0, "width": SIZE.1},
+        "resample": 3,
+    })
+}
 
 fn layers(
     maker: &mut Maker,
@@ -124,6 +168,140 @@ pub fn vit() -> Checkpoint {
 /// A DeiT: a ViT with a second token that is no square.
 pub fn deit() -> Checkpoint {
     vit_like(22, "deit", &["cls_token", "distillation_token"])
+}
+
+/// Squares on a side of the pictures that DINOv2 was trained with: more than those that it is given.
+const TRAINED: usize = 5;
+
+fn dinov2_like(seed: u64, model_type: &str, registers: usize, gated: bool) -> Checkpoint {
+    let mut maker = Maker::new(seed);
+    let mut token = |name: &str, shape: &[usize], deviation: f64| {
+        maker.tensor(&format!("embeddings.{name}"), shape, 0.0, deviation);
+    };
+    token("cls_token", &[1, 1, HIDDEN], 0.5);
+    token("mask_token", &[1, HIDDEN], 0.5);
+    let positions = 1 + TRAINED * TRAINED;
+    token("position_embeddings", &[1, positions, HIDDEN], 0.3);
+    if registers > 0 {
+        token("register_tokens", &[1, registers, HIDDEN], 0.5);
+    }
+    let kernel = "patch_embeddings.projection";
+    token(&format!("{kernel}.weight"), &[HIDDEN, 3, SIDE, SIDE], 0.06);
+    token(&format!("{kernel}.bias"), &[HIDDEN], 0.1);
+    // Three times as wide: two thirds of that, to the next multiple of 8.
+    let (names, wide) = match gated {
+        true => (GATED_NAMES, 64),
+        false => (DINO_NAMES, 3 * HIDDEN),
+    };
+    layers(&mut maker, 3, "encoder.layer", names, (HIDDEN, wide));
+    for layer in 0..3 {
+        let name = |module: &str| format!("encoder.layer.{layer}.{module}");
+        if gated {
+            // Twice as many outputs.
+            for part in ["weight", "bias"] {
+                maker
+                    .tensors
+                    .remove(&name(&format!("mlp.weights_in.{part}")));
+            }
+            maker.linear(&name("mlp.weights_in"), HIDDEN, 2 * wide, true);
+        }
+        for scale in ["layer_scale1.lambda1", "layer_scale2.lambda1"] {
+            maker.tensor(&name(scale), &[HIDDEN], 0.4, 0.3);
+        }
+    }
+    maker.norm("layernorm", HIDDEN, true);
+    Checkpoint {
+        config: json!({
+            "architectures": ["Dinov2Model"],
+            "model_type": model_type,
+            "hidden_size": HIDDEN,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "mlp_ratio": 3,
+            "hidden_act": "gelu",
+            "layer_norm_eps": 1e-6,
+            "image_size": TRAINED * SIDE,
+            "patch_size": SIDE,
+            "num_channels": 3,
+            "num_register_tokens": registers,
+            "qkv_bias": true,
+            "use_swiglu_ffn": gated
+        }),
+        tensors: maker.tensors,
+    }
+}
+
+/// A DINOv2, trained with larger pictures than it is given.
+pub fn dinov2() -> Checkpoint {
+    dinov2_like(26, "dinov2", 0, false)
+}
+
+/// A DINOv2 with registers, and with gates as its largest has.
+pub fn dinov2_with_registers() -> Checkpoint {
+    dinov2_like(27, "dinov2_with_registers", 3, true)
+}
+
+fn dinov3_like(seed: u64, registers: usize, gated: bool) -> Checkpoint {
+    let mut maker = Maker::new(seed);
+    let mut token = |name: &str, shape: &[usize], deviation: f64| {
+        maker.tensor(&format!("embeddings.{name}"), shape, 0.0, deviation);
+    };
+    token("cls_token", &[1, 1, HIDDEN], 0.5);
+    token("mask_token", &[1, 1, HIDDEN], 0.5);
+    if registers > 0 {
+        token("register_tokens", &[1, registers, HIDDEN], 0.5);
+    }
+    token("patch_embeddings.weight", &[HIDDEN, 3, SIDE, SIDE], 0.06);
+    token("patch_embeddings.bias", &[HIDDEN], 0.1);
+    layers(&mut maker, 3, "layer", DINOV3_NAMES, (HIDDEN, WIDE));
+    for layer in 0..3 {
+        let name = |module: &str| format!("layer.{layer}.{module}");
+        // As the published ones have them: no bias of keys, and none of queries and values in the one with gates.
+        maker.tensors.remove(&name("attention.k_proj.bias"));
+        if gated {
+            maker.tensors.remove(&name("attention.q_proj.bias"));
+            maker.tensors.remove(&name("attention.v_proj.bias"));
+            maker.linear(&name("mlp.gate_proj"), HIDDEN, WIDE, true);
+        }
+        for scale in ["layer_scale1.lambda1", "layer_scale2.lambda1"] {
+            maker.tensor(&name(scale), &[HIDDEN], 0.4, 0.3);
+        }
+    }
+    maker.norm("norm", HIDDEN, true);
+    Checkpoint {
+        config: json!({
+            "architectures": ["DINOv3ViTModel"],
+            "model_type": "dinov3_vit",
+            "hidden_size": HIDDEN,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "intermediate_size": WIDE,
+            "hidden_act": if gated { "silu" } else { "gelu" },
+            "layer_norm_eps": 1e-5,
+            "image_size": TRAINED * SIDE,
+            "patch_size": SIDE,
+            "num_channels": 3,
+            "num_register_tokens": registers,
+            "rope_theta": 100.0,
+            "query_bias": !gated,
+            "key_bias": false,
+            "value_bias": !gated,
+            "proj_bias": true,
+            "mlp_bias": true,
+            "use_gated_mlp": gated
+        }),
+        tensors: maker.tensors,
+    }
+}
+
+/// A DINOv3 with registers.
+pub fn dinov3() -> Checkpoint {
+    dinov3_like(30, 2, false)
+}
+
+/// A DINOv3 with gates.
+pub fn dinov3_gated() -> Checkpoint {
+    dinov3_like(31, 0, true)
 }
 
 /// Sizes of the half of a CLIP that reads pictures.
@@ -268,13 +446,105 @@ pub fn clip() -> Checkpoint {
     }
 }
 
+/// The half of a SigLIP that reads pictures.
+pub fn siglip_vision() -> Checkpoint {
+    let mut maker = Maker::new(28);
+    let embeddings = "vision_model.embeddings";
+    maker.table(&format!("{embeddings}.position_embedding"), SQUARES, HIDDEN);
+    let kernel = format!("{embeddings}.patch_embedding");
+    let shape = [HIDDEN, 3, SIDE, SIDE];
+    maker.tensor(&format!("{kernel}.weight"), &shape, 0.0, 0.06);
+    maker.tensor(&format!("{kernel}.bias"), &[HIDDEN], 0.0, 0.1);
+    let sizes = (HIDDEN, WIDE);
+    layers(
+        &mut maker,
+        3,
+        "vision_model.encoder.layers",
+        CLIP_NAMES,
+        sizes,
+    );
+    maker.norm("vision_model.post_layernorm", HIDDEN, true);
+    let head = "vision_model.head";
+    maker.tensor(&format!("{head}.probe"), &[1, 1, HIDDEN], 0.0, 1.0);
+    let packed = format!("{head}.attention.in_proj");
+    maker.tensor(&format!("{packed}_weight"), &[3 * HIDDEN, HIDDEN], 0.0, 0.2);
+    maker.tensor(&format!("{packed}_bias"), &[3 * HIDDEN], 0.0, 0.1);
+    maker.linear(&format!("{head}.attention.out_proj"), HIDDEN, HIDDEN, true);
+    maker.norm(&format!("{head}.layernorm"), HIDDEN, true);
+    maker.linear(&format!("{head}.mlp.fc1"), HIDDEN, WIDE, true);
+    maker.linear(&format!("{head}.mlp.fc2"), WIDE, HIDDEN, true);
+    Checkpoint {
+        config: json!({
+            "architectures": ["SiglipVisionModel"],
+            "model_type": "siglip_vision_model",
+            "hidden_size": HIDDEN,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "intermediate_size": WIDE,
+            "hidden_act": "gelu_pytorch_tanh",
+            "layer_norm_eps": 1e-6,
+            "image_size": [SIZE.0, SIZE.1],
+            "patch_size": SIDE
+        }),
+        tensors: maker.tensors,
+    }
+}
+
+/// A SigLIP with both halves.
+pub fn siglip() -> Checkpoint {
+    let Checkpoint {
+        config: vision,
+        mut tensors,
+    } = siglip_vision();
+    let mut maker = Maker::new(29);
+    let embeddings = "text_model.embeddings";
+    maker.table(&format!("{embeddings}.token_embedding"), WORDS, HIDDEN);
+    maker.table(&format!("{embeddings}.position_embedding"), FILLED, HIDDEN);
+    let sizes = (HIDDEN, WIDE);
+    layers(
+        &mut maker,
+        3,
+        "text_model.encoder.layers",
+        CLIP_NAMES,
+        sizes,
+    );
+    maker.norm("text_model.final_layer_norm", HIDDEN, true);
+    maker.linear("text_model.head", HIDDEN, HIDDEN, true);
+    tensors.extend(maker.tensors);
+    Checkpoint {
+        config: json!({
+            "architectures": ["SiglipModel"],
+            "model_type": "siglip",
+            "vision_config": vision,
+            "text_config": {
+                "model_type": "siglip_text_model",
+                "vocab_size": WORDS,
+                "hidden_size": HIDDEN,
+                "num_hidden_layers": 3,
+                "num_attention_heads": 4,
+                "intermediate_size": WIDE,
+                "hidden_act": "gelu_pytorch_tanh",
+                "layer_norm_eps": 1e-6,
+                "max_position_embeddings": FILLED
+            }
+        }),
+        tensors,
+    }
+}
+
 /// One of each.
 pub fn all() -> Vec<(&'static str, Checkpoint)> {
     vec![
         ("vit", vit()),
         ("deit", deit()),
+        ("dinov2", dinov2()),
+        ("dinov2_with_registers", dinov2_with_registers()),
+        ("dinov3", dinov3()),
+        ("dinov3_gated", dinov3_gated()),
         ("clip_vision", clip_vision()),
         ("clip", clip()),
+        ("siglip_vision", siglip_vision()),
+        ("siglip", siglip()),
     ]
 }
 
@@ -305,12 +575,18 @@ pub fn batch(grid: &PatchGrid, pictures: &[Vec<f32>]) -> Batch {
 /// it.
 pub fn vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
     let vector = match model.config["model_type"].as_str().expect("a model type") {
-        "clip" => {
+        both @ ("clip" | "siglip") => {
             let mut vision = model.clone();
             vision.config = model.config["vision_config"].clone();
-            clip_vector(&vision, picture)
+            match both {
+                "clip" => clip_vector(&vision, picture),
+                _ => siglip_vector(&vision, picture),
+            }
         }
         "clip_vision_model" => clip_vector(model, picture),
+        "siglip_vision_model" => siglip_vector(model, picture),
+        "dinov3_vit" => dinov3_vector(model, picture),
+        "dinov2" | "dinov2_with_registers" => dinov2_vector(model, picture),
         _ => vit_vector(model, picture),
     };
     unit(vector)
@@ -338,6 +614,123 @@ fn vit_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
     }
     let (_, _, epsilon) = settings(&model.config);
     layer_norm(model, "layernorm", epsilon, &x[0])
+}
+
+fn dinov2_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
+    let positions = wide(&array(model, "embeddings.position_embeddings").values);
+    let (first, stored) = positions.split_at(HIDDEN);
+    let class = wide(&array(model, "embeddings.cls_token").values);
+    let mut x = vec![add(&class, first)];
+    let registers = model.tensors.get("embeddings.register_tokens");
+    let smooth = registers.is_some();
+    for register in registers.iter().flat_map(|all| all.values.chunks(HIDDEN)) {
+        x.push(wide(register));
+    }
+    let kernel = "embeddings.patch_embeddings.projection";
+    let bias = wide(&array(model, &format!("{kernel}.bias")).values);
+    let squares = convolved(model, &format!("{kernel}.weight"), picture);
+    for (at, square) in squares.iter().enumerate() {
+        let place = (at / (SIZE.1 / SIDE), at % (SIZE.1 / SIDE));
+        let place = bicubic(stored, place, smooth);
+        x.push(add(&add(square, &bias), &place));
+    }
+    let gated = model.config["use_swiglu_ffn"] == true;
+    let (heads, activation, epsilon) = settings(&model.config);
+    let (names, activation) = match gated {
+        true => (GATED_NAMES, "swiglu"),
+        false => (DINO_NAMES, activation),
+    };
+    for layer in 0..3 {
+        let name = format!("encoder.layer.{layer}");
+        let settings = (heads, activation, epsilon);
+        x = pre_norm_layer(model, &name, names, &x, settings, &sees_all);
+    }
+    layer_norm(model, "layernorm", epsilon, &x[0])
+}
+
+fn dinov3_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
+    let mut x = vec![wide(&array(model, "embeddings.cls_token").values)];
+    let registers = model.tensors.get("embeddings.register_tokens");
+    for register in registers.iter().flat_map(|all| all.values.chunks(HIDDEN)) {
+        x.push(wide(register));
+    }
+    let special = x.len();
+    let bias = wide(&array(model, "embeddings.patch_embeddings.bias").values);
+    let squares = convolved(model, "embeddings.patch_embeddings.weight", picture);
+    x.extend(squares.iter().map(|square| add(square, &bias)));
+    let (heads, activation, epsilon) = settings(&model.config);
+    let turned = |mut rows: Rows| {
+        for (at, row) in rows.iter_mut().skip(special).enumerate() {
+            // The centre of the square, from -1 to 1 in both directions.
+            let columns = SIZE.1 / SIDE;
+            let centre = |place: usize, of: usize| (2 * place + 1) as f64 / of as f64 - 1.0;
+            let y = centre(at / columns, SIZE.0 / SIDE);
+            let x = centre(at % columns, columns);
+            turn(row, heads, y, x);
+        }
+        rows
+    };
+    for layer in 0..3 {
+        let name = format!("layer.{layer}");
+        let settings = (heads, activation, epsilon);
+        x = pre_norm_layer_turned(model, &name, DINOV3_NAMES, &x, settings, &sees_all, &turned);
+    }
+    layer_norm(model, "norm", epsilon, &x[0])
+}
+
+/// Turns each pair (i, i + half) of each head as a complex number: the first quarter of a head by `y`, the second by `x`, with
+/// wavelengths from 1 on that grow to nearly 100.
+fn turn(row: &mut [f64], heads: usize, y: f64, x: f64) {
+    let size = row.len() / heads;
+    let (half, quarter) = (size / 2, size / 4);
+    for head in row.chunks_mut(size) {
+        for i in 0..half {
+            let place = if i < quarter { y } else { x };
+            let wavelength = libm::pow(100.0, (i % quarter) as f64 / quarter as f64);
+            let angle = 2.0 * std::f64::consts::PI * place / wavelength;
+            let (cosine, sine) = (libm::cos(angle), libm::sin(angle));
+            let (re, im) = (head[i], head[i + half]);
+            head[i] = re * cosine - im * sine;
+            head[i + half] = re * sine + im * cosine;
+        }
+    }
+}
+
+/// The position of a square of the picture, between those of the squares of the training: a sum over all of them, of the
+/// cubic kernel of their distances in both directions.
+fn bicubic(stored: &[f64], place: (usize, usize), smooth: bool) -> Vec<f64> {
+    let kernel = |distance: f64, a: f64| match distance.abs() {
+        d if d <= 1.0 => (a + 2.0) * d.powi(3) - (a + 3.0) * d.powi(2) + 1.0,
+        d if d < 2.0 => a * (d.powi(3) - 5.0 * d.powi(2) + 8.0 * d - 4.0),
+        _ => 0.0,
+    };
+    let shares = |place: usize, pixels: usize| {
+        let ratio = TRAINED as f64 / (pixels / SIDE) as f64;
+        let centre = (place as f64 + 0.5) * ratio;
+        let mut shares = [0.0; TRAINED];
+        // Squares beyond the border are the nearest one, or none at all.
+        for at in -10..20 {
+            let distance = f64::from(at) + 0.5 - centre;
+            let inside = (0..TRAINED as i32).contains(&at);
+            let nearest = at.clamp(0, TRAINED as i32 - 1) as usize;
+            if smooth && inside {
+                shares[nearest] += kernel(distance / ratio.max(1.0), -0.5);
+            } else if !smooth {
+                shares[nearest] += kernel(distance, -0.75);
+            }
+        }
+        let total: f64 = shares.iter().sum();
+        shares.map(|share| share / total)
+    };
+    let (down, across) = (shares(place.0, SIZE.0), shares(place.1, SIZE.1));
+    let mut sum = vec![0.0; HIDDEN];
+    for (at, square) in stored.chunks(HIDDEN).enumerate() {
+        let share = down[at / TRAINED] * across[at % TRAINED];
+        for (sum, value) in sum.iter_mut().zip(square) {
+            *sum += share * value;
+        }
+    }
+    sum
 }
 
 fn clip_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
@@ -373,10 +766,56 @@ fn clip_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
     linear(model, "visual_projection", &class)
 }
 
-/// The vector of a text, at length 1: CLIP's projection of its last token, which sees those before it.
+fn siglip_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
+    let embeddings = "vision_model.embeddings";
+    let kernel = format!("{embeddings}.patch_embedding");
+    let bias = wide(&array(model, &format!("{kernel}.bias")).values);
+    let squares = convolved(model, &format!("{kernel}.weight"), picture);
+    let rows: Rows = squares.iter().map(|row| add(row, &bias)).collect();
+    let positions = format!("{embeddings}.position_embedding.weight");
+    let mut x = placed(model, &positions, &rows);
+    let (heads, activation, epsilon) = settings(&model.config);
+    for layer in 0..3 {
+        let name = format!("vision_model.encoder.layers.{layer}");
+        let settings = (heads, activation, epsilon);
+        x = pre_norm_layer(model, &name, CLIP_NAMES, &x, settings, &sees_all);
+    }
+    let after = |row: &Vec<f64>| layer_norm(model, "vision_model.post_layernorm", epsilon, row);
+    let x: Rows = x.iter().map(after).collect();
+    // Attention of one learned token over all others, with torch's packed weights: queries, keys, values.
+    let head = "vision_model.head";
+    let weight = &array(model, &format!("{head}.attention.in_proj_weight")).values;
+    let bias = &array(model, &format!("{head}.attention.in_proj_bias")).values;
+    let project = |part: usize, row: &[f64]| -> Vec<f64> {
+        let output = |out: usize| {
+            let weight = wide(&weight[out * HIDDEN..][..HIDDEN]);
+            let products = weight.iter().zip(row).map(|(weight, value)| weight * value);
+            products.sum::<f64>() + f64::from(bias[out])
+        };
+        (part * HIDDEN..(part + 1) * HIDDEN).map(output).collect()
+    };
+    let probe = wide(&array(model, &format!("{head}.probe")).values);
+    let query = vec![project(0, &probe)];
+    let keys: Rows = x.iter().map(|row| project(1, row)).collect();
+    let values: Rows = x.iter().map(|row| project(2, row)).collect();
+    let context = attend(&query, &keys, &values, heads, sees_all);
+    let pooled = linear(model, &format!("{head}.attention.out_proj"), &context[0]);
+    let normed = layer_norm(model, &format!("{head}.layernorm"), epsilon, &pooled);
+    let between = linear(model, &format!("{head}.mlp.fc1"), &normed);
+    let between: Vec<f64> = between.iter().map(|&v| activate(activation, v)).collect();
+    add(
+        &pooled,
+        &linear(model, &format!("{head}.mlp.fc2"), &between),
+    )
+}
+
+/// The vector of a text, at length 1: of its last token. CLIP's see those before them, and it is projected; SigLIP's see all,
+/// so `ids` have to be filled up.
 pub fn text_vector(model: &Checkpoint, ids: &[i64]) -> Vec<f64> {
     let mut text = model.clone();
     text.config = model.config["text_config"].clone();
+    let siglip = model.config["model_type"] == "siglip";
+    assert!(!siglip || ids.len() == FILLED, "{} tokens", ids.len());
     let embeddings = "text_model.embeddings";
     let words = &array(&text, &format!("{embeddings}.token_embedding.weight")).values;
     let word = |&id: &i64| wide(&words[id as usize * HIDDEN..][..HIDDEN]);
@@ -386,7 +825,7 @@ pub fn text_vector(model: &Checkpoint, ids: &[i64]) -> Vec<f64> {
     let (heads, activation, epsilon) = settings(&text.config);
     for layer in 0..3 {
         let name = format!("text_model.encoder.layers.{layer}");
-        let before = |_: usize, from: usize, to: usize, score: f64| match to > from {
+        let before = |_: usize, from: usize, to: usize, score: f64| match !siglip && to > from {
             true => f64::NEG_INFINITY,
             false => score,
         };
@@ -399,7 +838,11 @@ pub fn text_vector(model: &Checkpoint, ids: &[i64]) -> Vec<f64> {
         epsilon,
         &x[ids.len() - 1],
     );
-    unit(linear(&text, "text_projection", &last))
+    let projection = match siglip {
+        true => "text_model.head",
+        false => "text_projection",
+    };
+    unit(linear(&text, projection, &last))
 }
 
 fn unit(vector: Vec<f64>) -> Vec<f64> {

@@ -99,7 +99,7 @@ pub(crate) fn layer_norm(model: &Checkpoint, name: &str, epsilon: f64, x: &[f64]
         .collect()
 }
 
-fn activate(name: &str, x: f64) -> f64 {
+pub(crate) fn activate(name: &str, x: f64) -> f64 {
     let sigmoid = |x: f64| 1.0 / (1.0 + libm::exp(-x));
     match name {
         "gelu" => x * (1.0 + libm::erf(x / 2f64.sqrt())) / 2.0,
@@ -116,7 +116,7 @@ fn activate(name: &str, x: f64) -> f64 {
 
 /// Attention of all tokens over all; `score` changes the score of (head, from, to), minus
 /// infinity hiding it.
-fn attend(
+pub(crate) fn attend(
     query: &Rows,
     key: &Rows,
     value: &Rows,
@@ -199,27 +199,57 @@ fn post_norm_layer(
 }
 
 /// One layer of an encoder that normalises before each part. Names: norm, query, key, value, output, norm, two
-/// feed-forward.
+/// feed-forward. With `swiglu` the first of these has the gate in its first half; `mlp.gate_proj` is one of its own. What
+/// attention and feed-forward give is multiplied with the layer's `layer_scale1` and `layer_scale2`, if it has them.
 pub(crate) fn pre_norm_layer(
+    model: &Checkpoint,
+    layer: &str,
+    names: Names<'_>,
+    x: &Rows,
+    settings: (usize, &str, f64),
+    score: &dyn Fn(usize, usize, usize, f64) -> f64,
+) -> Rows {
+    pre_norm_layer_turned(model, layer, names, x, settings, score, &|rows| rows)
+}
+
+/// The same, with queries and keys turned.
+pub(crate) fn pre_norm_layer_turned(
     model: &Checkpoint,
     layer: &str,
     names: Names<'_>,
     x: &Rows,
     (heads, activation, epsilon): (usize, &str, f64),
     score: &dyn Fn(usize, usize, usize, f64) -> f64,
+    turned: &dyn Fn(Rows) -> Rows,
 ) -> Rows {
     let name = |index: usize| format!("{layer}.{}", names[index]);
+    let scaled = |which: &str, row: Vec<f64>| {
+        let scale = model.tensors.get(&format!("{layer}.{which}.lambda1"));
+        let scale = |i: usize| scale.map_or(1.0, |scale| f64::from(scale.values[i]));
+        row.iter().enumerate().map(|(i, v)| v * scale(i)).collect()
+    };
     let normed = each(x, |row| layer_norm(model, &name(0), epsilon, row));
     let project = |index: usize| each(&normed, |row| linear(model, &name(index), row));
-    let (query, key, value) = (project(1), project(2), project(3));
+    let (query, key, value) = (turned(project(1)), turned(project(2)), project(3));
     let context = attend(&query, &key, &value, heads, score);
-    let attended = each(&context, |row| linear(model, &name(4), row));
+    let attended = each(&context, |row| {
+        scaled("layer_scale1", linear(model, &name(4), row))
+    });
     let x = sum(x, &attended);
     let fed = each(&x, |row| {
         let normed = layer_norm(model, &name(5), epsilon, row);
-        let wide = linear(model, &name(6), &normed);
-        let active: Vec<f64> = wide.iter().map(|&v| activate(activation, v)).collect();
-        linear(model, &name(7), &active)
+        let mut wide = linear(model, &name(6), &normed);
+        let gate = format!("{layer}.mlp.gate_proj");
+        let other = if activation == "swiglu" {
+            wide.split_off(wide.len() / 2)
+        } else if model.tensors.contains_key(&format!("{gate}.weight")) {
+            std::mem::replace(&mut wide, linear(model, &gate, &normed))
+        } else {
+            vec![1.0; wide.len()]
+        };
+        let active = wide.iter().zip(other);
+        let active: Vec<f64> = active.map(|(&v, w)| activate(activation, v) * w).collect();
+        scaled("layer_scale2", linear(model, &name(7), &active))
     });
     sum(&x, &fed)
 }

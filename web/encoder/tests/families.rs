@@ -128,21 +128,27 @@ fn models_of_pictures_agree_with_the_reference() {
 }
 
 #[test]
-fn clip_s_texts_agree_with_the_reference() {
-    let model = pictures::clip();
-    let texts = texts(&[pictures::POSITIONS, 1, 2, 9, 33]);
-    let bundle = half(&model, Stored::F32, Pooling::Cls, Half::Texts);
-    for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
-        let executable = compiled(&bundle, arithmetic);
-        let together = all_of(&executable, &batch(&texts, 0), None);
-        for (text, found) in texts.iter().zip(together.chunks(pictures::PROJECTION)) {
-            let wanted = pictures::text_vector(&model, &text.0);
-            for (found, wanted) in found.iter().zip(wanted) {
-                let difference = (f64::from(*found) - wanted).abs();
-                assert!(difference <= BOUND, "{arithmetic:?}: {difference:e}");
+fn texts_of_models_of_pictures_agree_with_the_reference() {
+    for (model, lengths) in [
+        (pictures::clip(), &[pictures::POSITIONS, 1, 2, 9, 33][..]),
+        (pictures::siglip(), &[pictures::FILLED; 3]),
+    ] {
+        let texts = texts(lengths);
+        let bundle = half(&model, Stored::F32, Pooling::Cls, Half::Texts);
+        for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
+            let executable = compiled(&bundle, arithmetic);
+            let together = all_of(&executable, &batch(&texts, 0), None);
+            let each = together.len() / texts.len();
+            for (text, found) in texts.iter().zip(together.chunks(each)) {
+                let wanted = pictures::text_vector(&model, &text.0);
+                assert_eq!(found.len(), wanted.len());
+                for (found, wanted) in found.iter().zip(wanted) {
+                    let difference = (f64::from(*found) - wanted).abs();
+                    assert!(difference <= BOUND, "{arithmetic:?}: {difference:e}");
+                }
+                let alone = all_of(&executable, &batch(std::slice::from_ref(text), 0), None);
+                assert_eq!(alone, found, "a text alone and in company");
             }
-            let alone = all_of(&executable, &batch(std::slice::from_ref(text), 0), None);
-            assert_eq!(alone, found, "a text alone and in company");
         }
     }
 }

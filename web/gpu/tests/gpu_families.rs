@@ -92,19 +92,25 @@ fn models_of_pictures_agree_with_the_reference() {
 }
 
 #[test]
-fn clip_s_texts_agree_with_the_reference() {
+fn texts_of_models_of_pictures_agree_with_the_reference() {
     if !has_adapter() {
         return;
     }
-    let model = pictures::clip();
-    let texts = texts(&[pictures::POSITIONS, 1, 2, 9, 33]);
-    let engine = load(&half(&model, Stored::F32, Pooling::Cls, Half::Texts));
-    let together = run(&engine, batch(&engine, &texts, 0));
-    for (text, found) in texts.iter().zip(together.chunks(pictures::PROJECTION)) {
-        let wanted = pictures::text_vector(&model, &text.0);
-        for (found, wanted) in found.iter().zip(wanted) {
-            let difference = (f64::from(*found) - wanted).abs();
-            assert!(difference <= BOUND, "{difference:e}");
+    for (model, lengths) in [
+        (pictures::clip(), &[pictures::POSITIONS, 1, 2, 9, 33][..]),
+        (pictures::siglip(), &[pictures::FILLED; 3]),
+    ] {
+        let texts = texts(lengths);
+        let engine = load(&half(&model, Stored::F32, Pooling::Cls, Half::Texts));
+        let together = run(&engine, batch(&engine, &texts, 0));
+        let each = together.len() / texts.len();
+        for (text, found) in texts.iter().zip(together.chunks(each)) {
+            let wanted = pictures::text_vector(&model, &text.0);
+            assert_eq!(found.len(), wanted.len());
+            for (found, wanted) in found.iter().zip(wanted) {
+                let difference = (f64::from(*found) - wanted).abs();
+                assert!(difference <= BOUND, "{difference:e}");
+            }
         }
     }
 }

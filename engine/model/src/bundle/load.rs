@@ -21,6 +21,9 @@ use crate::convert::{Half, convert_within, family};
 use crate::onnx::read::{External, read};
 use crate::safetensors::TensorSet;
 
+/// The file that says how pixels become a model's input.
+const PREPROCESSOR: &str = "preprocessor_config.json";
+
 /// The largest side file that is taken along. XLM-R's tokenizer has 17 MB.
 const MAX_SIDE_BYTES: u64 = 64 << 20;
 
@@ -243,7 +246,8 @@ fn load_safetensors(
         }
     });
     let config = files.read(CONFIG)?.unwrap_or_default();
-    let converted = convert_within(&config, Arc::clone(&tensors), half, budget)?;
+    let pixels = files.read(PREPROCESSOR)?.unwrap_or_default();
+    let converted = convert_within(&config, &pixels, Arc::clone(&tensors), half, budget)?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,

@@ -10,7 +10,10 @@ use isovec_engine::error::Result;
 use serde_json::Value;
 
 use super::config::Config;
-use super::{Family, Half, bert, clip, distilbert, modernbert, mpnet, nomicbert, roberta, vit};
+use super::{
+    Family, Half, bert, clip, dinov2, dinov3, distilbert, modernbert, mpnet, nomicbert, roberta,
+    vit,
+};
 
 /// What decides vectors: names and values in their canonical form.
 pub(super) type Deciding = Vec<(&'static str, String)>;
@@ -131,7 +134,11 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::ModernBert => modernbert::deciding(config),
         Family::NomicBert => nomicbert::deciding(config),
         Family::Vit => vit::deciding(config),
-        Family::ClipText | Family::ClipVision => clip::deciding(config),
+        Family::Dinov2 => dinov2::deciding(config),
+        Family::Dinov3 => dinov3::deciding(config),
+        Family::ClipText | Family::ClipVision | Family::SiglipText | Family::SiglipVision => {
+            clip::deciding(config)
+        }
     };
     Ok((family, deciding?))
 }

@@ -5,35 +5,40 @@ use isovec_engine::error::Result;
 use isovec_engine::tensor::DType;
 
 use super::attention::Scores;
-use super::clip::{VISION, layer_names, projection};
+use super::clip::{layer_names, projection, vision};
 use super::config::Config;
 use super::linear::Linear;
 use super::net::Net;
-use super::patches::{PatchGrid, PatchNames, embed};
+use super::patches::{PatchGrid, PatchNames, StoredPositions, embed};
 use crate::onnx::builder::int;
 
 /// A tensor that every checkpoint of the family holds.
 pub(super) const ANCHOR: &str = "vision_model.embeddings.class_embedding";
 
 /// The output: a vector for each picture.
-const IMAGE_EMBEDS: &str = "image_embeds";
+pub(super) const IMAGE_EMBEDS: &str = "image_embeds";
 
 /// Builds the graph; returns how it wants pictures.
 pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
-    let own = VISION.config(config)?;
-    let sizes = VISION.sizes(&own)?;
+    let half = vision(config)?;
+    let own = half.config(config)?;
+    let sizes = half.sizes(&own)?;
     let grid = grid(&own)?;
     let projection = projection(config, &own)?;
     let names = PatchNames {
         kernel: "vision_model.embeddings.patch_embedding",
         bias: false,
         special: &[(ANCHOR, &[])],
-        positions: ("vision_model.embeddings.position_embedding.weight", &[]),
+        positions: Some(StoredPositions::of(
+            "vision_model.embeddings.position_embedding.weight",
+            &[],
+            grid,
+        )),
     };
     let x = embed(net, &grid, sizes.hidden, &names)?;
     // Spelt like this in every checkpoint.
     let mut x = sizes.norm(net, "vision_model.pre_layrnorm", &x)?;
-    for layer in 0..VISION.layers(&own)? {
+    for layer in 0..half.layers(&own)? {
         let name = format!("vision_model.encoder.layers.{layer}");
         net.scope(&name);
         x = sizes.layer(net, &layer_names(&name), &x, Scores::default())?;

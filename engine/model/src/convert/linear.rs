@@ -19,6 +19,8 @@ pub(super) struct Linear {
     pub(super) outputs: Range<usize>,
     /// Whether there is a bias.
     pub(super) bias: bool,
+    /// A tensor `[out]` that the outputs are multiplied with.
+    pub(super) scale: Option<String>,
 }
 
 impl Linear {
@@ -30,12 +32,19 @@ impl Linear {
             output,
             outputs: 0..output,
             bias: true,
+            scale: None,
         }
     }
 
     /// With a bias or without.
     pub(super) fn bias(mut self, bias: bool) -> Self {
         self.bias = bias;
+        self
+    }
+
+    /// All outputs times the numbers in a tensor, which are made a part of the weights: `(s W) x + s b`.
+    pub(super) fn scaled(mut self, scale: Option<&String>) -> Self {
+        self.scale = scale.cloned();
         self
     }
 
@@ -48,20 +57,23 @@ impl Linear {
 
     /// Applies the layer to `x`, whose last axis is the input.
     pub(super) fn apply(&self, net: &mut Net<'_>, x: &str) -> Result<String> {
-        let weight = net.transposed(
-            &format!("{}.weight", self.name),
-            [self.output, self.input],
-            self.outputs.clone(),
-        )?;
+        let (weight, bias) = (
+            format!("{}.weight", self.name),
+            format!("{}.bias", self.name),
+        );
+        let shape = [self.output, self.input];
+        let weight = match &self.scale {
+            Some(scale) => net.scaled(&weight, &shape, scale)?,
+            None => net.transposed(&weight, shape, self.outputs.clone())?,
+        };
         let product = net.node("MatMul", &[x, &weight], vec![]);
         if !self.bias {
             return Ok(product);
         }
-        let bias = net.part(
-            &format!("{}.bias", self.name),
-            self.output,
-            self.outputs.clone(),
-        )?;
+        let bias = match &self.scale {
+            Some(scale) => net.scaled(&bias, &shape[..1], scale)?,
+            None => net.part(&bias, self.output, self.outputs.clone())?,
+        };
         Ok(net.node("Add", &[&product, &bias], vec![]))
     }
 }

@@ -2,9 +2,9 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, CLIP's two halves; see [`Family`]. The graph is opset 17, uses only operators
-//! of the standard domain, leaves batch and sequence open, and is the same, byte for byte, on every run. [`catalog`]
-//! lists well-known models and how each is loaded.
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP; see
+//! [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and sequence open, and is the
+//! same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
 //! Every tensor is checked against `config.json` when the graph is built, and read (and widened
 //! to f32, and transposed) only when an engine asks for it.
@@ -19,6 +19,8 @@ mod clip;
 mod clip_text;
 mod clip_vision;
 mod config;
+mod dinov2;
+mod dinov3;
 mod distilbert;
 mod embeddings;
 mod encoder;
@@ -30,9 +32,12 @@ mod net;
 mod nomicbert;
 mod norm;
 mod patches;
+mod positions;
+mod pre_norm;
 mod relative;
 mod roberta;
 mod rotary;
+mod siglip_vision;
 mod source;
 mod vit;
 
@@ -106,10 +111,18 @@ pub enum Family {
     NomicBert,
     /// ViT and DeiT, which read pictures; DINO's first version is one.
     Vit,
+    /// DINOv2, with registers or without, which reads pictures.
+    Dinov2,
+    /// DINOv3's ViT, which reads pictures.
+    Dinov3,
     /// The half of CLIP that reads texts.
     ClipText,
     /// The half of CLIP that reads pictures.
     ClipVision,
+    /// The half of SigLIP that reads texts.
+    SiglipText,
+    /// The half of SigLIP that reads pictures.
+    SiglipVision,
 }
 
 /// Which half of a model with two is meant. A model with one has no choice.
@@ -124,6 +137,19 @@ pub enum Half {
 
 /// The metadata entry with the name of the space that both halves of a model share.
 const SPACE: &str = "isovec.space";
+
+/// The metadata entry with the number of tokens that every text is filled up to.
+const FILLED: &str = "isovec.filled";
+
+/// The number of tokens that every text is filled up to with the id of padding, of a model that was trained to see them as
+/// tokens.
+pub fn filled(model: &ModelProto) -> Option<usize> {
+    let entry = model
+        .metadata_props
+        .iter()
+        .find(|entry| entry.key == FILLED);
+    entry.and_then(|entry| entry.value.parse::<u16>().ok().map(usize::from))
+}
 
 /// The name of the space that both halves of a graph's model share, if it is half of one.
 pub fn space(model: &ModelProto) -> Option<&str> {
@@ -142,14 +168,20 @@ impl Family {
             "modernbert" => Self::ModernBert,
             "nomic_bert" => Self::NomicBert,
             "vit" | "deit" => Self::Vit,
+            "dinov2" | "dinov2_with_registers" => Self::Dinov2,
+            "dinov3_vit" => Self::Dinov3,
             "clip" if half == Half::Texts => Self::ClipText,
             "clip" | "clip_vision_model" => Self::ClipVision,
             "clip_text_model" => Self::ClipText,
+            "siglip" if half == Half::Texts => Self::SiglipText,
+            "siglip" | "siglip_vision_model" => Self::SiglipVision,
+            "siglip_text_model" => Self::SiglipText,
             "" => return Err(config.unsupported("config.json has no model_type")),
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
-                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, clip)"
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, \
+                     dinov2, dinov2_with_registers, dinov3_vit, clip, siglip)"
                 )));
             }
         };
@@ -160,7 +192,11 @@ impl Family {
             Self::ModernBert => modernbert::check(config)?,
             Self::NomicBert => nomicbert::check(config)?,
             Self::Vit => vit::check(config)?,
-            Self::ClipText | Self::ClipVision => clip::check(config)?,
+            Self::Dinov2 => dinov2::check(config)?,
+            Self::Dinov3 => dinov3::check(config)?,
+            Self::ClipText | Self::ClipVision | Self::SiglipText | Self::SiglipVision => {
+                clip::check(config)?;
+            }
         }
         // A repository with its own code borrows a well-known model_type and computes something
         // else under it.
@@ -180,9 +216,10 @@ impl Family {
     fn anchor(self) -> &'static str {
         match self {
             Self::ModernBert => modernbert::ANCHOR,
-            Self::Vit => vit::ANCHOR,
-            Self::ClipText => clip_text::ANCHOR,
+            Self::Vit | Self::Dinov2 | Self::Dinov3 => vit::ANCHOR,
+            Self::ClipText | Self::SiglipText => clip_text::ANCHOR,
             Self::ClipVision => clip_vision::ANCHOR,
+            Self::SiglipVision => siglip_vision::ANCHOR,
             _ => bert::ANCHOR,
         }
     }
@@ -190,20 +227,24 @@ impl Family {
     /// The number of layers.
     fn layers(self, config: &Config) -> Result<usize> {
         match self {
-            Self::Bert | Self::Roberta | Self::Mpnet | Self::ModernBert | Self::Vit => {
-                config.size("num_hidden_layers")
-            }
+            Self::Bert
+            | Self::Roberta
+            | Self::Mpnet
+            | Self::ModernBert
+            | Self::Vit
+            | Self::Dinov2
+            | Self::Dinov3 => config.size("num_hidden_layers"),
             Self::DistilBert => config.size("n_layers"),
             Self::NomicBert => config.size("n_layer"),
-            Self::ClipText => clip::TEXT.layers(&clip::TEXT.config(config)?),
-            Self::ClipVision => clip::VISION.layers(&clip::VISION.config(config)?),
+            Self::ClipText | Self::SiglipText => clip::text(config)?.layers_of(config),
+            Self::ClipVision | Self::SiglipVision => clip::vision(config)?.layers_of(config),
         }
     }
 
     /// Rows of the table of words.
     fn vocabulary(self, config: &Config) -> Result<usize> {
         match self {
-            Self::ClipText => clip_text::vocabulary(&clip::TEXT.config(config)?),
+            Self::ClipText | Self::SiglipText => clip_text::vocabulary(config),
             _ => config.size("vocab_size"),
         }
     }
@@ -217,8 +258,12 @@ impl Family {
             Self::ModernBert => "modernbert",
             Self::NomicBert => "nomicbert",
             Self::Vit => "vit",
+            Self::Dinov2 => "dinov2",
+            Self::Dinov3 => "dinov3",
             Self::ClipText => "clip_text",
             Self::ClipVision => "clip_vision",
+            Self::SiglipText => "siglip_text",
+            Self::SiglipVision => "siglip_vision",
         }
     }
 }
@@ -246,22 +291,24 @@ pub fn family(origin: &str, config_json: &[u8]) -> Result<Family> {
 /// shape than the config asks for, or is not of a float type.
 pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted> {
     let mut budget = Budget::for_files(tensors.byte_len());
-    convert_within(config_json, tensors, Half::Texts, &mut budget)
+    convert_within(config_json, &[], tensors, Half::Texts, &mut budget)
 }
 
-/// [`convert`] within a budget.
+/// [`convert`] within a budget, of a half of a model with two. `preprocessor_json` is `preprocessor_config.json`, empty where
+/// there is none: a model that reads pictures of any size is made for those that it says.
 ///
 /// # Errors
 /// As [`convert`]; [`EngineError::OverBudget`](isovec_engine::EngineError::OverBudget) where `config.json` asks for more layers or
 /// larger tables than files of the model's size may; [`EngineError::Cancelled`](isovec_engine::EngineError::Cancelled).
 pub fn convert_within(
     config_json: &[u8],
+    preprocessor_json: &[u8],
     tensors: Arc<TensorSet>,
     half: Half,
     budget: &mut Budget,
 ) -> Result<Converted> {
     let place = format!("{}: config.json", tensors.origin());
-    let json = config_json.len() as u64;
+    let json = (config_json.len() + preprocessor_json.len()) as u64;
     budget.add_file(json);
     budget.take(Resource::Bytes, json.saturating_mul(JSON_COST), &place)?;
     let config = Config::parse(tensors.origin(), config_json)?;
@@ -283,8 +330,19 @@ pub fn convert_within(
         Family::ModernBert => modernbert::build(&config, &mut net)?,
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
         Family::Vit => grid.insert(vit::build(&config, &mut net)?).tokens(),
-        Family::ClipText => clip_text::build(&config, &mut net)?,
+        Family::Dinov2 => {
+            let built = dinov2::build(&config, preprocessor_json, &mut net)?;
+            grid.insert(built).tokens()
+        }
+        Family::Dinov3 => {
+            let built = dinov3::build(&config, preprocessor_json, &mut net)?;
+            grid.insert(built).tokens()
+        }
+        Family::ClipText | Family::SiglipText => clip_text::build(&config, &mut net)?,
         Family::ClipVision => grid.insert(clip_vision::build(&config, &mut net)?).tokens(),
+        Family::SiglipVision => grid
+            .insert(siglip_vision::build(&config, &mut net)?)
+            .tokens(),
     };
     let weights = net.into_weights();
     // Tables are made when an engine asks for them, so what is refused here was not made.
@@ -301,9 +359,11 @@ pub fn convert_within(
         Some(grid) => entry(patches::GRID, grid.to_string()),
         None => entry(VOCABULARY, family.vocabulary(&config)?.to_string()),
     });
-    let halves = matches!(family, Family::ClipText | Family::ClipVision);
-    if halves && clip::has_both(&config)? {
-        metadata_props.push(entry(SPACE, "clip".into()));
+    if clip::has_both(&config)? {
+        metadata_props.push(entry(SPACE, config.text_or("model_type", "")?.into()));
+    }
+    if family == Family::SiglipText {
+        metadata_props.push(entry(FILLED, max_sequence.to_string()));
     }
     Ok(Converted {
         graph: ModelProto {

@@ -15,7 +15,7 @@ use super::linear::Linear;
 use super::mask::{padding_mask, window_mask};
 use super::net::Net;
 use super::norm::LayerNorm;
-use super::rotary::Rotary;
+use super::rotary::{Places, Rotary};
 use super::source::Recipe;
 
 /// A tensor that every checkpoint of the family holds.
@@ -136,7 +136,10 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
             }
         };
         let theta = theta(config, sight)?;
-        Ok((mask, Rotary::new(net, heads, theta, positions, &length)))
+        Ok((
+            mask,
+            Rotary::new(net, heads, theta, Places::Row(positions), &length),
+        ))
     };
     let everything = seen(net, Sight::Everything)?;
     let window = seen(net, Sight::Window)?;

@@ -148,6 +148,14 @@ impl<'g> Net<'g> {
         Ok(self.recipe(format!("{name}.transposed"), flat, recipe))
     }
 
+    /// The rows of a tensor `[out, ...]` times the numbers of another, `[out]`; a matrix as `[in, out]`.
+    pub(super) fn scaled(&mut self, name: &str, shape: &[usize], by: &str) -> Result<String> {
+        let tensor = self.checked(name, shape)?;
+        let by = self.checked(by, &shape[..1])?;
+        let out = shape.iter().rev().copied().collect();
+        Ok(self.recipe(format!("{name}.scaled"), out, Recipe::Scaled { tensor, by }))
+    }
+
     /// Elements `elements` of a vector of `length`.
     pub(super) fn part(
         &mut self,

@@ -13,13 +13,10 @@ use isovec_engine::onnx::proto::ModelProto;
 use isovec_engine::tensor::DType;
 use serde_json::Value;
 
-use super::activation::Activation;
-use super::attention::{Heads, Scores, attention};
 use super::config::Config;
 use super::embeddings::LAST_HIDDEN_STATE;
-use super::linear::Linear;
 use super::net::Net;
-use super::norm::LayerNorm;
+use super::positions::Positions;
 use super::source::Recipe;
 use crate::onnx::builder::int;
 
@@ -103,10 +100,7 @@ impl PatchGrid {
         let sides = |key: &str, default: usize| match config.value(key) {
             Some(Value::Array(list)) => match &list[..] {
                 [high, wide] => {
-                    let side =
-                        |value: &Value| value.as_u64().filter(|side| (1..=MOST).contains(side));
                     let sides = side(high).zip(side(wide));
-                    let sides = sides.map(|(high, wide)| (high as usize, wide as usize));
                     sides.ok_or_else(|| config.wrong(key, "does not hold two sides"))
                 }
                 _ => Err(config.wrong(key, "does not hold two sides")),
@@ -119,26 +113,65 @@ impl PatchGrid {
                 }
             }
         };
-        let (high, wide) = sides("image_size", image)?;
+        let pixels = sides("image_size", image)?;
         let (side, other) = sides("patch_size", patch)?;
         if side != other {
             return Err(config.unsupported("patch_size in config.json is no square"));
         }
+        if config.size_or("num_channels", 3)? != 3 {
+            return Err(config.unsupported("num_channels in config.json is not 3"));
+        }
+        Self {
+            side,
+            rows: 0,
+            columns: 0,
+            special,
+        }
+        .over(config, pixels)
+    }
+
+    /// The grid of as large squares over the pictures that a `preprocessor_config.json` makes, where it says their size plainly.
+    pub(super) fn made_by(self, config: &Config, preprocessor: &[u8]) -> Result<Self> {
+        match input_size(preprocessor) {
+            Some(pixels) => self.over(config, pixels),
+            None => Ok(self),
+        }
+    }
+
+    /// The same over pictures of a height and a width.
+    fn over(self, config: &Config, (high, wide): (usize, usize)) -> Result<Self> {
+        let side = self.side;
         if !high.is_multiple_of(side) || !wide.is_multiple_of(side) {
             return Err(config.wrong(
                 "patch_size",
                 &format!("is {side}, which does not divide {high} x {wide} pixels"),
             ));
         }
-        if config.size_or("num_channels", 3)? != 3 {
-            return Err(config.unsupported("num_channels in config.json is not 3"));
-        }
         Ok(Self {
-            side,
             rows: high / side,
             columns: wide / side,
-            special,
+            ..self
         })
+    }
+}
+
+/// A number of pixels.
+fn side(value: &Value) -> Option<usize> {
+    let side = value.as_u64().filter(|side| (1..=MOST).contains(side));
+    side.map(|side| side as usize)
+}
+
+/// Height and width of the input that a `preprocessor_config.json` makes, where it says them plainly.
+fn input_size(preprocessor: &[u8]) -> Option<(usize, usize)> {
+    let file: Value = serde_json::from_slice(preprocessor).ok()?;
+    let crop = &file["crop_size"];
+    let size = match crop.is_null() || file["do_center_crop"] == false {
+        true => &file["size"],
+        false => crop,
+    };
+    match size {
+        Value::Object(_) => side(&size["height"]).zip(side(&size["width"])),
+        both => side(both).map(|side| (side, side)),
     }
 }
 
@@ -189,8 +222,32 @@ pub(super) struct PatchNames<'a> {
     pub(super) bias: bool,
     /// Vectors of tokens that are no square, with their shapes.
     pub(super) special: &'a [(&'a str, &'a [usize])],
-    /// The positions, with the axes before the last two.
-    pub(super) positions: (&'a str, &'a [usize]),
+    /// The positions that are added, if any are.
+    pub(super) positions: Option<StoredPositions<'a>>,
+}
+
+/// Positions that a checkpoint holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct StoredPositions<'a> {
+    pub(super) name: &'a str,
+    /// Its axes before the last two.
+    pub(super) axes: &'a [usize],
+    /// The grid that they are of, with as many rows before the squares as have a position.
+    pub(super) grid: PatchGrid,
+    /// Whether those of another grid are smoothed where this makes them fewer.
+    pub(super) smooth: bool,
+}
+
+impl<'a> StoredPositions<'a> {
+    /// Those of the grid that the model reads.
+    pub(super) fn of(name: &'a str, axes: &'a [usize], grid: PatchGrid) -> Self {
+        Self {
+            name,
+            axes,
+            grid,
+            smooth: false,
+        }
+    }
 }
 
 /// Declares the input and makes hidden vectors of it.
@@ -209,18 +266,20 @@ pub(super) fn embed(
     net.scope("embeddings");
     let weight = format!("{}.weight", names.kernel);
     let kernel = net.patch_kernel(&weight, [hidden, 3, grid.side, grid.side])?;
-    let special = names.special.iter().map(|(name, axes)| {
-        let shape: Vec<usize> = axes.iter().copied().chain([hidden]).collect();
-        net.checked(name, &shape)
-    });
-    let special = special.collect::<Result<Vec<_>>>()?;
-    let (positions, axes) = names.positions;
-    let shape: Vec<usize> = axes
+    let special = names
+        .special
         .iter()
-        .copied()
-        .chain([grid.tokens(), hidden])
-        .collect();
-    let positions = net.checked(positions, &shape)?;
+        .map(|(name, axes)| net.checked(name, &[axes, &[hidden][..]].concat()));
+    let special = special.collect::<Result<Vec<_>>>()?;
+    let positions = names.positions.map(|stored| {
+        let shape = [stored.axes, &[stored.grid.tokens(), hidden]].concat();
+        Ok(Positions {
+            tensor: net.checked(stored.name, &shape)?,
+            stored: stored.grid,
+            smooth: stored.smooth,
+        })
+    });
+    let positions = positions.transpose()?;
     let bias = match names.bias {
         true => Some(net.checked(&format!("{}.bias", names.kernel), &[hidden])?),
         false => None,
@@ -229,6 +288,8 @@ pub(super) fn embed(
         special,
         positions,
         bias,
+        grid: *grid,
+        width: hidden,
     };
     let table = net.recipe(
         "embeddings.patches".into(),
@@ -236,83 +297,14 @@ pub(super) fn embed(
         recipe,
     );
     let products = net.node("MatMul", &[PATCHES, &kernel], vec![]);
-    let length = net.node("Shape", &[PATCHES], vec![int("start", 1), int("end", 2)]);
+    let length = token_count(net);
     let places = net.rows(&table, &length);
     Ok(net.node("Add", &[&products, &places], vec![]))
 }
 
-/// Sizes of an encoder whose layers normalise before each part.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Layers {
-    pub(super) hidden: usize,
-    pub(super) intermediate: usize,
-    pub(super) heads: Heads,
-    pub(super) activation: Activation,
-    pub(super) epsilon: f64,
-    /// Whether queries, keys and values have a bias.
-    pub(super) bias: bool,
-}
-
-/// Names of the modules of a layer.
-#[derive(Debug)]
-pub(super) struct LayerNames {
-    pub(super) norm: String,
-    pub(super) query: String,
-    pub(super) key: String,
-    pub(super) value: String,
-    pub(super) attention_output: String,
-    pub(super) second_norm: String,
-    pub(super) intermediate: String,
-    pub(super) output: String,
-}
-
-impl Layers {
-    /// What decides vectors and no tensor shows.
-    pub(super) fn deciding(&self, layers: usize) -> super::architecture::Deciding {
-        vec![
-            ("heads", self.heads.count.to_string()),
-            ("layers", layers.to_string()),
-            ("activation", format!("{:?}", self.activation)),
-            ("epsilon", super::architecture::number(self.epsilon)),
-        ]
-    }
-
-    /// A normalisation of this encoder.
-    pub(super) fn norm(&self, net: &mut Net<'_>, name: &str, x: &str) -> Result<String> {
-        LayerNorm {
-            name,
-            size: self.hidden,
-            epsilon: self.epsilon,
-            bias: true,
-        }
-        .apply(net, x)
-    }
-
-    /// `x + attention(norm(x))`, then `y + feed_forward(norm(y))`.
-    pub(super) fn layer(
-        &self,
-        net: &mut Net<'_>,
-        names: &LayerNames,
-        x: &str,
-        scores: Scores<'_>,
-    ) -> Result<String> {
-        let square = |name: &str| Linear::new(name, self.hidden, self.hidden);
-        let normed = self.norm(net, &names.norm, x)?;
-        let query = square(&names.query).bias(self.bias).apply(net, &normed)?;
-        let key = square(&names.key).bias(self.bias).apply(net, &normed)?;
-        let value = square(&names.value).bias(self.bias).apply(net, &normed)?;
-        let context = attention(net, self.heads, (&query, &key, &value), scores);
-        let attended = square(&names.attention_output).apply(net, &context)?;
-        let x = net.node("Add", &[&attended, x], vec![]);
-
-        let normed = self.norm(net, &names.second_norm, &x)?;
-        let wide = Linear::new(&names.intermediate, self.hidden, self.intermediate);
-        let wide = wide.apply(net, &normed)?;
-        let active = self.activation.apply(net, &wide);
-        let narrow = Linear::new(&names.output, self.intermediate, self.hidden);
-        let narrow = narrow.apply(net, &active)?;
-        Ok(net.node("Add", &[&narrow, &x], vec![]))
-    }
+/// The number of tokens, a tensor of one i64.
+pub(super) fn token_count(net: &mut Net<'_>) -> String {
+    net.node("Shape", &[PATCHES], vec![int("start", 1), int("end", 2)])
 }
 
 /// Declares the output, f32 `[batch, tokens, hidden]`, and gives its name to what the last node computes.

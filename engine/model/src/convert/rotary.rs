@@ -1,11 +1,16 @@
 //! Rotary positions (<https://arxiv.org/abs/2104.09864>), halves paired: element `i` of a head is
-//! turned together with element `i + size / 2` by the angle `position * theta^(-2 i / size)`.
+//! turned together with element `i + size / 2` by the angle `position * theta^(-2 i / size)`. Of the squares of a picture the
+//! first half of the pairs turns by the row and the second by the column, with `2 π y theta^(-4 i / size)`, `y` being the
+//! place of the centre between -1 and 1 (DINOv3, <https://arxiv.org/abs/2508.10104>); other tokens do not turn.
+
+use std::f64::consts::TAU;
 
 use isovec_engine::error::Result;
 
 use super::attention::Heads;
 use super::config::Config;
 use super::net::Net;
+use super::patches::PatchGrid;
 use super::source::Recipe;
 use crate::onnx::builder::int;
 
@@ -17,6 +22,45 @@ const MAX_POSITIONS: usize = 1 << 17;
 pub(super) enum Part {
     Cosine,
     Sine,
+}
+
+/// Where tokens are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Places {
+    /// In a row of up to so many.
+    Row(usize),
+    /// On a picture.
+    Grid(PatchGrid),
+}
+
+impl Places {
+    fn count(&self) -> usize {
+        match self {
+            Self::Row(count) => *count,
+            Self::Grid(grid) => grid.tokens(),
+        }
+    }
+
+    fn axes(&self) -> usize {
+        match self {
+            Self::Row(_) => 1,
+            Self::Grid(_) => 2,
+        }
+    }
+
+    /// How far a token is along an axis, in radians of the fastest pair.
+    fn place(&self, token: usize, axis: usize) -> f64 {
+        match self {
+            Self::Row(_) => token as f64,
+            Self::Grid(grid) => token.checked_sub(grid.special).map_or(0.0, |square| {
+                let (place, of) = match axis {
+                    0 => (square / grid.columns, grid.rows),
+                    _ => (square % grid.columns, grid.columns),
+                };
+                TAU * ((place as f64 + 0.5) / of as f64 * 2.0 - 1.0)
+            }),
+        }
+    }
 }
 
 /// The tables cut to the sequence, ready to turn queries and keys.
@@ -51,7 +95,7 @@ impl Rotary {
         Ok(())
     }
 
-    /// Tables for up to `positions`, cut to `length` (a tensor of one i64).
+    /// Tables for tokens at `places`, cut to `length` (a tensor of one i64).
     ///
     /// They are made at f64 and stored as weights: computing the angles in the graph at f32 would
     /// be up to 5e-4 radians off at position 8191.
@@ -59,21 +103,21 @@ impl Rotary {
         net: &mut Net<'_>,
         heads: Heads,
         theta: f64,
-        positions: usize,
+        places: Places,
         length: &str,
     ) -> Self {
         let pairs = heads.size / 2;
         let mut table = |part, name: &str| {
             let recipe = Recipe::Rotary {
                 theta,
-                positions,
+                places,
                 pairs,
                 part,
             };
             let axis = net.builder().ints(&[1]);
             let table = net.recipe(
                 format!("rotary.{name}.{theta}"),
-                vec![positions, pairs],
+                vec![places.count(), pairs],
                 recipe,
             );
             let rows = net.rows(&table, length);
@@ -107,20 +151,20 @@ impl Rotary {
     }
 }
 
-/// The table `[positions, pairs]`.
-pub(super) fn rotary_table(theta: f64, positions: usize, pairs: usize, part: Part) -> Vec<f32> {
+/// The table `[tokens, pairs]`.
+pub(super) fn rotary_table(theta: f64, places: &Places, pairs: usize, part: Part) -> Vec<f32> {
+    let axes = places.axes();
+    let pairs = pairs / axes;
     // libm and not the platform's functions, so that every target makes the same bytes.
     let frequencies: Vec<f64> = (0..pairs)
         .map(|pair| libm::pow(theta, -(pair as f64) / pairs as f64))
         .collect();
-    (0..positions)
-        .flat_map(|position| {
-            frequencies.iter().map(move |frequency| {
-                let angle = position as f64 * frequency;
-                match part {
-                    Part::Cosine => libm::cos(angle) as f32,
-                    Part::Sine => libm::sin(angle) as f32,
-                }
+    (0..places.count() * axes)
+        .flat_map(|at| {
+            let place = places.place(at / axes, at % axes);
+            frequencies.iter().map(move |frequency| match part {
+                Part::Cosine => libm::cos(place * frequency) as f32,
+                Part::Sine => libm::sin(place * frequency) as f32,
             })
         })
         .collect()

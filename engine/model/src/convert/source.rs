@@ -13,8 +13,11 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource};
 
+use super::patches::PatchGrid;
+use super::positions::Positions;
 use super::relative::{causal_table, offset_table};
-use super::rotary::{Part, rotary_table};
+use super::rotary::{Part, Places, rotary_table};
+use super::siglip_vision::probe_table;
 use crate::safetensors::{SourceDType, SourceTensor, TensorSet};
 
 /// How one weight of the graph comes out of the checkpoint.
@@ -32,6 +35,14 @@ pub(super) enum Recipe {
         /// Rows taken.
         rows: Range<usize>,
     },
+    /// A matrix `[out, in]`, its rows times the numbers of a vector, transposed; or a vector times another. The products are
+    /// rounded to f32, which is as far off as rounding them after the layer would be.
+    Scaled {
+        /// Name in the checkpoint.
+        tensor: String,
+        /// Name in the checkpoint of the vector.
+        by: String,
+    },
     /// Some elements of a vector.
     Part {
         /// Name in the checkpoint.
@@ -44,7 +55,7 @@ pub(super) enum Recipe {
         /// Base of the geometric series of wavelengths.
         theta: f64,
         /// Rows of the table.
-        positions: usize,
+        places: Places,
         /// Columns of the table: half the size of a head.
         pairs: usize,
         /// Which of the two.
@@ -58,14 +69,29 @@ pub(super) enum Recipe {
         positions: usize,
     },
     /// What is added to the product of each patch, `[special + patches, hidden]`: its position and the product's bias; and for
-    /// tokens that are no patch, whose product is 0, their own vector and their position.
+    /// tokens that are no patch, whose product is 0, their own vector and, if they have one, their position.
     Patches {
         /// Names in the checkpoint of the vectors of tokens that are no patch, in their order.
         special: Vec<String>,
-        /// Name in the checkpoint of the positions of all of them.
-        positions: String,
+        /// The positions, if any are added.
+        positions: Option<Positions>,
         /// Name in the checkpoint of the product's bias.
         bias: Option<String>,
+        /// How the model's pictures are cut.
+        grid: PatchGrid,
+        /// Numbers of a row.
+        width: usize,
+    },
+    /// What tokens are multiplied with for the scores of one query's keys, `[in, heads]`, from queries, keys and values in one.
+    Probe {
+        /// Name in the checkpoint of what the query is made of.
+        probe: String,
+        /// Name in the checkpoint of the weight, `[3 * in, in]`.
+        weight: String,
+        /// Name in the checkpoint of the bias.
+        bias: String,
+        /// Number of heads.
+        heads: usize,
     },
     /// Attention bias per head and offset, `[heads, 2 * positions - 1]`, that hides keys behind their query.
     CausalBias {
@@ -113,6 +139,14 @@ impl ConvertedWeights {
                 let values = widened(tensor, source.dtype, &data)?;
                 Ok(bytes_of(&transposed(&values, rows.len(), columns)))
             }
+            Recipe::Scaled { tensor, by } => {
+                let (mut values, by) = (self.floats(tensor)?, self.floats(by)?);
+                let columns = values.len() / by.len().max(1);
+                for (row, by) in values.chunks_exact_mut(columns.max(1)).zip(&by) {
+                    row.iter_mut().for_each(|value| *value *= by);
+                }
+                Ok(bytes_of(&transposed(&values, by.len(), columns)))
+            }
             Recipe::Part { tensor, elements } => {
                 let source = self.source(tensor)?;
                 let data = part_of(tensor, source, elements.clone())?;
@@ -120,10 +154,10 @@ impl ConvertedWeights {
             }
             Recipe::Rotary {
                 theta,
-                positions,
+                places,
                 pairs,
                 part,
-            } => Ok(bytes_of(&rotary_table(*theta, *positions, *pairs, *part))),
+            } => Ok(bytes_of(&rotary_table(*theta, places, *pairs, *part))),
             Recipe::OffsetBias { tensor, positions } => {
                 let heads = self.source(tensor)?.shape.last().copied().unwrap_or(0);
                 let table = self.floats(tensor)?;
@@ -133,19 +167,37 @@ impl ConvertedWeights {
                 special,
                 positions,
                 bias,
+                grid,
+                width,
             } => {
-                let mut table = self.floats(positions)?;
-                let width = self.source(positions)?.shape.last().copied().unwrap_or(0);
-                let special = special.iter().map(|name| self.floats(name));
-                let special = special.collect::<Result<Vec<_>>>()?;
-                let bias = bias.as_ref().map(|name| self.floats(name)).transpose()?;
-                for (place, row) in table.chunks_exact_mut(width.max(1)).enumerate() {
-                    let more = special.get(place).or(bias.as_ref());
-                    for (value, more) in row.iter_mut().zip(more.into_iter().flatten()) {
+                let mut table = Vec::with_capacity(grid.tokens() * width);
+                for name in special {
+                    table.extend(self.floats(name)?);
+                }
+                match bias {
+                    Some(bias) => table.extend(self.floats(bias)?.repeat(grid.rows * grid.columns)),
+                    None => table.resize(grid.tokens() * width, 0.0),
+                }
+                if let Some(positions) = positions {
+                    let stored = self.floats(&positions.tensor)?;
+                    let (first, squares) = stored.split_at(positions.stored.special * width);
+                    let squares = positions.moved(squares, grid);
+                    let (own, patches) = table.split_at_mut(grid.special * width);
+                    let own = own.iter_mut().zip(first);
+                    for (value, more) in own.chain(patches.iter_mut().zip(squares.iter())) {
                         *value += more;
                     }
                 }
                 Ok(bytes_of(&table))
+            }
+            Recipe::Probe {
+                probe,
+                weight,
+                bias,
+                heads,
+            } => {
+                let [probe, weight, bias] = [probe, weight, bias].map(|name| self.floats(name));
+                Ok(bytes_of(&probe_table(&probe?, &weight?, &bias?, *heads)))
             }
             Recipe::CausalBias { heads, positions } => {
                 Ok(bytes_of(&causal_table(*heads, *positions)))

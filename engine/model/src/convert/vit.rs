@@ -8,7 +8,8 @@ use super::architecture::Deciding;
 use super::attention::{Heads, Scores};
 use super::config::Config;
 use super::net::Net;
-use super::patches::{LayerNames, Layers, PatchGrid, PatchNames, declare_hidden, embed};
+use super::patches::{PatchGrid, PatchNames, StoredPositions, declare_hidden, embed};
+use super::pre_norm::{LayerNames, Layers};
 
 /// A tensor that every checkpoint of the family holds.
 pub(super) const ANCHOR: &str = "embeddings.cls_token";
@@ -37,7 +38,11 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
         kernel: "embeddings.patch_embeddings.projection",
         bias: true,
         special: &special[..grid.special],
-        positions: ("embeddings.position_embeddings", &[1]),
+        positions: Some(StoredPositions::of(
+            "embeddings.position_embeddings",
+            &[1],
+            grid,
+        )),
     };
     let mut x = embed(net, &grid, layers.hidden, &names)?;
     for layer in 0..config.size("num_hidden_layers")? {
@@ -67,7 +72,7 @@ fn layers(config: &Config) -> Result<Layers> {
         heads: Heads::of(config, "num_attention_heads", hidden)?,
         activation: Activation::of(config, "hidden_act")?,
         epsilon: config.positive_or("layer_norm_eps", 1e-12)?,
-        bias: config.flag_or("qkv_bias", true)?,
+        bias: [config.flag_or("qkv_bias", true)?; 3],
     })
 }
 
@@ -82,5 +87,6 @@ fn layer_names(layer: &str) -> LayerNames {
         second_norm: name("layernorm_after"),
         intermediate: name("intermediate.dense"),
         output: name("output.dense"),
+        ..LayerNames::default()
     }
 }

@@ -66,6 +66,13 @@ pub(super) fn read(
     if keys.flag("do_center_crop")?.unwrap_or(family.crop.1) {
         crops.push(crop.ok_or_else(|| wrong("do_center_crop needs crop_size"))?);
     }
+    let numbers = family.own == Own::Numbers;
+    if numbers && (!crops.is_empty() || filter != Filter::Bilinear) {
+        return Err(wrong(format!(
+            "do_center_crop, and another resample than 2, are not known for {}",
+            family.name
+        )));
+    }
     let tones = Tones::new(tones(&mut keys, family)?, reference);
     let only_rgb = keys.flag("do_convert_rgb")? == Some(false);
     keys.finish(family)?;
@@ -81,6 +88,7 @@ pub(super) fn read(
         only_rgb,
         size: resizes.then_some((size, filter)),
         crops,
+        numbers,
         tones,
     })
 }

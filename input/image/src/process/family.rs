@@ -31,6 +31,8 @@ pub(super) enum Own {
     CropShare,
     /// `rescale_offset` and `include_top`.
     Top,
+    /// Pictures are scaled before they are resized, as numbers.
+    Numbers,
 }
 
 const STANDARD: [f64; 3] = [0.5; 3];
@@ -79,7 +81,7 @@ const MOBILENET: Family = Family {
 };
 
 /// Those that are known.
-pub(super) const ALL: [Family; 9] = [
+pub(super) const ALL: [Family; 10] = [
     VIT,
     Family {
         name: "DeiT",
@@ -131,6 +133,14 @@ pub(super) const ALL: [Family; 9] = [
         size: Size::Exact(346, 346),
         crop: (Some((289, 289)), false),
         own: Own::Top,
+        ..VIT
+    },
+    Family {
+        name: "DINOv3ViT",
+        models: &["dinov3_vit"],
+        mean: [0.485, 0.456, 0.406],
+        deviation: [0.229, 0.224, 0.225],
+        own: Own::Numbers,
         ..VIT
     },
 ];

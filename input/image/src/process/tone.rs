@@ -18,9 +18,9 @@ pub(super) struct Tone {
 }
 
 impl Tone {
-    /// The value of a byte, rounded to single precision where the reference rounds.
-    fn of(&self, byte: u8, reference: Reference) -> f32 {
-        let mut value = f32::from(byte);
+    /// The value of a byte, or of a number between two of them, rounded to single precision where the reference rounds.
+    fn of(&self, byte: f32, reference: Reference) -> f32 {
+        let mut value = byte;
         let mut normal = self
             .normal
             .map(|(mean, deviation)| (mean as f32, deviation as f32));
@@ -56,9 +56,8 @@ pub(super) struct Tones {
 
 impl Tones {
     pub(super) fn new(channels: [Tone; 3], reference: Reference) -> Self {
-        let values = channels.map(|tone| {
-            std::array::from_fn(|byte| tone.of(u8::try_from(byte).unwrap_or(u8::MAX), reference))
-        });
+        let values =
+            channels.map(|tone| std::array::from_fn(|byte| tone.of(byte as f32, reference)));
         Self {
             channels,
             values: Box::new(values),
@@ -77,6 +76,16 @@ impl Tones {
             format!("x {scale:?}, offset {offset}, normal {normal:?}, again {again:?}")
         });
         channels.collect::<Vec<_>>().join(" | ")
+    }
+
+    /// What becomes of numbers between bytes, channel by channel, each step for itself.
+    pub(super) fn numbers(&self, values: &mut [f32]) {
+        let plane = (values.len() / 3).max(1);
+        for (tone, plane) in self.channels.iter().zip(values.chunks_exact_mut(plane)) {
+            for value in plane {
+                *value = tone.of(*value, Reference::Pillow);
+            }
+        }
     }
 
     /// The three channels of a picture one after the other, with padding as the axes say. Padding is what a black pixel is.

@@ -1,0 +1,134 @@
+//! DINOv2 (<https://arxiv.org/abs/2304.07193>): a ViT whose outputs are scaled layer by layer, made for pictures of any size. With
+//! registers (<https://arxiv.org/abs/2309.16588>) it has more tokens that are no square; they have no position.
+
+use isovec_engine::error::Result;
+
+use super::activation::Activation;
+use super::architecture::Deciding;
+use super::attention::{Heads, Scores};
+use super::config::Config;
+use super::net::Net;
+use super::patches::{PatchGrid, PatchNames, StoredPositions, declare_hidden, embed};
+use super::pre_norm::{LayerNames, Layers};
+use super::vit::ANCHOR;
+
+/// Refuses what the family's config can ask for and this conversion does not do.
+pub(super) fn check(config: &Config) -> Result<()> {
+    layers(config)?;
+    stored(config)?;
+    registers(config)?;
+    Ok(())
+}
+
+/// What decides vectors and no tensor shows.
+pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    let mut deciding = layers(config)?.deciding(config.size("num_hidden_layers")?);
+    deciding.push(("smooth positions", has_registers(config)?.to_string()));
+    Ok(deciding)
+}
+
+/// Builds the graph for the pictures that a `preprocessor_config.json` makes, or without one for those of the training; returns
+/// how it wants them.
+pub(super) fn build(config: &Config, preprocessor: &[u8], net: &mut Net<'_>) -> Result<PatchGrid> {
+    let layers = layers(config)?;
+    let stored = stored(config)?;
+    let registers = registers(config)?;
+    let grid = PatchGrid {
+        special: 1 + registers,
+        ..stored.made_by(config, preprocessor)?
+    };
+    let special: [(&str, &[usize]); 2] = [
+        (ANCHOR, &[1, 1]),
+        ("embeddings.register_tokens", &[1, registers]),
+    ];
+    let names = PatchNames {
+        kernel: "embeddings.patch_embeddings.projection",
+        bias: true,
+        special: &special[..1 + registers.min(1)],
+        positions: Some(StoredPositions {
+            name: "embeddings.position_embeddings",
+            axes: &[1],
+            grid: stored,
+            // transformers' `interpolate_pos_encoding` of the one has no `antialias`, and that of the other has it.
+            smooth: has_registers(config)?,
+        }),
+    };
+    let mut x = embed(net, &grid, layers.hidden, &names)?;
+    for layer in 0..config.size("num_hidden_layers")? {
+        let name = format!("encoder.layer.{layer}");
+        net.scope(&name);
+        let names = layer_names(config, &name)?;
+        x = layers.layer(net, &names, &x, Scores::default())?;
+    }
+    net.scope("final");
+    layers.norm(net, "layernorm", &x)?;
+    declare_hidden(net, &grid, layers.hidden);
+    Ok(grid)
+}
+
+fn has_registers(config: &Config) -> Result<bool> {
+    Ok(config.text_or("model_type", "")? == "dinov2_with_registers")
+}
+
+/// Tokens that are no square, besides the first.
+fn registers(config: &Config) -> Result<usize> {
+    match has_registers(config)? {
+        true => config.count_or("num_register_tokens", 4),
+        false => Ok(0),
+    }
+}
+
+/// The grid that the checkpoint has positions for.
+fn stored(config: &Config) -> Result<PatchGrid> {
+    let side = match has_registers(config)? {
+        true => 16,
+        false => 14,
+    };
+    PatchGrid::read(config, 224, side, 1)
+}
+
+fn gated(config: &Config) -> Result<bool> {
+    config.flag_or("use_swiglu_ffn", false)
+}
+
+fn layers(config: &Config) -> Result<Layers> {
+    let hidden = config.size("hidden_size")?;
+    let wide = (hidden as f64 * config.positive_or("mlp_ratio", 4.0)?) as usize;
+    // Counts are multiplied with each other: one that is too large is refused as others are.
+    if wide == 0 || wide > u32::MAX as usize / 4 {
+        return Err(config.wrong("mlp_ratio", "makes no usable size"));
+    }
+    let (intermediate, activation) = match gated(config)? {
+        // Two thirds, to the next multiple of 8.
+        true => ((wide * 2 / 3).next_multiple_of(8), Activation::Silu),
+        false => (wide, Activation::of(config, "hidden_act")?),
+    };
+    Ok(Layers {
+        hidden,
+        intermediate,
+        heads: Heads::of(config, "num_attention_heads", hidden)?,
+        activation,
+        epsilon: config.positive_or("layer_norm_eps", 1e-6)?,
+        bias: [config.flag_or("qkv_bias", true)?; 3],
+    })
+}
+
+fn layer_names(config: &Config, layer: &str) -> Result<LayerNames> {
+    let name = |module: &str| format!("{layer}.{module}");
+    let (intermediate, output) = match gated(config)? {
+        true => ("mlp.weights_in", "mlp.weights_out"),
+        false => ("mlp.fc1", "mlp.fc2"),
+    };
+    Ok(LayerNames {
+        norm: name("norm1"),
+        query: name("attention.attention.query"),
+        key: name("attention.attention.key"),
+        value: name("attention.attention.value"),
+        attention_output: name("attention.output.dense"),
+        second_norm: name("norm2"),
+        intermediate: name(intermediate),
+        gate: gated(config)?.then(|| name(intermediate)),
+        output: name(output),
+        scales: Some([name("layer_scale1.lambda1"), name("layer_scale2.lambda1")]),
+    })
+}
