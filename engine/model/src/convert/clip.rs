@@ -10,6 +10,20 @@ use super::config::Config;
 use super::pre_norm::{LayerNames, Layers};
 use super::{clip_text, clip_vision, siglip_vision};
 
+/// The layers of all halves.
+pub(super) const LAYER: LayerNames = LayerNames {
+    norm: "layer_norm1",
+    query: "self_attn.q_proj",
+    key: "self_attn.k_proj",
+    value: "self_attn.v_proj",
+    attention_output: "self_attn.out_proj",
+    second_norm: "layer_norm2",
+    intermediate: "mlp.fc1",
+    gate: None,
+    output: "mlp.fc2",
+    scales: None,
+};
+
 /// A half, with what holds where the file does not say it, as the model's own library has it.
 pub(super) struct Half {
     /// Its part of a file of both halves.
@@ -151,19 +165,4 @@ pub(super) fn deciding(config: &Config) -> Result<Deciding> {
         deciding.extend(vision(config)?.deciding(config)?);
     }
     Ok(deciding)
-}
-
-pub(super) fn layer_names(layer: &str) -> LayerNames {
-    let name = |module: &str| format!("{layer}.{module}");
-    LayerNames {
-        norm: name("layer_norm1"),
-        query: name("self_attn.q_proj"),
-        key: name("self_attn.k_proj"),
-        value: name("self_attn.v_proj"),
-        attention_output: name("self_attn.out_proj"),
-        second_norm: name("layer_norm2"),
-        intermediate: name("mlp.fc1"),
-        output: name("mlp.fc2"),
-        ..LayerNames::default()
-    }
 }

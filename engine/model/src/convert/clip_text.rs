@@ -6,7 +6,7 @@ use isovec_engine::error::Result;
 use isovec_engine::tensor::DType;
 
 use super::attention::Scores;
-use super::clip::{is_siglip, layer_names, projection, text};
+use super::clip::{LAYER, is_siglip, projection, text};
 use super::config::Config;
 use super::embeddings::{ATTENTION_MASK, INPUT_IDS, Table, declare_input, sequence_length};
 use super::linear::Linear;
@@ -62,7 +62,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         size: sizes.hidden,
     }
     .first(net, &length)?;
-    let mut x = net.node("Add", &[&words, &places], vec![]);
+    let x = net.node("Add", &[&words, &places], vec![]);
     net.scope("encoder");
     let mask = padding_mask(net, ATTENTION_MASK);
     let bias = match siglip {
@@ -74,11 +74,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         bias: bias.as_deref(),
         rotary: None,
     };
-    for layer in 0..half.layers(&own)? {
-        let name = format!("text_model.encoder.layers.{layer}");
-        net.scope(&name);
-        x = sizes.layer(net, &layer_names(&name), &x, scores)?;
-    }
+    let stack = ("text_model.encoder.layers", half.layers(&own)?);
+    let x = sizes.stack(net, stack, &LAYER, x, scores)?;
     net.scope("pooling");
     let normed = sizes.norm(net, "text_model.final_layer_norm", &x)?;
     // The one that ends the text: nothing stands behind it, whatever a text says.

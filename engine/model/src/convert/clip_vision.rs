@@ -5,7 +5,7 @@ use isovec_engine::error::Result;
 use isovec_engine::tensor::DType;
 
 use super::attention::Scores;
-use super::clip::{layer_names, projection, vision};
+use super::clip::{LAYER, projection, vision};
 use super::config::Config;
 use super::linear::Linear;
 use super::net::Net;
@@ -37,12 +37,9 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
     };
     let x = embed(net, &grid, sizes.hidden, &names)?;
     // Spelt like this in every checkpoint.
-    let mut x = sizes.norm(net, "vision_model.pre_layrnorm", &x)?;
-    for layer in 0..half.layers(&own)? {
-        let name = format!("vision_model.encoder.layers.{layer}");
-        net.scope(&name);
-        x = sizes.layer(net, &layer_names(&name), &x, Scores::default())?;
-    }
+    let x = sizes.norm(net, "vision_model.pre_layrnorm", &x)?;
+    let stack = ("vision_model.encoder.layers", half.layers(&own)?);
+    let x = sizes.stack(net, stack, &LAYER, x, Scores::default())?;
     net.scope("pooling");
     let first = net.builder().i64s(&[], &[0]);
     let class = net.node("Gather", &[&x, &first], vec![int("axis", 1)]);

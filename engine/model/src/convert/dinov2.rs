@@ -12,6 +12,26 @@ use super::patches::{PatchGrid, PatchNames, StoredPositions, declare_hidden, emb
 use super::pre_norm::{LayerNames, Layers};
 use super::vit::ANCHOR;
 
+const LAYER: LayerNames = LayerNames {
+    norm: "norm1",
+    query: "attention.attention.query",
+    key: "attention.attention.key",
+    value: "attention.attention.value",
+    attention_output: "attention.output.dense",
+    second_norm: "norm2",
+    intermediate: "mlp.fc1",
+    gate: None,
+    output: "mlp.fc2",
+    scales: Some(["layer_scale1.lambda1", "layer_scale2.lambda1"]),
+};
+
+const GATED: LayerNames = LayerNames {
+    intermediate: "mlp.weights_in",
+    gate: Some("mlp.weights_in"),
+    output: "mlp.weights_out",
+    ..LAYER
+};
+
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {
     layers(config)?;
@@ -53,13 +73,13 @@ pub(super) fn build(config: &Config, preprocessor: &[u8], net: &mut Net<'_>) -> 
             smooth: has_registers(config)?,
         }),
     };
-    let mut x = embed(net, &grid, layers.hidden, &names)?;
-    for layer in 0..config.size("num_hidden_layers")? {
-        let name = format!("encoder.layer.{layer}");
-        net.scope(&name);
-        let names = layer_names(config, &name)?;
-        x = layers.layer(net, &names, &x, Scores::default())?;
-    }
+    let x = embed(net, &grid, layers.hidden, &names)?;
+    let names = match gated(config)? {
+        true => &GATED,
+        false => &LAYER,
+    };
+    let stack = ("encoder.layer", config.size("num_hidden_layers")?);
+    let x = layers.stack(net, stack, names, x, Scores::default())?;
     net.scope("final");
     layers.norm(net, "layernorm", &x)?;
     declare_hidden(net, &grid, layers.hidden);
@@ -110,25 +130,5 @@ fn layers(config: &Config) -> Result<Layers> {
         activation,
         epsilon: config.positive_or("layer_norm_eps", 1e-6)?,
         bias: [config.flag_or("qkv_bias", true)?; 3],
-    })
-}
-
-fn layer_names(config: &Config, layer: &str) -> Result<LayerNames> {
-    let name = |module: &str| format!("{layer}.{module}");
-    let (intermediate, output) = match gated(config)? {
-        true => ("mlp.weights_in", "mlp.weights_out"),
-        false => ("mlp.fc1", "mlp.fc2"),
-    };
-    Ok(LayerNames {
-        norm: name("norm1"),
-        query: name("attention.attention.query"),
-        key: name("attention.attention.key"),
-        value: name("attention.attention.value"),
-        attention_output: name("attention.output.dense"),
-        second_norm: name("norm2"),
-        intermediate: name(intermediate),
-        gate: gated(config)?.then(|| name(intermediate)),
-        output: name(output),
-        scales: Some([name("layer_scale1.lambda1"), name("layer_scale2.lambda1")]),
     })
 }

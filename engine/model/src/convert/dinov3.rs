@@ -13,6 +13,19 @@ use super::pre_norm::{LayerNames, Layers};
 use super::rotary::{Places, Rotary};
 use super::vit::ANCHOR;
 
+const LAYER: LayerNames = LayerNames {
+    norm: "norm1",
+    query: "attention.q_proj",
+    key: "attention.k_proj",
+    value: "attention.v_proj",
+    attention_output: "attention.o_proj",
+    second_norm: "norm2",
+    intermediate: "mlp.up_proj",
+    gate: None,
+    output: "mlp.down_proj",
+    scales: Some(["layer_scale1.lambda1", "layer_scale2.lambda1"]),
+};
+
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {
     let heads = layers(config)?.heads;
@@ -55,7 +68,7 @@ pub(super) fn build(config: &Config, preprocessor: &[u8], net: &mut Net<'_>) -> 
         special: &special[..1 + registers.min(1)],
         positions: None,
     };
-    let mut x = embed(net, &grid, layers.hidden, &names)?;
+    let x = embed(net, &grid, layers.hidden, &names)?;
     let length = token_count(net);
     let places = Places::Grid(grid);
     let rotary = Rotary::new(net, layers.heads, theta(config)?, places, &length);
@@ -63,12 +76,14 @@ pub(super) fn build(config: &Config, preprocessor: &[u8], net: &mut Net<'_>) -> 
         rotary: Some(&rotary),
         ..Scores::default()
     };
-    for layer in 0..config.size("num_hidden_layers")? {
-        let name = format!("layer.{layer}");
-        net.scope(&name);
-        let names = layer_names(config, &name)?;
-        x = layers.layer(net, &names, &x, scores)?;
-    }
+    let names = LayerNames {
+        gate: config
+            .flag_or("use_gated_mlp", false)?
+            .then_some("mlp.gate_proj"),
+        ..LAYER
+    };
+    let stack = ("layer", config.size("num_hidden_layers")?);
+    let x = layers.stack(net, stack, &names, x, scores)?;
     net.scope("final");
     layers.norm(net, "norm", &x)?;
     declare_hidden(net, &grid, layers.hidden);
@@ -98,22 +113,5 @@ fn layers(config: &Config) -> Result<Layers> {
             config.flag_or("key_bias", false)?,
             config.flag_or("value_bias", true)?,
         ],
-    })
-}
-
-fn layer_names(config: &Config, layer: &str) -> Result<LayerNames> {
-    let name = |module: &str| format!("{layer}.{module}");
-    let gated = config.flag_or("use_gated_mlp", false)?;
-    Ok(LayerNames {
-        norm: name("norm1"),
-        query: name("attention.q_proj"),
-        key: name("attention.k_proj"),
-        value: name("attention.v_proj"),
-        attention_output: name("attention.o_proj"),
-        second_norm: name("norm2"),
-        intermediate: name("mlp.up_proj"),
-        gate: gated.then(|| name("mlp.gate_proj")),
-        output: name("mlp.down_proj"),
-        scales: Some([name("layer_scale1.lambda1"), name("layer_scale2.lambda1")]),
     })
 }

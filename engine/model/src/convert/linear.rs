@@ -43,8 +43,8 @@ impl Linear {
     }
 
     /// All outputs times the numbers in a tensor, which are made a part of the weights: `(s W) x + s b`.
-    pub(super) fn scaled(mut self, scale: Option<&String>) -> Self {
-        self.scale = scale.cloned();
+    pub(super) fn scaled(mut self, scale: Option<String>) -> Self {
+        self.scale = scale;
         self
     }
 

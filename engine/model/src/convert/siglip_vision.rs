@@ -5,13 +5,12 @@ use isovec_engine::error::Result;
 use isovec_engine::tensor::DType;
 
 use super::attention::{Heads, Scores};
-use super::clip::{layer_names, vision};
+use super::clip::{LAYER, vision};
 use super::clip_vision::IMAGE_EMBEDS;
 use super::config::Config;
 use super::linear::Linear;
 use super::net::Net;
 use super::patches::{PatchGrid, PatchNames, StoredPositions, embed};
-use super::pre_norm::LayerNames;
 use super::source::Recipe;
 use crate::onnx::builder::{int, ints};
 
@@ -43,12 +42,9 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
             grid,
         )),
     };
-    let mut x = embed(net, &grid, sizes.hidden, &names)?;
-    for layer in 0..half.layers(&own)? {
-        let name = format!("vision_model.encoder.layers.{layer}");
-        net.scope(&name);
-        x = sizes.layer(net, &layer_names(&name), &x, Scores::default())?;
-    }
+    let x = embed(net, &grid, sizes.hidden, &names)?;
+    let stack = ("vision_model.encoder.layers", half.layers(&own)?);
+    let x = sizes.stack(net, stack, &LAYER, x, Scores::default())?;
     net.scope("pooling");
     let x = sizes.norm(net, "vision_model.post_layernorm", &x)?;
     let context = attend(net, sizes.heads, sizes.hidden, &x)?;
@@ -56,12 +52,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
     let square = Linear::new(name("attention.out_proj"), sizes.hidden, sizes.hidden);
     let pooled = square.apply(net, &context)?;
     let normed = sizes.norm(net, &name("layernorm"), &pooled)?;
-    let names = LayerNames {
-        intermediate: name("mlp.fc1"),
-        output: name("mlp.fc2"),
-        ..LayerNames::default()
-    };
-    let fed = sizes.feed_forward(net, &names, &normed)?;
+    let fed = sizes.feed_forward(net, "vision_model.head", &LAYER, &normed)?;
     net.node("Add", &[&fed, &pooled], vec![]);
     let name = net.name_last(IMAGE_EMBEDS);
     let dims = [Dim::Symbolic("batch".into()), Dim::Fixed(sizes.hidden)];

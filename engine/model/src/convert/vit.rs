@@ -14,6 +14,19 @@ use super::pre_norm::{LayerNames, Layers};
 /// A tensor that every checkpoint of the family holds.
 pub(super) const ANCHOR: &str = "embeddings.cls_token";
 
+const LAYER: LayerNames = LayerNames {
+    norm: "layernorm_before",
+    query: "attention.attention.query",
+    key: "attention.attention.key",
+    value: "attention.attention.value",
+    attention_output: "attention.output.dense",
+    second_norm: "layernorm_after",
+    intermediate: "intermediate.dense",
+    gate: None,
+    output: "output.dense",
+    scales: None,
+};
+
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {
     Activation::of(config, "hidden_act")?;
@@ -44,12 +57,9 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
             grid,
         )),
     };
-    let mut x = embed(net, &grid, layers.hidden, &names)?;
-    for layer in 0..config.size("num_hidden_layers")? {
-        let name = format!("encoder.layer.{layer}");
-        net.scope(&name);
-        x = layers.layer(net, &layer_names(&name), &x, Scores::default())?;
-    }
+    let x = embed(net, &grid, layers.hidden, &names)?;
+    let stack = ("encoder.layer", config.size("num_hidden_layers")?);
+    let x = layers.stack(net, stack, &LAYER, x, Scores::default())?;
     net.scope("final");
     layers.norm(net, "layernorm", &x)?;
     declare_hidden(net, &grid, layers.hidden);
@@ -74,19 +84,4 @@ fn layers(config: &Config) -> Result<Layers> {
         epsilon: config.positive_or("layer_norm_eps", 1e-12)?,
         bias: [config.flag_or("qkv_bias", true)?; 3],
     })
-}
-
-fn layer_names(layer: &str) -> LayerNames {
-    let name = |module: &str| format!("{layer}.{module}");
-    LayerNames {
-        norm: name("layernorm_before"),
-        query: name("attention.attention.query"),
-        key: name("attention.attention.key"),
-        value: name("attention.attention.value"),
-        attention_output: name("attention.output.dense"),
-        second_norm: name("layernorm_after"),
-        intermediate: name("intermediate.dense"),
-        output: name("output.dense"),
-        ..LayerNames::default()
-    }
 }
