@@ -1,0 +1,105 @@
+//! Quads of old pixels beside each other, of many rows: what the pass along the width multiplies.
+
+use crate::simd::Simd;
+
+/// The most rows of a block, which is that of gray in registers of 512 bits.
+pub(super) const MOST_ROWS: usize = 64;
+
+/// Old pixels of a block of rows.
+pub(super) struct Source {
+    /// The rows; of those that there are not, the last one.
+    pub(super) rows: [*const u8; MOST_ROWS],
+    /// Bytes of a row.
+    pub(super) row: usize,
+    /// The first pixel.
+    pub(super) start: usize,
+    /// Pixels from the first of a quad to the first of the next.
+    pub(super) step: usize,
+    /// Quads from there.
+    pub(super) quads: usize,
+}
+
+/// Registers of sums for `C` channels: a block has `LANES * registers / C` rows.
+pub(super) const fn registers(channels: usize) -> usize {
+    match channels {
+        3 => 3,
+        _ => 4,
+    }
+}
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Where the bytes of a quad go: those of a channel together.
+const fn table(channels: usize) -> [u8; 16] {
+    let mut table = [128; 16];
+    let mut at = 0;
+    while at < 4 * channels {
+        table[at] = (at % 4 * channels + at / 4) as u8;
+        at += 1;
+    }
+    table
+}
+
+/// Writes, for one quad of pixels after the other, for one row after the other, the four pixels' bytes of the first channel,
+/// of the second channel, and so on. A pixel behind the row is 0.
+///
+/// # Safety
+/// To be inlined into a function compiled for the instructions of `S`, which the processor has. The rows are valid for reads
+/// of `row` bytes; `to` is valid for writes of `quads * 4 * LANES * registers(C)` bytes.
+#[inline(always)]
+pub(super) unsafe fn pack<S: Simd, const C: usize>(source: &Source, to: *mut u8) {
+    let rows = S::LANES * registers(C) / C;
+    let (first, step) = (source.start * C, source.step * C);
+    // What is read for a quad: a whole register, but for gray.
+    let read = if C == 1 { 4 } else { 16 };
+    // Quads that are read within the row.
+    let inside = match source.row.checked_sub(first + read) {
+        Some(room) => (room / step + 1).min(source.quads),
+        None => 0,
+    };
+    // SAFETY: what is read is within its row as counted, and what is written within what the caller promises.
+    unsafe {
+        let table = S::load_bytes(const { table(C) }.as_ptr());
+        // A cache line of each row after the other: rows that are a power of two apart have one place in the cache.
+        let many = LINE.div_ceil(step);
+        let mut quad = 0;
+        while quad < inside {
+            let end = (quad + many).min(inside);
+            for (number, &row) in source.rows[..rows].iter().enumerate() {
+                let mut from = row.add(first + quad * step);
+                let mut to = to.add((quad * rows + number) * 4 * C);
+                for _ in quad..end {
+                    if C == 1 {
+                        to.cast::<[u8; 4]>().write(from.cast::<[u8; 4]>().read());
+                    } else {
+                        let bytes = S::shuffle(S::load_bytes(from), table);
+                        if C < 4 && number == rows - 1 {
+                            // Behind it is the next quad's first row, which was written before.
+                            let mut whole = [0u8; 16];
+                            S::store_bytes(whole.as_mut_ptr(), bytes);
+                            to.copy_from_nonoverlapping(whole.as_ptr(), 4 * C);
+                        } else {
+                            // Behind it is the next row, which is written later.
+                            S::store_bytes(to, bytes);
+                        }
+                    }
+                    from = from.add(step);
+                    to = to.add(rows * 4 * C);
+                }
+            }
+            quad = end;
+        }
+        while quad < source.quads {
+            for (number, &row) in source.rows[..rows].iter().enumerate() {
+                let to = to.add((quad * rows + number) * 4 * C);
+                for byte in 0..4 * C {
+                    let at = first + quad * step + byte;
+                    let value = if at < source.row { *row.add(at) } else { 0 };
+                    *to.add(byte % C * 4 + byte / C) = value;
+                }
+            }
+            quad += 1;
+        }
+    }
+}

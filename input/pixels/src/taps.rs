@@ -1,0 +1,189 @@
+//! What each new pixel is made of along one side: which old ones, and how much of each.
+
+use crate::simd::{Point, SPLIT};
+use crate::{PixelsError, Result};
+
+/// For each new pixel of a row, or each new row, a run of old ones with their weights in fixed point.
+#[derive(Debug, Clone)]
+pub struct Taps {
+    point: Point,
+    spans: Vec<Span>,
+    /// Those of all spans, one after the other.
+    weights: Vec<i32>,
+    /// Whether a weight does not fit 16 bits.
+    wide: bool,
+}
+
+/// The old pixels of a new one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    /// The first of them.
+    pub(crate) start: usize,
+    /// How many there are.
+    pub(crate) count: usize,
+    /// Where its weights begin.
+    weights: usize,
+}
+
+impl Span {
+    /// The old pixel behind the last.
+    pub(crate) fn end(&self) -> usize {
+        self.start + self.count
+    }
+}
+
+impl Taps {
+    /// No new pixels yet. `bits` of a weight are behind the point.
+    ///
+    /// # Errors
+    /// [`PixelsError::Taps`] unless `bits` is 1 to 22.
+    pub fn new(bits: u32) -> Result<Self> {
+        if !(1..=22).contains(&bits) {
+            return Err(PixelsError::Taps(format!(
+                "weights have 1 to 22 bits behind the point, and {bits} were asked for"
+            )));
+        }
+        Ok(Self {
+            point: Point { bits },
+            spans: Vec::new(),
+            weights: Vec::new(),
+            wide: false,
+        })
+    }
+
+    /// Adds a new pixel: the old one that it begins with, and the weights of that one and those behind it.
+    ///
+    /// # Errors
+    /// [`PixelsError::Taps`] where it begins before the new pixel before it does, where its last old pixel could not be
+    /// counted, or where the sum of bytes times weights could exceed 32 bits: where weights without their signs add up to
+    /// about 2^23.
+    pub fn push(&mut self, start: usize, weights: &[i32]) -> Result<()> {
+        let begins_before = self.spans.last().is_some_and(|last| start < last.start);
+        // A group of old pixels may reach further.
+        let last = start
+            .checked_add(weights.len())
+            .and_then(|end| end.checked_add(4));
+        if begins_before || last.is_none() {
+            return Err(PixelsError::Taps(format!(
+                "new pixel {} begins with old pixel {start}, which is before or beyond what it can",
+                self.spans.len()
+            )));
+        }
+        let sum: u64 = weights.iter().map(|w| u64::from(w.unsigned_abs())).sum();
+        // Every sum of bytes times weights, with the half, is within 32 bits with a sign. So is each weight within
+        // 2^24, whose upper part fits 16 bits.
+        if 255 * sum + (1 << 22) > i32::MAX as u64 {
+            return Err(PixelsError::Taps(format!(
+                "the weights of new pixel {} add up to {sum} without their signs: 32 bits could overflow",
+                self.spans.len()
+            )));
+        }
+        self.wide |= weights.iter().any(|&weight| i16::try_from(weight).is_err());
+        self.spans.push(Span {
+            start,
+            count: weights.len(),
+            weights: self.weights.len(),
+        });
+        self.weights.extend_from_slice(weights);
+        Ok(())
+    }
+
+    /// New pixels.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.spans.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.spans.is_empty()
+    }
+
+    /// The old pixels that any new one is made of: the first, and the one behind the last.
+    #[must_use]
+    pub fn reach(&self) -> (usize, usize) {
+        let start = self.spans.first().map_or(0, |span| span.start);
+        let end = self.spans.iter().map(Span::end).max();
+        (start, end.unwrap_or(start))
+    }
+
+    /// How a sum becomes a byte.
+    pub(crate) fn point(&self) -> Point {
+        self.point
+    }
+
+    /// The spans of all new pixels.
+    pub(crate) fn spans(&self) -> &[Span] {
+        &self.spans
+    }
+
+    /// The weights of a span.
+    pub(crate) fn weights(&self, span: &Span) -> &[i32] {
+        &self.weights[span.weights..][..span.count]
+    }
+
+    /// Whether a weight does not fit 16 bits, so that it is multiplied in two parts.
+    pub(crate) fn wide(&self) -> bool {
+        self.wide
+    }
+}
+
+/// Weights as registers read them: in groups, as pairs of words of 16 bits.
+///
+/// Where a weight does not fit 16 bits, it is `(high << SPLIT) + low` with `low` in `0..1 << SPLIT`, and the lower parts of a
+/// group are followed by the upper ones. Bytes times each part are added modulo 2^32, and so is the whole that is made of
+/// both. [`Taps::push`] has seen to it that the whole fits 32 bits: so it is exact, however long the span is and whatever
+/// overflowed on the way.
+pub(crate) struct Groups {
+    pub(crate) runs: Vec<Run>,
+    pub(crate) words: Vec<i16>,
+    /// Every group begins with a multiple of it, and groups of a run are as far apart as they are long.
+    pub(crate) step: usize,
+}
+
+/// The groups of a new pixel.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Run {
+    /// The first old pixel of the first group.
+    pub(crate) start: usize,
+    /// Groups.
+    pub(crate) groups: usize,
+    /// Where its words begin.
+    pub(crate) words: usize,
+}
+
+impl Groups {
+    /// Groups of `size` old pixels, 2 or 4: the first is paired with the one half a group behind it, and so on. What is
+    /// added at either end of a span has a weight of 0.
+    pub(crate) fn new(taps: &Taps, size: usize, step: usize) -> Self {
+        let mut words = Vec::with_capacity(3 * taps.weights.len());
+        let mut runs = Vec::with_capacity(taps.len());
+        for span in &taps.spans {
+            let before = span.start % step;
+            let weights = taps.weights(span);
+            let groups = (before + span.count).div_ceil(size);
+            let weight = |at: usize| {
+                let weight = at.checked_sub(before).and_then(|at| weights.get(at));
+                weight.copied().unwrap_or(0)
+            };
+            runs.push(Run {
+                start: span.start - before,
+                groups,
+                words: words.len(),
+            });
+            for first in (0..groups).map(|group| group * size) {
+                let half = size / 2;
+                let pairs = (first..first + half).flat_map(|at| [weight(at), weight(at + half)]);
+                if taps.wide {
+                    let low = (1 << SPLIT) - 1;
+                    words.extend(pairs.clone().map(|weight| (weight & low) as i16));
+                    words.extend(pairs.map(|weight| (weight >> SPLIT) as i16));
+                } else {
+                    words.extend(pairs.map(|weight| weight as i16));
+                }
+            }
+        }
+        Self { runs, words, step }
+    }
+}
