@@ -1,7 +1,7 @@
 //! Work on a slice, on several threads.
 
-/// The fewest bytes that are worth a thread, which takes some ten microseconds to start.
-const WORTH: usize = 1 << 16;
+/// The fewest bytes that are worth a thread, which takes tens of microseconds to start.
+const WORTH: usize = 1 << 18;
 
 /// Cuts a slice into parts of whole chunks of `chunk` values, one for each thread, and calls `job` with the number of
 /// each part's first chunk and the part, on a thread of its own; the caller's thread has the first. `bytes` is the work
