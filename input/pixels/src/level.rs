@@ -2,6 +2,9 @@
 
 use crate::{InstructionSet, detect_features};
 
+/// The fewest bytes that are worth a thread, which takes tens of microseconds to start.
+const WORTH: usize = 1 << 18;
+
 /// How an operation is computed. Every level has the same bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub enum OptLevel {
@@ -27,6 +30,11 @@ impl OptLevel {
             Self::None | Self::Parallel => InstructionSet::Scalar,
             Self::Simd | Self::Full => detect_features(),
         }
+    }
+
+    /// The threads that are worth their start for work on so many bytes.
+    pub(crate) fn threads_for(self, bytes: usize) -> usize {
+        self.threads().min(bytes / WORTH).max(1)
     }
 
     /// The threads that it uses on this machine, the caller's included, where there is work for them. In WebAssembly it is

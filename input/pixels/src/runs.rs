@@ -25,7 +25,7 @@ pub(crate) fn each(
     }
     let old = from.width() * from.channels();
     let bytes = old * from.height() + to.len();
-    threads::split(level.threads(), bytes, to, row, |first, to| {
+    threads::split(level.threads_for(bytes), to, row, |first, to| {
         if let Some(whole) = from.whole() {
             job(&whole[first * old..][..to.len() / row * old], to);
             return;

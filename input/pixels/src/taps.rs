@@ -1,5 +1,7 @@
 //! What each new pixel is made of along one side: which old ones, and how much of each.
 
+use std::ops::RangeInclusive;
+
 use crate::simd::{Point, SPLIT};
 use crate::{PixelsError, Result};
 
@@ -10,7 +12,7 @@ pub struct Taps {
     spans: Vec<Span>,
     /// Those of all spans, one after the other.
     weights: Vec<i32>,
-    /// Whether a weight does not fit 16 bits.
+    /// Whether a weight is not narrow.
     wide: bool,
 }
 
@@ -33,6 +35,12 @@ impl Span {
 }
 
 impl Taps {
+    /// The largest weight: that of three signed bytes. The smallest, -2^23 and somewhat less, is beyond what sums allow.
+    const LARGEST: i32 = 0x7f_7f7f;
+
+    /// What fits both 16 bits and two signed bytes.
+    const NARROW: RangeInclusive<i32> = -(1 << 15)..=0x7f7f;
+
     /// No new pixels yet. `bits` of a weight are behind the point.
     ///
     /// # Errors
@@ -56,7 +64,7 @@ impl Taps {
     /// # Errors
     /// [`PixelsError::Taps`] where it begins before the new pixel before it does, where its last old pixel could not be
     /// counted, or where the sum of bytes times weights could exceed 32 bits: where weights without their signs add up to
-    /// about 2^23.
+    /// about 2^23. None may be larger than 0x7f7f7f.
     pub fn push(&mut self, start: usize, weights: &[i32]) -> Result<()> {
         let begins_before = self.spans.last().is_some_and(|last| start < last.start);
         // A group of old pixels may reach further.
@@ -70,15 +78,16 @@ impl Taps {
             )));
         }
         let sum: u64 = weights.iter().map(|w| u64::from(w.unsigned_abs())).sum();
-        // Every sum of bytes times weights, with the half, is within 32 bits with a sign. So is each weight within
-        // 2^24, whose upper part fits 16 bits.
-        if 255 * sum + (1 << 22) > i32::MAX as u64 {
+        // Every sum of bytes times weights, with the half, is within 32 bits with a sign. Then each weight is within 2^24,
+        // and its upper part fits 16 bits; of the upper of three signed bytes that is not said yet.
+        let largest = weights.iter().copied().max().unwrap_or(0);
+        if 255 * sum + (1 << 22) > i32::MAX as u64 || largest > Self::LARGEST {
             return Err(PixelsError::Taps(format!(
                 "the weights of new pixel {} add up to {sum} without their signs: 32 bits could overflow",
                 self.spans.len()
             )));
         }
-        self.wide |= weights.iter().any(|&weight| i16::try_from(weight).is_err());
+        self.wide |= weights.iter().any(|weight| !Self::NARROW.contains(weight));
         self.spans.push(Span {
             start,
             count: weights.len(),
@@ -123,7 +132,7 @@ impl Taps {
         &self.weights[span.weights..][..span.count]
     }
 
-    /// Whether a weight does not fit 16 bits, so that it is multiplied in two parts.
+    /// Whether a weight is multiplied in one part more than narrow ones.
     pub(crate) fn wide(&self) -> bool {
         self.wide
     }
@@ -131,7 +140,7 @@ impl Taps {
 
 /// Weights as registers read them: in groups, as pairs of words of 16 bits.
 ///
-/// Where a weight does not fit 16 bits, it is `(high << SPLIT) + low` with `low` in `0..1 << SPLIT`, and the lower parts of a
+/// Where a weight is not narrow, each is `(high << SPLIT) + low` with `low` in `0..1 << SPLIT`, and the lower parts of a
 /// group are followed by the upper ones. Bytes times each part are added modulo 2^32, and so is the whole that is made of
 /// both. [`Taps::push`] has seen to it that the whole fits 32 bits: so it is exact, however long the span is and whatever
 /// overflowed on the way.
@@ -156,7 +165,10 @@ pub(crate) struct Run {
 impl Groups {
     /// Groups of `size` old pixels, 2 or 4: the first is paired with the one half a group behind it, and so on. What is
     /// added at either end of a span has a weight of 0.
-    pub(crate) fn new(taps: &Taps, size: usize, step: usize) -> Self {
+    ///
+    /// Or, with `bytes`, each weight of a quad is two or three signed bytes, the lowest first: those of the four, then the
+    /// next ones of the four.
+    pub(crate) fn new(taps: &Taps, size: usize, step: usize, bytes: bool) -> Self {
         let mut words = Vec::with_capacity(3 * taps.weights.len());
         let mut runs = Vec::with_capacity(taps.len());
         for span in &taps.spans {
@@ -173,6 +185,14 @@ impl Groups {
                 words: words.len(),
             });
             for first in (0..groups).map(|group| group * size) {
+                if bytes {
+                    let four = [0, 1, 2, 3].map(|at| signed_bytes(weight(first + at)));
+                    for part in 0..if taps.wide { 3 } else { 2 } {
+                        let [a, b, c, d] = four.map(|bytes| bytes[part] as u8);
+                        words.extend([[a, b], [c, d]].map(i16::from_le_bytes));
+                    }
+                    continue;
+                }
                 let half = size / 2;
                 let pairs = (first..first + half).flat_map(|at| [weight(at), weight(at + half)]);
                 if taps.wide {
@@ -185,5 +205,31 @@ impl Groups {
             }
         }
         Self { runs, words, step }
+    }
+}
+
+/// `low + (middle << 8) + (high << 16)`.
+fn signed_bytes(weight: i32) -> [i8; 3] {
+    let low = weight as i8;
+    let rest = (weight - i32::from(low)) >> 8;
+    let middle = rest as i8;
+    [low, middle, ((rest - i32::from(middle)) >> 8) as i8]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_signed_bytes_are_the_weight() {
+        let limit = (i32::MAX - (1 << 22)) / 255;
+        let around = |middle: i32| middle - 300..=middle + 300;
+        let all = around(0).chain(around(1 << 15)).chain(around(-(1 << 15)));
+        let all = all.chain(around(1 << 22)).chain(around(300 - limit));
+        for weight in all.chain(Taps::LARGEST - 600..=Taps::LARGEST) {
+            let [low, middle, high] = signed_bytes(weight).map(i32::from);
+            assert_eq!(low + (middle << 8) + (high << 16), weight);
+            assert!(high == 0 || !Taps::NARROW.contains(&weight), "{weight}");
+        }
     }
 }

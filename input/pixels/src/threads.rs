@@ -1,20 +1,15 @@
 //! Work on a slice, on several threads.
 
-/// The fewest bytes that are worth a thread, which takes tens of microseconds to start.
-const WORTH: usize = 1 << 18;
-
 /// Cuts a slice into parts of whole chunks of `chunk` values, one for each thread, and calls `job` with the number of
-/// each part's first chunk and the part, on a thread of its own; the caller's thread has the first. `bytes` is the work
-/// that all of them have.
+/// each part's first chunk and the part, on a thread of its own; the caller's thread has the first.
 pub(crate) fn split<T: Send>(
     threads: usize,
-    bytes: usize,
     to: &mut [T],
     chunk: usize,
     job: impl Fn(usize, &mut [T]) + Sync,
 ) {
     let chunks = to.len() / chunk;
-    let threads = threads.min(bytes / WORTH).min(chunks);
+    let threads = threads.min(chunks);
     if threads < 2 {
         job(0, to);
         return;
@@ -33,13 +28,12 @@ pub(crate) fn split<T: Send>(
 /// As [`split`], of three slices of one length.
 pub(crate) fn split_planes(
     threads: usize,
-    bytes: usize,
     to: [&mut [f32]; 3],
     chunk: usize,
     job: impl Fn(usize, [&mut [f32]; 3]) + Sync,
 ) {
     let chunks = to[0].len() / chunk;
-    let threads = threads.min(bytes / WORTH).min(chunks);
+    let threads = threads.min(chunks);
     if threads < 2 {
         job(0, to);
         return;

@@ -94,7 +94,7 @@ pub fn normalise(
             y += 1;
         }
     };
-    threads::split_planes(level.threads(), 15 * plane, to, width, run);
+    threads::split_planes(level.threads_for(15 * plane), to, width, run);
     Ok(())
 }
 

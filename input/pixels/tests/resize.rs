@@ -6,6 +6,9 @@ mod common;
 use common::{Numbers, test_everywhere};
 use isovec_pixels::{OptLevel, PixelsError, Rows, Taps, resize};
 
+/// The largest weight.
+const LARGEST: i32 = 0x7f_7f7f;
+
 /// Weights with what they were made of.
 struct Made {
     taps: Taps,
@@ -17,7 +20,7 @@ struct Made {
 /// those of filters do, or are as large as is allowed.
 fn weights(numbers: &mut Numbers, old: usize, new: usize, longest: usize) -> Made {
     let bits = [22, 22, 15, 1][numbers.below(4)];
-    let most = [1 << bits, (i32::MAX - (1 << 22)) / 255, 1 << bits.min(14)][numbers.below(3)];
+    let most = [1 << bits, LARGEST, 1 << bits.min(14)][numbers.below(3)];
     let mut taps = Taps::new(bits).unwrap();
     let mut spans = Vec::new();
     for at in 0..new {
@@ -114,9 +117,9 @@ test_everywhere! {
 
 test_everywhere! {
     fn sums_are_exact_at_their_limits() {
-        // The largest weight that is allowed, on both ends, on white.
-        let most = (i32::MAX - (1 << 22)) / 255;
-        for weight in [most, -most, most - 1, 1 << 15, -(1 << 15) - 1, 32767, -32768] {
+        // On white.
+        let most = LARGEST;
+        for weight in [most, -(i32::MAX - (1 << 22)) / 255, most - 1, 1 << 15, -(1 << 15) - 1, 32767, 0x7f80, 0x7f7f, -32768] {
             for count in [1, 2, 3, 5000] {
                 let mut span = vec![0; count];
                 span[count - 1] = weight;
@@ -171,8 +174,9 @@ test_everywhere! {
             assert!(matches!(refused, Err(PixelsError::Size(_))), "{width} {height} {channels} {stride}");
         }
         let mut taps = Taps::new(22).unwrap();
-        let most = (i32::MAX - (1 << 22)) / 255;
-        assert!(taps.push(1, &[most / 2, -(most / 2) - 2]).is_err());
+        let most = LARGEST;
+        assert!(taps.push(1, &[most + 1]).is_err());
+        assert!(taps.push(1, &[most / 2, -(most / 2) - 60_000]).is_err());
         assert!(taps.push(1, &[i32::MIN, i32::MIN]).is_err());
         assert!(taps.push(usize::MAX, &[1]).is_err());
         taps.push(1, &[1, 2, 3]).unwrap();

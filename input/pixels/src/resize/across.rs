@@ -7,7 +7,7 @@
 use std::ops::Range;
 
 use super::pack::{Source, pack, registers};
-use crate::simd::{Point, Simd, Total, dispatch};
+use crate::simd::{Point, Simd, dispatch};
 use crate::taps::{Groups, Run, Taps};
 use crate::{InstructionSet, Rows};
 
@@ -165,33 +165,30 @@ struct Part<'a> {
 #[inline(always)]
 unsafe fn part<S: Simd, const C: usize, const WIDE: bool>(part: Part<'_>) {
     let registers = const { registers(C) };
-    let parts = if WIDE { 8 } else { 4 };
+    let parts = match (WIDE, S::BYTES) {
+        (true, true) => 6,
+        (true, false) => 8,
+        (false, _) => 4,
+    };
     let quad = 4 * S::LANES * registers;
     let next = 4 / part.source.step * quad;
     // SAFETY: the caller's promise.
     unsafe {
         pack::<S, C>(part.source, part.packed);
         for (number, run) in part.runs.iter().enumerate() {
-            let mut sums = [Total::<S>::zero(); 4];
+            let mut sums = [S::no_quads(); 4];
             let first = (run.start - part.source.start) / part.source.step;
             let mut old = part.packed.add(first * quad);
             let mut words = part.words.as_ptr().add(run.words);
             for _ in 0..run.groups {
-                let low = [S::splat_pair(words), S::splat_pair(words.add(2))];
-                let mut high = low;
-                if WIDE {
-                    high = [S::splat_pair(words.add(4)), S::splat_pair(words.add(6))];
-                }
                 for (register, sums) in sums[..registers].iter_mut().enumerate() {
-                    let [even, odd] = S::load_quads(old.add(4 * S::LANES * register));
-                    sums.low = S::add_dot(S::add_dot(sums.low, even, low[0]), odd, low[1]);
-                    if WIDE {
-                        sums.high = S::add_dot(S::add_dot(sums.high, even, high[0]), odd, high[1]);
-                    }
+                    *sums = S::add_quads::<WIDE>(*sums, old.add(4 * S::LANES * register), words);
                 }
                 old = old.add(next);
                 words = words.add(parts);
             }
+            let [a, b, c, d] = sums;
+            let sums = [S::total(a), S::total(b), S::total(c), S::total(d)];
             let mut bytes = [0u8; MOST_BYTES];
             S::store_lanes(bytes.as_mut_ptr(), sums, part.point);
             let to = part.to.add(number * C);

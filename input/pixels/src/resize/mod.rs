@@ -35,13 +35,9 @@ pub fn resize(
     to: &mut [u8],
     level: OptLevel,
 ) -> Result<()> {
-    resize_with(
-        from,
-        columns,
-        rows,
-        to,
-        (level.instructions(), level.threads()),
-    )
+    let old = from.width() * from.channels() * from.height();
+    let threads = level.threads_for(old.saturating_add(to.len()));
+    resize_with(from, columns, rows, to, (level.instructions(), threads))
 }
 
 /// As [`resize`], with a set of instructions that is here, on so many threads.
@@ -78,13 +74,17 @@ pub(crate) fn resize_with(
     let step = if width > from.width() { 1 } else { 4 };
     let plan = Plan {
         from,
-        columns: columns.map(|taps| (taps, Groups::new(taps, 4, step))),
-        rows: rows.map(|taps| (taps, Groups::new(taps, 2, 1))),
+        columns: columns.map(|taps| {
+            (
+                taps,
+                Groups::new(taps, 4, step, set == InstructionSet::Avx512),
+            )
+        }),
+        rows: rows.map(|taps| (taps, Groups::new(taps, 2, 1, false))),
         set,
     };
     let row = width * from.channels();
-    let old = from.width() * from.channels() * from.height();
-    threads::split(threads, old + to.len(), to, row, |first, part| {
+    threads::split(threads, to, row, |first, part| {
         plan.run(first, part, row);
     });
     Ok(())

@@ -40,18 +40,21 @@ fn every_set_has_the_bytes_of_the_scalar_one() {
             for (new, reach, bits) in [(2, 9, 22), (13, 3, 22), (400, 2, 22), (50, 6, 14)] {
                 let (columns, rows) =
                     (taps(width, new, reach, bits), taps(height, 11, reach, bits));
-                let made = |set: InstructionSet| {
+                let made = |set: InstructionSet, threads: usize| {
                     let mut to = vec![0; new * 11 * channels];
-                    resize_with(from, Some(&columns), Some(&rows), &mut to, (set, 1))
+                    resize_with(from, Some(&columns), Some(&rows), &mut to, (set, threads))
                         .expect("weights within the picture");
                     to
                 };
-                let expected = made(InstructionSet::Scalar);
+                let expected = made(InstructionSet::Scalar, 1);
                 for &set in &sets {
-                    assert!(
-                        made(set) == expected,
-                        "{set}: {width} x {height} x {channels} to {new}"
-                    );
+                    for threads in [1, 3] {
+                        let same = made(set, threads) == expected;
+                        assert!(
+                            same,
+                            "{set} on {threads}: {width} x {height} x {channels} to {new}"
+                        );
+                    }
                 }
                 cases += 1;
             }

@@ -30,6 +30,10 @@ pub(crate) trait Simd {
     type Pairs: Copy;
     /// Sums of `LANES` pairs, in whatever form the machine adds them.
     type Sums: Copy;
+    /// Sums of `LANES` quads of bytes, in whatever form the machine adds them.
+    type Quads: Copy;
+    /// Whether weights of quads are bytes: see [`Groups`](crate::taps::Groups).
+    const BYTES: bool;
     /// Sums of 32 bits at a time.
     const LANES: usize;
 
@@ -42,8 +46,16 @@ pub(crate) trait Simd {
 
     /// Sums of 0.
     unsafe fn no_sums() -> Self::Sums;
-    /// Reads `LANES` quads of bytes: pairs of each first and third, and of each second and fourth.
-    unsafe fn load_quads(from: *const u8) -> [Self::Pairs; 2];
+    /// Sums of 0.
+    unsafe fn no_quads() -> Self::Quads;
+    /// Adds to each sum the four products of its quad: reads `LANES` quads of bytes, and the weights of one quad.
+    unsafe fn add_quads<const WIDE: bool>(
+        sums: Self::Quads,
+        from: *const u8,
+        weights: *const i16,
+    ) -> Self::Quads;
+    /// The sums in two parts.
+    unsafe fn total(sums: Self::Quads) -> Total<Self>;
     /// Reads one pair, for every lane.
     unsafe fn splat_pair(from: *const i16) -> Self::Pairs;
     /// Reads 16 bytes for every 4 lanes, `step` bytes apart, and shuffles each 16 by a table.
@@ -57,6 +69,57 @@ pub(crate) trait Simd {
     /// The same in the order of [`Simd::zip_rows`].
     unsafe fn store_columns(to: *mut u8, sums: [Total<Self>; 4], point: Point);
 }
+
+/// Quads as pairs: each first byte with the third, and each second one with the fourth.
+///
+/// Takes a function that reads `LANES` quads as two registers of pairs.
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+macro_rules! quads_as_pairs {
+    ($load:path) => {
+        type Quads = $crate::simd::Total<Self>;
+        const BYTES: bool = false;
+
+        #[inline(always)]
+        unsafe fn no_quads() -> Self::Quads {
+            // SAFETY: the caller's promise.
+            unsafe { Self::Quads::zero() }
+        }
+
+        #[inline(always)]
+        unsafe fn add_quads<const WIDE: bool>(
+            mut sums: Self::Quads,
+            from: *const u8,
+            weights: *const i16,
+        ) -> Self::Quads {
+            // SAFETY: the caller's promise.
+            unsafe {
+                let [even, odd] = $load(from);
+                sums.low = Self::add_dot(sums.low, even, Self::splat_pair(weights));
+                sums.low = Self::add_dot(sums.low, odd, Self::splat_pair(weights.add(2)));
+                if WIDE {
+                    sums.high = Self::add_dot(sums.high, even, Self::splat_pair(weights.add(4)));
+                    sums.high = Self::add_dot(sums.high, odd, Self::splat_pair(weights.add(6)));
+                }
+            }
+            sums
+        }
+
+        #[inline(always)]
+        unsafe fn total(sums: Self::Quads) -> $crate::simd::Total<Self> {
+            sums
+        }
+    };
+}
+#[cfg(any(
+    target_arch = "x86_64",
+    target_arch = "aarch64",
+    all(target_arch = "wasm32", target_feature = "simd128")
+))]
+use quads_as_pairs;
 
 /// A sum in two parts, `(high << SPLIT) + low`. All arithmetic is modulo 2^32, so it is exact where the whole fits.
 pub(crate) struct Total<S: Simd + ?Sized> {

@@ -8,12 +8,28 @@ use std::arch::aarch64::{
     vshrq_n_u16, vst1_u8, vst1q_u8, vzip1q_u8, vzip2q_u8,
 };
 
-use super::{Point, SPLIT, Simd, Total};
+use super::{Point, SPLIT, Simd, Total, quads_as_pairs};
 
 /// NEON: the products of a pair have sums of their own, which are added in the end.
 pub(crate) struct Neon;
 
 impl Neon {
+    /// Reads quads as pairs.
+    ///
+    /// # Safety
+    /// As for [`Simd`].
+    #[inline(always)]
+    unsafe fn load_quads(from: *const u8) -> [int16x8_t; 2] {
+        // SAFETY: NEON is part of the target; the pointer is the caller's promise.
+        unsafe {
+            let words = vreinterpretq_u16_u8(vld1q_u8(from));
+            [
+                vreinterpretq_s16_u16(vandq_u16(words, vdupq_n_u16(255))),
+                vreinterpretq_s16_u16(vshrq_n_u16::<8>(words)),
+            ]
+        }
+    }
+
     /// Sums without the bits behind the point, ended where 16 bits end.
     ///
     /// # Safety
@@ -32,6 +48,7 @@ impl Neon {
 }
 
 impl Simd for Neon {
+    quads_as_pairs!(Self::load_quads);
     type Bytes = uint8x16_t;
     type Pairs = int16x8_t;
     /// First and second of a pair in turn, of the first two lanes and of the last two.
@@ -60,18 +77,6 @@ impl Simd for Neon {
     unsafe fn no_sums() -> [int32x4_t; 2] {
         // SAFETY: NEON is part of the target.
         unsafe { [vdupq_n_s32(0); 2] }
-    }
-
-    #[inline(always)]
-    unsafe fn load_quads(from: *const u8) -> [int16x8_t; 2] {
-        // SAFETY: NEON is part of the target; the pointer is the caller's promise.
-        unsafe {
-            let words = vreinterpretq_u16_u8(vld1q_u8(from));
-            [
-                vreinterpretq_s16_u16(vandq_u16(words, vdupq_n_u16(255))),
-                vreinterpretq_s16_u16(vshrq_n_u16::<8>(words)),
-            ]
-        }
     }
 
     #[inline(always)]

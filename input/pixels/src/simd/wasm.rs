@@ -6,12 +6,23 @@ use std::arch::wasm32::{
     u16x8_extend_low_u8x16, u16x8_shr, v128, v128_and, v128_load, v128_load32_splat, v128_store,
 };
 
-use super::{Point, SPLIT, Simd, Total};
+use super::{Point, SPLIT, Simd, Total, quads_as_pairs};
 
 /// simd128.
 pub(crate) struct Wasm;
 
 impl Wasm {
+    /// Reads quads as pairs.
+    ///
+    /// # Safety
+    /// As for [`Simd`].
+    #[inline(always)]
+    unsafe fn load_quads(from: *const u8) -> [v128; 2] {
+        // SAFETY: the caller's promise; wasm loads need no alignment.
+        let bytes = unsafe { v128_load(from.cast()) };
+        [v128_and(bytes, i16x8_splat(255)), u16x8_shr(bytes, 8)]
+    }
+
     /// Sums without the bits behind the point.
     #[inline(always)]
     fn shifted(Total { low, high }: Total<Self>, point: Point) -> v128 {
@@ -21,6 +32,7 @@ impl Wasm {
 }
 
 impl Simd for Wasm {
+    quads_as_pairs!(Self::load_quads);
     type Bytes = v128;
     type Pairs = v128;
     type Sums = v128;
@@ -46,13 +58,6 @@ impl Simd for Wasm {
     #[inline(always)]
     unsafe fn no_sums() -> v128 {
         i32x4_splat(0)
-    }
-
-    #[inline(always)]
-    unsafe fn load_quads(from: *const u8) -> [v128; 2] {
-        // SAFETY: the caller's promise; wasm loads need no alignment.
-        let bytes = unsafe { v128_load(from.cast()) };
-        [v128_and(bytes, i16x8_splat(255)), u16x8_shr(bytes, 8)]
     }
 
     #[inline(always)]

@@ -7,15 +7,15 @@ use std::arch::x86_64::{
     _mm256_packs_epi32, _mm256_packus_epi16, _mm256_permutevar8x32_epi32, _mm256_set1_epi16,
     _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
     _mm256_slli_epi32, _mm256_sra_epi32, _mm256_srli_epi16, _mm256_storeu_si256,
-    _mm256_unpackhi_epi8, _mm256_unpacklo_epi8, _mm512_add_epi32, _mm512_and_si512,
-    _mm512_broadcast_i32x4, _mm512_castsi128_si512, _mm512_dpwssd_epi32, _mm512_inserti32x4,
+    _mm256_unpackhi_epi8, _mm256_unpacklo_epi8, _mm512_add_epi32, _mm512_broadcast_i32x4,
+    _mm512_castsi128_si512, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_inserti32x4,
     _mm512_loadu_si512, _mm512_packs_epi32, _mm512_packus_epi16, _mm512_permutexvar_epi32,
-    _mm512_set1_epi16, _mm512_set1_epi32, _mm512_setr_epi32, _mm512_setzero_si512,
-    _mm512_shuffle_epi8, _mm512_slli_epi32, _mm512_sra_epi32, _mm512_srli_epi16,
-    _mm512_storeu_si512, _mm512_unpackhi_epi8, _mm512_unpacklo_epi8,
+    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_setzero_si512, _mm512_shuffle_epi8,
+    _mm512_slli_epi32, _mm512_sra_epi32, _mm512_storeu_si512, _mm512_unpackhi_epi8,
+    _mm512_unpacklo_epi8,
 };
 
-use super::{Point, SPLIT, Simd, Total};
+use super::{Point, SPLIT, Simd, Total, quads_as_pairs};
 
 /// AVX2.
 pub(crate) struct Avx2;
@@ -49,6 +49,20 @@ macro_rules! sixteen_bytes {
 }
 
 impl Avx2 {
+    /// Reads quads as pairs.
+    ///
+    /// # Safety
+    /// As for [`Simd`].
+    #[inline(always)]
+    unsafe fn load_quads(from: *const u8) -> [__m256i; 2] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bytes = _mm256_loadu_si256(from.cast());
+            let low = _mm256_and_si256(bytes, _mm256_set1_epi16(255));
+            [low, _mm256_srli_epi16::<8>(bytes)]
+        }
+    }
+
     /// The bytes of 32 sums, in the order of [`Simd::zip_rows`].
     ///
     /// # Safety
@@ -82,6 +96,7 @@ impl Avx2 {
 
 impl Simd for Avx2 {
     sixteen_bytes!();
+    quads_as_pairs!(Self::load_quads);
     type Pairs = __m256i;
     type Sums = __m256i;
     const LANES: usize = 8;
@@ -90,16 +105,6 @@ impl Simd for Avx2 {
     unsafe fn no_sums() -> __m256i {
         // SAFETY: the caller's promise.
         unsafe { _mm256_setzero_si256() }
-    }
-
-    #[inline(always)]
-    unsafe fn load_quads(from: *const u8) -> [__m256i; 2] {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let bytes = _mm256_loadu_si256(from.cast());
-            let low = _mm256_and_si256(bytes, _mm256_set1_epi16(255));
-            [low, _mm256_srli_epi16::<8>(bytes)]
-        }
     }
 
     #[inline(always)]
@@ -194,22 +199,51 @@ impl Simd for Avx512 {
     sixteen_bytes!();
     type Pairs = __m512i;
     type Sums = __m512i;
+    /// Of the lowest bytes of weights, the next ones, and the highest.
+    type Quads = [__m512i; 3];
+    const BYTES: bool = true;
     const LANES: usize = 16;
+
+    #[inline(always)]
+    unsafe fn no_quads() -> [__m512i; 3] {
+        // SAFETY: the caller's promise.
+        unsafe { [_mm512_setzero_si512(); 3] }
+    }
+
+    #[inline(always)]
+    unsafe fn add_quads<const WIDE: bool>(
+        [low, middle, high]: [__m512i; 3],
+        from: *const u8,
+        weights: *const i16,
+    ) -> [__m512i; 3] {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let bytes = _mm512_loadu_si512(from.cast());
+            let low = _mm512_dpbusd_epi32(low, bytes, Self::splat_pair(weights));
+            let middle = _mm512_dpbusd_epi32(middle, bytes, Self::splat_pair(weights.add(2)));
+            if !WIDE {
+                return [low, middle, high];
+            }
+            let high = _mm512_dpbusd_epi32(high, bytes, Self::splat_pair(weights.add(4)));
+            [low, middle, high]
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn total([low, middle, high]: [__m512i; 3]) -> Total<Self> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            Total {
+                low: _mm512_add_epi32(low, _mm512_slli_epi32::<8>(middle)),
+                high: _mm512_slli_epi32::<{ 16 - SPLIT }>(high),
+            }
+        }
+    }
 
     #[inline(always)]
     unsafe fn no_sums() -> __m512i {
         // SAFETY: the caller's promise.
         unsafe { _mm512_setzero_si512() }
-    }
-
-    #[inline(always)]
-    unsafe fn load_quads(from: *const u8) -> [__m512i; 2] {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let bytes = _mm512_loadu_si512(from.cast());
-            let low = _mm512_and_si512(bytes, _mm512_set1_epi16(255));
-            [low, _mm512_srli_epi16::<8>(bytes)]
-        }
     }
 
     #[inline(always)]
