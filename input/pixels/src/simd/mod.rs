@@ -43,6 +43,8 @@ pub(crate) trait Simd {
     unsafe fn store_bytes(to: *mut u8, bytes: Self::Bytes);
     /// The bytes that a table names; 0 where it says 128.
     unsafe fn shuffle(bytes: Self::Bytes, table: Self::Bytes) -> Self::Bytes;
+    /// The double words of both in turn: of their first halves, of their second halves.
+    unsafe fn zip_dwords(a: Self::Bytes, b: Self::Bytes) -> [Self::Bytes; 2];
 
     /// Sums of 0.
     unsafe fn no_sums() -> Self::Sums;

@@ -4,8 +4,9 @@ use std::arch::aarch64::{
     int16x4_t, int16x8_t, int32x4_t, uint8x16_t, vaddq_s32, vandq_u16, vcombine_s16, vdupq_n_s32,
     vdupq_n_u16, vget_low_s16, vget_low_u8, vld1q_u8, vmlal_high_s16, vmlal_s16, vmovl_high_u8,
     vmovl_u8, vpaddq_s32, vqmovn_s32, vqmovun_s16, vqtbl1q_u8, vreinterpretq_s16_s32,
-    vreinterpretq_s16_u8, vreinterpretq_s16_u16, vreinterpretq_u16_u8, vshlq_n_s32, vshlq_s32,
-    vshrq_n_u16, vst1_u8, vst1q_u8, vzip1q_u8, vzip2q_u8,
+    vreinterpretq_s16_u8, vreinterpretq_s16_u16, vreinterpretq_u8_u32, vreinterpretq_u16_u8,
+    vreinterpretq_u32_u8, vshlq_n_s32, vshlq_s32, vshrq_n_u16, vst1_u8, vst1q_u8, vzip1q_u8,
+    vzip1q_u32, vzip2q_u8, vzip2q_u32,
 };
 
 use super::{Point, SPLIT, Simd, Total, quads_as_pairs};
@@ -71,6 +72,18 @@ impl Simd for Neon {
     unsafe fn shuffle(bytes: uint8x16_t, table: uint8x16_t) -> uint8x16_t {
         // SAFETY: NEON is part of the target.
         unsafe { vqtbl1q_u8(bytes, table) }
+    }
+
+    #[inline(always)]
+    unsafe fn zip_dwords(a: uint8x16_t, b: uint8x16_t) -> [uint8x16_t; 2] {
+        // SAFETY: NEON is part of the target.
+        unsafe {
+            let (a, b) = (vreinterpretq_u32_u8(a), vreinterpretq_u32_u8(b));
+            [
+                vreinterpretq_u8_u32(vzip1q_u32(a, b)),
+                vreinterpretq_u8_u32(vzip2q_u32(a, b)),
+            ]
+        }
     }
 
     #[inline(always)]

@@ -2,8 +2,9 @@
 
 use std::arch::wasm32::{
     i8x16_shuffle, i16x8_narrow_i32x4, i16x8_splat, i32x4_add, i32x4_dot_i16x8, i32x4_shl,
-    i32x4_shr, i32x4_splat, u8x16_narrow_i16x8, u8x16_swizzle, u16x8_extend_high_u8x16,
-    u16x8_extend_low_u8x16, u16x8_shr, v128, v128_and, v128_load, v128_load32_splat, v128_store,
+    i32x4_shr, i32x4_shuffle, i32x4_splat, u8x16_narrow_i16x8, u8x16_swizzle,
+    u16x8_extend_high_u8x16, u16x8_extend_low_u8x16, u16x8_shr, v128, v128_and, v128_load,
+    v128_load32_splat, v128_store,
 };
 
 use super::{Point, SPLIT, Simd, Total, quads_as_pairs};
@@ -53,6 +54,14 @@ impl Simd for Wasm {
     #[inline(always)]
     unsafe fn shuffle(bytes: v128, table: v128) -> v128 {
         u8x16_swizzle(bytes, table)
+    }
+
+    #[inline(always)]
+    unsafe fn zip_dwords(a: v128, b: v128) -> [v128; 2] {
+        [
+            i32x4_shuffle::<0, 4, 1, 5>(a, b),
+            i32x4_shuffle::<2, 6, 3, 7>(a, b),
+        ]
     }
 
     #[inline(always)]

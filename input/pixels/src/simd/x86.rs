@@ -2,17 +2,17 @@
 
 use std::arch::x86_64::{
     __m128i, __m256i, __m512i, _mm_cvtsi32_si128, _mm_loadu_si128, _mm_shuffle_epi8,
-    _mm_storeu_si128, _mm256_add_epi32, _mm256_and_si256, _mm256_broadcastsi128_si256,
-    _mm256_castsi128_si256, _mm256_inserti128_si256, _mm256_loadu_si256, _mm256_madd_epi16,
-    _mm256_packs_epi32, _mm256_packus_epi16, _mm256_permutevar8x32_epi32, _mm256_set1_epi16,
-    _mm256_set1_epi32, _mm256_setr_epi32, _mm256_setzero_si256, _mm256_shuffle_epi8,
-    _mm256_slli_epi32, _mm256_sra_epi32, _mm256_srli_epi16, _mm256_storeu_si256,
-    _mm256_unpackhi_epi8, _mm256_unpacklo_epi8, _mm512_add_epi32, _mm512_broadcast_i32x4,
-    _mm512_castsi128_si512, _mm512_dpbusd_epi32, _mm512_dpwssd_epi32, _mm512_inserti32x4,
-    _mm512_loadu_si512, _mm512_packs_epi32, _mm512_packus_epi16, _mm512_permutexvar_epi32,
-    _mm512_set1_epi32, _mm512_setr_epi32, _mm512_setzero_si512, _mm512_shuffle_epi8,
-    _mm512_slli_epi32, _mm512_sra_epi32, _mm512_storeu_si512, _mm512_unpackhi_epi8,
-    _mm512_unpacklo_epi8,
+    _mm_storeu_si128, _mm_unpackhi_epi32, _mm_unpacklo_epi32, _mm256_add_epi32, _mm256_and_si256,
+    _mm256_broadcastsi128_si256, _mm256_castsi128_si256, _mm256_inserti128_si256,
+    _mm256_loadu_si256, _mm256_madd_epi16, _mm256_packs_epi32, _mm256_packus_epi16,
+    _mm256_permutevar8x32_epi32, _mm256_set1_epi16, _mm256_set1_epi32, _mm256_setr_epi32,
+    _mm256_setzero_si256, _mm256_shuffle_epi8, _mm256_slli_epi32, _mm256_sra_epi32,
+    _mm256_srli_epi16, _mm256_storeu_si256, _mm256_unpackhi_epi8, _mm256_unpacklo_epi8,
+    _mm512_add_epi32, _mm512_broadcast_i32x4, _mm512_castsi128_si512, _mm512_dpbusd_epi32,
+    _mm512_dpwssd_epi32, _mm512_inserti32x4, _mm512_loadu_si512, _mm512_packs_epi32,
+    _mm512_packus_epi16, _mm512_permutexvar_epi32, _mm512_set1_epi32, _mm512_setr_epi32,
+    _mm512_setzero_si512, _mm512_shuffle_epi8, _mm512_slli_epi32, _mm512_sra_epi32,
+    _mm512_storeu_si512, _mm512_unpackhi_epi8, _mm512_unpacklo_epi8,
 };
 
 use super::{Point, SPLIT, Simd, Total, quads_as_pairs};
@@ -44,6 +44,12 @@ macro_rules! sixteen_bytes {
         unsafe fn shuffle(bytes: __m128i, table: __m128i) -> __m128i {
             // SAFETY: the caller's promise.
             unsafe { _mm_shuffle_epi8(bytes, table) }
+        }
+
+        #[inline(always)]
+        unsafe fn zip_dwords(a: __m128i, b: __m128i) -> [__m128i; 2] {
+            // SAFETY: the caller's promise.
+            unsafe { [_mm_unpacklo_epi32(a, b), _mm_unpackhi_epi32(a, b)] }
         }
     };
 }
