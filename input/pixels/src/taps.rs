@@ -83,7 +83,7 @@ impl Taps {
         let largest = weights.iter().copied().max().unwrap_or(0);
         if 255 * sum + (1 << 22) > i32::MAX as u64 || largest > Self::LARGEST {
             return Err(PixelsError::Taps(format!(
-                "the weights of new pixel {} add up to {sum} without their signs: 32 bits could overflow",
+                "the weights of new pixel {} add up to {sum} without their signs, and the largest is {largest}: 32 bits could overflow",
                 self.spans.len()
             )));
         }
@@ -147,7 +147,7 @@ impl Taps {
 pub(crate) struct Groups {
     pub(crate) runs: Vec<Run>,
     pub(crate) words: Vec<i16>,
-    /// Every group begins with a multiple of it, and groups of a run are as far apart as they are long.
+    /// Every run begins with a multiple of it, and the groups of a run follow each other.
     pub(crate) step: usize,
 }
 

@@ -1,7 +1,7 @@
 //! The pass along the width.
 //!
-//! A block of rows is packed so that what one weight multiplies lies together (`pack.rs`): the pass then is one
-//! multiplication of a register for a pair of old pixels and each register of rows and channels. A block is packed part by
+//! A block of rows is packed so that what four weights multiply lies together (`pack.rs`): for each quad of old pixels, each
+//! register of rows and channels then is multiplied by those weights, whatever the channels are. A block is packed part by
 //! part, so that a part stays in the cache while all new pixels that it makes are computed.
 
 use std::ops::Range;
@@ -122,7 +122,8 @@ impl<'a> Across<'a> {
             };
             macro_rules! part {
                 ($channels:literal, $wide:literal) => {
-                    // SAFETY: the set is here. `packed` has room for the longest part, and `to` has `rows` rows of all new pixels with 4 bytes behind each.
+                    // SAFETY: the set is here. `packed` has room for the longest part, and `to` has `rows` rows of all new
+                    // pixels with 4 bytes behind each.
                     unsafe { dispatch!(set, part::<$channels, $wide>(job: Part<'_>)) }
                 };
             }

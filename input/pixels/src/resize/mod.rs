@@ -69,8 +69,8 @@ pub(crate) fn resize_with(
     if to.is_empty() {
         return Ok(());
     }
-    // Where the picture grows, there are fewer old pixels than new ones, and so it is not worth a quad that is multiplied to
-    // save one that is packed.
+    // A quad for every old pixel costs packing; quads side by side cost multiplying, as spans seldom begin with one. Where
+    // the picture grows, there is less to pack than to multiply.
     let step = if width > from.width() { 1 } else { 4 };
     let plan = Plan {
         from,

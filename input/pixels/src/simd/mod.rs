@@ -46,9 +46,9 @@ pub(crate) trait Simd {
     /// The double words of both in turn: of their first halves, of their second halves.
     unsafe fn zip_dwords(a: Self::Bytes, b: Self::Bytes) -> [Self::Bytes; 2];
 
-    /// Sums of 0.
+    /// Sums of pairs, which are 0.
     unsafe fn no_sums() -> Self::Sums;
-    /// Sums of 0.
+    /// Sums of quads, which are 0.
     unsafe fn no_quads() -> Self::Quads;
     /// Adds to each sum the four products of its quad: reads `LANES` quads of bytes, and the weights of one quad.
     unsafe fn add_quads<const WIDE: bool>(
