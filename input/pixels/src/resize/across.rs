@@ -185,7 +185,8 @@ unsafe fn part<S: Simd, const C: usize, const WIDE: bool>(part: Part<'_>) {
                 for (register, sums) in sums[..registers].iter_mut().enumerate() {
                     *sums = S::add_quads::<WIDE>(*sums, old.add(4 * S::LANES * register), words);
                 }
-                old = old.add(next);
+                // Behind the last quad there may be less than that.
+                old = old.wrapping_add(next);
                 words = words.add(parts);
             }
             let [a, b, c, d] = sums;

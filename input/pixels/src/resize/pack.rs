@@ -87,8 +87,9 @@ pub(super) unsafe fn pack<S: Simd, const C: usize>(source: &Source, to: *mut u8)
                             S::store_bytes(to, bytes);
                         }
                     }
-                    from = from.add(step);
-                    to = to.add(rows * 4 * C);
+                    // Behind the last quad there may be less than that.
+                    from = from.wrapping_add(step);
+                    to = to.wrapping_add(rows * 4 * C);
                 }
             }
             quad = end;
