@@ -1,18 +1,21 @@
-//! Pictures: resizing against `fast_image_resize`, decoding beside copying memory, and a model of the size of CLIP's
-//! ViT-B/32 with seeded weights on the portable engine against ONNX Runtime, one thread each. Run it with
-//! `cargo xtask bench image`.
+//! Pictures: resizing against `fast_image_resize`, decoding and single operations beside copying memory, and a model of the
+//! size of CLIP's ViT-B/32 with seeded weights on the portable engine against ONNX Runtime, one thread each. Run it with
+//! `cargo xtask bench image`, or parts of it by their names: `cargo bench -p isovec-bench --bench image -- resizing`.
 
 use std::hint::black_box;
+use std::time::Instant;
 
 use fast_image_resize::images::ImageRef;
 use fast_image_resize::{FilterType, PixelType, ResizeAlg, ResizeOptions, Resizer};
 use isovec::blocking::ImageEmbedder;
 use isovec::config::EngineChoice;
+use isovec::image::ops::{self, OptLevel};
 use isovec::image::{
     Channels, DecodeOptions, Filter, Image, Processor, Reference, Weights, decode, resize,
 };
 use isovec::{EmbeddingConfig, ModelSource, Picture};
-use isovec_bench::{AnyError, take_turns};
+use isovec_bench::{AnyError, median, take_turns};
+use isovec_pixels::{Rows, Scale, Tone, grayscale, normalise, threshold};
 use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::pictures::clip_base_32;
 
@@ -25,10 +28,32 @@ const PHOTO: (usize, usize) = (1024, 768);
 const PREPROCESSOR: &str = r#"{"image_processor_type": "CLIPImageProcessor"}"#;
 
 fn main() -> Result<(), AnyError> {
-    let photo = photo(PHOTO)?;
-    pixels(&photo)?;
-    resizing(&photo)?;
-    model(&photo)
+    let wanted: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|word| !word.starts_with('-'))
+        .collect();
+    let wants = |name: &str| wanted.is_empty() || wanted.iter().any(|word| word == name);
+    let picture = photo(PHOTO)?;
+    if wants("pixels") {
+        pixels(&picture)?;
+    }
+    if wants("resizing") {
+        println!("on {}", ops::detect_features());
+        for from in [PHOTO, (4000, 3000)] {
+            resizing(&photo(from)?, (224, 224))?;
+        }
+        resizing(&picture, (2048, 1536))?;
+        resizing(&photo((160, 120))?, (384, 384))?;
+    }
+    if wants("operations") {
+        // 9 KB, and 100 MB.
+        operations(&photo((64, 48))?, 3000)?;
+        operations(&photo((8000, 4200))?, 9)?;
+    }
+    if wants("model") {
+        model(&picture)?;
+    }
+    Ok(())
 }
 
 /// A picture with slopes and edges, which no coder shortens to nothing.
@@ -88,7 +113,7 @@ fn pixels(photo: &Image) -> Result<(), AnyError> {
     Ok(())
 }
 
-fn resizing(photo: &Image) -> Result<(), AnyError> {
+fn resizing(photo: &Image, (width, height): (u32, u32)) -> Result<(), AnyError> {
     let source = ImageRef::new(
         photo.width() as u32,
         photo.height() as u32,
@@ -100,32 +125,84 @@ fn resizing(photo: &Image) -> Result<(), AnyError> {
         ("bicubic", Filter::Bicubic, FilterType::CatmullRom),
         ("Lanczos", Filter::Lanczos, FilterType::Lanczos3),
     ] {
-        for (width, height) in [(224, 224), (2048, 1536)] {
-            let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(theirs));
-            let mut resizer = Resizer::new();
-            let mut to = fast_image_resize::images::Image::new(width, height, PixelType::U8x3);
-            println!("{name} to {width} x {height}, {ROUNDS} rounds");
-            let medians = take_turns(
-                ROUNDS,
-                vec![
-                    (
-                        "fast_image_resize",
-                        Box::new(|| {
-                            let _ = black_box(resizer.resize(&source, &mut to, &options));
-                        }),
-                    ),
-                    (
-                        "isovec::image",
-                        Box::new(|| {
-                            let (width, height) = (width as usize, height as usize);
-                            let made = resize(photo.view(), width, height, filter, Weights::Pillow);
-                            drop(black_box(made));
-                        }),
-                    ),
-                ],
-            );
-            print!("{medians}");
-        }
+        let options = ResizeOptions::new().resize_alg(ResizeAlg::Convolution(theirs));
+        let mut resizer = Resizer::new();
+        let mut to = fast_image_resize::images::Image::new(width, height, PixelType::U8x3);
+        let (from_width, from_height) = (photo.width(), photo.height());
+        println!("{name}, {from_width} x {from_height} to {width} x {height}, {ROUNDS} rounds");
+        let medians = take_turns(
+            ROUNDS,
+            vec![
+                (
+                    "fast_image_resize",
+                    Box::new(|| {
+                        let _ = black_box(resizer.resize(&source, &mut to, &options));
+                    }),
+                ),
+                (
+                    "isovec::image",
+                    Box::new(|| {
+                        let (width, height) = (width as usize, height as usize);
+                        let made = resize(photo.view(), width, height, filter, Weights::Pillow);
+                        drop(black_box(made));
+                    }),
+                ),
+            ],
+        );
+        print!("{medians}");
+    }
+    Ok(())
+}
+
+/// Single operations beside copying the picture's bytes, in bytes that are read or written each second. Results go to
+/// memory that is there already, as the copy's does.
+fn operations(photo: &Image, rounds: usize) -> Result<(), AnyError> {
+    let pixels = photo.width() * photo.height();
+    let (from, mut copy) = (photo.data(), vec![1; 3 * pixels]);
+    let (mut gray, mut values) = (vec![1; pixels], vec![1.0; 3 * pixels]);
+    let colors = Rows::new(from, photo.width(), photo.height(), 3, 3 * photo.width())?;
+    let tone = Tone {
+        scale: Scale::Double(1.0 / 255.0),
+        offset: 0.0,
+        normal: Some((0.485, 0.229)),
+        divisor: None,
+    };
+    println!(
+        "{} bytes, {rounds} rounds, GB/s read and written",
+        from.len()
+    );
+    let speed = |name: &str, bytes: usize, run: &mut dyn FnMut()| {
+        let seconds: Vec<f64> = (0..rounds)
+            .map(|_| {
+                let start = Instant::now();
+                run();
+                start.elapsed().as_secs_f64()
+            })
+            .collect();
+        println!("  {name}: {:.1}", bytes as f64 / median(seconds) / 1e9);
+    };
+    speed("copy", 6 * pixels, &mut || {
+        copy.copy_from_slice(black_box(from));
+        black_box(&mut copy);
+    });
+    for level in OptLevel::ALL {
+        println!(
+            " {level:?}: {} on {} threads",
+            level.instructions(),
+            level.threads()
+        );
+        speed("grayscale", 4 * pixels, &mut || {
+            let _ = black_box(grayscale(black_box(colors), &mut gray, level));
+        });
+        speed("threshold", 6 * pixels, &mut || {
+            let _ = black_box(threshold(black_box(colors), 127, &mut copy, level));
+        });
+        speed("normalise", 15 * pixels, &mut || {
+            let (red, rest) = values.split_at_mut(pixels);
+            let (green, blue) = rest.split_at_mut(pixels);
+            let made = normalise(black_box(colors), &[tone; 3], [red, green, blue], level);
+            let _ = black_box(made);
+        });
     }
     Ok(())
 }

@@ -64,6 +64,9 @@ pub enum ImageError {
         /// What to do.
         hint: &'static str,
     },
+    /// Pixels that could not be computed with.
+    #[error(transparent)]
+    Pixels(#[from] isovec_pixels::PixelsError),
     /// A `preprocessor_config.json`, or arguments, that cannot be followed.
     #[error("{0}")]
     Config(String),

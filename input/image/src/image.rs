@@ -246,6 +246,17 @@ impl<'a> ImageView<'a> {
         &self.data[y * self.stride..][..self.width * self.channels.count()]
     }
 
+    /// The same pixels for arithmetic.
+    ///
+    /// # Errors
+    /// None: a view holds its pixels.
+    pub(crate) fn pixels(&self) -> Result<isovec_pixels::Rows<'a>> {
+        let channels = self.channels.count();
+        let rows =
+            isovec_pixels::Rows::new(self.data, self.width, self.height, channels, self.stride);
+        Ok(rows?)
+    }
+
     /// The rows, from the top.
     pub fn rows(self) -> impl Iterator<Item = &'a [u8]> {
         (0..self.height).map(move |y| self.row(y))

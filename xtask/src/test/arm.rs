@@ -12,10 +12,13 @@ use crate::workspace::Workspace;
 pub(super) const CHECKS: &[Check] = &[Check {
     name: "arm",
     what: "the kernels of 64-bit ARM, in an emulator",
-    concerned: |broken| broken.in_code_of("isovec-kernels"),
+    concerned: |broken| PACKAGES.iter().any(|package| broken.in_code_of(package)),
     needs: &["arm"],
     run,
 }];
+
+/// Those with code of their own for it.
+const PACKAGES: [&str; 2] = ["isovec-kernels", "isovec-pixels"];
 
 fn run(workspace: &Workspace) -> Result<Verdict> {
     if consts::ARCH == "aarch64" {
@@ -29,7 +32,8 @@ fn run(workspace: &Workspace) -> Result<Verdict> {
     let variable = TARGET.replace('-', "_");
     let upper = variable.to_uppercase();
     cargo(workspace)?
-        .args(["test", "--package", "isovec-kernels", "--target", TARGET])
+        .args(["test", "--target", TARGET])
+        .args(PACKAGES.iter().flat_map(|package| ["--package", package]))
         .env(format!("CC_{variable}"), LINKER)
         .env(format!("CARGO_TARGET_{upper}_LINKER"), LINKER)
         // A processor with all instructions that the kernels can use.

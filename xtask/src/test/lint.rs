@@ -56,6 +56,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-hub",
     "isovec-model",
     "isovec-image",
+    "isovec-pixels",
     "isovec-tokenize",
     "isovec-kernels",
     "isovec-encoder",

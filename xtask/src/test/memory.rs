@@ -51,6 +51,12 @@ const PARTS: &[Part] = &[
         without: &["proptest", "every_value", "large"],
     },
     Part {
+        package: "isovec-pixels",
+        features: &[],
+        tests: &["resize::"],
+        without: &[],
+    },
+    Part {
         package: "isovec-engine",
         features: &["--no-default-features"],
         tests: &["buffers::", "tensor::", "cancel::"],

@@ -173,7 +173,7 @@ impl Processor {
             channels: 3,
             height,
             width,
-            data: self.tones.planes(image, rows, columns),
+            data: self.tones.planes(image, rows, columns)?,
         })
     }
 }

@@ -1,8 +1,10 @@
-//! What a byte becomes: scaled, shifted, divided by a deviation. There are 256 bytes, so it is computed once for each.
+//! What a byte becomes: scaled, shifted, divided by a deviation. `isovec-pixels` computes it.
+
+use isovec_pixels::{OptLevel, Scale};
 
 use super::Reference;
 use super::geometry::Axis;
-use crate::ImageView;
+use crate::{ImageView, Result};
 
 /// What is done to a byte.
 #[derive(Debug, Clone, Copy)]
@@ -18,49 +20,46 @@ pub(super) struct Tone {
 }
 
 impl Tone {
-    /// The value of a byte, or of a number between two of them, rounded to single precision where the reference rounds.
-    fn of(&self, byte: f32, reference: Reference) -> f32 {
-        let mut value = byte;
-        let mut normal = self
-            .normal
-            .map(|(mean, deviation)| (mean as f32, deviation as f32));
-        match (reference, self.scale) {
-            (_, None) => {}
+    /// The arithmetic, rounded to single precision where the reference rounds.
+    fn steps(&self, reference: Reference) -> isovec_pixels::Tone {
+        let single = |(mean, deviation): (f64, f64)| (mean as f32, deviation as f32);
+        let mut normal = self.normal.map(single);
+        let scale = match (reference, self.scale) {
+            (_, None) => Scale::Single(1.0),
             // One division for both steps: mean and deviation are scaled in place of the byte.
             (Reference::Torchvision, Some(scale)) if normal.is_some() && !self.offset => {
                 let up = (1.0 / scale) as f32;
                 normal = normal.map(|(mean, deviation)| (mean * up, deviation * up));
+                Scale::Single(1.0)
             }
-            (Reference::Torchvision, Some(scale)) => value *= scale as f32,
-            (Reference::Pillow, Some(scale)) => value = (f64::from(byte) * scale) as f32,
-        }
-        if self.scale.is_some() && self.offset {
-            value -= 1.0;
-        }
-        if let Some((mean, deviation)) = normal {
-            value = (value - mean) / deviation;
-        }
-        match self.again {
-            Some(deviation) => value / deviation as f32,
-            None => value,
+            (Reference::Torchvision, Some(scale)) => Scale::Single(scale as f32),
+            (Reference::Pillow, Some(scale)) => Scale::Double(scale),
+        };
+        isovec_pixels::Tone {
+            scale,
+            offset: if self.scale.is_some() && self.offset {
+                1.0
+            } else {
+                0.0
+            },
+            normal,
+            divisor: self.again.map(|deviation| deviation as f32),
         }
     }
 }
 
-/// The values of all bytes, in each channel.
+/// What is done to each channel.
 #[derive(Debug, Clone)]
 pub(super) struct Tones {
     channels: [Tone; 3],
-    values: Box<[[f32; 256]; 3]>,
+    steps: [isovec_pixels::Tone; 3],
 }
 
 impl Tones {
     pub(super) fn new(channels: [Tone; 3], reference: Reference) -> Self {
-        let values =
-            channels.map(|tone| std::array::from_fn(|byte| tone.of(byte as f32, reference)));
         Self {
             channels,
-            values: Box::new(values),
+            steps: channels.map(|tone| tone.steps(reference)),
         }
     }
 
@@ -82,32 +81,47 @@ impl Tones {
     pub(super) fn numbers(&self, values: &mut [f32]) {
         let plane = (values.len() / 3).max(1);
         for (tone, plane) in self.channels.iter().zip(values.chunks_exact_mut(plane)) {
+            let steps = tone.steps(Reference::Pillow);
             for value in plane {
-                *value = tone.of(*value, Reference::Pillow);
+                *value = steps.of(*value);
             }
         }
     }
 
     /// The three channels of a picture one after the other, with padding as the axes say. Padding is what a black pixel is.
-    pub(super) fn planes(&self, image: ImageView<'_>, rows: Axis, columns: Axis) -> Vec<f32> {
+    ///
+    /// # Errors
+    /// None: a picture of three channels has a value for each byte.
+    pub(super) fn planes(
+        &self,
+        image: ImageView<'_>,
+        rows: Axis,
+        columns: Axis,
+    ) -> Result<Vec<f32>> {
         let (height, width) = (rows.len(), columns.len());
-        let mut data = Vec::with_capacity(3 * height * width);
-        for (channel, values) in self.values.iter().enumerate() {
-            let black = values[0];
-            data.resize(data.len() + rows.before() * width, black);
-            for row in image.rows() {
-                let (pixels, _) = row.as_chunks::<3>();
-                let start = data.len();
-                data.resize(start + columns.before(), black);
-                data.extend(
-                    pixels
-                        .iter()
-                        .map(|pixel| values[usize::from(pixel[channel])]),
-                );
-                data.resize(start + width, black);
-            }
-            data.resize((channel + 1) * height * width, black);
+        let mut data = vec![0.0; 3 * height * width];
+        let mut planes = data.chunks_exact_mut(height * width);
+        let (Some(red), Some(green), Some(blue)) = (planes.next(), planes.next(), planes.next())
+        else {
+            return Ok(data);
+        };
+        let level = OptLevel::default();
+        if (height, width) == (image.height(), image.width()) {
+            isovec_pixels::normalise(image.pixels()?, &self.steps, [red, green, blue], level)?;
+            return Ok(data);
         }
-        data
+        let mut planes = [red, green, blue];
+        for (plane, steps) in planes.iter_mut().zip(&self.steps) {
+            plane.fill(steps.of(0.0));
+        }
+        for y in 0..image.height() {
+            let row = image.subview(0, y, image.width(), 1)?;
+            let start = (rows.before() + y) * width + columns.before();
+            let to = planes
+                .each_mut()
+                .map(|plane| &mut plane[start..][..image.width()]);
+            isovec_pixels::normalise(row.pixels()?, &self.steps, to, level)?;
+        }
+        Ok(data)
     }
 }

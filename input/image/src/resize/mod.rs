@@ -2,17 +2,18 @@
 //! ending in bytes.
 //!
 //! The weights of a pass are real numbers that are rounded to a fixed point; sums of products are exact, so every machine
-//! has the same bytes.
+//! has the same bytes. `isovec-pixels` computes them.
 
 mod filter;
-mod pass;
+mod nearest;
 mod taps;
 
 pub use filter::Filter;
 
+use isovec_pixels::OptLevel;
+
 use crate::image::bytes_of;
 use crate::{Image, ImageError, ImageView, Result};
-use taps::Taps;
 
 /// The fixed point of weights.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
@@ -88,6 +89,28 @@ pub fn resize_window(
     filter: Filter,
     weights: Weights,
 ) -> Result<Image> {
+    resize_at(
+        OptLevel::default(),
+        from,
+        width,
+        height,
+        window,
+        filter,
+        weights,
+    )
+}
+
+/// As [`resize_window`], with a choice of instructions and threads. [`Filter::Nearest`] multiplies nothing and has no use
+/// for them.
+pub(crate) fn resize_at(
+    level: OptLevel,
+    from: ImageView<'_>,
+    width: usize,
+    height: usize,
+    window: Window,
+    filter: Filter,
+    weights: Weights,
+) -> Result<Image> {
     let inside = |at: usize, length: usize, whole: usize| {
         at.checked_add(length).is_some_and(|end| end <= whole)
     };
@@ -96,40 +119,42 @@ pub fn resize_window(
             "{window:?} is not within {width} x {height} pixels"
         )));
     }
-    bytes_of(window.width, window.height, from.channels())?;
+    let bytes = bytes_of(window.width, window.height, from.channels())?;
     if width.max(height) > LONGEST {
         return Err(ImageError::Size(format!(
             "a picture of {width} x {height} pixels has a side of more than {LONGEST}"
         )));
     }
     if filter == Filter::Nearest {
-        return pass::nearest(from, width, height, window, weights);
+        return nearest::nearest(from, width, height, window, weights);
     }
-    let taps = |from: usize, to: usize, at: usize, length: usize| match weights {
-        Weights::Pillow => Ok(Taps::pillow(from, to, at, length, filter)),
-        Weights::Torchvision => Taps::torchvision(from, to, at, length, filter),
+    let taps = |from: usize, to: usize, at: usize, length: usize| {
+        let make = match weights {
+            Weights::Pillow => taps::pillow,
+            Weights::Torchvision => taps::torchvision,
+        };
+        make(from, to, at, length, filter)
     };
-    let rows = match height == from.height() {
-        true => None,
-        false => Some(taps(from.height(), height, window.y, window.height)?),
-    };
-    // The rows of the source that the window is made of.
-    let (top, bottom) = match &rows {
-        Some(rows) => rows.reach(),
-        None => (window.y, window.y + window.height),
-    };
-    let band = from.subview(0, top, from.width(), bottom - top)?;
-    let band = match width == from.width() {
-        true => band
-            .subview(window.x, 0, window.width, band.height())?
-            .to_image(),
-        false => {
-            let columns = taps(from.width(), width, window.x, window.width)?;
-            pass::along_width(band, &columns)?
-        }
-    };
-    match rows {
-        Some(rows) => pass::along_height(band.view(), &rows, top),
-        None => Ok(band),
+    // What keeps its size is not multiplied: there the window is cut from the source.
+    let (mut cut, mut rows, mut columns) = (Window::whole(from.width(), from.height()), None, None);
+    if height == from.height() {
+        (cut.y, cut.height) = (window.y, window.height);
+    } else {
+        rows = Some(taps(from.height(), height, window.y, window.height)?);
     }
+    if width == from.width() {
+        (cut.x, cut.width) = (window.x, window.width);
+    } else {
+        columns = Some(taps(from.width(), width, window.x, window.width)?);
+    }
+    let from = from.subview(cut.x, cut.y, cut.width, cut.height)?;
+    let mut data = vec![0; bytes];
+    isovec_pixels::resize(
+        from.pixels()?,
+        columns.as_ref(),
+        rows.as_ref(),
+        &mut data,
+        level,
+    )?;
+    Image::new(window.width, window.height, from.channels(), data)
 }

@@ -1,99 +1,53 @@
 //! What each new pixel is made of: which old ones, and how much of each.
 
+use isovec_pixels::Taps;
+
 use super::Filter;
 use crate::{ImageError, Result};
-
-/// The old pixels of each new one, along one side.
-pub(super) struct Taps {
-    /// For each new pixel the first old one, and how many there are.
-    spans: Vec<(usize, usize)>,
-    /// For each new pixel as many weights as the longest span has; behind its own they are 0.
-    weights: Vec<i32>,
-    longest: usize,
-    /// Bits of the weights behind the point.
-    bits: u32,
-}
 
 /// The number of bits that Pillow has behind the point: what 32 bits leave beside a byte and two bits of room.
 const PILLOW_BITS: u32 = 32 - 8 - 2;
 
-impl Taps {
-    /// Pillow's, for the new pixels `at..at + length` of `to`.
-    pub(super) fn pillow(from: usize, to: usize, at: usize, length: usize, filter: Filter) -> Self {
-        Self::new(&Kernel::new(from, to, filter), at, length, PILLOW_BITS)
-    }
+/// Pillow's weights, for the new pixels `at..at + length` of `to`.
+///
+/// # Errors
+/// [`ImageError::Pixels`] where sums could overflow, which no filter's do.
+pub(super) fn pillow(
+    from: usize,
+    to: usize,
+    at: usize,
+    length: usize,
+    filter: Filter,
+) -> Result<Taps> {
+    Kernel::new(from, to, filter).taps(at, length, PILLOW_BITS)
+}
 
-    /// Torchvision's. The point depends on the largest weight of all new pixels, so those outside the window count too.
-    ///
-    /// # Errors
-    /// [`ImageError::Config`] for a filter that torchvision does not have for bytes.
-    pub(super) fn torchvision(
-        from: usize,
-        to: usize,
-        at: usize,
-        length: usize,
-        filter: Filter,
-    ) -> Result<Self> {
-        if !matches!(filter, Filter::Bilinear | Filter::Bicubic) {
-            return Err(ImageError::Config(format!(
-                "torchvision does not resize bytes with the filter {filter:?}; take Pillow's weights"
-            )));
-        }
-        let kernel = Kernel::new(from, to, filter);
-        let mut weights = vec![0.0; kernel.longest];
-        let mut largest = 0f64;
-        for new in 0..to {
-            let (_, count) = kernel.weights(new, &mut weights);
-            largest = weights[..count].iter().copied().fold(largest, f64::max);
-        }
-        let fits = |bits: u32| fixed(largest, bits + 1) < 1 << 15;
-        let bits = (0..PILLOW_BITS).find(|&bits| !fits(bits));
-        Ok(Self::new(&kernel, at, length, bits.unwrap_or(PILLOW_BITS)))
+/// Torchvision's. The point depends on the largest weight of all new pixels, so those outside the window count too.
+///
+/// # Errors
+/// [`ImageError::Config`] for a filter that torchvision does not have for bytes; [`ImageError::Pixels`] as [`pillow`].
+pub(super) fn torchvision(
+    from: usize,
+    to: usize,
+    at: usize,
+    length: usize,
+    filter: Filter,
+) -> Result<Taps> {
+    if !matches!(filter, Filter::Bilinear | Filter::Bicubic) {
+        return Err(ImageError::Config(format!(
+            "torchvision does not resize bytes with the filter {filter:?}; take Pillow's weights"
+        )));
     }
-
-    fn new(kernel: &Kernel, at: usize, length: usize, bits: u32) -> Self {
-        let longest = kernel.longest;
-        let mut real = vec![0.0; longest];
-        let mut spans = Vec::with_capacity(length);
-        let mut weights = vec![0; length * longest];
-        for (new, to) in (at..at + length).zip(weights.chunks_exact_mut(longest)) {
-            let (start, count) = kernel.weights(new, &mut real);
-            for (to, &weight) in to.iter_mut().zip(&real[..count]) {
-                *to = fixed(weight, bits);
-            }
-            spans.push((start, count));
-        }
-        Self {
-            spans,
-            weights,
-            longest,
-            bits,
-        }
+    let kernel = Kernel::new(from, to, filter);
+    let mut weights = vec![0.0; kernel.longest];
+    let mut largest = 0f64;
+    for new in 0..to {
+        let (_, count) = kernel.weights(new, &mut weights);
+        largest = weights[..count].iter().copied().fold(largest, f64::max);
     }
-
-    /// The old pixels that any new one is made of: the first, and the one behind the last.
-    pub(super) fn reach(&self) -> (usize, usize) {
-        let starts = self.spans.iter().map(|&(start, _)| start);
-        let ends = self.spans.iter().map(|&(start, count)| start + count);
-        (starts.min().unwrap_or(0), ends.max().unwrap_or(0))
-    }
-
-    /// New pixels.
-    pub(super) fn len(&self) -> usize {
-        self.spans.len()
-    }
-
-    /// For each new pixel its first old one, and the weights of that one and those behind it.
-    pub(super) fn iter(&self) -> impl Iterator<Item = (usize, &[i32])> {
-        let weights = self.weights.chunks_exact(self.longest);
-        let each = self.spans.iter().zip(weights);
-        each.map(|(&(start, count), weights)| (start, &weights[..count]))
-    }
-
-    /// Bits of the weights behind the point.
-    pub(super) fn bits(&self) -> u32 {
-        self.bits
-    }
+    let fits = |bits: u32| fixed(largest, bits + 1) < 1 << 15;
+    let bits = (0..PILLOW_BITS).find(|&bits| !fits(bits));
+    kernel.taps(at, length, bits.unwrap_or(PILLOW_BITS))
 }
 
 /// A filter on its way from one length to another.
@@ -124,6 +78,21 @@ impl Kernel {
             unit: 1.0 / stretch,
             longest: support.ceil() as usize * 2 + 1,
         }
+    }
+
+    /// The weights of the new pixels `at..at + length`, with so many bits behind the point.
+    fn taps(&self, at: usize, length: usize, bits: u32) -> Result<Taps> {
+        let mut real = vec![0.0; self.longest];
+        let mut whole = vec![0; self.longest];
+        let mut taps = Taps::new(bits)?;
+        for new in at..at + length {
+            let (start, count) = self.weights(new, &mut real);
+            for (to, &weight) in whole.iter_mut().zip(&real[..count]) {
+                *to = fixed(weight, bits);
+            }
+            taps.push(start, &whole[..count])?;
+        }
+        Ok(taps)
     }
 
     /// Writes the weights of a new pixel, which add up to 1; gives its first old pixel, and how many there are.
