@@ -1,5 +1,7 @@
 //! How much of the machine an operation uses.
 
+use std::sync::OnceLock;
+
 use crate::{InstructionSet, detect_features};
 
 /// The fewest bytes that are worth a thread, which takes tens of microseconds to start.
@@ -41,12 +43,14 @@ impl OptLevel {
     /// one for every level: a module cannot start threads.
     #[must_use]
     pub fn threads(self) -> usize {
+        // On Linux the answer is read from files each time, which takes longer than small work.
+        static CORES: OnceLock<usize> = OnceLock::new();
         match self {
             Self::None | Self::Simd => 1,
             Self::Parallel | Self::Full if cfg!(target_arch = "wasm32") => 1,
-            Self::Parallel | Self::Full => {
+            Self::Parallel | Self::Full => *CORES.get_or_init(|| {
                 std::thread::available_parallelism().map_or(1, std::num::NonZero::get)
-            }
+            }),
         }
     }
 }
