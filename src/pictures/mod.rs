@@ -19,8 +19,8 @@ use crate::model::{self, EmbedOptions, Model, Output, Vectors};
 use crate::source::ModelSource;
 use crate::stream::{self, Embedded, StreamOptions};
 
-/// A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and CLIP's half for pictures. Clones are cheap and share
-/// the model.
+/// A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and the halves of CLIP and SigLIP for pictures. Clones are
+/// cheap and share the model.
 ///
 /// It loads and runs as an [`Embedder`](crate::Embedder) does: the same sources, configuration, engines, batches, cache,
 /// statistics and profile. `preprocessor_config.json` beside the model decides how pixels become its input, with the bytes

@@ -43,8 +43,8 @@ export class Classifier extends BaseClassifier {
 }
 
 /**
- * A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and CLIP's half for pictures. What decodes pictures is a
- * module of its own, which is fetched with the first such model.
+ * A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and the halves of CLIP and SigLIP for pictures. What
+ * decodes pictures is a module of its own, which is fetched with the first such model.
  *
  * @example
  * const pictures = await ImageEmbedder.load("openai/clip-vit-base-patch32");

@@ -40,7 +40,7 @@ impl Reader {
         let processor = Processor::from_json(&json, model_type, options.reference)?;
         let processor = processor.with_alpha(options.alpha);
         // One that is wide and one that is high.
-        let of = |width, height| {
+        let of = |width, height| -> Result<(usize, usize)> {
             let black = Image::new(width, height, Channels::Rgb, vec![0; 3 * width * height])?;
             let PixelValues { height, width, .. } = processor.process(black.view())?;
             Ok((height, width))

@@ -1,5 +1,5 @@
-//! DINOv2 (<https://arxiv.org/abs/2304.07193>): a ViT whose outputs are scaled layer by layer, made for pictures of any size. With
-//! registers (<https://arxiv.org/abs/2309.16588>) it has more tokens that are no square; they have no position.
+//! DINOv2 (<https://arxiv.org/abs/2304.07193>): a ViT whose outputs are scaled layer by layer, made for pictures of any size.
+//! With registers (<https://arxiv.org/abs/2309.16588>) it has more tokens that are no square; they have no position.
 
 use isovec_engine::error::Result;
 
