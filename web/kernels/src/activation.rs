@@ -18,6 +18,8 @@ pub enum Activation {
     GeluSigmoid,
     /// `x * sigmoid(x)`, within 2e-7 or one ULP.
     Silu,
+    /// `x * min(max(x / 6 + 1/2, 0), 1)` (<https://arxiv.org/abs/1905.02244>).
+    HardSwish,
     /// Hyperbolic tangent, within 6 ULP.
     Tanh,
     /// `1 / (1 + e^-x)`, within 3 ULP; 0 below -87.3.
@@ -37,6 +39,7 @@ impl Activation {
             Self::GeluTanh => gelu_tanh(x),
             Self::GeluSigmoid => gelu_sigmoid(x),
             Self::Silu => silu(x),
+            Self::HardSwish => hard_swish(x),
             Self::Tanh => tanh(x),
             Self::Sigmoid => sigmoid(x),
             Self::Erf => erf(x),
@@ -87,6 +90,7 @@ elementwise!(
     gelu_tanh,
     gelu_sigmoid,
     silu,
+    hard_swish,
     tanh,
     sigmoid,
     erf,

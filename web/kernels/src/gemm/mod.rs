@@ -12,7 +12,7 @@ mod error;
 mod int8;
 mod kernel;
 mod pack;
-mod simd;
+pub(crate) mod simd;
 #[cfg(test)]
 #[cfg(not(target_arch = "wasm32"))]
 mod tests;

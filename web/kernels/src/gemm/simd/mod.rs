@@ -10,12 +10,12 @@ mod wasm;
 mod x86;
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use neon::Neon;
-pub(super) use scalar::Scalar;
+pub(crate) use neon::Neon;
+pub(crate) use scalar::Scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-pub(super) use wasm::Wasm;
+pub(crate) use wasm::Wasm;
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2, Avx512};
+pub(crate) use x86::{Avx2, Avx512};
 
 /// A register of f32 lanes.
 ///
@@ -26,7 +26,7 @@ pub(super) use x86::{Avx2, Avx512};
 ///
 /// For all methods: the processor has the instructions of the implementation; a pointer to read or
 /// write is valid for one value (`splat`) or for `LANES` values (`load`, `store`), aligned as f32.
-pub(super) trait Simd {
+pub(crate) trait Simd {
     /// The register.
     type V: Copy;
     /// f32 values in a register.

@@ -9,7 +9,7 @@ use std::arch::x86_64::{
 use super::Simd;
 
 /// AVX2 and FMA: 16 registers of 8 lanes.
-pub(in crate::gemm) struct Avx2;
+pub(crate) struct Avx2;
 
 impl Simd for Avx2 {
     type V = __m256;
@@ -53,7 +53,7 @@ impl Simd for Avx2 {
 }
 
 /// AVX-512F: 32 registers of 16 lanes.
-pub(in crate::gemm) struct Avx512;
+pub(crate) struct Avx512;
 
 impl Simd for Avx512 {
     type V = __m512;
