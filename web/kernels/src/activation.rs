@@ -33,17 +33,22 @@ pub enum Activation {
 impl Activation {
     /// Replaces every element.
     pub fn apply(self, x: &mut [f32]) {
+        self.function()(x);
+    }
+
+    /// What [`apply`](Self::apply) calls: for an [`Epilogue`](crate::gemm::Epilogue).
+    pub fn function(self) -> fn(&mut [f32]) {
         match self {
-            Self::Relu => relu(x),
-            Self::Gelu => gelu(x),
-            Self::GeluTanh => gelu_tanh(x),
-            Self::GeluSigmoid => gelu_sigmoid(x),
-            Self::Silu => silu(x),
-            Self::HardSwish => hard_swish(x),
-            Self::Tanh => tanh(x),
-            Self::Sigmoid => sigmoid(x),
-            Self::Erf => erf(x),
-            Self::Exp => exp(x),
+            Self::Relu => relu,
+            Self::Gelu => gelu,
+            Self::GeluTanh => gelu_tanh,
+            Self::GeluSigmoid => gelu_sigmoid,
+            Self::Silu => silu,
+            Self::HardSwish => hard_swish,
+            Self::Tanh => tanh,
+            Self::Sigmoid => sigmoid,
+            Self::Erf => erf,
+            Self::Exp => exp,
         }
     }
 
