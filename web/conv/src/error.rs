@@ -6,6 +6,9 @@ use isovec_engine::EngineError;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refused {
+    /// A graph without a convolution is another crate's.
+    #[error("it has no convolution")]
+    NoConvolution,
     /// An operator that is not known at all.
     #[error("operator {operator} of node {node:?} is not known")]
     Operator {

@@ -56,7 +56,7 @@ impl Executable {
         let nodes = graph.map(|graph| graph.node.len() as u64).sum();
         budget.take(Resource::Nodes, nodes, "the graph")?;
         if !has_convolution(bundle) {
-            return Err(Refused::Graph("it has no convolution".into()).into());
+            return Err(Refused::NoConvolution.into());
         }
         let known = load::lists(bundle, &mut budget).await?;
         let lowered = lower(bundle, known, &mut budget, pause).await?;
@@ -153,7 +153,6 @@ impl Executable {
     }
 }
 
-/// A graph without one is another crate's, which computes it at least as well.
 fn has_convolution(bundle: &ModelBundle) -> bool {
     let mut nodes = bundle.graph.graph.iter().flat_map(|graph| &graph.node);
     nodes.any(|node| node.op_type == "Conv")

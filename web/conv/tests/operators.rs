@@ -433,7 +433,10 @@ fn graphs_that_are_not_of_pictures_are_refused() {
     assert!(refusal(&mut none, &[&y]).contains("no convolution"));
     // What is refused is refused by type.
     let error = none.compile(&[&y]).unwrap_err();
-    assert!(matches!(error, CompileError::Refused(Refused::Graph(_))));
+    assert!(matches!(
+        error,
+        CompileError::Refused(Refused::NoConvolution)
+    ));
 }
 
 /// A few bytes may not ask for gigabytes.
