@@ -4,28 +4,9 @@
 
 mod common;
 
-use common::Net;
+use common::Checked;
 use isovec_model::onnx::builder::{float, int, ints};
-
-/// A bottleneck (<https://arxiv.org/abs/1512.03385>), its stride in the middle as torchvision has it.
-fn bottleneck(net: &mut Net, x: &str, inputs: usize, inner: usize, stride: i64) -> String {
-    let outputs = inner * 4;
-    let mut y = x.to_owned();
-    for (shape, side, stride) in [((inner, inputs), 1, 1), ((inner, inner), 3, stride)] {
-        y = net.square(&y, shape, side, stride, 1);
-        y = net.norm(&y, inner);
-        y = net.relu(&y);
-    }
-    y = net.square(&y, (outputs, inner), 1, 1, 1);
-    y = net.norm(&y, outputs);
-    let mut beside = x.to_owned();
-    if stride != 1 || inputs != outputs {
-        beside = net.square(x, (outputs, inputs), 1, stride, 1);
-        beside = net.norm(&beside, outputs);
-    }
-    let sum = net.node("Add", &[&y, &beside], vec![]);
-    net.relu(&sum)
-}
+use isovec_test_models::convolutions::{Net, bottleneck, inverted};
 
 #[test]
 fn resnet() {
@@ -52,38 +33,20 @@ fn resnet() {
 #[test]
 fn mobilenet_v2() {
     let mut net = Net::new(2, [3, 32, 24]);
-    let relu6 = |net: &mut Net, x: &str| {
-        let (least, most) = (net.number(0.0), net.number(6.0));
-        net.node("Clip", &[x, &least, &most], vec![])
-    };
     let mut x = net.square("x", (16, 3), 3, 2, 1);
     x = net.norm(&x, 16);
-    x = relu6(&mut net, &x);
-    // An inverted residual (<https://arxiv.org/abs/1801.04381>): inputs, inner, outputs, stride.
+    x = net.relu6(&x);
     for (inputs, inner, outputs, stride) in [
         (16, 16, 8, 1),
         (8, 48, 12, 2),
         (12, 72, 12, 1),
         (12, 72, 20, 2),
     ] {
-        let before = x.clone();
-        if inner != inputs {
-            x = net.square(&x, (inner, inputs), 1, 1, 1);
-            x = net.norm(&x, inner);
-            x = relu6(&mut net, &x);
-        }
-        x = net.square(&x, (inner, inner), 3, stride, inner);
-        x = net.norm(&x, inner);
-        x = relu6(&mut net, &x);
-        x = net.square(&x, (outputs, inner), 1, 1, 1);
-        x = net.norm(&x, outputs);
-        if stride == 1 && inputs == outputs {
-            x = net.node("Add", &[&before, &x], vec![]);
-        }
+        x = inverted(&mut net, &x, inputs, inner, outputs, stride);
     }
     x = net.square(&x, (64, 20), 1, 1, 1);
     x = net.norm(&x, 64);
-    x = relu6(&mut net, &x);
+    x = net.relu6(&x);
     x = net.node(
         "ReduceMean",
         &[&x],
@@ -111,18 +74,13 @@ fn squeeze(
     let mut y = net.node("GlobalAveragePool", &[x], vec![]);
     y = net.conv(&y, [inner, channels, 1, 1], true, vec![]);
     y = match between {
-        "Silu" => silu(net, &y),
+        "Silu" => net.silu(&y),
         other => net.node(other, &[&y], vec![]),
     };
     y = net.conv(&y, [channels, inner, 1, 1], true, vec![]);
     let attributes = gate.1.map(|alpha| float("alpha", alpha));
     y = net.node(gate.0, &[&y], attributes.into_iter().collect());
     net.node("Mul", &[&y, x], vec![])
-}
-
-fn silu(net: &mut Net, x: &str) -> String {
-    let gate = net.node("Sigmoid", &[x], vec![]);
-    net.node("Mul", &[x, &gate], vec![])
 }
 
 #[test]
@@ -172,14 +130,14 @@ fn efficientnet() {
     let mut net = Net::new(4, [3, 36, 44]);
     let mut x = net.square("x", (24, 3), 3, 2, 1);
     x = net.norm(&x, 24);
-    x = silu(&mut net, &x);
+    x = net.silu(&x);
     for (inner, side, stride) in [(24, 3, 1), (48, 5, 2), (48, 5, 1)] {
         x = net.square(&x, (inner, 24), 1, 1, 1);
         x = net.norm(&x, inner);
-        x = silu(&mut net, &x);
+        x = net.silu(&x);
         x = net.square(&x, (inner, inner), side, stride, inner);
         x = net.norm(&x, inner);
-        x = silu(&mut net, &x);
+        x = net.silu(&x);
         x = squeeze(&mut net, &x, inner, 6, "Silu", ("Sigmoid", None));
         x = net.square(&x, (24, inner), 1, 1, 1);
         x = net.norm(&x, 24);

@@ -3,13 +3,14 @@
 
 mod common;
 
-use common::{Net, bits, run};
+use common::{Checked, bits, run};
 use isovec_conv::{CompileError, Refused};
 use isovec_engine::EngineError;
 use isovec_engine::onnx::proto::{AttributeProto, DataType};
 use isovec_engine::tensor::{NamedTensor, Tensor};
 use isovec_kernels::parallel::OneThread;
 use isovec_model::onnx::builder::{float, int, ints, string};
+use isovec_test_models::convolutions::Net;
 
 /// A net whose picture went through a convolution with so many channels.
 fn net(seed: u64, channels: usize) -> (Net, String) {
