@@ -13,6 +13,8 @@ use crate::parallel::Pool;
 const STEPS: usize = 512;
 /// Bytes of A at a time: what the second cache keeps while B passes by.
 pub(super) const A_BYTES: usize = 512 * 1024;
+/// Rows at a time: with [`COLUMNS`], 256 KB of C that are still in the second cache when the epilogue comes.
+const C_ROWS: usize = 512;
 /// Columns between two passes of the epilogue.
 pub(super) const COLUMNS: usize = 128;
 /// Products that are worth another thread's attention.
@@ -154,7 +156,7 @@ impl Product<'_> {
     /// The operands fit each other, and nobody else uses those rows and columns of C.
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let k = self.b.k();
-        let most_rows = A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS));
+        let most_rows = (A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS))).min(C_ROWS);
         let group = COLUMNS / self.kernel.panel();
         for rows in parts(rows, most_rows) {
             for steps in parts(0..k, STEPS) {
@@ -235,6 +237,7 @@ impl Product<'_> {
                 c,
                 c_stride: self.c_stride,
                 resume: steps.start > 0,
+                columns: width.min(self.b.n() - column),
             };
             let strip = self.kernel.strip(rows.len());
             match strip.several {
@@ -243,6 +246,7 @@ impl Product<'_> {
                     return panels;
                 }
                 _ if full > 0 => (strip.single)(&on),
+                _ if let Some(edge) = self.kernel.edge(rows.len()) => edge(&on),
                 _ => {
                     // The tile writes whole panels: it gets a place for them.
                     let columns = self.b.n() - column;
