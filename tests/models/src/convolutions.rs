@@ -162,8 +162,9 @@ impl Net {
         for output in outputs {
             // Shapes of outputs say nothing that is needed.
             GraphBuilder::new(&mut graph, "outputs.").output(output, DType::F32, &[]);
-            let last = graph.output.last_mut().unwrap();
-            last.r#type = None;
+            if let Some(last) = graph.output.last_mut() {
+                last.r#type = None;
+            }
         }
         let mut beside = BytesWeights::new();
         for (name, shape, values) in &self.weights {
@@ -186,7 +187,8 @@ impl Net {
                 dtype: DType::F32,
                 shape: shape.clone(),
             };
-            beside.push(info, bytes).unwrap();
+            let pushed = beside.push(info, bytes);
+            pushed.expect("the bytes are as many as the shape says");
         }
         ModelBundle {
             graph: ModelProto {
@@ -221,7 +223,7 @@ impl Net {
         Batch {
             inputs: vec![NamedTensor::new(
                 "x",
-                Tensor::from_slice(&shape, pictures).unwrap(),
+                Tensor::from_slice(&shape, pictures).expect("whole pictures"),
             )],
             ..Batch::default()
         }

@@ -17,8 +17,11 @@ use isovec_test_models::convolutions::{Net, efficientnet_b0, mobilenet_v2, resne
 /// Runs of each network.
 const ROUNDS: usize = 20;
 
+/// Makes a network; its output.
+type Make = fn() -> (Net, String);
+
 fn main() {
-    let all: [(&str, fn() -> (Net, String)); 3] = [
+    let all: [(&str, Make); 3] = [
         ("resnet_50", resnet_50),
         ("mobilenet_v2", mobilenet_v2),
         ("efficientnet_b0", efficientnet_b0),

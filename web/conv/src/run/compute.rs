@@ -7,11 +7,11 @@ use isovec_kernels::conv::{
     Depthwise, add, average_pool, depthwise, limit, max_pool, mean_of_pixels, scale_and_shift,
     scale_channels, to_pixels, to_planes,
 };
-use isovec_kernels::gemm::{Epilogue, Packed, Rows, gemm};
+use isovec_kernels::gemm::{Buffer, Epilogue, Packed, Rows, gemm};
 use isovec_kernels::parallel::Pool;
 use isovec_kernels::{Activation, Norm, NormKind, l2_normalize, softmax};
 
-use super::{Memory, resize};
+use super::{Memory, too_large};
 use crate::executable::{Executable, Step};
 use crate::load::Loaded;
 use crate::node::{Conv, Finish, Node, NodeId, Op};
@@ -45,7 +45,7 @@ pub(super) fn compute(
     let mut out = std::mem::take(&mut memory.maps[place]);
     let mut rows = std::mem::take(&mut memory.rows);
     let each = step.node.map.len() / crate::cost::units(&step.node);
-    let part = &mut out[range.start * each..range.end * each];
+    let part = &mut out.as_mut_slice()[range.start * each..range.end * each];
     let values = Values {
         executable,
         maps: &memory.maps,
@@ -78,7 +78,7 @@ pub(super) fn compute(
 #[derive(Clone, Copy)]
 struct Values<'a> {
     executable: &'a Executable,
-    maps: &'a [Vec<f32>],
+    maps: &'a [Buffer],
     planes: &'a [f32],
     place: usize,
 }
@@ -92,6 +92,7 @@ impl<'a> Values<'a> {
     fn of(&self, node: NodeId) -> &'a [f32] {
         let len = self.node(node).map.len();
         self.maps[self.executable.places.of[node.0]]
+            .as_slice()
             .get(..len)
             .unwrap_or_default()
     }
@@ -116,7 +117,7 @@ impl<'a> Values<'a> {
         bias: Option<&[f32]>,
         range: Range<usize>,
         out: &mut [f32],
-        gathered: &mut Vec<f32>,
+        gathered: &mut Buffer,
         pool: &dyn Pool,
     ) -> Result<()> {
         let (map, finish) = (step.node.map, step.node.finish);
@@ -142,19 +143,14 @@ impl<'a> Values<'a> {
                     }
                 } else {
                     let len = block.len() * steps;
-                    resize(gathered, len)?;
+                    gathered.grow(len).map_err(|_| too_large(len))?;
+                    let gathered = &mut gathered.as_mut_slice()[..len];
                     let channels = group * own..(group + 1) * own;
-                    over_rows(
-                        pool,
-                        block.clone(),
-                        steps,
-                        &mut gathered[..len],
-                        &|pixels, out| {
-                            conv.windows.gather(x, channels.clone(), pixels, out);
-                        },
-                    );
+                    over_rows(pool, block.clone(), steps, gathered, &|pixels, out| {
+                        conv.windows.gather(x, channels.clone(), pixels, out);
+                    });
                     Rows {
-                        values: &gathered[..len],
+                        values: gathered,
                         stride: steps,
                     }
                 };

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use isovec_engine::engine::Batch;
 use isovec_engine::{EngineError, Result};
+use isovec_kernels::gemm::Buffer;
 use isovec_kernels::parallel::Pool;
 
 use crate::cost;
@@ -15,9 +16,9 @@ use crate::executable::Executable;
 #[derive(Debug, Default)]
 pub(crate) struct Memory {
     /// The maps, by place.
-    maps: Vec<Vec<f32>>,
+    maps: Vec<Buffer>,
     /// Rows that a convolution makes of what its window sees.
-    rows: Vec<f32>,
+    rows: Buffer,
 }
 
 /// A run: the maps of one picture, and the outputs so far.
@@ -62,14 +63,17 @@ impl Run {
         let mut memory = executable.memory();
         memory
             .maps
-            .resize_with(executable.places.sizes.len(), Vec::new);
+            .resize_with(executable.places.sizes.len(), Buffer::default);
         for (map, &size) in memory.maps.iter_mut().zip(&executable.places.sizes) {
-            resize(map, size)?;
+            map.grow(size).map_err(|_| too_large(size))?;
         }
         let outputs = executable.outputs.iter().map(|output| {
             let each: usize = output.extents.iter().product();
             let mut values = Vec::new();
-            reserve(&mut values, pictures.saturating_mul(each))?;
+            let count = pictures.saturating_mul(each);
+            values
+                .try_reserve_exact(count)
+                .map_err(|_| too_large(count))?;
             Ok(values)
         });
         Ok(Self {
@@ -140,7 +144,7 @@ impl Run {
         for (output, values) in executable.outputs.iter().zip(&mut self.outputs) {
             let len = executable.steps[output.node.0].node.map.len();
             let place = executable.places.of[output.node.0];
-            values.extend_from_slice(&self.memory.maps[place][..len]);
+            values.extend_from_slice(&self.memory.maps[place].as_slice()[..len]);
         }
         (self.at, self.picture) = (0, self.picture + 1);
     }
@@ -192,19 +196,11 @@ fn invalid(executable: &Executable, detail: &str) -> EngineError {
     }
 }
 
-/// Makes it as long, where memory can be had.
-fn resize(values: &mut Vec<f32>, len: usize) -> Result<()> {
-    reserve(values, len.saturating_sub(values.len()))?;
-    values.resize(len.max(values.len()), 0.0);
-    Ok(())
-}
-
-fn reserve(values: &mut Vec<f32>, more: usize) -> Result<()> {
-    values
-        .try_reserve_exact(more)
-        .map_err(|_| EngineError::InputTooLarge {
-            asked: (more as u64).saturating_mul(size_of::<f32>() as u64),
-            limit: isize::MAX as u64,
-            unit: "bytes of memory that can be had",
-        })
+/// Memory for so many values cannot be had.
+fn too_large(values: usize) -> EngineError {
+    EngineError::InputTooLarge {
+        asked: (values as u64).saturating_mul(size_of::<f32>() as u64),
+        limit: isize::MAX as u64,
+        unit: "bytes of memory that can be had",
+    }
 }

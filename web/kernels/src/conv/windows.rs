@@ -135,7 +135,7 @@ impl Windows {
                 if together {
                     let len = columns.len() * each;
                     let from = x_of(columns.start);
-                    out[columns.start * each..][..len].copy_from_slice(&x[from..][..len]);
+                    copy(&mut out[columns.start * each..][..len], &x[from..][..len]);
                 } else {
                     for tap in columns.clone() {
                         let from = x_of(tap);
@@ -144,6 +144,24 @@ impl Windows {
                 }
             }
         }
+    }
+}
+
+/// Copies as many values. The rows of a picture's three colours are too short for a call of the system's function.
+fn copy(to: &mut [f32], from: &[f32]) {
+    fn known<const N: usize>(to: &mut [f32], from: &[f32]) {
+        if let (Some(to), Some(from)) = (to.first_chunk_mut::<N>(), from.first_chunk::<N>()) {
+            *to = *from;
+        }
+    }
+    match to.len() {
+        3 => known::<3>(to, from),
+        6 => known::<6>(to, from),
+        9 => known::<9>(to, from),
+        12 => known::<12>(to, from),
+        15 => known::<15>(to, from),
+        21 => known::<21>(to, from),
+        _ => to.copy_from_slice(from),
     }
 }
 

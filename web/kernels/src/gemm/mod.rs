@@ -19,6 +19,7 @@ mod tests;
 mod tile;
 
 pub use blocks::gemm;
+pub use buffer::Buffer;
 pub use choice::{Choice, Clock};
 pub use epilogue::{Epilogue, Rows};
 pub use error::Mismatch;
