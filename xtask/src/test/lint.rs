@@ -58,6 +58,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-image",
     "isovec-tokenize",
     "isovec-kernels",
+    "isovec-conv",
     "isovec-encoder",
     "isovec-gpu",
     "isovec-web",
