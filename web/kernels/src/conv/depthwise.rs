@@ -52,10 +52,12 @@ pub fn depthwise(
     if out.is_empty() {
         return;
     }
+    let whole = window.whole(1, places[1], map.width);
     let select = select(arithmetic, map.channels);
     for (row, out) in rows.zip(out.chunks_exact_mut(places[1] * map.channels)) {
         let row = Row {
             of,
+            whole: whole.clone(),
             x: x.as_ptr(),
             out: out.as_mut_ptr(),
             row,
@@ -72,6 +74,8 @@ struct Row<'a> {
     x: *const f32,
     out: *mut f32,
     row: usize,
+    /// Columns of the result for which all columns of taps lie inside the map.
+    whole: Range<usize>,
     /// The rows of taps that lie inside the map.
     taps: Range<usize>,
 }
@@ -158,19 +162,19 @@ unsafe fn compute<S: Simd, const FUSED: bool, const T: usize>(row: &Row<'_>) {
     } = row.of.windows;
     let mut column = 0;
     while column < places[1] {
-        let taps = window.inside(1, column, map.width);
-        // The last of `count` pixels has all its taps inside, and so have those before it.
-        let whole = |count: usize| {
-            let last = column + count - 1;
-            last < places[1]
-                && taps.len() == window.kernel[1]
-                && window.inside(1, last, map.width).len() == window.kernel[1]
+        let whole = match row.whole.contains(&column) {
+            true => row.whole.end - column,
+            false => 0,
+        };
+        let taps = match whole {
+            0 => window.inside(1, column, map.width),
+            _ => 0..window.kernel[1],
         };
         // SAFETY: the caller's promise; the taps lie inside the map.
         column += unsafe {
-            if whole(T) {
+            if whole >= T {
                 channels::<S, FUSED, T>(row, column, taps)
-            } else if whole(2) {
+            } else if whole >= 2 {
                 channels::<S, FUSED, 2>(row, column, taps)
             } else {
                 channels::<S, FUSED, 1>(row, column, taps)

@@ -68,6 +68,17 @@ impl Window {
         first.min(last)..last
     }
 
+    /// The places along an axis, of so many, at which all taps lie within `extent`.
+    pub(crate) fn whole(&self, axis: usize, places: usize, extent: usize) -> Range<usize> {
+        let span = (self.kernel[axis] - 1) * self.dilation[axis] + 1;
+        let first = self.before[axis].div_ceil(self.stride[axis]);
+        let end = (extent + self.before[axis])
+            .checked_sub(span)
+            .map_or(0, |last| last / self.stride[axis] + 1)
+            .min(places);
+        first.min(end)..end
+    }
+
     /// The coordinate in the map of a tap that lies [`inside`](Self::inside).
     #[inline(always)]
     pub(crate) fn at(&self, axis: usize, place: usize, tap: usize) -> usize {
@@ -115,14 +126,22 @@ impl Windows {
         let together = channels.len() == map.channels && window.dilation[1] == 1;
         let each = channels.len();
         let row_width = window.kernel[1] * each;
-        for (out, pixel) in out.chunks_exact_mut(width).zip(pixels) {
-            let (row, column) = (pixel / places[1], pixel % places[1]);
-            let rows = window.inside(0, row, map.height);
-            let columns = window.inside(1, column, map.width);
+        let whole = window.whole(1, places[1], map.width);
+        let (mut row, mut column) = (pixels.start / places[1], pixels.start % places[1]);
+        let mut rows = window.inside(0, row, map.height);
+        for out in out.chunks_exact_mut(width) {
+            if column == places[1] {
+                (row, column) = (row + 1, 0);
+                rows = window.inside(0, row, map.height);
+            }
+            let columns = match whole.contains(&column) {
+                true => 0..window.kernel[1],
+                false => window.inside(1, column, map.width),
+            };
             if rows.len() < window.kernel[0] || columns.len() < window.kernel[1] {
                 out.fill(0.0);
             }
-            for tap in rows {
+            for tap in rows.clone() {
                 let y = window.at(0, row, tap);
                 let out = &mut out[tap * row_width..][..row_width];
                 if columns.is_empty() {
@@ -143,6 +162,7 @@ impl Windows {
                     }
                 }
             }
+            column += 1;
         }
     }
 }
@@ -195,10 +215,12 @@ mod tests {
                 before: [before; 2],
             };
             for extent in 1..8 {
+                let whole = window.whole(0, 12, extent);
                 for place in 0..12 {
                     let inside: Vec<usize> = window.inside(0, place, extent).collect();
                     let exact = by_definition(&window, place, extent);
                     assert_eq!(inside, exact, "{window:?} at {place} of {extent}");
+                    assert_eq!(whole.contains(&place), exact.len() == kernel, "{window:?}");
                 }
             }
         }

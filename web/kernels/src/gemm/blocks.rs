@@ -15,6 +15,9 @@ const STEPS: usize = 512;
 pub(super) const A_BYTES: usize = 512 * 1024;
 /// Rows at a time: with [`COLUMNS`], 256 KB of C that are still in the second cache when the epilogue comes.
 const C_ROWS: usize = 512;
+/// Steps of a sum that is over so soon that fetching C for the epilogue matters; then there are as many rows at a time, of which
+/// C's part stays in the first cache.
+const SHORT: usize = 64;
 /// Columns between two passes of the epilogue.
 pub(super) const COLUMNS: usize = 128;
 /// Products that are worth another thread's attention.
@@ -156,7 +159,8 @@ impl Product<'_> {
     /// The operands fit each other, and nobody else uses those rows and columns of C.
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let k = self.b.k();
-        let most_rows = (A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS))).min(C_ROWS);
+        let c_rows = if k <= SHORT { SHORT } else { C_ROWS };
+        let most_rows = (A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS))).min(c_rows);
         let group = COLUMNS / self.kernel.panel();
         for rows in parts(rows, most_rows) {
             for steps in parts(0..k, STEPS) {
@@ -279,12 +283,21 @@ impl Product<'_> {
     unsafe fn finish(&self, rows: Range<usize>, panels: Range<usize>) {
         let start = panels.start * self.kernel.panel();
         let end = self.b.n().min(panels.end * self.kernel.panel());
-        for row in rows {
-            // SAFETY: the segment is within C, by the checks of `gemm`; nobody else uses it.
-            let segment = unsafe {
-                std::slice::from_raw_parts_mut(self.c.at(row * self.c_stride + start), end - start)
+        let width = end - start;
+        // Rows without anything between them are finished at once.
+        let together = if self.c_stride == width {
+            rows.len()
+        } else {
+            1
+        };
+        for rows in groups(rows, together) {
+            // SAFETY: the segments are within C, by the checks of `gemm`; nobody else uses them.
+            let segments = unsafe {
+                let first = self.c.at(rows.start * self.c_stride + start);
+                std::slice::from_raw_parts_mut(first, rows.len() * width)
             };
-            self.epilogue.apply(row, start, segment);
+            self.epilogue
+                .apply_to_rows(rows.start, start, width, segments);
         }
     }
 }
