@@ -109,10 +109,10 @@ pub(super) fn part(len: usize, parts: usize, number: usize) -> Range<usize> {
 /// Nearly equal parts of a range, none longer than `most`.
 pub(super) fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
     let count = range.len().div_ceil(most).max(1);
-    (0..count).map(move |number| {
-        let part = part(range.len(), count, number);
-        range.start + part.start..range.start + part.end
-    })
+    // Divided once: there may be a part for every few products.
+    let (each, more) = (range.len() / count, range.len() % count);
+    let start = move |number: usize| range.start + number * each + number.min(more);
+    (0..count).map(move |number| start(number)..start(number + 1))
 }
 
 /// A range in groups of `each`, of which the last may be smaller.
@@ -183,6 +183,7 @@ impl Product<'_> {
     ///
     /// As for [`Product::compute`].
     unsafe fn block(&self, rows: Range<usize>, panels: Range<usize>, steps: Range<usize>) {
+        let full = self.full_panels();
         let strips = || parts(rows.clone(), self.kernel.rows());
         // The panels that the tallest strip takes at once stay in the first cache for all strips.
         let tallest = strips().map(|rows| rows.len()).max().unwrap_or(1);
@@ -193,7 +194,7 @@ impl Product<'_> {
             for rows in strips() {
                 let mut panel = group.start;
                 while panel < group.end {
-                    let left = group.end.min(self.full_panels()).saturating_sub(panel);
+                    let left = group.end.min(full).saturating_sub(panel);
                     // SAFETY: the caller's promise.
                     panel += unsafe { self.tile(rows.clone(), panel, left, steps.clone()) };
                 }
