@@ -92,20 +92,27 @@ pub fn describe(bundle: &ModelBundle) -> ModelDescription {
         ..ModelDescription::default()
     };
     for weight in bundle.weights.weights() {
-        description.weights_bytes += weight.byte_len() as u64;
+        description.weights_bytes = description
+            .weights_bytes
+            .saturating_add(weight.byte_len() as u64);
         if !matches!(weight.dtype, DType::I64 | DType::I32) {
-            description.parameters += weight.elements() as u64;
+            description.parameters = description
+                .parameters
+                .saturating_add(weight.elements() as u64);
         }
     }
     let Some(graph) = &bundle.graph.graph else {
         return description;
     };
     for tensor in &graph.initializer {
-        description.weights_bytes += tensor.raw_data.len() as u64;
+        description.weights_bytes = description
+            .weights_bytes
+            .saturating_add(tensor.raw_data.len() as u64);
         let indices = [DataType::Int64 as i32, DataType::Int32 as i32];
         if !indices.contains(&tensor.data_type) {
             let elements = tensor.dims.iter().map(|&extent| extent.max(0) as u64);
-            description.parameters += elements.fold(1, u64::saturating_mul);
+            let count = elements.fold(1, u64::saturating_mul);
+            description.parameters = description.parameters.saturating_add(count);
         }
     }
     description.inputs = graph.input.iter().map(describe_value).collect();

@@ -77,6 +77,7 @@ pub mod hardware;
 pub mod maybe_send;
 pub mod onnx;
 pub mod panics;
+pub mod pause;
 pub mod profile;
 pub mod stats;
 mod sync;

@@ -24,6 +24,11 @@ pub(crate) trait Compiled: MaybeSend + MaybeSync + Debug {
         false
     }
 
+    /// Whether a row's bits do not depend on the rows beside it.
+    fn rows_alone(&self) -> bool {
+        self.ragged()
+    }
+
     /// The coarsest numbers that it computes with, whatever the weights are stored as.
     fn precision(&self) -> Precision {
         Precision::F32

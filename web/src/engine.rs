@@ -113,8 +113,8 @@ impl PortableEngine {
         capabilities.cancels_running = true;
         capabilities.intra_op_threads = threads;
         capabilities.concurrent_runs = settings.runs;
-        // No operator's sum depends on what runs beside it, and rows without padding have no others.
-        capabilities.deterministic = settings.deterministic || model.ragged();
+        // No operator's sum depends on what runs beside it.
+        capabilities.deterministic = settings.deterministic || model.rows_alone();
         tracing::debug!(origin = %bundle.origin, threads, "loaded a model into the {ENGINE} engine");
         Ok(Self {
             provider: provider::info(model.provider(), model.version()),

@@ -3,8 +3,8 @@
 //! It runs in the browser and, with the same code, natively, where it needs no shared library. The targets differ in
 //! who drives the work, and the caller passes that in: see [`executor`].
 //!
-//! `isovec-encoder` lowers transformer encoders to programs that compute nothing for padding. Other models run on
-//! [tract](https://github.com/sonos/tract) if the feature `tract` is on.
+//! `isovec-encoder` lowers transformer encoders to programs that compute nothing for padding, and `isovec-conv`
+//! convolutional networks, if the feature `conv` is on. Other models run on [tract](https://github.com/sonos/tract) if the feature `tract` is on.
 //!
 //! # Design
 //!
@@ -20,6 +20,8 @@
 //! npm package loads on demand.
 
 mod compiled;
+#[cfg(feature = "conv")]
+mod convolutions;
 mod engine;
 pub mod executor;
 mod guard;

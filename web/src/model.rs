@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use isovec_encoder::{CompileError, Unlowered};
+use isovec_encoder::CompileError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::onnx::proto::NodeProto;
-use isovec_engine::{EngineError, Result};
+#[cfg(not(feature = "tract"))]
+use isovec_engine::EngineError;
+use isovec_engine::Result;
 use isovec_kernels::Arithmetic;
 #[cfg(feature = "tract")]
 use isovec_model::precision::widened;
@@ -17,8 +19,8 @@ use crate::executor::Pacer;
 use crate::settings::Settings;
 use crate::{program, validate};
 
-/// Compiles a bundle for our own kernels, or, where it has what they cannot do and tract is
-/// compiled in, for tract.
+/// Compiles a bundle for our own kernels, as an encoder or as a convolutional network, or, where it
+/// has what they cannot do and tract is compiled in, for tract.
 ///
 /// # Errors
 /// [`EngineError::InvalidModel`] for a graph that is broken, [`EngineError::UnsupportedOperator`]
@@ -38,34 +40,31 @@ pub(crate) async fn load(
         true => Arithmetic::Deterministic,
         false => Arithmetic::Fast,
     };
-    match program::compile(
-        bundle,
-        arithmetic,
-        (settings.threads, settings.runs),
-        cancel,
-        pacer,
-    )
-    .await
-    {
-        Ok(program) => Ok(program),
-        Err(CompileError::Engine(error)) => Err(error),
-        Err(CompileError::Unlowered(why)) => {
-            otherwise(bundle, description, settings, cancel, pacer, why).await
-        }
-        Err(other) => Err(EngineError::invalid_model(
-            &bundle.origin,
-            other.to_string(),
-        )),
+    let threads = (settings.threads, settings.runs);
+    let why = match program::compile(bundle, arithmetic, threads, cancel, pacer).await {
+        Ok(program) => return Ok(program),
+        Err(CompileError::Engine(error)) => return Err(error),
+        Err(other) => other.to_string(),
+    };
+    #[cfg(feature = "conv")]
+    let why = match crate::convolutions::compile(bundle, arithmetic, threads, cancel, pacer).await {
+        Ok(program) => return Ok(program),
+        Err(isovec_conv::CompileError::Engine(error)) => return Err(error),
+        Err(isovec_conv::CompileError::Refused(isovec_conv::Refused::NoConvolution)) => why,
+        Err(other) => format!("as an encoder: {why}; as a convolutional network: {other}"),
+    };
+    otherwise(bundle, description, settings, cancel, pacer, why).await
+}
+
+fn known(node: &NodeProto) -> bool {
+    #[cfg(feature = "conv")]
+    if isovec_conv::knows(node) {
+        return true;
     }
-}
-
-#[cfg(feature = "tract")]
-fn known(node: &NodeProto) -> bool {
-    isovec_encoder::knows(node) || crate::tract::knows(&node.op_type)
-}
-
-#[cfg(not(feature = "tract"))]
-fn known(node: &NodeProto) -> bool {
+    #[cfg(feature = "tract")]
+    if crate::tract::knows(&node.op_type) {
+        return true;
+    }
     isovec_encoder::knows(node)
 }
 
@@ -77,7 +76,7 @@ async fn otherwise(
     settings: &Settings,
     cancel: &Cancel,
     pacer: &mut Pacer,
-    why: Unlowered,
+    why: String,
 ) -> Result<Arc<dyn Compiled>> {
     tracing::info!(
         origin = %bundle.origin,
@@ -96,12 +95,12 @@ async fn otherwise(
     _settings: &Settings,
     _cancel: &Cancel,
     _pacer: &mut Pacer,
-    why: Unlowered,
+    why: String,
 ) -> Result<Arc<dyn Compiled>> {
     Err(EngineError::UnsupportedModel {
         origin: bundle.origin.clone(),
-        reason: why.to_string(),
-        hint: "This build runs transformer encoders; its feature `tract`, which is the build `tract` in a page, runs other models too, and natively so do other engines"
+        reason: why,
+        hint: "This build runs transformer encoders, and convolutional networks where it has the feature `conv`; its feature `tract`, which is the build `tract` in a page, runs other models too, and natively so do other engines"
             .into(),
     })
 }

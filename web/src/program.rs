@@ -20,7 +20,7 @@ use crate::threads::Threads;
 
 /// Multiply-adds of a thread between two looks at the clock where others wait for it: 2 to 4 ms at
 /// the 8 to 20 billion a second that one thread of wasm SIMD reaches.
-const SLICE: u64 = 40_000_000;
+pub(crate) const SLICE: u64 = 40_000_000;
 
 /// An executable, and the threads that run it.
 #[derive(Debug)]

@@ -35,6 +35,8 @@ tests! {
     pauses_in_time();
     heavy_batches_are_run_in_pieces();
     masks_with_holes_are_refused(executor());
+    convolutions_agree_with_the_reference(executor());
+    convolutions_pause_and_are_cancelled();
     dropping_the_future_cancels();
     dropping_the_future_leaves_a_working_engine(executor());
     weights_are_read_one_at_a_time(executor());

@@ -32,6 +32,9 @@ tests! {
     pauses_in_time();
     heavy_batches_are_run_in_pieces();
     masks_with_holes_are_refused(executor());
+    convolutions_agree_with_the_reference(executor());
+    convolutions_pause_and_are_cancelled();
+    other_convolutions_run_on_tract(executor());
     tract_agrees_with_the_reference(executor());
     tract_runs_heavy_batches_in_groups();
     dropping_the_future_cancels();

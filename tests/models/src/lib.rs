@@ -5,6 +5,7 @@
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
 //! - [`pictures`]: models of pictures, with theirs.
+//! - [`convolutions`]: convolutional networks.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
 //! - [`tiny`], [`classifier`], [`tiny_clip`]: the models in `tests/data/tiny-bert`, `tests/data/tiny-classifier` and
 //!   `tests/data/tiny-clip`, which the example `tiny_model` writes.
@@ -14,6 +15,7 @@
 pub mod bundles;
 pub mod checkpoint;
 pub mod classifier;
+pub mod convolutions;
 pub mod full_size;
 pub mod models;
 pub mod pictures;

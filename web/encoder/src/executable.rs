@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
+use isovec_engine::pause::Pause;
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::gemm::{ActivationBits, Choice, Clock, Int8Kernel, Kernel};
@@ -12,7 +13,7 @@ use crate::error::Unlowered;
 use crate::load::{Kernels, Matrix, Packing, Weights};
 use crate::lower::Output;
 use crate::node::{self, Node, NodeId, Op};
-use crate::program::{Pause, Program};
+use crate::program::Program;
 
 /// A graph, ready to run.
 #[derive(Debug)]

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use bytes::Bytes;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
+use isovec_engine::pause::Pause;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo};
 use isovec_engine::{EngineError, Result};
@@ -17,7 +18,7 @@ use crate::error::Unlowered;
 use crate::ledger::Ledger;
 use crate::lower::weight_constant;
 use crate::node;
-use crate::program::{Pause, TakeWeights};
+use crate::program::TakeWeights;
 use crate::value::Weight;
 
 /// Weights of at most this many bytes are known while the graph is read.

@@ -5,7 +5,8 @@ use isovec_engine::budget::{Budget, Resource};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::Dim;
-use isovec_engine::maybe_send::{BoxFuture, MaybeSend};
+use isovec_engine::maybe_send::MaybeSend;
+use isovec_engine::pause::Pause;
 use isovec_engine::tensor::DType;
 
 use crate::error::Unlowered;
@@ -38,22 +39,6 @@ pub struct Program {
     /// Where each node's matrix or table is among those of its kind.
     pub places: Vec<Option<usize>>,
     pub(crate) needed: Needed,
-}
-
-/// Gives others a turn while a model is read.
-pub trait Pause: MaybeSend {
-    /// Called between two weights, and every few operators.
-    fn pause(&mut self) -> BoxFuture<'_, ()>;
-}
-
-/// Gives no turns, for callers that block no other work.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct NoTurns;
-
-impl Pause for NoTurns {
-    fn pause(&mut self) -> BoxFuture<'_, ()> {
-        Box::pin(std::future::ready(()))
-    }
 }
 
 /// Takes the weights of a program, in the order of the bundle.

@@ -18,6 +18,8 @@ pub enum Activation {
     GeluSigmoid,
     /// `x * sigmoid(x)`, within 2e-7 or one ULP.
     Silu,
+    /// `x * min(max(x / 6 + 1/2, 0), 1)` (<https://arxiv.org/abs/1905.02244>).
+    HardSwish,
     /// Hyperbolic tangent, within 6 ULP.
     Tanh,
     /// `1 / (1 + e^-x)`, within 3 ULP; 0 below -87.3.
@@ -31,16 +33,22 @@ pub enum Activation {
 impl Activation {
     /// Replaces every element.
     pub fn apply(self, x: &mut [f32]) {
+        self.function()(x);
+    }
+
+    /// What [`apply`](Self::apply) calls: for an [`Epilogue`](crate::gemm::Epilogue).
+    pub fn function(self) -> fn(&mut [f32]) {
         match self {
-            Self::Relu => relu(x),
-            Self::Gelu => gelu(x),
-            Self::GeluTanh => gelu_tanh(x),
-            Self::GeluSigmoid => gelu_sigmoid(x),
-            Self::Silu => silu(x),
-            Self::Tanh => tanh(x),
-            Self::Sigmoid => sigmoid(x),
-            Self::Erf => erf(x),
-            Self::Exp => exp(x),
+            Self::Relu => relu,
+            Self::Gelu => gelu,
+            Self::GeluTanh => gelu_tanh,
+            Self::GeluSigmoid => gelu_sigmoid,
+            Self::Silu => silu,
+            Self::HardSwish => hard_swish,
+            Self::Tanh => tanh,
+            Self::Sigmoid => sigmoid,
+            Self::Erf => erf,
+            Self::Exp => exp,
         }
     }
 
@@ -87,6 +95,7 @@ elementwise!(
     gelu_tanh,
     gelu_sigmoid,
     silu,
+    hard_swish,
     tanh,
     sigmoid,
     erf,

@@ -18,6 +18,7 @@
 mod activation;
 mod attention;
 mod columns;
+pub mod conv;
 mod dequantize;
 mod embed;
 mod error;

@@ -136,6 +136,15 @@ pub(crate) fn silu(x: f32) -> f32 {
     times_sigmoid(x, x)
 }
 
+/// `x * min(max(x / 6 + 1/2, 0), 1)` (<https://arxiv.org/abs/1905.02244>).
+#[inline(always)]
+pub(crate) fn hard_swish(x: f32) -> f32 {
+    let gate = x * (1.0 / 6.0) + 0.5;
+    let gate = if gate < 0.0 { 0.0 } else { gate };
+    let gate = if gate > 1.0 { 1.0 } else { gate };
+    x * gate
+}
+
 /// `x * Phi(x)` with the normal distribution's `Phi`, that is `x / 2 * (1 + erf(x / sqrt(2)))`
 /// (<https://arxiv.org/abs/1606.08415>).
 ///
@@ -339,6 +348,16 @@ mod tests {
             absolute_or_step,
             2e-7,
         );
+    }
+
+    #[test]
+    fn hard_swish_is_within_its_bound() {
+        let exact = |x: f64| match x {
+            x if x <= -3.0 => x * 0.0,
+            x if x >= 3.0 => x,
+            x => x * (x / 6.0 + 0.5),
+        };
+        assert_error(hard_swish, exact, absolute_or_step, 4e-7);
     }
 
     #[test]

@@ -12,9 +12,9 @@ use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use isovec_encoder::Pause;
 use isovec_engine::Result;
 use isovec_engine::maybe_send::{BoxFuture, MaybeSend, MaybeSync};
+pub use isovec_engine::pause::Pause;
 
 #[cfg(feature = "event-loop")]
 pub mod event_loop;

@@ -2,6 +2,7 @@
 
 pub mod fakes;
 pub mod model;
+pub mod pictures;
 
 use std::future::Future;
 use std::pin::pin;
@@ -113,6 +114,65 @@ pub async fn tract_agrees_with_the_reference(executor: Arc<dyn Executor>) {
         assert_close(&run(std::slice::from_ref(row)).await, &want);
         assert_close(together, &want);
     }
+}
+
+/// Vectors of pictures.
+async fn see(engine: &dyn Engine, seeds: &[u64]) -> Vec<f32> {
+    let batch = pictures::batch(seeds);
+    vectors(engine.run(batch, &Cancel::new()).await.unwrap())
+}
+
+/// A convolutional network has a program of its own, which gives a picture the same bits alone, in a batch and on any number of
+/// threads.
+pub async fn convolutions_agree_with_the_reference(executor: Arc<dyn Executor>) {
+    let mut results = Vec::new();
+    for threads in [1, 2] {
+        let mut config = EngineConfig::default();
+        config.session.intra_op_threads = Some(threads);
+        let engine = load_with(Arc::clone(&executor), &pictures::model(false), &config).await;
+        assert!(engine.provider().version.starts_with("isovec "));
+        assert!(!engine.capabilities().ragged && engine.capabilities().deterministic);
+        let together = see(&*engine, &[1, 2, 3]).await;
+        for (seed, together) in (1..).zip(together.chunks(pictures::CHANNELS)) {
+            assert_close(together, &pictures::reference(seed));
+            assert_eq!(see(&*engine, &[seed]).await, together);
+        }
+        let blocking = engine.run_blocking(pictures::batch(&[1, 2, 3]), &Cancel::new());
+        assert_eq!(vectors(blocking.unwrap()), together);
+        results.push(together);
+    }
+    assert_eq!(results[0], results[1]);
+}
+
+/// One that has what no program has is tract's.
+pub async fn other_convolutions_run_on_tract(executor: Arc<dyn Executor>) {
+    let engine = load(executor, &pictures::model(true)).await;
+    assert!(engine.provider().version.starts_with("tract "));
+    assert_close(&see(&*engine, &[1]).await, &pictures::reference(1));
+}
+
+/// Pictures are computed in slices of time, and no operator runs after a cancel.
+pub async fn convolutions_pause_and_are_cancelled() {
+    let turns = Arc::new(Turns::default());
+    let executor = Arc::new(FakeExecutor(Arc::clone(&turns)));
+    let engine = load(executor, &pictures::model(false)).await;
+    turns.forget();
+    let whole = see(&*engine, &[1, 2]).await;
+    assert!(turns.pauses() >= 4, "{} pauses", turns.pauses());
+    assert!(turns.longest() <= SLICE + 1, "{} ticks", turns.longest());
+    let cancel = Cancel::new();
+    let token = cancel.clone();
+    turns.forget();
+    turns.on_pause(move |count| {
+        if count == 2 {
+            token.cancel();
+        }
+    });
+    let result = engine.run(pictures::batch(&[1, 2]), &cancel).await;
+    assert!(matches!(result, Err(EngineError::Cancelled)));
+    assert_eq!(turns.pauses(), 2);
+    turns.on_pause(|_| ());
+    assert_eq!(see(&*engine, &[1, 2]).await, whole, "the engine works on");
 }
 
 /// A batch too heavy for one time slice, on tract: some rows at a time.

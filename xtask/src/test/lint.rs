@@ -59,6 +59,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-pixels",
     "isovec-tokenize",
     "isovec-kernels",
+    "isovec-conv",
     "isovec-encoder",
     "isovec-gpu",
     "isovec-web",

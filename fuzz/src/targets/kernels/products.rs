@@ -57,6 +57,7 @@ impl After {
                 .relu
                 .then_some(|x: &mut [f32]| Activation::Relu.apply(x)),
             residual: self.residual.as_ref().map(rows),
+            limits: None,
         }
     }
 

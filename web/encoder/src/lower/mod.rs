@@ -22,6 +22,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::onnx::proto::{
     DataType, DimensionValue, GraphProto, NodeProto, TensorProto, TensorType, TypeValue,
 };
+use isovec_engine::pause::Pause;
 use isovec_engine::tensor::DType;
 
 use crate::builder::{Builder, WIDEST, within_bounds};
@@ -32,7 +33,6 @@ use crate::executable::CompileError;
 use crate::ledger::{Ledger, Numbers};
 use crate::magnitude;
 use crate::node::{NodeId, Op, Rows};
-use crate::program::Pause;
 use crate::value::{Axis, Data, Value, Weight};
 use call::Call;
 use fits::Types;

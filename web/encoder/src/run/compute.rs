@@ -88,6 +88,7 @@ impl Run {
             bias: linear.bias.as_deref(),
             activation: linear.activation.and_then(activation),
             residual: linear.residual.map(rows),
+            limits: None,
         };
         let (x, width, m) = (rows(linear.x), step.node.width, range.len());
         match matrix {

@@ -13,6 +13,11 @@ use crate::parallel::Pool;
 const STEPS: usize = 512;
 /// Bytes of A at a time: what the second cache keeps while B passes by.
 pub(super) const A_BYTES: usize = 512 * 1024;
+/// Rows at a time: with [`COLUMNS`], 256 KB of C that are still in the second cache when the epilogue comes.
+const C_ROWS: usize = 512;
+/// Steps of a sum that is over so soon that fetching C for the epilogue matters; then there are as many rows at a time, of which
+/// C's part stays in the first cache.
+const SHORT: usize = 64;
 /// Columns between two passes of the epilogue.
 pub(super) const COLUMNS: usize = 128;
 /// Products that are worth another thread's attention.
@@ -104,10 +109,10 @@ pub(super) fn part(len: usize, parts: usize, number: usize) -> Range<usize> {
 /// Nearly equal parts of a range, none longer than `most`.
 pub(super) fn parts(range: Range<usize>, most: usize) -> impl Iterator<Item = Range<usize>> {
     let count = range.len().div_ceil(most).max(1);
-    (0..count).map(move |number| {
-        let part = part(range.len(), count, number);
-        range.start + part.start..range.start + part.end
-    })
+    // Divided once: there may be a part for every few products.
+    let (each, more) = (range.len() / count, range.len() % count);
+    let start = move |number: usize| range.start + number * each + number.min(more);
+    (0..count).map(move |number| start(number)..start(number + 1))
 }
 
 /// A range in groups of `each`, of which the last may be smaller.
@@ -154,7 +159,8 @@ impl Product<'_> {
     /// The operands fit each other, and nobody else uses those rows and columns of C.
     unsafe fn compute(&self, rows: Range<usize>, panels: Range<usize>) {
         let k = self.b.k();
-        let most_rows = A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS));
+        let c_rows = if k <= SHORT { SHORT } else { C_ROWS };
+        let most_rows = (A_BYTES / (size_of::<f32>() * k.clamp(1, STEPS))).min(c_rows);
         let group = COLUMNS / self.kernel.panel();
         for rows in parts(rows, most_rows) {
             for steps in parts(0..k, STEPS) {
@@ -177,6 +183,7 @@ impl Product<'_> {
     ///
     /// As for [`Product::compute`].
     unsafe fn block(&self, rows: Range<usize>, panels: Range<usize>, steps: Range<usize>) {
+        let full = self.full_panels();
         let strips = || parts(rows.clone(), self.kernel.rows());
         // The panels that the tallest strip takes at once stay in the first cache for all strips.
         let tallest = strips().map(|rows| rows.len()).max().unwrap_or(1);
@@ -187,7 +194,7 @@ impl Product<'_> {
             for rows in strips() {
                 let mut panel = group.start;
                 while panel < group.end {
-                    let left = group.end.min(self.full_panels()).saturating_sub(panel);
+                    let left = group.end.min(full).saturating_sub(panel);
                     // SAFETY: the caller's promise.
                     panel += unsafe { self.tile(rows.clone(), panel, left, steps.clone()) };
                 }
@@ -235,6 +242,7 @@ impl Product<'_> {
                 c,
                 c_stride: self.c_stride,
                 resume: steps.start > 0,
+                columns: width.min(self.b.n() - column),
             };
             let strip = self.kernel.strip(rows.len());
             match strip.several {
@@ -243,6 +251,7 @@ impl Product<'_> {
                     return panels;
                 }
                 _ if full > 0 => (strip.single)(&on),
+                _ if let Some(edge) = self.kernel.edge(rows.len()) => edge(&on),
                 _ => {
                     // The tile writes whole panels: it gets a place for them.
                     let columns = self.b.n() - column;
@@ -275,12 +284,21 @@ impl Product<'_> {
     unsafe fn finish(&self, rows: Range<usize>, panels: Range<usize>) {
         let start = panels.start * self.kernel.panel();
         let end = self.b.n().min(panels.end * self.kernel.panel());
-        for row in rows {
-            // SAFETY: the segment is within C, by the checks of `gemm`; nobody else uses it.
-            let segment = unsafe {
-                std::slice::from_raw_parts_mut(self.c.at(row * self.c_stride + start), end - start)
+        let width = end - start;
+        // Rows without anything between them are finished at once.
+        let together = if self.c_stride == width {
+            rows.len()
+        } else {
+            1
+        };
+        for rows in groups(rows, together) {
+            // SAFETY: the segments are within C, by the checks of `gemm`; nobody else uses them.
+            let segments = unsafe {
+                let first = self.c.at(rows.start * self.c_stride + start);
+                std::slice::from_raw_parts_mut(first, rows.len() * width)
             };
-            self.epilogue.apply(row, start, segment);
+            self.epilogue
+                .apply_to_rows(rows.start, start, width, segments);
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The tiles that a machine supports, and the choice between them.
 
 use super::simd::{Scalar, Simd};
+#[cfg(target_arch = "x86_64")]
+use super::tile::edge;
 use super::tile::{Operands, compute};
 use crate::Arithmetic;
 
@@ -40,6 +42,8 @@ pub struct Kernel {
     panel: usize,
     /// By rows, from one.
     strips: &'static [Strip<Operands>],
+    /// Tiles for a panel that has not all its columns, by rows, from one; none where they are not worth their code.
+    edges: &'static [Tile<Operands>],
 }
 
 impl Kernel {
@@ -114,6 +118,11 @@ impl Kernel {
         self.strips.len()
     }
 
+    /// The tile for a count of rows of a panel that has not all its columns.
+    pub(super) fn edge(&self, rows: usize) -> Option<Tile<Operands>> {
+        self.edges.get(rows - 1).copied()
+    }
+
     /// The tiles for a count of rows, from 1 to [`Kernel::rows`].
     pub(super) fn strip(&self, rows: usize) -> &Strip<Operands> {
         &self.strips[rows - 1]
@@ -162,6 +171,25 @@ macro_rules! tile {
     }};
 }
 
+/// Tiles for a panel that has not all its columns: `edges!([parameters of edge], registers a panel, [features]; rows…)`.
+#[cfg(target_arch = "x86_64")]
+macro_rules! edges {
+    ($with:tt, $v:expr, $features:tt; $($r:literal),+) => {
+        [$(edges!(@ $with, $r, $v, $features)),+]
+    };
+    (@ [$($with:tt)+], $r:expr, $v:expr, [$($feature:literal)?]) => {{
+        /// # Safety
+        ///
+        /// As for `edge`.
+        $(#[target_feature(enable = $feature)])?
+        unsafe fn edge_tile(on: &Operands) {
+            // SAFETY: the caller's promise.
+            unsafe { edge::<$($with)+, $r, $v>(on) }
+        }
+        edge_tile as Tile<Operands>
+    }};
+}
+
 pub(super) use {strips, tile};
 
 /// The scalar kernel in an arithmetic; nothing is ever fused there.
@@ -172,12 +200,14 @@ fn scalar(arithmetic: Arithmetic) -> &'static Kernel {
         arithmetic: Arithmetic::Fast,
         panel: 8 * Scalar::LANES,
         strips: &STRIPS,
+        edges: &[],
     };
     static DETERMINISTIC: Kernel = Kernel {
         name: "scalar 3x8",
         arithmetic: Arithmetic::Deterministic,
         panel: 8 * Scalar::LANES,
         strips: &STRIPS,
+        edges: &[],
     };
     match arithmetic {
         Arithmetic::Fast => &FAST,
@@ -205,29 +235,44 @@ mod x86 {
         };
     }
 
+    macro_rules! avx512_edges {
+        ($fused:expr) => {
+            edges!([Avx512, $fused], 2, ["avx512f"]; 1, 2, 3, 4, 5, 6, 7, 8)
+        };
+    }
+    macro_rules! avx2_edges {
+        ($fused:expr) => {
+            edges!([Avx2, $fused], 2, ["avx2,fma"]; 1, 2, 3, 4, 5, 6)
+        };
+    }
+
     pub(super) static AVX512_FAST: Kernel = Kernel {
         name: "AVX-512 8x32",
         arithmetic: Arithmetic::Fast,
         panel: 2 * Avx512::LANES,
         strips: &avx512!(true),
+        edges: &avx512_edges!(true),
     };
     pub(super) static AVX512_DETERMINISTIC: Kernel = Kernel {
         name: "AVX-512 8x32",
         arithmetic: Arithmetic::Deterministic,
         panel: 2 * Avx512::LANES,
         strips: &avx512!(false),
+        edges: &avx512_edges!(false),
     };
     pub(super) static AVX2_FAST: Kernel = Kernel {
         name: "AVX2 6x16",
         arithmetic: Arithmetic::Fast,
         panel: 2 * Avx2::LANES,
         strips: &avx2!(true),
+        edges: &avx2_edges!(true),
     };
     pub(super) static AVX2_DETERMINISTIC: Kernel = Kernel {
         name: "AVX2 6x16",
         arithmetic: Arithmetic::Deterministic,
         panel: 2 * Avx2::LANES,
         strips: &avx2!(false),
+        edges: &avx2_edges!(false),
     };
 }
 
@@ -248,12 +293,14 @@ mod neon {
         arithmetic: Arithmetic::Fast,
         panel: 3 * Neon::LANES,
         strips: &neon!(true),
+        edges: &[],
     };
     pub(super) static DETERMINISTIC: Kernel = Kernel {
         name: "NEON 8x12",
         arithmetic: Arithmetic::Deterministic,
         panel: 3 * Neon::LANES,
         strips: &neon!(false),
+        edges: &[],
     };
 }
 
@@ -280,12 +327,14 @@ mod wasm {
             arithmetic: Arithmetic::Deterministic,
             panel: 2 * Wasm::LANES,
             strips: SPLIT_SMALL,
+            edges: &[],
         },
         Kernel {
             name: "wasm 8x8",
             arithmetic: Arithmetic::Deterministic,
             panel: 2 * Wasm::LANES,
             strips: &SPLIT,
+            edges: &[],
         },
     ];
 
@@ -296,12 +345,14 @@ mod wasm {
             arithmetic: Arithmetic::Fast,
             panel: 3 * Wasm::LANES,
             strips: FUSED.split_at(3).0,
+            edges: &[],
         },
         Kernel {
             name: "wasm 6x12",
             arithmetic: Arithmetic::Fast,
             panel: 3 * Wasm::LANES,
             strips: &FUSED,
+            edges: &[],
         },
     ];
     #[cfg(not(target_feature = "relaxed-simd"))]
@@ -311,12 +362,14 @@ mod wasm {
             arithmetic: Arithmetic::Fast,
             panel: 2 * Wasm::LANES,
             strips: SPLIT_SMALL,
+            edges: &[],
         },
         Kernel {
             name: "wasm 8x8",
             arithmetic: Arithmetic::Fast,
             panel: 2 * Wasm::LANES,
             strips: &SPLIT,
+            edges: &[],
         },
     ];
 }

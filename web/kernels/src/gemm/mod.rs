@@ -12,13 +12,14 @@ mod error;
 mod int8;
 mod kernel;
 mod pack;
-mod simd;
+pub(crate) mod simd;
 #[cfg(test)]
 #[cfg(not(target_arch = "wasm32"))]
 mod tests;
 mod tile;
 
 pub use blocks::gemm;
+pub use buffer::Buffer;
 pub use choice::{Choice, Clock};
 pub use epilogue::{Epilogue, Rows};
 pub use error::Mismatch;

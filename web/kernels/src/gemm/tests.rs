@@ -88,6 +88,7 @@ impl Case {
                 values: &self.residual,
                 stride: self.n + self.gap,
             }),
+            limits: None,
         }
     }
 
@@ -390,4 +391,39 @@ fn a_matrix_for_another_panel_is_refused() {
     let none = Epilogue::default();
     let error = gemm(last, 1, a, &b, &none, &mut [0.0], 1, &OneThread).unwrap_err();
     assert!(error.to_string().contains("pack it for that kernel"));
+}
+
+#[test]
+fn an_epilogue_does_its_parts_in_order() {
+    let case = Case::new(5, 7, 40, 2, 9);
+    for kernel in kernels() {
+        let plain = case.run(kernel, &Epilogue::default(), &OneThread);
+        for parts in 0..16 {
+            let has = |part: i32| parts & part != 0;
+            let all = case.epilogue();
+            let epilogue = Epilogue {
+                bias: all.bias.filter(|_| has(1)),
+                activation: all.activation.filter(|_| has(2)),
+                residual: all.residual.filter(|_| has(4)),
+                limits: has(8).then_some((-0.5, 0.75)),
+            };
+            let want = plain.iter().enumerate().map(|(at, &sum)| {
+                let (row, column) = (at / case.n, at % case.n);
+                let mut x = sum;
+                if has(1) {
+                    x += case.bias[column];
+                }
+                if has(2) {
+                    x *= 0.5;
+                }
+                if has(4) {
+                    x += case.residual[row * (case.n + case.gap) + column];
+                }
+                if has(8) { x.clamp(-0.5, 0.75) } else { x }
+            });
+            let want: Vec<f32> = want.collect();
+            let got = case.run(kernel, &epilogue, &OneThread);
+            assert_eq!(bits(&got), bits(&want), "{} {parts}", kernel.name());
+        }
+    }
 }

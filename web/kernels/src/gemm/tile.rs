@@ -20,6 +20,8 @@ pub(super) struct Operands {
     pub(super) c_stride: usize,
     /// Whether the sums go on from what is in C, or start at 0.
     pub(super) resume: bool,
+    /// Columns of C, where the panel has fewer than its width: only [`edge`] looks at it.
+    pub(super) columns: usize,
 }
 
 /// Steps of k before the pointers move on. There is a look at the loop's end after every one of
@@ -84,6 +86,67 @@ pub(super) unsafe fn compute<
                 for (v, sum) in panel.iter().enumerate() {
                     S::store(on.c.add(r * on.c_stride + p * width + v * S::LANES), *sum);
                 }
+            }
+        }
+    }
+}
+
+/// R rows of one panel of V registers, of which `columns` columns are there. Registers without a column are not computed.
+///
+/// # Safety
+///
+/// As for [`compute`], but that `c` has `columns` values in a row, at least one and no more than the panel's width.
+#[inline(always)]
+pub(super) unsafe fn edge<S: Simd, const FUSED: bool, const R: usize, const V: usize>(
+    on: &Operands,
+) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        match on.columns.div_ceil(S::LANES) {
+            1 => narrow::<S, FUSED, R, 1, V>(on),
+            _ => narrow::<S, FUSED, R, V, V>(on),
+        }
+    }
+}
+
+/// R rows of the first U registers of a panel of V.
+///
+/// # Safety
+///
+/// As for [`edge`]; no column lies beyond the U registers.
+#[inline(always)]
+unsafe fn narrow<S: Simd, const FUSED: bool, const R: usize, const U: usize, const V: usize>(
+    on: &Operands,
+) {
+    let last = on.columns - (U - 1) * S::LANES;
+    // SAFETY: all pointers stay within what the caller promises.
+    unsafe {
+        let mut sums = [[S::zero(); U]; R];
+        if on.resume {
+            for (r, row) in sums.iter_mut().enumerate() {
+                let c = on.c.add(r * on.c_stride);
+                for (v, sum) in row.iter_mut().enumerate() {
+                    let count = if v + 1 < U { S::LANES } else { last };
+                    *sum = S::load_some(c.add(v * S::LANES), count);
+                }
+            }
+        }
+        let mut b = on.b;
+        for step in 0..on.k {
+            let columns: [S::V; U] = std::array::from_fn(|v| S::load(b.add(v * S::LANES)));
+            for (r, row) in sums.iter_mut().enumerate() {
+                let left = S::splat(on.a.add(r * on.a_stride + step));
+                for (sum, column) in row.iter_mut().zip(&columns) {
+                    *sum = S::add_product::<FUSED>(*sum, left, *column);
+                }
+            }
+            b = b.add(V * S::LANES);
+        }
+        for (r, row) in sums.iter().enumerate() {
+            let c = on.c.add(r * on.c_stride);
+            for (v, sum) in row.iter().enumerate() {
+                let count = if v + 1 < U { S::LANES } else { last };
+                S::store_some(c.add(v * S::LANES), *sum, count);
             }
         }
     }

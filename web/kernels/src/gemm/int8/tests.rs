@@ -227,6 +227,7 @@ fn threads_change_no_bit() {
                 values: &residual,
                 stride: n,
             }),
+            limits: None,
         };
         for kernel in kernels() {
             let want: Vec<f32> = expected(kernel.form().bits, (m, k, n), (&a, &b))

@@ -10,12 +10,15 @@ mod wasm;
 mod x86;
 
 #[cfg(target_arch = "aarch64")]
-pub(super) use neon::Neon;
-pub(super) use scalar::Scalar;
+pub(crate) use neon::Neon;
+pub(crate) use scalar::Scalar;
 #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
-pub(super) use wasm::Wasm;
+pub(crate) use wasm::Wasm;
 #[cfg(target_arch = "x86_64")]
-pub(super) use x86::{Avx2, Avx512};
+pub(crate) use x86::{Avx2, Avx512};
+
+/// The most lanes of a register.
+const MOST_LANES: usize = 16;
 
 /// A register of f32 lanes.
 ///
@@ -25,8 +28,8 @@ pub(super) use x86::{Avx2, Avx512};
 /// # Safety
 ///
 /// For all methods: the processor has the instructions of the implementation; a pointer to read or
-/// write is valid for one value (`splat`) or for `LANES` values (`load`, `store`), aligned as f32.
-pub(super) trait Simd {
+/// write is valid for one value (`splat`), for `LANES` values (`load`, `store`) or for `count` values, aligned as f32.
+pub(crate) trait Simd {
     /// The register.
     type V: Copy;
     /// f32 values in a register.
@@ -40,6 +43,26 @@ pub(super) trait Simd {
     unsafe fn load(from: *const f32) -> Self::V;
     /// Writes `LANES` values.
     unsafe fn store(to: *mut f32, value: Self::V);
+    /// The first `count` values, at most `LANES`; the other lanes 0. Only those are read.
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, count: usize) -> Self::V {
+        let mut all = [0.0; MOST_LANES];
+        // SAFETY: the caller's promise; no register has more lanes.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, all.as_mut_ptr(), count);
+            Self::load(all.as_ptr())
+        }
+    }
+    /// Writes the first `count` values, at most `LANES`, and no others.
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, value: Self::V, count: usize) {
+        let mut all = [0.0; MOST_LANES];
+        // SAFETY: the caller's promise; no register has more lanes.
+        unsafe {
+            Self::store(all.as_mut_ptr(), value);
+            std::ptr::copy_nonoverlapping(all.as_ptr(), to, count);
+        }
+    }
     /// `sum + a * b`, rounded once if `FUSED` and the machine can, else twice.
     unsafe fn add_product<const FUSED: bool>(sum: Self::V, a: Self::V, b: Self::V) -> Self::V;
 }

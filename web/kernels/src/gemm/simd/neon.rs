@@ -7,7 +7,7 @@ use std::arch::aarch64::{
 use super::Simd;
 
 /// NEON with its fused multiply-add.
-pub(in crate::gemm) struct Neon;
+pub(crate) struct Neon;
 
 impl Simd for Neon {
     type V = float32x4_t;

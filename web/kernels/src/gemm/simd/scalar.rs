@@ -3,7 +3,7 @@
 use super::Simd;
 
 /// One value; never fused, as `mul_add` is a slow function call where there is no instruction.
-pub(in crate::gemm) struct Scalar;
+pub(crate) struct Scalar;
 
 impl Simd for Scalar {
     type V = f32;

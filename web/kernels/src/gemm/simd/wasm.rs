@@ -7,7 +7,7 @@ use std::arch::wasm32::{
 use super::Simd;
 
 /// simd128; fused where the module is compiled for relaxed-simd and the processor can.
-pub(in crate::gemm) struct Wasm;
+pub(crate) struct Wasm;
 
 impl Simd for Wasm {
     type V = v128;

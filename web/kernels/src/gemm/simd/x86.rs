@@ -1,15 +1,16 @@
 //! The 256 and 512-bit registers of x86-64.
 
 use std::arch::x86_64::{
-    __m256, __m512, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps, _mm256_loadu_ps,
-    _mm256_mul_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps, _mm512_fmadd_ps,
-    _mm512_loadu_ps, _mm512_mul_ps, _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
+    __m256, __m512, __mmask16, _mm256_add_ps, _mm256_broadcast_ss, _mm256_fmadd_ps,
+    _mm256_loadu_ps, _mm256_mul_ps, _mm256_setzero_ps, _mm256_storeu_ps, _mm512_add_ps,
+    _mm512_fmadd_ps, _mm512_loadu_ps, _mm512_mask_storeu_ps, _mm512_maskz_loadu_ps, _mm512_mul_ps,
+    _mm512_set1_ps, _mm512_setzero_ps, _mm512_storeu_ps,
 };
 
 use super::Simd;
 
 /// AVX2 and FMA: 16 registers of 8 lanes.
-pub(in crate::gemm) struct Avx2;
+pub(crate) struct Avx2;
 
 impl Simd for Avx2 {
     type V = __m256;
@@ -52,8 +53,14 @@ impl Simd for Avx2 {
     }
 }
 
+/// The first `count` of 16 lanes.
+#[inline(always)]
+fn mask(count: usize) -> __mmask16 {
+    ((1_u32 << count) - 1) as __mmask16
+}
+
 /// AVX-512F: 32 registers of 16 lanes.
-pub(in crate::gemm) struct Avx512;
+pub(crate) struct Avx512;
 
 impl Simd for Avx512 {
     type V = __m512;
@@ -81,6 +88,18 @@ impl Simd for Avx512 {
     unsafe fn store(to: *mut f32, value: __m512) {
         // SAFETY: the caller's promise.
         unsafe { _mm512_storeu_ps(to, value) }
+    }
+
+    #[inline(always)]
+    unsafe fn load_some(from: *const f32, count: usize) -> __m512 {
+        // SAFETY: the caller's promise; lanes that are not read are not touched.
+        unsafe { _mm512_maskz_loadu_ps(mask(count), from) }
+    }
+
+    #[inline(always)]
+    unsafe fn store_some(to: *mut f32, value: __m512, count: usize) {
+        // SAFETY: the caller's promise; lanes that are not written are not touched.
+        unsafe { _mm512_mask_storeu_ps(to, mask(count), value) }
     }
 
     #[inline(always)]
