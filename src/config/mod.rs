@@ -12,12 +12,12 @@ mod runtime;
 mod suggest;
 mod truncation;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use serde::de::Error as _;
+use serde::de::{Error as _, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use isovec_engine::config::{MemoryConfig, SessionConfig};
@@ -372,67 +372,62 @@ const TOP: [&str; 12] = [
     "embedding_cache",
 ];
 
-/// The same shape with a place for unknown keys: serde's own check does not work beside a flattened group.
-#[derive(Deserialize)]
-struct Unchecked {
-    #[serde(flatten)]
-    runtime: RuntimeConfig,
-    #[serde(default)]
-    text: TextConfig,
-    #[serde(default)]
-    batching: BatchingConfig,
-    #[serde(default)]
-    hub: HubConfig,
-    #[serde(default)]
-    model: ModelConfig,
-    #[serde(default)]
-    embedding_cache: EmbeddingCacheConfig,
-    #[serde(flatten)]
-    unknown: BTreeMap<String, serde::de::IgnoredAny>,
-}
-
 impl<'de> Deserialize<'de> for EmbeddingConfig {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let read = Unchecked::deserialize(deserializer).map_err(|error| {
+        deserializer.deserialize_map(Groups).map_err(|error| {
             let instead = removed::instead(&error);
             instead.map_or(error, D::Error::custom)
-        })?;
-        Self::try_from(read).map_err(D::Error::custom)
+        })
     }
 }
 
-impl TryFrom<Unchecked> for EmbeddingConfig {
-    type Error = Error;
+/// Reads the keys one by one. A derived `Deserialize` of a flattened group would hold all values in a form of its own first,
+/// which is code that a page downloads, and it could not name unknown keys.
+struct Groups;
 
-    fn try_from(unchecked: Unchecked) -> Result<Self> {
-        let Unchecked {
-            runtime,
-            text,
-            batching,
-            hub,
-            model,
-            embedding_cache,
-            unknown,
-        } = unchecked;
-        if unknown.is_empty() {
-            return Ok(Self {
-                runtime,
-                text,
-                batching,
-                hub,
-                model,
-                embedding_cache,
-            });
-        }
-        Err(Error::Config(
-            unknown
-                .into_keys()
-                .map(|key| {
+impl<'de> Visitor<'de> for Groups {
+    type Value = EmbeddingConfig;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a configuration")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EmbeddingConfig, A::Error> {
+        let mut config = EmbeddingConfig::default();
+        let runtime = &mut config.runtime;
+        let mut seen = BTreeSet::new();
+        let mut unknown = Vec::new();
+        while let Some(key) = map.next_key::<String>()? {
+            match key.as_str() {
+                "engine" => runtime.engine = map.next_value()?,
+                "onnxruntime_library" => runtime.onnxruntime_library = map.next_value()?,
+                "remember" => runtime.remember = map.next_value()?,
+                "session" => runtime.session = map.next_value()?,
+                "providers" => runtime.providers = map.next_value()?,
+                "io" => runtime.io = map.next_value()?,
+                "memory" => runtime.memory = map.next_value()?,
+                "text" => config.text = map.next_value()?,
+                "batching" => config.batching = map.next_value()?,
+                "hub" => config.hub = map.next_value()?,
+                "model" => config.model = map.next_value()?,
+                "embedding_cache" => config.embedding_cache = map.next_value()?,
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
                     let hint = suggest(&key, TOP.into_iter());
-                    format!("there is no knob or group {key:?}; {hint}")
-                })
-                .collect(),
-        ))
+                    unknown.push(format!("there is no knob or group {key:?}; {hint}"));
+                }
+            }
+            if let Some(twice) = seen.replace(key) {
+                return Err(A::Error::custom(format!("{twice:?} is there twice")));
+            }
+        }
+        match unknown.is_empty() {
+            true => Ok(config),
+            false => {
+                unknown.sort();
+                Err(A::Error::custom(Error::Config(unknown)))
+            }
+        }
     }
 }
 
