@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use isovec_encoder::CompileError;
+#[cfg(not(feature = "tract"))]
+use isovec_engine::EngineError;
+use isovec_engine::Result;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::ModelDescription;
 use isovec_engine::onnx::proto::NodeProto;
-#[cfg(not(feature = "tract"))]
-use isovec_engine::EngineError;
-use isovec_engine::Result;
 use isovec_kernels::Arithmetic;
 #[cfg(feature = "tract")]
 use isovec_model::precision::widened;
