@@ -247,6 +247,7 @@ impl Product<'_> {
                 c,
                 c_stride: self.c_stride,
                 resume: steps.start > 0,
+                #[cfg(target_arch = "x86_64")]
                 columns: width.min(self.b.n() - column),
                 finish: (steps.end == self.b.k() && self.in_tiles()).then(|| Finish {
                     bias: self.epilogue.bias.map(|bias| bias.as_ptr().add(column)),

@@ -20,7 +20,8 @@ pub(super) struct Operands {
     pub(super) c_stride: usize,
     /// Whether the sums go on from what is in C, or start at 0.
     pub(super) resume: bool,
-    /// Columns of C, where the panel has fewer than its width: only [`edge`] looks at it.
+    /// Columns of C, where the panel has fewer than its width: only the tiles of edges look at it.
+    #[cfg(target_arch = "x86_64")]
     pub(super) columns: usize,
     /// What is done to the sums before they are stored, by tiles whose registers can.
     pub(super) finish: Option<Finish>,
@@ -145,6 +146,7 @@ pub(super) unsafe fn compute<
 /// # Safety
 ///
 /// As for [`compute`], but that `c` has `columns` values in a row, at least one and no more than the panel's width.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn edge<S: Simd, const FUSED: bool, const R: usize, const V: usize>(
     on: &Operands,
@@ -163,6 +165,7 @@ pub(super) unsafe fn edge<S: Simd, const FUSED: bool, const R: usize, const V: u
 /// # Safety
 ///
 /// As for [`edge`]; no column lies beyond the U registers.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn narrow<S: Simd, const FUSED: bool, const R: usize, const U: usize, const V: usize>(
     on: &Operands,

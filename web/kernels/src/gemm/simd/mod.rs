@@ -56,6 +56,7 @@ pub(crate) trait Simd {
         }
     }
     /// Writes the first `count` values, at most `LANES`, and no others.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn store_some(to: *mut f32, value: Self::V, count: usize) {
         let mut all = [0.0; MOST_LANES];
