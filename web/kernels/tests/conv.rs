@@ -113,12 +113,21 @@ fn depthwise_convolutions_are_what_they_are() {
             windows,
             weights: &weights,
             bias: &bias,
+            limits: None,
+        };
+        let limited: Vec<f64> = exact.iter().map(|x| x.clamp(-0.25, 0.5)).collect();
+        let within = Depthwise {
+            limits: Some((-0.25, 0.5)),
+            ..of
         };
         for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
-            let got = in_parts(&windows, |rows, out| {
-                depthwise(&of, arithmetic, &x, rows, out)
-            });
-            assert_close(&got, &exact, 1e-6);
+            // The sums are up to five times as large before they are limited.
+            for (of, exact, bound) in [(&of, &exact, 1e-6), (&within, &limited, 5e-6)] {
+                let got = in_parts(&windows, |rows, out| {
+                    depthwise(of, arithmetic, &x, rows, out)
+                });
+                assert_close(&got, exact, bound);
+            }
         }
     }
 }
@@ -135,6 +144,7 @@ fn depthwise_sums_have_one_order() {
             windows,
             weights: &weights,
             bias: &bias,
+            limits: None,
         };
         let mut want = Vec::new();
         for place in 0..windows.places[0] * windows.places[1] {

@@ -192,17 +192,24 @@ impl<'a> Values<'a> {
             }
             Op::Conv(conv) => {
                 if let Some(Loaded::Depthwise { weights, bias }) = &step.loaded {
+                    // Limits alone are part of the sums.
+                    let mut finish = node.finish;
+                    let limits = match finish.activation.is_none() && finish.residual.is_none() {
+                        true => finish.limits.take(),
+                        false => None,
+                    };
                     let of = Depthwise {
                         windows: conv.windows,
                         weights,
                         bias,
+                        limits,
                     };
                     let x = self.of(conv.x);
                     // Finished while the row is in the cache.
                     for (number, out) in out.chunks_exact_mut(row).enumerate() {
                         let at = range.start + number;
                         depthwise(&of, self.executable.arithmetic, x, at..at + 1, out);
-                        self.finish(&node.finish, at * row, out);
+                        self.finish(&finish, at * row, out);
                     }
                 }
                 return;

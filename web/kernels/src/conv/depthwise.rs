@@ -18,6 +18,8 @@ pub struct Depthwise<'a> {
     pub weights: &'a [f32],
     /// A number for each channel, where every sum begins.
     pub bias: &'a [f32],
+    /// The least and the most that a sum may become. NaN stays NaN.
+    pub limits: Option<(f32, f32)>,
 }
 
 /// Computes some rows of the result, `[rows, columns, channels]`. Every sum begins with the bias; the taps that lie inside the
@@ -251,6 +253,12 @@ unsafe fn tile<S: Simd, const FUSED: bool, const T: usize, const N: usize>(
                         sums[n] = S::add_product::<FUSED>(sums[n], weight, x);
                     }
                 }
+            }
+        }
+        if let Some((least, most)) = &row.of.limits {
+            let (least, most) = (S::splat(least), S::splat(most));
+            for sum in sums.as_flattened_mut() {
+                *sum = S::limit(*sum, least, most);
             }
         }
         for (t, sums) in sums.iter().enumerate() {

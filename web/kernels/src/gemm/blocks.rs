@@ -6,7 +6,7 @@ use super::epilogue::{Epilogue, Rows};
 use super::error::{Mismatch, check_rows};
 use super::kernel::{Kernel, MAX_PANEL, MAX_ROWS};
 use super::pack::Packed;
-use super::tile::Operands;
+use super::tile::{Finish, Operands};
 use crate::parallel::Pool;
 
 /// Steps of k at a time: with 12 columns, 24 KB of B in the first cache.
@@ -168,7 +168,7 @@ impl Product<'_> {
                     // SAFETY: the caller's promise.
                     unsafe {
                         self.block(rows.clone(), panels.clone(), steps.clone());
-                        if steps.end == k && !self.epilogue.is_empty() {
+                        if steps.end == k && !self.epilogue.is_empty() && !self.in_tiles() {
                             self.finish(rows.clone(), panels);
                         }
                     }
@@ -201,6 +201,11 @@ impl Product<'_> {
             }
             first = group.end;
         }
+    }
+
+    /// Whether the tiles of the last steps do the epilogue.
+    fn in_tiles(&self) -> bool {
+        self.kernel.finishes() && self.epilogue.activation.is_none()
     }
 
     /// Panels that have all their columns.
@@ -242,7 +247,16 @@ impl Product<'_> {
                 c,
                 c_stride: self.c_stride,
                 resume: steps.start > 0,
+                #[cfg(target_arch = "x86_64")]
                 columns: width.min(self.b.n() - column),
+                finish: (steps.end == self.b.k() && self.in_tiles()).then(|| Finish {
+                    bias: self.epilogue.bias.map(|bias| bias.as_ptr().add(column)),
+                    residual: self.epilogue.residual.map(|residual| {
+                        let first = rows.start * residual.stride + column;
+                        (residual.values.as_ptr().add(first), residual.stride)
+                    }),
+                    limits: self.epilogue.limits,
+                }),
             };
             let strip = self.kernel.strip(rows.len());
             match strip.several {

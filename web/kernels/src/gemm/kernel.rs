@@ -44,6 +44,8 @@ pub struct Kernel {
     strips: &'static [Strip<Operands>],
     /// Tiles for a panel that has not all its columns, by rows, from one; none where they are not worth their code.
     edges: &'static [Tile<Operands>],
+    /// Whether its tiles do what an epilogue without a function asks for.
+    finishes: bool,
 }
 
 impl Kernel {
@@ -116,6 +118,11 @@ impl Kernel {
     /// The most rows of a tile.
     pub(super) fn rows(&self) -> usize {
         self.strips.len()
+    }
+
+    /// Whether its tiles do what an epilogue without a function asks for.
+    pub(super) fn finishes(&self) -> bool {
+        self.finishes
     }
 
     /// The tile for a count of rows of a panel that has not all its columns.
@@ -201,6 +208,7 @@ fn scalar(arithmetic: Arithmetic) -> &'static Kernel {
         panel: 8 * Scalar::LANES,
         strips: &STRIPS,
         edges: &[],
+        finishes: false,
     };
     static DETERMINISTIC: Kernel = Kernel {
         name: "scalar 3x8",
@@ -208,6 +216,7 @@ fn scalar(arithmetic: Arithmetic) -> &'static Kernel {
         panel: 8 * Scalar::LANES,
         strips: &STRIPS,
         edges: &[],
+        finishes: false,
     };
     match arithmetic {
         Arithmetic::Fast => &FAST,
@@ -252,6 +261,7 @@ mod x86 {
         panel: 2 * Avx512::LANES,
         strips: &avx512!(true),
         edges: &avx512_edges!(true),
+        finishes: true,
     };
     pub(super) static AVX512_DETERMINISTIC: Kernel = Kernel {
         name: "AVX-512 8x32",
@@ -259,6 +269,7 @@ mod x86 {
         panel: 2 * Avx512::LANES,
         strips: &avx512!(false),
         edges: &avx512_edges!(false),
+        finishes: true,
     };
     pub(super) static AVX2_FAST: Kernel = Kernel {
         name: "AVX2 6x16",
@@ -266,6 +277,7 @@ mod x86 {
         panel: 2 * Avx2::LANES,
         strips: &avx2!(true),
         edges: &avx2_edges!(true),
+        finishes: true,
     };
     pub(super) static AVX2_DETERMINISTIC: Kernel = Kernel {
         name: "AVX2 6x16",
@@ -273,6 +285,7 @@ mod x86 {
         panel: 2 * Avx2::LANES,
         strips: &avx2!(false),
         edges: &avx2_edges!(false),
+        finishes: true,
     };
 }
 
@@ -294,6 +307,7 @@ mod neon {
         panel: 3 * Neon::LANES,
         strips: &neon!(true),
         edges: &[],
+        finishes: false,
     };
     pub(super) static DETERMINISTIC: Kernel = Kernel {
         name: "NEON 8x12",
@@ -301,6 +315,7 @@ mod neon {
         panel: 3 * Neon::LANES,
         strips: &neon!(false),
         edges: &[],
+        finishes: false,
     };
 }
 
@@ -328,6 +343,7 @@ mod wasm {
             panel: 2 * Wasm::LANES,
             strips: SPLIT_SMALL,
             edges: &[],
+            finishes: false,
         },
         Kernel {
             name: "wasm 8x8",
@@ -335,6 +351,7 @@ mod wasm {
             panel: 2 * Wasm::LANES,
             strips: &SPLIT,
             edges: &[],
+            finishes: false,
         },
     ];
 
@@ -346,6 +363,7 @@ mod wasm {
             panel: 3 * Wasm::LANES,
             strips: FUSED.split_at(3).0,
             edges: &[],
+            finishes: false,
         },
         Kernel {
             name: "wasm 6x12",
@@ -353,6 +371,7 @@ mod wasm {
             panel: 3 * Wasm::LANES,
             strips: &FUSED,
             edges: &[],
+            finishes: false,
         },
     ];
     #[cfg(not(target_feature = "relaxed-simd"))]
@@ -363,6 +382,7 @@ mod wasm {
             panel: 2 * Wasm::LANES,
             strips: SPLIT_SMALL,
             edges: &[],
+            finishes: false,
         },
         Kernel {
             name: "wasm 8x8",
@@ -370,6 +390,7 @@ mod wasm {
             panel: 2 * Wasm::LANES,
             strips: &SPLIT,
             edges: &[],
+            finishes: false,
         },
     ];
 }

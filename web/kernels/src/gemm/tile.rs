@@ -20,8 +20,49 @@ pub(super) struct Operands {
     pub(super) c_stride: usize,
     /// Whether the sums go on from what is in C, or start at 0.
     pub(super) resume: bool,
-    /// Columns of C, where the panel has fewer than its width: only [`edge`] looks at it.
+    /// Columns of C, where the panel has fewer than its width: only the tiles of edges look at it.
+    #[cfg(target_arch = "x86_64")]
     pub(super) columns: usize,
+    /// What is done to the sums before they are stored, by tiles whose registers can.
+    pub(super) finish: Option<Finish>,
+}
+
+/// `sum + bias + residual` within limits, each part only where it is there.
+pub(super) struct Finish {
+    /// The first column's bias.
+    pub(super) bias: Option<*const f32>,
+    /// The first row's residual, and from one row to the next.
+    pub(super) residual: Option<(*const f32, usize)>,
+    pub(super) limits: Option<(f32, f32)>,
+}
+
+impl Finish {
+    /// Finishes a register of sums of row `row`, of which `count` columns from `column` on are there.
+    ///
+    /// # Safety
+    ///
+    /// To be inlined into a function compiled for the instructions of `S`; bias and residual have those columns and rows.
+    #[inline(always)]
+    unsafe fn apply<S: Simd>(&self, sum: S::V, row: usize, column: usize, count: usize) -> S::V {
+        let mut sum = sum;
+        // SAFETY: the caller's promise.
+        unsafe {
+            let load = |from: *const f32| match count == S::LANES {
+                true => S::load(from),
+                false => S::load_some(from, count),
+            };
+            if let Some(bias) = self.bias {
+                sum = S::add(sum, load(bias.add(column)));
+            }
+            if let Some((residual, stride)) = self.residual {
+                sum = S::add(sum, load(residual.add(row * stride + column)));
+            }
+            if let Some((least, most)) = &self.limits {
+                sum = S::limit(sum, S::splat(least), S::splat(most));
+            }
+        }
+        sum
+    }
 }
 
 /// Steps of k before the pointers move on. There is a look at the loop's end after every one of
@@ -81,6 +122,15 @@ pub(super) unsafe fn compute<
             }
         }
 
+        if S::FINISHES
+            && let Some(finish) = &on.finish
+        {
+            for (r, row) in sums.iter_mut().enumerate() {
+                for (at, sum) in row.as_flattened_mut().iter_mut().enumerate() {
+                    *sum = finish.apply::<S>(*sum, r, at * S::LANES, S::LANES);
+                }
+            }
+        }
         for (r, row) in sums.iter().enumerate() {
             for (p, panel) in row.iter().enumerate() {
                 for (v, sum) in panel.iter().enumerate() {
@@ -96,6 +146,7 @@ pub(super) unsafe fn compute<
 /// # Safety
 ///
 /// As for [`compute`], but that `c` has `columns` values in a row, at least one and no more than the panel's width.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) unsafe fn edge<S: Simd, const FUSED: bool, const R: usize, const V: usize>(
     on: &Operands,
@@ -114,6 +165,7 @@ pub(super) unsafe fn edge<S: Simd, const FUSED: bool, const R: usize, const V: u
 /// # Safety
 ///
 /// As for [`edge`]; no column lies beyond the U registers.
+#[cfg(target_arch = "x86_64")]
 #[inline(always)]
 unsafe fn narrow<S: Simd, const FUSED: bool, const R: usize, const U: usize, const V: usize>(
     on: &Operands,
@@ -146,7 +198,13 @@ unsafe fn narrow<S: Simd, const FUSED: bool, const R: usize, const U: usize, con
             let c = on.c.add(r * on.c_stride);
             for (v, sum) in row.iter().enumerate() {
                 let count = if v + 1 < U { S::LANES } else { last };
-                S::store_some(c.add(v * S::LANES), *sum, count);
+                let mut sum = *sum;
+                if S::FINISHES
+                    && let Some(finish) = &on.finish
+                {
+                    sum = finish.apply::<S>(sum, r, v * S::LANES, count);
+                }
+                S::store_some(c.add(v * S::LANES), sum, count);
             }
         }
     }

@@ -34,6 +34,8 @@ pub(crate) trait Simd {
     type V: Copy;
     /// f32 values in a register.
     const LANES: usize;
+    /// Whether tiles add the bias and the residual and limit their sums before they store them; else a pass over C does it.
+    const FINISHES: bool = false;
 
     /// All lanes 0.
     unsafe fn zero() -> Self::V;
@@ -54,6 +56,7 @@ pub(crate) trait Simd {
         }
     }
     /// Writes the first `count` values, at most `LANES`, and no others.
+    #[cfg(target_arch = "x86_64")]
     #[inline(always)]
     unsafe fn store_some(to: *mut f32, value: Self::V, count: usize) {
         let mut all = [0.0; MOST_LANES];
@@ -63,6 +66,10 @@ pub(crate) trait Simd {
             std::ptr::copy_nonoverlapping(all.as_ptr(), to, count);
         }
     }
+    /// `a + b`.
+    unsafe fn add(a: Self::V, b: Self::V) -> Self::V;
+    /// `value`, but `least` where it is less, and `most` where it is more. NaN stays NaN.
+    unsafe fn limit(value: Self::V, least: Self::V, most: Self::V) -> Self::V;
     /// `sum + a * b`, rounded once if `FUSED` and the machine can, else twice.
     unsafe fn add_product<const FUSED: bool>(sum: Self::V, a: Self::V, b: Self::V) -> Self::V;
 }

@@ -1,7 +1,8 @@
 //! ARM's 128-bit registers, which every 64-bit ARM processor has.
 
 use std::arch::aarch64::{
-    float32x4_t, vaddq_f32, vdupq_n_f32, vfmaq_f32, vld1q_dup_f32, vld1q_f32, vmulq_f32, vst1q_f32,
+    float32x4_t, vaddq_f32, vdupq_n_f32, vfmaq_f32, vld1q_dup_f32, vld1q_f32, vmaxq_f32, vminq_f32,
+    vmulq_f32, vst1q_f32,
 };
 
 use super::Simd;
@@ -35,6 +36,18 @@ impl Simd for Neon {
     unsafe fn store(to: *mut f32, value: float32x4_t) {
         // SAFETY: NEON is part of the target; the pointer is the caller's promise.
         unsafe { vst1q_f32(to, value) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: float32x4_t, b: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON is part of the target.
+        unsafe { vaddq_f32(a, b) }
+    }
+
+    #[inline(always)]
+    unsafe fn limit(value: float32x4_t, least: float32x4_t, most: float32x4_t) -> float32x4_t {
+        // SAFETY: NEON is part of the target.
+        unsafe { vminq_f32(vmaxq_f32(value, least), most) }
     }
 
     #[inline(always)]

@@ -33,6 +33,17 @@ impl Simd for Scalar {
     }
 
     #[inline(always)]
+    unsafe fn add(a: f32, b: f32) -> f32 {
+        a + b
+    }
+
+    #[inline(always)]
+    unsafe fn limit(value: f32, least: f32, most: f32) -> f32 {
+        let above = if value < least { least } else { value };
+        if above > most { most } else { above }
+    }
+
+    #[inline(always)]
     unsafe fn add_product<const FUSED: bool>(sum: f32, a: f32, b: f32) -> f32 {
         sum + a * b
     }

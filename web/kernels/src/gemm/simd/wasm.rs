@@ -1,7 +1,8 @@
 //! wasm's 128-bit registers.
 
 use std::arch::wasm32::{
-    f32x4_add, f32x4_mul, f32x4_splat, v128, v128_load, v128_load32_splat, v128_store,
+    f32x4_add, f32x4_mul, f32x4_pmax, f32x4_pmin, f32x4_splat, v128, v128_load, v128_load32_splat,
+    v128_store,
 };
 
 use super::Simd;
@@ -34,6 +35,16 @@ impl Simd for Wasm {
     unsafe fn store(to: *mut f32, value: v128) {
         // SAFETY: the caller's promise; wasm stores need no alignment.
         unsafe { v128_store(to.cast(), value) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(a: v128, b: v128) -> v128 {
+        f32x4_add(a, b)
+    }
+
+    #[inline(always)]
+    unsafe fn limit(value: v128, least: v128, most: v128) -> v128 {
+        f32x4_pmin(f32x4_pmax(value, least), most)
     }
 
     #[inline(always)]
