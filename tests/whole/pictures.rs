@@ -279,6 +279,21 @@ fn the_files_of_the_tiny_clip_are_what_the_generator_writes() {
     assert_eq!(std::fs::read_dir(&folder).unwrap().count(), written.len());
 }
 
+/// The page's modules are compiled with flags of their own, and their tests compare with the same files.
+#[test]
+fn identities_are_those_that_pages_have() {
+    let texts = smol::block_on(Embedder::load(tiny_model())).unwrap();
+    let clip = smol::block_on(ImageEmbedder::load(data("tiny-clip"))).unwrap();
+    for (name, found) in [
+        ("tiny-bert", texts.fingerprint()),
+        ("tiny-clip", clip.fingerprint()),
+    ] {
+        let path = data("identity").join(format!("{name}.json"));
+        let wanted: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+        assert_eq!(json!(found.identity), wanted, "{name}");
+    }
+}
+
 /// A model's files, with the tokenizer of the seeded model of texts.
 fn with_tokenizer(model: &Checkpoint) -> ModelSource {
     let tokenizer = std::fs::read(data("tiny-bert").join("tokenizer.json")).unwrap();

@@ -5,7 +5,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
 import { Embedder, Embeddings, ImageEmbedder, IsovecError } from "../dist/index.js";
-import { HEADERS, WAY, data, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
+import { FILES, HEADERS, WAY, data, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
 
 /** The largest difference of a component, and the largest L2 distance, of a unit vector. */
 const [COMPONENT, L2] = WAY.webgpu ? [2e-6, 1e-5] : [1e-6, 5e-6];
@@ -159,7 +159,11 @@ test("models and options that do not fit are refused by name", async () => {
 
 test("the fingerprint and the identity of pixels are those of the files and the options", async () => {
   const { identity } = embedder.fingerprint();
-  assert.match(identity.pixels, /^turned; Pillow; alpha Drop; .*16.*24/);
+  const native = (name) => JSON.parse(readFileSync(join(data, "identity", `${name}.json`), "utf8"));
+  assert.deepEqual(identity, native("tiny-clip"));
+  const words = await Embedder.load(new Map([...FILES, "config_sentence_transformers.json"].map((name) => [name, new Uint8Array(readFileSync(join(tiny, name)))])));
+  assert.deepEqual(words.fingerprint().identity, native("tiny-bert"));
+  await words.dispose();
   const stored = await ImageEmbedder.load(files(), { pixels: { turn: false, reference: "torchvision" } });
   assert.match(stored.fingerprint().identity.pixels, /^as stored; Torchvision; /);
   const { space, pixels, ...rest } = identity;
