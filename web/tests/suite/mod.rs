@@ -429,7 +429,7 @@ pub async fn wrong_inputs_are_refused(executor: Arc<dyn Executor>) {
         ),
         (
             vec![tensor("ids", &[2, 4]), tensor("attention_mask", &[1, 4])],
-            "attention_mask: has Some(1) rows",
+            "attention_mask: has 1 rows",
         ),
         (
             vec![tensor("ids", &[1, 0]), tensor("attention_mask", &[1, 0])],
