@@ -122,19 +122,22 @@ pub(super) unsafe fn compute<
             }
         }
 
-        if S::FINISHES
-            && let Some(finish) = &on.finish
-        {
-            for (r, row) in sums.iter_mut().enumerate() {
-                for (at, sum) in row.as_flattened_mut().iter_mut().enumerate() {
-                    *sum = finish.apply::<S>(*sum, r, at * S::LANES, S::LANES);
-                }
-            }
-        }
         for (r, row) in sums.iter().enumerate() {
             for (p, panel) in row.iter().enumerate() {
                 for (v, sum) in panel.iter().enumerate() {
                     S::store(on.c.add(r * on.c_stride + p * width + v * S::LANES), *sum);
+                }
+            }
+        }
+        if S::FINISHES
+            && let Some(finish) = &on.finish
+        {
+            // What was stored is read again: where sums are looked at by a running index, those of tall tiles are not kept in
+            // registers while they are added up (short texts took twice as long, measured).
+            for r in 0..R {
+                for column in (0..P * width).step_by(S::LANES) {
+                    let c = on.c.add(r * on.c_stride + column);
+                    S::store(c, finish.apply::<S>(S::load(c), r, column, S::LANES));
                 }
             }
         }
