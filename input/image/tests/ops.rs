@@ -11,7 +11,8 @@ use isovec_image::{
 use support::test_everywhere;
 
 fn picture(channels: Channels) -> Image {
-    let data = (0..320 * 240 * channels.count())
+    // In a browser usize has 32 bits.
+    let data = (0..320 * 240 * channels.count() as u64)
         .map(|at| (at * at / 7 % 256) as u8)
         .collect();
     Image::new(320, 240, channels, data).unwrap()
