@@ -1,113 +1,43 @@
-//! Convolutional networks on our own kernels.
+//! Convolutional networks as programs.
 
 use std::sync::Arc;
 
-use isovec_conv::{CompileError, Executable, Stepped};
-use isovec_engine::bundle::ModelBundle;
-use isovec_engine::cancel::Cancel;
-use isovec_engine::engine::{Batch, RunOutput};
-use isovec_engine::profile::Detail;
-use isovec_engine::{EngineError, Result};
-use isovec_kernels::Arithmetic;
+use isovec_conv::{Executable, Run};
+use isovec_engine::Result;
+use isovec_engine::engine::Batch;
+use isovec_engine::profile::Stepped;
 use isovec_kernels::parallel::Pool;
 
-use crate::compiled::{Compiled, Running};
-use crate::executor::Pacer;
-use crate::guard;
-use crate::program::SLICE;
-use crate::threads::Threads;
+use crate::program::{Program, Steps};
 
-/// An executable, and the threads that run it.
-#[derive(Debug)]
-struct Loaded {
-    executable: Arc<Executable>,
-    threads: Threads,
-}
+impl Program for Executable {
+    type Run = Run;
 
-/// Compiles a bundle's graph.
-///
-/// # Errors
-/// As [`Executable::compile`]; a panic is [`EngineError::InvalidModel`].
-pub(crate) async fn compile(
-    bundle: &ModelBundle,
-    arithmetic: Arithmetic,
-    (threads, runs): (usize, usize),
-    cancel: &Cancel,
-    pacer: &mut Pacer,
-) -> Result<Arc<dyn Compiled>, CompileError> {
-    let executable = guard::catch_in(Executable::compile(bundle, arithmetic, cancel, pacer)).await;
-    let executable = executable.unwrap_or_else(|panic| {
-        let detail = format!("no program can be found for it: {panic}");
-        Err(EngineError::invalid_model(&bundle.origin, detail).into())
-    })?;
-    Ok(Arc::new(Loaded {
-        executable: Arc::new(timed(executable)),
-        threads: Threads::new(threads, runs)?,
-    }))
-}
-
-/// Natively the processor says what it has; wasm has to try.
-fn timed(executable: Executable) -> Executable {
     #[cfg(all(target_arch = "wasm32", feature = "event-loop"))]
-    let executable = executable.with_clock(crate::executor::event_loop::clock);
-    executable
-}
-
-impl Compiled for Loaded {
-    fn version(&self) -> String {
-        crate::provider::version()
+    fn timed(self) -> Self {
+        self.with_clock(crate::executor::event_loop::clock)
     }
 
-    fn rows_alone(&self) -> bool {
-        true
-    }
-
-    fn start(self: Arc<Self>, batch: Batch) -> Result<Box<dyn Running>> {
-        Ok(Box::new(Run {
-            run: isovec_conv::Run::new(Arc::clone(&self.executable), &batch)?,
-            loaded: self,
-            batch,
-        }))
+    fn start(self: Arc<Self>, batch: &Batch) -> Result<Run> {
+        Run::new(self, batch)
     }
 }
 
-/// A step as a profile has it.
-fn detail(step: Stepped) -> Detail {
-    Detail::Operator {
-        rows: step.rows,
-        inner: step.inner,
-        width: step.width,
-        multiply_adds: step.multiply_adds,
-        bytes: step.bytes,
-    }
-}
-
-struct Run {
-    loaded: Arc<Loaded>,
-    run: isovec_conv::Run,
-    batch: Batch,
-}
-
-impl Running for Run {
-    fn step(&mut self, cancel: &Cancel, sliced: bool) -> Result<bool> {
-        cancel.check()?;
-        let threads = &self.loaded.threads;
-        let budget = sliced.then(|| SLICE * threads.threads() as u64);
-        let begun = self.batch.scope.operator();
-        let stepped = self.run.step(&self.batch, budget, threads)?;
-        if let (Some(begun), Some(step)) = (begun, stepped) {
-            self.batch.scope.ran(begun, step.operator, detail(step));
-        }
-        Ok(stepped.is_some())
+impl Steps for Run {
+    fn step(
+        &mut self,
+        batch: &Batch,
+        budget: Option<u64>,
+        pool: &dyn Pool,
+    ) -> Result<Option<Stepped>> {
+        Run::step(self, batch, budget, pool)
     }
 
-    fn finish(self: Box<Self>) -> Result<RunOutput> {
-        let Self { run, batch, .. } = *self;
-        let pictures = run.pictures();
-        let outputs = run.finish().into_iter();
-        batch.answer(outputs.map(|(name, extents, values)| {
-            let shape = [pictures].into_iter().chain(extents).collect();
-            (name, shape, values)
-        }))
+    fn rows(&self) -> usize {
+        self.pictures()
+    }
+
+    fn finish(self) -> Vec<(String, Vec<usize>, Vec<f32>)> {
+        Run::finish(self)
     }
 }

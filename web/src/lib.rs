@@ -4,7 +4,8 @@
 //! who drives the work, and the caller passes that in: see [`executor`].
 //!
 //! `isovec-encoder` lowers transformer encoders to programs that compute nothing for padding, and `isovec-conv`
-//! convolutional networks, if the feature `conv` is on. Other models run on [tract](https://github.com/sonos/tract) if the feature `tract` is on.
+//! convolutional networks, if the feature `conv` is on. Other models run on [tract](https://github.com/sonos/tract) if the
+//! feature `tract` is on.
 //!
 //! # Design
 //!
@@ -22,6 +23,7 @@
 mod compiled;
 #[cfg(feature = "conv")]
 mod convolutions;
+mod encoder;
 mod engine;
 pub mod executor;
 mod guard;

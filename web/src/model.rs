@@ -41,13 +41,16 @@ pub(crate) async fn load(
         false => Arithmetic::Fast,
     };
     let threads = (settings.threads, settings.runs);
-    let why = match program::compile(bundle, arithmetic, threads, cancel, pacer).await {
+    let encoder = isovec_encoder::Executable::compile(bundle, arithmetic, cancel, pacer);
+    let why = match program::load(bundle, encoder, threads).await {
         Ok(program) => return Ok(program),
         Err(CompileError::Engine(error)) => return Err(error),
         Err(other) => other.to_string(),
     };
     #[cfg(feature = "conv")]
-    let why = match crate::convolutions::compile(bundle, arithmetic, threads, cancel, pacer).await {
+    let network = isovec_conv::Executable::compile(bundle, arithmetic, cancel, pacer);
+    #[cfg(feature = "conv")]
+    let why = match program::load(bundle, network, threads).await {
         Ok(program) => return Ok(program),
         Err(isovec_conv::CompileError::Engine(error)) => return Err(error),
         Err(isovec_conv::CompileError::Refused(isovec_conv::Refused::NoConvolution)) => why,

@@ -23,12 +23,14 @@ mod merge;
 mod recorder;
 mod scope;
 mod session;
+mod stepped;
 
 pub use bridge::TARGET;
 pub use event::{Detail, Event, Kind, Stage};
 pub use merge::{Lap, OwnProfile, Runs};
 pub use scope::{Begun, Profiler, Scope, Span};
 pub use session::{AlreadyProfiled, EndProfile, Profile, ProfileOptions, ProfileSession};
+pub use stepped::Stepped;
 
 #[cfg(test)]
 mod tests;

@@ -40,4 +40,4 @@ mod value;
 pub use error::{CompileError, Refused};
 pub use executable::Executable;
 pub use lower::knows;
-pub use run::{Run, Stepped};
+pub use run::Run;

@@ -50,4 +50,4 @@ pub use isovec_engine::pause::{NoTurns, Pause};
 pub use load::{Dense, StoredMatrix, StoredTable};
 pub use lower::knows;
 pub use program::{Program, TakeWeights};
-pub use run::{Run, Stepped, Texts};
+pub use run::{Run, Texts};

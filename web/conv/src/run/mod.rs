@@ -5,6 +5,7 @@ mod compute;
 use std::sync::Arc;
 
 use isovec_engine::engine::Batch;
+use isovec_engine::profile::Stepped;
 use isovec_engine::{EngineError, Result};
 use isovec_kernels::gemm::Buffer;
 use isovec_kernels::parallel::Pool;
@@ -32,23 +33,6 @@ pub struct Run {
     at: usize,
     done: usize,
     outputs: Vec<Vec<f32>>,
-}
-
-/// The description of one step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stepped {
-    /// The operator.
-    pub operator: &'static str,
-    /// Steps of a sum, for a convolution or a product; else 0.
-    pub inner: usize,
-    /// Channels of its result.
-    pub width: usize,
-    /// Pixels that were computed.
-    pub rows: usize,
-    /// Multiplications with additions.
-    pub multiply_adds: u64,
-    /// Bytes of the result.
-    pub bytes: u64,
 }
 
 impl Run {

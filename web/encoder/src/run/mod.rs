@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 use isovec_engine::Result;
 use isovec_engine::engine::Batch;
+use isovec_engine::profile::Stepped;
 use isovec_kernels::parallel::Pool;
 
 pub use batch::Texts;
@@ -34,23 +35,6 @@ pub struct Run {
     out: Vec<f32>,
     scratch: Vec<isovec_kernels::Scratch>,
     quantised: quantised::Quantised,
-}
-
-/// The description of one step.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stepped {
-    /// The operator.
-    pub operator: &'static str,
-    /// Columns of its input, where that says more of it: `k` of a product, or the size of a head.
-    pub inner: usize,
-    /// Columns of its result.
-    pub width: usize,
-    /// Rows that were computed.
-    pub rows: usize,
-    /// Multiplications with additions.
-    pub multiply_adds: u64,
-    /// Bytes of the result.
-    pub bytes: u64,
 }
 
 impl Run {
