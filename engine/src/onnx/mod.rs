@@ -1,9 +1,11 @@
 //! ONNX graphs in the contract: the messages of the format, and functions that all readers of a graph need.
 
+mod attributes;
 mod dtype;
 pub mod proto;
 mod tensor_proto;
 
+pub use attributes::axis;
 use prost::Message;
 
 /// A hash of a graph as it is: its operators, their attributes, the names and shapes of its values.

@@ -134,10 +134,7 @@ fn mixes(node: &NodeProto, fed: &HashSet<&str>) -> bool {
     let known = match (default_domain(&node.domain), node.op_type.as_str()) {
         ("", "DynamicQuantizeLinear") => true,
         (CONTRIB, "DynamicQuantizeMatMul" | "DynamicQuantizeLSTM") => true,
-        ("", "BatchNormalization") => {
-            let mut attributes = node.attribute.iter();
-            attributes.any(|attribute| attribute.name == "training_mode" && attribute.i != 0)
-        }
+        ("", "BatchNormalization") => node.int("training_mode").is_some_and(|mode| mode != 0),
         _ => false,
     };
     let data = node.input.first();

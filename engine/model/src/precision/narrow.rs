@@ -210,13 +210,7 @@ fn channel_axes(graph: &GraphProto) -> HashMap<String, usize> {
         if !default_domain(&node.domain).is_empty() {
             continue;
         }
-        let number = |name: &str| {
-            let mut found = node
-                .attribute
-                .iter()
-                .filter(|attribute| attribute.name == name);
-            found.next().map_or(0, |attribute| attribute.i)
-        };
+        let number = |name: &str| node.int(name).unwrap_or(0);
         // (which input, the axis of its outputs)
         let operands: &[(usize, usize)] = match node.op_type.as_str() {
             "MatMul" => &[(1, 1), (0, 0)],

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::onnx::default_domain;
-use isovec_engine::onnx::proto::{AttributeProto, DataType, GraphProto, NodeProto, TensorProto};
+use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, TensorProto};
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
 
@@ -103,7 +103,7 @@ impl<'b> Constants<'b> {
         let &(index, info) = self.weights.get(node.input.first()?.as_str())?;
         let form = match node.op_type.as_str() {
             "Cast" if info.dtype == DType::F16 => {
-                let to = attribute(node, "to")?.i;
+                let to = node.int("to")?;
                 (to == DataType::Float as i64).then_some(Form::FromHalf(index))?
             }
             "DequantizeLinear" if matches!(info.dtype, DType::I8 | DType::U8) => {
@@ -121,7 +121,7 @@ impl<'b> Constants<'b> {
 
     /// <https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html>
     fn dequantised(&self, node: &NodeProto, weight: usize, info: &WeightInfo) -> Option<Form> {
-        let number = |name: &str| attribute(node, name).map(|attribute| attribute.i);
+        let number = |name: &str| node.int(name);
         if number("block_size").is_some_and(|size| size != 0)
             || number("output_dtype").is_some_and(|to| to != 0 && to != DataType::Float as i64)
         {
@@ -172,10 +172,4 @@ impl<'b> Constants<'b> {
         let data = tensor.raw_data.clone();
         Some((Operand::Constant { dtype, data }, dtype, shape?))
     }
-}
-
-fn attribute<'n>(node: &'n NodeProto, name: &str) -> Option<&'n AttributeProto> {
-    node.attribute
-        .iter()
-        .find(|attribute| attribute.name == name)
 }

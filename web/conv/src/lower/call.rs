@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use isovec_engine::onnx::proto::{AttributeProto, NodeProto, TensorProto};
+use isovec_engine::onnx::proto::NodeProto;
 
 use crate::error::Why;
 use crate::value::{Data, Extent, Numbers, Value};
@@ -54,7 +54,7 @@ impl Call<'_> {
 
     /// A list of whole numbers: an attribute in old operator sets, an input in new ones.
     pub(super) fn whole_numbers(&self, name: &str, at: usize) -> Why<Option<Vec<i64>>> {
-        if let Some(ints) = self.ints(name) {
+        if let Some(ints) = self.node.ints(name) {
             return Ok(Some(ints.to_vec()));
         }
         let Some(value) = self.optional(at) else {
@@ -72,33 +72,6 @@ impl Call<'_> {
             .ok_or_else(|| format!("input {at} is {}, not a list of numbers", value.what()).into())
     }
 
-    fn attribute(&self, name: &str) -> Option<&AttributeProto> {
-        let mut attributes = self.node.attribute.iter();
-        attributes.find(|attribute| attribute.name == name)
-    }
-
-    pub(super) fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|attribute| attribute.i)
-    }
-
-    pub(super) fn float(&self, name: &str) -> Option<f32> {
-        self.attribute(name).map(|attribute| attribute.f)
-    }
-
-    pub(super) fn ints(&self, name: &str) -> Option<&[i64]> {
-        self.attribute(name).map(|attribute| &*attribute.ints)
-    }
-
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.attribute(name)
-            .and_then(|attribute| std::str::from_utf8(&attribute.s).ok())
-    }
-
-    pub(super) fn tensor(&self, name: &str) -> Option<&TensorProto> {
-        self.attribute(name)
-            .and_then(|attribute| attribute.t.as_ref())
-    }
-
     /// The inputs in words.
     pub(super) fn what(&self) -> String {
         let words: Vec<&str> = self.inputs.iter().flatten().map(Value::what).collect();
@@ -107,13 +80,4 @@ impl Call<'_> {
             false => words.join(", "),
         }
     }
-}
-
-/// An axis, which may be counted from the end.
-pub(super) fn axis(axis: i64, rank: usize) -> Why<usize> {
-    let counted = if axis < 0 { axis + rank as i64 } else { axis };
-    usize::try_from(counted)
-        .ok()
-        .filter(|&counted| counted < rank)
-        .ok_or_else(|| format!("axis {axis} of {rank}").into())
 }

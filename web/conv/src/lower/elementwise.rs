@@ -33,7 +33,7 @@ impl Lowerer<'_> {
             "Clip" => {
                 let data = call.data(0)?.clone();
                 let bound = |name: &str, at: usize| -> Why<Option<f32>> {
-                    let attribute = call.float(name);
+                    let attribute = call.node.float(name);
                     Ok(attribute.or(call.number(at)?.map(|bound| bound as f32)))
                 };
                 let least = bound("min", 1)?.unwrap_or(f32::NEG_INFINITY);
@@ -46,8 +46,8 @@ impl Lowerer<'_> {
             }
             "HardSigmoid" => {
                 let data = call.data(0)?.clone();
-                let alpha = f64::from(call.float("alpha").unwrap_or(0.2));
-                let beta = f64::from(call.float("beta").unwrap_or(0.5));
+                let alpha = f64::from(call.node.float("alpha").unwrap_or(0.2));
+                let beta = f64::from(call.node.float("beta").unwrap_or(0.5));
                 let line = self.line(&data, alpha, beta);
                 // What is limited reads the line once.
                 self.builder.named(line, 1);
@@ -59,7 +59,7 @@ impl Lowerer<'_> {
                 let node = self.line(&data, -1.0, 0.0);
                 Ok(self.data(node, &data.axes))
             }
-            "Gelu" => match call.text("approximate").unwrap_or("none") {
+            "Gelu" => match call.node.text("approximate").unwrap_or("none") {
                 "none" => self.activated(call, Activation::Gelu),
                 "tanh" => self.activated(call, Activation::GeluTanh),
                 other => Err(format!("approximate {other:?}").into()),
@@ -95,7 +95,7 @@ impl Lowerer<'_> {
         let data = call.data(0)?.clone();
         let rank = data.axes.len() as i64;
         let default = if call.opset < 13 { 1 } else { -1 };
-        let axis = call.int("axis").unwrap_or(default);
+        let axis = call.node.int("axis").unwrap_or(default);
         let last = axis == -1 || axis == rank - 1;
         if !last || data.axes.last() != Some(&Axis::Channel) {
             return Err("it is not over the channels, the last axis".into());

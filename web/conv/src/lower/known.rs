@@ -32,8 +32,10 @@ pub(super) fn compute(
     if operator == "Cast" {
         let whole = [DataType::Int64, DataType::Int32].map(|to| Some(to as i64));
         return match value {
-            Value::Extents { .. } if whole.contains(&call.int("to")) => Ok(Some(value.clone())),
-            Value::Numbers(numbers) if call.int("to") == Some(DataType::Float as i64) => {
+            Value::Extents { .. } if whole.contains(&call.node.int("to")) => {
+                Ok(Some(value.clone()))
+            }
+            Value::Numbers(numbers) if call.node.int("to") == Some(DataType::Float as i64) => {
                 let values = numbers.values.iter().map(|&value| f64::from(value as f32));
                 Ok(Some(Value::Numbers(Arc::new(Numbers {
                     shape: numbers.shape.clone(),
@@ -41,7 +43,7 @@ pub(super) fn compute(
                     whole: false,
                 }))))
             }
-            Value::Numbers(numbers) if numbers.whole && whole.contains(&call.int("to")) => {
+            Value::Numbers(numbers) if numbers.whole && whole.contains(&call.node.int("to")) => {
                 Ok(Some(value.clone()))
             }
             _ => Err(unknown().into()),
@@ -84,17 +86,17 @@ fn constant(call: &Call<'_>, lowerer: &mut Lowerer<'_>) -> Why<Value> {
             whole,
         }))
     };
-    if let Some(tensor) = call.tensor("value") {
+    if let Some(tensor) = call.node.tensor("value") {
         let numbers = Numbers::of_tensor(tensor, lowerer.budget)?;
         return Ok(Value::Numbers(Arc::new(numbers)));
     }
-    if let Some(value) = call.float("value_float") {
+    if let Some(value) = call.node.float("value_float") {
         return Ok(numbers(vec![], vec![f64::from(value)], false));
     }
-    if let Some(value) = call.int("value_int") {
+    if let Some(value) = call.node.int("value_int") {
         return Ok(numbers(vec![], vec![value as f64], true));
     }
-    if let Some(values) = call.ints("value_ints") {
+    if let Some(values) = call.node.ints("value_ints") {
         let all = values.iter().map(|&value| value as f64).collect();
         return Ok(numbers(vec![values.len()], all, true));
     }
@@ -115,7 +117,7 @@ fn shape(call: &Call<'_>, lowerer: &Lowerer<'_>) -> Why<Value> {
     };
     let rank = all.len() as i64;
     let place = |name: &str, other: i64| {
-        let at = call.int(name).unwrap_or(other);
+        let at = call.node.int(name).unwrap_or(other);
         (if at < 0 { at + rank } else { at }).clamp(0, rank) as usize
     };
     let (start, end) = (place("start", 0), place("end", rank));
@@ -128,7 +130,7 @@ fn shape(call: &Call<'_>, lowerer: &Lowerer<'_>) -> Why<Value> {
 /// The entries at known places.
 fn gather(call: &Call<'_>, all: &[Extent]) -> Why<(Vec<Extent>, bool)> {
     let places = call.input(1)?;
-    if call.int("axis").unwrap_or(0) != 0 || call.input(0)?.is_scalar() {
+    if call.node.int("axis").unwrap_or(0) != 0 || call.input(0)?.is_scalar() {
         return Err("it takes entries of another axis than the first".into());
     }
     let entries = places.extents().ok_or("its places are not known")?;

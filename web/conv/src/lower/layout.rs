@@ -1,10 +1,11 @@
 //! Operators that move axes and change no number.
 
+use isovec_engine::onnx::axis;
 use isovec_engine::onnx::proto::DataType;
 use isovec_kernels::conv::Map;
 
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use crate::error::Why;
 use crate::node::{NodeId, Op};
 use crate::value::{Axis, Data, Extent, Value};
@@ -12,7 +13,7 @@ use crate::value::{Axis, Data, Extent, Value};
 impl Lowerer<'_> {
     pub(super) fn identity(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?.clone();
-        if let Some(to) = call.int("to")
+        if let Some(to) = call.node.int("to")
             && to != DataType::Float as i64
         {
             return Err("it makes another type than f32".into());
@@ -27,10 +28,10 @@ impl Lowerer<'_> {
     pub(super) fn transpose(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?.clone();
         let rank = data.axes.len();
-        let order = call.ints("perm").ok_or("it reverses all axes")?;
+        let order = call.node.ints("perm").ok_or("it reverses all axes")?;
         let order = order
             .iter()
-            .map(|&at| axis(at, rank))
+            .map(|&at| Ok(axis(at, rank)?))
             .collect::<Why<Vec<_>>>()?;
         let mut all = order.clone();
         all.sort_unstable();
@@ -47,7 +48,7 @@ impl Lowerer<'_> {
         let axes = call.whole_numbers("axes", 1)?.ok_or("it names no axes")?;
         let axes = axes
             .iter()
-            .map(|&at| axis(at, rank))
+            .map(|&at| Ok(axis(at, rank)?))
             .collect::<Why<Vec<_>>>()?;
         if axes.iter().any(|&at| data.axes[at] != Axis::One) {
             return Err("it drops an axis of several elements".into());
@@ -69,7 +70,7 @@ impl Lowerer<'_> {
         }
         let axes = axes
             .iter()
-            .map(|&at| axis(at, rank))
+            .map(|&at| Ok(axis(at, rank)?))
             .collect::<Why<Vec<_>>>()?;
         let mut own = data.axes.iter();
         let all = (0..rank).map(|at| match axes.contains(&at) {
@@ -84,7 +85,7 @@ impl Lowerer<'_> {
 
     pub(super) fn flatten(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?.clone();
-        let at = call.int("axis").unwrap_or(1);
+        let at = call.node.int("axis").unwrap_or(1);
         if at != 1 && at + data.axes.len() as i64 != 1 {
             return Err(format!("it joins axes before {at}").into());
         }
@@ -130,7 +131,7 @@ impl Lowerer<'_> {
             .extents()
             .ok_or_else(|| format!("its shape is {}", shape.what()))?;
         let (first, rest) = shape.split_first().ok_or("it has no axes left")?;
-        if shape.len() > 8 || call.int("allowzero").unwrap_or(0) != 0 {
+        if shape.len() > 8 || call.node.int("allowzero").unwrap_or(0) != 0 {
             return Err(format!("a shape of {shape:?}").into());
         }
         let own = |at: usize| data.axes.get(at).and_then(|axis| axis.extent(map));
@@ -199,7 +200,7 @@ impl Lowerer<'_> {
 
     pub(super) fn concat(&mut self, call: &Call<'_>) -> Why<Value> {
         let first = call.data(0)?.clone();
-        let at = axis(call.int("axis").unwrap_or(0), first.axes.len())?;
+        let at = axis(call.node.int("axis").unwrap_or(0), first.axes.len())?;
         let map = self.builder.map(first.node);
         let mut parts = Vec::new();
         let mut channels = 0;

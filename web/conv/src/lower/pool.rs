@@ -2,8 +2,10 @@
 
 use isovec_kernels::conv::{Average, Map};
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use super::windows::{kernel, windows};
 use crate::error::Why;
 use crate::node::Op;
@@ -13,7 +15,11 @@ impl Lowerer<'_> {
     pub(super) fn max_pool(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?;
         let map = self.planar(data)?;
-        let windows = windows(call, map, kernel(call.ints("kernel_shape").unwrap_or(&[]))?)?;
+        let windows = windows(
+            call,
+            map,
+            kernel(call.node.ints("kernel_shape").unwrap_or(&[]))?,
+        )?;
         let window = windows.window;
         // Else a window may see nothing.
         for (place, extent) in [(0, map.height), (1, map.width)] {
@@ -38,11 +44,15 @@ impl Lowerer<'_> {
     pub(super) fn average_pool(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?;
         let map = self.planar(data)?;
-        let windows = windows(call, map, kernel(call.ints("kernel_shape").unwrap_or(&[]))?)?;
-        if call.int("ceil_mode").unwrap_or(0) != 0 {
+        let windows = windows(
+            call,
+            map,
+            kernel(call.node.ints("kernel_shape").unwrap_or(&[]))?,
+        )?;
+        if call.node.int("ceil_mode").unwrap_or(0) != 0 {
             return Err("averages with ceil_mode".into());
         }
-        let average = match call.int("count_include_pad").unwrap_or(0) {
+        let average = match call.node.int("count_include_pad").unwrap_or(0) {
             0 => Average::Inside,
             _ => Average::All,
         };
@@ -97,7 +107,7 @@ impl Lowerer<'_> {
             .ok_or("a mean over all axes")?;
         let axes = axes
             .iter()
-            .map(|&at| axis(at, rank))
+            .map(|&at| Ok(axis(at, rank)?))
             .collect::<Why<Vec<_>>>()?;
         let over = |wanted: Axis| axes.iter().any(|&at| data.axes[at] == wanted);
         let map = self.builder.map(data.node);
@@ -106,7 +116,7 @@ impl Lowerer<'_> {
         if !all || over(Axis::Batch) || over(Axis::Channel) {
             return Err("a mean over other axes than rows and columns".into());
         }
-        let keep = call.int("keepdims").unwrap_or(1) != 0;
+        let keep = call.node.int("keepdims").unwrap_or(1) != 0;
         let left = data.axes.iter().enumerate();
         let left = left.filter(|(at, _)| keep || !axes.contains(at));
         let left: Vec<Axis> = left.map(|(_, axis)| *axis).collect();
@@ -127,7 +137,7 @@ impl Lowerer<'_> {
             return Err(format!("a sum over axes {axes:?}").into());
         };
         let over = axis(at, of.axes.len())?;
-        if call.int("keepdims").unwrap_or(1) == 0 || of.axes[over] != Axis::Channel {
+        if call.node.int("keepdims").unwrap_or(1) == 0 || of.axes[over] != Axis::Channel {
             return Err("a sum over another axis than the channels".into());
         }
         Ok(Value::Length {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use isovec_kernels::conv::{Map, Window, Windows};
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use super::windows::windows;
 use crate::error::Why;
 use crate::node::{Conv, Layout, NodeId, Op, Weight};
@@ -22,7 +24,7 @@ impl Lowerer<'_> {
         if shape.iter().any(|&extent| extent == 0 || extent > 1 << 24) {
             return Err(format!("a weight of {shape:?}").into());
         }
-        let groups = usize::try_from(call.int("group").unwrap_or(1)).unwrap_or(0);
+        let groups = usize::try_from(call.node.int("group").unwrap_or(1)).unwrap_or(0);
         if groups == 0
             || inputs.checked_mul(groups) != Some(map.channels)
             || !outputs.is_multiple_of(groups)
@@ -33,7 +35,7 @@ impl Lowerer<'_> {
             )
             .into());
         }
-        if let Some(own) = call.ints("kernel_shape")
+        if let Some(own) = call.node.ints("kernel_shape")
             && *own != [rows as i64, columns as i64]
         {
             return Err(format!("kernel_shape {own:?} of a weight of {shape:?}").into());
@@ -102,10 +104,12 @@ impl Lowerer<'_> {
 
     pub(super) fn gemm(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?;
-        if !self.has(data, &[Axis::Batch, Axis::Channel]) || call.int("transA").unwrap_or(0) != 0 {
+        if !self.has(data, &[Axis::Batch, Axis::Channel])
+            || call.node.int("transA").unwrap_or(0) != 0
+        {
             return Err("its input is not a row of numbers for each picture".into());
         }
-        let transposed = call.int("transB").unwrap_or(0) != 0;
+        let transposed = call.node.int("transB").unwrap_or(0) != 0;
         let (weight, shape) = weight(call, 1)?;
         let (steps, channels, layout) = match shape[..] {
             [n, k] if transposed => (k, n, Layout::Columns),
@@ -114,8 +118,8 @@ impl Lowerer<'_> {
         };
         self.fits(data, steps, &shape)?;
         let (alpha, beta) = (
-            call.float("alpha").unwrap_or(1.0),
-            call.float("beta").unwrap_or(1.0),
+            call.node.float("alpha").unwrap_or(1.0),
+            call.node.float("beta").unwrap_or(1.0),
         );
         let scale = (alpha != 1.0).then(|| vec![f64::from(alpha); channels]);
         let mut bias = self.bias(call, 2, channels)?;
@@ -159,7 +163,7 @@ impl Lowerer<'_> {
     pub(super) fn batch_normalization(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?.clone();
         let map = self.builder.map(data.node);
-        if call.int("training_mode").unwrap_or(0) != 0 {
+        if call.node.int("training_mode").unwrap_or(0) != 0 {
             return Err("it is in training mode".into());
         }
         if data.axes.get(1).copied() != Some(Axis::Channel.plain(map)) {
@@ -173,7 +177,7 @@ impl Lowerer<'_> {
             }
         };
         let (gamma, beta, mean, variance) = (list(1)?, list(2)?, list(3)?, list(4)?);
-        let epsilon = f64::from(call.float("epsilon").unwrap_or(1e-5));
+        let epsilon = f64::from(call.node.float("epsilon").unwrap_or(1e-5));
         let channels = 0..map.channels;
         let scale: Vec<f64> = channels
             .clone()
@@ -188,7 +192,7 @@ impl Lowerer<'_> {
     pub(super) fn layer_normalization(&mut self, call: &Call<'_>) -> Why<Value> {
         let data = call.data(0)?.clone();
         let map = self.builder.map(data.node);
-        let at = axis(call.int("axis").unwrap_or(-1), data.axes.len())?;
+        let at = axis(call.node.int("axis").unwrap_or(-1), data.axes.len())?;
         if at + 1 != data.axes.len() || data.axes[at] != Axis::Channel {
             return Err("it normalises over other axes than the channels".into());
         }
@@ -203,7 +207,7 @@ impl Lowerer<'_> {
             x: data.node,
             gamma: list(1)?,
             beta: call.optional(2).map(|_| list(2)).transpose()?,
-            epsilon: call.float("epsilon").unwrap_or(1e-5),
+            epsilon: call.node.float("epsilon").unwrap_or(1e-5),
         };
         let node = self.builder.push(op, map);
         Ok(self.data(node, &data.axes))

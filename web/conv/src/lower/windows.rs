@@ -11,7 +11,7 @@ use crate::error::Why;
 /// Attributes that say nothing sensible, or more than two axes.
 pub(super) fn windows(call: &Call<'_>, map: Map, kernel: [usize; 2]) -> Why<Windows> {
     let pair = |name: &str| -> Why<[usize; 2]> {
-        let Some(ints) = call.ints(name) else {
+        let Some(ints) = call.node.ints(name) else {
             return Ok([1, 1]);
         };
         match *ints {
@@ -23,9 +23,9 @@ pub(super) fn windows(call: &Call<'_>, map: Map, kernel: [usize; 2]) -> Why<Wind
     let extents = [map.height, map.width];
     let spans: [usize; 2] = std::array::from_fn(|axis| (kernel[axis] - 1) * dilation[axis] + 1);
     let (mut before, mut after) = ([0; 2], [0; 2]);
-    match call.text("auto_pad").unwrap_or("NOTSET") {
+    match call.node.text("auto_pad").unwrap_or("NOTSET") {
         "NOTSET" | "" => {
-            let pads = call.ints("pads").unwrap_or(&[0; 4]);
+            let pads = call.node.ints("pads").unwrap_or(&[0; 4]);
             let own: Option<Vec<usize>> =
                 pads.iter().map(|&pad| usize::try_from(pad).ok()).collect();
             match own.as_deref() {
@@ -56,7 +56,7 @@ pub(super) fn windows(call: &Call<'_>, map: Map, kernel: [usize; 2]) -> Why<Wind
             .checked_sub(spans[axis])
             .ok_or("its kernel is larger than its map")?;
         places[axis] = room / stride[axis] + 1;
-        if call.int("ceil_mode").unwrap_or(0) != 0 {
+        if call.node.int("ceil_mode").unwrap_or(0) != 0 {
             places[axis] = room.div_ceil(stride[axis]) + 1;
             // No window starts beyond the map and what is before it.
             if (places[axis] - 1) * stride[axis] >= extents[axis] + before[axis] {

@@ -1,6 +1,6 @@
 //! A node of the graph with the values that it reads.
 
-use isovec_engine::onnx::proto::{AttributeProto, NodeProto};
+use isovec_engine::onnx::proto::NodeProto;
 
 use crate::constant::Constant;
 use crate::error::Why;
@@ -47,33 +47,6 @@ impl Call<'_> {
             .ok_or_else(|| format!("input {at} depends on the text"))
     }
 
-    fn attribute(&self, name: &str) -> Option<&AttributeProto> {
-        let mut attributes = self.node.attribute.iter();
-        attributes.find(|attribute| attribute.name == name)
-    }
-
-    pub(super) fn int(&self, name: &str) -> Option<i64> {
-        self.attribute(name).map(|attribute| attribute.i)
-    }
-
-    pub(super) fn float(&self, name: &str) -> Option<f32> {
-        self.attribute(name).map(|attribute| attribute.f)
-    }
-
-    pub(super) fn ints(&self, name: &str) -> Option<&[i64]> {
-        self.attribute(name).map(|attribute| &*attribute.ints)
-    }
-
-    pub(super) fn text(&self, name: &str) -> Option<&str> {
-        self.attribute(name)
-            .and_then(|attribute| std::str::from_utf8(&attribute.s).ok())
-    }
-
-    pub(super) fn tensor(&self, name: &str) -> Option<&isovec_engine::onnx::proto::TensorProto> {
-        self.attribute(name)
-            .and_then(|attribute| attribute.t.as_ref())
-    }
-
     /// The inputs in words.
     pub(super) fn what(&self) -> String {
         let inputs = self.inputs.iter().flatten();
@@ -83,13 +56,4 @@ impl Call<'_> {
             false => words.join(", "),
         }
     }
-}
-
-/// An axis, which may be counted from the end.
-pub(super) fn axis(axis: i64, rank: usize) -> Why<usize> {
-    let counted = if axis < 0 { axis + rank as i64 } else { axis };
-    usize::try_from(counted)
-        .ok()
-        .filter(|&counted| counted < rank)
-        .ok_or_else(|| format!("axis {axis} of {rank}"))
 }

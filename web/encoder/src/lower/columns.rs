@@ -1,7 +1,9 @@
 //! Columns that are picked one by one, and columns that are the same in every row.
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use crate::builder::WIDEST;
 use crate::constant::{Constant, Kind};
 use crate::error::Why;
@@ -90,6 +92,7 @@ impl Lowerer {
         let pads = match call.whole_numbers(1)? {
             Some(pads) => pads,
             None => call
+                .node
                 .ints("pads")
                 .ok_or("it does not say how much")?
                 .to_vec(),
@@ -103,9 +106,9 @@ impl Lowerer {
         }
         let number = match call.optional(2) {
             Some(number) => number.uniform().ok_or("the padding value is not known")?,
-            None => f64::from(call.float("value").unwrap_or(0.0)),
+            None => f64::from(call.node.float("value").unwrap_or(0.0)),
         };
-        let mode = call.text("mode").unwrap_or("constant");
+        let mode = call.node.text("mode").unwrap_or("constant");
         for (place, &at) in axes.iter().enumerate() {
             let (before, after) = (pads[place], pads[place + axes.len()]);
             if (before, after) != (0, 0) {

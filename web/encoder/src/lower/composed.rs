@@ -1,7 +1,9 @@
 //! Operators that are put together from others, most of them as ONNX itself defines them.
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use super::elementwise::one;
 use crate::constant::{Constant, Kind};
 use crate::error::Why;
@@ -10,7 +12,7 @@ use crate::value::Value;
 
 impl Lowerer {
     pub(super) fn composed(&mut self, operator: &str, call: &Call<'_>) -> Why<Option<Vec<Value>>> {
-        let float = |name: &str, default: f32| call.float(name).unwrap_or(default);
+        let float = |name: &str, default: f32| call.node.float(name).unwrap_or(default);
         Ok(match operator {
             "Celu" => {
                 let alpha = float("alpha", 1.0);
@@ -173,7 +175,7 @@ impl Lowerer {
     }
 
     fn is_infinite(&mut self, call: &Call<'_>) -> Why<Value> {
-        let detects = |name: &str| call.int(name).unwrap_or(1) != 0;
+        let detects = |name: &str| call.node.int(name).unwrap_or(1) != 0;
         let infinite = number(f64::INFINITY);
         let x = call.input(0)?;
         let x = match (detects("detect_negative"), detects("detect_positive")) {
@@ -190,7 +192,7 @@ impl Lowerer {
         let x = call.input(0)?;
         let rank = x.shape().len();
         let default = if call.opset < 13 { 1 } else { -1 };
-        let at = axis(call.int("axis").unwrap_or(default), rank)?;
+        let at = axis(call.node.int("axis").unwrap_or(default), rank)?;
         if call.opset < 13 && at + 1 != rank {
             return Err("a softmax over several axes".into());
         }

@@ -38,7 +38,7 @@ impl Lowerer {
             "Identity" => one(call.input(0)?.clone()),
             "Dropout" => Some(dropout(call)?),
             "Cast" => {
-                let to = kind_to(call.int("to").ok_or("it does not say to what")?)?;
+                let to = kind_to(call.node.int("to").ok_or("it does not say to what")?)?;
                 one(self.cast(call.input(0)?, to)?)
             }
             "CastLike" => one(self.cast(call.input(0)?, call.input(1)?.kind())?),
@@ -317,7 +317,7 @@ impl Lowerer {
     fn clip(&mut self, call: &Call<'_>) -> Why<Value> {
         let bound = |at: usize, name: &str, none: f32| -> Why<f32> {
             match call.optional(at) {
-                None => Ok(call.float(name).unwrap_or(none)),
+                None => Ok(call.node.float(name).unwrap_or(none)),
                 Some(value) => value
                     .uniform()
                     .map(|number| number as f32)
@@ -751,11 +751,11 @@ fn unary(operator: &str, call: &Call<'_>) -> Option<Unary> {
         "Erf" => Unary::Erf,
         "Exp" => Unary::Exp,
         "Floor" => Unary::Floor,
-        "Gelu" | "com.microsoft::Gelu" => match call.text("approximate") {
+        "Gelu" | "com.microsoft::Gelu" => match call.node.text("approximate") {
             Some("tanh") => Unary::GeluTanh,
             _ => Unary::Gelu,
         },
-        "com.microsoft::QuickGelu" => Unary::Swish(call.float("alpha").unwrap_or(1.702)),
+        "com.microsoft::QuickGelu" => Unary::Swish(call.node.float("alpha").unwrap_or(1.702)),
         "IsNaN" => Unary::IsNan,
         "Log" => Unary::Log,
         "Neg" => Unary::Affine {
@@ -786,7 +786,7 @@ fn binary(operator: &str, call: &Call<'_>) -> Option<Binary> {
         "LessOrEqual" => Binary::LessOrEqual,
         "Max" => Binary::Max,
         "Min" => Binary::Min,
-        "Mod" if call.int("fmod").unwrap_or(0) != 0 => Binary::Remainder,
+        "Mod" if call.node.int("fmod").unwrap_or(0) != 0 => Binary::Remainder,
         "Mod" => Binary::Modulo,
         "Mul" => Binary::Mul,
         "Or" => Binary::Or,

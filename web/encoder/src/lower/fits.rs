@@ -4,7 +4,7 @@
 //! 44, and an int32 that overflows wraps around. A graph with values that do not fit their type is not lowered,
 //! because other runtimes would compute other values.
 
-use isovec_engine::onnx::proto::{AttributeProto, DataType, NodeProto, TensorProto};
+use isovec_engine::onnx::proto::{DataType, NodeProto};
 
 use super::elementwise::WHOLE;
 use crate::builder::Builder;
@@ -48,19 +48,15 @@ pub(super) struct Types<'n> {
 impl<'n> Types<'n> {
     /// Of all outputs but flags, which are of any type.
     pub(super) fn new(operator: &'n str, node: &NodeProto, inputs: Vec<Option<DataType>>) -> Self {
-        let attribute = |name: &str| -> Option<&AttributeProto> {
-            node.attribute.iter().find(|own| own.name == name)
-        };
-        let of_tensor = |name: &str| {
-            let tensor: Option<&TensorProto> = attribute(name).and_then(|own| own.t.as_ref());
-            tensor.map(|tensor| of(tensor.data_type))
-        };
+        let of_tensor = |name: &str| node.tensor(name).map(|tensor| of(tensor.data_type));
         let given = |at: usize| inputs.get(at).copied().flatten();
         let output = match operator {
-            "Cast" => attribute("to").map(|to| i32::try_from(to.i).map_or(DataType::Undefined, of)),
+            "Cast" => node
+                .int("to")
+                .map(|to| i32::try_from(to).map_or(DataType::Undefined, of)),
             "CastLike" | "Where" => given(1),
             "Shape" | "Size" => Some(DataType::Int64),
-            "Constant" if attribute("value_float").is_some() => Some(DataType::Float),
+            "Constant" if node.float("value_float").is_some() => Some(DataType::Float),
             "Constant" => of_tensor("value"),
             "ConstantOfShape" => of_tensor("value").or(Some(DataType::Float)),
             _ => inputs.iter().flatten().next().copied(),

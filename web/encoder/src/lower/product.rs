@@ -128,14 +128,14 @@ impl Lowerer {
     }
 
     fn gemm(&mut self, call: &Call<'_>) -> Why<Value> {
-        let operand = |at: usize, name: &str| match call.int(name).unwrap_or(0) {
+        let operand = |at: usize, name: &str| match call.node.int(name).unwrap_or(0) {
             0 => call.input(at).cloned(),
             _ => self.turned(call.input(at)?),
         };
         let (a, b) = (operand(0, "transA")?, operand(1, "transB")?);
         let product = self.product(&a, &b)?;
         let scaled = |lowerer: &mut Self, value: &Value, name: &str| {
-            let factor = f64::from(call.float(name).unwrap_or(1.0));
+            let factor = f64::from(call.node.float(name).unwrap_or(1.0));
             let factor = crate::constant::Constant::scalar(Kind::Float, factor);
             match factor.values[0] == 1.0 {
                 true => Ok(value.clone()),

@@ -1,7 +1,9 @@
 //! Operators that take many elements to one, and those that need all of a row.
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use super::elementwise::one;
 use isovec_engine::budget::Resource;
 
@@ -212,7 +214,7 @@ impl Lowerer {
         let value = call.input(0)?;
         let rank = value.shape().len();
         let default = if call.opset < 13 { 1 } else { -1 };
-        let at = axis(call.int("axis").unwrap_or(default), rank)?;
+        let at = axis(call.node.int("axis").unwrap_or(default), rank)?;
         if call.opset < 13 && at + 1 != rank {
             return Err("a softmax over several axes".into());
         }
@@ -236,7 +238,7 @@ impl Lowerer {
     fn layer_norm(&mut self, call: &Call<'_>, kind: NormKind) -> Why<Value> {
         let value = call.input(0)?;
         let rank = value.shape().len();
-        let from = axis(call.int("axis").unwrap_or(-1), rank)?;
+        let from = axis(call.node.int("axis").unwrap_or(-1), rank)?;
         self.normed(call, (value, from), kind, 1, 1e-5)
     }
 
@@ -248,7 +250,7 @@ impl Lowerer {
         }
         let x = call.input(0)?;
         let rank = x.shape().len();
-        let from = axis(call.int("axis").unwrap_or(-1), rank)?;
+        let from = axis(call.node.int("axis").unwrap_or(-1), rank)?;
         let axes: Vec<i64> = (from as i64..rank as i64).collect();
         let mean = self.reduce(Reduction::Mean, x, Some(&axes), true)?;
         let centred = self.zip(Binary::Sub, x, &mean)?;
@@ -256,7 +258,7 @@ impl Lowerer {
         let variance = self.reduce(Reduction::Mean, &squares, Some(&axes), true)?;
         let f = Unary::Affine {
             factor: 1.0,
-            shift: call.float("epsilon").unwrap_or(1e-5),
+            shift: call.node.float("epsilon").unwrap_or(1e-5),
         };
         let variance = self.map(f, &variance)?;
         let deviation = self.map(Unary::Sqrt, &variance)?;
@@ -307,7 +309,7 @@ impl Lowerer {
             self.builder.floats(&own).map(Some)
         };
         let (gamma, beta) = (parameter(at)?, parameter(at + 1)?);
-        let epsilon = call.float("epsilon").unwrap_or(epsilon);
+        let epsilon = call.node.float("epsilon").unwrap_or(epsilon);
         let data = self.builder.norm(data, |x| Norm {
             x,
             residual: None,
@@ -322,8 +324,8 @@ impl Lowerer {
 
     fn lp_norm(&mut self, call: &Call<'_>) -> Why<Value> {
         let value = call.input(0)?.clone();
-        let at = [call.int("axis").unwrap_or(-1)];
-        let norm = match call.int("p").unwrap_or(2) {
+        let at = [call.node.int("axis").unwrap_or(-1)];
+        let norm = match call.node.int("p").unwrap_or(2) {
             1 => {
                 let size = self.map(Unary::Abs, &value)?;
                 self.reduce(Reduction::Sum, &size, Some(&at), true)?
@@ -338,8 +340,8 @@ impl Lowerer {
         let at = call.constant(1)?.uniform().ok_or("its axis is not known")?;
         let shape = value.shape();
         let at = axis(at as i64, shape.len())?;
-        let reverse = call.int("reverse").unwrap_or(0) != 0;
-        let exclusive = call.int("exclusive").unwrap_or(0) != 0;
+        let reverse = call.node.int("reverse").unwrap_or(0) != 0;
+        let exclusive = call.node.int("exclusive").unwrap_or(0) != 0;
         let data = match value {
             Value::Data(data) => data.clone(),
             // Of a mask: a count of the tokens.
@@ -399,21 +401,24 @@ pub(super) fn asked(call: &Call<'_>) -> Why<(Option<Vec<i64>>, bool)> {
     if reduces_nothing(call)? {
         return Err("it is asked to reduce nothing".into());
     }
-    Ok((named_axes(call)?, call.int("keepdims").unwrap_or(1) != 0))
+    Ok((
+        named_axes(call)?,
+        call.node.int("keepdims").unwrap_or(1) != 0,
+    ))
 }
 
 /// The axes that a reduction names, as an input or, in older operator sets, as an attribute.
 fn named_axes(call: &Call<'_>) -> Why<Option<Vec<i64>>> {
     Ok(match call.whole_numbers(1)? {
         Some(axes) => Some(axes),
-        None => call.ints("axes").map(<[i64]>::to_vec),
+        None => call.node.ints("axes").map(<[i64]>::to_vec),
     })
 }
 
 /// Whether no axes means none, and not all of them.
 fn reduces_nothing(call: &Call<'_>) -> Why<bool> {
     let none = named_axes(call)?.is_none_or(|axes| axes.is_empty());
-    Ok(none && call.int("noop_with_empty_axes").unwrap_or(0) != 0)
+    Ok(none && call.node.int("noop_with_empty_axes").unwrap_or(0) != 0)
 }
 
 /// Refuses what takes in the first axis where that has one entry: the texts of a batch, of which a

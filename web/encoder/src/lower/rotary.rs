@@ -12,12 +12,12 @@ impl Lowerer {
     pub(super) fn rotary(&mut self, call: &Call<'_>) -> Why<Value> {
         let given = call.input(0)?;
         let shape = given.shape();
-        let interleaved = call.int("interleaved").unwrap_or(0) != 0;
+        let interleaved = call.node.int("interleaved").unwrap_or(0) != 0;
         // [batch, tokens, heads, size], whatever it comes as.
         let x = match shape[..] {
             [_, _, _, _] => self.transpose(given, &[0, 2, 1, 3])?,
             [batch, tokens, width] => {
-                let heads = call.int("num_heads").filter(|&heads| heads > 0);
+                let heads = call.node.int("num_heads").filter(|&heads| heads > 0);
                 let heads = Dim::new(heads.ok_or("it does not say how many heads")?);
                 let size = width.divided_by(heads).ok_or("heads of different sizes")?;
                 self.reshape(given, &[batch, tokens, heads, size])?
@@ -25,7 +25,7 @@ impl Lowerer {
             _ => return Err(format!("{} axes are no heads of tokens", shape.len())),
         };
         let size = x.shape()[3].known().ok_or("a head as long as the text")?;
-        let rotary = match call.int("rotary_embedding_dim").unwrap_or(0) {
+        let rotary = match call.node.int("rotary_embedding_dim").unwrap_or(0) {
             0 => size,
             some => some,
         };

@@ -1,6 +1,8 @@
 //! Operators that change how a value is seen, and those that compute with extents.
 
-use super::call::{Call, axis};
+use isovec_engine::onnx::axis;
+
+use super::call::Call;
 use super::columns::together;
 use super::elementwise::{no_less_than_nothing, one};
 use super::{Lowerer, constant};
@@ -29,13 +31,13 @@ impl Lowerer {
             }
             "Reshape" => {
                 let wanted = call.input(1)?.as_dims().ok_or("its shape is not known")?;
-                let zero = call.int("allowzero").unwrap_or(0) != 0;
+                let zero = call.node.int("allowzero").unwrap_or(0) != 0;
                 let target = resolve(&call.input(0)?.shape(), &wanted, zero)?;
                 one(self.reshape(call.input(0)?, &target)?)
             }
             "Flatten" => {
                 let shape = call.input(0)?.shape();
-                let at = call.int("axis").unwrap_or(1);
+                let at = call.node.int("axis").unwrap_or(1);
                 let at = usize::try_from(if at < 0 { at + shape.len() as i64 } else { at });
                 let at = at
                     .ok()
@@ -52,7 +54,7 @@ impl Lowerer {
                 let shape = call.input(0)?.shape();
                 let axes = match call.whole_numbers(1)? {
                     Some(axes) => Some(axes),
-                    None => call.ints("axes").map(<[i64]>::to_vec),
+                    None => call.node.ints("axes").map(<[i64]>::to_vec),
                 };
                 let target = match operator {
                     "Squeeze" => squeezed(&shape, axes.as_deref())?,
@@ -63,7 +65,7 @@ impl Lowerer {
             "Transpose" => {
                 let value = call.input(0)?;
                 let rank = value.shape().len();
-                let perm = match call.ints("perm") {
+                let perm = match call.node.ints("perm") {
                     Some(perm) => perm.iter().map(|&at| axis(at, rank)).collect::<Why<_>>()?,
                     None => (0..rank).rev().collect::<Vec<_>>(),
                 };
@@ -76,7 +78,7 @@ impl Lowerer {
             "ConstantOfShape" => {
                 let shape = call.input(0)?.as_dims().ok_or("its shape is not known")?;
                 no_less_than_nothing(&shape)?;
-                let value = match call.tensor("value") {
+                let value = match call.node.tensor("value") {
                     Some(tensor) => constant(self.ledger(), tensor)?,
                     None => Constant::scalar(Kind::Float, 0.0),
                 };
@@ -222,7 +224,9 @@ impl Lowerer {
         };
         let rank = first.shape().len();
         let at = axis(
-            call.int("axis").ok_or("it does not say along which axis")?,
+            call.node
+                .int("axis")
+                .ok_or("it does not say along which axis")?,
             rank,
         )?;
         self.concat_values(&values, at)
@@ -421,17 +425,17 @@ fn concat_constants(ledger: &Ledger, parts: &[&Constant], at: usize) -> Why<Cons
 }
 
 fn constant_node(ledger: &Ledger, call: &Call<'_>) -> Why<Value> {
-    if let Some(tensor) = call.tensor("value") {
+    if let Some(tensor) = call.node.tensor("value") {
         return constant(ledger, tensor).map(Value::constant);
     }
     let single = |kind, value| Ok(Value::constant(Constant::scalar(kind, value)));
-    if let Some(number) = call.int("value_int") {
+    if let Some(number) = call.node.int("value_int") {
         return single(Kind::Whole, number as f64);
     }
-    if let Some(number) = call.float("value_float") {
+    if let Some(number) = call.node.float("value_float") {
         return single(Kind::Float, f64::from(number));
     }
-    if let Some(numbers) = call.ints("value_ints") {
+    if let Some(numbers) = call.node.ints("value_ints") {
         let values = numbers.iter().map(|&number| number as f64);
         return Constant::list(ledger, Kind::Whole, values).map(Value::constant);
     }
@@ -442,7 +446,7 @@ fn shape(call: &Call<'_>) -> Why<Value> {
     let shape = call.input(0)?.shape();
     let rank = shape.len() as i64;
     let bound = |name: &str, default: i64| {
-        let at = call.int(name).unwrap_or(default);
+        let at = call.node.int(name).unwrap_or(default);
         (if at < 0 { at + rank } else { at }).clamp(0, rank) as usize
     };
     let (start, end) = (bound("start", 0), bound("end", rank));

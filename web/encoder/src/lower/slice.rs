@@ -1,7 +1,9 @@
 //! Operators that take a part.
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use super::elementwise::one;
 use crate::constant::{Constant, Kind, elements, strides};
 use crate::dim::Dim;
@@ -243,11 +245,11 @@ impl Lowerer {
     fn split(&mut self, call: &Call<'_>) -> Why<Vec<Value>> {
         let value = call.input(0)?.clone();
         let shape = value.shape();
-        let at = axis(call.int("axis").unwrap_or(0), shape.len())?;
+        let at = axis(call.node.int("axis").unwrap_or(0), shape.len())?;
         let extent = shape[at].known().ok_or("it splits a text")?;
         let sizes = match call.whole_numbers(1)? {
             Some(sizes) => sizes,
-            None => match call.ints("split") {
+            None => match call.node.ints("split") {
                 Some(sizes) => sizes.to_vec(),
                 None => {
                     let parts = call.node.output.len() as i64;
@@ -367,6 +369,7 @@ fn stretches(call: &Call<'_>, shape: &[Dim]) -> Why<Vec<Stretch>> {
                 .map(Some)
                 .ok_or_else(|| format!("input {at} is {}, not extents", value.what())),
             None => Ok(call
+                .node
                 .ints(name)
                 .map(|numbers| numbers.iter().map(|&number| Dim::new(number)).collect())),
         }

@@ -1,7 +1,9 @@
 //! Operators that look something up, and weights that are stored in few bits.
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use super::elementwise::{one, with_scale};
 use super::slice::index;
 use crate::constant::{Constant, Kind, elements};
@@ -23,7 +25,7 @@ impl Lowerer {
     fn gather(&mut self, call: &Call<'_>) -> Why<Value> {
         let (table, ids) = (call.input(0)?, call.input(1)?);
         let shape = table.shape();
-        let at = axis(call.int("axis").unwrap_or(0), shape.len())?;
+        let at = axis(call.node.int("axis").unwrap_or(0), shape.len())?;
         match ids {
             Value::Constant(ids) => self.gather_known(table, at, ids),
             Value::Dims { dims, scalar: true } if dims.len() == 1 => match dims[0].known() {
@@ -237,7 +239,7 @@ impl Lowerer {
         let shape = x.shape();
         let at = match scale.values.len() {
             1 => None,
-            _ => Some(axis(call.int("axis").unwrap_or(1), shape.len())?),
+            _ => Some(axis(call.node.int("axis").unwrap_or(1), shape.len())?),
         };
         if at.is_some_and(|at| shape[at] != Dim::new(scale.values.len() as i64)) {
             return Err(format!("{} scales for {shape:?}", scale.values.len()));
@@ -282,7 +284,7 @@ fn gather_places(operator: &str, call: &Call<'_>) -> Why<Value> {
     let mut shape = places.shape();
     if operator == "GatherND" {
         let depth = shape.pop().and_then(Dim::known).unwrap_or(0);
-        let batch = call.int("batch_dims").unwrap_or(0);
+        let batch = call.node.int("batch_dims").unwrap_or(0);
         let rest = value.shape();
         let taken = depth.checked_add(batch);
         let taken = taken.and_then(|taken| usize::try_from(taken).ok());

@@ -1,8 +1,10 @@
 //! Products without a kernel, written out: every term of every sum is a column, and the columns are added up. This is
 //! expensive, so it is done only for small products.
 
+use isovec_engine::onnx::axis;
+
 use super::Lowerer;
-use super::call::{Call, axis};
+use super::call::Call;
 use crate::dim::Dim;
 use crate::error::Why;
 use crate::node::{Binary, Reduction};
@@ -63,7 +65,11 @@ impl Lowerer {
     }
 
     pub(super) fn einsum(&mut self, call: &Call<'_>) -> Why<Value> {
-        let equation: String = call.text("equation").unwrap_or_default().replace(' ', "");
+        let equation: String = call
+            .node
+            .text("equation")
+            .unwrap_or_default()
+            .replace(' ', "");
         if equation.len() > LONGEST_EQUATION {
             return Err(format!("an equation of {} letters", equation.len()));
         }
