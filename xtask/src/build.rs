@@ -109,8 +109,8 @@ pub(crate) fn pack(workspace: &Workspace) -> Result<Vec<Packed>> {
         "dist/worker.js",
         "pkg/advisor/isovec_js_advisor.js",
         "pkg/advisor/isovec_js_advisor_bg.wasm",
-        "pkg/pixels/isovec_js_pixels.js",
-        "pkg/pixels/isovec_js_pixels_bg.wasm",
+        "pkg/image/isovec_js_image.js",
+        "pkg/image/isovec_js_image_bg.wasm",
         "README.md",
         "package.json",
     ];

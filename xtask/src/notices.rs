@@ -41,7 +41,7 @@ pub(crate) fn write(workspace: &Workspace, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The crates that end up in a build of the module: what isovec-js and isovec-js-pixels need on wasm32 at run time, tract included. Procedural
+/// The crates that end up in a build of the module: what isovec-js and isovec-js-image need on wasm32 at run time, tract included. Procedural
 /// macros and build scripts run in the compiler and leave nothing of themselves behind.
 fn parts(workspace: &Workspace) -> Result<BTreeSet<Part>> {
     let tree = cargo(workspace)?
@@ -50,7 +50,7 @@ fn parts(workspace: &Workspace) -> Result<BTreeSet<Part>> {
             "--package",
             "isovec-js",
             "--package",
-            "isovec-js-pixels",
+            "isovec-js-image",
         ])
         .args(["--features", "isovec-js/tract"])
         .args(["--target", TARGET])

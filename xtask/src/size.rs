@@ -52,14 +52,14 @@ fn apart(names: &[String], sizes: &[Sizes]) -> String {
     let all = names.iter().zip(sizes);
     let (tract, others): (Vec<_>, Vec<_>) =
         all.partition(|(name, _)| name.starts_with("pkg/tract/"));
-    let (pixels, others): (Vec<_>, Vec<_>) = others
+    let (image, others): (Vec<_>, Vec<_>) = others
         .into_iter()
-        .partition(|(name, _)| name.starts_with("pkg/pixels/"));
+        .partition(|(name, _)| name.starts_with("pkg/image/"));
     let row = |files: Vec<(&String, &Sizes)>| sum(files.into_iter().map(|(_, size)| *size));
     lines(&[
         ("without them", row(others)),
         ("tract", row(tract)),
-        ("pixels", row(pixels)),
+        ("image", row(image)),
     ])
 }
 
@@ -232,7 +232,7 @@ mod tests {
             "dist/index.js",
             "pkg/tract/isovec_js_bg.wasm",
             "README.md",
-            "pkg/pixels/isovec_js_pixels_bg.wasm",
+            "pkg/image/isovec_js_image_bg.wasm",
         ];
         let sizes = [1, 2, 4, 8].map(|raw| Sizes {
             raw,
@@ -243,7 +243,7 @@ mod tests {
         let raw = |row: &str| row.split_whitespace().rev().nth(2).unwrap().to_owned();
         assert!(rows[0].starts_with("without them") && raw(rows[0]) == "5");
         assert!(rows[1].starts_with("tract") && raw(rows[1]) == "2");
-        assert!(rows[2].starts_with("pixels") && raw(rows[2]) == "8");
+        assert!(rows[2].starts_with("image") && raw(rows[2]) == "8");
     }
 
     #[test]

@@ -50,7 +50,7 @@ copyFileSync(index, join(dist, "sample", "sample.safetensors"));
 cpSync(join(root, "tests", "data", "reference"), join(dist, "reference"), { recursive: true, filter: (path) => !path.endsWith(".md") });
 
 // The page's own model is an encoder: it never fetches the build that is for others.
-const builds = readdirSync(join(js, "pkg")).filter((build) => !isAdvice(build) && !["tract", "pixels"].includes(build));
+const builds = readdirSync(join(js, "pkg")).filter((build) => !isAdvice(build) && !["tract", "image"].includes(build));
 const engine = Object.fromEntries(builds.map((build) => [build, size(`isovec/pkg/${build}/isovec_js_bg.wasm`)]));
 const models = model ? list(model) : [];
 // A version is named by what it is made of, so that a service worker knows its own files from another's.

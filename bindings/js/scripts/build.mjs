@@ -74,7 +74,7 @@ const BUILDS = {
   // The advisor is asked by few pages, and by those seldom: a module of its own, which the others do not download.
   advisor: { folder: join(target, "apart"), flags: SIMD, crate: "isovec-js-advisor", module: "isovec_js_advisor" },
   // Files of pictures become a model's values in a module that is fetched for the first model of pictures.
-  pixels: { folder: join(target, "apart"), flags: SIMD, crate: "isovec-js-pixels", module: "isovec_js_pixels" },
+  image: { folder: join(target, "apart"), flags: SIMD, crate: "isovec-js-image", module: "isovec_js_image" },
 };
 
 /**

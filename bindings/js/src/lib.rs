@@ -25,7 +25,7 @@
 //! its address and not by name. Bundlers then copy it as it is. A panic in tract ends a module, and another instance at
 //! another address replaces it.
 //!
-//! **Pictures are decoded in a module of their own** (`pixels.ts`, the crate `isovec-js-pixels`). Pages of texts do not download
+//! **Pictures are decoded in a module of their own** (`pixels.ts`, the crate `isovec-js-image`). Pages of texts do not download
 //! decoders. The engine's module gets a picture's values and a text that says how they were made, which is a part of the
 //! fingerprint. A decoder that stops at an internal error is replaced by another instance, and the model goes on.
 //!

@@ -1,4 +1,4 @@
-//! The model behind the TypeScript classes `Embedder` and `Classifier`.
+//! The model behind the TypeScript classes `Embedder`, `Classifier` and `ImageEmbedder`.
 
 use std::cell::RefCell;
 

@@ -11,8 +11,8 @@ const repository = dirname(dirname(js));
 const minilm = process.env.ISOVEC_TEST_MODEL;
 const reference = JSON.parse(readFileSync(join(model, "reference.json"), "utf8"));
 const texts = reference.texts.map(({ text }) => text);
-/** Of the engine; the advisor's module and that of pixels are none. */
-const BUILDS = readdirSync(join(js, "pkg")).filter((name) => !["advisor", "pixels"].includes(name));
+/** Of the engine; the advisor's module and that of pictures are none. */
+const BUILDS = readdirSync(join(js, "pkg")).filter((name) => !["advisor", "image"].includes(name));
 /** The bits that every target is held to. */
 const bits = (name) => {
   const source = readFileSync(join(repository, "tests", "parity", "src", "bits.rs"), "utf8");

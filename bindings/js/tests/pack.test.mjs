@@ -23,13 +23,13 @@ const ALLOWED = [
   /^types\/module\.d\.ts$/,
   /^pkg\/(simd128|relaxed|threads|tract)\/isovec_js(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
   /^pkg\/advisor\/isovec_js_advisor(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
-  /^pkg\/pixels\/isovec_js_pixels(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
+  /^pkg\/image\/isovec_js_image(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
   /^(LICENSE-MIT|LICENSE-APACHE|THIRD-PARTY-NOTICES|README\.md|package\.json)$/,
 ];
 /** Bytes of the tarball without what few pages fetch: three builds of the module, the advisor's, and little else. */
 const LARGEST = 3_000_000;
 /** Bytes of what the modules add to it that are fetched for some models alone. */
-const APART = { tract: 3_100_000, pixels: 300_000 };
+const APART = { tract: 3_100_000, image: 300_000 };
 
 let folder, tarball, packed, files;
 

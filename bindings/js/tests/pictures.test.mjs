@@ -171,8 +171,8 @@ test("the fingerprint and the identity of pixels are those of the files and the 
   assert.deepEqual(same, { space, ...rest });
   assert.notEqual(pixels, other);
   await stored.dispose();
-  const { requests } = await embedder.stats();
-  assert.ok(requests === undefined || requests > 0);
+  const { batches, direct } = (await embedder.stats()).queue;
+  assert.ok(batches + direct > 0, "the embedder's calls are counted");
 });
 
 test("in a page: in its worker and in its thread, from files and from pixels", async () => {

@@ -1,4 +1,4 @@
-import type * as Glue from "../pkg/pixels/isovec_js_pixels.js";
+import type * as Glue from "../pkg/image/isovec_js_image.js";
 import { IsovecError } from "./error.js";
 import { readFile } from "./node.js";
 import { unreadable, type PixelOptions, type Portable } from "./pictures.js";
@@ -6,8 +6,8 @@ import { unreadable, type PixelOptions, type Portable } from "./pictures.js";
 const PREPROCESSOR = "preprocessor_config.json";
 
 /** The glue's address, written so that bundlers take the file along as it is (`tract.ts` says why it is no `import("…")`). */
-const glue = () => new URL("../pkg/pixels/isovec_js_pixels.js", import.meta.url);
-const wasm = () => new URL("../pkg/pixels/isovec_js_pixels_bg.wasm", import.meta.url);
+const glue = () => new URL("../pkg/image/isovec_js_image.js", import.meta.url);
+const wasm = () => new URL("../pkg/image/isovec_js_image_bg.wasm", import.meta.url);
 
 let current: Promise<typeof Glue> | undefined;
 let compiled: Promise<WebAssembly.Module> | undefined;
@@ -19,7 +19,7 @@ function ready(): Promise<typeof Glue> {
   current ??= start().catch((cause: unknown) => {
     // Another call may try again.
     current = compiled = undefined;
-    throw new IsovecError("EngineUnavailable", `what decodes pictures cannot be loaded: ${String(cause)}. Serve pkg/pixels as it lies in the package, and allow its script in the page's CSP ('script-src')`, { cause });
+    throw new IsovecError("EngineUnavailable", `what decodes pictures cannot be loaded: ${String(cause)}. Serve pkg/image as it lies in the package, and allow its script in the page's CSP ('script-src')`, { cause });
   });
   return current;
 }

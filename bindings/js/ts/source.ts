@@ -44,7 +44,7 @@ const CONFIG = "config.json";
 const USUAL = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json", "special_tokens_map.json"];
 const TOKENIZER = "tokenizer.json";
 /** The version of the rules, which what is kept was chosen by. */
-const RULES = 2;
+const RULES = 3;
 
 /** A source's name for messages, and where its files are. */
 export function resolve(source: ModelSource, options: FetchOptions): { name: string; files: Files } {

@@ -31,7 +31,7 @@ const ELSEWHERE: [&str; 13] = [
     "xtask",
     "isovec-js",
     "isovec-js-advisor",
-    "isovec-js-pixels",
+    "isovec-js-image",
     "isovec-js-error",
     "isovec-bench",
     "isovec-parity",

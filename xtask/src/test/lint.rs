@@ -68,7 +68,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-js-error",
     "isovec-js",
     "isovec-js-advisor",
-    "isovec-js-pixels",
+    "isovec-js-image",
 ];
 /// What crosses threads natively need not in a browser (`MaybeSend`), and is shared all the same.
 const NOT_IN_BROWSERS: &str = "clippy::arc_with_non_send_sync";

@@ -15,7 +15,7 @@ use crate::workspace::Workspace;
 use graph::Graph;
 
 /// The packages that are compiled into the npm package.
-const IN_PAGES: &[&str] = &["isovec-js", "isovec-js-advisor", "isovec-js-pixels"];
+const IN_PAGES: &[&str] = &["isovec-js", "isovec-js-advisor", "isovec-js-image"];
 /// Documents at the root, and the figures: tests of documents read them, nothing is built of them.
 const DOCUMENTS: &[&str] = &[
     "ARCHITECTURE.md",
