@@ -37,15 +37,6 @@ enum Content {
     Values(Arc<[f32]>),
 }
 
-impl Content {
-    fn text(&self) -> &str {
-        match self {
-            Self::Text(text) => text,
-            Self::Values(_) => "",
-        }
-    }
-}
-
 impl Item for Content {
     type Owned = Self;
 
@@ -70,16 +61,22 @@ impl Item for Content {
     }
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
-        let Some(Self::Values(_)) = items.first() else {
-            let texts: Vec<&str> = items.iter().map(Self::text).collect();
-            return Item::encode(model, &texts, prefix);
-        };
-        let squares = model.reader.squares()?;
-        let values = items.iter().filter_map(|item| match item {
-            Self::Values(values) => Some(squares.cut(values)),
-            Self::Text(_) => None,
-        });
-        Ok(values.collect())
+        let mut texts = Vec::new();
+        let mut squares = Vec::new();
+        for item in items {
+            match item {
+                Self::Text(text) => texts.push(text.as_str()),
+                Self::Values(values) => squares.push(model.reader.squares()?.cut(values)),
+            }
+        }
+        // A model reads the one or the other.
+        match squares.is_empty() {
+            true => Item::encode(model, &texts, prefix),
+            false if texts.is_empty() => Ok(squares),
+            false => Err(Error::Config(vec![
+                "texts and pictures are in one call".into(),
+            ])),
+        }
     }
 }
 

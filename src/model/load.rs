@@ -228,7 +228,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             };
             texts_identity(reader, max_length, &prompts)
         }
-        reader => vec![("pixels", reader.squares()?.identity.clone())],
+        reader => vec![("pixels", reader.squares()?.identity().to_owned())],
     };
     let precision = precision::computed(&prepared.bundle, &**engine);
     let fingerprint = Fingerprint {

@@ -5,7 +5,7 @@ use isovec_model::convert::{Half, PatchGrid, filled};
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
 
 use super::encoded::Encoded;
-use super::squares::Squares;
+use super::squares::{self, Squares};
 use crate::error::{Error, Result};
 #[cfg(feature = "image")]
 use crate::pictures::PictureReader;
@@ -94,7 +94,10 @@ impl Reader {
                     filled,
                 })))
             }
-            Input::Values(identity) => Ok(Self::Values(Squares::of(bundle, identity.clone())?)),
+            Input::Values(identity) => Ok(Self::Values(Squares::new(
+                squares::grid(bundle)?,
+                identity.clone(),
+            ))),
             #[cfg(feature = "image")]
             Input::Pictures(pixels) => {
                 let reader = PictureReader::read(bundle, pixels)?;

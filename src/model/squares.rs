@@ -11,24 +11,32 @@ use crate::error::Result;
 #[derive(Debug)]
 pub(crate) struct Squares {
     grid: PatchGrid,
-    /// What has to be equal of the way to a picture's values.
-    pub(crate) identity: String,
+    identity: String,
+}
+
+/// The grid of a model of pictures.
+///
+/// # Errors
+/// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for a model that reads no pictures.
+pub(crate) fn grid(bundle: &ModelBundle) -> Result<PatchGrid> {
+    PatchGrid::of(&bundle.graph).ok_or_else(|| {
+        unsupported(
+            bundle,
+            "it reads no pictures that isovec cuts for it",
+            "Models of pictures are read from safetensors: ViT, DeiT, DINO, CLIP, SigLIP. Load a model of texts with `Embedder`",
+        )
+    })
 }
 
 impl Squares {
-    /// The squares of a model; `identity` says how the values are made.
-    ///
-    /// # Errors
-    /// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for a model that reads no pictures.
-    pub(crate) fn of(bundle: &ModelBundle, identity: String) -> Result<Self> {
-        match PatchGrid::of(&bundle.graph) {
-            Some(grid) => Ok(Self { grid, identity }),
-            None => Err(unsupported(
-                bundle,
-                "it reads no pictures that isovec cuts for it",
-                "Models of pictures are read from safetensors: ViT, DeiT, DINO, CLIP, SigLIP. Load a model of texts with `Embedder`",
-            )),
-        }
+    /// The squares of a grid; `identity` says how the values are made.
+    pub(crate) fn new(grid: PatchGrid, identity: String) -> Self {
+        Self { grid, identity }
+    }
+
+    /// What has to be equal of the way to a picture's values.
+    pub(crate) fn identity(&self) -> &str {
+        &self.identity
     }
 
     /// Height and width of the pictures that the model reads, in pixels.

@@ -8,7 +8,7 @@ use super::Picture;
 use super::picture::Content;
 use crate::error::{Error, Result};
 use crate::model::encoded::Encoded;
-use crate::model::squares::Squares;
+use crate::model::squares::{self, Squares};
 
 /// The file that says how pixels become a model's values.
 const PREPROCESSOR: &str = "preprocessor_config.json";
@@ -24,14 +24,14 @@ impl PictureReader {
     /// Reads `preprocessor_config.json`, and checks that it makes what the model reads.
     ///
     /// # Errors
-    /// As [`Squares::of`]; [`EngineError::MissingFile`] without the file; [`Error::Preprocessor`] for one that cannot be
+    /// As [`squares::grid`]; [`EngineError::MissingFile`] without the file; [`Error::Preprocessor`] for one that cannot be
     /// followed, or that makes other pictures than the model reads.
     pub(crate) fn read(bundle: &ModelBundle, options: &ReadOptions) -> Result<Self> {
         let refused = |source: ImageError| Error::Preprocessor {
             origin: bundle.origin.clone(),
             source: Box::new(source),
         };
-        let mut squares = Squares::of(bundle, String::new())?;
+        let grid = squares::grid(bundle)?;
         let file = bundle.files.get(PREPROCESSOR).ok_or_else(|| EngineError::MissingFile {
             origin: bundle.origin.clone(),
             file: PREPROCESSOR.into(),
@@ -40,13 +40,13 @@ impl PictureReader {
         let config = bundle.files.get("config.json").map(|file| &file[..]);
         let reader = Reader::new(file, config, options);
         let reader = reader.map_err(refused)?;
-        let ((height, width), (high, wide)) = (reader.size(), squares.pixels());
+        let ((height, width), (high, wide)) = (reader.size(), grid.pixels());
         if (height, width) != (high, wide) {
             return Err(refused(ImageError::Config(format!(
                 "preprocessor_config.json: it makes an input of {width} x {height} pixels, and the model reads {wide} x {high}"
             ))));
         }
-        squares.identity = reader.identity();
+        let squares = Squares::new(grid, reader.identity());
         Ok(Self { reader, squares })
     }
 
