@@ -1,5 +1,5 @@
 import { Embeddings } from "./embeddings.js";
-import { IsovecError, checkWhole, checkWord } from "./error.js";
+import { checkFlag, checkWhole, checkWord } from "./error.js";
 import { ROLES, type Role } from "./host.js";
 import { BaseModel } from "./model.js";
 import type { Similarity } from "./similarity.js";
@@ -20,6 +20,12 @@ export interface EmbedOptions {
   normalize?: boolean;
   /** Ends the call with the signal's `reason`: in the queue at once, in the middle of a run between two operators. */
   signal?: AbortSignal;
+}
+
+/** Refuses a form that no vector has. */
+export function checkForm(dimension: unknown, normalize: unknown): void {
+  if (dimension !== undefined) checkWhole("dimension", dimension, 1);
+  if (normalize !== undefined) checkFlag("normalize", normalize);
 }
 
 /** How a stream of texts is embedded. */
@@ -86,8 +92,7 @@ export abstract class BaseEmbedder extends BaseModel {
   }
 
   async #embed(texts: readonly string[], role: Role, { dimension, normalize, signal }: EmbedOptions): Promise<Embeddings> {
-    if (dimension !== undefined) checkWhole("dimension", dimension, 1);
-    if (normalize !== undefined && typeof normalize !== "boolean") throw new IsovecError("Config", `\`normalize\` is of type ${typeof normalize}, and has to be true or false`);
+    checkForm(dimension, normalize);
     checkTexts(texts);
     const { rows, about } = await this.run(texts, { role, dimension, normalize }, signal);
     const { metric, model } = about;

@@ -27,6 +27,11 @@ export function checkWhole(name: string, value: unknown, least: number): void {
   throw new IsovecError("Config", `\`${name}\` is ${String(value)}, and has to be a whole number from ${least} on`);
 }
 
+/** Refuses what is neither true nor false. */
+export function checkFlag(name: string, value: unknown): void {
+  if (typeof value !== "boolean") throw new IsovecError("Config", `\`${name}\` is of type ${typeof value}, and has to be true or false`);
+}
+
 /** The error of a model that was disposed. */
 export function disposed(): IsovecError {
   return new IsovecError("Disposed", "this model was disposed; load it again");

@@ -1,6 +1,6 @@
 import { Embeddings } from "./embeddings.js";
-import type { EmbedOptions } from "./embedder.js";
-import { IsovecError, checkWhole } from "./error.js";
+import { checkForm, type EmbedOptions } from "./embedder.js";
+import { IsovecError } from "./error.js";
 import type { About, Rows, Unread } from "./host.js";
 import { BaseModel } from "./model.js";
 import { portable, type Picture } from "./pictures.js";
@@ -73,8 +73,7 @@ export abstract class BaseImageEmbedder extends BaseModel {
   }
 
   async #rows(pictures: readonly Picture[], first: number, skip: boolean, { dimension, normalize, signal }: EmbedOptions): Promise<{ rows: Rows; about: About }> {
-    if (dimension !== undefined) checkWhole("dimension", dimension, 1);
-    if (normalize !== undefined && typeof normalize !== "boolean") throw new IsovecError("Config", `\`normalize\` is of type ${typeof normalize}, and has to be true or false`);
+    checkForm(dimension, normalize);
     const unread: Unread[] = [];
     const ready = await Promise.all(
       pictures.map((picture, at) =>

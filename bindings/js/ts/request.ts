@@ -1,6 +1,6 @@
 import type { Build } from "./builds.js";
 import type { Config } from "./config.js";
-import { IsovecError, checkWhole, checkWord } from "./error.js";
+import { checkFlag, checkWhole, checkWord } from "./error.js";
 import { CACHING, type Listening, type Request, type Task } from "./host.js";
 import { nativeConfig } from "./native.js";
 import { ALPHAS, REFERENCES, type PixelOptions } from "./pictures.js";
@@ -43,7 +43,7 @@ function checked(pixels: PixelOptions): PixelOptions {
   const { reference, alpha, turn, maxPixels, maxBytes } = pixels;
   if (reference !== undefined) checkWord("pixels.reference", reference, REFERENCES);
   if (alpha !== undefined) checkWord("pixels.alpha", alpha, ALPHAS);
-  if (turn !== undefined && typeof turn !== "boolean") throw new IsovecError("Config", `\`pixels.turn\` is of type ${typeof turn}, and has to be true or false`);
+  if (turn !== undefined) checkFlag("pixels.turn", turn);
   if (maxPixels !== undefined) checkWhole("pixels.maxPixels", maxPixels, 1);
   if (maxBytes !== undefined) checkWhole("pixels.maxBytes", maxBytes, 1);
   return { reference, alpha, turn, maxPixels, maxBytes } as PixelOptions;
