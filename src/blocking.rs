@@ -15,8 +15,11 @@
 #[path = "blocking/classifier.rs"]
 mod classifier;
 #[cfg(feature = "image")]
-#[path = "blocking/pictures.rs"]
-mod pictures;
+#[path = "blocking/image_classifier.rs"]
+mod image_classifier;
+#[cfg(feature = "image")]
+#[path = "blocking/image_embedder.rs"]
+mod image_embedder;
 
 use std::future::ready;
 use std::path::Path;
@@ -49,7 +52,9 @@ use crate::stream::{Embedded, StreamOptions};
 
 pub use classifier::{Classifier, ClassifierBuilder};
 #[cfg(feature = "image")]
-pub use pictures::{ImageEmbedder, ImageEmbedderBuilder};
+pub use image_classifier::{ImageClassifier, ImageClassifierBuilder};
+#[cfg(feature = "image")]
+pub use image_embedder::{ImageEmbedder, ImageEmbedderBuilder};
 
 /// Loads a model while the caller blocks; from [`Embedder::builder`]. Options that are not set are as in
 /// [`EmbeddingConfig::default`].

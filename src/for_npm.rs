@@ -15,18 +15,17 @@ use crate::error::{Error, Result};
 use crate::loading::Loading;
 use crate::model::encoded::Encoded;
 use crate::model::reader::Input;
+pub use crate::model::reader::Values;
 use crate::model::{self, EmbedOptions, Item, Model, Output, Vectors};
 use crate::source::ModelSource;
 
 /// What a model is loaded for.
 #[derive(Debug)]
-pub enum Purpose {
-    /// The vectors of texts.
-    Vectors,
-    /// The labels of texts.
-    Labels,
-    /// The vectors of pictures, whose values are made in the way of this identity.
-    Pictures(String),
+pub struct Purpose {
+    /// Labels, and not vectors.
+    pub labels: bool,
+    /// How the values of pictures were made; without it the model reads texts.
+    pub pictures: Option<Values>,
 }
 
 /// What is handed in: one type for all tasks, so that the way from items to rows is compiled once.
@@ -62,17 +61,19 @@ impl Item for Content {
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
         let mut texts = Vec::new();
-        let mut squares = Vec::new();
+        let mut pictures = Vec::new();
         for item in items {
             match item {
                 Self::Text(text) => texts.push(text.as_str()),
-                Self::Values(values) => squares.push(model.reader.squares()?.cut(values)),
+                Self::Values(values) => {
+                    pictures.push(model.reader.frame()?.encode(values.to_vec()))
+                }
             }
         }
         // A model reads the one or the other.
-        match squares.is_empty() {
+        match pictures.is_empty() {
             true => Item::encode(model, &texts, prefix),
-            false if texts.is_empty() => Ok(squares),
+            false if texts.is_empty() => Ok(pictures),
             false => Err(Error::Config(vec![
                 "texts and pictures are in one call".into(),
             ])),
@@ -103,11 +104,11 @@ impl Loaded {
         let mut loading = Loading::new(source);
         loading.set_config(config);
         loading.watch().cancel = cancel;
-        let (output, input) = match purpose {
-            Purpose::Labels => (Output::Labels, Input::Texts),
-            Purpose::Vectors => (Output::Vectors, Input::Texts),
-            Purpose::Pictures(identity) => (Output::Vectors, Input::Values(identity)),
+        let output = match purpose.labels {
+            true => Output::Labels,
+            false => Output::Vectors,
         };
+        let input = purpose.pictures.map_or(Input::Texts, Input::Values);
         let model = Arc::new(model::load_for(loading.asked(), output, input).await?);
         Ok(Self {
             queue: DynamicBatcher::over(Arc::clone(&model)),
@@ -130,8 +131,8 @@ impl Loaded {
 
     /// Height and width of the pictures that the model reads, where it was loaded for pictures.
     pub fn pixels(&self) -> Option<(usize, usize)> {
-        let squares = self.model.reader.squares().ok()?;
-        Some(squares.pixels())
+        let frame = self.model.reader.frame().ok()?;
+        Some(frame.pixels())
     }
 
     /// Embeds pictures, together with those of other calls, of which there are the values: `[n, 3, height, width]`.
@@ -144,6 +145,28 @@ impl Loaded {
         values: &[f32],
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
+        match self.pictures(values) {
+            Ok(pictures) => self.queue.call::<Vectors, Content>(pictures, options),
+            Err(error) => Box::pin(async { Err(error) }),
+        }
+    }
+
+    /// Classifies pictures in the same way.
+    ///
+    /// # Errors
+    /// As [`embed_values`](Self::embed_values).
+    pub fn classify_values(
+        &self,
+        values: &[f32],
+        options: ClassifyOptions,
+    ) -> BoxFuture<'static, Result<Classifications>> {
+        match self.pictures(values) {
+            Ok(pictures) => self.queue.call::<Labelling, Content>(pictures, options),
+            Err(error) => Box::pin(async { Err(error) }),
+        }
+    }
+
+    fn pictures(&self, values: &[f32]) -> Result<Vec<Content>> {
         let (height, width) = self.pixels().unwrap_or_default();
         let pictures = values.chunks_exact((3 * height * width).max(1));
         if !pictures.remainder().is_empty() || height == 0 {
@@ -151,11 +174,11 @@ impl Loaded {
                 "{} values are no pictures of 3 x {height} x {width}",
                 values.len()
             );
-            return Box::pin(async { Err(Error::Config(vec![fault])) });
+            return Err(Error::Config(vec![fault]));
         }
-        let pictures = pictures.map(|values| Content::Values(values.into()));
-        self.queue
-            .call::<Vectors, Content>(pictures.collect(), options)
+        Ok(pictures
+            .map(|values| Content::Values(values.into()))
+            .collect())
     }
 
     /// Classifies texts together with those of other calls.

@@ -38,7 +38,7 @@
 //! - [`hardware::HardwareInfo`], [`hardware::Features`]: the hardware, and which of it can be used.
 //! - [`Embeddings`]: vectors with the [`fingerprint`] of their model; they can be saved, loaded and searched.
 //! - [`ModelSource`], [`models`]: where models come from.
-//! - `ImageEmbedder`, with the feature `image`: pictures become vectors; `image` has what makes them ready, with Pillow's
+//! - `ImageEmbedder` and `ImageClassifier`, with the feature `image`: pictures become vectors or labels; `image` has what makes them ready, with Pillow's
 //!   exact bytes.
 //! - [`export()`]: writes a model as one ONNX file, pooling head included.
 //!
@@ -184,7 +184,9 @@ pub use isovec_image as image;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 #[cfg(feature = "image")]
-pub use pictures::{ImageEmbedder, ImageEmbedderBuilder, Picture};
+pub use pictures::{
+    ImageClassifier, ImageClassifierBuilder, ImageEmbedder, ImageEmbedderBuilder, Picture,
+};
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use stream::{Embedded, StreamOptions};

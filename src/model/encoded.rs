@@ -9,12 +9,12 @@ use crate::error::{Error, Result};
 pub(crate) enum Encoded {
     /// A text, or a pair, as token ids.
     Text(Encoding),
-    /// A picture as the rows of [`PATCHES`](isovec_model::convert::PATCHES), one after another.
-    Patches {
-        /// All of them.
+    /// A picture.
+    Picture {
+        /// Its part of the model's input.
         values: Vec<f32>,
-        /// The number of rows.
-        rows: usize,
+        /// The positions that it counts as.
+        positions: usize,
     },
     /// A picture that could not be read.
     #[cfg(feature = "image")]
@@ -34,17 +34,17 @@ impl Encoded {
     pub(crate) fn text(&self) -> Option<&Encoding> {
         match self {
             Self::Text(text) => Some(text),
-            Self::Patches { .. } => None,
+            Self::Picture { .. } => None,
             #[cfg(feature = "image")]
             Self::Unread(_) => None,
         }
     }
 
-    /// Positions that it takes: tokens, or rows.
+    /// Positions that it takes: tokens, or parts of a picture.
     pub(crate) fn len(&self) -> usize {
         match self {
             Self::Text(text) => text.ids.len(),
-            Self::Patches { rows, .. } => *rows,
+            Self::Picture { positions, .. } => *positions,
             #[cfg(feature = "image")]
             Self::Unread(_) => 0,
         }
@@ -54,7 +54,7 @@ impl Encoded {
     pub(crate) fn truncated(&self) -> bool {
         match self {
             Self::Text(text) => text.truncated,
-            Self::Patches { .. } => false,
+            Self::Picture { .. } => false,
             #[cfg(feature = "image")]
             Self::Unread(_) => false,
         }

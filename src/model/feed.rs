@@ -1,4 +1,4 @@
-//! Token ids, and squares of pictures, as the tensors that a model reads.
+//! Token ids, and the values of pictures, as the tensors that a model reads.
 
 use std::sync::Arc;
 
@@ -22,8 +22,8 @@ enum Role {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Feed {
     inputs: Vec<(Arc<str>, Role, DType)>,
-    /// The input of a model of pictures, and the values of each of its rows. Such a model has no other.
-    patches: Option<(Arc<str>, usize)>,
+    /// The input of a model of pictures, and the extents of a picture's part of it. Such a model has no other.
+    picture: Option<(Arc<str>, Vec<usize>)>,
     pad_id: u32,
     pad_type_id: u32,
     /// The number of rows, where the model fixes it.
@@ -53,15 +53,15 @@ impl Feed {
         };
         let mut feed = Self {
             inputs: Vec::new(),
-            patches: None,
+            picture: None,
             pad_id,
             pad_type_id,
             rows: None,
             positions: None,
         };
-        if let Some((name, tokens, width)) = patches(model) {
-            feed.positions = Some(tokens);
-            feed.patches = Some((name.into(), width));
+        if let Some((name, rows, extents)) = picture(model) {
+            feed.rows = rows;
+            feed.picture = Some((name.into(), extents));
             return Ok(feed);
         }
         for input in &model.inputs {
@@ -135,11 +135,13 @@ impl Feed {
         };
         let mut batch = spare;
         batch.row_lengths.extend(texts().map(|text| text.len()));
-        if let Some((name, width)) = &self.patches {
-            let mut tensor = engine.alloc(DType::F32, &[rows, positions, *width])?;
+        if let Some((name, extents)) = &self.picture {
+            let shape = [&[rows], &extents[..]].concat();
+            let mut tensor = engine.alloc(DType::F32, &shape)?;
             let all = tensor.as_mut_slice::<f32>()?;
-            for (row, picture) in all.chunks_exact_mut(positions * width).zip(texts()) {
-                if let Encoded::Patches { values, .. } = picture {
+            let values_of_one = extents.iter().product();
+            for (row, picture) in all.chunks_exact_mut(values_of_one).zip(texts()) {
+                if let Encoded::Picture { values, .. } = picture {
                     row.copy_from_slice(values);
                 }
             }
@@ -196,17 +198,16 @@ impl Feed {
     }
 }
 
-/// The name of the input of a model of pictures, its rows, and the values of each.
-fn patches(model: &ModelDescription) -> Option<(&str, usize, usize)> {
+/// The input of a model of pictures: its name, the number of pictures where that is fixed, and the extents of one, all of which are
+/// known.
+fn picture(model: &ModelDescription) -> Option<(&str, Option<usize>, Vec<usize>)> {
     let ([input], Some(DType::F32)) = (&model.inputs[..], model.inputs.first()?.dtype) else {
         return None;
     };
-    match input.dims.as_deref() {
-        Some([_, Dim::Fixed(tokens), Dim::Fixed(width)]) if *tokens * *width > 0 => {
-            Some((input.name.as_str(), *tokens, *width))
-        }
-        _ => None,
-    }
+    let (rows, extents) = input.dims.as_deref()?.split_first()?;
+    let extents: Vec<usize> = extents.iter().map(fixed).collect::<Option<_>>()?;
+    (!extents.is_empty() && !extents.contains(&0))
+        .then(|| (input.name.as_str(), fixed(rows), extents))
 }
 
 fn copy<T>(row: &mut [T], ids: &[u32], as_id: fn(u32) -> T) {

@@ -12,10 +12,10 @@ use isovec_engine::fingerprint::{ARCHITECTURE, DIMENSION, Fingerprint, NORMALIZE
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use isovec_engine::profile::Profiler;
 use isovec_model::bundle::{self, BundleOptions};
-use isovec_model::convert::PatchGrid;
 use isovec_model::convert::{self, Half, architecture};
 use isovec_model::head::Pooling;
 use isovec_model::onnx;
+use isovec_model::pictures::{self, PictureInput};
 use isovec_model::precision::widened;
 use isovec_tokenize::{Limits, TruncationSide};
 
@@ -23,6 +23,7 @@ use super::allowance::Allowance;
 use super::batching;
 use super::calibration::Calibration;
 use super::feed::Feed;
+use super::frame;
 use super::head::{Head, classifying_head, pooling_name, resolve_head};
 use super::origin::Origin;
 use super::reader::{Input, Reader, TextReader};
@@ -159,8 +160,9 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             half: input.half(),
             ..Purpose::run(&asked, output)
         };
-        let prepared = prepare(source, &asked, purpose, &stop).await?;
-        let reader = Reader::read(&prepared.bundle, &input, prepared.files.lowercase)?;
+        let mut prepared = prepare(source, &asked, purpose, &stop).await?;
+        let lowercase = prepared.files.lowercase;
+        let reader = Reader::read(&mut prepared.bundle, &input, lowercase)?;
         Ok((prepared, reader))
     })
     .await?;
@@ -175,7 +177,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             vocabulary::check(&bundle.origin, reader.tokenizer.max_id(), rows)?;
             max_length(&config, &prepared.files)?
         }
-        reader => (reader.squares()?.tokens(), "a picture's squares"),
+        reader => (reader.frame()?.positions(), "a picture's parts"),
     };
 
     memory_for_weights(&held, &config)?;
@@ -184,7 +186,10 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     let engines = Engines::load(bundle, &config.runtime, &cancel).await?;
     let engine = engines.current();
     let (pad_id, pad_type_id) = reader.padding();
-    let feed = Feed::new(&bundle.origin, engine.description(), pad_id, pad_type_id)?;
+    let mut feed = Feed::new(&bundle.origin, engine.description(), pad_id, pad_type_id)?;
+    if let Ok(frame) = reader.frame() {
+        feed.positions = Some(frame.positions());
+    }
     let dim = prepared
         .head
         .dim
@@ -228,7 +233,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             };
             texts_identity(reader, max_length, &prompts)
         }
-        reader => vec![("pixels", reader.squares()?.identity().to_owned())],
+        reader => vec![("pixels", reader.frame()?.identity().to_owned())],
     };
     let precision = precision::computed(&prepared.bundle, &**engine);
     let fingerprint = Fingerprint {
@@ -405,17 +410,30 @@ pub(crate) async fn prepare(
             .into());
         }
     };
+    if purpose.half == Half::Pictures {
+        frame::input(&bundle)?;
+    }
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
     let (mut bundle, stored) =
         small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
     let head = match purpose.output {
         Output::AsFile => Head::default(),
         Output::Vectors => {
+            let input = PictureInput::of(&bundle.graph);
+            if let Some(PictureInput::Whole { .. }) = input {
+                let labels = Labels::named(&bundle.files);
+                pictures::keep_features(&mut bundle, labels)?;
+            }
             // Their first token stands for the picture; texts have no such rule.
-            let pictures = PatchGrid::of(&bundle.graph).map(|_| Pooling::Cls);
-            resolve_head(&mut bundle, &config.text, files.head.as_ref(), pictures)?
+            let usual = input.map(|_| Pooling::Cls);
+            resolve_head(&mut bundle, &config.text, files.head.as_ref(), usual)?
         }
-        Output::Labels => classifying_head(&mut bundle, &config.text)?,
+        Output::Labels => {
+            if let Some(PictureInput::Whole { .. }) = PictureInput::of(&bundle.graph) {
+                pictures::keep_scores(&mut bundle)?;
+            }
+            classifying_head(&mut bundle, &config.text)?
+        }
     };
     Ok(Prepared {
         bundle,

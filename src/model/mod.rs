@@ -6,6 +6,7 @@ mod calibration;
 pub(crate) mod encoded;
 mod feed;
 mod form;
+pub(crate) mod frame;
 mod head;
 mod item;
 mod load;
@@ -16,7 +17,6 @@ mod prompts;
 pub(crate) mod reader;
 pub(crate) mod rows;
 mod small;
-pub(crate) mod squares;
 mod task;
 mod vocabulary;
 
@@ -28,6 +28,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine, RunOutput};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::profile::{Detail, EndProfile, Event, Profiler, Runs, Scope, Span, Stage};
+use isovec_engine::tensor::DType;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
@@ -473,9 +474,11 @@ impl Sizes {
         let first = batch.inputs.first();
         Self {
             real,
-            computed: match engine.capabilities().ragged {
-                true => real,
-                false => first.map_or(0, |input| input.tensor.len()),
+            computed: match first {
+                // Pictures are all of one size.
+                Some(input) if input.tensor.dtype() == DType::F32 => real,
+                Some(input) if !engine.capabilities().ragged => input.tensor.len(),
+                _ => real,
             },
         }
     }

@@ -1,11 +1,12 @@
 //! What turns a caller's items into what a model reads.
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_model::convert::{Half, PatchGrid, filled};
+use isovec_model::convert::{Half, filled};
+use isovec_model::pictures::{self, PictureInput};
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
 
 use super::encoded::Encoded;
-use super::squares::{self, Squares};
+use super::frame::Frame;
 use crate::error::{Error, Result};
 #[cfg(feature = "image")]
 use crate::pictures::PictureReader;
@@ -16,8 +17,8 @@ pub(crate) enum Input {
     /// Texts.
     #[default]
     Texts,
-    /// The values of pictures, which were made in the way that has this identity.
-    Values(String),
+    /// The values of pictures.
+    Values(Values),
     /// Pictures, read in this way.
     #[cfg(feature = "image")]
     Pictures(isovec_image::ReadOptions),
@@ -35,14 +36,23 @@ impl Input {
     }
 }
 
+/// How the values of pictures were made.
+#[derive(Debug, Clone)]
+pub struct Values {
+    /// What has to be equal of two ways that make the same values.
+    pub identity: String,
+    /// Height and width, in pixels.
+    pub size: (usize, usize),
+}
+
 /// Reads items.
 #[derive(Debug)]
 pub(crate) enum Reader {
     /// Texts become token ids.
     Texts(Box<TextReader>),
-    /// Values of pictures become squares.
-    Values(Squares),
-    /// Pictures become values, and those become squares.
+    /// Values of pictures become the model's input.
+    Values(Frame),
+    /// Pictures become values, and those become the model's input.
     #[cfg(feature = "image")]
     Pictures(Box<PictureReader>),
 }
@@ -70,17 +80,17 @@ impl TextReader {
 }
 
 impl Reader {
-    /// The reader that a model's files define.
+    /// The reader that a model's files define. A graph that leaves the size of pictures open is made one of theirs.
     ///
     /// # Errors
     /// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for a model that reads something else;
     /// those of the tokenizer, and of a picture's configuration.
-    pub(crate) fn read(bundle: &ModelBundle, input: &Input, lowercase: bool) -> Result<Self> {
+    pub(crate) fn read(bundle: &mut ModelBundle, input: &Input, lowercase: bool) -> Result<Self> {
         match input {
-            Input::Texts if PatchGrid::of(&bundle.graph).is_some() => Err(unsupported(
+            Input::Texts if PictureInput::of(&bundle.graph).is_some() => Err(unsupported(
                 bundle,
                 "it reads pictures, and no texts",
-                "Load it with `ImageEmbedder`, which Rust's feature `image` has",
+                "Load it with `ImageEmbedder` or `ImageClassifier`, which Rust's feature `image` has",
             )),
             Input::Texts => {
                 let tokenizer = Tokenizer::from_files(&bundle.files, &bundle.origin)?;
@@ -94,10 +104,11 @@ impl Reader {
                     filled,
                 })))
             }
-            Input::Values(identity) => Ok(Self::Values(Squares::new(
-                squares::grid(bundle)?,
-                identity.clone(),
-            ))),
+            Input::Values(Values { identity, size }) => {
+                pictures::fix_extents(bundle, *size)?;
+                let frame = Frame::new(bundle, *size, identity.clone())?;
+                Ok(Self::Values(frame))
+            }
             #[cfg(feature = "image")]
             Input::Pictures(pixels) => {
                 let reader = PictureReader::read(bundle, pixels)?;
@@ -129,16 +140,16 @@ impl Reader {
         }
     }
 
-    /// What cuts the values of pictures.
+    /// What makes the model's input of the values of pictures.
     ///
     /// # Errors
     /// [`Error::Config`] where the model reads texts.
-    pub(crate) fn squares(&self) -> Result<&Squares> {
+    pub(crate) fn frame(&self) -> Result<&Frame> {
         match self {
             Self::Texts(_) => Err(reads_no("pictures")),
-            Self::Values(squares) => Ok(squares),
+            Self::Values(frame) => Ok(frame),
             #[cfg(feature = "image")]
-            Self::Pictures(reader) => Ok(&reader.squares),
+            Self::Pictures(reader) => Ok(&reader.frame),
         }
     }
 

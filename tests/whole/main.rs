@@ -15,6 +15,7 @@ mod embeddings_file;
 mod executors;
 mod f16;
 mod giving_up;
+mod image_classifier;
 mod long_texts;
 mod mutants;
 mod parity;

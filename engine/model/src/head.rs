@@ -242,7 +242,7 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
     if source.name == LOGITS {
         return Err(unsupported(
             format!("its output {LOGITS} is a number for each label, and no vector"),
-            "Load it with `Classifier`",
+            "Load it with `Classifier`, or a model of pictures with `ImageClassifier`",
         ));
     }
     // A token at a fixed place is found without one: models of pictures have no padding.
@@ -368,7 +368,7 @@ pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
                 "none of its outputs ({}) is {LOGITS} of shape [batch, labels]",
                 outputs.join(", ")
             ),
-            "Classifiers are read from safetensors of the class BertForSequenceClassification, and from ONNX files that give logits",
+            "Classifiers are read from safetensors of the classes BertForSequenceClassification, ViTForImageClassification and DeiTForImageClassification, and from ONNX files that give logits",
         ));
     };
     if carried.is_some() {
@@ -633,7 +633,7 @@ fn fixed_last_dim(value: &ValueInfoProto) -> Option<usize> {
 }
 
 /// A name prefix that nothing in the graph begins with.
-fn unused_prefix(graph: &GraphProto) -> String {
+pub(crate) fn unused_prefix(graph: &GraphProto) -> String {
     let names: HashSet<&str> = graph
         .node
         .iter()
@@ -649,7 +649,7 @@ fn unused_prefix(graph: &GraphProto) -> String {
 }
 
 /// Renames a value wherever the main graph writes or reads it.
-fn rename(graph: &mut GraphProto, from: &str, to: &str) {
+pub(crate) fn rename(graph: &mut GraphProto, from: &str, to: &str) {
     for node in &mut graph.node {
         for name in node.input.iter_mut().chain(&mut node.output) {
             if name == from {

@@ -5,6 +5,7 @@
 //! - [`onnx`], [`safetensors`]: read, check, write and build graphs, and read checkpoints.
 //! - [`convert`]: makes a graph of a checkpoint.
 //! - [`head`]: adds the pooling head to the graph.
+//! - [`pictures`]: the input of models that read pictures, and their features and labels.
 //! - [`precision`]: stores weights in f16 or int8, and widens them again.
 //!
 //! This crate does not choose between a model's files. `isovec-hub` does, by the rules that pages and hubs use as well.
@@ -42,6 +43,7 @@ pub mod convert;
 pub mod head;
 mod identity;
 pub mod onnx;
+pub mod pictures;
 pub mod precision;
 pub mod safetensors;
 mod sniff;

@@ -13,6 +13,7 @@ use isovec_engine::tensor::{DType, NamedTensor, Tensor};
 use isovec_engine::weights::{BytesWeights, WeightInfo, WeightsIdentity};
 use isovec_model::onnx::GraphBuilder;
 use isovec_model::onnx::builder::{float, int, ints};
+use prost::Message;
 
 use crate::rng::Rng;
 
@@ -191,20 +192,49 @@ impl Net {
             pushed.expect("the bytes are as many as the shape says");
         }
         ModelBundle {
-            graph: ModelProto {
-                ir_version: 8,
-                opset_import: vec![OperatorSetIdProto {
-                    domain: String::new(),
-                    version: self.opset,
-                }],
-                graph: Some(graph),
-                ..ModelProto::default()
-            },
+            graph: self.model(graph),
             weights: Arc::new(beside),
             identity: WeightsIdentity("test".into()),
             files: BTreeMap::new(),
             model_file: "model.onnx".into(),
             origin: "a model of the tests".into(),
+        }
+    }
+
+    /// The graph as an ONNX file with these outputs, which holds its weights.
+    pub fn file(&mut self, outputs: &[(&str, Vec<Dim>)]) -> Vec<u8> {
+        let mut graph = self.graph.clone();
+        for (name, dims) in outputs {
+            GraphBuilder::new(&mut graph, "outputs.").output(name, DType::F32, dims);
+        }
+        let weights = self.weights.iter();
+        graph
+            .initializer
+            .extend(weights.map(|(name, shape, values)| {
+                TensorProto {
+                    name: name.clone(),
+                    data_type: DataType::Float as i32,
+                    dims: shape.iter().map(|&extent| extent as i64).collect(),
+                    raw_data: values
+                        .iter()
+                        .flat_map(|value| value.to_le_bytes())
+                        .collect::<Vec<_>>()
+                        .into(),
+                    ..TensorProto::default()
+                }
+            }));
+        self.model(graph).encode_to_vec()
+    }
+
+    fn model(&self, graph: GraphProto) -> ModelProto {
+        ModelProto {
+            ir_version: 8,
+            opset_import: vec![OperatorSetIdProto {
+                domain: String::new(),
+                version: self.opset,
+            }],
+            graph: Some(graph),
+            ..ModelProto::default()
         }
     }
 

@@ -6,9 +6,9 @@
 //!   with the conversion.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`convolutions`]: convolutional networks.
+//! - [`exact`]: ONNX operators at f64.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
-//! - [`tiny`], [`classifier`], [`tiny_clip`]: the models in `tests/data/tiny-bert`, `tests/data/tiny-classifier` and
-//!   `tests/data/tiny-clip`, which the example `tiny_model` writes.
+//! - [`tiny`], [`classifier`], [`tiny_clip`], [`tiny_network`]: the models in `tests/data/tiny-bert` and its neighbours, which the example `tiny_model` writes.
 //!
 //! Everything here panics where it cannot go on, because a test should stop there.
 
@@ -16,6 +16,7 @@ pub mod bundles;
 pub mod checkpoint;
 pub mod classifier;
 pub mod convolutions;
+pub mod exact;
 pub mod full_size;
 pub mod models;
 pub mod pictures;
@@ -24,3 +25,4 @@ pub mod rng;
 pub mod texts;
 pub mod tiny;
 pub mod tiny_clip;
+pub mod tiny_network;

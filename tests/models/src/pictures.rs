@@ -170,6 +170,66 @@ pub fn deit() -> Checkpoint {
     vit_like(22, "deit", &["cls_token", "distillation_token"])
 }
 
+/// The labels of the seeded classifiers.
+pub const LABELS: usize = 5;
+
+/// A model of pictures as transformers saves it with a class that classifies: `layers` stand beside the model, whose tensors begin
+/// with its type.
+fn classifying(mut model: Checkpoint, seed: u64, class: &str, layers: &[&str]) -> Checkpoint {
+    let kind = model.config["model_type"].as_str().expect("a model type");
+    let prefix = format!("{kind}.");
+    let mut maker = Maker::new(seed);
+    for layer in layers {
+        maker.linear(layer, HIDDEN, LABELS, true);
+    }
+    let own = model.tensors.into_iter();
+    let own = own.map(|(name, tensor)| (format!("{prefix}{name}"), tensor));
+    model.tensors = own.chain(maker.tensors).collect();
+    let names: serde_json::Map<String, Value> = (0..LABELS)
+        .map(|id| (id.to_string(), format!("kind {id}").into()))
+        .collect();
+    model
+        .with("architectures", json!([class]))
+        .with("id2label", json!(names))
+}
+
+/// Classifiers, by the class that transformers has for them.
+pub fn classifiers() -> Vec<(&'static str, Checkpoint)> {
+    let both = ["cls_classifier", "distillation_classifier"];
+    let all: [(&str, Checkpoint, &[&str]); 3] = [
+        ("ViTForImageClassification", vit(), &["classifier"]),
+        ("DeiTForImageClassification", deit(), &["classifier"]),
+        ("DeiTForImageClassificationWithTeacher", deit(), &both),
+    ];
+    let all = all.into_iter().enumerate();
+    all.map(|(seed, (class, model, layers))| {
+        let model = classifying(model, 60 + seed as u64, class, layers);
+        (class, model)
+    })
+    .collect()
+}
+
+/// The logits of one of [`classifiers`] for a picture, at f64.
+pub fn logits(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
+    let mut encoder = model.clone();
+    let kind = model.config["model_type"].as_str().expect("a model type");
+    let prefix = format!("{kind}.");
+    encoder.tensors = model
+        .tensors
+        .iter()
+        .map(|(name, tensor)| (name.trim_start_matches(&prefix).to_owned(), tensor.clone()))
+        .collect();
+    let tokens = vit_tokens(&encoder, picture);
+    match model.tensors.contains_key("cls_classifier.weight") {
+        true => {
+            let one = linear(model, "cls_classifier", &tokens[0]);
+            let two = linear(model, "distillation_classifier", &tokens[1]);
+            add(&one, &two).iter().map(|sum| sum / 2.0).collect()
+        }
+        false => linear(model, "classifier", &tokens[0]),
+    }
+}
+
 /// Squares on a side of the pictures that DINOv2 was trained with: more than those that it is given.
 const TRAINED: usize = 5;
 
@@ -593,6 +653,11 @@ pub fn vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
 }
 
 fn vit_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
+    vit_tokens(model, picture).swap_remove(0)
+}
+
+/// The hidden vectors of all tokens.
+fn vit_tokens(model: &Checkpoint, picture: &[f32]) -> Rows {
     let special = ["embeddings.cls_token", "embeddings.distillation_token"];
     let special = special.iter().filter_map(|name| model.tensors.get(*name));
     let mut rows: Rows = special.map(|special| wide(&special.values)).collect();
@@ -613,7 +678,10 @@ fn vit_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {
         );
     }
     let (_, _, epsilon) = settings(&model.config);
-    layer_norm(model, "layernorm", epsilon, &x[0])
+    let normed = x
+        .iter()
+        .map(|row| layer_norm(model, "layernorm", epsilon, row));
+    normed.collect()
 }
 
 fn dinov2_vector(model: &Checkpoint, picture: &[f32]) -> Vec<f64> {

@@ -7,7 +7,7 @@ use std::path::Path;
 use isovec_image::{ReadOptions, Reader};
 use serde_json::{Value, json};
 
-use crate::checkpoint::Stored;
+use crate::checkpoint;
 use crate::pictures::{self, SIZE};
 use crate::tiny::{TEXTS, pretty, tokenise, tokenizer, vocabulary};
 
@@ -36,20 +36,12 @@ pub fn files() -> BTreeMap<String, Vec<u8>> {
         "resample": 3,
     }));
     let reader = Reader::new(&preprocessor, None, &ReadOptions::default()).expect("a preprocessor");
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../input/image/tests/data");
-    let read = |name: &str| std::fs::read(folder.join(name)).expect("the pictures");
-    let (all, bytes): (Value, _) = (
-        serde_json::from_slice(&read("pictures.json")).expect("a list"),
-        read("pictures.bin"),
-    );
-    let picture = |name: &str| {
-        let mut all = all.as_array().expect("a list").iter();
-        let about = all.find(|about| about["name"] == name).expect(name);
-        let number = |key: &str| about[key].as_u64().expect("a number") as usize;
-        let (at, length) = (number("at"), number("bytes"));
-        let values = reader.file(&bytes[at..at + length]).expect(name).data;
-        json!({"name": name, "at": at, "bytes": length, "vector": pictures::vector(&model, &values)})
-    };
+    let pictures = stored(&PICTURES).into_iter().map(|picture| {
+        let values = reader.file(&picture.file).expect("a picture").data;
+        let mut about = picture.about;
+        about["vector"] = json!(pictures::vector(&model, &values));
+        about
+    });
     let texts = TEXTS.into_iter().filter_map(|text| {
         let ids = tokenise(&vocabulary, text);
         let whole = ids.len() <= pictures::POSITIONS;
@@ -57,14 +49,43 @@ pub fn files() -> BTreeMap<String, Vec<u8>> {
     });
     let reference = json!({
         "made_by": "cargo run -p isovec-test-models --example tiny_model",
-        "pictures": PICTURES.map(picture),
+        "pictures": pictures.collect::<Vec<_>>(),
         "texts": texts.collect::<Vec<_>>(),
     });
     BTreeMap::from([
         ("config.json".into(), pretty(&model.config)),
-        ("model.safetensors".into(), model.file(Stored::F32)),
+        (
+            "model.safetensors".into(),
+            model.file(checkpoint::Stored::F32),
+        ),
         ("preprocessor_config.json".into(), preprocessor),
         ("tokenizer.json".into(), pretty(&tokenizer(&vocabulary))),
         ("reference.json".into(), pretty(&reference)),
     ])
+}
+
+/// A picture of `input/image/tests/data`.
+pub(crate) struct Stored {
+    /// `name`, and `at` and `bytes`, its place in `pictures.bin`.
+    pub(crate) about: Value,
+    pub(crate) file: Vec<u8>,
+}
+
+/// The pictures of these names.
+pub(crate) fn stored(names: &[&str]) -> Vec<Stored> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../input/image/tests/data");
+    let read = |name: &str| std::fs::read(folder.join(name)).expect("the pictures");
+    let all: Vec<Value> = serde_json::from_slice(&read("pictures.json")).expect("a list");
+    let bytes = read("pictures.bin");
+    let picture = |name: &&str| {
+        let mut all = all.iter();
+        let about = all.find(|about| about["name"] == *name).expect(name);
+        let number = |key: &str| about[key].as_u64().expect("a number") as usize;
+        let (at, length) = (number("at"), number("bytes"));
+        Stored {
+            about: json!({"name": name, "at": at, "bytes": length}),
+            file: bytes[at..at + length].to_vec(),
+        }
+    };
+    names.iter().map(picture).collect()
 }

@@ -6,6 +6,7 @@ use isovec_engine::error::Result;
 use super::activation::Activation;
 use super::architecture::Deciding;
 use super::attention::{Heads, Scores};
+use super::classifier;
 use super::config::Config;
 use super::net::Net;
 use super::patches::{PatchGrid, PatchNames, StoredPositions, declare_hidden, embed};
@@ -63,6 +64,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<PatchGrid> {
     net.scope("final");
     layers.norm(net, "layernorm", &x)?;
     declare_hidden(net, &grid, layers.hidden);
+    classifier::add_to_vit(config, net, layers.hidden)?;
     Ok(grid)
 }
 

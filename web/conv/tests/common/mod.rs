@@ -1,8 +1,6 @@
 //! Graphs with seeded weights, and their runs.
 #![allow(dead_code, reason = "every test file uses some of it")]
 
-pub(crate) mod reference;
-
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -13,7 +11,7 @@ use isovec_engine::pause::NoTurns;
 use isovec_kernels::Arithmetic;
 use isovec_kernels::parallel::{OneThread, Pool};
 use isovec_test_models::convolutions::Net;
-use reference::Array;
+use isovec_test_models::exact::{self, Array};
 
 /// What is asked of a net.
 pub(crate) trait Checked {
@@ -36,7 +34,7 @@ impl Checked for Net {
         for (name, shape, weight) in &self.weights {
             values.insert(name.clone(), Array::of(shape, weight));
         }
-        reference::evaluate(self.graph(), &mut values);
+        exact::evaluate(self.graph(), &mut values);
         outputs
             .iter()
             .map(|output| values[*output].clone())

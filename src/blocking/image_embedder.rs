@@ -1,4 +1,4 @@
-//! The blocking handle of a model of pictures.
+//! The blocking handle of a model that turns pictures into vectors.
 
 use std::sync::Arc;
 
@@ -23,6 +23,7 @@ pub struct ImageEmbedderBuilder {
 }
 
 ask_for_pixels!(ImageEmbedderBuilder);
+ask_for_vectors!(ImageEmbedderBuilder);
 
 impl ImageEmbedderBuilder {
     /// Loads the model; see [`isovec::ImageEmbedderBuilder::load`](crate::ImageEmbedderBuilder::load).

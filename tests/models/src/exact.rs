@@ -7,13 +7,16 @@ use isovec_engine::onnx::proto::{AttributeProto, DataType, GraphProto, NodeProto
 
 /// A tensor, row-major.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Array {
-    pub(crate) shape: Vec<usize>,
-    pub(crate) values: Vec<f64>,
+pub struct Array {
+    /// Its extents.
+    pub shape: Vec<usize>,
+    /// All of its values.
+    pub values: Vec<f64>,
 }
 
 impl Array {
-    pub(crate) fn of(shape: &[usize], values: &[f32]) -> Self {
+    /// A tensor of these numbers.
+    pub fn of(shape: &[usize], values: &[f32]) -> Self {
         Self {
             shape: shape.to_vec(),
             values: values.iter().map(|&value| f64::from(value)).collect(),
@@ -76,7 +79,7 @@ struct Call<'a> {
 
 impl Call<'_> {
     fn input(&self, at: usize) -> &Array {
-        self.inputs[at].unwrap()
+        self.inputs[at].expect("an input that the operator needs")
     }
 
     fn optional(&self, at: usize) -> Option<&Array> {
@@ -120,7 +123,7 @@ impl Call<'_> {
 }
 
 /// Computes all of a graph's nodes.
-pub(crate) fn evaluate(graph: &GraphProto, values: &mut BTreeMap<String, Array>) {
+pub fn evaluate(graph: &GraphProto, values: &mut BTreeMap<String, Array>) {
     for tensor in &graph.initializer {
         let shape: Vec<usize> = tensor.dims.iter().map(|&extent| extent as usize).collect();
         let numbers = if tensor.data_type == DataType::Int64 as i32 {
