@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use isovec::Scores;
 
 use crate::commands::bench::limits::{MOST_CALLERS, MOST_ROUNDS, MOST_SECONDS};
 use crate::config::Preset;
@@ -252,9 +253,16 @@ pub(crate) enum RoleArg {
 )))]
 // Labels have no components.
 #[command(mut_arg("dimension", |dimension| dimension.hide(true)))]
+#[cfg_attr(feature = "image", command(mut_arg("texts", |texts| texts.required_unless_present_any(["files", "images"]))))]
 pub(crate) struct Classify {
     #[command(flatten)]
     pub(crate) input: InputArgs,
+
+    /// Classify pictures instead of texts: files, and folders with all that is in them. PNG, JPEG, WebP and GIF, whatever
+    /// they are called. One that cannot be read is named and left out, and the exit code is then 1.
+    #[cfg(feature = "image")]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "files"])]
+    pub(crate) images: Vec<PathBuf>,
 
     /// How labels are written [default: by the ending of --out, else a table].
     #[arg(long, value_enum)]
@@ -268,7 +276,7 @@ pub(crate) struct Classify {
     #[arg(long, value_enum)]
     pub(crate) scores: Option<ScoresArg>,
 
-    /// Labels of each text, the highest score first [default: 1 in a table and in CSV, all in JSON].
+    /// Labels of each text or picture, the highest score first [default: 1 in a table and in CSV, all in JSON].
     #[arg(long = "top-k", short = 'k', value_name = "N", value_parser = at_least_one)]
     pub(crate) top_k: Option<usize>,
 
@@ -281,6 +289,16 @@ pub(crate) struct Classify {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+impl Classify {
+    pub(crate) fn scores(&self) -> Option<Scores> {
+        self.scores.map(|scores| match scores {
+            ScoresArg::Softmax => Scores::Softmax,
+            ScoresArg::Sigmoid => Scores::Sigmoid,
+            ScoresArg::Logits => Scores::Logits,
+        })
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

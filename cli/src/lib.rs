@@ -27,6 +27,8 @@ mod input;
 mod interrupt;
 mod model;
 mod output;
+#[cfg(feature = "image")]
+mod pictures;
 mod profile;
 mod progress;
 #[doc(hidden)]

@@ -47,6 +47,8 @@ handle!(Embedder);
 handle!(Classifier);
 #[cfg(feature = "image")]
 handle!(isovec::blocking::ImageEmbedder);
+#[cfg(feature = "image")]
+handle!(isovec::blocking::ImageClassifier);
 
 impl ModelArgs {
     /// The model named, or the default one: where set-up put it, else the hub's.

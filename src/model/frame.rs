@@ -96,7 +96,7 @@ pub(crate) fn input(bundle: &ModelBundle) -> Result<PictureInput> {
         EngineError::UnsupportedModel {
             origin: bundle.origin.clone(),
             reason: format!(
-                "it reads {}, and no pictures [batch, 3, height, width]",
+                "it reads no pictures: its inputs are {}, and not one of [batch, 3, height, width]",
                 inputs_text(&bundle.graph)
             ),
             hint: "Models of pictures are read from safetensors (ViT, DeiT, DINO, CLIP, SigLIP) and from ONNX files with one such input. Load a model of texts with `Embedder` or `Classifier`".into(),

@@ -6,7 +6,7 @@ use isovec_model::pictures::{self, PictureInput};
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
 
 use super::encoded::Encoded;
-use super::frame::Frame;
+use super::frame::{self, Frame};
 use crate::error::{Error, Result};
 #[cfg(feature = "image")]
 use crate::pictures::PictureReader;
@@ -37,7 +37,7 @@ impl Input {
 }
 
 /// How the values of pictures were made.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, serde::Deserialize)]
 pub struct Values {
     /// What has to be equal of two ways that make the same values.
     pub identity: String,
@@ -105,8 +105,10 @@ impl Reader {
                 })))
             }
             Input::Values(Values { identity, size }) => {
-                pictures::fix_extents(bundle, *size)?;
-                let frame = Frame::new(bundle, *size, identity.clone())?;
+                // Who made them compares the sizes, and names the file that asks for another.
+                let size = frame::input(bundle)?.size().unwrap_or(*size);
+                pictures::fix_extents(bundle, size)?;
+                let frame = Frame::new(bundle, size, identity.clone())?;
                 Ok(Self::Values(frame))
             }
             #[cfg(feature = "image")]

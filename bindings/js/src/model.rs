@@ -1,4 +1,4 @@
-//! The model behind the TypeScript classes `Embedder`, `Classifier` and `ImageEmbedder`.
+//! The model behind the TypeScript classes `Embedder`, `Classifier`, `ImageEmbedder` and `ImageClassifier`.
 
 use std::cell::RefCell;
 
@@ -43,6 +43,26 @@ impl RawCancel {
     }
 }
 
+/// The options of a call for labels.
+fn classifying(scores: Option<String>, cancel: &RawCancel) -> Result<ClassifyOptions, JsValue> {
+    let mut options = ClassifyOptions::default().with_cancel(cancel.0.clone());
+    options.scores = match scores.as_deref() {
+        None => None,
+        Some("softmax") => Some(Scores::Softmax),
+        Some("sigmoid") => Some(Scores::Sigmoid),
+        Some("logits") => Some(Scores::Logits),
+        Some(other) => {
+            return Err(with_kind(
+                "Config",
+                &format!(
+                    "there are no scores {other:?}; there are \"softmax\", \"sigmoid\" and \"logits\""
+                ),
+            ));
+        }
+    };
+    Ok(options)
+}
+
 /// A loaded model, and the queue that joins the calls to it.
 #[wasm_bindgen]
 #[derive(Debug)]
@@ -55,8 +75,8 @@ pub struct RawModel {
 impl RawModel {
     /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
     /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `labels` whether
-    /// the model is loaded for labels, and not for vectors; `pixels` is how the values of pictures are made, where it is
-    /// loaded for those.
+    /// the model is loaded for labels, and not for vectors; `pixels` is the Rust `Values` as JSON, where it is loaded for
+    /// pictures.
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
@@ -80,11 +100,14 @@ impl RawModel {
         let files = files::take(&files)?;
         files::grow_once(&files, config.model.dtype)?;
         let source = ModelSource::contents(origin, files);
-        let purpose = match pixels {
-            Some(identity) => Purpose::Pictures(identity),
-            None if labels => Purpose::Labels,
-            None => Purpose::Vectors,
-        };
+        let pictures = pixels.map(|values| serde_json::from_slice(values.as_bytes()));
+        let pictures = pictures.transpose().map_err(|error| {
+            with_kind(
+                "Config",
+                &format!("the way to values is not usable: {error}"),
+            )
+        })?;
+        let purpose = Purpose { labels, pictures };
         let model = Loaded::load(source, config, cancel.0.clone(), purpose)
             .await
             .map_err(|error| to_js(&error))?;
@@ -164,22 +187,26 @@ impl RawModel {
         scores: Option<String>,
         cancel: &RawCancel,
     ) -> Result<Promise, JsValue> {
-        let mut options = ClassifyOptions::default().with_cancel(cancel.0.clone());
-        options.scores = match scores.as_deref() {
-            None => None,
-            Some("softmax") => Some(Scores::Softmax),
-            Some("sigmoid") => Some(Scores::Sigmoid),
-            Some("logits") => Some(Scores::Logits),
-            Some(other) => {
-                return Err(with_kind(
-                    "Config",
-                    &format!(
-                        "there are no scores {other:?}; there are \"softmax\", \"sigmoid\" and \"logits\""
-                    ),
-                ));
-            }
-        };
-        let classified = self.model.classify(texts, options);
+        let classified = self.model.classify(texts, classifying(scores, cancel)?);
+        Ok(promised(Box::pin(async {
+            classified.await.map(RawRows::from)
+        })))
+    }
+
+    /// Classifies pictures of which there are the values, one after another, each `[3, height, width]`; else as
+    /// [`classify`](Self::classify).
+    ///
+    /// # Errors
+    /// As there.
+    #[wasm_bindgen(js_name = classifyValues, unchecked_return_type = "Promise<RawRows>")]
+    pub fn classify_values(
+        &self,
+        values: &[f32],
+        scores: Option<String>,
+        cancel: &RawCancel,
+    ) -> Result<Promise, JsValue> {
+        let options = classifying(scores, cancel)?;
+        let classified = self.model.classify_values(values, options);
         Ok(promised(Box::pin(async {
             classified.await.map(RawRows::from)
         })))

@@ -1,4 +1,4 @@
-/** A label and its score for one text. */
+/** A label and its score for one text or picture. */
 export interface Label {
   /** The label's place among the model's. */
   index: number;
@@ -7,7 +7,7 @@ export interface Label {
   score: number;
 }
 
-/** Everything that a classifier says of the texts of a call. */
+/** Everything that a classifier says of the texts or pictures of a call. */
 export interface Said {
   labels: readonly string[];
   values: Float32Array<ArrayBuffer>;
@@ -15,7 +15,7 @@ export interface Said {
   truncated: Uint8Array<ArrayBuffer>;
 }
 
-/** What a classifier says of texts: a score for each text and label, in the order of the texts. */
+/** What a classifier says of texts, or of pictures: a score for each of them and each label, in their order. */
 export class Classifications {
   #truncated: Uint8Array;
   /** The names of the labels, in the order of a text's scores. */
@@ -55,8 +55,12 @@ export class Classifications {
 
   /** All labels of one text, the highest score first; labels of the same score in the model's order. */
   ranked(text: number): Label[] {
-    const labels = Array.from(this.scores(text), (score, index) => ({ index, label: this.labels[index]!, score }));
-    // Stable: equal scores stay in the model's order.
-    return labels.sort((a, b) => b.score - a.score);
+    return ranked(this.labels, this.scores(text));
   }
+}
+
+/** Labels by their scores, the highest first; labels of the same score in their order. */
+export function ranked(labels: readonly string[], scores: Float32Array): Label[] {
+  // Sorting is stable.
+  return Array.from(scores, (score, index) => ({ index, label: labels[index]!, score })).sort((a, b) => b.score - a.score);
 }

@@ -8,6 +8,7 @@ export { Embeddings, type Fingerprint } from "./embeddings.js";
 export { IsovecError } from "./error.js";
 export { hardware, type Hardware, type HardwareAdapter, type HardwareGpu } from "./hardware.js";
 export type { EmbeddedPicture } from "./image.js";
+export type { ClassifiedPicture } from "./image-classifier.js";
 export type { Picture, PixelOptions, RawPicture } from "./pictures.js";
 export type { Capabilities, Downloaded, Knob, ModelDescription, Progress, ProviderInfo, Role, ScoreForm } from "./host.js";
 export type { ErrorKind } from "./kinds.js";

@@ -7,7 +7,12 @@ import type { Similarity } from "./similarity.js";
 import type { Stats } from "./stats.js";
 
 /** What a model is loaded for. */
-export type Task = "vectors" | "labels" | "pictures";
+export interface Task {
+  /** Labels, or vectors. */
+  labels: boolean;
+  /** Of pictures, or of texts. */
+  pictures: boolean;
+}
 
 /** The prompt that is put before a text. */
 export type Role = "default" | "query" | "passage";
@@ -134,18 +139,25 @@ export interface AskedLabels {
   scores: ScoreForm | undefined;
 }
 
-/** What is asked of a call for the vectors of pictures. */
+/** What is asked of a call with pictures. */
 export interface AskedPictures {
   /** The place of the first picture, for messages. */
   first: number;
   /** Whether pictures that cannot be read are left out, and do not end the call. */
   skip: boolean;
-  dimension?: number | undefined;
-  normalize?: boolean | undefined;
 }
 
+/** What is asked of a call for the vectors of pictures. */
+export interface AskedPictureVectors extends AskedPictures {
+  dimension: number | undefined;
+  normalize: boolean | undefined;
+}
+
+/** What is asked of a call for the labels of pictures. */
+export interface AskedPictureLabels extends AskedPictures, AskedLabels {}
+
 /** What is asked of a call; all of it can be handed to a worker. */
-export type Asked = AskedVectors | AskedLabels | AskedPictures;
+export type Asked = AskedVectors | AskedLabels | AskedPictureVectors | AskedPictureLabels;
 
 /** How far loading has come. */
 export interface Progress {
@@ -175,7 +187,8 @@ export const CACHING: readonly Fetching["cache"][] = ["use", "reload", "off"];
 
 /** The options of loading; all of them can be passed to a worker. */
 export interface Request {
-  task: Task;
+  /** Whether the model is loaded for labels, and not for vectors. */
+  labels: boolean;
   /** The source's name for messages. */
   name: string;
   files: Files;

@@ -11,6 +11,7 @@
  */
 import { BaseClassifier } from "./classifier.js";
 import { BaseEmbedder } from "./embedder.js";
+import { BaseImageClassifier } from "./image-classifier.js";
 import { BaseImageEmbedder } from "./image.js";
 import type { Opener } from "./model.js";
 import { open as inWorker } from "./remote.js";
@@ -30,7 +31,7 @@ export interface LoadOptions extends Options {
 export class Embedder extends BaseEmbedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
-    return BaseEmbedder.opened("vectors", (host, open) => new Embedder(host, open), opener(options), source, options);
+    return BaseEmbedder.opened({ labels: false, pictures: false }, (host, open) => new Embedder(host, open), opener(options), source, options);
   }
 }
 
@@ -38,13 +39,14 @@ export class Embedder extends BaseEmbedder {
 export class Classifier extends BaseClassifier {
   /** Loads a model as `Embedder.load` does. One that gives no labels is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Classifier> {
-    return BaseClassifier.opened("labels", (host, open) => new Classifier(host, open), opener(options), source, options);
+    return BaseClassifier.opened({ labels: true, pictures: false }, (host, open) => new Classifier(host, open), opener(options), source, options);
   }
 }
 
 /**
- * A loaded model that turns pictures into vectors: ViT, DeiT, DINO, and the halves of CLIP and SigLIP for pictures. What
- * decodes pictures is a module of its own, which is fetched with the first such model.
+ * A loaded model that turns pictures into vectors: ViT, DeiT, DINO, the halves of CLIP and SigLIP for pictures, and from
+ * ONNX files convolutional networks such as ResNet and MobileNet, which the build `tract` runs. What decodes pictures is a
+ * module of its own, which is fetched with the first such model.
  *
  * @example
  * const pictures = await ImageEmbedder.load("openai/clip-vit-base-patch32");
@@ -55,7 +57,22 @@ export class Classifier extends BaseClassifier {
 export class ImageEmbedder extends BaseImageEmbedder {
   /** Loads a model as `Embedder.load` does. One that reads no pictures is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions & LoadPictures = {}): Promise<ImageEmbedder> {
-    return BaseImageEmbedder.opened("pictures", (host, open) => new ImageEmbedder(host, open), opener(options), source, options);
+    return BaseImageEmbedder.opened({ labels: false, pictures: true }, (host, open) => new ImageEmbedder(host, open), opener(options), source, options);
+  }
+}
+
+/**
+ * A loaded model that gives pictures labels: ViT and DeiT, and from ONNX files convolutional networks such as MobileNet.
+ *
+ * @example
+ * const classifier = await ImageClassifier.load("google/vit-base-patch16-224");
+ * const [best] = await classifier.classifyOne(input.files[0]);
+ * console.log(best.label, best.score);
+ */
+export class ImageClassifier extends BaseImageClassifier {
+  /** Loads a model as `ImageEmbedder.load` does. One that gives no labels is the error `UnsupportedModel`. */
+  static load(source: ModelSource, options: LoadOptions & LoadPictures = {}): Promise<ImageClassifier> {
+    return BaseImageClassifier.opened({ labels: true, pictures: true }, (host, open) => new ImageClassifier(host, open), opener(options), source, options);
   }
 }
 

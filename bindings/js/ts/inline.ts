@@ -37,7 +37,7 @@ export interface LoadOptions extends Options {
 export class Embedder extends BaseEmbedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
-    return BaseEmbedder.opened("vectors", (host, open) => new Embedder(host, open), opener(options), source, options);
+    return BaseEmbedder.opened({ labels: false, pictures: false }, (host, open) => new Embedder(host, open), opener(options), source, options);
   }
 }
 
@@ -45,7 +45,7 @@ export class Embedder extends BaseEmbedder {
 export class Classifier extends BaseClassifier {
   /** Loads a model as `Embedder.load` does. One that gives no labels is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Classifier> {
-    return BaseClassifier.opened("labels", (host, open) => new Classifier(host, open), opener(options), source, options);
+    return BaseClassifier.opened({ labels: true, pictures: false }, (host, open) => new Classifier(host, open), opener(options), source, options);
   }
 }
 

@@ -38,7 +38,7 @@ export async function open(request: Request, listening: Listening, module: Promi
 async function made(request: Request, gathered: Gathered, signal: AbortSignal | undefined, module: Promise<Module>, later: Later | undefined): Promise<Host> {
   // A load takes the files out of what it is given. Only ONNX files are read by others than programs.
   const isOnnx = Array.from(gathered.files.keys()).some((name) => name.endsWith(".onnx"));
-  const again = later && isOnnx && request.build === undefined && request.task !== "pictures" ? { ...gathered, files: new Map(gathered.files) } : undefined;
+  const again = later && isOnnx && request.build === undefined ? { ...gathered, files: new Map(gathered.files) } : undefined;
   try {
     return await loaded(request, gathered, signal, module, later);
   } catch (cause) {
@@ -54,7 +54,7 @@ async function loaded(request: Request, { files, downloaded }: Gathered, signal:
     throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });
   }
   const pixels = request.pixels && (await later!.pixels(request.name, files, request.pixels));
-  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.task === "labels", pixels?.identity, cancel)).catch((cause: unknown) => {
+  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.labels, pixels?.json(), cancel)).catch((cause: unknown) => {
     pixels?.free();
     throw cause;
   });
@@ -128,13 +128,13 @@ class Local implements Host {
     try {
       const read = "skip" in asked ? await this.#read(items as readonly Portable[], asked, own.signal) : undefined;
       const rows = await withSignal(this.#module, own.signal, (cancel) => {
-        if ("skip" in asked) return raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
+        if ("skip" in asked) return "scores" in asked ? raw.classifyValues(read!.values, asked.scores, cancel) : raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
         const texts = [...(items as readonly string[])];
         return "role" in asked ? raw.embed(texts, asked.role, cancel, asked.dimension, asked.normalize) : raw.classify(texts, asked.scores, cancel);
       });
       try {
         // Other vectors than the model was loaded for are other vectors to compare with.
-        const made = !("scores" in asked) && (asked.dimension !== undefined || asked.normalize !== undefined) ? rows.fingerprint() : undefined;
+        const made = "dimension" in asked && (asked.dimension !== undefined || asked.normalize !== undefined) ? rows.fingerprint() : undefined;
         const fingerprint = made === undefined ? this.about.fingerprint : (JSON.parse(made) as Fingerprint);
         return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint, ...(read && { unread: read.unread }) } as Rows;
       } finally {

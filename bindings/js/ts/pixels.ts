@@ -82,6 +82,12 @@ export class Pixels {
     }
   }
 
+  /** How values are made, as the engine is told it. */
+  json(): string {
+    const { identity, size } = this;
+    return JSON.stringify({ identity, size });
+  }
+
   /** The values of a picture, `[3, height, width]`. `index` is its place for messages. */
   async values(picture: Portable, index: number): Promise<Float32Array> {
     const bytes = picture instanceof Blob ? await read(picture, index) : picture;

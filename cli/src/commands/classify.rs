@@ -1,9 +1,9 @@
 //! `isovec classify`.
 
+use isovec::ClassifyOptions;
 use isovec::blocking::Classifier;
-use isovec::{ClassifyOptions, Scores};
 
-use crate::args::{Classify, ScoresArg};
+use crate::args::Classify;
 use crate::error::{CliError, Result};
 use crate::flow::{self, Done};
 use crate::in_place::Draft;
@@ -12,6 +12,10 @@ use crate::output::labels::{self, Shown};
 use crate::{commands, input, interrupt, output, profile, progress};
 
 pub(crate) fn run(args: &Classify) -> Result<()> {
+    #[cfg(feature = "image")]
+    if !args.images.is_empty() {
+        return commands::classify_images::run(args);
+    }
     let out = args.out.as_deref();
     let format = labels::format(args.format, out)?;
     for written in [out, args.profile.profile.as_deref()].into_iter().flatten() {
@@ -29,11 +33,7 @@ pub(crate) fn run(args: &Classify) -> Result<()> {
     };
     let mut sink = labels::open(format, draft.as_ref(), &shown)?;
     let mut options = ClassifyOptions::default().with_cancel(cancel);
-    options.scores = args.scores.map(|scores| match scores {
-        ScoresArg::Softmax => Scores::Softmax,
-        ScoresArg::Sigmoid => Scores::Sigmoid,
-        ScoresArg::Logits => Scores::Logits,
-    });
+    options.scores = args.scores();
 
     let bar = progress::texts(input::count(&args.input));
     let mut texts = 0;

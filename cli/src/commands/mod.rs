@@ -3,6 +3,8 @@
 pub(crate) mod advise;
 pub(crate) mod bench;
 pub(crate) mod classify;
+#[cfg(feature = "image")]
+pub(crate) mod classify_images;
 pub(crate) mod embed;
 #[cfg(feature = "image")]
 pub(crate) mod embed_images;

@@ -1,4 +1,4 @@
-//! `isovec embed --images` on a seeded model of pictures.
+//! `isovec embed --images` and `isovec classify --images` on seeded models of pictures.
 
 use std::fs;
 use std::path::Path;
@@ -213,4 +213,72 @@ fn what_cannot_work_says_so() {
     assert!(stderr(&mut of_texts, 3).contains("reads no pictures"));
     let text = said(&["a text"], 3);
     assert!(text.contains("ImageEmbedder"), "{text}");
+}
+
+fn classify(folder: &TempDir, args: &[&str]) -> assert_cmd::Command {
+    let mut command = isovec(&["classify", "--engine", "portable"]);
+    command.env(
+        "ISOVEC_MODEL",
+        crate::model().with_file_name("tiny-network"),
+    );
+    command.current_dir(folder.path()).args(args);
+    command
+}
+
+#[test]
+fn pictures_get_the_reference_s_labels() {
+    let folder = folder();
+    let model = crate::model().with_file_name("tiny-network");
+    let read = |name: &str| -> Value {
+        serde_json::from_slice(&fs::read(model.join(name)).expect("a file")).expect("JSON")
+    };
+    let (config, reference) = (read("config.json"), read("reference.json"));
+    let pictures = reference["pictures"].as_array().expect("pictures");
+    for about in pictures {
+        let name = about["name"].as_str().expect("a name");
+        fs::write(folder.path().join("one"), picture(name)).expect("written");
+        let args = ["--images", "one", "--format", "jsonl", "--scores", "logits"];
+        let said = rows(&stdout(&mut classify(&folder, &args)));
+        assert_eq!(said[0]["image"], "one");
+        let labels = said[0]["labels"].as_array().expect("labels");
+        let logits = about["logits"].as_array().expect("logits");
+        assert_eq!(labels.len(), logits.len());
+        for (id, logit) in logits.iter().enumerate() {
+            let label = &config["id2label"][id.to_string()];
+            let found = labels.iter().find(|found| found["label"] == *label);
+            let found = found.expect("the label")["score"]
+                .as_f64()
+                .expect("a score");
+            let apart = (found - logit.as_f64().expect("a logit")).abs();
+            assert!(apart < 1e-5, "{name}, {label}: {found}, {logit}");
+        }
+    }
+    let table = stdout(&mut classify(&folder, &["--images", "photos"]));
+    assert_eq!(table.matches("photos/").count(), 3, "{table}");
+    fs::write(folder.path().join("photos/cut.gif"), b"GIF89a").expect("written");
+    let args = ["--images", "photos", "--out", "all.csv", "--top-k", "2"];
+    let said = stderr(&mut classify(&folder, &args), 1);
+    assert!(said.contains("photos/cut.gif: GIF"), "{said}");
+    let written = fs::read_to_string(folder.path().join("all.csv")).expect("written");
+    assert_eq!(written.lines().count(), 1 + 3 * 2, "{written}");
+    let both = stderr(
+        &mut classify(&folder, &["--images", "photos", "--file", "one"]),
+        2,
+    );
+    assert!(both.contains("--file"), "{both}");
+    let over = [
+        "--images",
+        "photos",
+        "--format",
+        "csv",
+        "--out",
+        "photos/b.png",
+    ];
+    assert!(stderr(&mut classify(&folder, &over), 2).contains("overwritten"));
+    let mut of_texts = classify(&folder, &["--images", "photos"]);
+    of_texts.env(
+        "ISOVEC_MODEL",
+        crate::model().with_file_name("tiny-classifier"),
+    );
+    assert!(stderr(&mut of_texts, 3).contains("no pictures"));
 }

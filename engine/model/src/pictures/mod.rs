@@ -54,6 +54,14 @@ impl PictureInput {
         }
     }
 
+    /// Height and width in pixels, where the graph says both.
+    pub fn size(&self) -> Option<(usize, usize)> {
+        match self {
+            Self::Squares(grid) => Some(grid.pixels()),
+            Self::Whole { height, width } => height.zip(*width),
+        }
+    }
+
     /// Whether a picture of this height and width fits.
     pub fn takes(&self, (high, wide): (usize, usize)) -> bool {
         match self {
