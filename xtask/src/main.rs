@@ -69,6 +69,9 @@ enum Command {
         /// Name the checks and stop.
         #[arg(long)]
         list: bool,
+        /// Set-up is done; write how the checks ended into this file, and print no summary. For `cargo xtask test` itself.
+        #[arg(long, hide = true, value_name = "FILE")]
+        beside: Option<String>,
     },
     /// Run the benchmarks: `cargo bench` targets, pages in a browser, and the peers under
     /// benches/peers.
@@ -171,6 +174,7 @@ fn run(cli: Cli) -> Result<bool> {
             changed,
             since_passed,
             list,
+            beside,
         } => {
             if list {
                 test::list();
@@ -181,7 +185,7 @@ fn run(cli: Cli) -> Result<bool> {
                 None if since_passed => test::Part::SincePassed,
                 None => test::Part::Whole,
             };
-            return test::run(&workspace, &names, &part);
+            return test::run(&workspace, &names, &part, beside.as_deref());
         }
         Command::Bench { names, list, args } => {
             return bench::run(&workspace, &names, list, &args);

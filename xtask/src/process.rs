@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
 use std::io::Write;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 
 use anyhow::{Context, Result, bail};
 
@@ -129,6 +129,17 @@ impl Run {
             );
         }
         Ok(())
+    }
+
+    /// Starts it with all of its output in a file.
+    pub(crate) fn start(mut self, to: File) -> Result<Child> {
+        let both = to.try_clone().context("cannot share the file")?;
+        self.command
+            .stdin(Stdio::null())
+            .stdout(both)
+            .stderr(to)
+            .spawn()
+            .with_context(|| cannot_start(&self.shown))
     }
 
     /// Runs it and gives back its standard output; its errors go into the error.

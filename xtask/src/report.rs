@@ -52,6 +52,26 @@ pub(crate) enum Outcome {
     Failed(String),
 }
 
+impl Outcome {
+    /// The word of the summary, and the reason.
+    pub(crate) fn words(&self) -> (&'static str, &str) {
+        match self {
+            Self::Passed => ("passed", ""),
+            Self::Skipped(reason) => ("skipped", reason),
+            Self::Failed(reason) => ("FAILED", reason),
+        }
+    }
+
+    /// The outcome that these words say; whatever is unknown is a failure.
+    pub(crate) fn of_words(word: &str, reason: String) -> Self {
+        match word {
+            "passed" => Self::Passed,
+            "skipped" => Self::Skipped(reason),
+            _ => Self::Failed(reason),
+        }
+    }
+}
+
 /// One line of the summary.
 pub(crate) struct Line {
     pub(crate) name: &'static str,
@@ -64,11 +84,7 @@ pub(crate) fn summary(lines: &[Line]) -> String {
     let width = lines.iter().map(|l| l.name.len()).max().unwrap_or(0);
     let mut text = String::from("\n");
     for line in lines {
-        let (word, reason) = match &line.outcome {
-            Outcome::Passed => ("passed", ""),
-            Outcome::Skipped(reason) => ("skipped", reason.as_str()),
-            Outcome::Failed(reason) => ("FAILED", reason.as_str()),
-        };
+        let (word, reason) = line.outcome.words();
         let row = format!(
             "{:width$}  {word:7}  {:>7.1} s  {}",
             line.name,

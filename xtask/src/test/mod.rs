@@ -1,7 +1,7 @@
-//! `cargo xtask test`: every check of the project, one after another. A failed check does not
-//! stop the rest; the table at the end names them all, and its last line counts them.
+//! `cargo xtask test`: every check of the project, in two lanes (`beside.rs`). A failed check does not stop the rest; the table at the end names them all, and its last line counts them.
 
 mod arm;
+mod beside;
 mod browser;
 mod changed;
 mod cross;
@@ -22,6 +22,7 @@ use crate::report::{self, Line, Outcome};
 use crate::setup;
 use crate::workspace::Workspace;
 
+use beside::Beside;
 use changed::Broken;
 use passed::Passed;
 
@@ -86,65 +87,105 @@ const ALWAYS: &[&str] = &["format"];
 type Job = (&'static Check, Option<Broken>);
 
 /// Runs the named checks, or all that need not be named; of these, only the part that is asked for. `true` when none failed.
-pub(crate) fn run(workspace: &Workspace, names: &[String], part: &Part<'_>) -> Result<bool> {
+/// `told` is the file of a run beside another.
+pub(crate) fn run(
+    workspace: &Workspace,
+    names: &[String],
+    part: &Part<'_>,
+    told: Option<&str>,
+) -> Result<bool> {
     let chosen = choose(names)?;
     let mut passed = Passed::read(workspace)?;
-    let (jobs, mut lines) = jobs(workspace, chosen, part, &passed)?;
-
-    let needs: Vec<&str> = jobs
-        .iter()
-        .flat_map(|(check, _)| check.needs.iter().copied())
-        .collect();
-    if !needs.is_empty() {
-        let started = Instant::now();
-        let outcome = match setup::run(workspace, &needs) {
-            Ok(()) => Outcome::Passed,
-            Err(error) => Outcome::Failed(format!("{error:#}")),
-        };
-        lines.push(Line {
-            name: "setup",
-            outcome,
-            took: started.elapsed(),
-        });
+    let (mut jobs, mut lines) = jobs(workspace, chosen, part, &passed)?;
+    if told.is_none() {
+        lines.extend(set_up(workspace, &jobs));
     }
-    for (at, (check, broken)) in jobs.iter().enumerate() {
+    let pages = |(check, _): &Job| beside::is_of_pages(check);
+    let has_both = jobs.iter().any(pages) && !jobs.iter().all(pages);
+    let other = match told.is_none() && has_both {
+        true => {
+            let all = jobs.extract_if(.., |job| pages(job));
+            let names: Vec<&str> = all.map(|(check, _)| check.name).collect();
+            Some(Beside::start(workspace, &names, part)?)
+        }
+        false => None,
+    };
+    for (at, job) in jobs.iter().enumerate() {
+        let (check, _) = job;
         report::step(at + 1, jobs.len(), check.name, check.what);
         let started = Instant::now();
-        let before = passed::clean_commit(workspace)?;
-        let verdict = match broken {
-            Some(broken) if check.name == "native" => native::part(workspace, broken),
-            _ => (check.run)(workspace),
-        };
-        let outcome = match verdict {
-            Ok(Verdict::Passed) => {
-                // `--changed` does not show that the rest of the check passed at its commit.
-                let is_whole = !matches!(part, Part::Changed(_));
-                if let Some(commit) = before.filter(|_| is_whole)
-                    && passed::clean_commit(workspace)?.as_ref() == Some(&commit)
-                {
-                    passed.note(check.name, &commit)?;
-                }
-                Outcome::Passed
-            }
-            Ok(Verdict::Skipped(reason)) => {
-                report::word(&format!("skipped: {reason}"));
-                Outcome::Skipped(reason)
-            }
-            Err(error) => {
-                report::word(&format!("FAILED: {error:#}"));
-                Outcome::Failed(format!("{error:#}"))
-            }
-        };
+        let outcome = outcome(workspace, job, part, &mut passed)?;
         lines.push(Line {
             name: check.name,
             outcome,
             took: started.elapsed(),
         });
     }
-    println!("{}", report::summary(&lines));
+    if let Some(told) = told {
+        beside::write(told, &lines)?;
+    }
+    if let Some(other) = other {
+        lines.extend(other.finish()?);
+    }
+    if told.is_none() {
+        println!("{}", report::summary(&lines));
+    }
     Ok(!lines
         .iter()
         .any(|line| matches!(line.outcome, Outcome::Failed(_))))
+}
+
+/// Runs the set-up steps without which the checks cannot run, if there are any.
+fn set_up(workspace: &Workspace, jobs: &[Job]) -> Option<Line> {
+    let needs = jobs.iter().flat_map(|(check, _)| check.needs);
+    let needs: Vec<&str> = needs.copied().collect();
+    if needs.is_empty() {
+        return None;
+    }
+    let started = Instant::now();
+    let outcome = match setup::run(workspace, &needs) {
+        Ok(()) => Outcome::Passed,
+        Err(error) => Outcome::Failed(format!("{error:#}")),
+    };
+    Some(Line {
+        name: "setup",
+        outcome,
+        took: started.elapsed(),
+    })
+}
+
+/// Runs a check, and notes that it passed.
+fn outcome(
+    workspace: &Workspace,
+    (check, broken): &Job,
+    part: &Part<'_>,
+    passed: &mut Passed,
+) -> Result<Outcome> {
+    let before = passed::clean_commit(workspace)?;
+    let verdict = match broken {
+        Some(broken) if check.name == "native" => native::part(workspace, broken),
+        _ => (check.run)(workspace),
+    };
+    Ok(match verdict {
+        Ok(Verdict::Passed) => {
+            // `--changed` does not show that the rest of the check passed at its commit.
+            let is_whole = !matches!(part, Part::Changed(_));
+            if let Some(commit) = before.filter(|_| is_whole)
+                && passed::clean_commit(workspace)?.as_ref() == Some(&commit)
+            {
+                passed.note(check.name, &commit)?;
+            }
+            Outcome::Passed
+        }
+        Ok(Verdict::Skipped(reason)) => {
+            report::word(&format!("skipped: {reason}"));
+            Outcome::Skipped(reason)
+        }
+        Err(error) => {
+            report::word(&format!("FAILED: {error:#}"));
+            Outcome::Failed(format!("{error:#}"))
+        }
+    })
 }
 
 /// The jobs of the chosen checks, and a line of the summary for each check that need not run.

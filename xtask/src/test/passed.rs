@@ -4,8 +4,8 @@
 //! note is valid for a week and for the same compiler. It expires because browsers and libraries of the system change.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::path::PathBuf;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context, Result};
@@ -35,16 +35,14 @@ pub(super) struct Passed {
 }
 
 impl Passed {
-    /// Reads the notes in the cache. A missing or damaged file has no notes.
+    /// Reads the notes in the cache.
     pub(super) fn read(workspace: &Workspace) -> Result<Self> {
         let compiler = Run::new(workspace, "rustc")?.args(["-vV"]).read()?;
         let path = workspace.cache.join("passed.json");
-        let text = fs::read(&path).unwrap_or_default();
-        let notes = serde_json::from_slice(&text).unwrap_or_default();
         Ok(Self {
+            notes: read(&path),
             path,
             compiler,
-            notes,
         })
     }
 
@@ -57,15 +55,28 @@ impl Passed {
 
     /// Notes that a check passed on a commit.
     pub(super) fn note(&mut self, check: &str, commit: &str) -> Result<()> {
+        // Another process may note its own checks at the same time.
+        let path = self.path.with_extension("lock");
+        let lock =
+            File::create(&path).with_context(|| format!("cannot write {}", path.display()))?;
+        lock.lock()
+            .with_context(|| format!("cannot lock {}", path.display()))?;
         let note = Note {
             commit: commit.to_owned(),
             compiler: self.compiler.clone(),
             at: now(),
         };
+        self.notes = read(&self.path);
         self.notes.insert(check.to_owned(), note);
         let text = serde_json::to_vec_pretty(&self.notes).context("notes are plain JSON")?;
         fs::write(&self.path, text).with_context(|| format!("cannot write {}", self.path.display()))
     }
+}
+
+/// The notes of a file. One that is missing or damaged has none.
+fn read(path: &Path) -> BTreeMap<String, Note> {
+    let text = fs::read(path).unwrap_or_default();
+    serde_json::from_slice(&text).unwrap_or_default()
 }
 
 /// The commit that is checked out, if nothing differs from it and no file is there that git does not know of.
@@ -109,6 +120,12 @@ mod tests {
             (again.commit("native"), again.commit("npm")),
             (Some("abc"), None)
         );
+
+        again.note("npm", "def").unwrap();
+        passed.note("demo", "ghi").unwrap();
+        let all = Passed::read(&workspace).unwrap();
+        let noted = ["native", "npm", "demo"].map(|check| all.commit(check));
+        assert_eq!(noted, [Some("abc"), Some("def"), Some("ghi")]);
 
         let note = again.notes.get_mut("native").unwrap();
         note.at -= FRESH.as_secs();
