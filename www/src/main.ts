@@ -1,4 +1,5 @@
 import { startBench } from "./bench.js";
+import { startCamera } from "./camera.js";
 import { buildInfo } from "./build-info.js";
 import { startCopy } from "./copy.js";
 import { openSample } from "./corpus.js";
@@ -25,6 +26,7 @@ startStartPanel();
 startOwn();
 startKept();
 startPictures();
+startCamera();
 startMap();
 startEnginePanel();
 startBench();

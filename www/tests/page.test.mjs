@@ -7,7 +7,7 @@ import { after, test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { HEADERS, WAY, launch } from "../../bindings/js/tests/site.mjs";
 import { nearest, readIndex } from "./index-file.mjs";
-import { clip, dist, serve } from "./server.mjs";
+import { clip, dist, network, serve } from "./server.mjs";
 
 // What the tests stand on is installed with the package's.
 const root = dirname(dirname(dirname(fileURLToPath(import.meta.url))));
@@ -227,6 +227,32 @@ test("the visitor's pictures are found by words and by a picture, offline too", 
   await own.setOffline(true);
   await page.reload();
   await findPhotos(page);
+  await own.close();
+});
+
+test("the camera's frames are classified until it is stopped, and without one the page says so", async () => {
+  const own = await browser.newContext({ permissions: ["camera"] });
+  const page = await open(own, `${TOLD}&camera=/network/`);
+  await page.click("#tab-pictures");
+  const labels = JSON.parse(readFileSync(join(network, "config.json"), "utf8")).id2label;
+  await page.click("#camera-toggle");
+  await page.waitForFunction(() => /frames a second/.test(document.querySelector("#camera-state").textContent), undefined, { timeout: 60_000 });
+  assert.match(await page.textContent("#camera-state"), / cpu$/);
+  const shown = await page.locator("#camera-labels li").allTextContents();
+  assert.deepEqual(shown.map((text) => text.trim().split(/\s+/)[1]).toSorted(), Object.values(labels).toSorted());
+  const sum = shown.reduce((sum, text) => sum + Number(text.trim().split(/\s+/)[0]), 0);
+  assert.ok(Math.abs(sum - 1) < 0.05, shown.join("; "));
+  // Leaving the tab turns the camera off.
+  await page.click("#tab-map");
+  await page.waitForFunction(() => document.querySelector("#camera-video").srcObject === null);
+  await page.click("#tab-pictures");
+  assert.equal(await page.textContent("#camera-toggle"), "Start the camera");
+  assert.ok(await page.locator("#camera-video").isHidden());
+  await own.clearPermissions();
+  await page.evaluate(() => (navigator.mediaDevices.getUserMedia = () => Promise.reject(new DOMException("nobody allowed it", "NotAllowedError"))));
+  await page.click("#camera-toggle");
+  await page.waitForSelector("#camera-error .error");
+  assert.match(await page.textContent("#camera-error"), /nobody allowed it/);
   await own.close();
 });
 

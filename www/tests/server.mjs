@@ -9,15 +9,18 @@ const types = {
   ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml", ".txt": "text/plain; charset=utf-8",
 };
 
+const data = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "tests", "data");
 /** A seeded CLIP, and its vectors at float64. */
-export const clip = join(dirname(dirname(dirname(fileURLToPath(import.meta.url)))), "tests", "data", "tiny-clip");
+export const clip = join(data, "tiny-clip");
+/** A seeded convolutional network that classifies. */
+export const network = join(data, "tiny-network");
 /** The built page. */
 export const dist = join(dirname(dirname(fileURLToPath(import.meta.url))), "dist");
 
-/** Serves the page under /page/, the model under /model/, and a CLIP under /clip/. `change` rewrites scripts, for tests of another version. */
+/** Serves the page under /page/, the model under /model/, a CLIP under /clip/, and a network under /network/. `change` rewrites scripts, for tests of another version. */
 export async function serve(model, more = {}) {
   const host = { origin: "", change: undefined, close: () => (server.closeAllConnections(), server.close()) };
-  const mounts = [["/page/", dist], ["/model/", model], ["/clip/", clip]];
+  const mounts = [["/page/", dist], ["/model/", model], ["/clip/", clip], ["/network/", network]];
   const server = createServer((request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, "http://localhost").pathname));
     const [at, folder] = mounts.find(([at]) => path.startsWith(at)) ?? [];
