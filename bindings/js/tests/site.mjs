@@ -24,8 +24,7 @@ export const WAY = { webgpu: Boolean(process.env.ISOVEC_TEST_WEBGPU), isolated: 
 /** What pages and scripts are served with, that way. */
 export const HEADERS = WAY.isolated ? ISOLATED : {};
 const TYPES = { ".js": "text/javascript", ".mjs": "text/javascript", ".wasm": "application/wasm", ".json": "application/json", ".html": "text/html", ".css": "text/css" };
-/** What makes Chromium quiet, and willing to run as root. */
-/** The camera is one that the browser makes up. */
+/** What makes Chromium quiet, and willing to run as root. Its camera is one that it makes up. */
 export const FLAGS = ["--use-fake-device-for-media-stream", "--no-sandbox", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
 /** WebGPU is the same on every machine: one that the processor computes, or none. */
 const WEBGPU = WAY.webgpu ? ["--enable-unsafe-webgpu", "--use-webgpu-adapter=swiftshader"] : ["--disable-gpu"];
