@@ -58,7 +58,7 @@ fn the_tiny_model_keeps_the_bounds() {
 fn minilm_keeps_the_bounds() {
     if let Some(model) = minilm() {
         // A processor that plays a GPU is slow: a second for a few texts.
-        keeps_the_bounds(model, &Reference::minilm().some(30));
+        keeps_the_bounds(model, &Reference::minilm().some(12));
     }
 }
 

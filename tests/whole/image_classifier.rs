@@ -146,7 +146,7 @@ fn networks_have_the_reference_s_logits_whatever_their_outputs_are_called() {
     let (name, probabilities) = (name.clone(), probabilities.clone());
     let wanted: Vec<Vec<f64>> = images
         .iter()
-        .map(|image| net.exact(&name, &values(image)))
+        .map(|image| net.net.exact(&name, &values(image)))
         .collect();
     let labels = tiny_network::LABELS.len();
     for which in engines_of_networks() {
@@ -184,8 +184,8 @@ fn networks_have_the_reference_s_features_whichever_output_has_them() {
     let [maps, features, logits, probabilities] =
         [maps, features, logits, probabilities].map(String::clone);
     let labels = tiny_network::LABELS.len();
-    let of = |net: &mut Network, image| unit(net.exact(&features, &values(image)));
-    let wanted: Vec<Vec<f64>> = images.iter().map(|image| of(&mut net, image)).collect();
+    let of = |net: &Network, image| unit(net.net.exact(&features, &values(image)));
+    let wanted: Vec<Vec<f64>> = images.iter().map(|image| of(&net, image)).collect();
     for which in engines_of_networks() {
         for (output, extents) in [
             (&maps, &[FEATURES, SIZE.0 / 4, SIZE.1 / 4][..]),
@@ -210,6 +210,27 @@ fn networks_have_the_reference_s_features_whichever_output_has_them() {
             }
             let stats = embedder.stats();
             assert_eq!(stats.tokens.padding, 0, "pictures have none");
+        }
+    }
+}
+
+#[test]
+fn the_first_token_of_hidden_states_stands_for_the_picture() {
+    // The squares of a transformer, as an exporter writes them.
+    let mut net = Net::new(12, [3, SIZE.0, SIZE.1]);
+    let squares = net.conv("x", [10, 3, 8, 8], true, vec![ints("strides", &[8, 8])]);
+    let flat = net.ints(&[0, 10, -1]);
+    let rows = net.node("Reshape", &[&squares, &flat], vec![]);
+    let tokens = net.node("Transpose", &[&rows], vec![ints("perm", &[0, 2, 1])]);
+    let dims = vec![symbol("batch"), Dim::Fixed(6), Dim::Fixed(10)];
+    let file = net.file(&[(&tokens, dims)]);
+    for which in engines_of_networks() {
+        let embedder = embedder(source([("model.onnx", file.clone())]), which).unwrap();
+        for image in images() {
+            let mut exact = net.exact(&tokens, &values(&image));
+            exact.truncate(10);
+            let found = smol::block_on(embedder.embed_one(image)).unwrap();
+            assert_near(&found, &unit(exact), which.name());
         }
     }
 }
@@ -249,7 +270,7 @@ fn open_extents_are_those_of_the_preprocessor() {
             let classifier = classifier(source([("model.onnx", file.clone())]), which).unwrap();
             assert_eq!(classifier.labels()[4], "LABEL_4");
             for (found, image) in logits(&classifier, &images).iter().zip(&images) {
-                let wanted = net.exact(&name, &values(image));
+                let wanted = net.net.exact(&name, &values(image));
                 assert_near(found, &wanted, &format!("{what} on {}", which.name()));
             }
         }
@@ -280,8 +301,8 @@ fn outputs_are_chosen_by_their_names() {
     ]);
     let image = image(33, 21);
     let wanted = (
-        net.exact("logits", &values(&image)),
-        unit(net.exact("pooler_output", &values(&image))),
+        net.net.exact("logits", &values(&image)),
+        unit(net.net.exact("pooler_output", &values(&image))),
     );
     let source = || source([("model.onnx", file.clone())]);
     let classifier = classifier(source(), Which::Portable).unwrap();

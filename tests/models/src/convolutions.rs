@@ -15,6 +15,7 @@ use isovec_model::onnx::GraphBuilder;
 use isovec_model::onnx::builder::{float, int, ints};
 use prost::Message;
 
+use crate::exact::{Array, evaluate};
 use crate::rng::Rng;
 
 /// Bytes from which on a tensor is stored beside the graph, as `isovec-model` does it.
@@ -236,6 +237,18 @@ impl Net {
             graph: Some(graph),
             ..ModelProto::default()
         }
+    }
+
+    /// One of its values for a picture, at f64.
+    pub fn exact(&self, value: &str, picture: &[f32]) -> Vec<f64> {
+        let mut values = BTreeMap::new();
+        let shape = [&[1], &self.picture[..]].concat();
+        values.insert("x".to_owned(), Array::of(&shape, picture));
+        for (name, shape, weight) in &self.weights {
+            values.insert(name.clone(), Array::of(shape, weight));
+        }
+        evaluate(&self.graph, &mut values);
+        values[value].values.clone()
     }
 
     /// Pictures of a seed.

@@ -10,7 +10,6 @@ use isovec_model::onnx::builder::{int, ints};
 use serde_json::json;
 
 use crate::convolutions::Net;
-use crate::exact::{Array, evaluate};
 use crate::pictures::{SIZE, preprocessor};
 use crate::tiny::pretty;
 use crate::tiny_clip::stored;
@@ -78,18 +77,6 @@ pub fn network() -> Network {
 }
 
 impl Network {
-    /// One of its values for a picture, at f64.
-    pub fn exact(&mut self, value: &str, picture: &[f32]) -> Vec<f64> {
-        let mut values = BTreeMap::new();
-        let shape = [&[1], &self.net.picture[..]].concat();
-        values.insert("x".to_owned(), Array::of(&shape, picture));
-        for (name, shape, weight) in &self.net.weights {
-            values.insert(name.clone(), Array::of(shape, weight));
-        }
-        evaluate(self.net.graph(), &mut values);
-        values[value].values.clone()
-    }
-
     /// The file of a model with these outputs, each `[batch, extents...]`.
     pub fn file(&mut self, outputs: &[(&str, &[usize])]) -> Vec<u8> {
         let outputs = outputs.iter().map(|(name, extents)| {
@@ -111,8 +98,8 @@ pub fn files() -> BTreeMap<String, Vec<u8>> {
     let pictures = stored(&PICTURES).into_iter().map(|picture| {
         let values = reader.file(&picture.file).expect("a picture").data;
         let mut about = picture.about;
-        about["logits"] = json!(network.exact(&logits, &values));
-        about["features"] = json!(network.exact(&features, &values));
+        about["logits"] = json!(network.net.exact(&logits, &values));
+        about["features"] = json!(network.net.exact(&features, &values));
         about
     });
     let reference = json!({
