@@ -278,7 +278,7 @@ impl Owner {
         let model = &core.model;
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
         let part = model.batching.max_queue / PART_OF_QUEUE;
-        let share = part.clamp(1, SHARE);
+        let share = part.clamp(1, SHARE.min(I::WINDOW));
         core.check_room(items.len().min(share))?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         let mut rows = Rows::new(items.len(), model.dim, model.normalized, prompt)?;

@@ -26,6 +26,8 @@ const WAIT_FOR_PREFERRED: Duration = Duration::from_millis(5);
 const QUEUE: usize = 8192;
 /// Tokens that may wait: 16 MiB of ids and types.
 const QUEUE_TOKENS: usize = 1 << 20;
+/// Bytes of pictures that may wait, as the model reads them: some hundred of 224 x 224 pixels.
+const QUEUE_BYTES_OF_PICTURES: usize = 64 << 20;
 
 /// What a batcher reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -148,7 +150,11 @@ pub(super) fn resolve(
     });
     note_duration(effective, "batching.max_wait", asked.max_wait, max_wait);
     let max_queue = asked.max_queue.unwrap_or(QUEUE);
-    let max_queue_tokens = asked.max_queue_tokens.unwrap_or(QUEUE_TOKENS);
+    let default_tokens = match feed.picture_bytes() {
+        Some(bytes) => (QUEUE_BYTES_OF_PICTURES / bytes).max(1) * feed.padded(1),
+        None => QUEUE_TOKENS,
+    };
+    let max_queue_tokens = asked.max_queue_tokens.unwrap_or(default_tokens);
     for (knob, asked, used) in [
         ("batching.max_queue", asked.max_queue, max_queue),
         (

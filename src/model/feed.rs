@@ -105,6 +105,12 @@ impl Feed {
         Ok(feed)
     }
 
+    /// Bytes of a picture as the model reads it, of a model of pictures.
+    pub(crate) fn picture_bytes(&self) -> Option<usize> {
+        let (_, extents) = self.picture.as_ref()?;
+        Some(extents.iter().product::<usize>() * size_of::<f32>())
+    }
+
     /// The positions that a text of this length takes.
     pub(crate) fn padded(&self, length: usize) -> usize {
         self.positions.unwrap_or(length)

@@ -6,6 +6,7 @@ use futures_util::{Stream, StreamExt};
 use isovec_engine::maybe_send::BoxFuture;
 
 use super::Picture;
+use crate::batcher::DynamicBatcher;
 use crate::classifier::{Classifications, Classified, ClassifyOptions, Label, Labelling};
 use crate::error::{Error, Result};
 use crate::loading::Loading;
@@ -137,6 +138,37 @@ impl ImageClassifier {
         let pictures = pictures.map(|picture| picture.map(Into::into));
         let model = Arc::clone(&self.model);
         stream::rows::<Labelling, _, Picture, E>(model, pictures, options, None)
+    }
+
+    /// A batcher that joins the calls of many tasks, with a queue of its own; see [`DynamicBatcher`].
+    pub fn batcher(&self) -> DynamicBatcher<Self> {
+        DynamicBatcher::over(Arc::clone(&self.model))
+    }
+}
+
+impl DynamicBatcher<ImageClassifier> {
+    /// Classifies pictures together with those of other callers, in their order.
+    ///
+    /// # Errors
+    /// As [`ImageClassifier::classify`], and [`Error::Overloaded`] and [`Error::ShutDown`].
+    pub fn classify<P: Into<Picture>>(
+        &self,
+        pictures: impl IntoIterator<Item = P>,
+    ) -> BoxFuture<'static, Result<Classifications>> {
+        self.classify_with(pictures, ClassifyOptions::default())
+    }
+
+    /// The same with options of the call. Calls with different options run together all the same.
+    ///
+    /// # Errors
+    /// As [`classify`](Self::classify).
+    pub fn classify_with<P: Into<Picture>>(
+        &self,
+        pictures: impl IntoIterator<Item = P>,
+        options: ClassifyOptions,
+    ) -> BoxFuture<'static, Result<Classifications>> {
+        let pictures: Vec<Picture> = pictures.into_iter().map(Into::into).collect();
+        self.call::<Labelling, _>(pictures, options)
     }
 }
 

@@ -6,6 +6,7 @@ use futures_util::{Stream, StreamExt};
 use isovec_engine::maybe_send::BoxFuture;
 
 use super::Picture;
+use crate::batcher::DynamicBatcher;
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::loading::Loading;
@@ -141,6 +142,37 @@ impl ImageEmbedder {
     pub fn embed_one(&self, picture: impl Into<Picture>) -> BoxFuture<'static, Result<Vec<f32>>> {
         let embedding = self.embed([picture]);
         Box::pin(async move { Ok(embedding.await?.into_vec()) })
+    }
+
+    /// A batcher that joins the calls of many tasks, with a queue of its own; see [`DynamicBatcher`].
+    pub fn batcher(&self) -> DynamicBatcher<Self> {
+        DynamicBatcher::over(Arc::clone(&self.model))
+    }
+}
+
+impl DynamicBatcher<ImageEmbedder> {
+    /// Embeds pictures together with those of other callers: `[n, dim]` in their order.
+    ///
+    /// # Errors
+    /// As [`ImageEmbedder::embed`], and [`Error::Overloaded`] and [`Error::ShutDown`].
+    pub fn embed<P: Into<Picture>>(
+        &self,
+        pictures: impl IntoIterator<Item = P>,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        self.embed_with(pictures, EmbedOptions::default())
+    }
+
+    /// The same with options of the call. Calls with different options run together all the same.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub fn embed_with<P: Into<Picture>>(
+        &self,
+        pictures: impl IntoIterator<Item = P>,
+        options: EmbedOptions,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        let pictures: Vec<Picture> = pictures.into_iter().map(Into::into).collect();
+        self.call::<Vectors, _>(pictures, options)
     }
 }
 

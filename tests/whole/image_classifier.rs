@@ -1,6 +1,7 @@
 //! Pictures get labels, and convolutional networks give features: on every engine the numbers of an independent implementation at
 //! f64, from files as exporters write them; and a model that cannot be used says why.
 
+use futures_util::future::{join_all, join4};
 use isovec::image::{Channels, Image, Processor, Reference};
 use isovec::{
     ClassifyOptions, EmbeddingConfig, Error, ImageClassifier, ImageEmbedder, ModelSource, Picture,
@@ -262,7 +263,7 @@ fn open_extents_are_those_of_the_preprocessor() {
         ];
         graph.input[0] = value_info("x", DType::F32, &dims);
     });
-    let mut net = network();
+    let net = network();
     let name = net.logits.clone();
     let images = images();
     for which in engines_of_networks() {
@@ -420,6 +421,57 @@ fn the_other_pictures_of_a_stream_are_unharmed() {
     );
     let none = smol::block_on(classifier.classify(Vec::<Picture>::new())).unwrap();
     assert!(none.is_empty() && none.labels() == tiny_network::LABELS);
+}
+
+#[test]
+fn calls_are_joined_and_a_broken_picture_fails_its_own() {
+    let network = data("tiny-network");
+    let classifier = classifier(network.clone(), Which::Portable).unwrap();
+    let embedder = embedder(network, Which::Portable).unwrap();
+    let images: Vec<Image> = (1..50).map(|width| image(width, 7)).collect();
+    let said = smol::block_on(classifier.classify(images.clone())).unwrap();
+    let vectors = smol::block_on(embedder.embed(images.clone())).unwrap();
+    let (labelling, embedding) = (classifier.batcher(), embedder.batcher());
+    smol::block_on(async {
+        let one = images
+            .iter()
+            .map(|image| labelling.classify([image.clone()]));
+        let two = images.iter().map(|image| embedding.embed([image.clone()]));
+        let broken = Picture::from(b"GIF89a".to_vec());
+        let bad = [
+            images[0].clone().into(),
+            broken.clone(),
+            images[1].clone().into(),
+        ];
+        // More than are decoded together.
+        let many = embedding.embed(images.clone());
+        let (one, two) = (join_all(one), join_all(two));
+        let (one, two, bad, many) = join4(one, two, labelling.classify(bad), many).await;
+        for (at, (one, two)) in one.into_iter().zip(two).enumerate() {
+            assert_eq!(one.unwrap().scores(0), said.scores(at), "picture {at}");
+            assert_eq!(
+                two.unwrap().iter().next(),
+                vectors.iter().nth(at),
+                "picture {at}"
+            );
+        }
+        assert!(
+            matches!(bad, Err(Error::Picture { picture: 1, .. })),
+            "{bad:?}"
+        );
+        assert_eq!(many.unwrap().as_slice(), vectors.as_slice());
+        let late = images.iter().cloned().map(Picture::from).chain([broken]);
+        let late = embedding.embed(late).await;
+        assert!(
+            matches!(late, Err(Error::Picture { picture: 49, .. })),
+            "{late:?}"
+        );
+    });
+    assert!(labelling.counts().batches > 0, "{:?}", labelling.counts());
+    let effective = embedder.effective_config();
+    let queue = effective.get("batching.max_queue_tokens").unwrap();
+    // 64 MiB of 4608 bytes, each of one position.
+    assert_eq!(queue.used, "14563");
 }
 
 #[test]
