@@ -133,7 +133,7 @@ pub struct BatchingConfig {
     pub throughput_optimization: Option<bool>,
     /// Texts that may wait in a batcher; more are refused. `None`: 8192.
     pub max_queue: Option<usize>,
-    /// Tokens that may wait in a batcher; more are refused. `None`: 1,048,576.
+    /// Tokens that may wait in a batcher; more are refused. `None`: 1,048,576, or as many as 64 MiB of pictures have.
     pub max_queue_tokens: Option<usize>,
 }
 

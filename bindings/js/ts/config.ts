@@ -59,7 +59,7 @@ export interface BatchingConfig {
   maxBatchTokens?: number;
   /** Texts that may wait in a batcher; more are refused. Default: 8192. */
   maxQueue?: number;
-  /** Tokens that may wait in a batcher; more are refused. Default: 1,048,576. */
+  /** Tokens that may wait in a batcher; more are refused. Default: 1,048,576, or as many as 64 MiB of pictures have. */
   maxQueueTokens?: number;
   /**
    * How long a text waits for other texts while the engine is idle (`"5ms"`). Default: not at all, or 5 ms if
