@@ -33,6 +33,7 @@ fn main() -> std::io::Result<()> {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join("preprocessor_config.json"), PREPROCESSOR)?;
+        std::fs::write(folder.join("config.json"), "{}\n")?;
         std::fs::write(folder.join("model.onnx"), &file)?;
         println!("{} bytes in {}", file.len(), folder.display());
     }
