@@ -23,7 +23,7 @@ const files = new Map([
   ...folder("/isovec/dist/", join(js, "dist"), (name) => name.endsWith(".js")),
   ...folder("/isovec/pkg/", join(js, "pkg"), (name) => /\.(js|wasm)$/.test(name)),
   ...folder("/onnxruntime-web/", onnxruntimeWeb, (name) => /^ort(\.wasm\.bundle\.min|-wasm-simd-threaded)\.(mjs|wasm)$/.test(name)),
-  ...names.flatMap((name) => folder(`/networks/${name}/`, join(options.networks, name), (file) => /\.(json|onnx)$/.test(file))),
+  ...names.flatMap((name) => [...folder(`/networks/${name}/`, join(options.networks, name))]),
 ]);
 
 /** Runs in the page. */

@@ -233,11 +233,13 @@ test("the visitor's pictures are found by words and by a picture, offline too", 
 test("the camera's frames are classified until it is stopped, and without one the page says so", async () => {
   const own = await browser.newContext({ permissions: ["camera"] });
   const page = await open(own, `${TOLD}&camera=/network/`);
+  await page.waitForFunction(() => navigator.serviceWorker.controller);
   await page.click("#tab-pictures");
+  await page.waitForFunction(() => crossOriginIsolated);
   const labels = JSON.parse(readFileSync(join(network, "config.json"), "utf8")).id2label;
   await page.click("#camera-toggle");
   await page.waitForFunction(() => /frames a second/.test(document.querySelector("#camera-state").textContent), undefined, { timeout: 60_000 });
-  assert.match(await page.textContent("#camera-state"), / cpu$/);
+  assert.match(await page.textContent("#camera-state"), /, wasm simd128$/);
   const shown = await page.locator("#camera-labels li").allTextContents();
   assert.deepEqual(shown.map((text) => text.trim().split(/\s+/)[1]).toSorted(), Object.values(labels).toSorted());
   const sum = shown.reduce((sum, text) => sum + Number(text.trim().split(/\s+/)[0]), 0);

@@ -6,6 +6,7 @@ pub mod embeddings;
 pub mod hub;
 pub mod kernels;
 pub mod lowering;
+pub mod networks;
 pub mod normal_forms;
 pub mod onnx_model;
 pub mod picture;
@@ -58,6 +59,11 @@ pub const TARGETS: &[Target] = &[
         name: "lowering",
         run: lowering::run,
         random: 400,
+    },
+    Target {
+        name: "networks",
+        run: networks::run,
+        random: 1_000,
     },
     Target {
         name: "normal_forms",
