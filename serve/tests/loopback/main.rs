@@ -1,0 +1,12 @@
+//! The whole server on loopback, with the tiny model: real sockets, the real queue, a real engine.
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
+
+mod bad_input;
+mod client;
+mod keys;
+mod life;
+mod openai;
+mod overload;
+mod running;
+mod tei;
+mod vectors;
