@@ -1,4 +1,4 @@
-//! `isovec` on the command line: embed, classify, search, compare, export and inspect.
+//! `isovec` on the command line: embed, classify, search, compare, export, inspect and serve.
 //!
 //! This is a library only so that the code that reads users' files can be fuzzed: [`reading`].
 //!
@@ -42,13 +42,7 @@ use crate::args::{Args, Command};
 /// The program.
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .without_time()
-        .init();
+    log(&args.command);
     let result = match &args.command {
         Command::Embed(embed) => commands::embed::run(embed),
         Command::Classify(classify) => commands::classify::run(classify),
@@ -62,6 +56,8 @@ pub fn main() -> ExitCode {
         Command::Features(features) => commands::features::run(features),
         Command::Graph(graph) => commands::graph::run(graph),
         Command::Trace(trace) => commands::trace::run(trace),
+        #[cfg(feature = "serve")]
+        Command::Serve(serve) => commands::serve::run(serve),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -72,4 +68,23 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Writes what happens to standard error: warnings, and of a server every request.
+fn log(command: &Command) {
+    let (usual, json) = match command {
+        #[cfg(feature = "serve")]
+        Command::Serve(serve) => ("info", serve.log == args::LogArg::Json),
+        _ => ("warn", false),
+    };
+    let filter = tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
+        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
+    let log = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    #[cfg(feature = "serve")]
+    if json {
+        return log.json().flatten_event(true).init();
+    }
+    log.without_time().init();
 }

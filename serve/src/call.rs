@@ -83,7 +83,11 @@ impl Call {
         let started = tokio::time::Instant::from_std(self.started);
         self.until = started + time;
         let until = self.until.min(started + options.read_timeout);
-        let body = body::read(request, &mut self.place, options.max_body, until).await?;
+        let read = body::read(request, &mut self.place, options.max_body, until).await;
+        let body = read.map_err(|failure| match failure.kind {
+            Kind::SlowBody if tokio::time::Instant::now() >= self.until => self.too_late(),
+            _ => failure,
+        })?;
         body::parse(body).await
     }
 
@@ -107,12 +111,8 @@ impl Call {
         self.admitted = true;
         let since = Instant::now();
         let embedded = self.app.model()?.batcher.embed_with(texts, options);
-        let set = timeout_at(self.until, embedded).await.map_err(|_| {
-            Failure::new(
-                Kind::TimedOut,
-                format!("the deadline passed after {:.1?}", self.started.elapsed()),
-            )
-        })??;
+        let in_time = timeout_at(self.until, embedded).await;
+        let set = in_time.map_err(|_| self.too_late())??;
         if let Some(text) = zero(&set) {
             return Err(Failure::new(
                 Kind::Broken,
@@ -130,6 +130,13 @@ impl Call {
             took: since.elapsed(),
         });
         Ok(set)
+    }
+
+    fn too_late(&self) -> Failure {
+        Failure::new(
+            Kind::TimedOut,
+            format!("the deadline passed after {:.1?}", self.started.elapsed()),
+        )
     }
 
     /// What was computed, once it was.

@@ -5,6 +5,7 @@ mod bad_input;
 mod client;
 mod keys;
 mod life;
+mod log;
 mod openai;
 mod overload;
 mod running;
