@@ -33,6 +33,13 @@ impl Answer {
         std::str::from_utf8(&self.body).unwrap()
     }
 
+    /// The only vector of an answer in OpenAI's form.
+    pub(crate) fn vector(&self) -> Vec<f32> {
+        let data = self.json()["data"].take();
+        assert_eq!(data.as_array().unwrap().len(), 1);
+        serde_json::from_value(data[0]["embedding"].clone()).unwrap()
+    }
+
     /// The message of an error in OpenAI's form.
     pub(crate) fn openai_error(&self) -> (String, Value, Value, Value) {
         let error = self.json()["error"].take();

@@ -103,7 +103,7 @@ async fn a_queue_that_does_not_move_makes_the_server_unready_until_it_moves() {
 async fn a_probe_is_answered_by_the_engine_and_not_by_a_cache() {
     let config = EmbeddingConfig::default().with_embedding_cache_memory(1 << 20);
     let server = Running::with(config, options()).await;
-    let ran = || server.embedder.stats().engine.sessions.runs;
+    let ran = || server.embedder.stats().engine.sessions.run.count;
     let before = ran();
     assert_eq!(server.get("/health/ready").await.status, 200);
     let once = ran();

@@ -38,9 +38,11 @@ pub(crate) async fn tiny(config: EmbeddingConfig) -> Embedder {
     builder.load().await.unwrap()
 }
 
-/// A queue that waits for so many texts, for a minute: fewer stay in it.
+/// A queue that waits for so many texts, for a minute: fewer stay in it. Texts of very different lengths would run apart,
+/// and the last of them wait again.
 pub(crate) fn waits_for(texts: usize) -> EmbeddingConfig {
     EmbeddingConfig::default()
+        .with_dynamic_batching(false)
         .with_preferred_batch_size(texts)
         .with_max_wait(Duration::from_secs(60))
 }
