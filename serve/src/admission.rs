@@ -58,8 +58,8 @@ struct State {
     counts: Counts,
     meter: Meter,
     closed: bool,
-    /// When vectors were last given out.
-    answered: Option<Instant>,
+    /// When the model was last seen to compute.
+    computed: Option<Instant>,
 }
 
 impl Gate {
@@ -120,9 +120,14 @@ impl Gate {
         self.lock().now
     }
 
-    /// How long ago vectors were last given out.
-    pub(crate) fn since_answer(&self) -> Option<Duration> {
-        self.lock().answered.map(|at| at.elapsed())
+    /// The model computed something.
+    pub(crate) fn computed(&self) {
+        self.lock().computed = Some(Instant::now());
+    }
+
+    /// How long ago that was.
+    pub(crate) fn since_computed(&self) -> Option<Duration> {
+        self.lock().computed.map(|at| at.elapsed())
     }
 }
 
@@ -242,7 +247,7 @@ impl Drop for Place {
         match self.end {
             End::Answered => {
                 state.counts.answered += 1;
-                state.answered = Some(Instant::now());
+                state.computed = Some(Instant::now());
                 state.meter.done(texts);
             }
             End::Failed => state.counts.failed += 1,

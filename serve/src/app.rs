@@ -13,7 +13,7 @@ use crate::metrics::Metrics;
 use crate::model::Served;
 use crate::options::ServeOptions;
 
-/// Vectors that were given out so lately say as much as a probe.
+/// Vectors that were computed so lately say as much as a new probe. Whoever asks again and again has no more computed.
 const FRESH: Duration = Duration::from_secs(1);
 
 /// How long a probe that found the queue full waits before it looks again.
@@ -75,13 +75,20 @@ impl App {
     async fn probe(&self, model: &Served) -> Result<(), Failure> {
         let _turn = self.probing.lock().await;
         loop {
-            if self.gate.since_answer().is_some_and(|since| since < FRESH) {
+            if self
+                .gate
+                .since_computed()
+                .is_some_and(|since| since < FRESH)
+            {
                 return Ok(());
             }
             // Never the same text, which a cache of vectors would answer for the engine.
             let number = self.probes.fetch_add(1, Ordering::Relaxed);
             match model.batcher.embed([format!("probe {number}")]).await {
-                Ok(_) => return Ok(()),
+                Ok(_) => {
+                    self.gate.computed();
+                    return Ok(());
+                }
                 // Full, and perhaps moving on.
                 Err(isovec::Error::Overloaded { .. }) => sleep(AGAIN).await,
                 Err(error) => {

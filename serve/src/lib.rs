@@ -58,3 +58,10 @@ pub use keys::ApiKeys;
 pub use options::{MOST_TEXTS, ServeOptions};
 pub use server::Server;
 pub use signals::stop_signal;
+
+/// Compiles the examples of the book.
+#[cfg(doctest)]
+mod documents {
+    #[doc = include_str!("../../docs/serving.md")]
+    struct Serving;
+}

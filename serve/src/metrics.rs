@@ -1,4 +1,5 @@
-//! `/metrics`, in OpenMetrics.
+//! `/metrics`, in OpenMetrics: the SDK's statistics of the model, and what the server counts, whose names begin with
+//! `isovec_serve`.
 
 use std::fmt;
 use std::sync::{Arc, OnceLock};
@@ -21,6 +22,9 @@ use crate::model::Served;
 /// What OpenMetrics asks for as its media type.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
+/// The last line of a page.
+const END: &str = "# EOF\n";
+
 /// Bounds of the buckets for times, in seconds.
 const SECONDS: [f64; 14] = [
     0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
@@ -36,24 +40,22 @@ struct Answer {
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
+    model: Arc<OnceLock<Served>>,
     answers: Family<Answer, Counter>,
     seconds: Histogram,
     compute_seconds: Histogram,
     texts: Counter,
-    tokens: Counter,
-    truncated: Counter,
 }
 
 impl Metrics {
     pub(crate) fn new(gate: Arc<Gate>, model: Arc<OnceLock<Served>>) -> Self {
         let mut metrics = Self {
-            registry: Registry::with_prefix("isovec"),
+            registry: Registry::with_prefix("isovec_serve"),
+            model,
             answers: Family::default(),
             seconds: Histogram::new(SECONDS),
             compute_seconds: Histogram::new(SECONDS),
             texts: Counter::default(),
-            tokens: Counter::default(),
-            truncated: Counter::default(),
         };
         let registry = &mut metrics.registry;
         registry.register(
@@ -71,18 +73,16 @@ impl Metrics {
             "Time from admission to the vectors: queue, tokenising and engine",
             metrics.compute_seconds.clone(),
         );
-        registry.register("texts", "Texts that became vectors", metrics.texts.clone());
         registry.register(
-            "tokens",
-            "Tokens of them that the model saw",
-            metrics.tokens.clone(),
+            "texts",
+            "Texts whose vectors were given out",
+            metrics.texts.clone(),
         );
-        registry.register(
-            "truncated_texts",
-            "Texts of which the model saw only a part",
-            metrics.truncated.clone(),
-        );
-        registry.register_collector(Box::new(AtScrape { gate, model }));
+        let at_scrape = AtScrape {
+            gate,
+            model: Arc::clone(&metrics.model),
+        };
+        registry.register_collector(Box::new(at_scrape));
         metrics
     }
 
@@ -99,13 +99,14 @@ impl Metrics {
     /// A request got its vectors.
     pub(crate) fn computed(&self, computed: Computed) {
         self.texts.inc_by(computed.texts);
-        self.tokens.inc_by(computed.tokens);
-        self.truncated.inc_by(computed.truncated);
         self.compute_seconds.observe(computed.took.as_secs_f64());
     }
 
     pub(crate) fn page(&self) -> Response {
-        let mut page = String::new();
+        let stats = self.model.get().map(|served| served.embedder.stats());
+        let mut page = stats.map_or_else(String::new, |stats| stats.to_open_metrics());
+        // One page has one end.
+        page.truncate(page.trim_end_matches(END).len());
         match prometheus_client::encoding::text::encode(&mut page, &self.registry) {
             Ok(()) => ([(CONTENT_TYPE, OPEN_METRICS)], page).into_response(),
             // Writing into a string does not fail.

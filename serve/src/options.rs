@@ -8,6 +8,9 @@ use crate::keys::ApiKeys;
 /// Texts of one request, at most: OpenAI's own limit for `input`.
 pub const MOST_TEXTS: usize = 2048;
 
+/// Texts that a request may have in work: a list, and the text that it is compared with.
+const LARGEST_REQUEST: usize = MOST_TEXTS + 1;
+
 /// Limits, times and keys of a server.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
@@ -16,7 +19,7 @@ pub struct ServeOptions {
     pub name: Option<String>,
     /// Requests that are admitted at the same time; more get 429.
     pub max_requests: usize,
-    /// Their texts, all together; at least [`MOST_TEXTS`].
+    /// Their texts, all together; more than [`MOST_TEXTS`].
     pub max_texts: usize,
     /// Bytes of all bodies that are being read or computed; at least `max_body`.
     pub max_bytes: usize,
@@ -64,7 +67,7 @@ impl ServeOptions {
         let mut faults = Vec::new();
         let least = [
             ("max_requests", self.max_requests, 1),
-            ("max_texts", self.max_texts, MOST_TEXTS),
+            ("max_texts", self.max_texts, LARGEST_REQUEST),
             ("max_body", self.max_body, 1),
             ("max_bytes", self.max_bytes, self.max_body),
             ("max_connections", self.max_connections, 1),
@@ -100,7 +103,7 @@ mod tests {
     fn limits_that_no_request_keeps_are_named_all_together() {
         assert!(ServeOptions::default().check().is_ok());
         let options = ServeOptions {
-            max_texts: MOST_TEXTS - 1,
+            max_texts: MOST_TEXTS,
             max_bytes: 10,
             probe_timeout: Duration::ZERO,
             ..ServeOptions::default()

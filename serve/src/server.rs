@@ -55,6 +55,9 @@ impl Server {
         let listener = TcpListener::bind(address)
             .await
             .map_err(|source| Error::Bind { address, source })?;
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(%address, "listening");
+        }
         Ok(Self {
             listener,
             app: App::new(options),
@@ -128,8 +131,8 @@ async fn live(
     let drained = timeout(app.options.drain_timeout, app.gate.empty()).await;
     let left = app.gate.in_work().requests;
     if drained.is_err() && left > 0 {
-        // They are told so, with an error.
-        served.batcher.shutdown(Shutdown::Cancel).await;
+        // They are told so, with an error. What an engine runs that is stuck does not end.
+        let _ = timeout(LAST_WORDS, served.batcher.shutdown(Shutdown::Cancel)).await;
         return Err(Error::Cut { requests: left });
     }
     Ok(())

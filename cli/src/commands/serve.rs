@@ -20,8 +20,6 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
         // From here on a signal drains; before there is nothing to drain.
         let stop = stop_signal()?;
         let server = Server::bind(SocketAddr::new(args.host, args.port), options).await?;
-        let address = server.address().map_err(CliError::io("the port"))?;
-        tracing::info!(%address, "listening");
         let model = Embedder::builder(args.model.source()).config(config);
         let model = model.progress(bar()).load();
         let stop = async {

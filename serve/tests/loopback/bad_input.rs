@@ -27,8 +27,8 @@ fn check_error(path: &str, answer: &Answer) {
 
 async fn check_well(server: &Running) {
     assert_eq!(server.openai(&["a text"]).await.status, 200);
-    assert_eq!(server.metric("isovec_requests_in_work").await, 0);
-    assert_eq!(server.metric("isovec_bytes_in_work").await, 0);
+    assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
+    assert_eq!(server.metric("isovec_serve_bytes_in_work").await, 0);
 }
 
 /// A request of a route with these texts, whose own form it has.

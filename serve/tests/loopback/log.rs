@@ -135,7 +135,7 @@ async fn a_drain_under_load_loses_nothing_that_was_let_in() {
             })
             .collect();
         while server
-            .metric("isovec_requests_ended_total{end=\"answered\"}")
+            .metric("isovec_serve_requests_ended_total{end=\"answered\"}")
             .await
             < 50
         {}

@@ -10,10 +10,10 @@ use tokio::net::TcpStream;
 use crate::client::{self, Answer};
 use crate::running::{MODEL, Running, options, waits_for};
 
-const OVERLOADED: &str = "isovec_requests_refused_total{why=\"overloaded\"}";
-const ANSWERED: &str = "isovec_requests_ended_total{end=\"answered\"}";
-const FAILED: &str = "isovec_requests_ended_total{end=\"failed\"}";
-const CANCELLED: &str = "isovec_requests_ended_total{end=\"cancelled\"}";
+const OVERLOADED: &str = "isovec_serve_requests_refused_total{why=\"overloaded\"}";
+const ANSWERED: &str = "isovec_serve_requests_ended_total{end=\"answered\"}";
+const FAILED: &str = "isovec_serve_requests_ended_total{end=\"failed\"}";
+const CANCELLED: &str = "isovec_serve_requests_ended_total{end=\"cancelled\"}";
 
 /// The bytes of a request for a text.
 fn asks(text: &str, head: &str) -> Vec<u8> {
@@ -50,7 +50,7 @@ async fn of_ten_times_the_load_a_tenth_is_let_in_and_the_rest_is_told_when_to_co
     for at in 0..8 {
         inside.push(asked(&server, &format!("text {at}")).await);
     }
-    server.until("isovec_requests_in_work", 8).await;
+    server.until("isovec_serve_requests_in_work", 8).await;
     let refused = join_all((0..72).map(|_| server.openai(&["one more"]))).await;
     refused.iter().for_each(check_refused);
     assert_eq!(server.metric(OVERLOADED).await, 72);
@@ -72,8 +72,8 @@ async fn of_ten_times_the_load_a_tenth_is_let_in_and_the_rest_is_told_when_to_co
     for (name, value) in [(ANSWERED, 8), (FAILED, 0), (CANCELLED, 1), (OVERLOADED, 72)] {
         assert_eq!(server.metric(name).await, value, "{name}");
     }
-    assert_eq!(server.metric("isovec_requests_in_work").await, 0);
-    assert_eq!(server.metric("isovec_texts_in_work").await, 0);
+    assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
+    assert_eq!(server.metric("isovec_serve_texts_in_work").await, 0);
     server.stop().await.unwrap();
 }
 
@@ -110,7 +110,7 @@ async fn every_request_that_was_let_in_is_accounted_for_whatever_clients_do() {
         }
     }))
     .await;
-    server.until("isovec_requests_in_work", 0).await;
+    server.until("isovec_serve_requests_in_work", 0).await;
     let with = |status| {
         answers
             .iter()
@@ -138,7 +138,7 @@ async fn every_request_that_was_let_in_is_accounted_for_whatever_clients_do() {
     // A deadline may have passed before the request was let in.
     assert!(failed <= with(504));
     assert!(answered + failed + cancelled + overloaded <= 400);
-    assert_eq!(server.metric("isovec_queue_texts").await, 0);
+    assert_eq!(server.metric("isovec_serve_queue_texts").await, 0);
     server.stop().await.unwrap();
 }
 
@@ -146,15 +146,15 @@ async fn every_request_that_was_let_in_is_accounted_for_whatever_clients_do() {
 async fn the_texts_of_a_client_that_left_are_not_computed() {
     let server = Running::with(waits_for(3), options()).await;
     let gone = asked(&server, "never mind").await;
-    server.until("isovec_queue_texts", 1).await;
+    server.until("isovec_serve_queue_texts", 1).await;
     drop(gone);
     server.until(CANCELLED, 1).await;
-    server.until("isovec_calls_left_total", 1).await;
-    assert_eq!(server.metric("isovec_queue_texts").await, 0);
+    server.until("isovec_serve_calls_left_total", 1).await;
+    assert_eq!(server.metric("isovec_serve_queue_texts").await, 0);
     assert_eq!(server.openai(&["a", "b", "c"]).await.status, 200);
     // The three, and not the one.
-    assert_eq!(server.metric("isovec_batched_texts_total").await, 3);
-    assert_eq!(server.metric("isovec_texts_total").await, 3);
+    assert_eq!(server.metric("isovec_serve_batched_texts_total").await, 3);
+    assert_eq!(server.metric("isovec_serve_texts_total").await, 3);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,7 +166,7 @@ async fn a_request_that_is_not_computed_by_its_deadline_is_told_so_and_leaves() 
         assert_eq!(answer.status, status, "{time}");
         answer.openai_error();
     }
-    server.until("isovec_queue_texts", 0).await;
+    server.until("isovec_serve_queue_texts", 0).await;
     assert_eq!(server.metric(FAILED).await, 2);
 
     let mut options = options();
@@ -187,9 +187,9 @@ async fn a_body_that_there_is_no_room_for_is_refused_as_overload() {
     let server = Running::with(waits_for(2), options).await;
     let long = "a ".repeat(250);
     let first = asked(&server, &long).await;
-    server.until("isovec_queue_texts", 1).await;
+    server.until("isovec_serve_queue_texts", 1).await;
     check_refused(&server.openai(&[&long]).await);
     drop(first);
-    server.until("isovec_bytes_in_work", 0).await;
+    server.until("isovec_serve_bytes_in_work", 0).await;
     assert_eq!(server.openai(&["a", "b"]).await.status, 200);
 }

@@ -7,7 +7,7 @@ use isovec::{Embedder, EmbeddingConfig};
 use isovec_test_support::{Which, data};
 use serde_json::json;
 
-use crate::running::{MODEL, Running, options};
+use crate::running::{Running, options};
 
 /// The tiny model with every weight made of the same bytes.
 fn broken(folder: &Path, byte: u8) {
@@ -55,9 +55,9 @@ async fn zeros_and_what_is_no_number_are_failures() {
         );
         let asked = json!({"inputs": "a text", "normalize": normalize});
         let answer = server.post("/embed", &asked).await;
-        assert_eq!(answer.status, 424, "{MODEL}");
+        assert_eq!(answer.status, 424, "{byte} {normalize}");
         assert_eq!(answer.tei_error().1, "backend");
-        let failed = "isovec_requests_ended_total{end=\"failed\"}";
+        let failed = "isovec_serve_requests_ended_total{end=\"failed\"}";
         assert_eq!(server.metric(failed).await, 2);
     }
 }
