@@ -33,6 +33,7 @@ mod progress;
 pub mod reading;
 mod resume;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -70,21 +71,23 @@ pub fn main() -> ExitCode {
     }
 }
 
-/// Writes what happens to standard error: warnings, and of a server every request.
+/// Writes to standard error what happens: warnings, and of a server every request, with its time.
+#[cfg_attr(not(feature = "serve"), allow(unused_variables))]
 fn log(command: &Command) {
-    let (usual, json) = match command {
-        #[cfg(feature = "serve")]
-        Command::Serve(serve) => ("info", serve.log == args::LogArg::Json),
-        _ => ("warn", false),
+    let filter = |usual| {
+        tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual))
     };
-    let filter = tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual));
     let log = tracing_subscriber::fmt()
-        .with_env_filter(filter)
+        .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
     #[cfg(feature = "serve")]
-    if json {
-        return log.json().flatten_event(true).init();
+    if let Command::Serve(serve) = command {
+        let log = log.with_env_filter(filter("info"));
+        return match serve.log {
+            args::LogArg::Text => log.init(),
+            args::LogArg::Json => log.json().flatten_event(true).init(),
+        };
     }
-    log.without_time().init();
+    log.with_env_filter(filter("warn")).without_time().init();
 }
