@@ -25,7 +25,7 @@
 //! JSON is done on other threads.
 //!
 //! **A dialect is one file** (`dialect/`). It reads its own requests and says vectors and failures in its own form. A
-//! [`Failure`](failure::Failure) has no form: what fails before a dialect is known (a key, a panic, a path without a route)
+//! `Failure` has no form: what fails before a dialect is known (a key, a panic, a path without a route)
 //! is said by the one that the path belongs to.
 //!
 //! **Ready is what was seen to work** (`app.rs`). Vectors that were just given out prove that the server computes;

@@ -35,6 +35,9 @@ const LARGEST_HEAD: usize = 64 << 10;
 /// How long answers may take to be written after the last request has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
+/// How long a connection whose first bytes tell no version is left alone.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
 /// How long nothing is accepted after the system had no room for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -199,10 +202,19 @@ async fn accept(
                 return;
             }
             let connection = builder.serve_connection(TokioIo::new(stream), service);
-            // Clients that break off are no news.
-            let _ = watcher.watch(connection.into_owned()).await;
+            let connection = watcher.watch(connection.into_owned());
+            tokio::select! {
+                // Clients that break off are no news.
+                _ = connection => {}
+                () = over(closing) => {}
+            }
         });
     }
+}
+
+/// Completes when the server is gone.
+async fn over(mut closing: watch::Receiver<()>) {
+    while closing.changed().await.is_ok() {}
 }
 
 /// Waits for as much of a connection's first request as tells the version of HTTP; false for a client that does not send
@@ -217,7 +229,7 @@ async fn begins(stream: &TcpStream, time: Duration) -> bool {
                 Err(_) | Ok(0) => return false,
                 Ok(read) if read == start.len() || start[..read] != HTTP_2[..read] => return true,
                 // The same bytes are there to be seen again at once.
-                Ok(_) => sleep(Duration::from_millis(1)).await,
+                Ok(_) => sleep(LOOK_AGAIN).await,
             }
         }
     };
