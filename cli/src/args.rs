@@ -1,6 +1,8 @@
 //! The command line as clap reads it.
 
 use std::path::PathBuf;
+#[cfg(feature = "serve")]
+use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use isovec::Scores;
@@ -81,6 +83,13 @@ pub(crate) enum Command {
     /// Reads traces of --profile, ONNX Runtime's own profiles (session.profiling) and Chrome's traces, as a stream: a
     /// trace may be larger than the memory. A truncated trace is read up to its end.
     Trace(Trace),
+    /// Answer requests over HTTP: an embedding server for OpenAI's clients and those of text-embeddings-inference.
+    ///
+    /// The port opens at once; /health/ready is 200 when the model computes. A request is let in as a whole or gets 429.
+    /// Ctrl-C and SIGTERM let nobody in any more, and end the program when everybody inside was answered; a second one
+    /// ends it at once. Standard error has a line for each request, without texts and keys.
+    #[cfg(feature = "serve")]
+    Serve(Box<Serve>),
 }
 
 /// The model, and the engine that runs it.
@@ -756,4 +765,76 @@ pub(crate) struct Trace {
     /// Print JSON.
     #[arg(long)]
     pub(crate) json: bool,
+}
+
+#[cfg(feature = "serve")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Serve {
+    /// The address to listen on; 0.0.0.0 and :: are all of the machine's.
+    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1")]
+    pub(crate) host: std::net::IpAddr,
+
+    /// The port; 0 is any that is free.
+    #[arg(long, value_name = "N", default_value_t = 8080)]
+    pub(crate) port: u16,
+
+    /// The name that clients call the model by [default: its id, or the name of its folder].
+    #[arg(long, value_name = "NAME")]
+    pub(crate) name: Option<String>,
+
+    /// A file of API keys, one a line, of which requests have to carry one.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) api_keys: Option<PathBuf>,
+
+    /// Requests that are in work at the same time [default: 1024].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_requests: Option<usize>,
+
+    /// Their texts, all together [default: 8192].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_texts: Option<usize>,
+
+    /// Bytes of all bodies that are read or computed [default: 64 MiB].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_bytes: Option<usize>,
+
+    /// Bytes of one body [default: 16 MiB].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_body: Option<usize>,
+
+    /// Connections that are open at the same time [default: 4096].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_connections: Option<usize>,
+
+    /// How long a request may take; its header x-request-timeout can only shorten it [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) request_timeout: Option<Duration>,
+
+    /// How long a client may take for a request's head, and for its body [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) read_timeout: Option<Duration>,
+
+    /// How long a probe may take through the queue and the engine before the server is not ready [default: 5s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) probe_timeout: Option<Duration>,
+
+    /// How long requests in work may go on after Ctrl-C or SIGTERM [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) drain_timeout: Option<Duration>,
+
+    /// How the log is written.
+    #[arg(long, value_enum, default_value_t = LogArg::Text)]
+    pub(crate) log: LogArg,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[cfg(feature = "serve")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogArg {
+    /// Lines for people.
+    Text,
+    /// A JSON object a line.
+    Json,
 }

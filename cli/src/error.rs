@@ -48,6 +48,11 @@ pub(crate) enum CliError {
     #[error("{0}")]
     Usage(String),
 
+    /// The server did not start, or did not end as it should.
+    #[cfg(feature = "serve")]
+    #[error(transparent)]
+    Serve(#[from] isovec_serve::Error),
+
     /// A file could not be written in its format.
     #[cfg(feature = "columns")]
     #[error("{name}: cannot be written as {format}: {detail}")]
@@ -132,6 +137,8 @@ impl CliError {
         match self {
             Self::Usage(_) => 2,
             Self::Model(_) => 3,
+            #[cfg(feature = "serve")]
+            Self::Serve(isovec_serve::Error::Options(_) | isovec_serve::Error::Keys { .. }) => 2,
             Self::Slower { .. } => 4,
             Self::Kept { error, .. } if error.is_usage() => 2,
             Self::Resumable { error, .. } => error.exit_code(),

@@ -1,4 +1,4 @@
-//! `isovec` on the command line: embed, classify, search, compare, export and inspect.
+//! `isovec` on the command line: embed, classify, search, compare, export, inspect and serve.
 //!
 //! This is a library only so that the code that reads users' files can be fuzzed: [`reading`].
 //!
@@ -35,6 +35,7 @@ mod progress;
 pub mod reading;
 mod resume;
 
+use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
@@ -44,13 +45,7 @@ use crate::args::{Args, Command};
 /// The program.
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    let filter = tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
-        .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new("warn"));
-    tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .without_time()
-        .init();
+    log(&args.command);
     let result = match &args.command {
         Command::Embed(embed) => commands::embed::run(embed),
         Command::Classify(classify) => commands::classify::run(classify),
@@ -64,6 +59,8 @@ pub fn main() -> ExitCode {
         Command::Features(features) => commands::features::run(features),
         Command::Graph(graph) => commands::graph::run(graph),
         Command::Trace(trace) => commands::trace::run(trace),
+        #[cfg(feature = "serve")]
+        Command::Serve(serve) => commands::serve::run(serve),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -74,4 +71,25 @@ pub fn main() -> ExitCode {
             ExitCode::from(error.exit_code())
         }
     }
+}
+
+/// Writes to standard error what happens: warnings, and of a server every request, with its time.
+#[cfg_attr(not(feature = "serve"), allow(unused_variables))]
+fn log(command: &Command) {
+    let filter = |usual| {
+        tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
+            .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual))
+    };
+    let log = tracing_subscriber::fmt()
+        .with_ansi(std::io::stderr().is_terminal())
+        .with_writer(std::io::stderr);
+    #[cfg(feature = "serve")]
+    if let Command::Serve(serve) = command {
+        let log = log.with_env_filter(filter("info"));
+        return match serve.log {
+            args::LogArg::Text => log.init(),
+            args::LogArg::Json => log.json().flatten_event(true).init(),
+        };
+    }
+    log.with_env_filter(filter("warn")).without_time().init();
 }

@@ -15,6 +15,8 @@ pub(crate) mod info;
 pub(crate) mod search;
 #[cfg(feature = "image")]
 pub(crate) mod search_images;
+#[cfg(feature = "serve")]
+pub(crate) mod serve;
 pub(crate) mod similarity;
 pub(crate) mod trace;
 pub(crate) mod tune;

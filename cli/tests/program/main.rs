@@ -9,6 +9,8 @@ mod graph;
 mod images;
 mod kept;
 mod resume;
+#[cfg(feature = "serve")]
+mod serve;
 mod streaming;
 mod trace;
 

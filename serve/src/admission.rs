@@ -1,0 +1,367 @@
+//! Who is let in: a request as a whole, or not at all.
+
+mod meter;
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use tokio::sync::Notify;
+
+use self::meter::Meter;
+use crate::failure::{Failure, Kind};
+use crate::options::ServeOptions;
+
+/// When to try again, before anything was measured and while the server starts or stops.
+const UNKNOWN_WAIT: Duration = Duration::from_secs(1);
+
+/// The longest wait that is told.
+const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// How the requests that were let in ended.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    /// With vectors.
+    pub(crate) answered: u64,
+    /// With an error.
+    pub(crate) failed: u64,
+    /// Not at all: the client went away.
+    pub(crate) cancelled: u64,
+    /// Requests that were not let in, because there was no room.
+    pub(crate) overloaded: u64,
+    /// Requests that were not let in, because the server stops.
+    pub(crate) stopped: u64,
+}
+
+/// What is in work.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct InWork {
+    /// Requests that were let in.
+    pub(crate) requests: usize,
+    /// Their texts.
+    pub(crate) texts: usize,
+    /// Bytes of their bodies, and of bodies that are still being read.
+    pub(crate) bytes: usize,
+}
+
+/// Bounds what is in work, in requests, texts and bytes.
+#[derive(Debug)]
+pub(crate) struct Gate {
+    max: InWork,
+    state: Mutex<State>,
+    empty: Notify,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    now: InWork,
+    counts: Counts,
+    meter: Meter,
+    closed: bool,
+    /// When the model was last seen to compute.
+    computed: Option<Instant>,
+}
+
+impl Gate {
+    pub(crate) fn new(options: &ServeOptions) -> Arc<Self> {
+        Arc::new(Self {
+            max: InWork {
+                requests: options.max_requests,
+                texts: options.max_texts,
+                bytes: options.max_bytes,
+            },
+            state: Mutex::default(),
+            empty: Notify::new(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A place before the gate, for a request whose body is about to be read.
+    pub(crate) fn place(self: &Arc<Self>) -> Place {
+        Place {
+            gate: Arc::clone(self),
+            bytes: 0,
+            texts: None,
+            end: End::Cancelled,
+        }
+    }
+
+    /// Lets nobody in any more.
+    pub(crate) fn close(&self) {
+        self.lock().closed = true;
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().closed
+    }
+
+    /// Completes when nobody is inside.
+    pub(crate) async fn empty(&self) {
+        loop {
+            let left = self.empty.notified();
+            tokio::pin!(left);
+            // Before the look, so that nobody leaves unnoticed between the two.
+            left.as_mut().enable();
+            if self.lock().now.requests == 0 {
+                return;
+            }
+            left.await;
+        }
+    }
+
+    pub(crate) fn counts(&self) -> Counts {
+        self.lock().counts
+    }
+
+    pub(crate) fn in_work(&self) -> InWork {
+        self.lock().now
+    }
+
+    /// The model computed something.
+    pub(crate) fn computed(&self) {
+        self.lock().computed = Some(Instant::now());
+    }
+
+    /// How long ago that was.
+    pub(crate) fn since_computed(&self) -> Option<Duration> {
+        self.lock().computed.map(|at| at.elapsed())
+    }
+}
+
+impl State {
+    fn overloaded(&mut self, why: impl fmt::Display) -> Failure {
+        self.counts.overloaded += 1;
+        let wait = self.wait().unwrap_or(UNKNOWN_WAIT);
+        Failure::new(
+            Kind::Overloaded,
+            format!("the server is at its limit: {why}; try again in about {wait:.1?}"),
+        )
+        .retry_after(wait)
+    }
+
+    /// How long the texts that are inside will take, by the speed of those before them.
+    fn wait(&self) -> Option<Duration> {
+        let seconds = self.now.texts as f64 / self.meter.speed()?;
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_WAIT);
+        Some(wait.min(LONGEST_WAIT))
+    }
+}
+
+/// A request's share of what is in work; dropping it gives the share back.
+#[derive(Debug)]
+pub(crate) struct Place {
+    gate: Arc<Gate>,
+    bytes: usize,
+    /// The texts, once the request was let in.
+    texts: Option<usize>,
+    end: End,
+}
+
+/// How a request ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum End {
+    Answered,
+    Failed,
+    Cancelled,
+    /// The batcher had no room for it after all.
+    Overloaded,
+}
+
+impl Place {
+    /// Takes room for more bytes of the body.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
+        let mut state = self.gate.lock();
+        let most = self.gate.max.bytes;
+        if state.now.bytes.saturating_add(bytes) > most {
+            let now = state.now.bytes;
+            return Err(state.overloaded(format_args!("{now} of {most} bytes are in work")));
+        }
+        state.now.bytes += bytes;
+        self.bytes += bytes;
+        Ok(())
+    }
+
+    /// Lets the request in with all of its texts, or not at all. `left` is the time until its deadline: a request that
+    /// would wait for longer than that is not let in, since it would be computed for nobody.
+    pub(crate) fn admit(&mut self, texts: usize, left: Duration) -> Result<(), Failure> {
+        let most = self.gate.max;
+        let mut state = self.gate.lock();
+        if state.closed {
+            state.counts.stopped += 1;
+            return Err(stopping());
+        }
+        let now = state.now;
+        if now.requests >= most.requests {
+            return Err(state.overloaded(format_args!(
+                "{} of {} requests are in work",
+                now.requests, most.requests
+            )));
+        }
+        if now.texts.saturating_add(texts) > most.texts {
+            return Err(state.overloaded(format_args!(
+                "{} of {} texts are in work, and this request has {texts}",
+                now.texts, most.texts
+            )));
+        }
+        if let Some(wait) = state.wait().filter(|&wait| wait > left) {
+            return Err(state.overloaded(format_args!(
+                "the texts in work take about {wait:.1?}, and this request has {left:.1?} left"
+            )));
+        }
+        state.meter.tick(now.requests > 0);
+        state.now.requests += 1;
+        state.now.texts += texts;
+        self.texts = Some(texts);
+        Ok(())
+    }
+
+    /// Says how the request ends; without this it was cancelled.
+    pub(crate) fn ends(&mut self, end: End) {
+        self.end = end;
+    }
+}
+
+/// The server lets nobody in any more.
+pub(crate) fn stopping() -> Failure {
+    Failure::new(Kind::Unready, "the server is stopping; ask another one").retry_after(UNKNOWN_WAIT)
+}
+
+/// The model is not there yet.
+pub(crate) fn loading() -> Failure {
+    Failure::new(Kind::Unready, "the model is being loaded").retry_after(UNKNOWN_WAIT)
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut state = self.gate.lock();
+        state.now.bytes -= self.bytes;
+        let Some(texts) = self.texts else {
+            return;
+        };
+        state.meter.tick(true);
+        state.now.requests -= 1;
+        state.now.texts -= texts;
+        match self.end {
+            End::Answered => {
+                state.counts.answered += 1;
+                state.computed = Some(Instant::now());
+                state.meter.done(texts);
+            }
+            End::Failed => state.counts.failed += 1,
+            End::Cancelled => state.counts.cancelled += 1,
+            End::Overloaded => state.counts.overloaded += 1,
+        }
+        if state.now.requests == 0 {
+            drop(state);
+            self.gate.empty.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+#[allow(clippy::unwrap_used)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn gate() -> Arc<Gate> {
+        Gate::new(&ServeOptions {
+            max_requests: 2,
+            max_texts: 10,
+            max_bytes: 100,
+            ..ServeOptions::default()
+        })
+    }
+
+    #[test]
+    fn a_request_is_let_in_as_a_whole_or_not_at_all() {
+        let gate = gate();
+        let (mut a, mut b, mut c) = (gate.place(), gate.place(), gate.place());
+        a.admit(8, LONG).unwrap();
+        let refused = b.admit(3, LONG).unwrap_err();
+        assert_eq!(refused.kind, Kind::Overloaded);
+        assert!(refused.retry_after.is_some());
+        assert_eq!((gate.in_work().requests, gate.in_work().texts), (1, 8));
+        b.admit(2, LONG).unwrap();
+        assert!(c.admit(0, LONG).is_err(), "two requests are the most");
+        drop(a);
+        c.admit(8, LONG).unwrap();
+        drop((b, c));
+        assert_eq!(gate.in_work(), InWork::default());
+    }
+
+    #[test]
+    fn bytes_are_bounded_while_a_body_is_read_and_come_back() {
+        let gate = gate();
+        let (mut a, mut b) = (gate.place(), gate.place());
+        a.grow(60).unwrap();
+        a.grow(40).unwrap();
+        assert_eq!(b.grow(1).unwrap_err().kind, Kind::Overloaded);
+        assert_eq!(gate.in_work().bytes, 100);
+        drop(a);
+        b.grow(100).unwrap();
+        drop(b);
+        assert_eq!(gate.in_work(), InWork::default());
+        assert_eq!(gate.counts().overloaded, 1);
+        assert_eq!(gate.counts().cancelled, 0, "it was never let in");
+    }
+
+    #[test]
+    fn every_request_that_was_let_in_ends_in_one_of_the_counts() {
+        let gate = gate();
+        for end in [End::Answered, End::Failed, End::Cancelled, End::Overloaded] {
+            let mut place = gate.place();
+            place.admit(1, LONG).unwrap();
+            place.ends(end);
+        }
+        drop(gate.place());
+        gate.close();
+        assert_eq!(gate.place().admit(1, LONG).unwrap_err().kind, Kind::Unready);
+        let counts = Counts {
+            answered: 1,
+            failed: 1,
+            cancelled: 1,
+            overloaded: 1,
+            stopped: 1,
+        };
+        assert_eq!(gate.counts(), counts);
+    }
+
+    #[test]
+    fn a_request_that_would_come_too_late_is_not_let_in() {
+        let gate = gate();
+        let mut first = gate.place();
+        first.admit(1, LONG).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        first.ends(End::Answered);
+        drop(first);
+        let (mut a, mut b) = (gate.place(), gate.place());
+        // Nobody waits: whatever its deadline, it begins at once.
+        a.admit(5, Duration::from_nanos(1)).unwrap();
+        let refused = b.admit(1, Duration::from_nanos(1)).unwrap_err();
+        assert_eq!(refused.kind, Kind::Overloaded);
+        // Five texts of at least 2 ms each.
+        assert!(refused.retry_after.unwrap() >= Duration::from_millis(10));
+        b.admit(1, LONG).unwrap();
+    }
+
+    #[tokio::test]
+    async fn the_gate_is_empty_when_the_last_one_left() {
+        let gate = gate();
+        gate.empty().await;
+        let mut place = gate.place();
+        place.admit(1, LONG).unwrap();
+        let waiting = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.empty().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(place);
+        waiting.await.unwrap();
+    }
+}

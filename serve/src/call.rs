@@ -1,0 +1,259 @@
+//! A request on its way: read, let in, computed, answered.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::response::Response;
+use isovec::{EmbedOptions, Embeddings};
+use serde::de::DeserializeOwned;
+use tokio::time::timeout_at;
+
+use crate::admission::{End, Place};
+use crate::app::App;
+use crate::dialect::Dialect;
+use crate::failure::{Failure, Kind};
+use crate::{body, deadline};
+
+/// The model and settings that made the vectors: [`Fingerprint::id`](isovec::fingerprint::Fingerprint::id). Vectors of
+/// equal ids may be compared.
+const FINGERPRINT: &str = "x-isovec-fingerprint";
+
+/// The engine, provider and version that computed.
+const COMPUTED_BY: &str = "x-isovec-computed-by";
+
+/// How many texts were truncated, where any was.
+const TRUNCATED: &str = "x-isovec-truncated";
+
+/// Which ones: places in the list, from 0, as `0-3,7`. Where they do not fit, the list ends with `...`.
+const TRUNCATED_TEXTS: &str = "x-isovec-truncated-texts";
+
+/// Characters of that list, at most: well below what clients and proxies take for all headers.
+const LONGEST_LIST: usize = 1000;
+
+/// What a request came to, for the log and the metrics.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Computed {
+    pub(crate) texts: u64,
+    pub(crate) tokens: u64,
+    pub(crate) truncated: u64,
+    /// From admission to the vectors: the queue, tokenising and the engine.
+    pub(crate) took: Duration,
+}
+
+/// A request on its way. Dropping it, as the server does when its client goes away, cancels what is computed for it.
+#[derive(Debug)]
+pub(crate) struct Call {
+    pub(crate) app: Arc<App>,
+    /// When its head was there.
+    pub(crate) started: Instant,
+    until: tokio::time::Instant,
+    place: Place,
+    admitted: bool,
+    computed: Option<Computed>,
+}
+
+impl Call {
+    pub(crate) fn new(app: Arc<App>) -> Self {
+        let started = Instant::now();
+        Self {
+            until: tokio::time::Instant::from_std(started) + app.options.request_timeout,
+            place: app.gate.place(),
+            started,
+            admitted: false,
+            computed: None,
+            app,
+        }
+    }
+
+    /// Reads the request.
+    ///
+    /// # Errors
+    /// A server that has no model, a head that cannot be followed, and all errors of [`body::read`] and
+    /// [`body::parse`].
+    pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
+        &mut self,
+        request: Request<Body>,
+    ) -> Result<T, Failure> {
+        let options = &self.app.options;
+        self.app.model()?;
+        body::check_is_json(request.headers())?;
+        let time = deadline::of(request.headers(), options.request_timeout)?;
+        let started = tokio::time::Instant::from_std(self.started);
+        self.until = started + time;
+        let until = self.until.min(started + options.read_timeout);
+        let read = body::read(request, &mut self.place, options.max_body, until).await;
+        let body = read.map_err(|failure| match failure.kind {
+            Kind::SlowBody if tokio::time::Instant::now() >= self.until => self.too_late(),
+            _ => failure,
+        })?;
+        body::parse(body).await
+    }
+
+    /// Computes the vectors of all texts, together with those of other requests.
+    ///
+    /// No vector of the result holds NaN or infinity, and none of a model that gives unit length is off it: the SDK
+    /// checks every row (`isovec::Error::NotFinite`, `NotNormalized`). Vectors that have no length to keep are checked
+    /// for zeros here.
+    ///
+    /// # Errors
+    /// No room, a deadline that has passed, and the SDK's.
+    pub(crate) async fn embed(
+        &mut self,
+        texts: Vec<String>,
+        options: EmbedOptions,
+    ) -> Result<Embeddings, Failure> {
+        let left = self
+            .until
+            .saturating_duration_since(tokio::time::Instant::now());
+        self.place.admit(texts.len(), left)?;
+        self.admitted = true;
+        let since = Instant::now();
+        let embedded = self.app.model()?.batcher.embed_with(texts, options);
+        let in_time = timeout_at(self.until, embedded).await;
+        let set = in_time.map_err(|_| self.too_late())??;
+        if let Some(text) = zero(&set) {
+            return Err(Failure::new(
+                Kind::Broken,
+                format!("the vector of text {text} is zero; the model's weights are broken"),
+            ));
+        }
+        self.computed = Some(Computed {
+            texts: set.len() as u64,
+            tokens: set
+                .token_counts()
+                .iter()
+                .map(|&count| u64::from(count))
+                .sum(),
+            truncated: truncated(&set).count() as u64,
+            took: since.elapsed(),
+        });
+        Ok(set)
+    }
+
+    fn too_late(&self) -> Failure {
+        Failure::new(
+            Kind::TimedOut,
+            format!("the deadline passed after {:.1?}", self.started.elapsed()),
+        )
+    }
+
+    /// What was computed, once it was.
+    pub(crate) fn computed(&self) -> Option<Computed> {
+        self.computed
+    }
+
+    /// What every dialect's answer says of its vectors, in the head.
+    pub(crate) fn describe(&self, set: &Embeddings) -> Result<HeaderMap, Failure> {
+        let mut headers = HeaderMap::new();
+        headers.insert(FINGERPRINT, header(set.fingerprint().id()));
+        let provider = self.app.model()?.embedder.provider();
+        headers.insert(COMPUTED_BY, header(provider.to_string()));
+        let count = truncated(set).count();
+        if count > 0 {
+            headers.insert(TRUNCATED, header(count.to_string()));
+            headers.insert(TRUNCATED_TEXTS, header(ranges(truncated(set))));
+        }
+        Ok(headers)
+    }
+
+    /// Ends the request, and says it in a dialect.
+    pub(crate) fn end(mut self, dialect: Dialect, result: Result<Response, Failure>) -> Response {
+        if self.admitted {
+            self.place.ends(match &result {
+                Ok(_) => End::Answered,
+                Err(failure) if failure.kind == Kind::Overloaded => End::Overloaded,
+                Err(_) => End::Failed,
+            });
+        }
+        match result {
+            Ok(mut response) => {
+                if let Some(computed) = self.computed {
+                    self.app.metrics.computed(computed);
+                    response.extensions_mut().insert(computed);
+                }
+                response
+            }
+            Err(failure) => dialect.failed(&failure),
+        }
+    }
+}
+
+/// A value for a header: what is no visible ASCII becomes `?`.
+pub(crate) fn header(text: impl Into<String>) -> HeaderValue {
+    let text: String = text.into();
+    let visible = text.chars().map(|c| {
+        if c == ' ' || c.is_ascii_graphic() {
+            c
+        } else {
+            '?'
+        }
+    });
+    HeaderValue::from_str(&visible.collect::<String>()).unwrap_or(HeaderValue::from_static(""))
+}
+
+/// The places of the texts of which the model saw only the beginning or the end.
+pub(crate) fn truncated(set: &Embeddings) -> impl Iterator<Item = usize> + '_ {
+    let marks = set.truncated().iter().enumerate();
+    marks.filter(|(_, truncated)| **truncated).map(|(at, _)| at)
+}
+
+/// The first vector without a direction.
+fn zero(set: &Embeddings) -> Option<usize> {
+    set.iter()
+        .position(|vector| vector.iter().all(|value| *value == 0.0))
+}
+
+/// Ascending places as ranges: `0-3,7`.
+fn ranges(places: impl IntoIterator<Item = usize>) -> String {
+    let mut places = places.into_iter().peekable();
+    let mut list = String::new();
+    while let Some(first) = places.next() {
+        let mut last = first;
+        while places.next_if_eq(&(last + 1)).is_some() {
+            last += 1;
+        }
+        let mut range = first.to_string();
+        if last > first {
+            range = format!("{first}-{last}");
+        }
+        if list.len() + range.len() > LONGEST_LIST {
+            list.push_str(",...");
+            break;
+        }
+        if !list.is_empty() {
+            list.push(',');
+        }
+        list.push_str(&range);
+    }
+    list
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_are_listed_as_ranges() {
+        assert_eq!(ranges([]), "");
+        assert_eq!(ranges([3]), "3");
+        assert_eq!(ranges([0, 1, 2, 7, 9, 10]), "0-2,7,9-10");
+        assert_eq!(ranges(0..2048), "0-2047");
+    }
+
+    #[test]
+    fn a_list_that_does_not_fit_says_that_it_is_cut() {
+        let list = ranges((0..2048).step_by(2));
+        assert!(
+            list.starts_with("0,2,4,") && list.ends_with(",..."),
+            "{list}"
+        );
+        assert!(list.len() < LONGEST_LIST + 10, "{}", list.len());
+    }
+
+    #[test]
+    fn a_header_holds_visible_characters_only() {
+        assert_eq!(header("portable 1\n\u{e4}"), "portable 1??");
+    }
+}

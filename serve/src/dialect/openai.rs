@@ -1,0 +1,201 @@
+//! OpenAI's protocol: `/v1/embeddings` and `/v1/models`, as
+//! <https://platform.openai.com/docs/api-reference/embeddings> describes them.
+//!
+//! Answers have two fields more, which OpenAI's clients pass through: `fingerprint`, and `truncated` with the places of
+//! the texts that the model saw only a part of.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use axum::routing::{get, post};
+use isovec::{EmbedOptions, Embeddings};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+
+use super::Dialect;
+use super::floats::{self, Format, Vector, small};
+use crate::app::App;
+use crate::call::{Call, truncated};
+use crate::failure::{Failure, Kind};
+use crate::model::Served;
+use crate::texts::Texts;
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/v1/embeddings", post(embeddings))
+        .route("/v1/models", get(models))
+        .route("/v1/models/{*model}", get(model))
+}
+
+/// What a client asks for. `user` and fields that are not known are passed over.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    input: Texts,
+    model: String,
+    #[serde(default)]
+    dimensions: Option<usize>,
+    #[serde(default)]
+    encoding_format: Option<Format>,
+}
+
+#[derive(Serialize)]
+struct Answer<'a> {
+    object: &'static str,
+    data: Vec<Row<'a>>,
+    model: &'a str,
+    usage: Usage,
+    fingerprint: String,
+    truncated: Vec<usize>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    object: &'static str,
+    index: usize,
+    embedding: Vector<'a>,
+}
+
+/// Tokens that the model saw.
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: u64,
+    total_tokens: u64,
+}
+
+async fn embeddings(State(app): State<Arc<App>>, request: Request) -> Response {
+    let mut call = Call::new(app);
+    let result = embed(&mut call, request).await;
+    call.end(Dialect::OpenAi, result)
+}
+
+async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
+    let asked: Asked = call.read(request).await?;
+    let served = call.app.model()?;
+    known(served, &asked.model)?;
+    let texts = asked.input.checked("input")?;
+    let mut options = EmbedOptions::default();
+    if let Some(dimensions) = asked.dimensions {
+        let most = served.embedder.dimension();
+        if !(1..=most).contains(&dimensions) {
+            return Err(Failure::field(
+                "dimensions",
+                format!("dimensions is {dimensions}; this model gives 1 to {most}"),
+            ));
+        }
+        options = options.with_dimension(dimensions);
+    }
+    let format = asked.encoding_format.unwrap_or_default();
+    let name = served.name.clone();
+    let set = call.embed(texts, options).await?;
+    let tokens = call.computed().map_or(0, |computed| computed.tokens);
+    let headers = call.describe(&set)?;
+    floats::json(headers, set, move |set| write(set, &name, tokens, format)).await
+}
+
+fn write(
+    set: &Embeddings,
+    model: &str,
+    tokens: u64,
+    format: Format,
+) -> serde_json::Result<Vec<u8>> {
+    let row = |(index, vector)| Row {
+        object: "embedding",
+        index,
+        embedding: Vector(vector, format),
+    };
+    serde_json::to_vec(&Answer {
+        object: "list",
+        data: set.iter().enumerate().map(row).collect(),
+        model,
+        usage: Usage {
+            prompt_tokens: tokens,
+            total_tokens: tokens,
+        },
+        fingerprint: set.fingerprint().id(),
+        truncated: truncated(set).collect(),
+    })
+}
+
+/// Refuses a request for another model: its vectors would be compared with those of this one.
+fn known(served: &Served, name: &str) -> Result<(), Failure> {
+    if name == served.name {
+        return Ok(());
+    }
+    // A name may be as long as the body.
+    let asked: String = name.chars().take(100).collect();
+    Err(Failure::new(
+        Kind::NoModel,
+        format!(
+            "the model {asked:?} is not served here; ask for {:?}",
+            served.name
+        ),
+    )
+    .about("model"))
+}
+
+#[derive(Serialize)]
+struct Model<'a> {
+    id: &'a str,
+    object: &'static str,
+    created: u64,
+    owned_by: &'static str,
+}
+
+fn described(served: &Served) -> Model<'_> {
+    Model {
+        id: &served.name,
+        object: "model",
+        created: served.since,
+        owned_by: "isovec",
+    }
+}
+
+async fn models(State(app): State<Arc<App>>) -> Response {
+    match app.model() {
+        Ok(served) => small(&json!({"object": "list", "data": [described(served)]})),
+        Err(failure) => Dialect::OpenAi.failed(&failure),
+    }
+}
+
+async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+    let found = app.model().and_then(|served| {
+        known(served, &name)?;
+        Ok(small(&described(served)))
+    });
+    found.unwrap_or_else(|failure| Dialect::OpenAi.failed(&failure))
+}
+
+/// `{"error": {message, type, param, code}}`.
+pub(super) fn failed(failure: &Failure) -> Response {
+    let code = match failure.kind {
+        Kind::Invalid | Kind::Tokens => None,
+        Kind::Empty => Some("empty_array"),
+        Kind::TooMany => Some("array_above_max_length"),
+        Kind::TooLarge => Some("request_too_large"),
+        Kind::MediaType => Some("unsupported_media_type"),
+        Kind::SlowBody | Kind::TimedOut => Some("timeout"),
+        Kind::NoRoute => Some("unknown_url"),
+        Kind::Method => Some("method_not_supported"),
+        Kind::Unauthorized => Some("invalid_api_key"),
+        Kind::NoModel => Some("model_not_found"),
+        Kind::Overloaded => Some("rate_limit_exceeded"),
+        Kind::Unready => Some("service_unavailable"),
+        Kind::Broken => Some("internal_error"),
+    };
+    let sort = match failure.kind {
+        Kind::Overloaded => "rate_limit_error",
+        Kind::Unauthorized => "authentication_error",
+        Kind::Unready | Kind::TimedOut | Kind::Broken => "server_error",
+        _ => "invalid_request_error",
+    };
+    let mut response = small(&json!({"error": {
+        "message": failure.message,
+        "type": sort,
+        "param": failure.field,
+        "code": code,
+    }}));
+    *response.status_mut() = failure.kind.status();
+    response
+}

@@ -1,0 +1,120 @@
+//! What a server is told when it starts.
+
+use std::time::Duration;
+
+use crate::error::{Error, Result};
+use crate::keys::ApiKeys;
+
+/// Texts of one request, at most: OpenAI's own limit for `input`.
+pub const MOST_TEXTS: usize = 2048;
+
+/// Texts that a request may have in work: a list, and the text that it is compared with.
+const LARGEST_REQUEST: usize = MOST_TEXTS + 1;
+
+/// Limits, times and keys of a server.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ServeOptions {
+    /// The name that `/v1/models` lists and requests name. `None`: the model's id, or the name of its folder.
+    pub name: Option<String>,
+    /// Requests that are admitted at the same time; more get 429.
+    pub max_requests: usize,
+    /// Their texts, all together; more than [`MOST_TEXTS`].
+    pub max_texts: usize,
+    /// Bytes of all bodies that are being read or computed; at least `max_body`.
+    pub max_bytes: usize,
+    /// Bytes of one body; more get 413.
+    pub max_body: usize,
+    /// Connections that are open at the same time; more wait to be accepted.
+    pub max_connections: usize,
+    /// How long a request may take, from its head to its vectors. Its header `x-request-timeout` can only shorten it.
+    pub request_timeout: Duration,
+    /// How long a client may take for a request's head, and again for its body. Connections without a request are
+    /// closed after the same time.
+    pub read_timeout: Duration,
+    /// How long a probe of readiness may take through the queue.
+    pub probe_timeout: Duration,
+    /// How long admitted requests may go on after the server was told to stop.
+    pub drain_timeout: Duration,
+    /// Who may ask. `None`: everybody who reaches the port.
+    pub api_keys: Option<ApiKeys>,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            name: None,
+            max_requests: 1024,
+            max_texts: 8192,
+            max_bytes: 64 << 20,
+            max_body: 16 << 20,
+            max_connections: 4096,
+            request_timeout: Duration::from_secs(60),
+            read_timeout: Duration::from_secs(10),
+            probe_timeout: Duration::from_secs(5),
+            drain_timeout: Duration::from_secs(30),
+            api_keys: None,
+        }
+    }
+}
+
+impl ServeOptions {
+    /// Refuses limits that no request could keep.
+    ///
+    /// # Errors
+    /// [`Error::Options`] with all faults.
+    pub(crate) fn check(&self) -> Result<()> {
+        let mut faults = Vec::new();
+        let least = [
+            ("max_requests", self.max_requests, 1),
+            ("max_texts", self.max_texts, LARGEST_REQUEST),
+            ("max_body", self.max_body, 1),
+            ("max_bytes", self.max_bytes, self.max_body),
+            ("max_connections", self.max_connections, 1),
+        ];
+        for (name, value, least) in least {
+            if value < least {
+                faults.push(format!("{name} is {value} and has to be at least {least}"));
+            }
+        }
+        let times = [
+            ("request_timeout", self.request_timeout),
+            ("read_timeout", self.read_timeout),
+            ("probe_timeout", self.probe_timeout),
+        ];
+        for (name, time) in times {
+            if time.is_zero() {
+                faults.push(format!("{name} is 0, so that nothing would be in time"));
+            }
+        }
+        if faults.is_empty() {
+            Ok(())
+        } else {
+            Err(Error::Options(faults))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_that_no_request_keeps_are_named_all_together() {
+        assert!(ServeOptions::default().check().is_ok());
+        let options = ServeOptions {
+            max_texts: MOST_TEXTS,
+            max_bytes: 10,
+            probe_timeout: Duration::ZERO,
+            ..ServeOptions::default()
+        };
+        let Err(Error::Options(faults)) = options.check() else {
+            panic!("these cannot work");
+        };
+        let named = ["max_texts", "max_bytes", "probe_timeout"];
+        assert_eq!(faults.len(), named.len(), "{faults:?}");
+        for (fault, name) in faults.iter().zip(named) {
+            assert!(fault.starts_with(name), "{fault}");
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! A server's life: the port opens, the model is loaded, requests are answered, and what was let in is finished.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::middleware::from_fn_with_state;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use isovec::{Embedder, Shutdown};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::time::{sleep, timeout};
+
+use crate::access;
+use crate::app::App;
+use crate::dialect;
+use crate::error::{Error, Result};
+use crate::health;
+use crate::model::Served;
+use crate::options::ServeOptions;
+
+/// How a connection of HTTP/2 begins (RFC 9113, 3.4).
+const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Bytes of a request's head, at most.
+const LARGEST_HEAD: usize = 64 << 10;
+
+/// How long answers may take to be written after the last request has ended.
+const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How long a connection whose first bytes tell no version is left alone.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How long nothing is accepted after the system had no room for a connection.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// An open port, before a model is behind it.
+#[derive(Debug)]
+pub struct Server {
+    listener: TcpListener,
+    app: Arc<App>,
+}
+
+impl Server {
+    /// Opens a port; 0 is any that is free.
+    ///
+    /// # Errors
+    /// [`Error::Options`], and [`Error::Bind`] for an address that is taken or not this machine's.
+    pub async fn bind(address: SocketAddr, options: ServeOptions) -> Result<Self> {
+        options.check()?;
+        let listener = TcpListener::bind(address)
+            .await
+            .map_err(|source| Error::Bind { address, source })?;
+        if let Ok(address) = listener.local_addr() {
+            tracing::info!(%address, "listening");
+        }
+        Ok(Self {
+            listener,
+            app: App::new(options),
+        })
+    }
+
+    /// The address that it listens on.
+    ///
+    /// # Errors
+    /// The system's.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.listener.local_addr()
+    }
+
+    /// Answers requests until `stop` completes, then finishes those that were let in. Until `model` is loaded, requests
+    /// are told so with 503.
+    ///
+    /// # Errors
+    /// [`Error::Model`] when the model cannot be loaded, and [`Error::Cut`] when the drain took longer than
+    /// [`ServeOptions::drain_timeout`].
+    pub async fn run(
+        self,
+        model: impl Future<Output = isovec::Result<Embedder>>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let Self { listener, app } = self;
+        let (close, closing) = watch::channel(());
+        let accepting = tokio::spawn(accept(listener, Arc::clone(&app), closing));
+
+        let result = live(&app, model, stop).await;
+
+        // Nobody hears it if the task is gone, and then there is nothing to close.
+        let _ = close.send(());
+        if let Ok(connections) = accepting.await
+            && timeout(LAST_WORDS, connections.shutdown()).await.is_err()
+        {
+            tracing::warn!("connections were closed whose clients did not read their answers");
+        }
+        result
+    }
+}
+
+/// Loads the model, serves it until it is time to stop, and drains.
+async fn live(
+    app: &App,
+    model: impl Future<Output = isovec::Result<Embedder>>,
+    stop: impl Future<Output = ()>,
+) -> Result<()> {
+    let mut stop = pin!(stop);
+    let embedder = tokio::select! {
+        loaded = model => loaded?,
+        () = &mut stop => {
+            app.gate.close();
+            return Ok(());
+        }
+    };
+    let served = app.serve(Served::new(embedder, app.options.name.clone()));
+    tracing::info!(
+        model = served.name,
+        provider = %served.embedder.provider(),
+        fingerprint = served.embedder.fingerprint().id(),
+        "the model is loaded"
+    );
+    stop.await;
+    app.gate.close();
+    let inside = app.gate.in_work().requests;
+    tracing::info!(
+        requests = inside,
+        "stopping: requests that were let in are finished"
+    );
+    let drained = timeout(app.options.drain_timeout, app.gate.empty()).await;
+    let left = app.gate.in_work().requests;
+    if drained.is_err() && left > 0 {
+        // They are told so, with an error. What an engine runs that is stuck does not end.
+        let _ = timeout(LAST_WORDS, served.batcher.shutdown(Shutdown::Cancel)).await;
+        return Err(Error::Cut { requests: left });
+    }
+    Ok(())
+}
+
+fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .merge(dialect::routes())
+        .merge(health::routes())
+        .fallback(access::no_route)
+        .method_not_allowed_fallback(access::no_method)
+        .layer(from_fn_with_state(Arc::clone(&app), access::around))
+        .with_state(app)
+}
+
+/// Accepts connections until it is told to close, and gives them back to be ended.
+async fn accept(
+    listener: TcpListener,
+    app: Arc<App>,
+    mut closing: watch::Receiver<()>,
+) -> GracefulShutdown {
+    let connections = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(app.options.max_connections));
+    let time = app.options.read_timeout;
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(time)
+        .max_buf_size(LARGEST_HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(time)
+        .max_header_list_size(LARGEST_HEAD as u32);
+    let service = TowerToHyperService::new(router(app));
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            next = next => next,
+            _ = closing.changed() => return connections,
+        };
+        let (stream, _) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, or a client that was gone before it was looked at.
+                tracing::warn!(%error, "a connection was not accepted");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let (watcher, mut closing) = (connections.watcher(), closing.clone());
+        let (builder, service) = (builder.clone(), service.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            let begun = tokio::select! {
+                begun = begins(&stream, time) => begun,
+                _ = closing.changed() => false,
+            };
+            if !begun {
+                return;
+            }
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let connection = watcher.watch(connection.into_owned());
+            tokio::select! {
+                // Clients that break off are no news.
+                _ = connection => {}
+                () = over(closing) => {}
+            }
+        });
+    }
+}
+
+/// Completes when the server is gone.
+async fn over(mut closing: watch::Receiver<()>) {
+    while closing.changed().await.is_ok() {}
+}
+
+/// Waits for as much of a connection's first request as tells the version of HTTP; false for a client that does not send
+/// it in time. What reads the version afterwards knows no time.
+async fn begins(stream: &TcpStream, time: Duration) -> bool {
+    // Small answers leave at once.
+    let _ = stream.set_nodelay(true);
+    let mut start = [0; HTTP_2.len()];
+    let told = async {
+        loop {
+            match stream.peek(&mut start).await {
+                Err(_) | Ok(0) => return false,
+                Ok(read) if read == start.len() || start[..read] != HTTP_2[..read] => return true,
+                // The same bytes are there to be seen again at once.
+                Ok(_) => sleep(LOOK_AGAIN).await,
+            }
+        }
+    };
+    timeout(time, told).await.unwrap_or(false)
+}

@@ -1,0 +1,14 @@
+//! The whole server on loopback, with the tiny model: real sockets, the real queue, a real engine.
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
+
+mod bad_input;
+mod client;
+mod http2;
+mod keys;
+mod life;
+mod log;
+mod openai;
+mod overload;
+mod running;
+mod tei;
+mod vectors;
