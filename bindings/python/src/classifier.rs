@@ -117,7 +117,7 @@ impl Classifier {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = texts.py();
         let said = self.classify_texts(py, &texts::read(texts)?, scores)?;
-        let labels = said.labels().len();
-        Ok(vectors::rows(py, labels, said.into_vec())?.into_any())
+        let shape = [said.len(), said.labels().len()];
+        Ok(vectors::rows(py, shape, said.into_vec())?.into_any())
     }
 }

@@ -47,7 +47,7 @@ impl Embedder {
     fn rows<'py>(&self, texts: &Bound<'py, PyAny>, form: Form) -> PyResult<Bound<'py, PyAny>> {
         let py = texts.py();
         let set = self.embed_texts(py, &texts::read(texts)?, form)?;
-        Ok(vectors::rows(py, set.dim(), set.into_vec())?.into_any())
+        vectors::of_set(py, set)
     }
 
     fn row<'py>(&self, text: &Bound<'py, PyAny>, form: Form) -> PyResult<Bound<'py, PyAny>> {
@@ -74,8 +74,7 @@ impl Embedder {
 }
 
 fn rows_of(py: Python<'_>, set: isovec::Embeddings) -> PyResult<Py<PyAny>> {
-    let rows = vectors::rows(py, set.dim(), set.into_vec())?;
-    Ok(rows.into_any().unbind())
+    Ok(vectors::of_set(py, set)?.unbind())
 }
 
 fn row_of(py: Python<'_>, set: isovec::Embeddings) -> PyResult<Py<PyAny>> {
@@ -120,11 +119,10 @@ impl Embedder {
     /// The score of every pair of vectors by the model's own metric: float32 `[n, m]`; larger is more alike.
     fn similarity<'py>(
         &self,
-        py: Python<'py>,
-        a: vectors::Rows<'py>,
-        b: vectors::Rows<'py>,
+        a: &Bound<'py, PyAny>,
+        b: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        Ok(vectors::scores(py, self.embedder.metric(), &a, &b)?.into_any())
+        Ok(vectors::scores(a.py(), self.embedder.metric(), a, b)?.into_any())
     }
 
     /// Embeds texts: float32 `[n, dimension]`, in their order.

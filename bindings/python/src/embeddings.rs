@@ -1,24 +1,26 @@
 //! The class `Embeddings`: vectors with the fingerprint of their model.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use isovec::{Hit, Similarity};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 use serde_json::json;
 
-use crate::{json, vectors, wait};
+use crate::{arrow, json, vectors, wait};
 
 /// Vectors `[n, dimension]` with the fingerprint of the model that made them.
 #[pyclass(frozen, module = "isovec")]
 pub(crate) struct Embeddings {
-    set: isovec::Embeddings,
+    /// Shared with the arrays that look at it.
+    set: Arc<isovec::Embeddings>,
 }
 
 impl From<isovec::Embeddings> for Embeddings {
     fn from(set: isovec::Embeddings) -> Self {
-        Self { set }
+        Self { set: set.into() }
     }
 }
 
@@ -122,7 +124,7 @@ impl Embeddings {
 
     /// A set of the same vectors with a label for each: an id, a place, or the text itself. Labels are saved with the vectors.
     fn with_labels(&self, py: Python<'_>, labels: Vec<String>) -> PyResult<Self> {
-        let set = self.set.clone();
+        let set = isovec::Embeddings::clone(&self.set);
         Ok(wait::here(py, || set.with_labels(labels))?.into())
     }
 
@@ -148,6 +150,18 @@ impl Embeddings {
         Ok(about)
     }
 
+    /// What libraries of Arrow read an array of lists of a fixed size from. Nothing is copied.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // The protocol lets a producer give its own type, whatever is asked for.
+        let _ = requested_schema;
+        arrow::export(py, &self.set)
+    }
+
     /// The `k` vectors most alike each query, best first: a list of places and scores for each query. Exact.
     #[pyo3(signature = (queries, k=10))]
     fn search<'py>(
@@ -165,7 +179,8 @@ impl Embeddings {
     fn similarity<'py>(&self, py: Python<'py>, other: &Self) -> PyResult<Bound<'py, PyAny>> {
         let scores = wait::here(py, || self.set.similarity(&other.set))?;
         let (values, _) = scores.into_raw_vec_and_offset();
-        Ok(vectors::rows(py, other.set.len(), values)?.into_any())
+        let shape = [self.set.len(), other.set.len()];
+        Ok(vectors::rows(py, shape, values)?.into_any())
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {

@@ -21,6 +21,7 @@
 //!
 //! **A model is pickled by its source and its knobs** (`model.rs`), and loaded again where it is unpickled.
 
+mod arrow;
 mod classifier;
 mod embedder;
 mod embeddings;

@@ -59,15 +59,17 @@ impl Asked {
         words: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Self> {
         let py = source.py();
-        fork::claim(py)?;
-        offer_onnxruntime(py)?;
-        Ok(Self {
+        let asked = Self {
             source: read_source(source)?,
             config: read_config(py, config, words)?,
             device: device.map(|word| read_device(py, word)).transpose()?,
             progress: progress.map(Listener::read).transpose()?,
             cancel: Cancel::new(),
-        })
+        };
+        // Last, because a process that loaded nothing may be forked.
+        fork::claim(py)?;
+        offer_onnxruntime(py)?;
+        Ok(asked)
     }
 }
 

@@ -108,7 +108,7 @@ impl ImageEmbedder {
         normalize: Option<bool>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let set = self.embed_pictures(pictures, dimension, normalize)?;
-        Ok(vectors::rows(pictures.py(), set.dim(), set.into_vec())?.into_any())
+        vectors::of_set(pictures.py(), set)
     }
 
     /// As `embed`, with the fingerprint of the model: a set that can be saved and searched.

@@ -5,7 +5,7 @@ use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
 use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString};
 
-use crate::error;
+use crate::{arrow, error};
 
 /// A text that lies where Python has it, or a copy. Neither needs the interpreter's lock.
 pub(crate) enum Text {
@@ -27,8 +27,7 @@ const KIND: &str = "InvalidText";
 
 /// The texts, in their order.
 pub(crate) fn read(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
-    let py = texts.py();
-    let refuse = |why: &str| Err(error::with_kind(py, KIND, &format!("`texts` is {why}")));
+    let refuse = |why: &str| Err(refused(texts, why));
     if texts.is_instance_of::<PyString>() {
         return refuse("one str, and a list of them is wanted: put it in brackets");
     }
@@ -48,9 +47,12 @@ pub(crate) fn read(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
             .map(|(at, text)| one_of(&text, at))
             .collect();
     }
+    if let Some(read) = arrow::import(texts)? {
+        return Ok(read);
+    }
     let items = match texts.try_iter() {
         Ok(items) => items,
-        Err(error) if error.is_instance_of::<PyTypeError>(py) => {
+        Err(error) if error.is_instance_of::<PyTypeError>(texts.py()) => {
             return refuse(&format!("{}, and a list of str is wanted", named(texts)));
         }
         Err(error) => return Err(error),
@@ -59,6 +61,17 @@ pub(crate) fn read(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
         .enumerate()
         .map(|(at, text)| one_of(&text?, at))
         .collect()
+}
+
+/// The error that says what was given in place of texts.
+pub(crate) fn refused(texts: &Bound<'_, PyAny>, why: &str) -> PyErr {
+    error::with_kind(texts.py(), KIND, &format!("`texts` is {why}"))
+}
+
+/// The error that says what was given in place of a text.
+pub(crate) fn refused_at(texts: &Bound<'_, PyAny>, at: usize, why: &str) -> PyErr {
+    let why = format!("texts[{at}] is {why}, and a str is wanted");
+    error::with_kind(texts.py(), KIND, &why)
 }
 
 /// The only text of a call.

@@ -7,16 +7,21 @@ use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 
 /// Vectors of the caller's: an array of numpy, or what numpy makes one of.
-pub(crate) type Rows<'py> = PyArrayLike2<'py, f32, AllowTypeChange>;
+type Rows<'py> = PyArrayLike2<'py, f32, AllowTypeChange>;
 
-/// `[n, width]`, of numbers that lie row after row.
+/// An array of this shape, of numbers that lie row after row.
 pub(crate) fn rows(
     py: Python<'_>,
-    width: usize,
+    shape: [usize; 2],
     values: Vec<f32>,
 ) -> PyResult<Bound<'_, PyArray2<f32>>> {
-    let count = values.len().checked_div(width).unwrap_or(0);
-    row(py, values)?.reshape([count, width])
+    row(py, values)?.reshape(shape)
+}
+
+/// The vectors of a set, `[n, dimension]`.
+pub(crate) fn of_set(py: Python<'_>, set: isovec::Embeddings) -> PyResult<Bound<'_, PyAny>> {
+    let shape = [set.len(), set.dim()];
+    Ok(rows(py, shape, set.into_vec())?.into_any())
 }
 
 /// One row.
@@ -26,7 +31,7 @@ pub(crate) fn row(py: Python<'_>, values: Vec<f32>) -> PyResult<Bound<'_, PyArra
 }
 
 /// The crate `numpy` panics where Python's numpy cannot be imported; this is the import's own error.
-pub(crate) fn require_numpy(py: Python<'_>) -> PyResult<()> {
+fn require_numpy(py: Python<'_>) -> PyResult<()> {
     static NUMPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     NUMPY.import(py, "numpy", "ndarray").map(drop)
 }
@@ -35,9 +40,11 @@ pub(crate) fn require_numpy(py: Python<'_>) -> PyResult<()> {
 pub(crate) fn scores<'py>(
     py: Python<'py>,
     metric: Similarity,
-    a: &Rows<'py>,
-    b: &Rows<'py>,
+    a: &Bound<'py, PyAny>,
+    b: &Bound<'py, PyAny>,
 ) -> PyResult<Bound<'py, PyArray2<f32>>> {
+    require_numpy(py)?;
+    let (a, b): (Rows<'py>, Rows<'py>) = (a.extract()?, b.extract()?);
     let (a, b) = (a.as_array(), b.as_array());
     if a.ncols() != b.ncols() {
         return Err(PyValueError::new_err(format!(
@@ -56,5 +63,5 @@ pub(crate) fn scores<'py>(
         };
         rows.flat_map(score).collect()
     });
-    rows(py, b.nrows(), values)
+    rows(py, [a.nrows(), b.nrows()], values)
 }

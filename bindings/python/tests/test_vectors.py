@@ -20,7 +20,7 @@ TEXTS = [line for line in (DATA / "reference" / "texts.txt").read_text(encoding=
 def test_vectors_are_those_of_the_program(engine: dict[str, Any], tmp_path: Path) -> None:
     texts, out = tmp_path / "texts.txt", tmp_path / "vectors.npy"
     texts.write_text("\n".join(TEXTS), encoding="utf-8")
-    run = [program(), "embed", "--model", str(BERT), "--engine", engine["engine"], str(texts), "--out", str(out)]
+    run = [program(), "embed", "--model", str(BERT), "--engine", engine["engine"], "--file", str(texts), "--out", str(out)]
     subprocess.run(run, check=True)
     expected = np.load(out)
     got = Embedder(BERT, config=engine).embed(TEXTS)
@@ -84,9 +84,10 @@ def test_options_are_of_a_call(embedder: Embedder) -> None:
     assert passage.tobytes() == embedder.embed_passages(TEXTS).tobytes()
     prefixed = embedder.embed(["a dog"], prefix="the tail of ")
     assert prefixed.tobytes() == embedder.embed(["the tail of a dog"], prompt="none").tobytes()
-    for options in ({"dimension": 99}, {"prompt": "no such"}, {"prompt": "query", "prefix": "x"}):
+    wrong: list[Any] = [{"dimension": 99}, {"prompt": "no such"}, {"prompt": "query", "prefix": "x"}]
+    for options in wrong:
         with pytest.raises(ConfigError):
-            embedder.embed(TEXTS, **options)  # type: ignore[arg-type]
+            embedder.embed(TEXTS, **options)
 
 
 def test_threads_share_a_model(embedder: Embedder) -> None:
@@ -135,7 +136,8 @@ def test_similarity_takes_any_array(embedder: Embedder) -> None:
     # Rows apart, columns apart, backwards, of 64 bits, and lists.
     apart = np.empty((len(TEXTS) * 2, embedder.dimension), np.float32)
     apart[::2] = vectors
-    for same in (apart[::2], np.asfortranarray(vectors), vectors[::-1][::-1], vectors.astype(float), vectors.tolist(), found):
+    others: list[Any] = [apart[::2], np.asfortranarray(vectors), vectors[::-1][::-1], vectors.astype(float), vectors.tolist(), found]
+    for same in others:
         assert embedder.similarity(same, vectors).tobytes() == expected.tobytes()
     with pytest.raises(ValueError, match="32 and 8"):
         embedder.similarity(vectors, vectors[:, :8])

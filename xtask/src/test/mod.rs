@@ -12,6 +12,7 @@ mod memory;
 mod native;
 mod packages;
 mod passed;
+mod python;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -49,6 +50,7 @@ const CHECKS: &[&[Check]] = &[
     arm::CHECKS,
     browser::CHECKS,
     packages::CHECKS,
+    python::CHECKS,
     fastembed::CHECKS,
     cross::CHECKS,
     hygiene::CHECKS,

@@ -1,4 +1,4 @@
-"""The rows of results."""
+"""The rows of results. `index` takes the place of the method that tuples have."""
 
 from typing import NamedTuple
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 class Hit(NamedTuple):
     """One result of a search."""
 
-    index: int
+    index: int  # type: ignore[assignment]
     """The vector's place in the set that was searched."""
     score: float
     """Its score; larger is more alike."""
@@ -19,5 +19,5 @@ class Label(NamedTuple):
     """Its name."""
     score: float
     """Its score: a probability, unless the model's numbers are wanted as they are."""
-    index: int
+    index: int  # type: ignore[assignment]
     """Its place among the model's labels."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import functools
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -14,7 +13,7 @@ async def drive(call: Call) -> Any:
     """Starts a call and waits for its result. Cancelling the task cancels the call."""
     loop = asyncio.get_running_loop()
     future: asyncio.Future[Any] = loop.create_future()
-    call.start(functools.partial(loop.call_soon_threadsafe, settle, future))
+    call.start(lambda result, error: loop.call_soon_threadsafe(settle, future, result, error))
     try:
         return await future
     finally:

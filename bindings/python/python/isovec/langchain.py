@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from langchain_core.embeddings import Embeddings
 
 from ._isovec import Embedder
+
+if TYPE_CHECKING:
+    from ._isovec import Vectors
 
 
 class IsovecEmbeddings(Embeddings):
@@ -23,16 +26,28 @@ class IsovecEmbeddings(Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """The vectors of texts to search in, under the model's passage prompt."""
-        return self.embedder.embed_passages(texts).tolist()
+        return rows(self.embedder.embed_passages(texts))
 
     def embed_query(self, text: str) -> list[float]:
         """The vector of a text to search with, under the model's query prompt."""
-        return self.embedder.embed_query(text).tolist()
+        return row(self.embedder.embed_query(text))
 
     async def aembed_documents(self, texts: list[str]) -> list[list[float]]:
         """As `embed_documents`; concurrent calls are joined into batches."""
-        return (await self.embedder.aembed_passages(texts)).tolist()
+        return rows(await self.embedder.aembed_passages(texts))
 
     async def aembed_query(self, text: str) -> list[float]:
         """As `embed_query`; concurrent calls are joined into batches."""
-        return (await self.embedder.aembed_query(text)).tolist()
+        return row(await self.embedder.aembed_query(text))
+
+
+def row(vector: Vectors) -> list[float]:
+    """A vector as LangChain takes it."""
+    values: list[float] = vector.tolist()
+    return values
+
+
+def rows(vectors: Vectors) -> list[list[float]]:
+    """Vectors as LangChain takes them."""
+    values: list[list[float]] = vectors.tolist()
+    return values
