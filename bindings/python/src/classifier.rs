@@ -1,6 +1,8 @@
 //! The class `Classifier`.
 
-use isovec::{Cancel, Classifications, ClassifyOptions, blocking};
+use std::sync::OnceLock;
+
+use isovec::{Cancel, Classifications, ClassifyOptions, DynamicBatcher, blocking};
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyDict, PyList};
@@ -8,6 +10,7 @@ use pyo3::types::{PyDict, PyList};
 use crate::fork::Owned;
 use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
+use crate::tasks::Call;
 use crate::texts::{self, Text};
 use crate::{error, vectors, wait};
 
@@ -15,6 +18,8 @@ use crate::{error, vectors, wait};
 #[pyclass(extends = Model, subclass, frozen, module = "isovec")]
 pub(crate) struct Classifier {
     classifier: Owned<isovec::Classifier>,
+    /// What joins the calls that asyncio waits for, from the first on.
+    batcher: OnceLock<Owned<DynamicBatcher<isovec::Classifier>>>,
 }
 
 impl Classifier {
@@ -88,6 +93,7 @@ impl Classifier {
         let model = Model::new(Handle::Labels(classifier.clone()), source, config, device);
         Ok(PyClassInitializer::from(model).add_subclass(Self {
             classifier: Owned::new(classifier),
+            batcher: OnceLock::new(),
         }))
     }
 
@@ -106,6 +112,26 @@ impl Classifier {
     ) -> PyResult<Bound<'py, PyList>> {
         let py = texts.py();
         ranked(py, &self.classify_texts(py, &texts::read(texts)?, scores)?)
+    }
+
+    /// As `classify`, for asyncio.
+    #[pyo3(signature = (texts, *, scores=None))]
+    fn aclassify<'py>(
+        &self,
+        texts: &Bound<'py, PyAny>,
+        scores: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = texts.py();
+        let classifier = self.classifier.get(py)?;
+        let cancel = Cancel::new();
+        let options = options(py, scores, &cancel)?;
+        let batcher = self
+            .batcher
+            .get_or_init(|| Owned::new(classifier.batcher()));
+        let result = batcher.get(py)?.classify_with(texts::read(texts)?, options);
+        Call::coroutine(py, cancel, result, |py, said| {
+            Ok(ranked(py, &said)?.into_any().unbind())
+        })
     }
 
     /// The scores of texts as they are: float32 `[n, labels]`, in the order of `labels`.

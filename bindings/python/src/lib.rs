@@ -19,6 +19,8 @@
 //!
 //! **What is read is named by its place** (`texts.rs`): a text that is none is a `TypeError` with its index.
 //!
+//! **Warnings go to `logging`** (`logs.rs`), to the logger `isovec`, when a call returns.
+//!
 //! **A model is pickled by its source and its knobs** (`model.rs`), and loaded again where it is unpickled.
 
 mod arrow;
@@ -29,9 +31,11 @@ mod error;
 mod fork;
 mod json;
 mod loading;
+mod logs;
 mod model;
 mod options;
 mod pictures;
+mod profile;
 mod tasks;
 mod texts;
 mod vectors;
@@ -48,7 +52,9 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<classifier::Classifier>()?;
     module.add_class::<pictures::ImageEmbedder>()?;
     module.add_class::<embeddings::Embeddings>()?;
+    module.add_class::<profile::ProfileSession>()?;
     module.add_class::<tasks::Call>()?;
     module.add_function(wrap_pyfunction!(model::restore, module)?)?;
+    logs::gather();
     tasks::end_with_the_interpreter(module)
 }

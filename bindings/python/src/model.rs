@@ -1,11 +1,13 @@
 //! What every handle says about its model.
 
+use isovec::profile::ProfileOptions;
 use isovec::{Classifier, Embedder, EmbeddingConfig, ImageEmbedder};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use serde_json::json;
 
 use crate::fork::Owned;
+use crate::profile::ProfileSession;
 use crate::{error, json};
 
 /// A loaded model of one of the three kinds.
@@ -113,6 +115,26 @@ impl Model {
     fn description<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let handle = self.handle.get(py)?;
         json::to_py(py, &any!(handle, model => json!(model.description())))
+    }
+
+    /// Records all work from now on, up to a number of events, until the session is finished: requests, batches, runs, and their
+    /// operators where those are wanted.
+    #[pyo3(signature = (*, capacity=None, operators=false))]
+    fn profile(
+        &self,
+        py: Python<'_>,
+        capacity: Option<usize>,
+        operators: bool,
+    ) -> PyResult<ProfileSession> {
+        let handle = self.handle.get(py)?;
+        let mut options = ProfileOptions::default().with_operators(operators);
+        if let Some(capacity) = capacity {
+            options = options.with_capacity(capacity);
+        }
+        let session = any!(handle, model => model.profile(options));
+        session
+            .map(ProfileSession::from)
+            .map_err(|error| error::of(py, &error))
     }
 
     /// Lets go of the vectors that `embedding_cache` keeps in memory. Those on disk stay.

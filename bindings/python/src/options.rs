@@ -15,13 +15,20 @@ pub(crate) struct Form {
 }
 
 impl Form {
+    /// Under no prompt, which pictures have none of.
+    pub(crate) fn of(dimension: Option<usize>, normalize: Option<bool>) -> Self {
+        Self {
+            dimension,
+            normalize,
+            ..Self::default()
+        }
+    }
+
     /// Under a prompt of the model's.
     pub(crate) fn under(prompt: &str, dimension: Option<usize>, normalize: Option<bool>) -> Self {
         Self {
             prompt: Some(prompt.to_owned()),
-            prefix: None,
-            dimension,
-            normalize,
+            ..Self::of(dimension, normalize)
         }
     }
 

@@ -12,6 +12,7 @@ use crate::fork::Owned;
 use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
 use crate::options::Form;
+use crate::tasks::Call;
 use crate::{error, vectors, wait};
 
 /// A loaded model that turns pictures into vectors.
@@ -29,12 +30,7 @@ impl ImageEmbedder {
     ) -> PyResult<isovec::Embeddings> {
         let py = pictures.py();
         let embedder = self.embedder.get(py)?;
-        let form = Form {
-            dimension,
-            normalize,
-            ..Form::default()
-        };
-        let (options, cancel) = form.options(py)?;
+        let (options, cancel) = Form::of(dimension, normalize).options(py)?;
         wait::wait(py, &cancel, embedder.embed_with(read(pictures)?, options))
     }
 }
@@ -109,6 +105,23 @@ impl ImageEmbedder {
     ) -> PyResult<Bound<'py, PyAny>> {
         let set = self.embed_pictures(pictures, dimension, normalize)?;
         vectors::of_set(pictures.py(), set)
+    }
+
+    /// As `embed`, for asyncio.
+    #[pyo3(signature = (pictures, *, dimension=None, normalize=None))]
+    fn aembed<'py>(
+        &self,
+        pictures: &Bound<'py, PyAny>,
+        dimension: Option<usize>,
+        normalize: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = pictures.py();
+        let embedder = self.embedder.get(py)?;
+        let (options, cancel) = Form::of(dimension, normalize).options(py)?;
+        let result = embedder.embed_with(read(pictures)?, options);
+        Call::coroutine(py, cancel, result, |py, set| {
+            Ok(vectors::of_set(py, set)?.unbind())
+        })
     }
 
     /// As `embed`, with the fingerprint of the model: a set that can be saved and searched.

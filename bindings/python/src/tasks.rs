@@ -13,7 +13,7 @@ use isovec::{BoxFuture, Cancel};
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::error;
+use crate::{error, fork, logs};
 
 /// Makes Python's value of a call's result.
 type Finish = Box<dyn FnOnce(Python<'_>) -> PyResult<Py<PyAny>> + Send>;
@@ -60,6 +60,7 @@ impl Call {
             let finish = work.await;
             // Where the interpreter ends nobody waits.
             Python::try_attach(|py| {
+                logs::hand_over(py);
                 let told = match finish(py) {
                     Ok(value) => done.call1(py, (value, py.None())),
                     Err(error) => done.call1(py, (py.None(), error.into_value(py))),
@@ -126,7 +127,7 @@ impl Driver {
 #[pyfunction]
 fn end(py: Python<'_>) {
     // First, because the thread is in the process that this one was forked from, and so may be whoever holds the lock.
-    if crate::fork::claim(py).is_err() {
+    if fork::claim(py).is_err() {
         return;
     }
     let state = std::mem::replace(&mut *lock(&STATE), State::Ended);

@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 use isovec::Cancel;
 use pyo3::prelude::*;
 
-use crate::error;
 use crate::texts::Text;
+use crate::{error, logs};
 
 /// How long a call waits before it asks for signals again.
 const PATIENCE: Duration = Duration::from_millis(50);
@@ -33,7 +33,9 @@ pub(crate) fn here<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> isovec::Result<T> + Send,
 ) -> PyResult<T> {
-    py.detach(work).map_err(|error| error::of(py, &error))
+    let result = py.detach(work);
+    logs::hand_over(py);
+    result.map_err(|error| error::of(py, &error))
 }
 
 /// Waits for a future's result. When a signal's handler raises, as that of Ctrl-C does, the work is cancelled.
@@ -71,6 +73,7 @@ pub(crate) fn until<T: Send>(
                 thread::park_timeout(left);
             }
         });
+        logs::hand_over(py);
         if let Some(value) = polled {
             return Ok(value);
         }

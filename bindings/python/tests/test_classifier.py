@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import pickle
 from typing import Any
@@ -39,6 +40,18 @@ def test_labels_are_ranked() -> None:
     many = classifier.scores(TEXTS * 100)
     assert many.tobytes() == scores.tobytes() * 100
     assert classifier.classify([]) == []
+
+
+def test_asyncio_gets_the_same_labels() -> None:
+    classifier = Classifier(CLASSIFIER, config=PORTABLE)
+
+    async def main() -> None:
+        found = await asyncio.gather(*(classifier.aclassify([text]) for text in TEXTS))
+        assert [labels for [labels] in found] == classifier.classify(TEXTS)
+        [[best, *_]] = await classifier.aclassify(TEXTS[:1], scores="logits")
+        assert best.score == classifier.scores(TEXTS[:1], scores="logits").max()
+
+    asyncio.run(main())
 
 
 def test_wrong_calls_are_errors() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import json
 import os
 import pickle
 import re
@@ -157,6 +158,36 @@ def test_a_model_says_what_it_is(embedder: Embedder) -> None:
     assert knobs["engine"]["used"] == "portable"
     assert embedder.stats()["calls"]["texts"] > 0
     assert embedder.capabilities() and embedder.description()
+
+
+def test_a_profile_has_what_was_done(embedder: Embedder, tmp_path: Path) -> None:
+    with embedder.profile(operators=True) as profile:
+        with pytest.raises(IsovecError) as raised:
+            embedder.profile()
+        assert raised.value.kind == "AlreadyProfiled"
+        embedder.embed(TEXTS)
+    embedder.embed(TEXTS)
+    profile.save(tmp_path / "trace.json")
+    trace = (tmp_path / "trace.json").read_text()
+    assert trace == profile.finish()
+    names = [event["name"] for event in json.loads(trace)["traceEvents"]]
+    assert sum(name.startswith("request") for name in names) == 1, set(names)
+    with embedder.profile(capacity=1) as small:
+        embedder.embed(TEXTS)
+    assert len(small.finish()) < len(trace)
+
+
+def test_warnings_go_to_logging(python: Callable[[str], subprocess.Popen[str]]) -> None:
+    script = """
+import logging, os
+os.environ["ORT_DYLIB_PATH"] = os.environ["MODEL"]
+import isovec
+logging.basicConfig(format="%(name)s %(levelname)s %(message)s")
+print(isovec.Embedder(os.environ["MODEL"]).provider["engine"])
+"""
+    said, _ = python(script).communicate(timeout=60)
+    assert said.startswith("isovec WARNING ONNX Runtime cannot be used; the portable engine takes its place; reason: "), said
+    assert said.endswith("\nportable\n"), said
 
 
 def test_vectors_that_are_kept_are_forgotten(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 import zlib
 from pathlib import Path
@@ -35,6 +36,7 @@ def test_files_and_bytes_are_the_same_picture(tmp_path: Path) -> None:
     found = embedder.embeddings([red, blue])
     assert found.numpy().tobytes() == vectors[:2].tobytes()
     assert [hit.index for hit in found.search(embedder.embeddings([blue]), 1)[0]] == [1]
+    assert asyncio.run(embedder.aembed([red, blue])).tobytes() == vectors[:2].tobytes()
     assert embedder.embed([]).shape == (0, embedder.dimension)
     assert np.isfinite(vectors).all()
 

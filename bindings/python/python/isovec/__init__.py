@@ -19,7 +19,7 @@ from ._errors import (
     TextError,
     UnsupportedModelError,
 )
-from ._isovec import Classifier, Embedder, Embeddings, ImageEmbedder, Model, __version__
+from ._isovec import Classifier, Embedder, Embeddings, ImageEmbedder, Model, ProfileSession, __version__
 from ._results import Hit, Label
 from ._sentence_transformer import SentenceTransformer
 
@@ -40,6 +40,7 @@ __all__ = [
     "Model",
     "ModelNotFoundError",
     "OverloadedError",
+    "ProfileSession",
     "SentenceTransformer",
     "TextError",
     "UnsupportedModelError",
