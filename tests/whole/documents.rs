@@ -43,6 +43,7 @@ fn documents() -> Vec<String> {
         "CHANGELOG.md",
         "CONTRIBUTING.md",
         "bindings/js/README.md",
+        "bindings/python/README.md",
         "benches/RESULTS.md",
     ];
     chapters()

@@ -11,9 +11,9 @@ import pytest
 from conftest import BERT
 
 ROOT = Path(__file__).parents[3]
-DOCUMENTS = [ROOT / "docs" / "python.md", ROOT / "bindings" / "python" / "README.md"]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "bindings" / "python" / "README.md"]
 EXAMPLES = [
-    pytest.param(example, id=f"{document.name}, example {at}")
+    pytest.param(example, id=f"{document.relative_to(ROOT)}, example {at}")
     for document in DOCUMENTS
     for at, example in enumerate(re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL))
 ]
