@@ -191,6 +191,11 @@ pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use stream::{Embedded, StreamOptions};
 
+/// Names an ONNX Runtime to use where neither the configuration nor `ORT_DYLIB_PATH` names one: for a package that brings one.
+/// Without effect once one is in use.
+#[cfg(all(feature = "onnxruntime", not(target_arch = "wasm32")))]
+pub use isovec_native::offer as offer_onnxruntime;
+
 pub use isovec_engine::cancel::Cancel;
 pub use isovec_engine::maybe_send::BoxFuture;
 

@@ -69,6 +69,8 @@ mod tests;
 mod weights;
 
 pub use factory::OnnxRuntime;
+#[cfg(feature = "load-dynamic")]
+pub use library::offer;
 pub use optimized::optimized;
 pub use options::{CudaOptions, Options, Provider, TensorRtOptions};
 

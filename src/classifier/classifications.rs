@@ -65,6 +65,11 @@ impl Classifications {
         &self.scores
     }
 
+    /// The block of all scores itself, without a copy.
+    pub fn into_vec(self) -> Vec<f32> {
+        self.scores
+    }
+
     /// The label of a text with the highest score, the first of those that are equal.
     pub fn best(&self, text: usize) -> Option<Label> {
         self.ranked(text)?.into_iter().next()

@@ -43,6 +43,7 @@ fn documents() -> Vec<String> {
         "CHANGELOG.md",
         "CONTRIBUTING.md",
         "bindings/js/README.md",
+        "bindings/python/README.md",
         "benches/RESULTS.md",
     ];
     chapters()
@@ -226,6 +227,18 @@ fn kinds_of_typescript(folder: &Path, kinds: &mut BTreeSet<String>) {
     }
 }
 
+/// The kinds that have a class of their own in the Python package.
+fn kinds_of_python() -> BTreeSet<String> {
+    let text = read("bindings/python/python/isovec/_errors.py");
+    let kinds: BTreeSet<String> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("    \"")?.split_once("\": "))
+        .map(|(kind, _)| kind.to_owned())
+        .collect();
+    assert!(kinds.len() > 5, "{kinds:?}");
+    kinds
+}
+
 /// Every kind of error of the SDK and of the npm package.
 fn kinds() -> BTreeSet<String> {
     let mut kinds = BTreeSet::new();
@@ -266,7 +279,9 @@ fn every_error_is_explained() {
         .filter_map(|line| line.strip_prefix("| `")?.split_once("` |"))
         .map(|(kind, _)| kind.to_owned())
         .collect();
-    assert_eq!(explained, kinds());
+    let mut kinds = kinds();
+    kinds.extend(kinds_of_python());
+    assert_eq!(explained, kinds);
 }
 
 /// The messages that the chapter on troubles quotes are those that the code says.

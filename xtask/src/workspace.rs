@@ -75,13 +75,17 @@ impl Workspace {
         self.cache.join("peers")
     }
 
-    /// That environment's interpreter.
-    pub(crate) fn peers_python(&self) -> PathBuf {
-        let place = match env::consts::OS {
+    /// The Python environment that builds and tests the Python package.
+    pub(crate) fn python(&self) -> PathBuf {
+        self.cache.join("python")
+    }
+
+    /// The interpreter of a Python environment.
+    pub(crate) fn interpreter(environment: &Path) -> PathBuf {
+        environment.join(match env::consts::OS {
             "windows" => "Scripts/python.exe",
             _ => "bin/python",
-        };
-        self.peers().join(place)
+        })
     }
 
     /// ONNX Runtime's shared library, under the name that this platform gives it.
@@ -114,8 +118,9 @@ impl Workspace {
             all.push(("ORT_DYLIB_PATH", self.onnxruntime().into_os_string()));
         }
         // The same for an interpreter with the benchmarks' peers.
-        if env::var_os("PYTHON").is_none() && self.peers_python().is_file() {
-            all.push(("PYTHON", self.peers_python().into_os_string()));
+        let python = Self::interpreter(&self.peers());
+        if env::var_os("PYTHON").is_none() && python.is_file() {
+            all.push(("PYTHON", python.into_os_string()));
         }
         Ok(all)
     }

@@ -23,6 +23,14 @@ const HOW_TO_GET: &str = "Get one with `cargo xtask setup` in a checkout of isov
 /// The library that `ort` was given through this crate.
 static COMMITTED: Mutex<Option<Library>> = Mutex::new(None);
 
+/// A library that a package brings, beside which isovec is installed.
+static OFFERED: Mutex<Option<PathBuf>> = Mutex::new(None);
+
+/// Names a library to use where neither the options nor the variable name one. Without effect once one is in use.
+pub fn offer(library: PathBuf) {
+    *OFFERED.lock().unwrap_or_else(PoisonError::into_inner) = Some(library);
+}
+
 /// Finds a library that works, without making it the process's.
 pub(crate) fn probe(asked: Option<&Path>) -> Result<Library, Problem> {
     let committed = COMMITTED.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,7 +93,7 @@ fn same_file(a: &Path, b: &Path) -> bool {
     a == b || matches!((real(a), real(b)), (Some(a), Some(b)) if a == b)
 }
 
-/// Where to look, best first: the one that was named, else those in the cache.
+/// Where to look, best first: the one that was named, else the one that was offered and those in the cache.
 fn candidates(asked: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
     if let Some(path) = asked {
         return Ok(vec![path.to_owned()]);
@@ -93,11 +101,22 @@ fn candidates(asked: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
     if let Some(path) = env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
         return Ok(vec![path.into()]);
     }
+    let mut found = Vec::from_iter(
+        OFFERED
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone(),
+    );
     let cache = env::var_os("ISOVEC_CACHE")
         .filter(|folder| !folder.is_empty())
         .map(PathBuf::from)
         .or_else(|| dirs::cache_dir().map(|folder| folder.join("isovec")));
-    let Some(folder) = cache.map(|cache| cache.join("onnxruntime")) else {
+    let folder = cache.map(|cache| cache.join("onnxruntime"));
+    found.extend(folder.iter().flat_map(|folder| in_cache(folder)));
+    if !found.is_empty() {
+        return Ok(found);
+    }
+    let Some(folder) = folder else {
         return Err(Problem::new(
             format!(
                 "no library was named, and this user has no cache folder; {VARIABLE} is not set"
@@ -105,17 +124,13 @@ fn candidates(asked: Option<&Path>) -> Result<Vec<PathBuf>, Problem> {
             HOW_TO_GET,
         ));
     };
-    let found = in_cache(&folder);
-    if found.is_empty() {
-        return Err(Problem::new(
-            format!(
-                "no library was named in onnxruntime_library or {VARIABLE}, and {} has none",
-                folder.display()
-            ),
-            HOW_TO_GET,
-        ));
-    }
-    Ok(found)
+    Err(Problem::new(
+        format!(
+            "no library was named in onnxruntime_library or {VARIABLE}, and {} has none",
+            folder.display()
+        ),
+        HOW_TO_GET,
+    ))
 }
 
 /// The libraries of set-up, `<folder>/<version>/<file>`, newest version first.

@@ -11,6 +11,8 @@ use crate::NAME;
 #[cfg(feature = "load-dynamic")]
 mod dynamic;
 #[cfg(feature = "load-dynamic")]
+pub use dynamic::offer;
+#[cfg(feature = "load-dynamic")]
 pub(crate) use dynamic::{commit, probe};
 
 #[cfg(not(feature = "load-dynamic"))]

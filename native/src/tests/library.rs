@@ -84,6 +84,9 @@ fn child() {
         return;
     }
     let config = EngineConfig::default();
+    if let Some(offered) = std::env::var_os("ISOVEC_TEST_OFFERED") {
+        crate::offer(offered.into());
+    }
     let factory = naming(std::env::var_os("ISOVEC_TEST_LIBRARY").map(PathBuf::from));
     let probe = factory.probe();
     println!("probe: {probe:?}");
@@ -183,6 +186,39 @@ fn the_variable_is_looked_at_and_an_empty_cache_is_said_to_be_empty() {
     // What is named is used or refused; the cache is not a second guess.
     let said = in_a_child(&[("ORT_DYLIB_PATH", text.as_os_str())]);
     assert!(said.contains("text.so cannot be loaded"), "{said}");
+}
+
+#[test]
+fn an_offered_library_comes_after_what_is_named_and_before_the_cache() {
+    let folder = tempfile::tempdir().unwrap();
+    let (named, offered) = (
+        folder.path().join("named.so"),
+        folder.path().join("offered.so"),
+    );
+    for file in [&named, &offered] {
+        fs::write(file, "text").unwrap();
+    }
+    let offer = ("ISOVEC_TEST_OFFERED", offered.as_os_str());
+    let nowhere = ("ISOVEC_CACHE", folder.path().as_os_str());
+    let said = in_a_child(&[offer, nowhere]);
+    assert!(said.contains("offered.so cannot be loaded"), "{said}");
+    for name in ["ORT_DYLIB_PATH", "ISOVEC_TEST_LIBRARY"] {
+        let said = in_a_child(&[offer, (name, named.as_os_str())]);
+        assert!(said.contains("named.so cannot be loaded"), "{said}");
+    }
+    if !available() {
+        return;
+    }
+    let real = real_library();
+    let said = in_a_child(&[("ISOVEC_TEST_OFFERED", real.as_os_str()), nowhere]);
+    assert!(said.contains("Available"), "{said}");
+    // Behind one that is broken there is the cache.
+    let file = format!("{}onnxruntime{}", consts::DLL_PREFIX, consts::DLL_SUFFIX);
+    let version = folder.path().join("onnxruntime/1.31.1");
+    fs::create_dir_all(&version).unwrap();
+    fs::copy(&real, version.join(&file)).unwrap();
+    let said = in_a_child(&[offer, nowhere]);
+    assert!(said.contains("Available"), "{said}");
 }
 
 #[test]

@@ -13,7 +13,9 @@ mod node;
 mod nodes;
 mod onnxruntime;
 mod peers;
+mod python;
 mod tools;
+mod venv;
 mod wasm32;
 mod wheel;
 
@@ -61,6 +63,7 @@ const STEPS: &[Step] = &[
     tools::STEPS[3],
     corpus::STEP,
     peers::STEP,
+    python::STEP,
     nightly::STEP,
 ];
 

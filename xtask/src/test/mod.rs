@@ -1,4 +1,5 @@
-//! `cargo xtask test`: every check of the project, in two lanes (`beside.rs`). A failed check does not stop the rest; the table at the end names them all, and its last line counts them.
+//! `cargo xtask test`: every check of the project, in two lanes (`beside.rs`). A failed check does not stop the rest; the table
+//! at the end names them all, and its last line counts them.
 
 mod arm;
 mod beside;
@@ -12,6 +13,7 @@ mod memory;
 mod native;
 mod packages;
 mod passed;
+mod python;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -50,6 +52,7 @@ const CHECKS: &[&[Check]] = &[
     arm::CHECKS,
     browser::CHECKS,
     packages::CHECKS,
+    python::CHECKS,
     fastembed::CHECKS,
     cross::CHECKS,
     hygiene::CHECKS,

@@ -42,6 +42,7 @@ pub(crate) struct Broken {
     manifests: bool,
     documents: bool,
     javascript: bool,
+    python: bool,
     page: bool,
 }
 
@@ -60,6 +61,7 @@ impl Broken {
             manifests: true,
             documents: true,
             javascript: true,
+            python: true,
             page: true,
         }
     }
@@ -102,6 +104,11 @@ impl Broken {
     /// The npm package differs.
     pub(super) fn in_npm_package(&self) -> bool {
         self.javascript || self.in_code_of_pages()
+    }
+
+    /// The Python package differs.
+    pub(super) fn in_python_package(&self) -> bool {
+        self.python || self.in_code_of("isovec-python")
     }
 
     /// The page, what it stands on, or the native program that makes its index differs.
@@ -163,6 +170,8 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
         found.manifests |= file.ends_with("Cargo.toml");
         if file.starts_with("bindings/js/") && !file.ends_with(".rs") {
             found.javascript = true;
+        } else if file.starts_with("bindings/python/") && !file.ends_with(".rs") {
+            found.python = true;
         } else if !file.ends_with(".md") {
             // Templates, shaders, tables and data are part of the package that they lie in.
             found.rust = true;
@@ -210,7 +219,7 @@ mod tests {
     fn what_lies_below_breaks_what_lies_above() {
         let kernels = asked(&["web/kernels/src/lib.rs"]);
         for name in [
-            "format", "native", "browser", "npm", "page", "fuzz", "cross",
+            "format", "native", "browser", "npm", "page", "python", "fuzz", "cross",
         ] {
             assert!(kernels.contains(name), "{name}");
         }
@@ -223,7 +232,14 @@ mod tests {
         for name in ["format", "clippy", "native", "demo", "page", "fuzz"] {
             assert!(cli.contains(name), "{name}");
         }
-        for name in ["browser", "firefox", "npm", "clippy-wasm", "fastembed"] {
+        for name in [
+            "browser",
+            "firefox",
+            "npm",
+            "python",
+            "clippy-wasm",
+            "fastembed",
+        ] {
             assert!(!cli.contains(name), "{name}");
         }
         let native = asked(&["native/src/lib.rs"]);
@@ -237,6 +253,8 @@ mod tests {
             assert!(script.contains(name), "{name}");
         }
         assert!(!script.contains("browser") && !script.contains("format"));
+        let python = asked(&["bindings/python/python/isovec/__init__.py"]);
+        assert!(python.contains("python") && !python.contains("format") && !python.contains("npm"));
         let page = asked(&["www/src/main.ts"]);
         assert!(page.contains("page") && !page.contains("npm"));
     }

@@ -1,0 +1,48 @@
+"""Text and picture embeddings: the same vectors as isovec's Rust crate and npm package.
+
+>>> from isovec import Embedder
+>>> embedder = Embedder("sentence-transformers/all-MiniLM-L6-v2")
+>>> embedder.embed(["cats purr", "stocks fell"]).shape
+(2, 384)
+"""
+
+from ._errors import (
+    ConfigError,
+    FileError,
+    ForkError,
+    HubError,
+    IncompatibleIndexError,
+    InvalidModelError,
+    IsovecError,
+    ModelNotFoundError,
+    OverloadedError,
+    TextError,
+    UnsupportedModelError,
+)
+from ._isovec import Classifier, Embedder, Embeddings, ImageEmbedder, Model, ProfileSession, __version__
+from ._results import Hit, Label
+from ._sentence_transformer import SentenceTransformer
+
+__all__ = [
+    "Classifier",
+    "ConfigError",
+    "Embedder",
+    "Embeddings",
+    "FileError",
+    "ForkError",
+    "Hit",
+    "HubError",
+    "ImageEmbedder",
+    "IncompatibleIndexError",
+    "InvalidModelError",
+    "IsovecError",
+    "Label",
+    "Model",
+    "ModelNotFoundError",
+    "OverloadedError",
+    "ProfileSession",
+    "SentenceTransformer",
+    "TextError",
+    "UnsupportedModelError",
+    "__version__",
+]

@@ -1,0 +1,240 @@
+"""The types of what is compiled. `__doc__` of each name says what it does."""
+
+import os
+import sys
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping
+from typing import Any, Literal, Protocol, TypedDict, Union
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from ._results import Hit, Label
+
+if sys.version_info >= (3, 11):
+    from typing import NotRequired, Self
+else:
+    from typing_extensions import NotRequired, Self
+
+__version__: str
+
+class ArrowArray(Protocol):
+    """An array of Arrow's, of any library."""
+
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+
+class ArrowStream(Protocol):
+    """A stream of Arrow's arrays, of any library."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+class Progress(TypedDict):
+    """How far loading has come."""
+
+    stage: Literal["downloading", "reading", "preparing"]
+    file: NotRequired[str]
+    bytes: NotRequired[int]
+    total: NotRequired[int]
+
+Path = Union[str, os.PathLike[str]]
+Source = Union[Path, Mapping[str, bytes], Mapping[str, Path]]
+Texts = Union[Iterable[str], ArrowArray, ArrowStream]
+Metric = Literal["cosine", "dot", "euclidean", "manhattan"]
+Dtype = Literal["auto", "f32", "f16", "int8", "int8-fast"]
+Device = Literal["auto", "cpu", "gpu"]
+Vectors = NDArray[np.float32]
+
+class Model:
+    @property
+    def max_length(self) -> int: ...
+    @property
+    def model_name(self) -> str: ...
+    @property
+    def provider(self) -> dict[str, str]: ...
+    @property
+    def fingerprint(self) -> dict[str, Any]: ...
+    def count_tokens(self, text: str) -> int: ...
+    def effective_config(self) -> list[dict[str, Any]]: ...
+    def stats(self) -> dict[str, Any]: ...
+    def capabilities(self) -> dict[str, Any]: ...
+    def description(self) -> dict[str, Any]: ...
+    def profile(self, *, capacity: int | None = None, operators: bool = False) -> ProfileSession: ...
+    def forget_vectors(self) -> None: ...
+
+class Embedder(Model):
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        device: Device | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: bool | Callable[[Progress], object] | None = None,
+        dtype: Dtype | None = None,
+        dimension: int | None = None,
+        max_length: int | None = None,
+        revision: str | None = None,
+        cache_dir: Path | None = None,
+        offline: bool | None = None,
+    ) -> Self: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def metric(self) -> Metric: ...
+    def embed(
+        self,
+        texts: Texts,
+        *,
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> Vectors: ...
+    def embed_one(
+        self,
+        text: str,
+        *,
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> Vectors: ...
+    def embed_queries(self, texts: Texts, *, dimension: int | None = None, normalize: bool | None = None) -> Vectors: ...
+    def embed_query(self, text: str, *, dimension: int | None = None, normalize: bool | None = None) -> Vectors: ...
+    def embed_passages(self, texts: Texts, *, dimension: int | None = None, normalize: bool | None = None) -> Vectors: ...
+    def embed_passage(self, text: str, *, dimension: int | None = None, normalize: bool | None = None) -> Vectors: ...
+    def embeddings(
+        self,
+        texts: Texts,
+        *,
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> Embeddings: ...
+    def rank(self, query: str, texts: Texts, k: int | None = None) -> list[Hit]: ...
+    def similarity(self, a: ArrayLike | Embeddings, b: ArrayLike | Embeddings) -> Vectors: ...
+    def aembed(
+        self,
+        texts: Texts,
+        *,
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> Coroutine[Any, Any, Vectors]: ...
+    def aembed_query(
+        self, text: str, *, dimension: int | None = None, normalize: bool | None = None
+    ) -> Coroutine[Any, Any, Vectors]: ...
+    def aembed_passages(
+        self, texts: Texts, *, dimension: int | None = None, normalize: bool | None = None
+    ) -> Coroutine[Any, Any, Vectors]: ...
+    def embed_stream(
+        self,
+        texts: Iterable[str],
+        *,
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> EmbeddedTexts: ...
+
+class EmbeddedTexts(Iterator[Vectors]):
+    def __iter__(self) -> Self: ...
+    def __next__(self) -> Vectors: ...
+
+class Classifier(Model):
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        device: Device | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: bool | Callable[[Progress], object] | None = None,
+        dtype: Dtype | None = None,
+        max_length: int | None = None,
+        revision: str | None = None,
+        cache_dir: Path | None = None,
+        offline: bool | None = None,
+    ) -> Self: ...
+    @property
+    def labels(self) -> list[str]: ...
+    def classify(
+        self, texts: Texts, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> list[list[Label]]: ...
+    def aclassify(
+        self, texts: Texts, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> Coroutine[Any, Any, list[list[Label]]]: ...
+    def scores(
+        self, texts: Texts, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> Vectors: ...
+
+class ImageEmbedder(Model):
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        device: Device | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: bool | Callable[[Progress], object] | None = None,
+        dtype: Dtype | None = None,
+        dimension: int | None = None,
+        revision: str | None = None,
+        cache_dir: Path | None = None,
+        offline: bool | None = None,
+    ) -> Self: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def metric(self) -> Metric: ...
+    def embed(
+        self, pictures: Iterable[Path | bytes], *, dimension: int | None = None, normalize: bool | None = None
+    ) -> Vectors: ...
+    def aembed(
+        self, pictures: Iterable[Path | bytes], *, dimension: int | None = None, normalize: bool | None = None
+    ) -> Coroutine[Any, Any, Vectors]: ...
+    def embeddings(
+        self, pictures: Iterable[Path | bytes], *, dimension: int | None = None, normalize: bool | None = None
+    ) -> Embeddings: ...
+
+class Embeddings:
+    @staticmethod
+    def load(path: Path) -> Embeddings: ...
+    @staticmethod
+    def from_bytes(data: bytes) -> Embeddings: ...
+    def save(self, path: Path) -> None: ...
+    def to_bytes(self) -> bytes: ...
+    def __len__(self) -> int: ...
+    @property
+    def dimension(self) -> int: ...
+    @property
+    def metric(self) -> Metric: ...
+    @property
+    def prompt(self) -> str | None: ...
+    @property
+    def model_name(self) -> str: ...
+    @property
+    def fingerprint(self) -> dict[str, Any]: ...
+    @property
+    def token_counts(self) -> list[int]: ...
+    @property
+    def truncated(self) -> list[bool]: ...
+    @property
+    def labels(self) -> list[str] | None: ...
+    def with_labels(self, labels: list[str]) -> Embeddings: ...
+    def numpy(self) -> Vectors: ...
+    @property
+    def __array_interface__(self) -> dict[str, Any]: ...
+    def __arrow_c_array__(self, requested_schema: object | None = None) -> tuple[object, object]: ...
+    def search(self, queries: Embeddings, k: int = 10) -> list[list[Hit]]: ...
+    def similarity(self, other: Embeddings) -> Vectors: ...
+
+class ProfileSession:
+    def finish(self) -> str: ...
+    def save(self, path: Path) -> None: ...
+    def __enter__(self) -> Self: ...
+    def __exit__(self, kind: object, error: object, trace: object) -> None: ...
+
+class Call:
+    def start(self, done: Callable[[Any, BaseException | None], object]) -> None: ...
+    def cancel(self) -> None: ...
+
+def restore(class_: type[Model], source: Source, config: dict[str, Any], device: str | None) -> Model: ...

@@ -1,0 +1,197 @@
+//! The class `Embeddings`: vectors with the fingerprint of their model.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use isovec::{Hit, Similarity};
+use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
+use serde_json::json;
+
+use crate::{arrow, json, vectors, wait};
+
+/// Vectors `[n, dimension]` with the fingerprint of the model that made them.
+#[pyclass(frozen, module = "isovec")]
+pub(crate) struct Embeddings {
+    /// Shared with the arrays that look at it.
+    set: Arc<isovec::Embeddings>,
+}
+
+impl From<isovec::Embeddings> for Embeddings {
+    fn from(set: isovec::Embeddings) -> Self {
+        Self { set: set.into() }
+    }
+}
+
+/// The name of a similarity.
+pub(crate) fn word(metric: Similarity) -> &'static str {
+    match metric {
+        Similarity::Dot => "dot",
+        Similarity::Euclidean => "euclidean",
+        Similarity::Manhattan => "manhattan",
+        _ => "cosine",
+    }
+}
+
+/// The results of a search, best first.
+pub(crate) fn hits<'py>(py: Python<'py>, found: &[Hit]) -> PyResult<Bound<'py, PyList>> {
+    static HIT: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
+    let hit = HIT.import(py, "isovec._results", "Hit")?;
+    let found: PyResult<Vec<_>> = found
+        .iter()
+        .map(|found| hit.call1((found.index, found.score)))
+        .collect();
+    PyList::new(py, found?)
+}
+
+#[pymethods]
+impl Embeddings {
+    /// Reads a file that `save` wrote, or the npm package, or the program `isovec`.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(wait::here(py, || isovec::Embeddings::load(path))?.into())
+    }
+
+    /// The same from the file's bytes.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        Ok(wait::here(py, || isovec::Embeddings::from_bytes(data))?.into())
+    }
+
+    /// Writes the vectors, their fingerprint and their labels into a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        wait::here(py, || self.set.save(path))
+    }
+
+    /// The same as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = wait::here(py, || self.set.to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn __len__(&self) -> usize {
+        self.set.len()
+    }
+
+    /// Components of a vector.
+    #[getter]
+    fn dimension(&self) -> usize {
+        self.set.dim()
+    }
+
+    /// How the model means its vectors to be compared.
+    #[getter]
+    fn metric(&self) -> &'static str {
+        word(self.set.metric())
+    }
+
+    /// The name of the prompt that was put before the texts, if one was.
+    #[getter]
+    fn prompt(&self) -> Option<&str> {
+        self.set.prompt()
+    }
+
+    /// The model's name; empty when unknown.
+    #[getter]
+    fn model_name(&self) -> &str {
+        self.set.model()
+    }
+
+    /// Says which vectors can be compared with these.
+    #[getter]
+    fn fingerprint<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        json::to_py(py, &json!(self.set.fingerprint()))
+    }
+
+    /// For each text, how many tokens the model saw, special ones included.
+    #[getter]
+    fn token_counts(&self) -> Vec<u32> {
+        self.set.token_counts().to_vec()
+    }
+
+    /// For each text, whether the model saw only a part of it.
+    #[getter]
+    fn truncated(&self) -> Vec<bool> {
+        self.set.truncated().to_vec()
+    }
+
+    /// The labels of the vectors, where they have some.
+    #[getter]
+    fn labels(&self) -> Option<Vec<String>> {
+        self.set.labels().map(<[String]>::to_vec)
+    }
+
+    /// A set of the same vectors with a label for each: an id, a place, or the text itself. Labels are saved with the vectors.
+    fn with_labels(&self, py: Python<'_>, labels: Vec<String>) -> PyResult<Self> {
+        let set = isovec::Embeddings::clone(&self.set);
+        Ok(wait::here(py, || set.with_labels(labels))?.into())
+    }
+
+    /// An array of numpy over the vectors, which cannot be written to. Nothing is copied.
+    fn numpy<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
+        slf.py().import("numpy")?.call_method1("asarray", (slf,))
+    }
+
+    /// What numpy reads an array from.
+    #[getter]
+    fn __array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let kind = if cfg!(target_endian = "big") {
+            ">f4"
+        } else {
+            "<f4"
+        };
+        let read_only = true;
+        let about = PyDict::new(py);
+        about.set_item("version", 3)?;
+        about.set_item("shape", (self.set.len(), self.set.dim()))?;
+        about.set_item("typestr", kind)?;
+        about.set_item("data", (self.set.as_slice().as_ptr().addr(), read_only))?;
+        Ok(about)
+    }
+
+    /// What libraries of Arrow read an array of lists of a fixed size from. Nothing is copied.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // The protocol lets a producer give its own type, whatever is asked for.
+        let _ = requested_schema;
+        arrow::export(py, &self.set)
+    }
+
+    /// The `k` vectors most alike each query, best first: a list of places and scores for each query. Exact.
+    #[pyo3(signature = (queries, k=10))]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        queries: &Self,
+        k: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let found = wait::here(py, || self.set.search(&queries.set, k))?;
+        let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
+        PyList::new(py, found?)
+    }
+
+    /// The score of every pair: float32 `[n, m]`; larger is more alike.
+    fn similarity<'py>(&self, py: Python<'py>, other: &Self) -> PyResult<Bound<'py, PyAny>> {
+        let scores = wait::here(py, || self.set.similarity(&other.set))?;
+        let (values, _) = scores.into_raw_vec_and_offset();
+        let shape = [self.set.len(), other.set.len()];
+        Ok(vectors::rows(py, shape, values)?.into_any())
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let read = slf.get_type().getattr("from_bytes")?;
+        (read, (slf.get().to_bytes(py)?,)).into_pyobject(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let Self { set } = self;
+        let (n, dim) = (set.len(), set.dim());
+        format!("<Embeddings {n} x {dim} of {:?}>", set.model())
+    }
+}

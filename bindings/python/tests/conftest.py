@@ -1,0 +1,58 @@
+"""What the tests share: the small models of this repository, on the engines of this machine."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from isovec import Embedder
+
+DATA = Path(__file__).parents[3] / "tests" / "data"
+BERT = DATA / "tiny-bert"
+CLASSIFIER = DATA / "tiny-classifier"
+CLIP = DATA / "tiny-clip"
+
+PORTABLE = {"engine": "portable"}
+
+
+@pytest.fixture(scope="session", params=["portable", "onnxruntime"])
+def engine(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """A configuration that names an engine."""
+    return {"engine": request.param}
+
+
+@pytest.fixture(scope="session")
+def embedder() -> Embedder:
+    """A small model on the portable engine."""
+    return Embedder(BERT, config=PORTABLE)
+
+
+@pytest.fixture
+def python() -> Callable[[str], subprocess.Popen[str]]:
+    """Starts a script in a process of its own, with its output in a pipe."""
+
+    def start(script: str) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-c", script],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            env={**os.environ, "MODEL": str(BERT)},
+        )
+
+    return start
+
+
+def program() -> str:
+    """The program `isovec` of the same sources."""
+    found = os.environ.get("ISOVEC_TEST_PROGRAM")
+    if not found:
+        pytest.skip("ISOVEC_TEST_PROGRAM names no program isovec")
+    return found

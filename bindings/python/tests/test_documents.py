@@ -1,0 +1,32 @@
+"""The examples of the documents run."""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+
+import pytest
+
+from conftest import BERT
+
+ROOT = Path(__file__).parents[3]
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "bindings" / "python" / "README.md"]
+EXAMPLES = [
+    pytest.param(example, id=f"{document.relative_to(ROOT)}, example {at}")
+    for document in DOCUMENTS
+    for at, example in enumerate(re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL))
+]
+MODEL = os.environ.get("ISOVEC_TEST_MODEL")
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # The real model where set-up brought it.
+    model = Path(MODEL) if MODEL and Path(MODEL).is_dir() else BERT
+    monkeypatch.chdir(tmp_path)
+    exec(example.replace('"sentence-transformers/all-MiniLM-L6-v2"', repr(str(model))), {"__name__": "example"})
+
+
+def test_there_are_examples() -> None:
+    assert len(EXAMPLES) > 5

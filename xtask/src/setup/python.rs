@@ -1,0 +1,43 @@
+//! The Python packages that the Python package is built and tested with, in an environment of their own.
+
+use super::Step;
+use super::venv::Venv;
+use crate::workspace::Workspace;
+
+pub(super) const STEP: Step = Step {
+    name: "python",
+    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, langchain-core",
+    done: |workspace| Ok(VENV.done(workspace)),
+    make: |workspace| VENV.make(workspace),
+    advice: "install Python 3.11 or newer with pip and venv, then look at the log",
+    optional: false,
+};
+
+const VENV: Venv = Venv {
+    name: "python",
+    folder: Workspace::python,
+    packages: &[
+        "langchain-core==1.8.3",
+        "maturin==1.16.0",
+        "mypy==2.4.1",
+        "numpy==2.4.6",
+        "onnxruntime==1.31.1",
+        "pandas==3.1.1",
+        "polars==2.1.0",
+        "pyarrow==26.0.1",
+        "pytest==9.2.0",
+        "tqdm==4.70.1",
+    ],
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workspace::ONNXRUNTIME;
+
+    #[test]
+    fn the_package_is_tested_with_the_onnxruntime_of_the_other_tests() {
+        let pin = format!("onnxruntime=={ONNXRUNTIME}");
+        assert!(VENV.packages.contains(&pin.as_str()));
+    }
+}
