@@ -185,10 +185,14 @@ impl Model {
 
 /// What calls are made of.
 pub(crate) trait OwnedItem: Sized + Send + Sync + 'static {
+    const WINDOW: usize;
+
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>>;
 }
 
 impl OwnedItem for String {
+    const WINDOW: usize = 4096;
+
     fn encode(_: &Model, texts: &[Self], _: &str) -> Result<Vec<Encoded>> {
         let encoding = |text: &Self| {
             let mut encoding = Encoding::default();
