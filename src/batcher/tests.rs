@@ -353,7 +353,7 @@ fn a_run_that_its_caller_does_not_look_at_holds_nobody_up() {
     let mut engine = Counting::free();
     engine.capabilities.concurrent_runs = 1;
     let (model, engine) = with_config(engine, &MemoryConfig::default(), &config());
-    let batcher = DynamicBatcher {
+    let batcher: DynamicBatcher = DynamicBatcher {
         owner: Arc::new(Owner(Arc::new(Core::new(model)))),
         handle: PhantomData,
     };

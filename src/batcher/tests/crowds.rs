@@ -62,7 +62,7 @@ fn ten_thousand_callers_who_leave_at_any_point_leave_nothing() {
     let mut engine = Counting::free();
     engine.capabilities.concurrent_runs = 2;
     let (model, _engine) = with_config(engine, &MemoryConfig::default(), &config());
-    let batcher = DynamicBatcher {
+    let batcher: DynamicBatcher = DynamicBatcher {
         owner: Arc::new(Owner(Arc::new(Core::new(model)))),
         handle: PhantomData,
     };
@@ -135,7 +135,7 @@ fn a_text_that_no_memory_holds_fails_its_own_call() {
     let (model, engine) = with_config(engine, &memory, &config());
     let mut core = Core::new(model);
     core.patience = Duration::from_secs(600);
-    let batcher = DynamicBatcher {
+    let batcher: DynamicBatcher = DynamicBatcher {
         owner: Arc::new(Owner(Arc::new(core))),
         handle: PhantomData,
     };
