@@ -18,10 +18,13 @@ const PREPROCESSOR: &str = r#"{
 }
 "#;
 
+/// A network and the name of its logits.
+type Make = fn() -> (Net, String);
+
 fn main() -> std::io::Result<()> {
     let folder = std::env::args_os().nth(1).map(PathBuf::from);
     let folder = folder.ok_or_else(|| std::io::Error::other("name a folder to write into"))?;
-    let networks: [(&str, fn() -> (Net, String)); 3] = [
+    let networks: [(&str, Make); 3] = [
         ("mobilenet-v2", mobilenet_v2),
         ("efficientnet-b0", efficientnet_b0),
         ("resnet-50", resnet_50),
