@@ -1,5 +1,5 @@
 //! Arrow's arrays, of any library that speaks the PyCapsule protocol
-//! (https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html): texts in, vectors out.
+//! (<https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>): texts in, vectors out.
 
 use std::sync::Arc;
 
