@@ -420,12 +420,13 @@ fn every_knob_that_is_named_is_one() {
 }
 
 /// Languages of examples whose readers are tests, and of pictures and output.
-const LANGUAGES: [&str; 9] = [
+const LANGUAGES: [&str; 10] = [
     "mermaid",
     "rust,no_run",
     "rust",
     "js",
     "ts",
+    "python",
     "sh",
     "toml",
     "json",
@@ -437,6 +438,7 @@ fn every_example_is_one_that_a_test_reads() {
     // Each compiles those of its own crate.
     let sdk = read("src/lib.rs");
     let others = [read("insight/src/lib.rs"), read("serve/src/lib.rs")];
+    let python = read("bindings/python/tests/test_documents.py");
     let mut examples = 0;
     for name in documents() {
         for (language, code) in parse(&read(&name)).blocks {
@@ -445,6 +447,10 @@ fn every_example_is_one_that_a_test_reads() {
                 LANGUAGES.contains(&language.as_str()),
                 "{name}: nobody tests {language:?}: {code}"
             );
+            if language == "python" {
+                let path = format!("ROOT / \"{}\"", name.replace('/', "\" / \""));
+                assert!(python.contains(&path), "no test in Python runs {name}");
+            }
             if language.starts_with("rust") {
                 let below = format!("include_str!(\"../../{name}\")");
                 assert!(
