@@ -25,8 +25,11 @@ fn check_error(path: &str, answer: &Answer) {
     }
 }
 
+/// The server goes on as if nothing had been.
 async fn check_well(server: &Running) {
-    assert_eq!(server.openai(&["a text"]).await.status, 200);
+    let answer = server.openai(&["a text"]).await;
+    let wanted = server.embedder.embed_one("a text").await.unwrap();
+    assert_eq!(answer.vector(), wanted);
     assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
     assert_eq!(server.metric("isovec_serve_bytes_in_work").await, 0);
 }

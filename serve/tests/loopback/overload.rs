@@ -193,3 +193,16 @@ async fn a_body_that_there_is_no_room_for_is_refused_as_overload() {
     server.until("isovec_serve_bytes_in_work", 0).await;
     assert_eq!(server.openai(&["a", "b"]).await.status, 200);
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_queue_itself_refuses_is_overload_too() {
+    // Fewer texts than the server lets in.
+    let server = Running::with(waits_for(2).with_max_queue(1), options()).await;
+    let first = asked(&server, "text 1").await;
+    server.until("isovec_serve_queue_texts", 1).await;
+    check_refused(&server.openai(&["text 2"]).await);
+    assert_eq!(server.metric(OVERLOADED).await, 1);
+    assert_eq!(server.metric(FAILED).await, 0);
+    drop(first);
+    server.until("isovec_serve_requests_in_work", 0).await;
+}
