@@ -420,12 +420,13 @@ fn every_knob_that_is_named_is_one() {
 }
 
 /// Languages of examples whose readers are tests, and of pictures and output.
-const LANGUAGES: [&str; 9] = [
+const LANGUAGES: [&str; 10] = [
     "mermaid",
     "rust,no_run",
     "rust",
     "js",
     "ts",
+    "python",
     "sh",
     "toml",
     "json",

@@ -54,10 +54,10 @@ def test_words_are_short_for_knobs() -> None:
         ({"config": {"batching": {"max_bach_size": 1}}}, ConfigError, "max_bach_size"),
         ({"config": {"text": 3}, "dimension": 3}, ConfigError, "`dimension`"),
         ({"config": [1]}, ConfigError, "dict"),
-        ({"config": {"text": {"max_length": float("nan")}}}, ConfigError, ""),
+        ({"config": {"text": {"max_length": float("nan")}}}, ConfigError, "not usable"),
         ({"config": {"text": object()}}, TypeError, "object"),
         ({"max_lenght": 3}, TypeError, "max_lenght"),
-        ({"progress": "yes"}, TypeError, ""),
+        ({"progress": "yes"}, TypeError, "bool"),
     ],
 )
 def test_wrong_options_are_errors(options: dict[str, Any], kind: type[Exception], said: str) -> None:
