@@ -150,8 +150,10 @@ def test_a_set_is_saved_and_read(embedder: Embedder, tmp_path: Path) -> None:
 
 
 def test_a_model_says_what_it_is(embedder: Embedder) -> None:
-    assert repr(embedder) == f'<Embedder "{BERT}", portable isovec {isovec.__version__} on CPU, at most 64 tokens>'
-    assert repr(embedder.embeddings(TEXTS)) == f'<Embeddings 2 x 32 of "{BERT}">'
+    # As JSON writes it, Rust writes a path in quotes.
+    name = json.dumps(str(BERT))
+    assert repr(embedder) == f'<Embedder {name}, portable isovec {isovec.__version__} on CPU, at most 64 tokens>'
+    assert repr(embedder.embeddings(TEXTS)) == f"<Embeddings 2 x 32 of {name}>"
     assert embedder.provider["engine"] == "portable"
     assert embedder.count_tokens("the dog") == 4
     knobs = {knob["name"]: knob for knob in embedder.effective_config()}
