@@ -7,7 +7,7 @@ use std::path::PathBuf;
 /// The options of ONNX Runtime, beside the settings that every engine gets.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Path of the library. `None`: the `ORT_DYLIB_PATH` variable, then what was [offered](crate::offer), then set-up's cache.
+    /// Path of the library. `None`: the `ORT_DYLIB_PATH` variable, then what `offer` named, then set-up's cache.
     pub library: Option<PathBuf>,
     /// The provider.
     pub provider: Provider,

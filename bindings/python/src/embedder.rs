@@ -293,7 +293,7 @@ impl Embedder {
     }
 
     /// Embeds any number of texts in flat memory: an iterator of vectors, in the order of the texts. Texts are read as
-    /// vectors are taken, a thousand ahead at most. A text that fails raises in its place, and the next goes on.
+    /// vectors are taken, a few thousand ahead at most. A text that fails raises in its place, and the next goes on.
     #[pyo3(signature = (texts, *, prompt=None, prefix=None, dimension=None, normalize=None))]
     fn embed_stream(
         &self,

@@ -63,7 +63,7 @@ impl Asked {
             source: read_source(source)?,
             config: read_config(py, config, words)?,
             device: device.map(|word| read_device(py, word)).transpose()?,
-            progress: progress.map(Listener::read).transpose()?,
+            progress: progress.map_or(Ok(None), Listener::read)?,
             cancel: Cancel::new(),
         };
         // Last, because a process that loaded nothing may be forked.
@@ -180,16 +180,16 @@ fn read_device(py: Python<'_>, word: &str) -> PyResult<Device> {
 pub(crate) struct Listener(Py<PyAny>);
 
 impl Listener {
-    /// A callable, or `True` for a bar.
-    fn read(progress: &Bound<'_, PyAny>) -> PyResult<Self> {
-        let py = progress.py();
+    /// A callable, `True` for a bar, or `False` for nothing.
+    fn read(progress: &Bound<'_, PyAny>) -> PyResult<Option<Self>> {
         if progress.is_callable() {
-            return Ok(Self(progress.clone().unbind()));
+            return Ok(Some(Self(progress.clone().unbind())));
         }
-        let shown: bool = progress.extract()?;
-        let name = if shown { "bar" } else { "nothing" };
-        let listener = py.import("isovec._progress")?.getattr(name)?.call0()?;
-        Ok(Self(listener.unbind()))
+        if !progress.extract::<bool>()? {
+            return Ok(None);
+        }
+        let bar = progress.py().import("isovec._progress")?.getattr("bar")?;
+        Ok(Some(Self(bar.call0()?.unbind())))
     }
 
     /// Called on a thread of isovec's.

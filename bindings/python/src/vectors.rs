@@ -1,7 +1,8 @@
 //! Blocks of numbers as arrays of numpy, which own them.
 
 use isovec::Similarity;
-use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArray2, PyArrayLike2, PyArrayMethods};
+use numpy::ndarray::Array2;
+use numpy::{AllowTypeChange, IntoPyArray, PyArray1, PyArray2, PyArrayLike2};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -15,7 +16,10 @@ pub(crate) fn rows(
     shape: [usize; 2],
     values: Vec<f32>,
 ) -> PyResult<Bound<'_, PyArray2<f32>>> {
-    row(py, values)?.reshape(shape)
+    require_numpy(py)?;
+    let rows = Array2::from_shape_vec(shape, values);
+    let rows = rows.map_err(|error| PyValueError::new_err(error.to_string()))?;
+    Ok(rows.into_pyarray(py))
 }
 
 /// The vectors of a set, `[n, dimension]`.

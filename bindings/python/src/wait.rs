@@ -19,11 +19,14 @@ const PATIENCE: Duration = Duration::from_millis(50);
 /// The most bytes of texts that are computed on the calling thread, which no signal reaches: some 250 tokens.
 const SHORT: usize = 1024;
 
+/// What a text counts for at least: it makes a few tokens whatever is in it.
+const LEAST: usize = 32;
+
 /// Whether a call's texts are so short that waking other threads would cost more than it brings.
 pub(crate) fn is_short(texts: &[Text]) -> bool {
     let mut bytes = 0;
     texts.iter().all(|text| {
-        bytes += text.as_ref().len();
+        bytes += text.as_ref().len().max(LEAST);
         bytes <= SHORT
     })
 }

@@ -11,7 +11,7 @@ import pytest
 from conftest import BERT
 
 ROOT = Path(__file__).parents[3]
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "python.md", ROOT / "bindings" / "python" / "README.md"]
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bindings" / "python" / "README.md"]
 EXAMPLES = [
     pytest.param(example, id=f"{document.relative_to(ROOT)}, example {at}")
     for document in DOCUMENTS

@@ -9,11 +9,6 @@ if TYPE_CHECKING:
     from ._isovec import Progress
 
 
-def nothing() -> Callable[[Progress], None]:
-    """Shows nothing."""
-    return lambda said: None
-
-
 def bar() -> Callable[[Progress], None]:
     """Shows tqdm's bar while files are downloaded."""
     try:
