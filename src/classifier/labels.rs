@@ -60,12 +60,6 @@ struct Config {
 }
 
 impl Labels {
-    /// How many labels `config.json` names, if it names any.
-    pub(crate) fn named(files: &BTreeMap<String, Bytes>) -> Option<usize> {
-        let config: Config = serde_json::from_slice(files.get("config.json")?).ok()?;
-        config.id2label.map(|labels| labels.len())
-    }
-
     /// Reads `id2label` and `problem_type` of `config.json`, for as many labels as the graph gives. Labels without a name are
     /// `LABEL_0`, `LABEL_1`, ..., as transformers names them, whose `TextClassificationPipeline` also says which scores belong
     /// to which problem.

@@ -421,8 +421,7 @@ pub(crate) async fn prepare(
         Output::Vectors => {
             let input = PictureInput::of(&bundle.graph);
             if let Some(PictureInput::Whole { .. }) = input {
-                let labels = Labels::named(&bundle.files);
-                pictures::keep_features(&mut bundle, labels)?;
+                pictures::keep_features(&mut bundle)?;
             }
             // Their first token stands for the picture; texts have no such rule.
             let usual = input.map(|_| Pooling::Cls);

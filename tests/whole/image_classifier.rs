@@ -112,6 +112,11 @@ fn vision_transformers_have_the_reference_s_logits_on_every_engine() {
             let classifier = classifier(source(files), which).unwrap();
             assert_eq!(classifier.labels().len(), LABELS);
             assert_eq!(classifier.labels()[3], "kind 3");
+            assert_ne!(
+                classifier.provider().provider.to_string(),
+                "tract",
+                "{what}"
+            );
             for (found, wanted) in logits(&classifier, &images).iter().zip(&wanted) {
                 assert_near(found, wanted, &what);
             }
@@ -236,6 +241,50 @@ fn the_first_token_of_hidden_states_stands_for_the_picture() {
     }
 }
 
+#[test]
+fn hidden_states_that_have_to_be_pooled_are_no_features() {
+    let mut net = Net::new(13, [3, SIZE.0, SIZE.1]);
+    let squares = net.conv("x", [10, 3, 8, 8], true, vec![ints("strides", &[8, 8])]);
+    let flat = net.ints(&[0, 10, -1]);
+    let rows = net.node("Reshape", &[&squares, &flat], vec![]);
+    let tokens = net.node("Transpose", &[&rows], vec![ints("perm", &[0, 2, 1])]);
+    let mean = net.node("GlobalAveragePool", &[&squares], vec![]);
+    let pooled = net.node("Flatten", &[&mean], vec![]);
+    rename(net.graph(), &tokens, "last_hidden_state");
+    rename(net.graph(), &pooled, "pooler_output");
+    let hidden = (
+        "last_hidden_state",
+        vec![symbol("batch"), Dim::Fixed(6), Dim::Fixed(10)],
+    );
+    let pooler = ("pooler_output", vec![symbol("batch"), Dim::Fixed(10)]);
+    let files = |file| {
+        let config = br#"{"model_type": "siglip_vision_model"}"#.to_vec();
+        source([("model.onnx", file), ("config.json", config)])
+    };
+    let both = files(net.file(&[hidden.clone(), pooler]));
+    let found = embedder(both, Which::Portable).unwrap();
+    let found = smol::block_on(found.embed_one(image(24, 16))).unwrap();
+    let exact = net.exact("pooler_output", &values(&image(24, 16)));
+    assert_near(&found, &unit(exact), "what was pooled");
+    let error = embedder(files(net.file(&[hidden])), Which::Portable).unwrap_err();
+    assert!(
+        error
+            .to_string()
+            .contains("last_hidden_state [batch, 6, 10]"),
+        "{error}"
+    );
+}
+
+/// Gives a value another name.
+fn rename(graph: &mut GraphProto, from: &str, to: &str) {
+    for node in &mut graph.node {
+        let names = node.input.iter_mut().chain(&mut node.output);
+        names
+            .filter(|name| *name == from)
+            .for_each(|name| *name = to.into());
+    }
+}
+
 /// The file of a network that classifies, with another graph.
 fn changed(change: impl FnOnce(&mut GraphProto)) -> Vec<u8> {
     let mut net = network();
@@ -282,18 +331,12 @@ fn open_extents_are_those_of_the_preprocessor() {
 fn outputs_are_chosen_by_their_names() {
     let mut net = network();
     let [maps, features, name] = [&net.maps, &net.features, &net.logits].map(String::clone);
-    let graph = net.net.graph();
     for (from, to) in [
         (&maps, "last_hidden_state"),
         (&features, "pooler_output"),
         (&name, "logits"),
     ] {
-        for node in &mut graph.node {
-            let names = node.input.iter_mut().chain(&mut node.output);
-            names
-                .filter(|name| *name == from)
-                .for_each(|name| *name = to.into());
-        }
+        rename(net.net.graph(), from, to);
     }
     let file = net.file(&[
         ("pooler_output", &[FEATURES]),

@@ -19,7 +19,7 @@ const manifest = JSON.parse(readFileSync(join(js, "package.json"), "utf8"));
 /** Every file is one of these. */
 const ALLOWED = [
   /^dist\/(index|advisor|inline|compat|worker|thread|chunk-\w+)\.js(\.map)?$/,
-  /^dist\/(\w+\/)?\w+\.d\.ts$/,
+  /^dist\/(\w+\/)?[\w-]+\.d\.ts$/,
   /^types\/module\.d\.ts$/,
   /^pkg\/(simd128|relaxed|threads|tract)\/isovec_js(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
   /^pkg\/advisor\/isovec_js_advisor(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,

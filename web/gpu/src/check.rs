@@ -229,9 +229,17 @@ fn sample(
         .min()
         .unwrap_or(usize::MAX)
         .max(1);
+    // A picture's tokens are of one number.
+    let fixed = description.inputs.iter().find_map(|input| {
+        let dims = (input.dtype == Some(DType::F32)).then_some(input.dims.as_deref());
+        match dims.flatten() {
+            Some([_, Dim::Fixed(tokens), _]) => Some(*tokens),
+            _ => None,
+        }
+    });
     let lengths: Vec<usize> = texts
         .iter()
-        .map(|text| LENGTHS[*text].min(longest))
+        .map(|text| fixed.unwrap_or_else(|| LENGTHS[*text].min(longest)))
         .collect();
     let length = lengths.iter().copied().max().unwrap_or(1);
     let read = |name: &str| {

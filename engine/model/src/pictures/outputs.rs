@@ -8,6 +8,7 @@ use isovec_engine::onnx::default_domain;
 use isovec_engine::onnx::proto::{GraphProto, NodeProto};
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
+use serde_json::Value;
 
 use crate::bundle::prune;
 use crate::head::{LOGITS, METADATA_KEY, rename, unused_prefix};
@@ -17,23 +18,37 @@ use crate::onnx::builder::{int, value_info};
 /// Outputs that are features, the best first: the vector of a space that texts share, hidden states, and what was pooled of them.
 const FEATURES: [&str; 3] = ["image_embeds", "last_hidden_state", "pooler_output"];
 
+/// The same for CLIP and SigLIP, whose hidden states are no features before they are pooled.
+const POOLED: [&str; 2] = ["image_embeds", "pooler_output"];
+
 /// Nodes between an output and the layer that makes it: no exporter writes more.
 const BETWEEN: usize = 8;
 
 /// Leaves one output with a picture's features: `[batch, features]`, or `[batch, tokens, features]`, which are still to be pooled.
 ///
 /// Maps `[batch, features, rows, columns]` are averaged over their places. A graph that ends in a number for each label loses its
-/// last layer: one whose output is called `logits`, or has as many numbers as `labels`, the labels that `config.json` names.
+/// last layer: one whose output is called `logits`, or has as many numbers as `config.json` names labels.
 ///
 /// # Errors
 /// [`EngineError::UnsupportedModel`] if none of the outputs can be features.
-pub fn keep_features(bundle: &mut ModelBundle, labels: Option<usize>) -> Result<()> {
+pub fn keep_features(bundle: &mut ModelBundle) -> Result<()> {
     if has_head(bundle) {
         return Ok(());
     }
     let weights = bundle.weights.clone();
+    let config = bundle.files.get("config.json");
+    let config: Value = config.map_or(Value::Null, |file| {
+        serde_json::from_slice(file).unwrap_or_default()
+    });
+    let labels = config["id2label"].as_object().map(|labels| labels.len());
+    let kind = config["model_type"].as_str().unwrap_or_default();
+    let is_pooled = kind.starts_with("clip") || kind.starts_with("siglip");
+    let names: &[&str] = match is_pooled {
+        true => &POOLED,
+        false => &FEATURES,
+    };
     let found = bundle.graph.graph.as_mut().and_then(|graph| {
-        let wanted = output(graph, &FEATURES)?;
+        let wanted = output(graph, names)?;
         match &wanted.dims.as_ref()?[..] {
             [batch, Dim::Fixed(count)] if wanted.name == LOGITS || Some(*count) == labels => {
                 let (name, features) = before_last_layer(graph, weights.weights(), &wanted.name)?;
@@ -46,6 +61,7 @@ pub fn keep_features(bundle: &mut ModelBundle, labels: Option<usize>) -> Result<
                 let flat = builder.node("Flatten", &[&mean], vec![int("axis", 1)]);
                 Some((flat, vec![batch.clone(), features.clone()]))
             }
+            [_, _, _] if is_pooled => None,
             dims @ ([_, _] | [_, _, _]) => Some((wanted.name.clone(), dims.to_vec())),
             _ => None,
         }

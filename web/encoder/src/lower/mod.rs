@@ -89,6 +89,7 @@ pub(crate) async fn lower(
         values: HashMap::new(),
         opset,
         positions,
+        fewest: 1,
     };
     lowerer.weights(bundle, known);
     lowerer.constants(graph)?;
@@ -125,6 +126,14 @@ fn wide_of(tensor: &TensorType) -> Option<usize> {
         (_, Some(DimensionValue::Value(width))) if (1..=WIDEST as i64).contains(width) => {
             Some(*width as usize)
         }
+        _ => None,
+    }
+}
+
+/// The number of a row's tokens, where the graph fixes it.
+fn tokens_of(tensor: &TensorType) -> Option<i64> {
+    match tensor.shape.as_ref()?.dim.get(1)?.value {
+        Some(DimensionValue::Value(tokens)) if tokens > 0 => Some(tokens),
         _ => None,
     }
 }
@@ -183,6 +192,8 @@ struct Lowerer {
     opset: i64,
     /// For how many tokens values for pairs of tokens are made where no table says it.
     positions: usize,
+    /// The fewest tokens that a row has: all that it has, where their number is fixed.
+    fewest: i64,
 }
 
 impl Lowerer {
@@ -262,6 +273,7 @@ impl Lowerer {
                 )));
             }
             let value = if let Some(width) = wide {
+                self.fewest = tokens_of(tensor).unwrap_or(1);
                 let op = Op::Values(input.name.clone());
                 let node = self.builder.push(op, Rows::Tokens, width);
                 let axes = [Axis::Unit, Axis::Tokens];

@@ -77,7 +77,8 @@ impl Lowerer {
         }
         let shape = value.shape();
         let own = shape[stretch.axis];
-        let (from, to) = (clamp(stretch.from, own)?, clamp(stretch.to, own)?);
+        let clamp = |bound| clamp(bound, own, self.fewest);
+        let (from, to) = (clamp(stretch.from)?, clamp(stretch.to)?);
         if from == Dim::new(0) && to == own && stretch.step == 1 {
             return Ok(value.clone());
         }
@@ -343,8 +344,8 @@ fn axis_of(value: &Value, at: usize) -> Axis {
     }
 }
 
-/// A bound within an axis, negative ones counted from its end.
-fn clamp(bound: Dim, extent: Dim) -> Why<Dim> {
+/// A bound within an axis, negative ones counted from its end. A row has `fewest` tokens at least.
+fn clamp(bound: Dim, extent: Dim, fewest: i64) -> Why<Dim> {
     let too_large = || "a bound that is too large".to_owned();
     match (bound.known(), extent.known()) {
         (Some(bound), Some(extent)) => {
@@ -354,8 +355,9 @@ fn clamp(bound: Dim, extent: Dim) -> Why<Dim> {
         // From the end of a text.
         (Some(bound), None) if bound < 0 => extent.plus(Dim::new(bound)).ok_or_else(too_large),
         (Some(bound), None) if bound > i64::from(i32::MAX) - 1 => Ok(extent),
-        // A text has a token at least; more of a bound than that is not known to be in it.
+        // More of a bound than that is not known to be in it.
         (Some(0 | 1), None) => Ok(bound),
+        (Some(known), None) if extent == Dim::TOKENS && known <= fewest => Ok(bound),
         (Some(_), None) => Err("a place that a short text does not have".into()),
         (None, _) => Ok(bound),
     }
