@@ -66,17 +66,21 @@ fn read(path: &str) -> Result<Vec<Line>> {
 /// Checks that run in another process.
 pub(super) struct Beside {
     child: Child,
-    shown: String,
+    names: Vec<&'static str>,
     log: PathBuf,
     told: tempfile::NamedTempFile,
 }
 
 impl Beside {
     /// Starts these checks. Set-up has to be done.
-    pub(super) fn start(workspace: &Workspace, names: &[&str], part: &Part<'_>) -> Result<Self> {
+    pub(super) fn start(
+        workspace: &Workspace,
+        names: Vec<&'static str>,
+        part: &Part<'_>,
+    ) -> Result<Self> {
         let told = tempfile::NamedTempFile::new().context("cannot make a file")?;
         let program = std::env::current_exe().context("cannot find this program")?;
-        let mut run = Run::new(workspace, program)?.args(["test"]).args(names);
+        let mut run = Run::new(workspace, program)?.args(["test"]).args(&names);
         run = match part {
             Part::Whole => run,
             Part::Changed(base) => run.args([format!("--changed={base}")]),
@@ -92,25 +96,34 @@ impl Beside {
             names.join(", "),
             log.display()
         ));
-        let shown = format!("cargo xtask test {}", names.join(" "));
         let child = run.start(file)?;
         Ok(Self {
             child,
-            shown,
+            names,
             log,
             told,
         })
     }
 
-    /// Waits for them, shows what they said, and gives a line for each.
-    pub(super) fn finish(mut self) -> Result<Vec<Line>> {
-        let status = self.child.wait();
-        let status = status.with_context(|| format!("`{}` cannot be waited for", self.shown))?;
-        println!("\n{}", self.shown);
+    /// Waits for them, shows what they said, and gives a line for each. If their process ended early, each has failed.
+    pub(super) fn finish(mut self) -> Vec<Line> {
+        self.ended().unwrap_or_else(|error| {
+            let failed = |&name| Line {
+                name,
+                outcome: Outcome::Failed(format!("{error:#}")),
+                took: Duration::ZERO,
+            };
+            self.names.iter().map(failed).collect()
+        })
+    }
+
+    fn ended(&mut self) -> Result<Vec<Line>> {
+        let status = self.child.wait().context("cannot wait for the lane")?;
+        println!("\ncargo xtask test {}", self.names.join(" "));
         let mut log = File::open(&self.log).context("cannot read a log")?;
         std::io::copy(&mut log, &mut std::io::stdout()).context("cannot show a log")?;
         let path = self.told.path().to_string_lossy();
-        read(&path).with_context(|| format!("`{}` ended early ({status})", self.shown))
+        read(&path).with_context(|| format!("its lane ended early ({status})"))
     }
 }
 
@@ -140,6 +153,24 @@ mod tests {
         write(&path, &lines).unwrap();
         let again = read(&path).unwrap();
         assert_eq!(report::summary(&again), report::summary(&lines));
+    }
+
+    #[test]
+    fn checks_whose_process_ends_early_have_failed() {
+        let folder = tempfile::tempdir().unwrap();
+        let beside = Beside {
+            child: std::process::Command::new(std::env::current_exe().unwrap())
+                .arg("--list")
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap(),
+            names: vec!["npm", "page"],
+            log: folder.path().join("none.log"),
+            told: tempfile::NamedTempFile::new().unwrap(),
+        };
+        let lines = beside.finish();
+        let failed = |line: &Line| matches!(line.outcome, Outcome::Failed(_));
+        assert!(lines.len() == 2 && lines.iter().all(failed));
     }
 
     #[test]

@@ -108,8 +108,8 @@ pub(crate) fn run(
     let other = match told.is_none() && has_both {
         true => {
             let all = jobs.extract_if(.., |job| pages(job));
-            let names: Vec<&str> = all.map(|(check, _)| check.name).collect();
-            Some(Beside::start(workspace, &names, part)?)
+            let names = all.map(|(check, _)| check.name).collect();
+            Some(Beside::start(workspace, names, part)?)
         }
         false => None,
     };
@@ -128,7 +128,7 @@ pub(crate) fn run(
         beside::write(told, &lines)?;
     }
     if let Some(other) = other {
-        lines.extend(other.finish()?);
+        lines.extend(other.finish());
     }
     if told.is_none() {
         println!("{}", report::summary(&lines));
