@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::loading::Loading;
 use crate::model::encoded::Encoded;
 use crate::model::reader::Input;
-pub use crate::model::reader::Values;
+pub use crate::model::reader::Preprocessing;
 use crate::model::{self, EmbedOptions, Item, Model, Output, Vectors};
 use crate::source::ModelSource;
 
@@ -25,7 +25,7 @@ pub struct Purpose {
     /// Labels, and not vectors.
     pub labels: bool,
     /// How the values of pictures were made; without it the model reads texts.
-    pub pictures: Option<Values>,
+    pub pictures: Option<Preprocessing>,
 }
 
 /// What is handed in: one type for all tasks, so that the way from items to rows is compiled once.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-/// A label and its score for one text.
+/// A label and its score for one text or picture.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[non_exhaustive]
 pub struct Label {
@@ -16,7 +16,7 @@ pub struct Label {
     pub score: f32,
 }
 
-/// The result of a classifier for one text of a stream.
+/// The result of a classifier for one text or picture of a stream.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Classified {
@@ -28,7 +28,8 @@ pub struct Classified {
     pub truncated: bool,
 }
 
-/// The results of a classifier: a score for each text and label, `[n, labels]`.
+/// The results of a classifier: a score for each text, pair or picture and each label, `[n, labels]`. "Text" stands for all three
+/// below.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Classifications {
     pub(super) names: Arc<[String]>,

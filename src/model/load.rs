@@ -410,6 +410,7 @@ pub(crate) async fn prepare(
             .into());
         }
     };
+    // Before anything is looked for in a graph that reads something else.
     if purpose.half == Half::Pictures {
         frame::input(&bundle)?;
     }
@@ -422,6 +423,14 @@ pub(crate) async fn prepare(
             let input = PictureInput::of(&bundle.graph);
             if let Some(PictureInput::Whole { .. }) = input {
                 pictures::keep_features(&mut bundle)?;
+                let output = bundle
+                    .graph
+                    .graph
+                    .iter()
+                    .flat_map(|graph| &graph.output)
+                    .next();
+                let output = output.map_or("", |output| &output.name);
+                tracing::info!(target: "isovec", "{}: the value {output} is a picture's features", bundle.origin);
             }
             // Their first token stands for the picture; texts have no such rule.
             let usual = input.map(|_| Pooling::Cls);

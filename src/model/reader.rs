@@ -18,7 +18,7 @@ pub(crate) enum Input {
     #[default]
     Texts,
     /// The values of pictures.
-    Values(Values),
+    Values(Preprocessing),
     /// Pictures, read in this way.
     #[cfg(feature = "image")]
     Pictures(isovec_image::ReadOptions),
@@ -38,7 +38,7 @@ impl Input {
 
 /// How the values of pictures were made.
 #[derive(Debug, Clone, serde::Deserialize)]
-pub struct Values {
+pub struct Preprocessing {
     /// What has to be equal of two ways that make the same values.
     pub identity: String,
     /// Height and width, in pixels.
@@ -104,7 +104,7 @@ impl Reader {
                     filled,
                 })))
             }
-            Input::Values(Values { identity, size }) => {
+            Input::Values(Preprocessing { identity, size }) => {
                 // Who made them compares the sizes, and names the file that asks for another.
                 let size = frame::input(bundle)?.size().unwrap_or(*size);
                 pictures::fix_extents(bundle, size)?;

@@ -75,7 +75,7 @@ pub struct RawModel {
 impl RawModel {
     /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
     /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `labels` whether
-    /// the model is loaded for labels, and not for vectors; `pixels` is the Rust `Values` as JSON, where it is loaded for
+    /// the model is loaded for labels, and not for vectors; `pixels` is the Rust `Preprocessing` as JSON, where it is loaded for
     /// pictures.
     ///
     /// # Errors

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { ImageClassifier, ImageEmbedder, IsovecError } from "../dist/index.js";
+import { ImageClassifier, ImageEmbedder } from "../dist/index.js";
+import { refused } from "./refused.mjs";
 import { HEADERS, data, js, launch, page as empty, send, serve } from "./site.mjs";
 
 const folder = join(data, "tiny-network");
@@ -34,13 +35,6 @@ const softmax = (logits) => {
   return powers.map((power) => power / powers.reduce((sum, power) => sum + power));
 };
 const unit = (values) => values.map((value) => value / Math.hypot(...values));
-
-const refused = (kind, ...words) => (error) => {
-  assert.ok(error instanceof IsovecError, String(error));
-  assert.equal(error.kind, kind, error.message);
-  for (const word of words) assert.ok(error.message.includes(word), `${error.message} says ${word}`);
-  return true;
-};
 
 const classifier = await ImageClassifier.load(files());
 after(() => classifier.dispose());

@@ -4,7 +4,8 @@ import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, test } from "node:test";
-import { Embedder, Embeddings, ImageEmbedder, IsovecError } from "../dist/index.js";
+import { Embedder, Embeddings, ImageEmbedder } from "../dist/index.js";
+import { refused } from "./refused.mjs";
 import { FILES, HEADERS, WAY, data, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
 
 /** The largest difference of a component, and the largest L2 distance, of a unit vector. */
@@ -31,13 +32,6 @@ function near(vector, wanted, what) {
   assert.ok(Math.max(...apart) <= COMPONENT, `${what}: a component is ${Math.max(...apart)} off`);
   assert.ok(Math.hypot(...apart) <= L2, `${what}: ${Math.hypot(...apart)} apart`);
 }
-
-const refused = (kind, ...words) => (error) => {
-  assert.ok(error instanceof IsovecError, String(error));
-  assert.equal(error.kind, kind, error.message);
-  for (const word of words) assert.ok(error.message.includes(word), `${error.message} says ${word}`);
-  return true;
-};
 
 const embedder = await ImageEmbedder.load(files());
 after(() => embedder.dispose());

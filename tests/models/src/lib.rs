@@ -19,6 +19,7 @@ pub mod convolutions;
 pub mod exact;
 pub mod full_size;
 pub mod models;
+mod picture_files;
 pub mod pictures;
 pub mod reference;
 pub mod rng;

@@ -10,9 +10,9 @@ use isovec_model::onnx::builder::{int, ints};
 use serde_json::json;
 
 use crate::convolutions::Net;
+use crate::picture_files::stored;
 use crate::pictures::{SIZE, preprocessor};
 use crate::tiny::pretty;
-use crate::tiny_clip::stored;
 
 /// The labels in the order of the logits.
 pub const LABELS: [&str; 5] = ["bark", "leaf", "snow", "stone", "water"];
