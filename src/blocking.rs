@@ -21,6 +21,9 @@ mod image_classifier;
 #[path = "blocking/image_embedder.rs"]
 mod image_embedder;
 
+#[path = "blocking/reranker.rs"]
+mod reranker;
+
 use std::future::ready;
 use std::path::Path;
 use std::sync::Arc;
@@ -55,6 +58,7 @@ pub use classifier::{Classifier, ClassifierBuilder};
 pub use image_classifier::{ImageClassifier, ImageClassifierBuilder};
 #[cfg(feature = "image")]
 pub use image_embedder::{ImageEmbedder, ImageEmbedderBuilder};
+pub use reranker::{Reranker, RerankerBuilder};
 
 /// Loads a model while the caller blocks; from [`Embedder::builder`]. Options that are not set are as in
 /// [`EmbeddingConfig::default`].

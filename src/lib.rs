@@ -20,6 +20,7 @@
 //!   blocking callers. [`Embedder::builder`] has more options for loading: [`Device`], [`Dtype`],
 //!   dimension, configuration.
 //! - [`Classifier`]: a model that gives texts labels with scores, loaded and run in the same way.
+//! - [`Reranker`]: a model that says how relevant documents are to a query.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
 //! - [`Embedder::embed_chunks`], [`Embedder::embed_long`]: texts that are longer than the model sees.
@@ -58,7 +59,7 @@
 //! model reads together. It says what the tokenizer makes of it, how many bytes it takes while it waits, and what the cache
 //! knows it by. Planning, batches, the batcher's queue, streams, the cache, statistics and profiles know an item only by
 //! that, and a row only by its width. `Vectors` makes an [`Embeddings`] of the rows. `Labelling` (`classifier/`) makes
-//! scores of labels. Each task defines what a call may choose, what its rows become, and what one
+//! scores of labels, `Relevance` (`reranker/`) one score of a pair. Each task defines what a call may choose, what its rows become, and what one
 //! row of a stream is. When a model is loaded, the head that the task needs is added to the graph (`Output` in
 //! `model/load.rs`). A call that asks for fewer components, or for unit length where the model was loaded without it,
 //! converts the rows afterwards (`model/form.rs`). Batches and the cache hold the model's own vectors.
@@ -160,6 +161,7 @@ pub mod models;
 mod plan;
 pub mod profile;
 mod record;
+mod reranker;
 mod sentence_transformers;
 pub mod similarity;
 pub mod source;
@@ -186,6 +188,9 @@ pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 #[cfg(feature = "image")]
 pub use pictures::{
     ImageClassifier, ImageClassifierBuilder, ImageEmbedder, ImageEmbedderBuilder, Picture,
+};
+pub use reranker::{
+    PairScores, RankOptions, Ranked, Reranker, RerankerBuilder, ScoreOptions, Scored,
 };
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;

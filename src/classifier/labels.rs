@@ -22,7 +22,7 @@ pub enum Scores {
 
 impl Scores {
     /// Brings the logits of one text into this form. Computed in 64 bits.
-    pub(super) fn apply(self, logits: &mut [f32]) {
+    pub(crate) fn apply(self, logits: &mut [f32]) {
         match self {
             Self::Logits => {}
             Self::Sigmoid => {

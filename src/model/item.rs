@@ -1,6 +1,7 @@
 //! What a caller hands in.
 
 use std::borrow::Cow;
+use std::sync::Arc;
 
 use isovec_engine::maybe_send::{MaybeSend, MaybeSync};
 use smallvec::SmallVec;
@@ -87,7 +88,8 @@ impl<T: AsRef<str>> Item for T {
 /// Two texts that a model reads together, such as a question and a passage.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Pair {
-    first: String,
+    /// Shared, because a query stands before each of many documents.
+    first: Arc<str>,
     second: String,
 }
 
@@ -98,8 +100,28 @@ impl Pair {
     ) -> Vec<Self> {
         let pairs = pairs.into_iter();
         pairs
-            .map(|(first, second)| Self {
-                first: first.as_ref().to_owned(),
+            .map(|(first, second)| Self::new(first, second))
+            .collect()
+    }
+
+    /// A pair with its own memory.
+    pub(crate) fn new(first: impl AsRef<str>, second: impl AsRef<str>) -> Self {
+        Self {
+            first: first.as_ref().into(),
+            second: second.as_ref().to_owned(),
+        }
+    }
+
+    /// The same text before each of others.
+    pub(crate) fn with_first<T: AsRef<str>>(
+        first: &str,
+        seconds: impl IntoIterator<Item = T>,
+    ) -> Vec<Self> {
+        let first: Arc<str> = first.into();
+        let seconds = seconds.into_iter();
+        seconds
+            .map(|second| Self {
+                first: Arc::clone(&first),
                 second: second.as_ref().to_owned(),
             })
             .collect()

@@ -38,6 +38,7 @@ use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
 use crate::loading::Asked;
+use crate::reranker::activation;
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
 use crate::stats::Recorder;
@@ -111,6 +112,8 @@ pub(crate) enum Output {
     Vectors,
     /// A number for each text and label.
     Labels,
+    /// One number for each pair of texts.
+    Relevance,
 }
 
 /// What a bundle is prepared for.
@@ -244,6 +247,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     let metric = prepared.files.similarity.unwrap_or_default();
     let labels = match output {
         Output::Labels => Some(Labels::read(&bundle.origin, &bundle.files, dim)?),
+        Output::Relevance => Some(activation::read(&bundle.origin, &bundle.files, dim)?),
         Output::AsFile | Output::Vectors => None,
     };
     let mut effective = EffectiveConfig::default();
@@ -436,7 +440,7 @@ pub(crate) async fn prepare(
             let usual = input.map(|_| Pooling::Cls);
             resolve_head(&mut bundle, &config.text, files.head.as_ref(), usual)?
         }
-        Output::Labels => {
+        Output::Labels | Output::Relevance => {
             if let Some(PictureInput::Whole { .. }) = PictureInput::of(&bundle.graph) {
                 pictures::keep_scores(&mut bundle)?;
             }

@@ -163,7 +163,7 @@ fn pairs() -> Vec<((String, String), Text)> {
         let types: Vec<i64> = (0..ids.len())
             .map(|at| i64::from(at >= first.len()))
             .collect();
-        let logits = isovec_test_models::reference::logits(&model, &ids, &types);
+        let logits = isovec_test_models::heads::logits(&model, &ids, &types);
         let wanted = Text {
             text: format!("{} | {}", a.text, b.text),
             ids: ids.iter().map(|&id| id as u32).collect(),

@@ -22,6 +22,7 @@ use isovec_engine::tensor::DType;
 use serde::{Deserialize, Serialize};
 
 use crate::bundle::prune;
+use crate::convert::NO_LOGITS;
 use crate::onnx::GraphBuilder;
 use crate::onnx::builder::{int, ints, value_info};
 
@@ -338,6 +339,9 @@ pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
     let mut entries = bundle.graph.metadata_props.iter();
     let carried = entries.find(|entry| entry.key == METADATA_KEY);
     let carried = carried.map(|entry| entry.value.clone());
+    let mut entries = bundle.graph.metadata_props.iter();
+    let explained = entries.find(|entry| entry.key == NO_LOGITS);
+    let explained = explained.map(|entry| entry.value.clone());
     let graph = bundle
         .graph
         .graph
@@ -364,11 +368,13 @@ pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
     let Some((element, batch, labels)) = labels else {
         let outputs: Vec<&str> = graph.output.iter().map(|it| it.name.as_str()).collect();
         return Err(unsupported(
-            format!(
-                "none of its outputs ({}) is {LOGITS} of shape [batch, labels]",
-                outputs.join(", ")
-            ),
-            "Classifiers are read from safetensors of the classes BertForSequenceClassification, ViTForImageClassification and DeiTForImageClassification, and from ONNX files that give logits",
+            explained.unwrap_or_else(|| {
+                format!(
+                    "none of its outputs ({}) is {LOGITS} of shape [batch, labels]",
+                    outputs.join(", ")
+                )
+            }),
+            "Labels and scores come of safetensors of a class that ends in ForSequenceClassification (of BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT, ModernBERT) or in ForImageClassification (of ViT, DeiT), and of ONNX files that give logits",
         ));
     };
     if carried.is_some() {
@@ -405,6 +411,20 @@ fn last_of_each(graph: &mut GraphBuilder<'_>) -> String {
     let is_one = graph.node("Equal", &[&from_right, &one], Vec::new());
     let is_one = graph.node("Cast", &[&is_one], to_float());
     graph.node("Mul", &[&is_one, &mask], Vec::new())
+}
+
+/// The mean over the real positions of each row: `[batch, sequence, hidden]` to `[batch, hidden]`. For graphs of operator set 13
+/// and later.
+pub(crate) fn mean(graph: &mut GraphBuilder<'_>, hidden: &str) -> String {
+    let mask = vec![int("to", DataType::Float as i64)];
+    let mask = graph.node("Cast", &[MASK], mask);
+    let axis = graph.ints(&[1]);
+    let row = graph.node("Unsqueeze", &[&mask, &axis], Vec::new());
+    let sum = graph.node("MatMul", &[&row, hidden], Vec::new());
+    let sum = graph.node("Squeeze", &[&sum, &axis], Vec::new());
+    let keep = vec![int("keepdims", 1)];
+    let count = graph.node("ReduceSum", &[&mask, &axis], keep);
+    graph.node("Div", &[&sum, &count], Vec::new())
 }
 
 /// The last real position of each row: `[batch, sequence, hidden]` to `[batch, hidden]`. For graphs of operator set 13 and

@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::checkpoint::{Checkpoint, Stored};
-use crate::models::with_classifier;
-use crate::reference::logits;
+use crate::heads::{logits, with_classifier};
 use crate::tiny::{self, TEXTS, pretty, tokenise, tokenizer, vocabulary};
 
 /// The labels in the order of the logits.

@@ -4,6 +4,7 @@
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
+//! - [`heads`]: classifiers of texts, with theirs.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`convolutions`]: convolutional networks.
 //! - [`exact`]: ONNX operators at f64.
@@ -18,6 +19,7 @@ pub mod classifier;
 pub mod convolutions;
 pub mod exact;
 pub mod full_size;
+pub mod heads;
 pub mod models;
 mod picture_files;
 pub mod pictures;

@@ -111,16 +111,6 @@ pub fn bert_of(seed: u64, vocabulary: usize, hidden: usize, layers: usize) -> Ch
     )
 }
 
-/// A BERT with the head that classifies: the pooler, and a layer with an output for each label.
-pub fn with_classifier(mut model: Checkpoint, seed: u64, labels: usize) -> Checkpoint {
-    let hidden = model.config["hidden_size"].as_u64().expect("a size") as usize;
-    let mut maker = Maker::new(seed);
-    maker.linear("pooler.dense", hidden, hidden, true);
-    maker.linear("classifier", hidden, labels, true);
-    model.tensors.extend(maker.tensors);
-    model
-}
-
 /// A tiny BERT.
 pub fn bert() -> Checkpoint {
     bert_of(1, VOCABULARY, HIDDEN, 3)

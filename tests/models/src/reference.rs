@@ -28,14 +28,6 @@ pub fn last_hidden_state(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows
     }
 }
 
-/// A BERT classifier's number for each label.
-pub fn logits(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Vec<f64> {
-    let first = &last_hidden_state(model, ids, types)[0];
-    let pooled = linear(model, "pooler.dense", first);
-    let pooled: Vec<f64> = pooled.into_iter().map(libm::tanh).collect();
-    linear(model, "classifier", &pooled)
-}
-
 /// The mean of the tokens' vectors, at length 1.
 pub fn mean_normalised(rows: &Rows) -> Vec<f64> {
     let mut mean = vec![0.0; rows[0].len()];

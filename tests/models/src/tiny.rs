@@ -252,7 +252,7 @@ fn reference(model: &Checkpoint, vocabulary: &[String]) -> Value {
     })
 }
 
-pub(crate) fn tokenizer(vocabulary: &[String]) -> Value {
+pub fn tokenizer(vocabulary: &[String]) -> Value {
     let special: Vec<Value> = SPECIAL
         .iter()
         .enumerate()

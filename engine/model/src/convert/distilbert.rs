@@ -5,6 +5,7 @@ use isovec_engine::error::Result;
 use super::activation::Activation;
 use super::architecture::Deciding;
 use super::attention::{Heads, Scores};
+use super::classifier;
 use super::config::Config;
 use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, Table, declare_input, declare_output, sequence_length,
@@ -77,6 +78,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         x = encoder.layer(net, &layer_names(&name), &x, scores)?;
     }
     declare_output(net, hidden);
+    classifier::add_to_distilbert(config, net, hidden)?;
     Ok(positions)
 }
 

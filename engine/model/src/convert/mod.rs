@@ -141,6 +141,9 @@ const SPACE: &str = "isovec.space";
 /// The metadata entry with the number of tokens that every text is filled up to.
 const FILLED: &str = "isovec.filled";
 
+/// The metadata entry that says why a graph gives no logits, although its config or its checkpoint speaks of them.
+pub(crate) const NO_LOGITS: &str = "isovec.no_logits";
+
 /// The number of tokens that every text is filled up to with the id of padding, of a model that was trained to see them as
 /// tokens.
 pub fn filled(model: &ModelProto) -> Option<usize> {
@@ -344,6 +347,7 @@ pub fn convert_within(
             .insert(siglip_vision::build(&config, &mut net)?)
             .tokens(),
     };
+    let no_logits = net.why_no_logits();
     let weights = net.into_weights();
     // Tables are made when an engine asks for them, so what is refused here was not made.
     for info in weights.weights() {
@@ -364,6 +368,9 @@ pub fn convert_within(
     }
     if family == Family::SiglipText {
         metadata_props.push(entry(FILLED, max_sequence.to_string()));
+    }
+    if let Some(why) = no_logits {
+        metadata_props.push(entry(NO_LOGITS, why));
     }
     Ok(Converted {
         graph: ModelProto {

@@ -7,6 +7,7 @@ use serde_json::Value;
 use super::activation::Activation;
 use super::architecture::{Deciding, number};
 use super::attention::{Heads, Scores, attention};
+use super::classifier;
 use super::config::Config;
 use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, Table, declare_input, declare_output, sequence_length,
@@ -62,7 +63,7 @@ pub(super) fn deciding(config: &Config) -> Result<Deciding> {
     }
     let window = (0..layers).filter(|&layer| sights.layer(layer) == Sight::Window);
     let window: Vec<String> = window.map(|layer| layer.to_string()).collect();
-    Ok(vec![
+    let mut deciding = vec![
         ("heads", config.size("num_attention_heads")?.to_string()),
         ("layers", layers.to_string()),
         (
@@ -80,7 +81,9 @@ pub(super) fn deciding(config: &Config) -> Result<Deciding> {
         ("layers with a window", window.join(",")),
         ("theta", number(theta(config, Sight::Everything)?)),
         ("theta of windows", number(theta(config, Sight::Window)?)),
-    ])
+    ];
+    deciding.extend(classifier::modernbert_deciding(config)?);
+    Ok(deciding)
 }
 
 /// Builds the graph; returns the longest sequence.
@@ -187,6 +190,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     net.scope("final");
     norm(net, "final_norm", &x)?;
     declare_output(net, hidden);
+    classifier::add_to_modernbert(config, net, hidden)?;
     Ok(positions)
 }
 

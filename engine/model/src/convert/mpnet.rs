@@ -7,6 +7,7 @@ use super::activation::Activation;
 use super::architecture::Deciding;
 use super::attention::Scores;
 use super::bert;
+use super::classifier;
 use super::config::Config;
 use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, Table, counted_limit, counted_positions, declare_input,
@@ -84,6 +85,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         x = encoder.layer(net, &layer_names(&name), &x, scores)?;
     }
     declare_output(net, encoder.hidden);
+    classifier::add_to_mpnet(config, net, encoder.hidden)?;
     Ok(limit)
 }
 

@@ -21,6 +21,7 @@ pub(super) struct Net<'g> {
     prefix: String,
     infos: Vec<WeightInfo>,
     recipes: Vec<Recipe>,
+    no_logits: Option<String>,
 }
 
 impl<'g> Net<'g> {
@@ -40,6 +41,7 @@ impl<'g> Net<'g> {
             prefix,
             infos: Vec::new(),
             recipes: Vec::new(),
+            no_logits: None,
         })
     }
 
@@ -111,6 +113,16 @@ impl<'g> Net<'g> {
         let built = build(self);
         self.prefix = prefix;
         built
+    }
+
+    /// Remembers why the graph gives no logits, for whoever asks it for them.
+    pub(super) fn explain_no_logits(&mut self, why: String) {
+        self.no_logits = Some(why);
+    }
+
+    /// Why the graph gives no logits, if there is more to say than that it has none.
+    pub(super) fn why_no_logits(&mut self) -> Option<String> {
+        self.no_logits.take()
     }
 
     /// The tensor as it is.

@@ -6,6 +6,7 @@ use isovec_engine::error::Result;
 
 use super::architecture::Deciding;
 use super::bert;
+use super::classifier;
 use super::config::Config;
 use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, Table, counted_limit, counted_positions, declare_input, padding_id,
@@ -57,5 +58,6 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let sum = net.node("Add", &[&words, &token_type], vec![]);
     let sum = net.node("Add", &[&sum, &places], vec![]);
     bert::layers(config, net, &encoder, &sum)?;
+    classifier::add_to_roberta(config, net, encoder.hidden)?;
     Ok(limit)
 }

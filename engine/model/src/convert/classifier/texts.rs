@@ -1,0 +1,192 @@
+//! The heads of the classes that read texts. Each adds the output `logits`, f32 `[batch, labels]`, to hidden states.
+
+use isovec_engine::error::Result;
+
+use super::{CLASSIFIER, Class, beside, declare, is_class, token};
+use crate::convert::activation::Activation;
+use crate::convert::architecture::Deciding;
+use crate::convert::config::Config;
+use crate::convert::embeddings::LAST_HIDDEN_STATE;
+use crate::convert::linear::Linear;
+use crate::convert::net::Net;
+use crate::convert::norm::LayerNorm;
+use crate::head::mean;
+
+/// The layer of BERT that pools for its classifier. It belongs to the model.
+const POOLER: &str = "pooler.dense";
+
+/// BERT: `classifier(tanh(pooler(first token)))`.
+pub(in crate::convert) fn add_to_bert(
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+) -> Result<()> {
+    let class = Class {
+        name: "BertForSequenceClassification",
+        last: CLASSIFIER,
+        before: Some(POOLER),
+    };
+    let Some(labels) = class.labels(config, net) else {
+        return Ok(());
+    };
+    net.scope(POOLER);
+    let first = token(net, 0);
+    let pooled = Linear::new(POOLER, hidden, hidden).apply(net, &first)?;
+    let pooled = net.node("Tanh", &[&pooled], vec![]);
+    beside(net, CLASSIFIER, (hidden, labels), &pooled)?;
+    declare(net, labels);
+    Ok(())
+}
+
+/// RoBERTa, XLM-R and CamemBERT: `classifier.out_proj(tanh(classifier.dense(first token)))`.
+pub(in crate::convert) fn add_to_roberta(
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+) -> Result<()> {
+    let name = match config.text_or("model_type", "")? {
+        "xlm-roberta" => "XLMRobertaForSequenceClassification",
+        "camembert" => "CamembertForSequenceClassification",
+        _ => "RobertaForSequenceClassification",
+    };
+    dense_and_projection(name, config, net, hidden)
+}
+
+/// MPNet, whose head is RoBERTa's.
+pub(in crate::convert) fn add_to_mpnet(
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+) -> Result<()> {
+    dense_and_projection("MPNetForSequenceClassification", config, net, hidden)
+}
+
+fn dense_and_projection(
+    name: &str,
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+) -> Result<()> {
+    let [dense, projection] = ["classifier.dense", "classifier.out_proj"];
+    let class = Class {
+        name,
+        last: projection,
+        before: Some(dense),
+    };
+    let Some(labels) = class.labels(config, net) else {
+        return Ok(());
+    };
+    let first = token(net, 0);
+    let pooled = beside(net, dense, (hidden, hidden), &first)?;
+    let pooled = net.node("Tanh", &[&pooled], vec![]);
+    beside(net, projection, (hidden, labels), &pooled)?;
+    declare(net, labels);
+    Ok(())
+}
+
+/// DistilBERT: `classifier(relu(pre_classifier(first token)))`.
+pub(in crate::convert) fn add_to_distilbert(
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+) -> Result<()> {
+    let dense = "pre_classifier";
+    let class = Class {
+        name: "DistilBertForSequenceClassification",
+        last: CLASSIFIER,
+        before: Some(dense),
+    };
+    let Some(labels) = class.labels(config, net) else {
+        return Ok(());
+    };
+    let first = token(net, 0);
+    let pooled = beside(net, dense, (hidden, hidden), &first)?;
+    let pooled = net.node("Relu", &[&pooled], vec![]);
+    beside(net, CLASSIFIER, (hidden, labels), &pooled)?;
+    declare(net, labels);
+    Ok(())
+}
+
+const MODERNBERT: &str = "ModernBertForSequenceClassification";
+
+/// ModernBERT: `classifier(norm(activation(dense(pooled))))`, pooled being the first token or the mean of all, as
+/// `classifier_pooling` says.
+pub(in crate::convert) fn add_to_modernbert(
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+) -> Result<()> {
+    let [dense, norm] = ["head.dense", "head.norm"];
+    let class = Class {
+        name: MODERNBERT,
+        last: CLASSIFIER,
+        before: Some(dense),
+    };
+    let Some(labels) = class.labels(config, net) else {
+        return Ok(());
+    };
+    let head = ModernBertHead::of(config)?;
+    net.scope("head");
+    let pooled = match head.is_mean {
+        true => mean(net.builder(), LAST_HIDDEN_STATE),
+        false => token(net, 0),
+    };
+    let active = net.without_prefix(|net| -> Result<String> {
+        let layer = Linear::new(dense, hidden, hidden).bias(head.bias);
+        let layer = layer.apply(net, &pooled)?;
+        let active = head.activation.apply(net, &layer);
+        LayerNorm {
+            name: norm,
+            size: hidden,
+            epsilon: head.epsilon,
+            bias: head.norm_bias,
+        }
+        .apply(net, &active)
+    })?;
+    beside(net, CLASSIFIER, (hidden, labels), &active)?;
+    declare(net, labels);
+    Ok(())
+}
+
+/// What decides ModernBERT's scores and no tensor shows; nothing where it has no classifier.
+pub(in crate::convert) fn modernbert_deciding(config: &Config) -> Result<Deciding> {
+    if !is_class(config, MODERNBERT) {
+        return Ok(Vec::new());
+    }
+    let head = ModernBertHead::of(config)?;
+    Ok(vec![
+        ("mean for the classifier", head.is_mean.to_string()),
+        (
+            "activation of the classifier",
+            format!("{:?}", head.activation),
+        ),
+    ])
+}
+
+struct ModernBertHead {
+    is_mean: bool,
+    activation: Activation,
+    bias: bool,
+    norm_bias: bool,
+    epsilon: f64,
+}
+
+impl ModernBertHead {
+    fn of(config: &Config) -> Result<Self> {
+        Ok(Self {
+            is_mean: match config.text_or("classifier_pooling", "cls")? {
+                "mean" => true,
+                "cls" => false,
+                other => {
+                    return Err(config.unsupported(format!(
+                        "classifier_pooling in config.json is {other:?}; cls and mean can be converted"
+                    )));
+                }
+            },
+            activation: Activation::of(config, "classifier_activation")?,
+            bias: config.flag_or("classifier_bias", false)?,
+            norm_bias: config.flag_or("norm_bias", false)?,
+            epsilon: config.positive_or("norm_eps", 1e-5)?,
+        })
+    }
+}
