@@ -16,14 +16,25 @@ use crate::loading::Loading;
 use crate::model::encoded::Encoded;
 use crate::model::reader::Input;
 pub use crate::model::reader::Preprocessing;
-use crate::model::{self, EmbedOptions, Item, Model, Output, Vectors};
+use crate::model::{self, EmbedOptions, Item, Model, Output, Pair, Vectors};
 use crate::source::ModelSource;
+
+/// What a model makes of what it reads.
+#[derive(Debug, Clone, Copy)]
+pub enum Makes {
+    /// A vector of each.
+    Vectors,
+    /// A score of each for each label.
+    Labels,
+    /// One score of each pair.
+    Relevance,
+}
 
 /// What a model is loaded for.
 #[derive(Debug)]
 pub struct Purpose {
-    /// Labels, and not vectors.
-    pub labels: bool,
+    /// What the model makes.
+    pub output: Makes,
     /// How the values of pictures were made; without it the model reads texts.
     pub pictures: Option<Preprocessing>,
 }
@@ -32,6 +43,7 @@ pub struct Purpose {
 #[derive(Debug, Clone)]
 enum Content {
     Text(String),
+    Pair(Pair),
     /// The values of a picture.
     Values(Arc<[f32]>),
 }
@@ -48,6 +60,7 @@ impl Item for Content {
     fn bytes(&self) -> usize {
         match self {
             Self::Text(text) => text.len(),
+            Self::Pair(pair) => pair.bytes(),
             Self::Values(values) => size_of_val(&values[..]),
         }
     }
@@ -55,27 +68,27 @@ impl Item for Content {
     fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
         match self {
             Self::Text(text) => text.key(scope, prefix, lowercase),
+            Self::Pair(pair) => pair.key(scope, prefix, lowercase),
             Self::Values(values) => scope.key_of_picture("values", bytemuck::cast_slice(values)),
         }
     }
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
         let mut texts = Vec::new();
-        let mut pictures = Vec::new();
+        let mut others = Vec::new();
         for item in items {
             match item {
                 Self::Text(text) => texts.push(text.as_str()),
-                Self::Values(values) => {
-                    pictures.push(model.reader.frame()?.encode(values.to_vec()))
-                }
+                Self::Pair(pair) => others.push(pair.encoded(model, prefix)?),
+                Self::Values(values) => others.push(model.reader.frame()?.encode(values.to_vec())),
             }
         }
-        // A model reads the one or the other.
-        match pictures.is_empty() {
+        // A call hands in the one or the other.
+        match others.is_empty() {
             true => Item::encode(model, &texts, prefix),
-            false if texts.is_empty() => Ok(pictures),
+            false if texts.is_empty() => Ok(others),
             false => Err(Error::Config(vec![
-                "texts and pictures are in one call".into(),
+                "texts are in one call with pairs or pictures".into(),
             ])),
         }
     }
@@ -104,9 +117,10 @@ impl Loaded {
         let mut loading = Loading::new(source);
         loading.set_config(config);
         loading.watch().cancel = cancel;
-        let output = match purpose.labels {
-            true => Output::Labels,
-            false => Output::Vectors,
+        let output = match purpose.output {
+            Makes::Vectors => Output::Vectors,
+            Makes::Labels => Output::Labels,
+            Makes::Relevance => Output::Relevance,
         };
         let input = purpose.pictures.map_or(Input::Texts, Input::Values);
         let model = Arc::new(model::load_for(loading.asked(), output, input).await?);
@@ -181,17 +195,37 @@ impl Loaded {
             .collect())
     }
 
-    /// Classifies texts together with those of other calls.
+    /// Classifies texts together with those of other calls, or, where there are `seconds`, pairs of a text and a second one. A
+    /// model that was loaded for relevance has one label, whose scores are those of
+    /// [`Reranker::score`](crate::Reranker::score).
     ///
     /// # Errors
-    /// As [`DynamicBatcher::classify_with`], and [`Error::Config`](crate::Error::Config) for a model that was loaded for vectors.
+    /// As [`DynamicBatcher::classify_with`]; [`Error::Config`](crate::Error::Config) for a model that was loaded for vectors, and
+    /// for other numbers of first and second texts.
     pub fn classify(
         &self,
         texts: Vec<String>,
+        seconds: Option<Vec<String>>,
         options: ClassifyOptions,
     ) -> BoxFuture<'static, Result<Classifications>> {
-        let texts = texts.into_iter().map(Content::Text).collect();
-        self.queue.call::<Labelling, Content>(texts, options)
+        let items = match seconds {
+            None => texts.into_iter().map(Content::Text).collect(),
+            Some(seconds) if seconds.len() == texts.len() => {
+                let pairs = texts.into_iter().zip(seconds);
+                pairs
+                    .map(|(first, second)| Content::Pair(Pair::new(first, second)))
+                    .collect()
+            }
+            Some(seconds) => {
+                let fault = format!(
+                    "{} first texts have {} second ones",
+                    texts.len(),
+                    seconds.len()
+                );
+                return Box::pin(async { Err(Error::Config(vec![fault])) });
+            }
+        };
+        self.queue.call::<Labelling, Content>(items, options)
     }
 
     /// What waits, and what was done so far.

@@ -127,6 +127,19 @@ impl Pair {
             .collect()
     }
 
+    /// What the model reads of the pair behind a prompt.
+    ///
+    /// # Errors
+    /// [`Error::Tokenize`](crate::Error::Tokenize).
+    pub(crate) fn encoded(&self, model: &Model, prefix: &str) -> Result<Encoded> {
+        let reader = model.reader.texts()?;
+        let (first, second) = self.prepared(prefix, reader.lowercase);
+        let encoding = reader
+            .tokenizer
+            .encode_pair(&first, &second, &reader.limits);
+        Ok(reader.encoded(encoding?))
+    }
+
     /// Both texts as the tokenizer is given them. A prompt stands before the first.
     fn prepared(&self, prefix: &str, lowercase: bool) -> (Cow<'_, str>, Cow<'_, str>) {
         (
@@ -155,15 +168,10 @@ impl Item for Pair {
     }
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
-        let reader = model.reader.texts()?;
-        let encode = |pair: &Self| {
-            let (first, second) = pair.prepared(prefix, reader.lowercase);
-            let encoding = reader
-                .tokenizer
-                .encode_pair(&first, &second, &reader.limits);
-            Ok(reader.encoded(encoding?))
-        };
-        items.iter().map(encode).collect()
+        items
+            .iter()
+            .map(|pair| pair.encoded(model, prefix))
+            .collect()
     }
 }
 

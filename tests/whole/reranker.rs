@@ -11,26 +11,13 @@ use isovec::{
     Reranker, ScoreOptions, Scores,
 };
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::reranker::{self, DOCUMENTS, QUERY};
 use isovec_test_models::{heads, tiny};
 use isovec_test_support::{data, engines};
 use serde_json::{Value, json};
 
 /// The largest difference of two logits, relative to the larger of 1 and their size.
 const NEAR: f64 = 1e-5;
-
-const QUERY: &str = "which animal is in the house";
-
-const DOCUMENTS: [&str; 9] = [
-    "the dog is an animal",
-    "money in the bank",
-    "",
-    "A cat sleeps in the house, and the children watch it for a long time.",
-    "a",
-    "the bank of the river",
-    "money in the bank",
-    "the king and the queen have a house near the sea, and there is an animal in every room of it",
-    "...!!!",
-];
 
 /// A model as transformers publishes it, with the tiny tokenizer.
 fn source(model: &Checkpoint) -> ModelSource {
@@ -63,13 +50,8 @@ fn load(source: ModelSource, config: EmbeddingConfig) -> isovec::Result<Reranker
 fn expected(model: &Checkpoint) -> Vec<Vec<f64>> {
     let vocabulary = tiny::vocabulary();
     let of = |document: &&str| {
-        let (first, second) = (
-            tiny::tokenise(&vocabulary, QUERY),
-            tiny::tokenise(&vocabulary, document),
-        );
-        let ids = [&first[..], &second[1..]].concat();
-        let kinds = (0..ids.len()).map(|at| i64::from(at >= first.len()));
-        heads::logits(model, &ids, &kinds.collect::<Vec<i64>>())
+        let (ids, kinds) = reranker::pair(&vocabulary, document);
+        heads::logits(model, &ids, &kinds)
     };
     DOCUMENTS.iter().map(of).collect()
 }
@@ -121,10 +103,10 @@ fn documents_come_in_the_order_of_their_scores_on_every_way_in() {
         let pairs = DOCUMENTS.map(|document| (QUERY, document));
         for engine in engines() {
             let config = engine.configure(EmbeddingConfig::default().with_max_batch_size(4));
-            let reranker = load(source(&model), config).unwrap();
-            assert_eq!(reranker.provider().engine, engine.name(), "{class}");
+            let loaded = load(source(&model), config).unwrap();
+            assert_eq!(loaded.provider().engine, engine.name(), "{class}");
             smol::block_on(async {
-                let ranked = reranker.rank(QUERY, DOCUMENTS).await.unwrap();
+                let ranked = loaded.rank(QUERY, DOCUMENTS).await.unwrap();
                 let places: Vec<usize> = ranked.iter().map(|found| found.index).collect();
                 assert_eq!(places, order, "{class}");
                 for found in &ranked {
@@ -133,9 +115,9 @@ fn documents_come_in_the_order_of_their_scores_on_every_way_in() {
                 }
 
                 let raw = ScoreOptions::default().with_scores(Scores::Logits);
-                let scored = reranker.score_with(pairs, raw.clone()).await.unwrap();
+                let scored = loaded.score_with(pairs, raw.clone()).await.unwrap();
                 assert_eq!(scored.scores.len(), DOCUMENTS.len());
-                let streamed = reranker.score_stream(stream::iter(pairs), raw.clone());
+                let streamed = loaded.score_stream(stream::iter(pairs), raw.clone());
                 let streamed: Vec<_> = streamed.collect().await;
                 for (at, &wanted) in wanted.iter().enumerate() {
                     near(scored.scores[at], wanted);
@@ -144,7 +126,7 @@ fn documents_come_in_the_order_of_their_scores_on_every_way_in() {
                     assert_eq!(one.tokens, scored.token_counts[at]);
                 }
 
-                let batcher = reranker.batcher();
+                let batcher = loaded.batcher();
                 let options = RankOptions::default()
                     .with_scores(Scores::Logits)
                     .with_top_n(2);
@@ -165,7 +147,7 @@ fn documents_come_in_the_order_of_their_scores_on_every_way_in() {
                 let scored = batcher.score([(QUERY, DOCUMENTS[3])]).await.unwrap();
                 near(scored.scores[0], sigmoid(wanted[3]));
             });
-            let waiting = isovec::blocking::Reranker::from(reranker.clone());
+            let waiting = isovec::blocking::Reranker::from(loaded.clone());
             let options = RankOptions::default().with_top_n(3);
             let ranked = waiting.rank_with(QUERY, DOCUMENTS, &options).unwrap();
             let places: Vec<usize> = ranked.iter().map(|found| found.index).collect();
@@ -180,14 +162,14 @@ fn documents_come_in_the_order_of_their_scores_on_every_way_in() {
 
 #[test]
 fn equal_documents_keep_their_order_and_long_ones_say_that_they_were_cut() {
-    let reranker = load(
+    let loaded = load(
         source(&bert()),
         EmbeddingConfig::default().with_max_length(12),
     )
     .unwrap();
     let long = "the dog is an animal ".repeat(9);
     let documents = ["a cat", &long, "a cat", "a cat"];
-    let ranked = smol::block_on(reranker.rank("a dog", documents)).unwrap();
+    let ranked = smol::block_on(loaded.rank("a dog", documents)).unwrap();
     let same: Vec<usize> = ranked
         .iter()
         .map(|found| found.index)
@@ -207,13 +189,13 @@ fn a_call_says_how_many_and_what_scores_are() {
         json!({"activation_fn": "torch.nn.modules.linear.Identity", "version": "5.1.0"}),
     );
     let wanted: Vec<f64> = expected(&model).concat();
-    let reranker = load(source(&model), EmbeddingConfig::default()).unwrap();
+    let loaded = load(source(&model), EmbeddingConfig::default()).unwrap();
     smol::block_on(async {
-        for found in reranker.rank(QUERY, DOCUMENTS).await.unwrap() {
+        for found in loaded.rank(QUERY, DOCUMENTS).await.unwrap() {
             near(found.score, wanted[found.index]);
         }
         let probabilities = RankOptions::default().with_scores(Scores::Sigmoid);
-        for found in reranker
+        for found in loaded
             .rank_with(QUERY, DOCUMENTS, probabilities)
             .await
             .unwrap()
@@ -222,7 +204,7 @@ fn a_call_says_how_many_and_what_scores_are() {
         }
         let beyond = RankOptions::default().with_top_n(usize::MAX);
         assert_eq!(
-            reranker
+            loaded
                 .rank_with(QUERY, DOCUMENTS, beyond)
                 .await
                 .unwrap()
@@ -230,43 +212,43 @@ fn a_call_says_how_many_and_what_scores_are() {
             9
         );
         let none: [&str; 0] = [];
-        assert!(reranker.rank(QUERY, none).await.unwrap().is_empty());
+        assert!(loaded.rank(QUERY, none).await.unwrap().is_empty());
 
-        let before = reranker.stats().calls.texts;
+        let before = loaded.stats().calls.texts;
         for options in [
             RankOptions::default().with_top_n(0),
             RankOptions::default().with_scores(Scores::Softmax),
         ] {
-            let refused = reranker.rank_with(QUERY, DOCUMENTS, options.clone()).await;
+            let refused = loaded.rank_with(QUERY, DOCUMENTS, options.clone()).await;
             assert_eq!(refused.unwrap_err().kind(), "Config");
-            let refused = reranker
+            let refused = loaded
                 .batcher()
                 .rank_with(QUERY, DOCUMENTS, options.clone())
                 .await;
             assert_eq!(refused.unwrap_err().kind(), "Config");
-            let waiting = isovec::blocking::Reranker::from(reranker.clone());
+            let waiting = isovec::blocking::Reranker::from(loaded.clone());
             let refused = waiting.rank_with(QUERY, DOCUMENTS, &options);
             assert_eq!(refused.unwrap_err().kind(), "Config");
         }
         let cancel = Cancel::new();
         cancel.cancel();
         let options = RankOptions::default().with_cancel(cancel);
-        let cancelled = reranker.rank_with(QUERY, DOCUMENTS, options).await;
+        let cancelled = loaded.rank_with(QUERY, DOCUMENTS, options).await;
         assert!(cancelled.unwrap_err().is_cancelled());
-        assert_eq!(reranker.stats().calls.texts, before);
+        assert_eq!(loaded.stats().calls.texts, before);
     });
 }
 
 #[test]
 fn a_stream_reports_its_progress_and_passes_errors_on() {
-    let reranker = load(source(&bert()), EmbeddingConfig::default()).unwrap();
+    let loaded = load(source(&bert()), EmbeddingConfig::default()).unwrap();
     let seen = Arc::new(AtomicU64::new(0));
     let told = Arc::clone(&seen);
     let pairs = (0..100).map(|at| match at {
         40 => Err(Error::Config(vec!["the source ended".into()])),
         at => Ok((QUERY, DOCUMENTS[at % DOCUMENTS.len()])),
     });
-    let scores = reranker.try_score_stream(
+    let scores = loaded.try_score_stream(
         stream::iter(pairs),
         ScoreOptions::default(),
         move |progress: isovec::stream::StreamProgress| {
@@ -347,8 +329,8 @@ fn what_is_no_reranker_says_why() {
 #[test]
 fn what_decides_a_score_is_in_the_fingerprint() {
     let fingerprint = |model: &Checkpoint| {
-        let reranker = load(source(model), EmbeddingConfig::default()).unwrap();
-        reranker.fingerprint().clone()
+        let loaded = load(source(model), EmbeddingConfig::default()).unwrap();
+        loaded.fingerprint().clone()
     };
     let (_, mean) = heads::all(1).pop().unwrap();
     let mut first = mean.clone();
@@ -358,4 +340,22 @@ fn what_decides_a_score_is_in_the_fingerprint() {
     assert_eq!(fingerprint(&mean), fingerprint(&mean.clone()));
     let relu = mean.clone().with("classifier_activation", "relu");
     assert_ne!(fingerprint(&mean), fingerprint(&relu));
+}
+
+#[test]
+fn the_files_are_what_the_generator_writes() {
+    let folder = data("tiny-reranker");
+    for (name, bytes) in reranker::files() {
+        assert!(
+            std::fs::read(folder.join(&name)).unwrap() == bytes,
+            "{name} differs"
+        );
+    }
+    let ranked = smol::block_on(async {
+        let loaded = Reranker::load(folder.clone()).await.unwrap();
+        loaded.rank(QUERY, DOCUMENTS).await.unwrap()
+    });
+    let wanted: Vec<f64> = expected(&reranker::model()).concat();
+    let places: Vec<usize> = ranked.iter().map(|found| found.index).collect();
+    assert_eq!(places, order(&wanted));
 }

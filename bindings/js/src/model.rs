@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use isovec::for_npm::{Loaded, Purpose};
+use isovec::for_npm::{Loaded, Makes, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{
     BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
@@ -74,8 +74,8 @@ pub struct RawModel {
 #[wasm_bindgen]
 impl RawModel {
     /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
-    /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `labels` whether
-    /// the model is loaded for labels, and not for vectors; `pixels` is the Rust `Preprocessing` as JSON, where it is loaded for
+    /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `output`
+    /// what the model is loaded for: `vectors`, `labels` or `relevance`; `pixels` is the Rust `Preprocessing` as JSON, where it is loaded for
     /// pictures.
     ///
     /// # Errors
@@ -84,7 +84,7 @@ impl RawModel {
         origin: String,
         files: Map,
         config: String,
-        labels: bool,
+        output: &str,
         pixels: Option<String>,
         cancel: &RawCancel,
     ) -> Result<Self, JsValue> {
@@ -107,7 +107,20 @@ impl RawModel {
                 &format!("the way to values is not usable: {error}"),
             )
         })?;
-        let purpose = Purpose { labels, pictures };
+        let output = match output {
+            "vectors" => Makes::Vectors,
+            "labels" => Makes::Labels,
+            "relevance" => Makes::Relevance,
+            other => {
+                return Err(with_kind(
+                    "Config",
+                    &format!(
+                        "there is no output {other:?}; there are \"vectors\", \"labels\" and \"relevance\""
+                    ),
+                ));
+            }
+        };
+        let purpose = Purpose { output, pictures };
         let model = Loaded::load(source, config, cancel.0.clone(), purpose)
             .await
             .map_err(|error| to_js(&error))?;
@@ -175,7 +188,7 @@ impl RawModel {
     }
 
     /// Classifies texts in their order, together with those of other calls that are under way.
-    /// `scores` is `softmax`, `sigmoid` or `logits`, or nothing for what the model's files ask for.
+    /// With `seconds`, pairs of a text and a second one are classified. `scores` is `softmax`, `sigmoid` or `logits`, or nothing for what the model's files ask for.
     /// Rejects with an `Error` that has the `kind` of the Rust error.
     ///
     /// # Errors
@@ -184,10 +197,12 @@ impl RawModel {
     pub fn classify(
         &self,
         texts: Vec<String>,
+        seconds: Option<Vec<String>>,
         scores: Option<String>,
         cancel: &RawCancel,
     ) -> Result<Promise, JsValue> {
-        let classified = self.model.classify(texts, classifying(scores, cancel)?);
+        let options = classifying(scores, cancel)?;
+        let classified = self.model.classify(texts, seconds, options);
         Ok(promised(Box::pin(async {
             classified.await.map(RawRows::from)
         })))

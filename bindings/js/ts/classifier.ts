@@ -2,6 +2,7 @@ import { Classifications, type Label } from "./classifications.js";
 import { checkWord } from "./error.js";
 import { SCORE_FORMS, type ScoreForm } from "./host.js";
 import { BaseModel } from "./model.js";
+import { unzipped, type Pair } from "./pairs.js";
 import { stream, type Streamed } from "./stream.js";
 import { TEXTS, checkTexts } from "./texts.js";
 
@@ -31,6 +32,17 @@ export abstract class BaseClassifier extends BaseModel {
     if (scores !== undefined) checkWord("scores", scores, SCORE_FORMS);
     checkTexts(texts);
     const { rows, about } = await this.run(texts, { scores }, signal);
+    return new Classifications({ ...rows, labels: about.labels });
+  }
+
+  /**
+   * Classifies pairs of texts that the model reads together, as models of paraphrase, entailment and relevance want them. Where a
+   * pair is too long, its longer text is cut first.
+   */
+  async classifyPairs(pairs: readonly Pair[], { scores, signal }: ClassifyOptions = {}): Promise<Classifications> {
+    if (scores !== undefined) checkWord("scores", scores, SCORE_FORMS);
+    const { firsts, seconds } = unzipped(pairs);
+    const { rows, about } = await this.run(firsts, { seconds, scores }, signal);
     return new Classifications({ ...rows, labels: about.labels });
   }
 

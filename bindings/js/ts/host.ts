@@ -6,10 +6,12 @@ import type { ProfileOptions, RawProfile } from "./profile.js";
 import type { Similarity } from "./similarity.js";
 import type { Stats } from "./stats.js";
 
+/** What a model makes: vectors, a score for each label, or the relevance of pairs. */
+export type Output = "vectors" | "labels" | "relevance";
+
 /** What a model is loaded for. */
 export interface Task {
-  /** Labels, or vectors. */
-  labels: boolean;
+  output: Output;
   /** Of pictures, or of texts. */
   pictures: boolean;
 }
@@ -139,6 +141,12 @@ export interface AskedLabels {
   scores: ScoreForm | undefined;
 }
 
+/** What is asked of a call with pairs of texts, whose first texts are its items. */
+export interface AskedPairs extends AskedLabels {
+  /** The second texts, as many as there are first ones. */
+  seconds: readonly string[];
+}
+
 /** What is asked of a call with pictures. */
 export interface AskedPictures {
   /** The place of the first picture, for messages. */
@@ -157,7 +165,7 @@ export interface AskedPictureVectors extends AskedPictures {
 export interface AskedPictureLabels extends AskedPictures, AskedLabels {}
 
 /** What is asked of a call; all of it can be handed to a worker. */
-export type Asked = AskedVectors | AskedLabels | AskedPictureVectors | AskedPictureLabels;
+export type Asked = AskedVectors | AskedLabels | AskedPairs | AskedPictureVectors | AskedPictureLabels;
 
 /** How far loading has come. */
 export interface Progress {
@@ -187,8 +195,7 @@ export const CACHING: readonly Fetching["cache"][] = ["use", "reload", "off"];
 
 /** The options of loading; all of them can be passed to a worker. */
 export interface Request {
-  /** Whether the model is loaded for labels, and not for vectors. */
-  labels: boolean;
+  output: Output;
   /** The source's name for messages. */
   name: string;
   files: Files;

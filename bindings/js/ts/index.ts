@@ -16,6 +16,7 @@ import { BaseImageEmbedder } from "./image.js";
 import type { Opener } from "./model.js";
 import { open as inWorker } from "./remote.js";
 import type { LoadPictures, LoadOptions as Options } from "./request.js";
+import { BaseReranker } from "./reranker.js";
 import type { ModelSource } from "./source.js";
 
 /** How a model is loaded. */
@@ -31,7 +32,7 @@ export interface LoadOptions extends Options {
 export class Embedder extends BaseEmbedder {
   /** Loads a model: fetches its files (or takes them), checks them, prepares them to run. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Embedder> {
-    return BaseEmbedder.opened({ labels: false, pictures: false }, (host, open) => new Embedder(host, open), opener(options), source, options);
+    return BaseEmbedder.opened({ output: "vectors", pictures: false }, (host, open) => new Embedder(host, open), opener(options), source, options);
   }
 }
 
@@ -39,7 +40,23 @@ export class Embedder extends BaseEmbedder {
 export class Classifier extends BaseClassifier {
   /** Loads a model as `Embedder.load` does. One that gives no labels is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Classifier> {
-    return BaseClassifier.opened({ labels: true, pictures: false }, (host, open) => new Classifier(host, open), opener(options), source, options);
+    return BaseClassifier.opened({ output: "labels", pictures: false }, (host, open) => new Classifier(host, open), opener(options), source, options);
+  }
+}
+
+/**
+ * A loaded model that reads a query and a document together and says how relevant the document is: a cross-encoder. It is slower
+ * than comparing vectors, and better, so it usually gets the documents that vectors found.
+ *
+ * @example
+ * const reranker = await Reranker.load("cross-encoder/ms-marco-MiniLM-L6-v2");
+ * const [best] = await reranker.rank("what is the capital of France?", documents, { topN: 1 });
+ * console.log(documents[best.index], best.score);
+ */
+export class Reranker extends BaseReranker {
+  /** Loads a model as `Embedder.load` does. One that does not give one number for a pair is the error `UnsupportedModel`. */
+  static load(source: ModelSource, options: LoadOptions = {}): Promise<Reranker> {
+    return BaseReranker.opened({ output: "relevance", pictures: false }, (host, open) => new Reranker(host, open), opener(options), source, options);
   }
 }
 
@@ -57,7 +74,7 @@ export class Classifier extends BaseClassifier {
 export class ImageEmbedder extends BaseImageEmbedder {
   /** Loads a model as `Embedder.load` does. One that reads no pictures is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions & LoadPictures = {}): Promise<ImageEmbedder> {
-    return BaseImageEmbedder.opened({ labels: false, pictures: true }, (host, open) => new ImageEmbedder(host, open), opener(options), source, options);
+    return BaseImageEmbedder.opened({ output: "vectors", pictures: true }, (host, open) => new ImageEmbedder(host, open), opener(options), source, options);
   }
 }
 
@@ -72,7 +89,7 @@ export class ImageEmbedder extends BaseImageEmbedder {
 export class ImageClassifier extends BaseImageClassifier {
   /** Loads a model as `ImageEmbedder.load` does. One that gives no labels is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions & LoadPictures = {}): Promise<ImageClassifier> {
-    return BaseImageClassifier.opened({ labels: true, pictures: true }, (host, open) => new ImageClassifier(host, open), opener(options), source, options);
+    return BaseImageClassifier.opened({ output: "labels", pictures: true }, (host, open) => new ImageClassifier(host, open), opener(options), source, options);
   }
 }
 

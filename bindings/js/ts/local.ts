@@ -54,7 +54,7 @@ async function loaded(request: Request, { files, downloaded }: Gathered, signal:
     throw new IsovecError("EnginePoisoned", `${engine.poisoned.message}. In this thread the module cannot be replaced: reload the page, or load in a worker`, { cause: engine.poisoned });
   }
   const pixels = request.pixels && (await later!.pixels(request.name, files, request.pixels));
-  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.labels, pixels?.json(), cancel)).catch((cause: unknown) => {
+  const raw = await withSignal(engine, signal, (cancel) => engine.glue.RawModel.load(request.name, files, request.config, request.output, pixels?.json(), cancel)).catch((cause: unknown) => {
     pixels?.free();
     throw cause;
   });
@@ -130,7 +130,7 @@ class Local implements Host {
       const rows = await withSignal(this.#module, own.signal, (cancel) => {
         if ("skip" in asked) return "scores" in asked ? raw.classifyValues(read!.values, asked.scores, cancel) : raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
         const texts = [...(items as readonly string[])];
-        return "role" in asked ? raw.embed(texts, asked.role, cancel, asked.dimension, asked.normalize) : raw.classify(texts, asked.scores, cancel);
+        return "role" in asked ? raw.embed(texts, asked.role, cancel, asked.dimension, asked.normalize) : raw.classify(texts, "seconds" in asked ? [...asked.seconds] : undefined, asked.scores, cancel);
       });
       try {
         // Other vectors than the model was loaded for are other vectors to compare with.

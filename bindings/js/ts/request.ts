@@ -30,12 +30,12 @@ export interface LoadPictures {
 }
 
 /** What loading a model takes, in the part that can be handed to a worker and the part that cannot. */
-export function requested({ labels, pictures }: Task, source: ModelSource, options: LoadOptions & LoadPictures): { request: Request; listening: Listening } {
+export function requested({ output, pictures }: Task, source: ModelSource, options: LoadOptions & LoadPictures): { request: Request; listening: Listening } {
   const { headers = {}, offline = false, cache = "use", onProgress, fetch, signal, build } = options;
   checkWord("cache", cache, CACHING);
   const config = inWords(options);
   const fetching = { headers, offline, cache, progress: onProgress !== undefined };
-  const request = { labels, ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config), pixels: pictures ? checked(options.pixels ?? {}) : undefined };
+  const request = { output, ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config), pixels: pictures ? checked(options.pixels ?? {}) : undefined };
   return { request, listening: { onProgress, fetch, signal } };
 }
 

@@ -9,7 +9,7 @@
 //! - [`convolutions`]: convolutional networks.
 //! - [`exact`]: ONNX operators at f64.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
-//! - [`tiny`], [`classifier`], [`tiny_clip`], [`tiny_network`]: the models in `tests/data/tiny-bert` and its neighbours, which the example `tiny_model` writes.
+//! - [`tiny`], [`classifier`], [`reranker`](mod@reranker), [`tiny_clip`], [`tiny_network`]: the models in `tests/data/tiny-bert` and its neighbours, which the example `tiny_model` writes.
 //!
 //! Everything here panics where it cannot go on, because a test should stop there.
 
@@ -24,6 +24,7 @@ pub mod models;
 mod picture_files;
 pub mod pictures;
 pub mod reference;
+pub mod reranker;
 pub mod rng;
 pub mod texts;
 pub mod tiny;

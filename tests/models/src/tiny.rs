@@ -252,6 +252,7 @@ fn reference(model: &Checkpoint, vocabulary: &[String]) -> Value {
     })
 }
 
+/// `tokenizer.json` of these words.
 pub fn tokenizer(vocabulary: &[String]) -> Value {
     let special: Vec<Value> = SPECIAL
         .iter()

@@ -9,7 +9,7 @@ export type Contents = ReadonlyMap<string, Uint8Array | Blob>;
 
 /** A model's files: those that are given, else those that are fetched or kept. */
 export async function filesOf(source: ModelSource, options: LoadOptions): Promise<Contents> {
-  const { request, listening } = requested({ labels: false, pictures: false }, source, options);
+  const { request, listening } = requested({ output: "vectors", pictures: false }, source, options);
   if ("contents" in request.files) return request.files.contents;
   const gathered = await gather(request, listening, rulesHere(request));
   // They are loaded later, and as files that were given.
