@@ -217,6 +217,8 @@ mod documents {
     struct Embedding;
     #[doc = include_str!("../docs/getting-started.md")]
     struct GettingStarted;
+    #[doc = include_str!("../docs/reranking.md")]
+    struct Reranking;
     #[doc = include_str!("../docs/models.md")]
     struct Models;
     #[doc = include_str!("../docs/observing.md")]

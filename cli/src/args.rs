@@ -49,6 +49,8 @@ pub(crate) enum Command {
     Similarity(SimilarityArgs),
     /// Find the passages of files that are nearest to a query.
     Search(Search),
+    /// Put documents in the order of their relevance to a query, by a model that reads each with the query (a cross-encoder).
+    Rerank(Rerank),
     /// Write a model as one ONNX file, including pooling and normalisation.
     Export(Export),
     /// Measure this machine with your model and texts: batches, lengths, callers.
@@ -373,6 +375,16 @@ pub(crate) struct Search {
     #[arg(long = "top-k", short = 'k', value_name = "N", default_value_t = 5)]
     pub(crate) top_k: usize,
 
+    /// Put what the vectors find in a better order: a cross-encoder, by its folder or id, reads the query with each of the
+    /// best --candidates. Slower, and nearer to what is meant.
+    #[arg(long, value_name = "FOLDER|ID")]
+    #[cfg_attr(feature = "image", arg(conflicts_with = "images"))]
+    pub(crate) rerank: Option<String>,
+
+    /// Passages that --rerank reads; at least as many as are shown.
+    #[arg(long, value_name = "N", default_value_t = 50, requires = "rerank", value_parser = at_least_one)]
+    pub(crate) candidates: usize,
+
     /// The unit of a passage.
     #[arg(long, value_enum, default_value_t = Unit::Paragraph)]
     pub(crate) by: Unit,
@@ -399,6 +411,58 @@ pub(crate) enum Unit {
     Paragraph,
     /// Each line that is not blank.
     Line,
+}
+
+#[derive(Debug, clap::Args)]
+#[command(mut_arg("model", |model| model.required(true).help(
+    "A folder (written as a path: ./model), or a model id of the hub: a cross-encoder"
+)))]
+#[command(mut_arg("texts", |texts| texts.value_name("DOCUMENT").help(
+    "The documents; `-` reads standard input, one document a line"
+)))]
+#[command(mut_arg("files", |files| files.help(
+    "Read documents from files: .jsonl (see --field), .csv (see --field), else one document a line"
+)))]
+#[command(mut_arg("field", |field| field.help("The JSON field or CSV column that holds the document")))]
+// Scores have no components.
+#[command(mut_arg("dimension", |dimension| dimension.hide(true)))]
+pub(crate) struct Rerank {
+    /// The query.
+    pub(crate) query: String,
+
+    #[command(flatten)]
+    pub(crate) input: InputArgs,
+
+    /// How many documents to show, the best first [default: all].
+    #[arg(long = "top-n", short = 'n', value_name = "N", value_parser = at_least_one)]
+    pub(crate) top_n: Option<usize>,
+
+    /// What scores are; the order is the same [default: what the model's config.json asks for].
+    #[arg(long, value_enum)]
+    pub(crate) scores: Option<RelevanceArg>,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+
+    /// Print what was counted (sessions, buffers, provider, padding, times) as JSON on standard
+    /// error; with --json, inside it.
+    #[arg(long)]
+    pub(crate) stats: bool,
+
+    #[command(flatten)]
+    pub(crate) profile: ProfileArgs,
+
+    #[command(flatten)]
+    pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RelevanceArg {
+    /// Between 0 and 1.
+    Sigmoid,
+    /// The model's own numbers, as they are.
+    Logits,
 }
 
 #[derive(Debug, clap::Args)]

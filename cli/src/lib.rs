@@ -49,6 +49,7 @@ pub fn main() -> ExitCode {
     let result = match &args.command {
         Command::Embed(embed) => commands::embed::run(embed),
         Command::Classify(classify) => commands::classify::run(classify),
+        Command::Rerank(rerank) => commands::rerank::run(rerank),
         Command::Similarity(similarity) => commands::similarity::run(similarity),
         Command::Search(search) => commands::search::run(search),
         Command::Export(export) => commands::export::run(export),

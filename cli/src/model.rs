@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use isovec::blocking::{Classifier, Embedder};
+use isovec::blocking::{Classifier, Embedder, Reranker};
 use isovec::config::EngineChoice;
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource, OnProgress, Progress, models};
@@ -45,6 +45,7 @@ macro_rules! handle {
 
 handle!(Embedder);
 handle!(Classifier);
+handle!(Reranker);
 #[cfg(feature = "image")]
 handle!(isovec::blocking::ImageEmbedder);
 #[cfg(feature = "image")]
@@ -110,6 +111,16 @@ impl ModelArgs {
     /// The same under a configuration of the caller's.
     pub(crate) fn load_as<H: Handle>(&self, config: EmbeddingConfig, cancel: &Cancel) -> Result<H> {
         H::open(self.source(), config, cancel.clone()).map_err(|error| self.failed(error))
+    }
+
+    /// The same options for a reranker beside an embedder: what concerns texts is each model's own.
+    pub(crate) fn of_reranker(&self, model: &str) -> Self {
+        Self {
+            model: Some(model.to_owned()),
+            max_length: None,
+            dimension: None,
+            ..self.clone()
+        }
     }
 
     /// Tells a configuration that cannot work from a model that cannot be loaded.

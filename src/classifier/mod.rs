@@ -26,8 +26,8 @@ use crate::stream::{self, OnStreamProgress};
 /// are cheap and share the model.
 ///
 /// It loads and runs as an [`Embedder`](crate::Embedder) does: the same sources, configuration, engines, batches, cache,
-/// statistics and profile. Models of the class `BertForSequenceClassification` are read from safetensors, and others from
-/// ONNX files that give `logits`.
+/// statistics and profile. Models of a class that ends in `ForSequenceClassification` are read from safetensors (BERT, RoBERTa,
+/// XLM-R, CamemBERT, MPNet, DistilBERT, ModernBERT), and others from ONNX files that give `logits`.
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {

@@ -14,6 +14,8 @@ export const tiny = join(data, "tiny-bert");
 export const FILES = ["config.json", "tokenizer.json", "modules.json", "sentence_bert_config.json", "1_Pooling/config.json", "model.safetensors"];
 /** The seeded classifier over the same tiny model, and its files. */
 export const classifier = join(data, "tiny-classifier");
+/** The seeded reranker, which has the same files. */
+export const reranker = join(data, "tiny-reranker");
 export const CLASSIFIER_FILES = ["config.json", "tokenizer.json", "model.safetensors"];
 
 /** What makes a page isolated. Workers of an isolated page have to be as strict as it is; others do not mind. */

@@ -7,6 +7,7 @@ pub(crate) mod labels;
 mod npy;
 mod objects;
 mod safetensors;
+pub(crate) mod start;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

@@ -7,9 +7,8 @@ use isovec::Classified;
 use crate::error::{CliError, Result};
 use crate::input::Row;
 use crate::output::Sink;
+use crate::output::start::start;
 
-/// Characters of a text that are shown.
-const SHOWN: usize = 60;
 /// Characters of a score: a sign, digits before the point, four behind it.
 const SCORE: usize = 9;
 
@@ -65,28 +64,5 @@ impl<W: Write> Sink<Classified> for Table<W> {
 
     fn finish(mut self: Box<Self>) -> Result<()> {
         self.flush()
-    }
-}
-
-/// The beginning of a text, on one line: what would move a terminal's cursor is a space.
-fn start(text: &str) -> String {
-    let mut shown = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut start: String = shown.by_ref().take(SHOWN).collect();
-    if shown.next().is_some() {
-        start.push('…');
-    }
-    start
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_text_is_one_line_of_bounded_length() {
-        assert_eq!(start("a\tb\nc\u{1b}[2J"), "a b c [2J");
-        assert_eq!(start(&"ä".repeat(SHOWN)), "ä".repeat(SHOWN));
-        let long = start(&"ä".repeat(SHOWN + 1));
-        assert_eq!(long, format!("{}…", "ä".repeat(SHOWN)));
     }
 }
