@@ -7,6 +7,7 @@ mod call_options;
 mod classifier;
 mod configuration_reference;
 mod contents;
+mod decoders;
 mod determinism;
 mod documents;
 mod dtype;

@@ -21,21 +21,10 @@ pub fn with_classifier(mut model: Checkpoint, seed: u64, labels: usize) -> Check
 /// A classifier with this many labels of each class, by the class's name, for the words of [`tiny`]. Tensors are named without a
 /// prefix.
 pub fn all(labels: usize) -> Vec<(&'static str, Checkpoint)> {
-    let words = tiny::vocabulary().len();
     let with = |model: Checkpoint, seed, class: &'static str, make: &dyn Fn(&mut Maker)| {
         let mut maker = Maker::new(seed);
         make(&mut maker);
-        let table = match model
-            .tensors
-            .contains_key("embeddings.tok_embeddings.weight")
-        {
-            true => "embeddings.tok_embeddings",
-            false => "embeddings.word_embeddings",
-        };
-        maker.table(table, words, HIDDEN);
-        let mut model = model
-            .with("architectures", json!([class]))
-            .with("vocab_size", words);
+        let mut model = tiny::of_words(model).with("architectures", json!([class]));
         model.tensors.extend(maker.tensors);
         (class, model)
     };

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::checkpoint::{Checkpoint, Stored};
-use crate::models::bert_of;
+use crate::models::{Maker, bert_of};
 use crate::reference::{last_hidden_state, mean_normalised};
 
 const MAX_TOKENS: usize = 64;
@@ -250,6 +250,23 @@ fn reference(model: &Checkpoint, vocabulary: &[String]) -> Value {
         "texts": TEXTS.map(|text| entry(text, "")),
         "queries": [entry("money in the bank", QUERY_PROMPT), entry("", QUERY_PROMPT)],
     })
+}
+
+/// A tiny model of any family with a row for each of these words.
+pub fn of_words(model: Checkpoint) -> Checkpoint {
+    let tables = [
+        "embeddings.word_embeddings",
+        "embeddings.tok_embeddings",
+        "embed_tokens",
+    ];
+    let holds = |table: &&&str| model.tensors.contains_key(&format!("{table}.weight"));
+    let table = tables.iter().find(holds).expect("a table of words");
+    let words = vocabulary().len();
+    let mut maker = Maker::new(90);
+    maker.table(table, words, HIDDEN);
+    let mut model = model.with("vocab_size", words);
+    model.tensors.extend(maker.tensors);
+    model
 }
 
 /// `tokenizer.json` of these words.

@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::{
-    Family, Half, bert, clip, dinov2, dinov3, distilbert, modernbert, mpnet, nomicbert, roberta,
-    vit,
+    Family, Half, bert, clip, dinov2, dinov3, distilbert, modernbert, mpnet, nomicbert, qwen3,
+    roberta, vit,
 };
 
 /// What decides vectors: names and values in their canonical form.
@@ -133,6 +133,7 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::DistilBert => distilbert::deciding(config),
         Family::ModernBert => modernbert::deciding(config),
         Family::NomicBert => nomicbert::deciding(config),
+        Family::Qwen3 => qwen3::deciding(config),
         Family::Vit => vit::deciding(config),
         Family::Dinov2 => dinov2::deciding(config),
         Family::Dinov3 => dinov3::deciding(config),

@@ -37,7 +37,8 @@ impl Heads {
         })
     }
 
-    fn hidden(self) -> usize {
+    /// The size of all of them.
+    pub(super) fn width(self) -> usize {
         self.count * self.size
     }
 }
@@ -63,12 +64,29 @@ pub(super) fn attention(
     let scale = net.builder().f32((1.0 / (heads.size as f64).sqrt()) as f32);
     // Scaled here and not after the product, which is larger.
     let query = net.node("Mul", &[query, &scale], vec![]);
-    let mut query = split(net, heads, &query);
-    let mut key = split(net, heads, key);
-    let value = split(net, heads, value);
+    let [query, key, value] = [&query, key, value].map(|x| split(net, heads, x));
+    attend(net, heads, heads, (query, key, value), scores)
+}
+
+/// `softmax(q k^T + bias + mask) v` of scaled queries, with heads `[batch, sequence, heads, size]`, as `[batch, sequence, hidden]`.
+/// Where there are fewer heads of keys and values, each serves as many neighbouring heads of queries.
+pub(super) fn attend(
+    net: &mut Net<'_>,
+    heads: Heads,
+    shared: Heads,
+    (mut query, mut key, mut value): (String, String, String),
+    scores: Scores<'_>,
+) -> String {
     if let Some(rotary) = scores.rotary {
         query = rotary.turn(net, &query);
         key = rotary.turn(net, &key);
+    }
+    if shared.count < heads.count {
+        let each = heads.count / shared.count;
+        let own: Vec<i64> = (0..heads.count).map(|head| (head / each) as i64).collect();
+        let own = net.builder().ints(&own);
+        key = net.gather(&key, &own, 2);
+        value = net.gather(&value, &own, 2);
     }
     let query = net.node("Transpose", &[&query], vec![ints("perm", &[0, 2, 1, 3])]);
     let key = net.node("Transpose", &[&key], vec![ints("perm", &[0, 2, 3, 1])]);
@@ -84,12 +102,12 @@ pub(super) fn attention(
     let probabilities = net.node("Softmax", &[&sum], vec![int("axis", -1)]);
     let context = net.node("MatMul", &[&probabilities, &value], vec![]);
     let context = net.node("Transpose", &[&context], vec![ints("perm", &[0, 2, 1, 3])]);
-    let shape = net.builder().ints(&[0, 0, heads.hidden() as i64]);
+    let shape = net.builder().ints(&[0, 0, heads.width() as i64]);
     net.node("Reshape", &[&context, &shape], vec![])
 }
 
 /// `[batch, sequence, hidden]` → `[batch, sequence, heads, size]`.
-fn split(net: &mut Net<'_>, heads: Heads, x: &str) -> String {
+pub(super) fn split(net: &mut Net<'_>, heads: Heads, x: &str) -> String {
     let shape = net
         .builder()
         .ints(&[0, 0, heads.count as i64, heads.size as i64]);

@@ -38,7 +38,6 @@ pub(super) fn window_mask(
     counting: &str,
     reach: usize,
 ) -> String {
-    let hidden = net.builder().f32(HIDDEN);
     let reach = net.builder().f32(reach as f32);
     let column = net.builder().ints(&[1]);
     let row = net.builder().ints(&[0]);
@@ -47,8 +46,26 @@ pub(super) fn window_mask(
     let offset = net.node("Sub", &[&from, &to], vec![]);
     let distance = net.node("Abs", &[&offset], vec![]);
     let outside = net.node("Greater", &[&distance, &reach], vec![]);
-    let outside = net.node("Cast", &[&outside], vec![int("to", DataType::Float as i64)]);
-    let scores = net.node("Mul", &[&outside, &hidden], vec![]);
+    besides(net, padding, &outside)
+}
+
+/// The padding mask, and besides hidden every position after a token's own: f32 `[batch, 1, sequence, sequence]`. `counting` holds 0,
+/// 1, 2, ... as f32 `[sequence]`.
+pub(super) fn causal_mask(net: &mut Net<'_>, padding: &str, counting: &str) -> String {
+    let column = net.builder().ints(&[1]);
+    let row = net.builder().ints(&[0]);
+    let from = net.node("Unsqueeze", &[counting, &column], vec![]);
+    let to = net.node("Unsqueeze", &[counting, &row], vec![]);
+    let later = net.node("Greater", &[&to, &from], vec![]);
+    besides(net, padding, &later)
+}
+
+/// The padding mask with [`HIDDEN`] where a condition holds, too.
+fn besides(net: &mut Net<'_>, padding: &str, condition: &str) -> String {
+    let hidden = net.builder().f32(HIDDEN);
+    let numbers = vec![int("to", DataType::Float as i64)];
+    let scores = net.node("Cast", &[condition], numbers);
+    let scores = net.node("Mul", &[&scores, &hidden], vec![]);
     // The lower of the two and not their sum, which f16 could not hold.
     net.node("Min", &[padding, &scores], vec![])
 }

@@ -34,6 +34,7 @@ mod norm;
 mod patches;
 mod positions;
 mod pre_norm;
+mod qwen3;
 mod relative;
 mod roberta;
 mod rotary;
@@ -109,6 +110,8 @@ pub enum Family {
     ModernBert,
     /// NomicBERT: nomic-embed-text, Arctic's long model.
     NomicBert,
+    /// Qwen3, a decoder: Qwen3-Embedding.
+    Qwen3,
     /// ViT and DeiT, which read pictures; DINO's first version is one.
     Vit,
     /// DINOv2, with registers or without, which reads pictures.
@@ -170,6 +173,7 @@ impl Family {
             "distilbert" => Self::DistilBert,
             "modernbert" => Self::ModernBert,
             "nomic_bert" => Self::NomicBert,
+            "qwen3" => Self::Qwen3,
             "vit" | "deit" => Self::Vit,
             "dinov2" | "dinov2_with_registers" => Self::Dinov2,
             "dinov3_vit" => Self::Dinov3,
@@ -183,8 +187,8 @@ impl Family {
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
-                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, vit, deit, \
-                     dinov2, dinov2_with_registers, dinov3_vit, clip, siglip)"
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, qwen3, vit, \
+                     deit, dinov2, dinov2_with_registers, dinov3_vit, clip, siglip)"
                 )));
             }
         };
@@ -194,6 +198,7 @@ impl Family {
             Self::DistilBert => distilbert::check(config)?,
             Self::ModernBert => modernbert::check(config)?,
             Self::NomicBert => nomicbert::check(config)?,
+            Self::Qwen3 => qwen3::check(config)?,
             Self::Vit => vit::check(config)?,
             Self::Dinov2 => dinov2::check(config)?,
             Self::Dinov3 => dinov3::check(config)?,
@@ -219,6 +224,7 @@ impl Family {
     fn anchor(self) -> &'static str {
         match self {
             Self::ModernBert => modernbert::ANCHOR,
+            Self::Qwen3 => qwen3::ANCHOR,
             Self::Vit | Self::Dinov2 | Self::Dinov3 => vit::ANCHOR,
             Self::ClipText | Self::SiglipText => clip_text::ANCHOR,
             Self::ClipVision => clip_vision::ANCHOR,
@@ -234,6 +240,7 @@ impl Family {
             | Self::Roberta
             | Self::Mpnet
             | Self::ModernBert
+            | Self::Qwen3
             | Self::Vit
             | Self::Dinov2
             | Self::Dinov3 => config.size("num_hidden_layers"),
@@ -260,6 +267,7 @@ impl Family {
             Self::DistilBert => "distilbert",
             Self::ModernBert => "modernbert",
             Self::NomicBert => "nomicbert",
+            Self::Qwen3 => "qwen3",
             Self::Vit => "vit",
             Self::Dinov2 => "dinov2",
             Self::Dinov3 => "dinov3",
@@ -332,6 +340,7 @@ pub fn convert_within(
         Family::DistilBert => distilbert::build(&config, &mut net)?,
         Family::ModernBert => modernbert::build(&config, &mut net)?,
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
+        Family::Qwen3 => qwen3::build(&config, &mut net)?,
         Family::Vit => grid.insert(vit::build(&config, &mut net)?).tokens(),
         Family::Dinov2 => {
             let built = dinov2::build(&config, preprocessor_json, &mut net)?;

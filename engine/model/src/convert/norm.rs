@@ -1,9 +1,10 @@
-//! Layer normalisation over the last axis (<https://arxiv.org/abs/1607.06450>).
+//! Normalisation over the last axis: of layers (<https://arxiv.org/abs/1607.06450>), and by the root of the mean of squares
+//! (<https://arxiv.org/abs/1910.07467>).
 
 use isovec_engine::error::Result;
 
 use super::net::Net;
-use crate::onnx::builder::{float, int};
+use crate::onnx::builder::{float, int, ints};
 
 /// A layer normalisation that the checkpoint holds.
 #[derive(Debug, Clone, Copy)]
@@ -42,5 +43,32 @@ impl LayerNorm<'_> {
             new
         };
         net.weight(&name, &[self.size])
+    }
+}
+
+/// A normalisation `x / sqrt(mean of squares + epsilon) weight` that the checkpoint holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct RmsNorm<'a> {
+    /// Name of the module.
+    pub(super) name: &'a str,
+    /// Size of the last axis.
+    pub(super) size: usize,
+    /// What is added to the mean.
+    pub(super) epsilon: f64,
+}
+
+impl RmsNorm<'_> {
+    /// Applies it to `x`, in the form that runtimes recognise and run as one operator.
+    pub(super) fn apply(&self, net: &mut Net<'_>, x: &str) -> Result<String> {
+        let weight = net.weight(&format!("{}.weight", self.name), &[self.size])?;
+        let two = net.builder().f32(2.0);
+        let epsilon = net.builder().f32(self.epsilon as f32);
+        let squares = net.node("Pow", &[x, &two], vec![]);
+        let last = vec![ints("axes", &[-1]), int("keepdims", 1)];
+        let mean = net.node("ReduceMean", &[&squares], last);
+        let mean = net.node("Add", &[&mean, &epsilon], vec![]);
+        let root = net.node("Sqrt", &[&mean], vec![]);
+        let normed = net.node("Div", &[x, &root], vec![]);
+        Ok(net.node("Mul", &[&normed, &weight], vec![]))
     }
 }
