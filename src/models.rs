@@ -33,6 +33,9 @@ pub const MULTILINGUAL_E5_BASE: &str = "intfloat/multilingual-e5-base";
 pub const MULTILINGUAL_E5_LARGE: &str = "intfloat/multilingual-e5-large";
 /// English, 1024 dimensions. Query prompt: `Represent this sentence for searching relevant passages: `.
 pub const MXBAI_EMBED_LARGE_V1: &str = "mixedbread-ai/mxbai-embed-large-v1";
+/// More than 100 languages, 1024 dimensions, matryoshka down to 32, up to 32,768 tokens, 600 M parameters (Qwen3, a decoder). Its files
+/// name a prompt for queries.
+pub const QWEN3_EMBEDDING_0_6B: &str = "Qwen/Qwen3-Embedding-0.6B";
 /// English, 768 dimensions, matryoshka down to 256, up to 8192 tokens (ModernBERT). Prompts:
 /// `search_query: ` and `search_document: `.
 pub const MODERNBERT_EMBED_BASE: &str = "nomic-ai/modernbert-embed-base";

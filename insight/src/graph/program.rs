@@ -80,12 +80,17 @@ fn detail(program: &Program, node: &Node) -> String {
             format!("{kind}{groups}{residual}")
         }
         Op::Attention(attention) => {
-            let reach = attention
-                .reach
-                .map(|reach| format!(", {reach} tokens each way"));
+            let reach = attention.reach.map(|reach| match attention.causal {
+                true => format!(", {reach} tokens before"),
+                false => format!(", {reach} tokens each way"),
+            });
             let bias = attention.bias.as_ref().map_or("", |_| ", relative bias");
+            let causal = if attention.causal { ", causal" } else { "" };
             let (heads, size) = (attention.heads, attention.size);
-            format!("{heads} heads of {size}{}{bias}", reach.unwrap_or_default())
+            format!(
+                "{heads} heads of {size}{causal}{}{bias}",
+                reach.unwrap_or_default()
+            )
         }
         Op::Map { f, .. } => word(format!("{f:?}")),
         Op::Zip { f, .. } => word(format!("{f:?}")),

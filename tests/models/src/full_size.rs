@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use crate::checkpoint::Checkpoint;
-use crate::models::{bert_like, modernbert_like, mpnet_like};
+use crate::models::{bert_like, modernbert_like, mpnet_like, qwen3_like};
 
 /// Makes a model.
 type Make = fn() -> Checkpoint;
@@ -103,6 +103,32 @@ fn modernbert_base() -> Checkpoint {
             "local_rope_theta": 10000.0,
             "position_embedding_type": "absolute",
             "pad_token_id": 50_283
+        }),
+    )
+}
+
+/// Qwen3-Embedding-0.6B with fewer layers than its 28, and a tenth of its words.
+pub fn qwen3_of(layers: usize) -> Checkpoint {
+    qwen3_like(
+        15,
+        json!({
+            "architectures": ["Qwen3ForCausalLM"],
+            "model_type": "qwen3",
+            "vocab_size": 15_167,
+            "hidden_size": 1024,
+            "num_hidden_layers": layers,
+            "num_attention_heads": 16,
+            "num_key_value_heads": 8,
+            "head_dim": 128,
+            "intermediate_size": 3072,
+            "hidden_act": "silu",
+            "max_position_embeddings": 32_768,
+            "rms_norm_eps": 1e-6,
+            "rope_theta": 1_000_000.0,
+            "rope_scaling": null,
+            "attention_bias": false,
+            "use_sliding_window": false,
+            "pad_token_id": 0
         }),
     )
 }

@@ -434,7 +434,7 @@ impl Builder {
                 scores.heads
             ));
         }
-        let (bias, reach) = crate::bias::of(&self.ledger, scores)?;
+        let (bias, sight) = crate::bias::of(&self.ledger, scores)?;
         if let Some(bias) = &scores.bias {
             self.limit_positions(bias.positions);
         }
@@ -447,7 +447,8 @@ impl Builder {
             size: scores.size,
             scale: scale as f32,
             bias,
-            reach,
+            reach: sight.reach,
+            causal: sight.causal,
         };
         let node = self.push(
             Op::Attention(Box::new(attention)),

@@ -11,10 +11,16 @@ pub(crate) fn of_row(node: &Node, inner: usize, longest: usize) -> u64 {
     match &node.op {
         Op::Linear(_) => width.saturating_mul(inner as u64),
         Op::Attention(attention) => {
+            let ways = if attention.causal { 1 } else { 2 };
             let seen = attention.reach.map_or(longest, |reach| {
-                let both_ways = (reach as u64).saturating_mul(2);
-                longest.min(both_ways.saturating_add(1))
+                let all = (reach as u64).saturating_mul(ways);
+                longest.min(all.saturating_add(1))
             });
+            // The first token sees itself alone, the last one all.
+            let seen = match (attention.causal, attention.reach) {
+                (true, None) => longest.div_ceil(2),
+                _ => seen,
+            };
             width.saturating_mul(2).saturating_mul(seen)
         }
         Op::Pool { .. } | Op::WeightedSum { .. } => width.saturating_mul(longest),
@@ -36,7 +42,7 @@ mod tests {
             offset: 0,
             stride: 4,
         };
-        let node = |reach| Node {
+        let node = |reach, causal| Node {
             op: Op::Attention(Box::new(Attention {
                 query: columns,
                 key: columns,
@@ -45,12 +51,16 @@ mod tests {
                 size: 4,
                 scale: 1.0,
                 bias: None,
-                reach: Some(reach),
+                reach,
+                causal,
             })),
             rows: Rows::Tokens,
             width: 8,
         };
-        assert_eq!(of_row(&node(usize::MAX), 4, 100), 2 * 8 * 100);
-        assert_eq!(of_row(&node(3), 4, 100), 2 * 8 * 7);
+        assert_eq!(of_row(&node(Some(usize::MAX), false), 4, 100), 2 * 8 * 100);
+        assert_eq!(of_row(&node(Some(3), false), 4, 100), 2 * 8 * 7);
+        assert_eq!(of_row(&node(Some(3), true), 4, 100), 2 * 8 * 4);
+        assert_eq!(of_row(&node(None, true), 4, 100), 2 * 8 * 50);
+        assert_eq!(of_row(&node(None, false), 4, 100), 2 * 8 * 100);
     }
 }

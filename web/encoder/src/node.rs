@@ -204,6 +204,8 @@ pub struct Attention {
     pub bias: Option<Floats>,
     /// Tokens further apart do not see each other.
     pub reach: Option<usize>,
+    /// Whether a token sees none after it.
+    pub causal: bool,
 }
 
 /// A function of one number.

@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use isovec_encoder::program::{NormKind, Op, Program, Reduction};
 use isovec_encoder::{Executable, Pause, Run};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -182,6 +183,36 @@ fn layers_are_fused() {
     assert_eq!(all.matches(layer).count(), layers, "{all}");
     let after = all.rsplit(layer).next().unwrap();
     assert!(!after.contains("linear"), "{after}");
+}
+
+#[test]
+fn a_decoder_computes_no_score_of_what_follows() {
+    let model = models::qwen3();
+    let bundle = bundle(&model, Stored::F32, Pooling::LastToken);
+    let (cancel, mut never) = (Cancel::new(), Never);
+    let program = pollster::block_on(Program::read(&bundle, &cancel, &mut never)).unwrap();
+    let mut attentions = 0;
+    let mut norms = 0;
+    for node in &program.nodes {
+        match &node.op {
+            Op::Attention(attention) => {
+                attentions += 1;
+                assert!(attention.causal && attention.bias.is_none() && attention.reach.is_none());
+            }
+            Op::Norm(norm) => {
+                norms += 1;
+                assert_eq!(norm.kind, NormKind::RootMeanSquare);
+                assert!(norm.gamma.is_some());
+            }
+            // Nothing of a normalisation is left over.
+            Op::Reduce {
+                f: Reduction::Mean, ..
+            } => panic!("a normalisation is computed in parts"),
+            _ => {}
+        }
+    }
+    // Of each layer two, and of queries and keys one each; the last one.
+    assert_eq!((attentions, norms), (3, 4 * 3 + 1));
 }
 
 #[test]

@@ -105,6 +105,7 @@ mod tests {
             scale: 0.3,
             bias: None,
             reach: Some(9),
+            causal: false,
             arithmetic,
         };
         let part = |number: usize| Columns::new(&x, WIDTH, number * 39, 39);

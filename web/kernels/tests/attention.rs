@@ -17,6 +17,7 @@ struct Case {
     group: usize,
     head_size: usize,
     reach: Option<usize>,
+    causal: bool,
     bias: bool,
     seed: u64,
 }
@@ -61,6 +62,7 @@ impl Case {
                 positions: self.positions(),
             }),
             reach: self.reach,
+            causal: self.causal,
             arithmetic,
         }
     }
@@ -115,6 +117,7 @@ impl Case {
             for token in text[0]..text[1] {
                 let seen: Vec<usize> = (text[0]..text[1])
                     .filter(|key| self.reach.is_none_or(|reach| key.abs_diff(token) <= reach))
+                    .filter(|&key| !self.causal || key <= token)
                     .collect();
                 for head in 0..self.heads() {
                     let row = head * (2 * self.positions() - 1) + self.positions() - 1;
@@ -231,16 +234,17 @@ fn cases() -> impl Strategy<Value = Case> {
         1usize..3,
         1usize..40,
         prop::option::of(0usize..20),
-        any::<bool>(),
+        any::<[bool; 2]>(),
         0u64..1000,
     )
         .prop_map(
-            |(lengths, kv_heads, group, head_size, reach, bias, seed)| Case {
+            |(lengths, kv_heads, group, head_size, reach, [causal, bias], seed)| Case {
                 lengths,
                 kv_heads,
                 group,
                 head_size,
                 reach,
+                causal,
                 bias,
                 seed,
             },
@@ -254,6 +258,7 @@ fn long() -> Case {
         group: 2,
         head_size: 32,
         reach: None,
+        causal: false,
         bias: true,
         seed: 7,
     }
@@ -300,8 +305,18 @@ proptest! {
 
 #[test]
 fn long_texts_are_summed_in_chunks() {
-    for reach in [None, Some(300), Some(usize::MAX)] {
-        let case = Case { reach, ..long() };
+    for (reach, causal) in [
+        (None, false),
+        (Some(300), false),
+        (Some(usize::MAX), false),
+        (None, true),
+        (Some(300), true),
+    ] {
+        let case = Case {
+            reach,
+            causal,
+            ..long()
+        };
         assert_close(&case.run(Arithmetic::Fast), &case.exact(), 2e-6);
         assert_eq!(
             bits(&case.run(Arithmetic::Deterministic)),
@@ -322,6 +337,7 @@ fn large_scores_do_not_overflow() {
         scale: 1.0,
         bias: None,
         reach: None,
+        causal: false,
         arithmetic: Arithmetic::Fast,
     };
     let keys = [1e18f32, -1e18];
@@ -343,6 +359,7 @@ fn nan_stays_in_its_text() {
     let case = Case {
         lengths: vec![5, 6],
         reach: None,
+        causal: false,
         ..long()
     };
     let (mut fused, stride) = case.fused();

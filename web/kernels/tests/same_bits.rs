@@ -86,6 +86,7 @@ fn attend(arithmetic: Arithmetic, fused: &[f32], bias: bool, reach: Option<usize
             positions: 300,
         }),
         reach,
+        causal: false,
         arithmetic,
     };
     let part = |number: usize| Columns::new(fused, 3 * HIDDEN, number * HIDDEN, HIDDEN);

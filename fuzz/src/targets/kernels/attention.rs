@@ -72,6 +72,7 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
         true => Some(extent(u, 20)?),
         false => None,
     };
+    let causal = u.arbitrary()?;
     let positions = lengths.iter().max().map_or(1, |most| (*most).max(1)) + extent(u, 3)?;
     let biases = match u.arbitrary()? {
         true => Some(Guarded::new(
@@ -94,6 +95,7 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
                 positions,
             }),
             reach,
+            causal,
             arithmetic,
         };
         let run = AttentionRun::new(
@@ -112,7 +114,8 @@ pub(super) fn attention(u: &mut Unstructured<'_>) -> Result<()> {
             for token in text[0]..text[1] {
                 for head in 0..heads {
                     let seen = (text[0]..text[1])
-                        .filter(|key| reach.is_none_or(|reach| key.abs_diff(token) <= reach));
+                        .filter(|key| reach.is_none_or(|reach| key.abs_diff(token) <= reach))
+                        .filter(|&key| !causal || key <= token);
                     let bias = |key: usize| {
                         biases.as_ref().map_or(0.0, |biases| {
                             let row = head * (2 * positions - 1) + positions - 1;

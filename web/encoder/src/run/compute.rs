@@ -145,6 +145,7 @@ impl Run {
                 positions: (values.len() / attention.heads).div_ceil(2),
             }),
             reach: attention.reach,
+            causal: attention.causal,
             arithmetic: executable.arithmetic,
         };
         let run = AttentionRun::new(

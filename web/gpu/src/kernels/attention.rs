@@ -70,10 +70,11 @@ pub(crate) fn kernel(
     set("REACH", op.reach.unwrap_or(0));
     let scale = functions::number(op.scale, constants);
     source += &format!(
-        "const HAS_BIAS: bool = {};\nconst HAS_REACH: bool = {};\nconst SCALE: f32 = {scale};\n\
+        "const HAS_BIAS: bool = {};\nconst HAS_REACH: bool = {};\nconst CAUSAL: bool = {};\nconst SCALE: f32 = {scale};\n\
          alias D = {};\nfn total(x: D) -> f32 {{ return {total}; }}\n",
         op.bias.is_some(),
         op.reach.is_some(),
+        op.causal,
         Items::F32.of(unit),
     );
     for ((name, items), unit) in ["Q", "K", "V"].iter().zip(items).zip(units) {

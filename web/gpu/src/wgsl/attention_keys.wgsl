@@ -14,5 +14,8 @@ fn seen_by(token: u32) -> Seen {
     seen.first = max(seen.first, token - min(token, REACH));
     seen.end = min(seen.end, token + REACH + 1u);
   }
+  if (CAUSAL) {
+    seen.end = min(seen.end, token + 1u);
+  }
   return seen;
 }

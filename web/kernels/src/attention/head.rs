@@ -30,6 +30,7 @@ pub(super) struct Head<'a> {
     /// For every offset within the text, the most negative first.
     pub(super) bias: Option<&'a [f32]>,
     pub(super) reach: Option<usize>,
+    pub(super) causal: bool,
 }
 
 impl Head<'_> {
@@ -51,7 +52,8 @@ impl Head<'_> {
         let tiles = count.div_ceil(M);
         let panels = size.div_ceil(M);
         // Further than the text is long is as far as there is.
-        let reach = self.reach.map_or(count, |reach| reach.min(count));
+        let before = self.reach.map_or(count, |reach| reach.min(count));
+        let after = if self.causal { 0 } else { before };
         let bias_length = self.bias.map_or(0, |bias| bias.len() + N);
         let [keys, values, queries, scores, out, row, bias] = scratch.parts([
             tiles * size * M,
@@ -75,7 +77,7 @@ impl Head<'_> {
         }
         for first in (0..count).step_by(N) {
             let last = (first + N).min(count) - 1;
-            let seen = first.saturating_sub(reach)..(last + reach + 1).min(count);
+            let seen = first.saturating_sub(before)..(last + after + 1).min(count);
             self.pack_queries::<N>(first, queries);
             for number in seen.start / M..seen.end.div_ceil(M) {
                 let keys = &keys[number * size * M..(number + 1) * size * M];
@@ -92,8 +94,8 @@ impl Head<'_> {
                     }
                 }
             }
-            if reach < count {
-                hide(rows, seen.clone(), first, reach);
+            if before < count || self.causal {
+                hide(rows, seen.clone(), first, (before, after));
             }
             let sum = weights(rows, seen.clone());
             for panel in 0..panels {
@@ -178,14 +180,20 @@ impl Head<'_> {
     }
 }
 
-/// Minus infinity where a key is too far from the query.
+/// Minus infinity where a key is too far before the query, or too far after it.
 #[inline(always)]
-fn hide<const N: usize>(rows: &mut [[f32; N]], seen: Range<usize>, first: usize, reach: usize) {
+fn hide<const N: usize>(
+    rows: &mut [[f32; N]],
+    seen: Range<usize>,
+    first: usize,
+    (before, after): (usize, usize),
+) {
     for key in seen {
         // Most keys are seen by every query of the block.
-        if key + reach < first + N - 1 || key > first + reach {
+        if key + before < first + N - 1 || key > first + after {
             for (lane, score) in rows[key].iter_mut().enumerate() {
-                if key.abs_diff(first + lane) > reach {
+                let query = first + lane;
+                if key + before < query || key > query + after {
                     *score = f32::NEG_INFINITY;
                 }
             }

@@ -31,6 +31,8 @@ pub struct Attention<'a> {
     pub bias: Option<OffsetBias<'a>>,
     /// Positions further apart than this do not see each other.
     pub reach: Option<usize>,
+    /// Whether a position sees none after it.
+    pub causal: bool,
     /// How products are added.
     pub arithmetic: Arithmetic,
 }
@@ -183,6 +185,7 @@ impl<'a> AttentionRun<'a> {
             scale,
             bias,
             reach,
+            causal,
             arithmetic,
         } = self.attention;
         let kv_head = head / (heads / kv_heads);
@@ -199,6 +202,7 @@ impl<'a> AttentionRun<'a> {
                 &row[bias.positions - tokens.len()..bias.positions + tokens.len() - 1]
             }),
             reach,
+            causal,
         };
         job.run(arithmetic, scratch, &mut |query, values| {
             let begin = ((tokens.start + query) * heads + head) * head_size;
