@@ -23,4 +23,5 @@ mod pictures;
 mod presets;
 mod profile;
 mod providers;
+mod static_embeddings;
 mod statistics;

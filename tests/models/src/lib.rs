@@ -5,6 +5,7 @@
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
 //! - [`pictures`]: models of pictures, with theirs.
+//! - [`static_embedding`]: models of static embeddings, with theirs.
 //! - [`convolutions`]: convolutional networks.
 //! - [`exact`]: ONNX operators at f64.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
@@ -23,6 +24,7 @@ mod picture_files;
 pub mod pictures;
 pub mod reference;
 pub mod rng;
+pub mod static_embedding;
 pub mod texts;
 pub mod tiny;
 pub mod tiny_clip;
