@@ -723,6 +723,58 @@ mod tests {
     }
 
     #[test]
+    fn a_table_of_tokens_vectors_is_told_by_either_library() {
+        let modules = |path: &str, class: &str| {
+            format!(
+                r#"[{{"path": "{path}", "type": "{class}"}},
+                {{"path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}}]"#
+            )
+        };
+        let static_class = "sentence_transformers.models.StaticEmbedding";
+        let newer = "sentence_transformers.sentence_transformer.modules.StaticEmbedding";
+        let model2vec = r#"{"model_type": "model2vec", "normalize": true, "seq_length": 1000000}"#;
+        let long = ("tokenizer_config.json", r#"{"model_max_length": 1000000}"#);
+        for class in [static_class, newer] {
+            for (path, folder) in [
+                ("0_StaticEmbedding", "0_StaticEmbedding"),
+                ("", ""),
+                (".", ""),
+            ] {
+                let model = read(&[("modules.json", &modules(path, class)), long]).unwrap();
+                let table = model.table.unwrap();
+                assert_eq!(
+                    (table.folder.as_str(), table.tokens),
+                    (folder, Tokens::OfText)
+                );
+                assert_eq!(model.max_length, None);
+                let head = model.head.unwrap();
+                assert_eq!((head.pooling, head.normalize), (Pooling::Mean, true));
+            }
+        }
+        for (config, normalize) in [(model2vec, true), (r#"{"model_type": "model2vec"}"#, false)] {
+            let model = read(&[("config.json", config), long]).unwrap();
+            let table = model.table.unwrap();
+            assert_eq!((table.folder.as_str(), table.tokens), ("", Tokens::Known));
+            assert_eq!(model.max_length, Some((512, "Model2Vec's default")));
+            let head = model.head.unwrap();
+            assert_eq!((head.pooling, head.normalize), (Pooling::Mean, normalize));
+        }
+        let model = read(&[
+            ("config.json", model2vec),
+            ("modules.json", MODULES),
+            ("1_Pooling/config.json", r#"{"pooling_mode": "mean"}"#),
+        ]);
+        // The tokens are Model2Vec's all the same; what is done to them is what the steps say.
+        assert_eq!(model.unwrap().table.unwrap().tokens, Tokens::Known);
+        assert_eq!(
+            read(&[("config.json", r#"{"model_type": "bert"}"#)])
+                .unwrap()
+                .table,
+            None
+        );
+    }
+
+    #[test]
     fn broken_files_are_named() {
         let pooling = |text: &'static str| {
             read(&[("modules.json", MODULES), ("1_Pooling/config.json", text)])

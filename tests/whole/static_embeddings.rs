@@ -65,8 +65,12 @@ fn agrees(what: &str, model: &StaticModel, layout: Layout, embedder: &Embedder, 
     let found = embedder.embed(texts).unwrap();
     for (at, text) in texts.iter().enumerate() {
         let ids = looked_up(layout, text);
-        assert_eq!(found.token_counts()[at], ids.len(), "{what}: {text}");
-        for (found, wanted) in found.row(at).iter().zip(model.vector(&ids)) {
+        assert_eq!(
+            found.token_counts()[at] as usize,
+            ids.len(),
+            "{what}: {text}"
+        );
+        for (found, wanted) in found.get(at).unwrap().iter().zip(model.vector(&ids)) {
             let difference = (f64::from(*found) - wanted).abs();
             assert!(difference <= BOUND, "{what}: {text}: {difference:e}");
         }

@@ -301,6 +301,8 @@ impl Tokenizer {
     pub fn with_tokens(mut self, tokens: Tokens) -> Self {
         if tokens != Tokens::All {
             self.template = Template::default();
+            let max_id = self.reader.max_id().into_iter().chain([self.pad_id]).max();
+            self.max_id = max_id.unwrap_or(0);
             self.identity = format!("{}, {tokens}", self.identity);
         }
         self.tokens = tokens;
