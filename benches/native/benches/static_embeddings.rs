@@ -1,6 +1,6 @@
 //! A model of static embeddings in the shape of potion-base-8M, with seeded weights and the tokenizer of all-MiniLM-L6-v2:
 //! the whole corpus, and one text a call, through isovec and through model2vec-rs. Their vectors are compared first. Run it
-//! with `cargo bench -p isovec-bench --features model2vec --bench static_embeddings`.
+//! with `cargo xtask bench static_embeddings`.
 
 use std::hint::black_box;
 use std::path::Path;

@@ -257,7 +257,10 @@ impl FileSelection {
         if !self.embedding {
             return Vec::new();
         }
-        if let Ok(Some(tokenizer)) = describe::of_static(known, TOKENIZERS[0]) {
+        // Where they are in a folder of their own, static embeddings have no config. In the root they may be Model2Vec's.
+        if let Ok(Some(tokenizer)) = describe::of_static(known, TOKENIZERS[0])
+            && tokenizer != TOKENIZERS[0]
+        {
             return vec![vec![tokenizer]];
         }
         let all: [&[&str]; 3] = [&[CONFIG], &TOKENIZERS, &[MODULES]];
