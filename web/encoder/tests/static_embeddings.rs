@@ -42,8 +42,8 @@ fn bundle(model: &StaticModel, pooling: Pooling) -> ModelBundle {
 }
 
 fn compiled(bundle: &ModelBundle) -> Arc<Executable> {
-    let cancel = Cancel::new();
-    let executable = Executable::compile(bundle, Arithmetic::Fast, &cancel, &mut NoTurns);
+    let (cancel, mut turns) = (Cancel::new(), NoTurns);
+    let executable = Executable::compile(bundle, Arithmetic::Fast, &cancel, &mut turns);
     Arc::new(pollster::block_on(executable).unwrap())
 }
 

@@ -3,8 +3,8 @@
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
 //! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP, static
-//! embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and sequence open, and is the
-//! same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
+//! embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
+//! sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
 //! Every tensor is checked against `config.json` when the graph is built, and read (and widened
 //! to f32, and transposed) only when an engine asks for it.
