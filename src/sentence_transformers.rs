@@ -4,6 +4,7 @@
 //! `modules.json` (which steps there are), `1_Pooling/config.json`, `2_Dense/config.json`,
 //! `sentence_bert_config.json` (maximum length, lower-casing), `config_sentence_transformers.json`
 //! (prompts, similarity function); then `tokenizer_config.json` and `config.json` for the length.
+//! A model of static embeddings is told by `modules.json` or, if it is Model2Vec's, by `config.json`.
 //! Their meaning is defined by that library's source, `sentence_transformers/models/*.py`.
 
 use std::collections::BTreeMap;
@@ -11,8 +12,10 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use half::{bf16, f16};
 use isovec_engine::EngineError;
+use isovec_model::convert::is_model2vec;
 use isovec_model::head::{Activation, Dense, Pooling};
 use isovec_model::safetensors::{SourceDType, TensorSet};
+use isovec_tokenize::Tokens;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -40,7 +43,21 @@ pub(crate) struct ModelFiles {
     pub(crate) default_prompt: Option<String>,
     /// How vectors are meant to be compared.
     pub(crate) similarity: Option<Similarity>,
+    /// What is said of a model that is a table of tokens' vectors.
+    pub(crate) table: Option<StaticTable>,
 }
+
+/// What the files say of a model of static embeddings.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct StaticTable {
+    /// The folder of its tokenizer; empty for the root.
+    pub(crate) folder: String,
+    /// Which tokens of a text are looked up.
+    pub(crate) tokens: Tokens,
+}
+
+/// Tokens of a text that Model2Vec looks up, if its caller says nothing else: the default of its `encode`.
+const MODEL2VEC_LENGTH: usize = 512;
 
 /// The steps after the transformer.
 #[derive(Debug, Clone, PartialEq)]
@@ -65,10 +82,11 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         Some(modules) => folder.transformer(modules)?,
         None => "",
     };
-    let head = modules
+    let mut head = modules
         .as_deref()
         .map(|modules| folder.head(modules))
         .transpose()?;
+    let table = folder.table(modules.as_deref(), &mut head)?;
 
     let bert = folder.sentence_bert(transformer)?;
     let config: Option<HfConfig> = folder.json_in(transformer, "config.json")?;
@@ -77,18 +95,13 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         folder.json_in(transformer, "tokenizer_config.json")?;
     let positions = config.positions();
     let tokenizer_length = tokenizer.and_then(|tokenizer| tokenizer.length());
-    let max_length = [
-        (bert.max_seq_length, "sentence_bert_config.json"),
-        (tokenizer_length, "tokenizer_config.json"),
-        (positions, "config.json"),
-    ]
-    .into_iter()
-    .find_map(|(length, file)| Some((length?, file)))
-    // A tokenizer that allows more than the model has positions for does not make them.
-    .map(|(length, file)| match positions {
-        Some(positions) if positions < length => (positions, "config.json"),
-        _ => (length, file),
-    });
+    let model2vec = table.as_ref().map(|table| table.tokens == Tokens::Known);
+    let max_length = match model2vec {
+        Some(true) => Some((MODEL2VEC_LENGTH, "Model2Vec's default")),
+        // Only its tokenizer limits it.
+        Some(false) => None,
+        None => max_length(&bert, tokenizer_length, positions),
+    };
 
     let st: SentenceTransformersConfig = folder
         .json("config_sentence_transformers.json")?
@@ -115,8 +128,32 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         prompts: st.prompts,
         default_prompt: st.default_prompt_name,
         similarity,
+        table,
     })
 }
+
+/// How many tokens a text may have, and which file says so.
+fn max_length(
+    bert: &SentenceBertConfig,
+    tokenizer_length: Option<usize>,
+    positions: Option<usize>,
+) -> Option<(usize, &'static str)> {
+    let (length, file) = [
+        (bert.max_seq_length, "sentence_bert_config.json"),
+        (tokenizer_length, "tokenizer_config.json"),
+        (positions, "config.json"),
+    ]
+    .into_iter()
+    .find_map(|(length, file)| Some((length?, file)))?;
+    // A tokenizer that allows more than the model has positions for does not make them.
+    Some(match positions {
+        Some(positions) if positions < length => (positions, "config.json"),
+        _ => (length, file),
+    })
+}
+
+/// The class of a step that looks a vector up for each token, and takes their mean.
+const STATIC: &str = "StaticEmbedding";
 
 /// One step in `modules.json`.
 #[derive(Deserialize)]
@@ -209,6 +246,12 @@ struct SentenceTransformersConfig {
     similarity_fn_name: Option<String>,
 }
 
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Model2VecConfig {
+    normalize: Option<bool>,
+}
+
 #[derive(Deserialize)]
 struct DenseConfig {
     in_features: usize,
@@ -266,17 +309,57 @@ impl Folder<'_> {
     /// The transformer's folder: the first step has to be one.
     fn transformer<'m>(&self, modules: &'m [Module]) -> Result<&'m str> {
         match modules.first() {
-            Some(module) if module.class() == Some("Transformer") => Ok(&module.path),
+            Some(module) if matches!(module.class(), Some("Transformer" | STATIC)) => {
+                Ok(&module.path)
+            }
             Some(module) => Err(self.unsupported(
                 format!("its first step is {}, which is not a transformer that isovec knows", module.r#type),
-                "Choose a model whose modules.json begins with sentence_transformers.models.Transformer",
+                "Choose a model whose modules.json begins with the Transformer or the StaticEmbedding of sentence_transformers",
             )),
             None => Err(self.invalid("modules.json", "it names no step")),
         }
     }
 
+    /// What is said of a model of static embeddings. Model2Vec's own files bring its head, where `modules.json` does not.
+    fn table(
+        &self,
+        modules: Option<&[Module]>,
+        head: &mut Option<FileHead>,
+    ) -> Result<Option<StaticTable>> {
+        let config = self.files.get("config.json");
+        let is_model2vec = config.is_some_and(|config| is_model2vec(config));
+        let first = modules.and_then(<[Module]>::first);
+        let folder = match first {
+            Some(first) if first.class() == Some(STATIC) => match first.path.trim_matches('/') {
+                "." => "",
+                path => path,
+            },
+            _ if is_model2vec => "",
+            _ => return Ok(None),
+        };
+        if is_model2vec && head.is_none() {
+            let config: Model2VecConfig = self.json("config.json")?.unwrap_or_default();
+            *head = Some(FileHead {
+                pooling: Pooling::Mean,
+                include_prompt: true,
+                dense: Vec::new(),
+                normalize: config.normalize.unwrap_or_default(),
+            });
+        }
+        let tokens = match is_model2vec {
+            true => Tokens::Known,
+            false => Tokens::OfText,
+        };
+        Ok(Some(StaticTable {
+            folder: folder.to_owned(),
+            tokens,
+        }))
+    }
+
     fn head(&self, modules: &[Module]) -> Result<FileHead> {
-        let mut pooling = None;
+        // The mean is what a bag of embeddings is.
+        let is_static = modules.first().and_then(Module::class) == Some(STATIC);
+        let mut pooling = is_static.then_some((Pooling::Mean, true));
         let mut dense = Vec::new();
         let mut normalize = false;
         for module in modules.iter().skip(1) {
@@ -297,7 +380,7 @@ impl Folder<'_> {
                 _ => {
                     return Err(self.unsupported(
                         format!("its step {} is unknown here or out of order", module.r#type),
-                        "isovec has Transformer, Pooling, Dense and Normalize, in this order",
+                        "isovec has Transformer and Pooling, or StaticEmbedding, then Dense and Normalize, in this order",
                     ));
                 }
             }
@@ -447,7 +530,7 @@ impl Folder<'_> {
 
 fn join(path: &str, file: &str) -> String {
     match path.trim_matches('/') {
-        "" => file.to_owned(),
+        "" | "." => file.to_owned(),
         path => format!("{path}/{file}"),
     }
 }
@@ -637,6 +720,58 @@ mod tests {
                 "{first}, {second}: {error}"
             );
         }
+    }
+
+    #[test]
+    fn a_table_of_tokens_vectors_is_told_by_either_library() {
+        let modules = |path: &str, class: &str| {
+            format!(
+                r#"[{{"path": "{path}", "type": "{class}"}},
+                {{"path": "1_Normalize", "type": "sentence_transformers.models.Normalize"}}]"#
+            )
+        };
+        let static_class = "sentence_transformers.models.StaticEmbedding";
+        let newer = "sentence_transformers.sentence_transformer.modules.StaticEmbedding";
+        let model2vec = r#"{"model_type": "model2vec", "normalize": true, "seq_length": 1000000}"#;
+        let long = ("tokenizer_config.json", r#"{"model_max_length": 1000000}"#);
+        for class in [static_class, newer] {
+            for (path, folder) in [
+                ("0_StaticEmbedding", "0_StaticEmbedding"),
+                ("", ""),
+                (".", ""),
+            ] {
+                let model = read(&[("modules.json", &modules(path, class)), long]).unwrap();
+                let table = model.table.unwrap();
+                assert_eq!(
+                    (table.folder.as_str(), table.tokens),
+                    (folder, Tokens::OfText)
+                );
+                assert_eq!(model.max_length, None);
+                let head = model.head.unwrap();
+                assert_eq!((head.pooling, head.normalize), (Pooling::Mean, true));
+            }
+        }
+        for (config, normalize) in [(model2vec, true), (r#"{"model_type": "model2vec"}"#, false)] {
+            let model = read(&[("config.json", config), long]).unwrap();
+            let table = model.table.unwrap();
+            assert_eq!((table.folder.as_str(), table.tokens), ("", Tokens::Known));
+            assert_eq!(model.max_length, Some((512, "Model2Vec's default")));
+            let head = model.head.unwrap();
+            assert_eq!((head.pooling, head.normalize), (Pooling::Mean, normalize));
+        }
+        let model = read(&[
+            ("config.json", model2vec),
+            ("modules.json", MODULES),
+            ("1_Pooling/config.json", r#"{"pooling_mode": "mean"}"#),
+        ]);
+        // The tokens are Model2Vec's all the same; what is done to them is what the steps say.
+        assert_eq!(model.unwrap().table.unwrap().tokens, Tokens::Known);
+        assert_eq!(
+            read(&[("config.json", r#"{"model_type": "bert"}"#)])
+                .unwrap()
+                .table,
+            None
+        );
     }
 
     #[test]

@@ -164,8 +164,8 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
             ..Purpose::run(&asked, output)
         };
         let mut prepared = prepare(source, &asked, purpose, &stop).await?;
-        let lowercase = prepared.files.lowercase;
-        let reader = Reader::read(&mut prepared.bundle, &input, lowercase)?;
+        let Prepared { bundle, files, .. } = &mut prepared;
+        let reader = Reader::read(bundle, &input, files.lowercase, files.table.as_ref())?;
         Ok((prepared, reader))
     })
     .await?;
@@ -178,7 +178,13 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         Reader::Texts(reader) => {
             let rows = vocabulary::embedding_rows(&held).or(prepared.files.vocab_size);
             vocabulary::check(&bundle.origin, reader.tokenizer.max_id(), rows)?;
-            max_length(&config, &prepared.files)?
+            let own = prepared.files.table.as_ref().map(|_| {
+                let own = reader.tokenizer.own_max_tokens();
+                own.map_or((convert::LONGEST_STATIC, "nothing limits it"), |own| {
+                    (own, "tokenizer.json")
+                })
+            });
+            max_length(&config, &prepared.files, own)?
         }
         reader => (reader.frame()?.positions(), "a picture's parts"),
     };
@@ -455,8 +461,12 @@ pub(crate) async fn prepare(
     })
 }
 
-/// Tokens that the model sees of a text, and where the number comes from.
-fn max_length(config: &EmbeddingConfig, files: &ModelFiles) -> Result<(usize, &'static str)> {
+/// Tokens that the model sees of a text, and where the number comes from; `own` is what limits a model without positions.
+fn max_length(
+    config: &EmbeddingConfig,
+    files: &ModelFiles,
+    own: Option<(usize, &'static str)>,
+) -> Result<(usize, &'static str)> {
     match (config.text.max_length, files.positions) {
         (Some(asked), Some(positions)) if asked > positions => Err(Error::Config(vec![format!(
             "text.max_length is {asked}, and the model has positions for {positions} tokens"
@@ -464,6 +474,7 @@ fn max_length(config: &EmbeddingConfig, files: &ModelFiles) -> Result<(usize, &'
         (Some(asked), _) => Ok((asked, "the configuration")),
         (None, _) => Ok(files
             .max_length
+            .or(own)
             .unwrap_or((DEFAULT_MAX_LENGTH, "no file of the model says"))),
     }
 }

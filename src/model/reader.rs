@@ -10,6 +10,7 @@ use super::frame::{self, Frame};
 use crate::error::{Error, Result};
 #[cfg(feature = "image")]
 use crate::pictures::PictureReader;
+use crate::sentence_transformers::StaticTable;
 
 /// What a caller is going to hand in.
 #[derive(Debug, Clone, Default)]
@@ -85,7 +86,12 @@ impl Reader {
     /// # Errors
     /// [`EngineError::UnsupportedModel`](isovec_engine::EngineError::UnsupportedModel) for a model that reads something else;
     /// those of the tokenizer, and of a picture's configuration.
-    pub(crate) fn read(bundle: &mut ModelBundle, input: &Input, lowercase: bool) -> Result<Self> {
+    pub(crate) fn read(
+        bundle: &mut ModelBundle,
+        input: &Input,
+        lowercase: bool,
+        table: Option<&StaticTable>,
+    ) -> Result<Self> {
         match input {
             Input::Texts if PictureInput::of(&bundle.graph).is_some() => Err(unsupported(
                 bundle,
@@ -93,7 +99,13 @@ impl Reader {
                 "Load it with `ImageEmbedder` or `ImageClassifier`, which Rust's feature `image` has",
             )),
             Input::Texts => {
-                let tokenizer = Tokenizer::from_files(&bundle.files, &bundle.origin)?;
+                let (files, origin) = (&bundle.files, &bundle.origin);
+                let tokenizer = match table {
+                    None => Tokenizer::from_files(files, origin)?,
+                    Some(StaticTable { folder, tokens }) => {
+                        Tokenizer::from_folder(files, folder, origin)?.with_tokens(*tokens)
+                    }
+                };
                 tracing::debug!(target: "isovec", "{} is tokenised by {}", bundle.origin, tokenizer.tokenized_by());
                 let filled = filled(&bundle.graph);
                 Ok(Self::Texts(Box::new(TextReader {

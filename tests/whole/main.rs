@@ -25,4 +25,5 @@ mod presets;
 mod profile;
 mod providers;
 mod reranker;
+mod static_embeddings;
 mod statistics;

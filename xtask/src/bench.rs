@@ -48,7 +48,14 @@ const INSIDE: [(&str, &str); 2] = [
 ];
 
 /// Benchmarks that need the corpus, or programs to compare with.
-const PEERS: [&str; 5] = ["adaptive", OBSERVING, "peers", "python", "retrieval"];
+const PEERS: [&str; 6] = [
+    "adaptive",
+    OBSERVING,
+    "peers",
+    "python",
+    "retrieval",
+    "static_embeddings",
+];
 
 /// The benchmark that runs the program.
 const OBSERVING: &str = "observing";

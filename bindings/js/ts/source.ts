@@ -40,11 +40,12 @@ export interface FetchOptions {
 }
 
 const CONFIG = "config.json";
+const MODULES = "modules.json";
 /** What most models have, asked for before the rules are loaded that say what is to be taken. */
-const USUAL = ["modules.json", "sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json", "special_tokens_map.json"];
+const USUAL = [MODULES, "sentence_bert_config.json", "config_sentence_transformers.json", "tokenizer_config.json", "special_tokens_map.json"];
 const TOKENIZER = "tokenizer.json";
 /** The version of the rules, which what is kept was chosen by. */
-const RULES = 3;
+const RULES = 4;
 
 /** A source's name for messages, and where its files are. */
 export function resolve(source: ModelSource, options: FetchOptions): { name: string; files: Files } {
@@ -174,7 +175,13 @@ async function download({ folder, pointers }: Address, selection: string, { orig
   const isSide = (path: string) => /\.(json|txt)$/.test(path);
   const side: Line = { ...line, most: beside(line.most) };
 
-  const config = bring(folder + CONFIG, CONFIG, true, side);
+  const config = bring(folder + CONFIG, CONFIG, false, side).then(async (file) => {
+    if (file) return file;
+    // Static embeddings of sentence-transformers have none, and say in another file what they are.
+    const modules = bring(folder + MODULES, MODULES, false, side);
+    files.set(MODULES, { file: modules, end: () => {} });
+    return (await modules) ? undefined : bring(folder + CONFIG, CONFIG, true, side);
+  });
   const list = config.then((file) => listed(file?.content));
   /** Large files are those that a hub keeps apart, and states the hash of. */
   const stated = async (path: string) => (await list)?.get(path) ?? (pointers === undefined || isSide(path) ? undefined : pointer(pointers + encoded(path), line));

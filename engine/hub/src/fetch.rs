@@ -451,16 +451,6 @@ impl Fetch<'_> {
             (Some(is), Some(listed)) => listed.size.is_none_or(|size| size == is),
             (is, _) => is.is_some(),
         };
-        if !is_kept {
-            for alternatives in self.wanted.essentials() {
-                let found = alternatives
-                    .iter()
-                    .any(|path| there(path) || self.cache.is_known_absent(&commit, path));
-                if !found {
-                    return Err(self.missing(&alternatives.join(" or "), HINT));
-                }
-            }
-        }
         let origin = self.origin();
         let known = Listed {
             origin: &origin,
@@ -470,6 +460,16 @@ impl Fetch<'_> {
                 false => Ok(None),
             },
         };
+        if !is_kept {
+            for alternatives in self.wanted.essentials(&known) {
+                let found = alternatives
+                    .iter()
+                    .any(|path| there(path) || self.cache.is_known_absent(&commit, path));
+                if !found {
+                    return Err(self.missing(&alternatives.join(" or "), HINT));
+                }
+            }
+        }
         let paths = match self.wanted.next(&known)? {
             Answer::Chosen(choice) => choice.files,
             Answer::Ask(questions) => {

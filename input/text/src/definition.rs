@@ -3,7 +3,7 @@
 //! The format is that of Hugging Face `tokenizers` (<https://github.com/huggingface/tokenizers>,
 //! `tokenizers/src/tokenizer/serialization.rs`). The small parts (normaliser, pre-tokeniser, post-processor) stay
 //! JSON values for the code that builds them. Only the vocabulary, which is nearly the whole file, has its own
-//! reader. The file's truncation and padding lengths are ignored: the caller sets them.
+//! reader. The file's padding length is ignored, and its truncation is only told: the caller sets both.
 
 use std::fmt;
 
@@ -25,6 +25,7 @@ pub(crate) struct Definition {
     pub(crate) pre_tokenizer: Option<Value>,
     pub(crate) post_processor: Option<Value>,
     pub(crate) padding: Option<PaddingDefinition>,
+    pub(crate) truncation: Option<Value>,
     pub(crate) model: ModelDefinition,
 }
 
@@ -158,6 +159,7 @@ impl<'de> Visitor<'de> for File<'_> {
                 "pre_tokenizer" => definition.pre_tokenizer = self.part(&mut map)?,
                 "post_processor" => definition.post_processor = self.part(&mut map)?,
                 "padding" => definition.padding = map.next_value()?,
+                "truncation" => definition.truncation = self.part(&mut map)?,
                 "model" => definition.model = map.next_value()?,
                 _ => {
                     map.next_value::<IgnoredAny>()?;

@@ -137,6 +137,7 @@ pub(crate) fn definition(
             "cls": [class, cls],
         })),
         padding: None,
+        truncation: None,
         model: ModelDefinition {
             kind: Some("WordPiece".to_owned()),
             vocabulary: Some(Vocabulary::Mapped { pieces, ids }),

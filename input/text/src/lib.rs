@@ -1,7 +1,7 @@
 //! Turns texts into token ids, natively and in the browser alike.
 //!
 //! - [`Tokenizer`]: reads a model's `tokenizer.json` (or a BERT model's `vocab.txt`) and encodes.
-//! - [`Encoding`], [`Limits`]: the result, and its maximal length.
+//! - [`Tokens`], [`Encoding`], [`Limits`]: which tokens a model reads, the result, and its maximal length.
 //! - [`TokenizeError`]: says what was wrong, where, and what to do.
 //!
 //! The ids equal those of Hugging Face [`tokenizers`](https://docs.rs/tokenizers) on every text. Tests compare
@@ -53,4 +53,4 @@ mod unicode;
 
 pub use encoding::{Encoding, Limits, TruncationSide};
 pub use error::{Result, TokenizeError};
-pub use tokenizer::{TOKENIZER_FILE, Tokenizer};
+pub use tokenizer::{TOKENIZER_FILE, Tokenizer, Tokens};

@@ -54,7 +54,23 @@ pub struct Tokenizer {
     max_id: u32,
     vocab_size: usize,
     model_max_tokens: Option<usize>,
+    own_max_tokens: Option<usize>,
     truncation_side: TruncationSide,
+    unknown_id: Option<u32>,
+    tokens: Tokens,
+}
+
+/// Which tokens a model reads of a text.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Tokens {
+    /// The text's, and the special tokens that the file puts around them.
+    #[default]
+    All,
+    /// The text's alone.
+    OfText,
+    /// The text's alone, without the token that stands for whatever the vocabulary lacks (`unk_token`).
+    Known,
 }
 
 /// Who turns a text into ids.
@@ -179,29 +195,55 @@ impl Tokenizer {
     /// [`TokenizeError::UnsupportedTokenizer`] and [`TokenizeError::TooCostly`]; no content of a file makes this panic.
     pub fn from_files(files: &BTreeMap<String, Bytes>, origin: &str) -> Result<Self> {
         for folder in FOLDERS {
-            let find = |name: &str| {
-                let path = format!("{folder}{name}");
-                files.get(&path).map(|content| (path, content))
-            };
-            let config_file = find(CONFIG_FILE);
-            if let Some((path, json)) = find(TOKENIZER_FILE) {
-                let config = read_config(config_file.as_ref(), origin)?;
-                let definition =
-                    Definition::parse(json).map_err(|fault| at_fault(fault, origin, &path))?;
-                return Self::build(definition, Some(json), &config, origin, &path);
-            }
-            if let Some((path, vocabulary)) = find(VOCABULARY_FILE) {
-                let config = read_config(config_file.as_ref(), origin)?;
-                let settings: BertSettings = read_config(config_file.as_ref(), origin)?;
-                let definition = legacy::definition(vocabulary, &config, &settings)
-                    .map_err(|detail| invalid(origin, &path, detail))?;
-                return Self::build(definition, None, &config, origin, &path);
+            if let Some(tokenizer) = Self::in_folder(files, folder, origin)? {
+                return Ok(tokenizer);
             }
         }
         Err(TokenizeError::MissingTokenizer {
             origin: origin.to_owned(),
             hint: missing_hint(files),
         })
+    }
+
+    /// The tokenizer in one folder of a model bundle, else that of [`from_files`](Self::from_files).
+    ///
+    /// # Errors
+    /// As [`from_files`](Self::from_files).
+    pub fn from_folder(
+        files: &BTreeMap<String, Bytes>,
+        folder: &str,
+        origin: &str,
+    ) -> Result<Self> {
+        match Self::in_folder(files, &format!("{folder}/"), origin)? {
+            Some(tokenizer) => Ok(tokenizer),
+            None => Self::from_files(files, origin),
+        }
+    }
+
+    fn in_folder(
+        files: &BTreeMap<String, Bytes>,
+        folder: &str,
+        origin: &str,
+    ) -> Result<Option<Self>> {
+        let find = |name: &str| {
+            let path = format!("{folder}{name}");
+            files.get(&path).map(|content| (path, content))
+        };
+        let config_file = find(CONFIG_FILE);
+        if let Some((path, json)) = find(TOKENIZER_FILE) {
+            let config = read_config(config_file.as_ref(), origin)?;
+            let definition =
+                Definition::parse(json).map_err(|fault| at_fault(fault, origin, &path))?;
+            return Self::build(definition, Some(json), &config, origin, &path).map(Some);
+        }
+        if let Some((path, vocabulary)) = find(VOCABULARY_FILE) {
+            let config = read_config(config_file.as_ref(), origin)?;
+            let settings: BertSettings = read_config(config_file.as_ref(), origin)?;
+            let definition = legacy::definition(vocabulary, &config, &settings)
+                .map_err(|detail| invalid(origin, &path, detail))?;
+            return Self::build(definition, None, &config, origin, &path).map(Some);
+        }
+        Ok(None)
     }
 
     fn build(
@@ -216,6 +258,8 @@ impl Tokenizer {
         let template = Template::read(definition.post_processor.as_ref()).map_err(at_fault)?;
         let kind = definition.model.kind().map_err(at_fault)?;
         let padding = definition.padding.clone();
+        let truncation = definition.truncation.clone();
+        let unknown = definition.model.unk_token.clone();
         let reader = Reader::build(definition, json).map_err(at_fault)?;
 
         let (pad_id, pad_type_id) = match &padding {
@@ -230,6 +274,7 @@ impl Tokenizer {
                 (id, 0)
             }
         };
+        let unknown_id = unknown.and_then(|token| reader.token_to_id(&token));
         let max_id = template.ids().chain(reader.max_id()).chain([pad_id]).max();
         Ok(Self {
             origin: origin.to_owned(),
@@ -242,8 +287,26 @@ impl Tokenizer {
             pad_type_id,
             max_id: max_id.unwrap_or(0),
             model_max_tokens: config.max_tokens(),
+            own_max_tokens: truncation
+                .and_then(|own| own.get("max_length")?.as_u64()?.try_into().ok())
+                .filter(|&length| length > 0),
             truncation_side: config.side(),
+            unknown_id,
+            tokens: Tokens::All,
         })
+    }
+
+    /// The same tokenizer with other tokens of its texts. Its [`identity`](Self::identity) is another one.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: Tokens) -> Self {
+        if tokens != Tokens::All {
+            self.template = Template::default();
+            let max_id = self.reader.max_id().into_iter().chain([self.pad_id]).max();
+            self.max_id = max_id.unwrap_or(0);
+            self.identity = format!("{}, {tokens}", self.identity);
+        }
+        self.tokens = tokens;
+        self
     }
 
     /// Encodes texts, each on its own, in order. With the feature `parallel` the work is shared
@@ -341,6 +404,11 @@ impl Tokenizer {
         self.model_max_tokens
     }
 
+    /// The length to which `tokenizer.json` itself cuts texts, if it does. Only models of static embeddings go by it.
+    pub fn own_max_tokens(&self) -> Option<usize> {
+        self.own_max_tokens
+    }
+
     /// Which end of a long text `tokenizer_config.json` leaves out.
     pub fn truncation_side(&self) -> TruncationSide {
         self.truncation_side
@@ -380,6 +448,21 @@ impl Tokenizer {
 
     /// Appends a text's ids, without special tokens, to the workspace.
     fn tokenize(&self, text: &str, workspace: &mut Workspace) -> Result<()> {
+        let from = workspace.ids.len();
+        self.append_ids(text, workspace)?;
+        if let (Tokens::Known, Some(unknown)) = (self.tokens, self.unknown_id) {
+            let ids = &mut workspace.ids;
+            let mut kept = from;
+            for at in from..ids.len() {
+                ids[kept] = ids[at];
+                kept += usize::from(ids[at] != unknown);
+            }
+            ids.truncate(kept);
+        }
+        Ok(())
+    }
+
+    fn append_ids(&self, text: &str, workspace: &mut Workspace) -> Result<()> {
         let failed = |detail: String| TokenizeError::Failed {
             origin: self.origin.clone(),
             bytes: text.len(),
@@ -438,6 +521,16 @@ impl Tokenizer {
                 unknown,
             },
             NoIds::Stop(stop) => stopped(stop),
+        })
+    }
+}
+
+impl std::fmt::Display for Tokens {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::All => "all tokens",
+            Self::OfText => "the text's own tokens",
+            Self::Known => "the text's known tokens",
         })
     }
 }

@@ -6,6 +6,7 @@
 //!   with the conversion.
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`pictures`]: models of pictures, with theirs.
+//! - [`static_embedding`]: models of static embeddings, with theirs.
 //! - [`convolutions`]: convolutional networks.
 //! - [`exact`]: ONNX operators at f64.
 //! - [`bundles`], [`texts`]: a model as engines take it, and batches to run on it.
@@ -26,6 +27,7 @@ pub mod pictures;
 pub mod reference;
 pub mod reranker;
 pub mod rng;
+pub mod static_embedding;
 pub mod texts;
 pub mod tiny;
 pub mod tiny_clip;

@@ -100,6 +100,16 @@ pub fn vocabulary() -> Vec<String> {
 /// Splits a text into ids as BERT's uncased tokeniser does: special tokens first, then lower case,
 /// words and punctuation, and the longest piece that fits from the left.
 pub fn tokenise(vocabulary: &[String], text: &str) -> Vec<i64> {
+    let mut ids = tokens(vocabulary, text);
+    ids.truncate(MAX_TOKENS - 2);
+    let mut all = vec![2];
+    all.extend(ids);
+    all.push(3);
+    all
+}
+
+/// The ids of a text's own tokens, however many there are.
+pub fn tokens(vocabulary: &[String], text: &str) -> Vec<i64> {
     let id = |piece: &str| vocabulary.iter().position(|word| word == piece);
     let mut ids = Vec::new();
     let mut rest = text;
@@ -118,11 +128,7 @@ pub fn tokenise(vocabulary: &[String], text: &str) -> Vec<i64> {
         ids.extend(id(word));
         rest = &rest[plain.len() + word.len()..];
     }
-    ids.truncate(MAX_TOKENS - 2);
-    let mut all = vec![2];
-    all.extend(ids.into_iter().map(|id| id as i64));
-    all.push(3);
-    all
+    ids.into_iter().map(|id| id as i64).collect()
 }
 
 fn basic_words(text: &str) -> Vec<String> {

@@ -9,6 +9,7 @@ use isovec_engine::{EngineError, Result};
 use isovec_kernels::Arithmetic;
 use isovec_kernels::gemm::{ActivationBits, Choice, Clock, Int8Kernel, Kernel};
 
+use crate::bag::{self, Work};
 use crate::error::Unlowered;
 use crate::load::{Kernels, Matrix, Packing, Weights};
 use crate::lower::Output;
@@ -36,6 +37,8 @@ pub(crate) struct Step {
     pub(crate) node: Node,
     /// Where its matrix or table is among the weights.
     pub(crate) weight: Option<usize>,
+    /// What it computes.
+    pub(crate) work: Work,
     /// Nodes that nothing reads after it.
     pub(crate) dead: Vec<NodeId>,
 }
@@ -89,10 +92,22 @@ impl Executable {
         arithmetic: Arithmetic,
         bits: ActivationBits,
     ) -> Self {
-        let Program { nodes, outputs, .. } = program;
+        let Program {
+            nodes,
+            outputs,
+            places,
+            positions,
+            ..
+        } = program;
+        let work = bag::work(&nodes, &places, &outputs);
         let mut last = vec![None; nodes.len()];
-        for (at, node) in nodes.iter().enumerate() {
-            for input in node.op.inputs() {
+        for (at, (node, work)) in nodes.iter().zip(&work).enumerate() {
+            let inputs = match work {
+                Work::Own => node.op.inputs(),
+                Work::None => Vec::new(),
+                Work::Bag(bag) => bag.inputs().collect(),
+            };
+            for input in inputs {
                 last[input.0] = Some(at);
             }
         }
@@ -105,10 +120,15 @@ impl Executable {
                 dead[*at].push(NodeId(node));
             }
         }
-        let steps = nodes.into_iter().zip(program.places).zip(dead);
-        let steps = steps.map(|((mut node, weight), dead)| {
+        let steps = nodes.into_iter().zip(places).zip(work).zip(dead);
+        let steps = steps.map(|(((mut node, weight), work), dead)| {
             forget_weights(&mut node.op);
-            Step { node, weight, dead }
+            Step {
+                node,
+                weight,
+                work,
+                dead,
+            }
         });
         Self {
             steps: steps.collect(),
@@ -118,7 +138,7 @@ impl Executable {
             int8: Choice::int8(bits, None),
             arithmetic,
             bits,
-            positions: program.positions,
+            positions,
         }
     }
 
@@ -149,12 +169,13 @@ impl Executable {
 
     /// The names of the fused operators, in the order in which they run.
     pub fn operators(&self) -> Vec<&'static str> {
-        self.steps.iter().map(|step| step.node.op.name()).collect()
+        let steps = self.steps.iter().filter(|step| step.work != Work::None);
+        steps.map(|step| step.node.op.name()).collect()
     }
 
     /// The multiply-adds of a token of a text of that length, in all operators.
     pub fn cost_of_token(&self, length: usize) -> u64 {
-        let steps = self.steps.iter();
+        let steps = self.steps.iter().filter(|step| step.work != Work::None);
         steps.map(|step| crate::run::cost(step, self, length)).sum()
     }
 }

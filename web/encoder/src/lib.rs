@@ -18,11 +18,13 @@
 //! `tract` of `isovec-web` is on.
 //!
 //! **Nothing is computed for padding** (`run/`). A batch is the tokens of its texts, one after another. Products, norms
-//! and activations run over all tokens at once. Attention and pooling run text by text.
+//! and activations run over all tokens at once. Attention and pooling run text by text. A sum over rows of a table reads
+//! them where they are (`bag.rs`), so a model of static embeddings writes nothing for a token.
 //!
 //! **Costs are counted in one place** (`cost.rs`). Profiles and the view of a graph use the same rule. `facts.rs`
 //! describes the nodes of a program without running it.
 
+mod bag;
 mod bias;
 mod builder;
 mod constant;

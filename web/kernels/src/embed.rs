@@ -27,8 +27,8 @@ pub enum TableValues<'a> {
 /// A table `[rows, width]`.
 #[derive(Debug, Clone, Copy)]
 pub struct Table<'a> {
-    values: TableValues<'a>,
-    width: usize,
+    pub(crate) values: TableValues<'a>,
+    pub(crate) width: usize,
     rows: usize,
 }
 

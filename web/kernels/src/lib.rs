@@ -17,6 +17,7 @@
 
 mod activation;
 mod attention;
+mod bag;
 mod columns;
 pub mod conv;
 mod dequantize;
@@ -36,6 +37,7 @@ mod softmax;
 
 pub use activation::Activation;
 pub use attention::{Attention, AttentionRun, OffsetBias, Scratch};
+pub use bag::sum_rows;
 pub use columns::Columns;
 pub use dequantize::{bf16_to_f32, dequantize_columns, dequantize_rows, f16_to_f32};
 pub use embed::{Index, Lookup, Table, TableValues, embed};

@@ -79,8 +79,8 @@ mod tests {
 
     use super::*;
     use crate::{
-        Activation, Arithmetic, Attention, AttentionRun, Columns, Norm, NormKind, Scratch,
-        l2_normalize, softmax,
+        Activation, Arithmetic, Attention, AttentionRun, Columns, Norm, NormKind, Scratch, Table,
+        TableValues, l2_normalize, softmax, sum_rows,
     };
 
     thread_local! {
@@ -125,6 +125,16 @@ mod tests {
             norm.apply(&mut x);
             out.extend(&x);
         }
+        let table = Table::new(TableValues::F32(&x), WIDTH);
+        let mut sum = vec![0.0; WIDTH];
+        sum_rows(
+            table,
+            &[3, 20, 3, 0],
+            Some(&[0.3, -1.7, 1e-3, 9.0]),
+            &mut sum,
+        )
+        .expect("ids of the table");
+        out.extend(sum);
         softmax(&mut x, WIDTH);
         l2_normalize(&mut x, WIDTH, 1e-12);
         out.extend(x);

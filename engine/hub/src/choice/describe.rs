@@ -3,7 +3,7 @@
 use isovec_engine::error::EngineError;
 use serde::Deserialize;
 
-use super::{Known, MODULES, Need, Question, Stop, content, is_there};
+use super::{CONFIG, Known, MODULES, Need, Question, Stop, TOKENIZERS, content, is_there};
 use crate::paths::path_fault;
 
 /// Where a step of the model has its weights. Steps of these classes have none.
@@ -13,11 +13,30 @@ const WITHOUT_WEIGHTS: [&str; 3] = ["Pooling", "Normalize", "Dropout"];
 /// More steps than any model has; each is two files to ask for.
 const MAX_MODULES: usize = 64;
 
+/// The class of a step whose folder has the whole model in it: a tokenizer, and a table of tokens' vectors.
+const STATIC: &str = "StaticEmbedding";
+
 #[derive(Deserialize)]
 struct Module {
+    #[serde(default)]
     path: String,
     #[serde(default)]
     r#type: String,
+}
+
+impl Module {
+    /// The class, whatever module of its library it is in.
+    fn class(&self) -> &str {
+        self.r#type.rsplit('.').next().unwrap_or_default()
+    }
+
+    /// A file in the step's folder, which may be the model's own.
+    fn file(&self, name: &str) -> String {
+        match self.path.as_str() {
+            "" | "." => name.to_owned(),
+            path => format!("{path}/{name}"),
+        }
+    }
 }
 
 /// Those of the paths that are there.
@@ -55,8 +74,41 @@ pub(super) fn first_of(known: &dyn Known, paths: &[&str]) -> Result<Vec<String>,
 
 /// `modules.json` of sentence-transformers, and what lies in the folders that it names.
 pub(super) fn modules(known: &dyn Known) -> Result<Vec<String>, Stop> {
-    let Some(bytes) = content(known, MODULES)? else {
+    let Some(modules) = steps(known)? else {
         return Ok(Vec::new());
+    };
+    let mut wanted = Vec::new();
+    for module in modules {
+        // The root's files are wanted in any case.
+        if path_fault(&module.path).is_some() {
+            continue;
+        }
+        let class = module.class();
+        let weights = (!WITHOUT_WEIGHTS.contains(&class)).then_some(MODULE_WEIGHTS);
+        let tokenizer = (class == STATIC).then_some(TOKENIZERS[0]);
+        for file in [Some(CONFIG), weights, tokenizer].into_iter().flatten() {
+            wanted.push(module.file(file));
+        }
+    }
+    // A folder's path may be as long as a path may be.
+    wanted.retain(|path| path_fault(path).is_none());
+    let mut found = optional(known, &wanted, Need::Taken)?;
+    found.push(MODULES.to_owned());
+    Ok(found)
+}
+
+/// Where a model that is sentence-transformers' `StaticEmbedding` has that file.
+pub(super) fn of_static(known: &dyn Known, name: &str) -> Result<Option<String>, Stop> {
+    let modules = steps(known)?.unwrap_or_default();
+    let first = modules.first().filter(|first| first.class() == STATIC);
+    let path = first.map(|first| first.file(name));
+    Ok(path.filter(|path| path_fault(path).is_none()))
+}
+
+/// The steps that `modules.json` names.
+fn steps(known: &dyn Known) -> Result<Option<Vec<Module>>, Stop> {
+    let Some(bytes) = content(known, MODULES)? else {
+        return Ok(None);
     };
     let wrong = |detail: String| {
         EngineError::invalid_model(format!("{MODULES} of {}", known.origin()), detail)
@@ -70,20 +122,5 @@ pub(super) fn modules(known: &dyn Known) -> Result<Vec<String>, Stop> {
         ))
         .into());
     }
-    let mut wanted = Vec::new();
-    for Module { path, r#type } in modules {
-        if path_fault(&path).is_some() {
-            continue;
-        }
-        let class = r#type.rsplit('.').next().unwrap_or_default();
-        let weights = (!WITHOUT_WEIGHTS.contains(&class)).then_some(MODULE_WEIGHTS);
-        for file in [Some("config.json"), weights].into_iter().flatten() {
-            wanted.push(format!("{path}/{file}"));
-        }
-    }
-    // A folder's path may be as long as a path may be.
-    wanted.retain(|path| path_fault(path).is_none());
-    let mut found = optional(known, &wanted, Need::Taken)?;
-    found.push(MODULES.to_owned());
-    Ok(found)
+    Ok(Some(modules))
 }

@@ -7,10 +7,11 @@
 //!
 //! The rules, for a selection without a named file:
 //!
-//! 1. The 16-bit ONNX file, if the smallest form is wanted and that file is smaller than the checkpoint.
-//! 2. `model.safetensors`, else the shards that `model.safetensors.index.json` names, if the family in `config.json`
+//! 1. The `model.safetensors` of sentence-transformers' `StaticEmbedding`, if `modules.json` begins with it.
+//! 2. The 16-bit ONNX file, if the smallest form is wanted and that file is smaller than the checkpoint.
+//! 3. `model.safetensors`, else the shards that `model.safetensors.index.json` names, if the family in `config.json`
 //!    can be converted.
-//! 3. `model.onnx`, then `onnx/model.onnx`, each with the files that hold its external data.
+//! 4. `model.onnx`, then `onnx/model.onnx`, each with the files that hold its external data.
 
 mod describe;
 mod told;
@@ -252,12 +253,19 @@ impl FileSelection {
 
     /// Which of alternatives a cached snapshot must have when there is no list to compare it
     /// with; the weights are looked for in any case.
-    pub fn essentials(&self) -> &'static [&'static [&'static str]] {
-        if self.embedding {
-            &[&[CONFIG], &TOKENIZERS, &[MODULES]]
-        } else {
-            &[]
+    pub fn essentials(&self, known: &dyn Known) -> Vec<Vec<String>> {
+        if !self.embedding {
+            return Vec::new();
         }
+        // Where they are in a folder of their own, static embeddings have no config. In the root they may be Model2Vec's.
+        if let Ok(Some(tokenizer)) = describe::of_static(known, TOKENIZERS[0])
+            && tokenizer != TOKENIZERS[0]
+        {
+            return vec![vec![tokenizer]];
+        }
+        let all: [&[&str]; 3] = [&[CONFIG], &TOKENIZERS, &[MODULES]];
+        let owned = |paths: &&[&str]| paths.iter().map(|&path| path.to_owned()).collect();
+        all.iter().map(owned).collect()
     }
 
     fn required(&self, known: &dyn Known) -> Result<Vec<String>, Stop> {

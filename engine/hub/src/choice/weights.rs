@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use isovec_engine::error::{EngineError, Result};
 use serde::Deserialize;
 
-use super::describe::optional;
+use super::describe::{of_static, optional};
 use super::{
     CONFIG, FileSelection, Known, Need, Presence, Stop, WeightFiles, all_there, ask, content,
     described, is_there,
@@ -41,6 +41,8 @@ pub enum Weights {
     Onnx(String),
     /// A checkpoint in one file.
     Checkpoint(String),
+    /// The table of sentence-transformers' `StaticEmbedding`, whose architecture `modules.json` states.
+    Static(String),
     /// A checkpoint in several files.
     Shards {
         /// The index.
@@ -55,7 +57,7 @@ impl Weights {
     pub fn file(&self) -> Option<&str> {
         match self {
             Self::None => None,
-            Self::Onnx(file) | Self::Checkpoint(file) => Some(file),
+            Self::Onnx(file) | Self::Checkpoint(file) | Self::Static(file) => Some(file),
             Self::Shards { index, .. } => Some(index),
         }
     }
@@ -88,9 +90,26 @@ impl FileSelection {
                 }
                 onnx(known, file)
             }
-            WeightFiles::Smallest if half_is_smallest(known)? => onnx(known, HALF_ONNX_FILE),
-            WeightFiles::Auto | WeightFiles::Smallest => self.auto(known),
+            WeightFiles::Auto | WeightFiles::Smallest => match static_table(known) {
+                Ok(Some(found)) => Ok(found),
+                Ok(None) => self.usual(known),
+                Err(Stop::Ask(mut asked)) => {
+                    // Most models are no such table: what they need is found out at the same time.
+                    if let Err(Stop::Ask(more)) = self.usual(known) {
+                        asked.extend(more);
+                    }
+                    Err(Stop::Ask(asked))
+                }
+                Err(refused) => Err(refused),
+            },
         }
+    }
+
+    fn usual(&self, known: &dyn Known) -> Result<Found, Stop> {
+        if self.weights == WeightFiles::Smallest && half_is_smallest(known)? {
+            return onnx(known, HALF_ONNX_FILE);
+        }
+        self.auto(known)
     }
 
     fn auto(&self, known: &dyn Known) -> Result<Found, Stop> {
@@ -165,6 +184,15 @@ fn has_checkpoint(known: &dyn Known) -> Result<bool, Stop> {
         is_there(known, SAFETENSORS, Need::Size)?
             || is_there(known, SAFETENSORS_INDEX, Need::Size)?,
     )
+}
+
+/// The table of a model that is sentence-transformers' `StaticEmbedding`. It needs no `config.json`.
+fn static_table(known: &dyn Known) -> Result<Option<Found>, Stop> {
+    let Some(file) = of_static(known, SAFETENSORS)? else {
+        return Ok(None);
+    };
+    let found = is_there(known, &file, Need::Taken)?;
+    Ok(found.then(|| (Weights::Static(file.clone()), vec![file])))
 }
 
 /// An ONNX file, which is there, and the files of its external data.

@@ -196,6 +196,37 @@ fn a_part_that_python_has_cached_is_not_taken_for_the_whole() {
     );
 }
 
+/// They have no config.json, which nobody notes to be absent.
+#[test]
+fn static_embeddings_that_python_has_cached_are_used() {
+    let class = "sentence_transformers.models.StaticEmbedding";
+    let mut repo = Repo::embedder();
+    let step = |path: &str| format!(r#"[{{"path":"{path}","type":"{class}"}}]"#).into_bytes();
+    let text = |text: &str| text.as_bytes().to_vec();
+    let folder = [
+        ("0_StaticEmbedding/model.safetensors", text("a table")),
+        ("0_StaticEmbedding/tokenizer.json", text("{}")),
+        ("modules.json", step("0_StaticEmbedding")),
+    ];
+    let names = folder.each_ref().map(|(name, _)| *name);
+    repo.files = folder.map(|(name, bytes)| (name.to_owned(), bytes)).into();
+    let mut site = Site::new("http://127.0.0.1:1");
+    site.config.offline = true;
+    as_python_does(&site, &repo, &names[..1]);
+    as_python_does(&site, &repo, &names[2..]);
+    assert_says(site.fetch("main"), &["0_StaticEmbedding/tokenizer.json"]);
+    as_python_does(&site, &repo, &names[1..2]);
+    assert_holds(&site.fetch("main").expect("whole"), &repo, &names);
+
+    // In the root they may be Model2Vec's, which config.json says.
+    let mut root = Repo::embedder();
+    root.files.insert("modules.json".into(), step("."));
+    let mut site = Site::new("http://127.0.0.1:1");
+    site.config.offline = true;
+    as_python_does(&site, &root, &[WEIGHTS, "modules.json", "tokenizer.json"]);
+    assert_says(site.fetch("main"), &["config.json"]);
+}
+
 #[test]
 fn damage_that_shows_is_repaired() {
     let repo = Repo::embedder();

@@ -17,7 +17,7 @@ use isovec_hub::choice::{
 
 use super::BundleOptions;
 use super::files::Files;
-use crate::convert::{Half, convert_within, family};
+use crate::convert::{Half, STATIC_CONFIG, convert_within, family, is_model2vec};
 use crate::onnx::read::{External, read};
 use crate::safetensors::TensorSet;
 
@@ -224,7 +224,7 @@ fn load_onnx(files: &Files, name: &str, budget: &mut Budget) -> Result<ModelBund
         graph: model.graph,
         weights: model.weights,
         identity: model.identity,
-        files: side_files(files, budget)?,
+        files: side_files(files, name, budget)?,
         model_file: name.to_owned(),
         origin: files.origin.clone(),
     })
@@ -236,24 +236,30 @@ fn load_safetensors(
     half: Half,
     budget: &mut Budget,
 ) -> Result<ModelBundle> {
+    let name = chosen.file().unwrap_or(SAFETENSORS);
     let tensors = Arc::new(match chosen {
         Weights::Shards { index, tensors } => load_shards(files, index, tensors, budget)?,
         _ => {
-            let file = files.open(SAFETENSORS)?;
-            let files_of_one = file.map(|file| (SAFETENSORS.to_owned(), file));
+            let file = files.open(name)?;
+            let files_of_one = file.map(|file| (name.to_owned(), file));
             let files_of_one = files_of_one.into_iter().collect();
             TensorSet::from_files_within(&files.origin, files_of_one, budget)?
         }
     });
-    let config = files.read(CONFIG)?.unwrap_or_default();
+    let mut side = side_files(files, name, budget)?;
+    let mut config = files.read(CONFIG)?.unwrap_or_default();
+    if matches!(chosen, Weights::Static(_)) && !is_model2vec(&config) {
+        config = Bytes::from_static(STATIC_CONFIG);
+        side.insert(CONFIG.to_owned(), config.clone());
+    }
     let pixels = files.read(PREPROCESSOR)?.unwrap_or_default();
     let converted = convert_within(&config, &pixels, Arc::clone(&tensors), half, budget)?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,
         identity: tensors.identity_within(budget)?,
-        files: side_files(files, budget)?,
-        model_file: chosen.file().unwrap_or(SAFETENSORS).to_owned(),
+        files: side,
+        model_file: name.to_owned(),
         origin: files.origin.clone(),
     })
 }
@@ -302,13 +308,17 @@ fn load_shards(
 
 /// The small files that tell how to use a model: in the bundle's root and in module folders such
 /// as `1_Pooling`, where dense layers have weights of their own.
-fn side_files(files: &Files, budget: &mut Budget) -> Result<BTreeMap<String, Bytes>> {
+fn side_files(
+    files: &Files,
+    model_file: &str,
+    budget: &mut Budget,
+) -> Result<BTreeMap<String, Bytes>> {
     let mut side = BTreeMap::new();
     let mut total = 0;
     for name in files.names() {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         let text = matches!(ending, "json" | "txt" | "model" | "vocab");
-        let module = name.contains('/') && ending == "safetensors";
+        let module = name.contains('/') && ending == "safetensors" && name != model_file;
         if !text && !module {
             continue;
         }

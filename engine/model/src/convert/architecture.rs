@@ -12,7 +12,7 @@ use serde_json::Value;
 use super::config::Config;
 use super::{
     Family, Half, bert, clip, dinov2, dinov3, distilbert, modernbert, mpnet, nomicbert, qwen3,
-    roberta, vit,
+    roberta, static_embedding, vit,
 };
 
 /// What decides vectors: names and values in their canonical form.
@@ -140,6 +140,7 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::ClipText | Family::ClipVision | Family::SiglipText | Family::SiglipVision => {
             clip::deciding(config)
         }
+        Family::Static => static_embedding::deciding(config),
     };
     Ok((family, deciding?))
 }

@@ -2,9 +2,9 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP; see
-//! [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and sequence open, and is the
-//! same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP, static
+//! embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
+//! sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
 //! Every tensor is checked against `config.json` when the graph is built, and read (and widened
 //! to f32, and transposed) only when an engine asks for it.
@@ -40,6 +40,7 @@ mod roberta;
 mod rotary;
 mod siglip_vision;
 mod source;
+mod static_embedding;
 mod vit;
 
 use std::sync::Arc;
@@ -55,6 +56,8 @@ pub use self::architecture::architecture;
 use self::config::Config;
 use self::net::Net;
 pub use self::patches::{PATCHES, PatchGrid};
+pub(crate) use self::static_embedding::CONFIG as STATIC_CONFIG;
+pub use self::static_embedding::{LONGEST as LONGEST_STATIC, is_model2vec};
 use crate::safetensors::TensorSet;
 
 /// The operator set that the graphs use: the first with `LayerNormalization`.
@@ -126,6 +129,8 @@ pub enum Family {
     SiglipText,
     /// The half of SigLIP that reads pictures.
     SiglipVision,
+    /// A vector for each token: Model2Vec, and sentence-transformers' `StaticEmbedding`.
+    Static,
 }
 
 /// Which half of a model with two is meant. A model with one has no choice.
@@ -183,12 +188,13 @@ impl Family {
             "siglip" if half == Half::Texts => Self::SiglipText,
             "siglip" | "siglip_vision_model" => Self::SiglipVision,
             "siglip_text_model" => Self::SiglipText,
+            "model2vec" | "static_embedding" => Self::Static,
             "" => return Err(config.unsupported("config.json has no model_type")),
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
                      xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, qwen3, vit, \
-                     deit, dinov2, dinov2_with_registers, dinov3_vit, clip, siglip)"
+                     deit, dinov2, dinov2_with_registers, dinov3_vit, clip, siglip, model2vec)"
                 )));
             }
         };
@@ -205,6 +211,7 @@ impl Family {
             Self::ClipText | Self::ClipVision | Self::SiglipText | Self::SiglipVision => {
                 clip::check(config)?;
             }
+            Self::Static => {}
         }
         // A repository with its own code borrows a well-known model_type and computes something
         // else under it.
@@ -221,8 +228,9 @@ impl Family {
         Ok(family)
     }
 
-    fn anchor(self) -> &'static str {
+    fn anchor(self, tensors: &TensorSet) -> &'static str {
         match self {
+            Self::Static => static_embedding::anchor(tensors),
             Self::ModernBert => modernbert::ANCHOR,
             Self::Qwen3 => qwen3::ANCHOR,
             Self::Vit | Self::Dinov2 | Self::Dinov3 => vit::ANCHOR,
@@ -248,6 +256,7 @@ impl Family {
             Self::NomicBert => config.size("n_layer"),
             Self::ClipText | Self::SiglipText => clip::text(config)?.layers_of(config),
             Self::ClipVision | Self::SiglipVision => clip::vision(config)?.layers_of(config),
+            Self::Static => Ok(0),
         }
     }
 
@@ -275,6 +284,7 @@ impl Family {
             Self::ClipVision => "clip_vision",
             Self::SiglipText => "siglip_text",
             Self::SiglipVision => "siglip_vision",
+            Self::Static => "static",
         }
     }
 }
@@ -331,8 +341,9 @@ pub fn convert_within(
         name: family.name().into(),
         ..GraphProto::default()
     };
-    let mut net = Net::new(&mut graph, &config, tensors, family.anchor())?;
-    let mut grid = None;
+    let anchor = family.anchor(&tensors);
+    let mut net = Net::new(&mut graph, &config, tensors, anchor)?;
+    let (mut grid, mut vocabulary) = (None, None);
     let max_sequence = match family {
         Family::Bert => bert::build(&config, &mut net)?,
         Family::Roberta => roberta::build(&config, &mut net)?,
@@ -355,6 +366,10 @@ pub fn convert_within(
         Family::SiglipVision => grid
             .insert(siglip_vision::build(&config, &mut net)?)
             .tokens(),
+        Family::Static => {
+            vocabulary = Some(static_embedding::build(&mut net, anchor)?);
+            LONGEST_STATIC
+        }
     };
     let no_logits = net.why_no_logits();
     let weights = net.into_weights();
@@ -368,9 +383,10 @@ pub fn convert_within(
         value,
     };
     let mut metadata_props = vec![entry(MAX_SEQUENCE, max_sequence.to_string())];
-    metadata_props.push(match grid {
-        Some(grid) => entry(patches::GRID, grid.to_string()),
-        None => entry(VOCABULARY, family.vocabulary(&config)?.to_string()),
+    metadata_props.push(match (grid, vocabulary) {
+        (Some(grid), _) => entry(patches::GRID, grid.to_string()),
+        (None, Some(tokens)) => entry(VOCABULARY, tokens.to_string()),
+        (None, None) => entry(VOCABULARY, family.vocabulary(&config)?.to_string()),
     });
     if clip::has_both(&config)? {
         metadata_props.push(entry(SPACE, config.text_or("model_type", "")?.into()));

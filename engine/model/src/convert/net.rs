@@ -107,6 +107,13 @@ impl<'g> Net<'g> {
         Some(&tensor.shape)
     }
 
+    /// A tensor that the checkpoint holds, with its name there.
+    pub(super) fn source(&self, name: &str) -> Option<(String, &SourceTensor)> {
+        let name = self.full_name(name);
+        let tensor = self.tensors.get(&name)?;
+        Some((name, tensor))
+    }
+
     /// Builds with the checkpoint's names as they are: heads stand beside the model, not in it.
     pub(super) fn without_prefix<T>(&mut self, build: impl FnOnce(&mut Self) -> T) -> T {
         let prefix = std::mem::take(&mut self.prefix);

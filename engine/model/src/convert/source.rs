@@ -100,6 +100,11 @@ pub(super) enum Recipe {
         /// The longest sequence.
         positions: usize,
     },
+    /// Whole numbers as i32.
+    Whole {
+        /// Name in the checkpoint, i32 or i64.
+        tensor: String,
+    },
     /// 0, 1, 2, ... as i32.
     CountI32(usize),
     /// 0, 1, 2, ... as f32.
@@ -202,6 +207,11 @@ impl ConvertedWeights {
             Recipe::CausalBias { heads, positions } => {
                 Ok(bytes_of(&causal_table(*heads, *positions)))
             }
+            Recipe::Whole { tensor } => Ok(whole_numbers(tensor, self.source(tensor)?)?
+                .into_iter()
+                .flat_map(i32::to_le_bytes)
+                .collect::<Vec<u8>>()
+                .into()),
             Recipe::CountI32(count) => Ok((0..*count as i32)
                 .flat_map(i32::to_le_bytes)
                 .collect::<Vec<u8>>()
@@ -273,7 +283,7 @@ pub(super) fn is_float(dtype: SourceDType) -> bool {
 /// The element type that a recipe gives.
 pub(super) fn dtype_of(recipe: &Recipe) -> DType {
     match recipe {
-        Recipe::CountI32(_) => DType::I32,
+        Recipe::Whole { .. } | Recipe::CountI32(_) => DType::I32,
         _ => DType::F32,
     }
 }
@@ -293,6 +303,35 @@ fn part_of(name: &str, source: &SourceTensor, range: Range<usize>) -> Result<Byt
     }
 }
 
+/// The elements of a tensor of i32 or i64.
+pub(super) fn whole_numbers(name: &str, source: &SourceTensor) -> Result<Vec<i32>> {
+    let data = bytes(name, &source.data)?;
+    match source.dtype {
+        SourceDType::I32 => Ok(data
+            .as_chunks::<4>()
+            .0
+            .iter()
+            .map(|bytes| i32::from_le_bytes(*bytes))
+            .collect()),
+        SourceDType::I64 => data
+            .as_chunks::<8>()
+            .0
+            .iter()
+            .map(|bytes| {
+                let number = i64::from_le_bytes(*bytes);
+                i32::try_from(number).map_err(|_| EngineError::Weight {
+                    name: name.to_owned(),
+                    detail: format!("it holds {number}"),
+                })
+            })
+            .collect(),
+        other => Err(EngineError::Weight {
+            name: name.to_owned(),
+            detail: format!("{other} is no type of whole numbers"),
+        }),
+    }
+}
+
 fn bytes(name: &str, data: &Content) -> Result<Bytes> {
     data.bytes().map_err(|error| unreadable(name, &error))
 }
@@ -304,7 +343,7 @@ fn unreadable(name: &str, error: &io::Error) -> EngineError {
     }
 }
 
-/// Elements in f32. f16 and bf16 widen exactly; f64 rounds to nearest.
+/// Elements in f32. f16, bf16 and i8 widen exactly; f64 rounds to nearest.
 fn widened(name: &str, dtype: SourceDType, data: &[u8]) -> Result<Vec<f32>> {
     Ok(match dtype {
         SourceDType::F32 => data
@@ -331,6 +370,7 @@ fn widened(name: &str, dtype: SourceDType, data: &[u8]) -> Result<Vec<f32>> {
             .iter()
             .map(|bytes| f64::from_le_bytes(*bytes) as f32)
             .collect(),
+        SourceDType::I8 => data.iter().map(|&byte| f32::from(byte as i8)).collect(),
         other => {
             return Err(EngineError::Weight {
                 name: name.to_owned(),
@@ -392,9 +432,10 @@ mod tests {
         ] {
             assert_eq!(widened("w", dtype, data).expect("float"), [-1.5]);
         }
-        let error = widened("w", SourceDType::I8, &[1]).expect_err("int");
+        assert_eq!(widened("w", SourceDType::I8, &[0xfe]).expect("i8"), [-2.0]);
+        let error = widened("w", SourceDType::U8, &[1]).expect_err("int");
         assert!(
-            error.to_string().contains("I8 is not a float type"),
+            error.to_string().contains("U8 is not a float type"),
             "{error}"
         );
     }

@@ -6,13 +6,14 @@ use isovec_engine::{EngineError, Result};
 use isovec_kernels::gemm::{Epilogue, Rows as Strided, gemm, gemm_int8};
 use isovec_kernels::parallel::Pool;
 use isovec_kernels::{
-    Attention as Heads, AttentionRun, Columns, Index, Lookup, Norm as Normal, NormKind as Normed,
-    OffsetBias, Scratch, embed, reduce, softmax,
+    self as kernels, Attention as Heads, AttentionRun, Columns, Index, KernelError, Norm as Normal,
+    NormKind as Normed, OffsetBias, Scratch, Table, embed, reduce, softmax, sum_rows,
 };
 
 use super::quantised::Quantised;
 use super::zip::{Walk, copy, select, zip};
 use super::{Run, activation, map, over_rows};
+use crate::bag::{Bag, Lookup, Work};
 use crate::executable::{Executable, Step};
 use crate::load::Matrix;
 use crate::node::{
@@ -33,6 +34,15 @@ impl Run {
         let mut scratch = std::mem::take(&mut self.scratch);
         let width = step.node.width;
         let part = &mut out[range.start * width..range.end * width];
+        if let Work::Bag(bag) = &step.work {
+            let tokens = self.texts.offsets();
+            let values = (tokens[range.end] - tokens[range.start]) * width;
+            let sum = |range, part: &mut [f32]| self.bag(executable, bag, range, part);
+            let result = over_rows(pool, range, (width, values), part, &sum);
+            (self.out, self.scratch) = (out, scratch);
+            return result;
+        }
+        let values = part.len();
         let result = match &step.node.op {
             Op::Linear(linear) => {
                 let mut quantised = std::mem::take(&mut self.quantised);
@@ -44,7 +54,7 @@ impl Run {
             Op::Attention(attention) => {
                 self.attention(executable, attention, range, part, pool, &mut scratch)
             }
-            op => over_rows(pool, range, width, part, &|range, part| {
+            op => over_rows(pool, range, (width, values), part, &|range, part| {
                 self.rowwise(executable, step, op, range, part)
             }),
         };
@@ -172,6 +182,40 @@ impl Run {
         Ok(())
     }
 
+    /// Sums of the rows that a text's tokens have in a table.
+    fn bag(
+        &self,
+        executable: &Executable,
+        bag: &Bag,
+        texts: Range<usize>,
+        out: &mut [f32],
+    ) -> Result<()> {
+        let width = out.len() / texts.len().max(1);
+        let table = executable.weights.tables[bag.rows.table].table(width);
+        let mut ids = Vec::new();
+        let mut factors = Vec::new();
+        for (text, out) in texts.zip(out.chunks_exact_mut(width)) {
+            let numbers =
+                |Lookup { ids, .. }: Lookup| self.tokens(ids, text).iter().map(|&id| id as i64);
+            if let Some(lookup) = bag.factors {
+                ids.clear();
+                ids.extend(numbers(lookup));
+                factors.resize(ids.len(), 0.0);
+                let table = executable.weights.tables[lookup.table].table(1);
+                look_up(table, &ids, &mut factors)?;
+            }
+            ids.clear();
+            ids.extend(numbers(bag.rows));
+            let factors = bag.factors.map(|_| &factors[..]);
+            sum_rows(table, &ids, factors, out).map_err(|error| unknown_id(&error))?;
+            if bag.mean {
+                let count = ids.len() as f32;
+                out.iter_mut().for_each(|out| *out /= count);
+            }
+        }
+        Ok(())
+    }
+
     /// Operators of which each row is computed by itself.
     fn rowwise(
         &self,
@@ -198,16 +242,7 @@ impl Run {
             Op::Gather { ids, .. } => {
                 let table = &executable.weights.tables[step.weight.unwrap_or_default()];
                 let ids: Vec<i64> = own(*ids).iter().map(|&id| id as i64).collect();
-                let lookup = Lookup {
-                    table: table.table(width),
-                    index: Index::Ids(&ids),
-                };
-                embed(&[lookup], &[0, ids.len()], 0..ids.len(), None, out).map_err(|error| {
-                    EngineError::InvalidInput {
-                        name: "ids".into(),
-                        detail: error.to_string(),
-                    }
-                })?;
+                look_up(table.table(width), &ids, out)?;
             }
             Op::Norm(norm) => normalise(norm, norm.residual.map(own), out),
             Op::Map { f, .. } => map::apply(*f, out),
@@ -326,6 +361,20 @@ impl Run {
         let width = self.width(node);
         let ends = &self.texts.offsets()[text..text + 2];
         &self.value(node)[ends[0] * width..ends[1] * width]
+    }
+}
+
+/// The rows of a table at these ids.
+fn look_up(table: Table<'_>, ids: &[i64], out: &mut [f32]) -> Result<()> {
+    let index = Index::Ids(ids);
+    let lookups = [kernels::Lookup { table, index }];
+    embed(&lookups, &[0, ids.len()], 0..ids.len(), None, out).map_err(|error| unknown_id(&error))
+}
+
+fn unknown_id(error: &KernelError) -> EngineError {
+    EngineError::InvalidInput {
+        name: "ids".into(),
+        detail: error.to_string(),
     }
 }
 

@@ -17,6 +17,7 @@ use isovec_kernels::parallel::Pool;
 pub use batch::Texts;
 pub(crate) use map::activation;
 
+use crate::bag::Work;
 use crate::executable::{Executable, Step};
 use crate::node::{Node, NodeId, Op, Rows};
 
@@ -76,8 +77,11 @@ impl Run {
     /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for an id that is not in its table.
     pub fn step(&mut self, budget: Option<u64>, pool: &dyn Pool) -> Result<Option<Stepped>> {
         let executable = Arc::clone(&self.executable);
-        // What the caller gave is there already.
-        while self.values.get(self.at).is_some_and(Option::is_some) {
+        // What the caller gave is there already, and some nodes are their reader's work.
+        let is_done = |at: usize, value: &Option<Vec<f32>>| {
+            value.is_some() || executable.steps[at].work == Work::None
+        };
+        while (self.values.get(self.at)).is_some_and(|value| is_done(self.at, value)) {
             self.finish_step(&executable);
         }
         let Some(step) = executable.steps.get(self.at) else {
@@ -190,17 +194,17 @@ fn inner(step: &Step, executable: &Executable) -> usize {
 /// Computes some rows of a result, in the memory that is theirs.
 type Rowwise<'a> = dyn Fn(Range<usize>, &mut [f32]) -> Result<()> + Sync + 'a;
 
-/// Splits the rows of a result between threads.
+/// Splits the rows of a result between threads. They are made of about so many values.
 fn over_rows(
     pool: &dyn Pool,
     range: Range<usize>,
-    width: usize,
+    (width, values): (usize, usize),
     out: &mut [f32],
     f: &Rowwise<'_>,
 ) -> Result<()> {
     /// Values that are worth another thread's attention.
     const WORTH: usize = 1 << 14;
-    let jobs = pool.threads().min(out.len() / WORTH).max(1);
+    let jobs = pool.threads().min(values / WORTH).max(1);
     if jobs == 1 || width == 0 {
         return f(range, out);
     }
