@@ -2,6 +2,8 @@
 //! graph. All layers are alike, so the ratio is that of the whole model, apart from its table of words, which is only read. Run it with
 //! `cargo xtask bench decoder`.
 
+use std::sync::Arc;
+
 use isovec_bench::{AnyError, take_turns};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::config::EngineConfig;
@@ -14,6 +16,7 @@ use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::full_size;
 use isovec_test_models::rng::Rng;
 use isovec_web::Portable;
+use isovec_web::executor::threads::Threads;
 
 const LAYERS: usize = 4;
 /// Tokens of a text, and rounds.
@@ -31,7 +34,7 @@ fn main() -> Result<(), AnyError> {
     let load =
         |factory: &dyn EngineFactory| pollster::block_on(factory.load(&bundle, &config, &cancel));
     let onnxruntime = load(&OnnxRuntime::default())?;
-    let portable = load(&Portable::default())?;
+    let portable = load(&Portable::new(Arc::new(Threads)))?;
     println!(
         "{LAYERS} layers; {} and {}",
         onnxruntime.provider(),

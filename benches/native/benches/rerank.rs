@@ -11,7 +11,7 @@ use fastembed::{
 use isovec::blocking::Reranker;
 use isovec::config::EngineChoice;
 use isovec::{EmbeddingConfig, ScoreOptions, Scores};
-use isovec_bench::{AnyError, minilm, take_turns};
+use isovec_bench::{AnyError, environment, minilm, take_turns};
 use isovec_model::bundle::{self, BundleOptions};
 use isovec_model::onnx::write_model;
 use isovec_test_models::checkpoint::Stored;
@@ -192,7 +192,8 @@ impl Sorted {
             max_length: MAX_TOKENS,
             ..Default::default()
         }))?;
-        let session = Session::builder()?.commit_from_file(folder.join("onnx/model.onnx"))?;
+        let session =
+            Session::builder(environment()?)?.commit_from_file(folder.join("onnx/model.onnx"))?;
         Ok(Self { session, tokenizer })
     }
 

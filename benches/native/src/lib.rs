@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub use corpus::{BANDS, Corpus};
 pub use memory::{Memory, memory};
 pub use parts::{PART, run_part};
-pub use raw::Raw;
+pub use raw::{Raw, environment};
 pub use texts::Texts;
 pub use turns::{Contestant, Medians, median, take_turns};
 pub use unpooled::export_unpooled;

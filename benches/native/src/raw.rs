@@ -79,8 +79,11 @@ impl Raw {
     }
 }
 
-/// `ort` lets a process build one, and gives no way to ask for it again.
-fn environment() -> Result<&'static Environment, AnyError> {
+/// The environment that sessions of this process share: `ort` lets a process build one, and gives no way to ask for it again.
+///
+/// # Errors
+/// Of ONNX Runtime.
+pub fn environment() -> Result<&'static Environment, AnyError> {
     static ENVIRONMENT: OnceLock<Environment> = OnceLock::new();
     if let Some(environment) = ENVIRONMENT.get() {
         return Ok(environment);
