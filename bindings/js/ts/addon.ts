@@ -1,4 +1,5 @@
 /** The build `native`: an add-on of node, which has the interface of the modules of wasm but for a few members. */
+import type * as ImageGlue from "../pkg/image/isovec_js_image.js";
 import type * as Glue from "../pkg/simd128/isovec_js.js";
 import { unavailable } from "./compile.js";
 import { IsovecError } from "./error.js";
@@ -14,6 +15,9 @@ interface Addon {
   chooseFiles(known: string): string;
   offerOnnxruntime(library: string): void;
   RawCancel: typeof Glue.RawCancel;
+  /** As in the module of pictures, but that a reader promises values. */
+  RawOptions: typeof ImageGlue.RawOptions;
+  RawReader: typeof ImageGlue.RawReader;
   RawModel: {
     load(origin: string, names: string[], files: Uint8Array[], config: string, labels: boolean, pixels: string | undefined, cancel: Glue.RawCancel): Promise<Glue.RawModel>;
   };
@@ -56,6 +60,9 @@ function find(here: Program): Module | IsovecError {
   }
   return unavailable("native", why);
 }
+
+/** What reads pictures: the add-on has that as well. */
+export const reading = async (module: Module): Promise<typeof ImageGlue> => module.glue as unknown as typeof ImageGlue;
 
 /** The add-on under the names that wasm-bindgen gives a module. */
 function glued(addon: Addon): typeof Glue {

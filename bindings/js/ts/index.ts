@@ -80,10 +80,10 @@ const opener = ({ worker = typeof document !== "undefined" }: LoadOptions): Open
 
 /** In this thread. Pages that do not want that do not download what it takes. */
 const here: Opener = async (request, listening) => {
-  const [{ open }, { native }, { ready }, { tract }, { Pixels }] = await Promise.all([import("./local.js"), import("./addon.js"), import("./wasm.js"), import("./tract.js"), import("./pixels.js")]);
+  const [{ open }, { native, reading }, { ready }, { tract }, { Pixels }] = await Promise.all([import("./local.js"), import("./addon.js"), import("./wasm.js"), import("./tract.js"), import("./pixels.js")]);
   const { build, threads } = request;
   const addon = build === undefined || build === "native" ? native(build === "native") : undefined;
-  if (!(addon instanceof Error || addon === undefined)) return open(request, listening, Promise.resolve(addon), { tract, pixels: Pixels.of });
+  if (!(addon instanceof Error || addon === undefined)) return open(request, listening, Promise.resolve(addon), { tract, pixels: (...model) => Pixels.of(...model, () => reading(addon)) });
   return open(request, listening, ready(build, threads), { tract, pixels: Pixels.of, notNative: addon?.message });
 };
 

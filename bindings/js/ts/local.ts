@@ -158,12 +158,14 @@ class Local implements Host {
     const all = new Float32Array(pictures.length * 3 * height * width);
     const unread: Unread[] = [];
     let filled = 0;
+    const ahead = pixels.isBeside ? pictures.map((picture, at) => pixels.values(picture, first + at)) : [];
+    for (const early of ahead) early.catch(() => {}); // They are awaited when their turn comes.
     for (const [at, picture] of pictures.entries()) {
       // Who gave up is heard between two pictures.
-      await new Promise((resolve) => setTimeout(resolve));
+      if (!pixels.isBeside) await new Promise((resolve) => setTimeout(resolve));
       signal.throwIfAborted();
       try {
-        const values = await pixels.values(picture, first + at);
+        const values = await (ahead[at] ?? pixels.values(picture, first + at));
         all.set(values, filled);
         filled += values.length;
       } catch (cause) {

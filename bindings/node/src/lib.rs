@@ -13,11 +13,15 @@
 //! **A model's files are copied on the way in** (`model.rs`). Threads read them, and JavaScript may write to its arrays at
 //! any time.
 //!
+//! **Pictures are read beside each other** (`pictures.rs`), each on a thread of a pool, and their values go to JavaScript and back as
+//! those of the module of wasm do.
+//!
 //! **Workers of node may share a process.** All state of the add-on but its thread belongs to objects, and those to the worker
 //! that made them. A worker that ends takes its promises along, and what was computed for them is dropped.
 
 mod error;
 mod model;
+mod pictures;
 mod rows;
 mod tasks;
 

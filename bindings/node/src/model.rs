@@ -5,9 +5,7 @@ use std::sync::Arc;
 use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::source::Content;
-use isovec::{
-    Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
-};
+use isovec::{Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores};
 use napi::bindgen_prelude::{Float32Array, Object, Uint8ArraySlice};
 use napi::{Env, Result};
 use napi_derive::napi;
@@ -54,9 +52,8 @@ pub struct RawModel {
 
 /// What is written as JSON; `what` says what it is.
 fn read<T: DeserializeOwned>(env: &Env, what: &str, json: &str) -> Result<T> {
-    serde_json::from_str(json).map_err(|fault| {
-        error::with_kind(env, "Config", &format!("{what} is not usable: {fault}"))
-    })
+    serde_json::from_str(json)
+        .map_err(|fault| error::with_kind(env, "Config", &format!("{what} is not usable: {fault}")))
 }
 
 /// The options of a call for labels.
@@ -155,7 +152,11 @@ impl RawModel {
         };
         let model = self.live(env)?;
         let options = embedding(cancel, prompt, dimension, normalize);
-        tasks::promise(env, async move { model.embed(texts, options).await }, RawRows::from)
+        tasks::promise(
+            env,
+            async move { model.embed(texts, options).await },
+            RawRows::from,
+        )
     }
 
     /// Embeds pictures of which there are the values, one after another, each `[3, height, width]`; else as
@@ -193,7 +194,11 @@ impl RawModel {
     ) -> Result<Object<'env>> {
         let options = classifying(env, scores, cancel)?;
         let model = self.live(env)?;
-        tasks::promise(env, async move { model.classify(texts, options).await }, RawRows::from)
+        tasks::promise(
+            env,
+            async move { model.classify(texts, options).await },
+            RawRows::from,
+        )
     }
 
     /// Classifies pictures of which there are the values, one after another, each `[3, height, width]`; else as
@@ -221,7 +226,9 @@ impl RawModel {
     #[napi(catch_unwind)]
     pub fn count_tokens(&self, env: &Env, text: String) -> Result<u32> {
         let tokens = self.live(env)?.count_tokens(&text);
-        tokens.map(|tokens| tokens as u32).map_err(|fault| error::of(env, &fault))
+        tokens
+            .map(|tokens| tokens as u32)
+            .map_err(|fault| error::of(env, &fault))
     }
 
     /// Numbers of a row: components of a vector, or labels.

@@ -36,7 +36,8 @@ where
     Ok(promise)
 }
 
-fn said(panic: &(dyn Any + Send)) -> String {
+/// The error of a panic, in words.
+pub(crate) fn said(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().map(|text| (*text).to_owned());
     let text = text.or_else(|| panic.downcast_ref::<String>().cloned());
     format!(

@@ -9,8 +9,8 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { pathToFileURL } from "node:url";
 import { Worker } from "node:worker_threads";
-import { Classifier, Embedder } from "../../js/dist/index.js";
-import { CLASSIFIER_FILES, FILES, classifier, js, tiny } from "../../js/tests/site.mjs";
+import { Classifier, Embedder, ImageClassifier } from "../../js/dist/index.js";
+import { CLASSIFIER_FILES, FILES, classifier, data, js, tiny } from "../../js/tests/site.mjs";
 
 const addon = process.env.ISOVEC_NATIVE;
 const index = pathToFileURL(join(js, "dist", "index.js")).href;
@@ -87,6 +87,16 @@ test("several models compute at the same time, each its own vectors", async () =
     assert.ok(set.values.every((value, place) => Math.abs(value - wanted[place]) < 1e-6), `call ${at}`);
   }
   for (const model of [one, other, labels]) await model.dispose();
+});
+
+test("nothing of WebAssembly is compiled, for pictures neither", async (t) => {
+  const compiled = t.mock.method(WebAssembly, "compile");
+  const model = await ImageClassifier.load(read(join(data, "tiny-network"), ["config.json", "model.onnx", "preprocessor_config.json"]));
+  const picture = { data: new Uint8Array(4 * 40 * 30).fill(90), width: 40, height: 30 };
+  const said = await model.classify(Array(40).fill(picture));
+  assert.deepEqual([model.build, said.length, compiled.mock.callCount()], ["native", 40, 0]);
+  assert.deepEqual(said.scores(39), said.scores(0));
+  await model.dispose();
 });
 
 test("a disposed model is an error, its vectors stay, and calls under way end", async () => {
