@@ -13,7 +13,6 @@ declare const ISOVEC_VERSION: string;
 interface Addon {
   version(): string;
   chooseFiles(known: string): string;
-  offerOnnxruntime(library: string): void;
   RawCancel: typeof Glue.RawCancel;
   /** As in the module of pictures, but that a reader promises values. */
   RawOptions: typeof ImageGlue.RawOptions;
@@ -50,8 +49,6 @@ function find(here: Program): Module | IsovecError {
     try {
       const addon = require(name) as Addon;
       if (addon.version() !== ISOVEC_VERSION) throw new Error(`it is of version ${addon.version()}, and isovec of ${ISOVEC_VERSION}`);
-      const library = onnxruntime(here);
-      if (library) addon.offerOnnxruntime(library);
       return new Module("native", glued(addon));
     } catch (cause) {
       const missing = !named && (cause as { code?: string }).code === "MODULE_NOT_FOUND";
@@ -75,16 +72,4 @@ function glued(addon: Addon): typeof Glue {
   }
   // A panic does not end it: it is the error of its call.
   return { ...addon, RawModel, lastPanic: () => undefined } as unknown as typeof Glue;
-}
-
-/** The library of the package `onnxruntime-node`, where it is installed beside isovec. It is not imported. */
-function onnxruntime({ platform, arch, require, list }: Program): string | undefined {
-  try {
-    const folder = `${require.resolve("onnxruntime-node/package.json").slice(0, -"package.json".length)}bin`;
-    const library = new RegExp(`[\\\\/]${platform}[\\\\/]${arch}[\\\\/](libonnxruntime\\.so[.\\d]*|libonnxruntime[.\\d]*\\.dylib|onnxruntime\\.dll)$`);
-    const file = list(folder).find((path) => library.test(path));
-    return file && `${folder}/${file}`;
-  } catch {
-    return undefined; // It is not installed.
-  }
 }

@@ -10,15 +10,11 @@ interface Process {
 /** The modules of node that are used. */
 interface Builtin {
   (name: "node:fs/promises"): { readFile(path: URL, options?: { signal?: AbortSignal | undefined }): Promise<Uint8Array<ArrayBuffer>> };
-  (name: "node:fs"): { readdirSync(path: string, options: { recursive: true }): string[] };
   (name: "node:module"): { createRequire(file: string): Require };
 }
 
 /** Node's `require`. */
-export interface Require {
-  (name: string): unknown;
-  resolve(name: string): string;
-}
+export type Require = (name: string) => unknown;
 
 const process = (globalThis as { process?: Partial<Process> }).process;
 
@@ -35,10 +31,9 @@ export const readFile = (url: URL): ((signal?: AbortSignal | null) => Promise<Ui
 };
 
 /** Where a program runs, and what loads modules that are native: nothing in a page, and nothing in Deno, which asks its user first. */
-export function program(): { platform: string; arch: string; env: Process["env"]; require: Require; list(folder: string): string[] } | undefined {
+export function program(): { platform: string; arch: string; env: Process["env"]; require: Require } | undefined {
   const builtin = process?.getBuiltinModule;
   if (!builtin || "Deno" in globalThis) return undefined;
   const { platform, arch, env } = process as Process;
-  const list = (folder: string) => builtin("node:fs").readdirSync(folder, { recursive: true });
-  return { platform, arch, env, require: builtin("node:module").createRequire(import.meta.url), list };
+  return { platform, arch, env, require: builtin("node:module").createRequire(import.meta.url) };
 }

@@ -25,8 +25,6 @@ mod pictures;
 mod rows;
 mod tasks;
 
-use std::path::PathBuf;
-
 use isovec::for_npm::next_told;
 use napi::{Env, Result};
 use napi_derive::napi;
@@ -44,10 +42,4 @@ pub fn version() -> &'static str {
 #[napi]
 pub fn choose_files(env: Env, known: String) -> Result<String> {
     next_told(&known).map_err(|error| error::of(&env, &error.into()))
-}
-
-/// Tells isovec of an ONNX Runtime that is installed beside it, as [`isovec::offer_onnxruntime`].
-#[napi]
-pub fn offer_onnxruntime(library: String) {
-    isovec::offer_onnxruntime(PathBuf::from(library));
 }
