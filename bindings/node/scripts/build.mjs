@@ -1,4 +1,5 @@
 // Builds the add-on for this machine as a package of npm: bindings/node/npm/<platform>-<arch>. It needs Rust and node.
+// `cargo xtask build --node` runs it and adds the notices of what is compiled in.
 // `node scripts/build.mjs`, or `node scripts/build.mjs --profile dev` for an add-on that is built sooner and runs slower.
 import { execFileSync } from "node:child_process";
 import { copyFileSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
@@ -33,7 +34,9 @@ const manifest = {
   license,
   repository: { ...repository, directory: "bindings/node" },
   main: "isovec.node",
-  files: ["isovec.node", "LICENSE-*"],
+  files: ["isovec.node", "LICENSE-*", "THIRD-PARTY-NOTICES"],
+  // No loader of the system opens a file within an archive.
+  preferUnplugged: true,
   engines: { node: ">=20" },
   os: [process.platform],
   cpu: [process.arch],

@@ -97,7 +97,7 @@ impl RawModel {
     ///
     /// # Errors
     /// An `Error` with the `kind` of the Rust error.
-    #[napi(ts_return_type = "Promise<RawModel>")]
+    #[napi]
     #[allow(clippy::too_many_arguments)]
     pub fn load<'env>(
         env: &'env Env,
@@ -128,7 +128,7 @@ impl RawModel {
     ///
     /// # Errors
     /// The same for a role that there is not.
-    #[napi(ts_return_type = "Promise<RawRows>")]
+    #[napi]
     pub fn embed<'env>(
         &self,
         env: &'env Env,
@@ -164,7 +164,7 @@ impl RawModel {
     ///
     /// # Errors
     /// As there.
-    #[napi(ts_return_type = "Promise<RawRows>")]
+    #[napi]
     pub fn embed_values<'env>(
         &self,
         env: &'env Env,
@@ -184,7 +184,7 @@ impl RawModel {
     ///
     /// # Errors
     /// The same for scores that there are not.
-    #[napi(ts_return_type = "Promise<RawRows>")]
+    #[napi]
     pub fn classify<'env>(
         &self,
         env: &'env Env,
@@ -206,7 +206,7 @@ impl RawModel {
     ///
     /// # Errors
     /// As there.
-    #[napi(ts_return_type = "Promise<RawRows>")]
+    #[napi]
     pub fn classify_values<'env>(
         &self,
         env: &'env Env,

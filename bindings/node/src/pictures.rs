@@ -102,7 +102,7 @@ impl RawReader {
     ///
     /// # Errors
     /// Where there is no promise to be had.
-    #[napi(ts_return_type = "Promise<Float32Array>")]
+    #[napi]
     pub fn file<'env>(&self, env: &'env Env, bytes: Uint8ArraySlice<'_>) -> Result<Object<'env>> {
         let (reader, bytes) = (Arc::clone(&self.reader), bytes.to_vec());
         values(env, move || reader.file(&bytes))
@@ -112,7 +112,7 @@ impl RawReader {
     ///
     /// # Errors
     /// As there.
-    #[napi(ts_return_type = "Promise<Float32Array>")]
+    #[napi]
     pub fn rgba<'env>(
         &self,
         env: &'env Env,

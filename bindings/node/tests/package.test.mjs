@@ -1,5 +1,5 @@
 // The packages as users install them, in an empty folder: isovec and the add-on's, in node and in Bun. Run by
-// `cargo xtask test node`, after `node scripts/build.mjs`.
+// `cargo xtask test node`, which builds them.
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from "node:fs";
@@ -40,7 +40,7 @@ const isovec = packed(js);
 const addon = packed(join(packages, name));
 
 test("the add-on's package has what it says, and the version of isovec", () => {
-  assert.deepEqual(addon.files, ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "isovec.node", "package.json"]);
+  assert.deepEqual(addon.files, ["LICENSE-APACHE", "LICENSE-MIT", "README.md", "THIRD-PARTY-NOTICES", "isovec.node", "package.json"]);
   const manifest = JSON.parse(readFileSync(join(packages, name, "package.json"), "utf8"));
   assert.deepEqual([manifest.version, manifest.os, manifest.cpu], [version, [process.platform], [process.arch]]);
 });

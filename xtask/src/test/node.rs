@@ -1,12 +1,10 @@
 //! The add-on of the npm package: built, tested by what tests the package in node, and installed beside the package.
 
-use std::fs;
-
 use anyhow::{Context, Result};
 
 use super::changed::Broken;
 use super::{Check, Verdict};
-use crate::process::{Run, npm};
+use crate::process::npm;
 use crate::setup::{self, Browser};
 use crate::workspace::Workspace;
 use crate::{build, demo};
@@ -22,13 +20,7 @@ pub(super) const CHECKS: &[Check] = &[Check {
 fn run(workspace: &Workspace) -> Result<Verdict> {
     build::npm(workspace)?;
     let program = demo::program(workspace)?;
-    let sources = workspace.root.join("bindings").join("node");
-    Run::new(workspace, "node")?
-        .args(["scripts/build.mjs", "--profile", "dev"])
-        .within(&sources)
-        .show()?;
-    let packages = fs::read_dir(sources.join("npm")).context("no package was built")?;
-    let package = packages.flatten().next().context("no package was built")?;
+    let package = build::node(workspace, "dev")?;
     // What other runs kept would be taken for what this one computes.
     let kept = tempfile::tempdir().context("cannot make a folder")?;
     let browser = Browser::find(workspace)?;
@@ -36,7 +28,7 @@ fn run(workspace: &Workspace) -> Result<Verdict> {
         .args(["run", "test:node"])
         .env("CHROME", &browser.program)
         .env("ISOVEC_CACHE", kept.path())
-        .env("ISOVEC_NATIVE", package.path().join("isovec.node"))
+        .env("ISOVEC_NATIVE", package.join("isovec.node"))
         .env("ISOVEC_REQUIRE_NATIVE", "1")
         .env("ISOVEC_TEST_PROGRAM", program)
         // The same vectors to the last bit are those of the portable engine.
