@@ -37,6 +37,7 @@ test("the add-on computes where it is there, and a build can be asked for", asyn
     assert.equal(embedder.provider().engine, "portable");
     await embedder.dispose();
   }
+  await assert.rejects(load({ build: "native", worker: true }), { kind: "EngineUnavailable" });
   const wasm = await load({ build: "simd128" });
   assert.equal(wasm.build, "simd128");
   const [native, exact] = [await load({ config: { session: { deterministicCompute: true } } }), await load({ build: "simd128", config: { session: { deterministicCompute: true } } })];
