@@ -1,5 +1,6 @@
 //! For the npm package, which fetches files itself.
 
+use std::str::FromStr;
 use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
@@ -28,6 +29,21 @@ pub enum Makes {
     Labels,
     /// One score of each pair.
     Relevance,
+}
+
+impl FromStr for Makes {
+    type Err = Error;
+
+    fn from_str(word: &str) -> Result<Self> {
+        match word {
+            "vectors" => Ok(Self::Vectors),
+            "labels" => Ok(Self::Labels),
+            "relevance" => Ok(Self::Relevance),
+            other => Err(Error::Config(vec![format!(
+                "there is no output {other:?}; there are \"vectors\", \"labels\" and \"relevance\""
+            )])),
+        }
+    }
 }
 
 /// What a model is loaded for.

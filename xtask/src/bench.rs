@@ -60,8 +60,8 @@ const PEERS: [&str; 6] = [
 /// The benchmark that runs the program.
 const OBSERVING: &str = "observing";
 
-/// The folder that measures transformers.js, whose model Python makes.
-const TRANSFORMERS: &str = "transformers";
+/// The folders that measure transformers.js, whose model Python makes: in a browser and in node.
+const TRANSFORMERS: [&str; 2] = ["transformers", "node"];
 
 /// The folder that measures the page itself.
 const LIGHTHOUSE: &str = "lighthouse";
@@ -95,7 +95,7 @@ impl Bench {
         match self {
             Self::Cargo { name, .. } if PEERS.contains(&name.as_str()) => setup::PEERS,
             Self::Cargo { .. } | Self::Peer { .. } => setup::DEMO,
-            Self::Page { name, .. } if name == TRANSFORMERS => setup::TRANSFORMERS,
+            Self::Page { name, .. } if TRANSFORMERS.contains(&name.as_str()) => setup::TRANSFORMERS,
             Self::Page { .. } => setup::PAGE,
             Self::Wasm { .. } => setup::WASM,
             Self::Inside { .. } => &[],

@@ -35,7 +35,21 @@ pub(crate) fn npm(workspace: &Workspace) -> Result<()> {
         .envs(toolchain.environment())
         .within(&workspace.js())
         .show()?;
-    notices::write(workspace, &package_folder(workspace).join(NOTICES))
+    let out = package_folder(workspace).join(NOTICES);
+    notices::write(workspace, &notices::MODULE, &out)
+}
+
+/// Builds the package of the add-on for node, for this machine: the add-on, notices. Gives its folder.
+pub(crate) fn node(workspace: &Workspace, profile: &str) -> Result<PathBuf> {
+    let sources = workspace.root.join("bindings").join("node");
+    let text = Run::new(workspace, "node")?
+        .args(["scripts/build.mjs", "--profile", profile])
+        .within(&sources)
+        .read()?;
+    let folder = text.lines().last().context("the script names no folder")?;
+    let folder = PathBuf::from(folder);
+    notices::write(workspace, &notices::ADDON, &folder.join(NOTICES))?;
+    Ok(folder)
 }
 
 /// Writes the TypeScript types of the configuration.

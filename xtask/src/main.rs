@@ -116,6 +116,9 @@ enum Command {
         /// The page as well.
         #[arg(long)]
         page: bool,
+        /// Only the package of the add-on for node, for this machine.
+        #[arg(long, conflicts_with = "page")]
+        node: bool,
     },
     /// Build the book under docs as pages.
     Docs {
@@ -201,7 +204,11 @@ fn run(cli: Cli) -> Result<bool> {
         }
         Command::Size => size::run(&workspace)?,
         Command::Serve { port, no_build } => serve::page(&workspace, port, no_build)?,
-        Command::Build { page } => {
+        Command::Build { node: true, .. } => {
+            let folder = build::node(&workspace, "release")?;
+            println!("{}", folder.display());
+        }
+        Command::Build { page, .. } => {
             setup::run(&workspace, setup::NPM)?;
             build::npm(&workspace)?;
             if page {
@@ -221,7 +228,7 @@ fn run(cli: Cli) -> Result<bool> {
         Command::Types => build::types(&workspace)?,
         Command::Notices { out } => {
             let path = out.unwrap_or_else(|| build::package_folder(&workspace));
-            notices::write(&workspace, &path)?;
+            notices::write(&workspace, &notices::MODULE, &path)?;
         }
     }
     Ok(true)

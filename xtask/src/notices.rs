@@ -1,4 +1,4 @@
-//! The licence texts of everything that is inside the wasm module, as their licences ask.
+//! The licence texts of everything that is inside what the npm packages hold compiled, as their licences ask.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -24,13 +24,42 @@ struct Part {
     folder: PathBuf,
 }
 
+/// What a package holds compiled.
+pub(crate) struct Compiled {
+    /// As its notices call it.
+    name: &'static str,
+    packages: &'static [&'static str],
+    features: Option<&'static str>,
+    /// Nothing for this machine.
+    target: Option<&'static str>,
+}
+
+/// The builds of the wasm module, tract included, and the module of pictures.
+pub(crate) const MODULE: Compiled = Compiled {
+    name: "WebAssembly module",
+    packages: &["isovec-js", "isovec-js-image"],
+    features: Some("isovec-js/tract"),
+    target: Some(TARGET),
+};
+
+/// The add-on for node.
+pub(crate) const ADDON: Compiled = Compiled {
+    name: "add-on",
+    packages: &["isovec-node"],
+    features: None,
+    target: None,
+};
+
 /// Writes the notices; fails when a crate states no licence and ships no text.
-pub(crate) fn write(workspace: &Workspace, out: &Path) -> Result<()> {
-    let parts = parts(workspace)?;
+pub(crate) fn write(workspace: &Workspace, compiled: &Compiled, out: &Path) -> Result<()> {
+    let parts = parts(workspace, compiled)?;
     if parts.is_empty() {
-        bail!("isovec-js depends on no crate: the dependency tree was not understood");
+        bail!(
+            "the {} has no crate in it: the dependency tree was not understood",
+            compiled.name
+        );
     }
-    let text = render(&parts)?;
+    let text = render(&parts, compiled.name)?;
     fs::write(out, &text).with_context(|| format!("cannot write {}", out.display()))?;
     report::word(&format!(
         "{}: {} crates, {} KB",
@@ -41,19 +70,17 @@ pub(crate) fn write(workspace: &Workspace, out: &Path) -> Result<()> {
     Ok(())
 }
 
-/// The crates that end up in a build of the module: what isovec-js and isovec-js-image need on wasm32 at run time, tract included. Procedural
-/// macros and build scripts run in the compiler and leave nothing of themselves behind.
-fn parts(workspace: &Workspace) -> Result<BTreeSet<Part>> {
+/// The crates that end up in what is compiled: what its packages need at run time. Procedural macros and build scripts run in
+/// the compiler and leave nothing of themselves behind.
+fn parts(workspace: &Workspace, compiled: &Compiled) -> Result<BTreeSet<Part>> {
+    let packages = compiled.packages.iter();
+    let features = compiled.features.iter();
+    let target = compiled.target.iter();
     let tree = cargo(workspace)?
-        .args([
-            "tree",
-            "--package",
-            "isovec-js",
-            "--package",
-            "isovec-js-image",
-        ])
-        .args(["--features", "isovec-js/tract"])
-        .args(["--target", TARGET])
+        .args(["tree"])
+        .args(packages.flat_map(|package| ["--package", package]))
+        .args(features.flat_map(|features| ["--features", features]))
+        .args(target.flat_map(|target| ["--target", target]))
         .args([
             "--edges",
             "normal,no-proc-macro",
@@ -171,7 +198,7 @@ fn licence_files_in(folder: &Path, name: &str) -> Result<Vec<(String, String)>> 
 
 /// One text for all: the crates first, then every licence text once, with the crates it came with.
 /// The same input gives the same bytes.
-fn render(parts: &BTreeSet<Part>) -> Result<String> {
+fn render(parts: &BTreeSet<Part>, compiled: &str) -> Result<String> {
     // By their words: the same licence comes with many widths of line.
     let mut texts: BTreeMap<String, (String, Vec<String>)> = BTreeMap::new();
     let mut list = String::new();
@@ -203,9 +230,9 @@ fn render(parts: &BTreeSet<Part>) -> Result<String> {
             entry.1.push(label.clone());
         }
     }
-    let mut out = String::from(
+    let mut out = format!(
         "Third-party notices\n===================\n\n\
-         The WebAssembly module in this package contains the following crates, compiled. Each is\n\
+         The {compiled} in this package contains the following crates, compiled. Each is\n\
          used under the licence it states; the texts that come with them follow.\n\n",
     );
     out.push_str(&list);
@@ -273,7 +300,8 @@ mod tests {
             .map(|n| (n.to_owned(), "1.0.0".to_owned()))
             .into();
         let parts = join(&wanted, &metadata).unwrap();
-        let text = render(&parts).unwrap();
+        let text = render(&parts, "add-on").unwrap();
+        assert!(text.contains("The add-on in this package"));
         assert_eq!(text.matches("Permission is granted").count(), 1);
         assert!(text.contains("a 1.0.0, b 1.0.0") && text.contains("a 1.0.0: MIT"));
         assert!(!text.contains("ours") && !text.contains("other"));
@@ -285,7 +313,7 @@ mod tests {
         let metadata = json!({"packages": [{"name": "bare", "version": "1.0.0", "source": "registry",
             "license": null, "manifest_path": dir.path().join("Cargo.toml")}]});
         let wanted = [("bare".to_owned(), "1.0.0".to_owned())].into();
-        let error = render(&join(&wanted, &metadata).unwrap())
+        let error = render(&join(&wanted, &metadata).unwrap(), "add-on")
             .unwrap_err()
             .to_string();
         assert!(error.contains("bare"), "{error}");

@@ -150,6 +150,8 @@ await build({
   minify: true,
   sourcemap: true,
   external: ["../pkg/*"],
+  // The add-on for node is of the same version, or it is not used.
+  define: { ISOVEC_VERSION: JSON.stringify(JSON.parse(readFileSync(join(js, "package.json"), "utf8")).version) },
 });
 keepOut(join(js, "dist"));
 for (const license of ["LICENSE-MIT", "LICENSE-APACHE"]) copyFileSync(join(root, license), join(js, license));

@@ -25,6 +25,9 @@
 //! its address and not by name. Bundlers then copy it as it is. A panic in tract ends a module, and another instance at
 //! another address replaces it.
 //!
+//! **In node an add-on may take the module's place** (`addon.ts`, the crate `isovec-node`). It has the interface that wasm-bindgen
+//! gives a module, so everything above it is the same code, and the tests of programs run on both.
+//!
 //! **Pictures are decoded in a module of their own** (`pixels.ts`, the crate `isovec-js-image`). Pages of texts do not download
 //! decoders. The engine's module gets a picture's values and a text that says how they were made, which is a part of the
 //! fingerprint. A decoder that stops at an internal error is replaced by another instance, and the model goes on.

@@ -2,7 +2,7 @@
 
 use std::cell::RefCell;
 
-use isovec::for_npm::{Loaded, Makes, Purpose};
+use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{
     BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
@@ -107,19 +107,7 @@ impl RawModel {
                 &format!("the way to values is not usable: {error}"),
             )
         })?;
-        let output = match output {
-            "vectors" => Makes::Vectors,
-            "labels" => Makes::Labels,
-            "relevance" => Makes::Relevance,
-            other => {
-                return Err(with_kind(
-                    "Config",
-                    &format!(
-                        "there is no output {other:?}; there are \"vectors\", \"labels\" and \"relevance\""
-                    ),
-                ));
-            }
-        };
+        let output = output.parse().map_err(|error| to_js(&error))?;
         let purpose = Purpose { output, pictures };
         let model = Loaded::load(source, config, cancel.0.clone(), purpose)
             .await

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { after, test } from "node:test";
 import { ImageClassifier, ImageEmbedder } from "../dist/index.js";
 import { refused } from "./refused.mjs";
-import { HEADERS, data, js, launch, page as empty, send, serve } from "./site.mjs";
+import { HEADERS, NATIVE, data, js, launch, page as empty, send, serve } from "./site.mjs";
 
 const folder = join(data, "tiny-network");
 const NAMES = ["config.json", "model.onnx", "preprocessor_config.json"];
@@ -41,7 +41,7 @@ after(() => classifier.dispose());
 
 test("scores are the references, on every way in", async () => {
   assert.deepEqual([...classifier.labels], LABELS);
-  assert.equal(classifier.build, "tract");
+  assert.equal(classifier.build, NATIVE ? "native" : "tract");
   const said = await classifier.classify(all);
   assert.equal(said.length, all.length);
   // More than a window at once.

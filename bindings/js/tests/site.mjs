@@ -21,6 +21,8 @@ export const CLASSIFIER_FILES = ["config.json", "tokenizer.json", "model.safeten
 /** What makes a page isolated. Workers of an isolated page have to be as strict as it is; others do not mind. */
 export const ISOLATED = { "cross-origin-opener-policy": "same-origin", "cross-origin-embedder-policy": "require-corp", "cross-origin-resource-policy": "cross-origin" };
 export const STRICT = { "content-security-policy": "default-src 'none'; script-src 'self' 'wasm-unsafe-eval'; connect-src 'self'; worker-src 'self'" };
+/** Whether programs of node have to compute by the build `native` (`cargo xtask test node`). */
+export const NATIVE = Boolean(process.env.ISOVEC_REQUIRE_NATIVE);
 /** How the browser runs the package, which ways.mjs chooses: with WebGPU or without, isolated or not. */
 export const WAY = { webgpu: Boolean(process.env.ISOVEC_TEST_WEBGPU), isolated: Boolean(process.env.ISOVEC_TEST_ISOLATED) };
 /** What pages and scripts are served with, that way. */

@@ -7,7 +7,7 @@ import { test } from "node:test";
 import { Embedder } from "../dist/index.js";
 import { Embedder as Inline } from "../dist/inline.js";
 import * as cnn from "./cnn.mjs";
-import { FILES, HEADERS, STRICT, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
+import { FILES, HEADERS, NATIVE, STRICT, js, launch, page as empty, send, serve, tiny } from "./site.mjs";
 
 /** Where `cargo xtask` puts the real one. */
 const minilm = process.env.ISOVEC_TEST_MODEL;
@@ -177,7 +177,7 @@ test("what tract panics at is an error, and the next model is loaded", async (t)
   }
 });
 
-test("node computes by tract what it has in memory, and what inline has no build for is refused", async () => {
+test("node computes by tract what it has in memory, and what inline has no build for is refused", { skip: NATIVE && "the build native may run it" }, async () => {
   const embedder = await Embedder.load(cnn.files(model));
   const vectors = await embedder.embed(texts);
   byTract({ build: embedder.build, provider: embedder.provider(), knob: embedder.effectiveConfig().find(({ name }) => name === "build"), stats: (await embedder.stats()).provider });

@@ -1,14 +1,19 @@
 /**
- * The builds of the WebAssembly module that the package holds. All of them give the same vectors of an encoder, up to
- * rounding, and the very same with `deterministic_compute`.
+ * The builds of isovec: modules of WebAssembly that the package holds, and one for node and Bun. All of them give the same
+ * vectors of an encoder, up to rounding, and the very same with `deterministic_compute`.
  *
  * - `simd128`: runs in every current browser.
  * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step.
  * - `threads`: the same on several threads, in pages that may share memory with workers.
  * - `tract`: `simd128` and tract, which runs ONNX models that the others' programs do not take. It is fetched for such a
  *   model alone.
+ * - `native`: an add-on of node, in a package of its own for each platform (`@isovec/linux-x64`). It computes on threads of
+ *   its own.
  */
-export type Build = "simd128" | "relaxed" | "threads" | "tract";
+export type Build = WasmBuild | "native";
+
+/** The builds that are WebAssembly. */
+export type WasmBuild = "simd128" | "relaxed" | "threads" | "tract";
 
 /**
  * A module with one function, `() -> v128`, of the given instructions: whether an engine takes it tells whether it
@@ -29,7 +34,7 @@ const MADD = [...ZEROS, ...ZEROS, ...ZEROS, 0xfd, 0x85, 0x02]; // f32x4.relaxed_
 const HEADERS = "'Cross-Origin-Opener-Policy: same-origin' and 'Cross-Origin-Embedder-Policy: require-corp'";
 
 /** Why a build cannot run here, or nothing. */
-export function lacking(build: Build): string | undefined {
+export function lacking(build: WasmBuild): string | undefined {
   if (!WebAssembly.validate(module(...ZEROS))) return "WebAssembly has no SIMD here; every current browser has it";
   if (build === "simd128" || build === "tract") return undefined;
   if (!WebAssembly.validate(module(...MADD))) return "WebAssembly has no relaxed SIMD here";
@@ -42,7 +47,7 @@ export function lacking(build: Build): string | undefined {
 }
 
 /** The fastest build for encoders that runs here, where so many threads are wanted. */
-export function fastest(threads: number): Exclude<Build, "tract"> {
-  const all: Exclude<Build, "tract">[] = threads > 1 ? ["threads", "relaxed"] : ["relaxed"];
+export function fastest(threads: number): Exclude<WasmBuild, "tract"> {
+  const all: Exclude<WasmBuild, "tract">[] = threads > 1 ? ["threads", "relaxed"] : ["relaxed"];
   return all.find((build) => !lacking(build)) ?? "simd128";
 }

@@ -1,9 +1,9 @@
-import { lacking, type Build } from "./builds.js";
+import { lacking, type Build, type WasmBuild } from "./builds.js";
 import { IsovecError } from "./error.js";
 import { readFile } from "./node.js";
 
 /** Where the builds lie; written so that bundlers find the files and take them along. */
-const URLS: Record<Build, () => URL> = {
+const URLS: Record<WasmBuild, () => URL> = {
   simd128: () => new URL("../pkg/simd128/isovec_js_bg.wasm", import.meta.url),
   relaxed: () => new URL("../pkg/relaxed/isovec_js_bg.wasm", import.meta.url),
   threads: () => new URL("../pkg/threads/isovec_js_bg.wasm", import.meta.url),
@@ -34,9 +34,10 @@ export function unavailable(build: string, why: string, cause?: unknown): Isovec
   return new IsovecError("EngineUnavailable", `isovec's build ${build} cannot be loaded: ${why}`, { cause });
 }
 
-/** Refuses a build that there is not, or that cannot run here. */
-export function checkBuild(build: Build): void {
-  if (!Object.hasOwn(URLS, build)) throw unavailable(build, `there is no such build; there are ${Object.keys(URLS).join(", ")}`);
+/** Refuses a build that there is not, that is no WebAssembly, or that cannot run here. */
+export function checkBuild(build: Build): asserts build is WasmBuild {
+  if (build === "native") throw unavailable(build, "it runs in node and Bun, without { worker: true }: it computes on threads of its own");
+  if (!Object.hasOwn(URLS, build)) throw unavailable(build, `there is no such build; there are ${Object.keys(URLS).join(", ")}, native`);
   const why = lacking(build);
   if (why) throw unavailable(build, why);
 }

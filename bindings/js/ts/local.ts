@@ -20,6 +20,8 @@ export interface Later {
   tract: () => Promise<Module>;
   /** What makes pictures ready. */
   pixels: (origin: string, files: ReadonlyMap<string, Uint8Array>, options: PixelOptions) => Promise<Pixels>;
+  /** Why a program does not use the build `native`. */
+  notNative?: string | undefined;
 }
 
 /**
@@ -58,7 +60,7 @@ async function loaded(request: Request, { files, downloaded }: Gathered, signal:
     pixels?.free();
     throw cause;
   });
-  const local = new Local(engine, raw, downloaded, pixels, instead);
+  const local = new Local(engine, raw, downloaded, pixels, instead, later?.notNative);
   if (!pixels || String(pixels.size) === String(local.about.pixels)) return local;
   await local.dispose();
   const [[height, width], [high, wide]] = [pixels.size, local.about.pixels!];
@@ -82,7 +84,7 @@ class Local implements Host {
   /** The build that did not take the model, if one was tried before. */
   #instead: Fallback | undefined;
 
-  constructor(module: Module, raw: RawModel, downloaded: Promise<Downloaded>, pixels: Pixels | undefined, instead: Fallback | undefined) {
+  constructor(module: Module, raw: RawModel, downloaded: Promise<Downloaded>, pixels: Pixels | undefined, instead: Fallback | undefined, notNative: string | undefined) {
     this.#downloaded = downloaded;
     this.#module = module;
     this.#raw = raw;
@@ -91,7 +93,8 @@ class Local implements Host {
     const { dimension, maxLength } = raw;
     const about = camelCased<About>(JSON.parse(raw.about()));
     const effectiveConfig = about.effectiveConfig.map(({ name, why, ...knob }) => ({ name: spoken(name), ...knob, why: spoken(why) }));
-    const build: Knob[] = instead ? [{ name: "build", asked: null, used: instead.to, why: instead.cause, honoured: true }] : [];
+    const why = instead?.cause ?? notNative;
+    const build: Knob[] = why === undefined ? [] : [{ name: "build", asked: null, used: module.build, why, honoured: true }];
     this.about = { ...about, effectiveConfig: [...effectiveConfig, ...build], build: module.build, dimension, maxLength };
   }
 
@@ -155,12 +158,14 @@ class Local implements Host {
     const all = new Float32Array(pictures.length * 3 * height * width);
     const unread: Unread[] = [];
     let filled = 0;
+    const ahead = pixels.isBeside ? pictures.map((picture, at) => pixels.values(picture, first + at)) : [];
+    for (const early of ahead) early.catch(() => {}); // They are awaited when their turn comes.
     for (const [at, picture] of pictures.entries()) {
       // Who gave up is heard between two pictures.
-      await new Promise((resolve) => setTimeout(resolve));
+      if (!pixels.isBeside) await new Promise((resolve) => setTimeout(resolve));
       signal.throwIfAborted();
       try {
-        const values = await pixels.values(picture, first + at);
+        const values = await (ahead[at] ?? pixels.values(picture, first + at));
         all.set(values, filled);
         filled += values.length;
       } catch (cause) {

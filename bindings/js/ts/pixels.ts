@@ -54,13 +54,15 @@ export class Pixels {
   #files: Own;
   #options: PixelOptions;
   #reader: Glue.RawReader;
+  #module: () => Promise<typeof Glue>;
   /** Height and width of the model's input, in pixels. */
   readonly size: readonly [number, number];
   /** What has to be equal of the way from a file to values. */
   readonly identity: string;
 
-  private constructor(files: Own, options: PixelOptions, reader: Glue.RawReader) {
+  private constructor(files: Own, options: PixelOptions, reader: Glue.RawReader, module: () => Promise<typeof Glue>) {
     this.#files = files;
+    this.#module = module;
     this.#options = options;
     this.#reader = reader;
     const [height, width] = reader.size();
@@ -68,14 +70,14 @@ export class Pixels {
     this.identity = reader.identity();
   }
 
-  /** Reads the files of a model, by their path. */
-  static async of(origin: string, files: ReadonlyMap<string, Uint8Array>, options: PixelOptions): Promise<Pixels> {
+  /** Reads the files of a model, by their path. `module` is what reads pictures. */
+  static async of(origin: string, files: ReadonlyMap<string, Uint8Array>, options: PixelOptions, module = ready): Promise<Pixels> {
     const preprocessor = files.get(PREPROCESSOR);
     if (!preprocessor) throw new IsovecError("MissingFile", `${origin} has no ${PREPROCESSOR}. It says how pixels become the model's input; its publisher has it beside config.json`);
     // The arrays may be emptied when the model is loaded.
     const own = { preprocessor: preprocessor.slice(), config: files.get("config.json")?.slice() };
     try {
-      return new Pixels(own, options, await made(own, options));
+      return new Pixels(own, options, await made(own, options, module), module);
     } catch (cause) {
       if (cause instanceof IsovecError) throw cause;
       throw new IsovecError("Preprocessor", `${origin}: ${messageOf(cause)}`, { cause });
@@ -88,12 +90,17 @@ export class Pixels {
     return JSON.stringify({ identity, size });
   }
 
+  /** Whether pictures are read on other threads, many at a time. */
+  get isBeside(): boolean {
+    return this.#module !== ready;
+  }
+
   /** The values of a picture, `[3, height, width]`. `index` is its place for messages. */
   async values(picture: Portable, index: number): Promise<Float32Array> {
     const bytes = picture instanceof Blob ? await read(picture, index) : picture;
     const reader = this.#reader;
     try {
-      return bytes instanceof Uint8Array ? reader.file(bytes) : reader.rgba(new Uint8Array(bytes.data), bytes.width, bytes.height);
+      return await (bytes instanceof Uint8Array ? reader.file(bytes) : reader.rgba(new Uint8Array(bytes.data), bytes.width, bytes.height));
     } catch (cause) {
       if (cause instanceof WebAssembly.RuntimeError) {
         await this.#again(reader);
@@ -114,7 +121,7 @@ export class Pixels {
     current = undefined;
     before++;
     try {
-      this.#reader = await made(this.#files, this.#options);
+      this.#reader = await made(this.#files, this.#options, this.#module);
     } catch {
       // What stopped answers with the same error again, until it can be replaced.
       current ??= module;
@@ -122,8 +129,8 @@ export class Pixels {
   }
 }
 
-async function made({ preprocessor, config }: Own, { reference, alpha, turn, maxPixels, maxBytes }: PixelOptions): Promise<Glue.RawReader> {
-  const { RawOptions, RawReader } = await ready();
+async function made({ preprocessor, config }: Own, { reference, alpha, turn, maxPixels, maxBytes }: PixelOptions, module: () => Promise<typeof Glue>): Promise<Glue.RawReader> {
+  const { RawOptions, RawReader } = await module();
   const options = new RawOptions();
   if (reference === "torchvision") options.torchvision();
   if (alpha === "white") options.white();

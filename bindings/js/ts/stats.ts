@@ -18,7 +18,7 @@ export interface Fallback {
 /** The statistics of an embedder since its model was loaded: Rust's `Stats` in camel case, the queue, and the module's memory. */
 export interface Stats {
   memory: {
-    /** Bytes of the WebAssembly memory, a worker's own or the page's, which all models in it share. It never shrinks, so this is its peak, loading included. */
+    /** Bytes of the WebAssembly memory, a worker's own or the page's, which all models in it share. It never shrinks, so this is its peak, loading included. The build `native` has none: 0. */
     wasmBytes: number;
   };
   /** Calls that wait for others, and are computed together with them. */

@@ -1,15 +1,15 @@
 import * as relaxed from "../pkg/relaxed/isovec_js.js";
 import * as simd128 from "../pkg/simd128/isovec_js.js";
 import * as threads from "../pkg/threads/isovec_js.js";
-import { fastest, type Build } from "./builds.js";
-import { compiled } from "./compile.js";
+import { fastest, type Build, type WasmBuild } from "./builds.js";
+import { checkBuild, compiled } from "./compile.js";
 import { instance } from "./instances.js";
 import type { Module } from "./module.js";
 import { start } from "./threads.js";
 import { tract } from "./tract.js";
 
 /** The builds have the same interface, and `threads` a little more. That of `tract` is fetched when it is wanted. */
-const GLUE = { simd128, relaxed, threads } as unknown as Record<Exclude<Build, "tract">, typeof simd128>;
+const GLUE = { simd128, relaxed, threads } as unknown as Record<Exclude<WasmBuild, "tract">, typeof simd128>;
 
 /**
  * A build, ready to be called in this thread: the one that is asked for, or the fastest that runs here. It has as many
@@ -32,5 +32,6 @@ export async function ready(asked: Build | undefined, wanted: number, given?: Pr
 /** A build in this thread, without any threads beside it. */
 export function instanceOf(build: Build, given?: Promise<WebAssembly.Module>): Promise<Module> {
   if (build === "tract") return tract(given);
+  checkBuild(build);
   return instance(build, GLUE[build], () => given ?? compiled(build));
 }

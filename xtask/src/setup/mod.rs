@@ -73,6 +73,15 @@ pub(crate) const DEMO: &[&str] = &["onnxruntime", "model"];
 pub(crate) const NPM: &[&str] = &["wasm32", "wasm-bindgen", "npm"];
 /// What running the npm package in a browser needs, on the real model.
 pub(crate) const PAGE: &[&str] = &["model", "wasm32", "wasm-bindgen", "browser", "npm"];
+/// What running it natively in node needs, and in Bun, which is among what tests it everywhere.
+pub(crate) const NODE: &[&str] = &[
+    "model",
+    "wasm32",
+    "wasm-bindgen",
+    "browser",
+    "npm",
+    "everywhere",
+];
 /// What the page's tests need: Firefox as well, and what drives it.
 pub(crate) const PAGE_TESTS: &[&str] = &[
     "model",
@@ -217,6 +226,7 @@ mod tests {
             DEMO,
             NPM,
             PAGE,
+            NODE,
             PAGE_TESTS,
             EVERYWHERE,
             WASM,

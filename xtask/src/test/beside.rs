@@ -14,8 +14,8 @@ use crate::process::Run;
 use crate::report::{self, Line, Outcome};
 use crate::workspace::Workspace;
 
-/// The checks of pages. They stay in one lane, because they build the same package.
-const PAGES: &[&str] = &["browser", "firefox", "npm", "page", "everywhere"];
+/// The checks of pages, and that of node. They stay in one lane, because they build the same package.
+const PAGES: &[&str] = &["browser", "firefox", "npm", "page", "everywhere", "node"];
 
 /// Whether a check can run beside those that are not.
 pub(super) fn is_of_pages(check: &Check) -> bool {

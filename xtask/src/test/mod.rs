@@ -11,6 +11,7 @@ mod hygiene;
 mod lint;
 mod memory;
 mod native;
+mod node;
 mod packages;
 mod passed;
 mod python;
@@ -52,6 +53,7 @@ const CHECKS: &[&[Check]] = &[
     arm::CHECKS,
     browser::CHECKS,
     packages::CHECKS,
+    node::CHECKS,
     python::CHECKS,
     fastembed::CHECKS,
     cross::CHECKS,

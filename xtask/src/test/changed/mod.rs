@@ -42,6 +42,7 @@ pub(crate) struct Broken {
     manifests: bool,
     documents: bool,
     javascript: bool,
+    node: bool,
     python: bool,
     page: bool,
 }
@@ -61,6 +62,7 @@ impl Broken {
             manifests: true,
             documents: true,
             javascript: true,
+            node: true,
             python: true,
             page: true,
         }
@@ -104,6 +106,11 @@ impl Broken {
     /// The npm package differs.
     pub(super) fn in_npm_package(&self) -> bool {
         self.javascript || self.in_code_of_pages()
+    }
+
+    /// The npm package as it computes natively differs.
+    pub(super) fn in_node_package(&self) -> bool {
+        self.node || self.javascript || self.in_code_of("isovec-node")
     }
 
     /// The Python package differs.
@@ -170,6 +177,8 @@ fn broken(files: &[&str], graph: &Graph) -> Broken {
         found.manifests |= file.ends_with("Cargo.toml");
         if file.starts_with("bindings/js/") && !file.ends_with(".rs") {
             found.javascript = true;
+        } else if file.starts_with("bindings/node/") && !file.ends_with(".rs") {
+            found.node = true;
         } else if file.starts_with("bindings/python/") && !file.ends_with(".rs") {
             found.python = true;
         } else if !file.ends_with(".md") {
@@ -219,7 +228,7 @@ mod tests {
     fn what_lies_below_breaks_what_lies_above() {
         let kernels = asked(&["web/kernels/src/lib.rs"]);
         for name in [
-            "format", "native", "browser", "npm", "page", "python", "fuzz", "cross",
+            "format", "native", "browser", "npm", "page", "node", "python", "fuzz", "cross",
         ] {
             assert!(kernels.contains(name), "{name}");
         }
@@ -249,12 +258,14 @@ mod tests {
     #[test]
     fn a_script_is_tested_where_scripts_run() {
         let script = asked(&["bindings/js/ts/index.ts"]);
-        for name in ["npm", "page", "everywhere"] {
+        for name in ["npm", "page", "everywhere", "node"] {
             assert!(script.contains(name), "{name}");
         }
         assert!(!script.contains("browser") && !script.contains("format"));
         let python = asked(&["bindings/python/python/isovec/__init__.py"]);
         assert!(python.contains("python") && !python.contains("format") && !python.contains("npm"));
+        let node = asked(&["bindings/node/scripts/build.mjs"]);
+        assert!(node.contains("node") && !node.contains("npm") && !node.contains("format"));
         let page = asked(&["www/src/main.ts"]);
         assert!(page.contains("page") && !page.contains("npm"));
     }

@@ -1,0 +1,5 @@
+//! Says how a module for Node is linked.
+
+fn main() {
+    napi_build::setup();
+}
