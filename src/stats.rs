@@ -14,6 +14,7 @@ pub use isovec_engine::stats::{
 };
 
 pub use crate::batcher::QueueCounts;
+pub use crate::metrics::open_metrics;
 use crate::error::Error;
 use crate::model::encoded::Encoded;
 

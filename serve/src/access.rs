@@ -49,7 +49,8 @@ impl Drop for Line {
     fn drop(&mut self) {
         let took = self.started.elapsed();
         self.app.metrics.answered(&self.route, self.status, took);
-        let computed = self.computed;
+        let computed = self.computed.as_ref();
+        let seen = computed.map(|computed| &computed.seen);
         tracing::info!(
             target: "isovec_serve::access",
             id = self.id.to_str().unwrap_or_default(),
@@ -57,9 +58,10 @@ impl Drop for Line {
             route = &*self.route,
             status = self.status,
             milliseconds = took.as_secs_f64() * 1e3,
-            texts = computed.map(|computed| computed.texts),
-            tokens = computed.map(|computed| computed.tokens),
-            truncated = computed.map(|computed| computed.truncated),
+            model = computed.map(|computed| &*computed.model),
+            texts = seen.map(|seen| seen.texts),
+            tokens = seen.map(|seen| seen.tokens),
+            truncated = seen.map(|seen| seen.truncated.len()),
         );
     }
 }
@@ -88,7 +90,7 @@ pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: 
     };
     response.headers_mut().insert(REQUEST_ID, line.id.clone());
     line.status = response.status().as_u16();
-    line.computed = response.extensions().get().copied();
+    line.computed = response.extensions_mut().remove();
     response
 }
 

@@ -1,14 +1,16 @@
 //! Who is let in: a request as a whole, or not at all.
 
 mod meter;
+mod pace;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use self::meter::Meter;
+pub(crate) use self::pace::Pace;
 use crate::failure::{Failure, Kind};
 use crate::options::ServeOptions;
 
@@ -58,8 +60,6 @@ struct State {
     counts: Counts,
     meter: Meter,
     closed: bool,
-    /// When the model was last seen to compute.
-    computed: Option<Instant>,
 }
 
 impl Gate {
@@ -84,7 +84,7 @@ impl Gate {
         Place {
             gate: Arc::clone(self),
             bytes: 0,
-            texts: None,
+            inside: None,
             end: End::Cancelled,
         }
     }
@@ -119,34 +119,22 @@ impl Gate {
     pub(crate) fn in_work(&self) -> InWork {
         self.lock().now
     }
-
-    /// The model computed something.
-    pub(crate) fn computed(&self) {
-        self.lock().computed = Some(Instant::now());
-    }
-
-    /// How long ago that was.
-    pub(crate) fn since_computed(&self) -> Option<Duration> {
-        self.lock().computed.map(|at| at.elapsed())
-    }
 }
 
 impl State {
     fn overloaded(&mut self, why: impl fmt::Display) -> Failure {
+        // How long the texts that are inside will take, by the speed of those before them.
+        let wait = self.meter.wait(self.now.texts);
+        self.overloaded_for(wait.unwrap_or(UNKNOWN_WAIT), why)
+    }
+
+    fn overloaded_for(&mut self, wait: Duration, why: impl fmt::Display) -> Failure {
         self.counts.overloaded += 1;
-        let wait = self.wait().unwrap_or(UNKNOWN_WAIT);
         Failure::new(
             Kind::Overloaded,
             format!("the server is at its limit: {why}; try again in about {wait:.1?}"),
         )
         .retry_after(wait)
-    }
-
-    /// How long the texts that are inside will take, by the speed of those before them.
-    fn wait(&self) -> Option<Duration> {
-        let seconds = self.now.texts as f64 / self.meter.speed()?;
-        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_WAIT);
-        Some(wait.min(LONGEST_WAIT))
     }
 }
 
@@ -155,8 +143,8 @@ impl State {
 pub(crate) struct Place {
     gate: Arc<Gate>,
     bytes: usize,
-    /// The texts, once the request was let in.
-    texts: Option<usize>,
+    /// The texts and their model's pace, once the request was let in.
+    inside: Option<(usize, Arc<Pace>)>,
     end: End,
 }
 
@@ -185,8 +173,13 @@ impl Place {
     }
 
     /// Lets the request in with all of its texts, or not at all. `left` is the time until its deadline: a request that
-    /// would wait for longer than that is not let in, since it would be computed for nobody.
-    pub(crate) fn admit(&mut self, texts: usize, left: Duration) -> Result<(), Failure> {
+    /// would wait for longer than that, by the pace of its model, is not let in, since it would be computed for nobody.
+    pub(crate) fn admit(
+        &mut self,
+        texts: usize,
+        left: Duration,
+        pace: &Arc<Pace>,
+    ) -> Result<(), Failure> {
         let most = self.gate.max;
         let mut state = self.gate.lock();
         if state.closed {
@@ -206,15 +199,17 @@ impl Place {
                 now.texts, most.texts
             )));
         }
-        if let Some(wait) = state.wait().filter(|&wait| wait > left) {
-            return Err(state.overloaded(format_args!(
+        if let Some(wait) = pace.wait().filter(|&wait| wait > left) {
+            let why = format_args!(
                 "the texts in work take about {wait:.1?}, and this request has {left:.1?} left"
-            )));
+            );
+            return Err(state.overloaded_for(wait, why));
         }
+        pace.begin(texts);
         state.meter.tick(now.requests > 0);
         state.now.requests += 1;
         state.now.texts += texts;
-        self.texts = Some(texts);
+        self.inside = Some((texts, Arc::clone(pace)));
         Ok(())
     }
 
@@ -238,16 +233,16 @@ impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
         state.now.bytes -= self.bytes;
-        let Some(texts) = self.texts else {
+        let Some((texts, pace)) = self.inside.take() else {
             return;
         };
+        pace.end(texts, self.end == End::Answered);
         state.meter.tick(true);
         state.now.requests -= 1;
         state.now.texts -= texts;
         match self.end {
             End::Answered => {
                 state.counts.answered += 1;
-                state.computed = Some(Instant::now());
                 state.meter.done(texts);
             }
             End::Failed => state.counts.failed += 1,
@@ -280,16 +275,17 @@ mod tests {
     #[test]
     fn a_request_is_let_in_as_a_whole_or_not_at_all() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         let (mut a, mut b, mut c) = (gate.place(), gate.place(), gate.place());
-        a.admit(8, LONG).unwrap();
-        let refused = b.admit(3, LONG).unwrap_err();
+        a.admit(8, LONG, &pace).unwrap();
+        let refused = b.admit(3, LONG, &pace).unwrap_err();
         assert_eq!(refused.kind, Kind::Overloaded);
         assert!(refused.retry_after.is_some());
         assert_eq!((gate.in_work().requests, gate.in_work().texts), (1, 8));
-        b.admit(2, LONG).unwrap();
-        assert!(c.admit(0, LONG).is_err(), "two requests are the most");
+        b.admit(2, LONG, &pace).unwrap();
+        assert!(c.admit(0, LONG, &pace).is_err(), "two requests are the most");
         drop(a);
-        c.admit(8, LONG).unwrap();
+        c.admit(8, LONG, &pace).unwrap();
         drop((b, c));
         assert_eq!(gate.in_work(), InWork::default());
     }
@@ -313,14 +309,15 @@ mod tests {
     #[test]
     fn every_request_that_was_let_in_ends_in_one_of_the_counts() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         for end in [End::Answered, End::Failed, End::Cancelled, End::Overloaded] {
             let mut place = gate.place();
-            place.admit(1, LONG).unwrap();
+            place.admit(1, LONG, &pace).unwrap();
             place.ends(end);
         }
         drop(gate.place());
         gate.close();
-        assert_eq!(gate.place().admit(1, LONG).unwrap_err().kind, Kind::Unready);
+        assert_eq!(gate.place().admit(1, LONG, &pace).unwrap_err().kind, Kind::Unready);
         let counts = Counts {
             answered: 1,
             failed: 1,
@@ -334,27 +331,45 @@ mod tests {
     #[test]
     fn a_request_that_would_come_too_late_is_not_let_in() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         let mut first = gate.place();
-        first.admit(1, LONG).unwrap();
+        first.admit(1, LONG, &pace).unwrap();
         std::thread::sleep(Duration::from_millis(2));
         first.ends(End::Answered);
         drop(first);
         let (mut a, mut b) = (gate.place(), gate.place());
         // Nobody waits: whatever its deadline, it begins at once.
-        a.admit(5, Duration::from_nanos(1)).unwrap();
-        let refused = b.admit(1, Duration::from_nanos(1)).unwrap_err();
+        a.admit(5, Duration::from_nanos(1), &pace).unwrap();
+        let refused = b.admit(1, Duration::from_nanos(1), &pace).unwrap_err();
         assert_eq!(refused.kind, Kind::Overloaded);
         // Five texts of at least 2 ms each.
         assert!(refused.retry_after.unwrap() >= Duration::from_millis(10));
-        b.admit(1, LONG).unwrap();
+        b.admit(1, LONG, &pace).unwrap();
+    }
+
+    #[test]
+    fn a_slow_model_lets_nobody_wait_for_a_fast_one() {
+        let gate = gate();
+        let (slow, fast) = (Arc::<Pace>::default(), Arc::<Pace>::default());
+        let mut first = gate.place();
+        first.admit(1, LONG, &slow).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        first.ends(End::Answered);
+        drop(first);
+        assert!(slow.since_computed().is_some() && fast.since_computed().is_none());
+        let (mut a, mut b) = (gate.place(), gate.place());
+        a.admit(5, LONG, &slow).unwrap();
+        assert!(b.admit(1, Duration::from_nanos(1), &slow).is_err());
+        b.admit(1, Duration::from_nanos(1), &fast).unwrap();
     }
 
     #[tokio::test]
     async fn the_gate_is_empty_when_the_last_one_left() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         gate.empty().await;
         let mut place = gate.place();
-        place.admit(1, LONG).unwrap();
+        place.admit(1, LONG, &pace).unwrap();
         let waiting = tokio::spawn({
             let gate = Arc::clone(&gate);
             async move { gate.empty().await }

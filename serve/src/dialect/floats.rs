@@ -66,12 +66,23 @@ where
     let write = move || write(&set);
     let written = if heavy { apart(write).await? } else { write() };
     let body = written.map_err(|error| Failure::new(Kind::Broken, error.to_string()))?;
-    let mut response = Response::new(body.into());
+    Ok(with_headers(headers, body.into()))
+}
+
+/// An answer in JSON that is written at once: scores and labels are few.
+pub(super) fn answer(headers: HeaderMap, value: &impl Serialize) -> Result<Response, Failure> {
+    let written = serde_json::to_vec(value);
+    let body = written.map_err(|error| Failure::new(Kind::Broken, error.to_string()))?;
+    Ok(with_headers(headers, body.into()))
+}
+
+fn with_headers(headers: HeaderMap, body: axum::body::Body) -> Response {
+    let mut response = Response::new(body);
     *response.headers_mut() = headers;
     response
         .headers_mut()
         .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    Ok(response)
+    response
 }
 
 /// A value in JSON, which is not large.

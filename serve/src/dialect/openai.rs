@@ -10,16 +10,16 @@ use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use axum::routing::{get, post};
-use isovec::{EmbedOptions, Embeddings};
+use isovec::{EmbedOptions, Embeddings, ModelTask};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use super::Dialect;
 use super::floats::{self, Format, Vector, small};
 use crate::app::App;
-use crate::call::{Call, truncated};
+use crate::call::Call;
 use crate::failure::{Failure, Kind};
-use crate::model::Served;
+use crate::served::Served;
 use crate::texts::Texts;
 
 pub(super) fn routes() -> Router<Arc<App>> {
@@ -33,7 +33,8 @@ pub(super) fn routes() -> Router<Arc<App>> {
 #[derive(Debug, Deserialize)]
 struct Asked {
     input: Texts,
-    model: String,
+    #[serde(default)]
+    model: Option<String>,
     #[serde(default)]
     dimensions: Option<usize>,
     #[serde(default)]
@@ -47,7 +48,7 @@ struct Answer<'a> {
     model: &'a str,
     usage: Usage,
     fingerprint: String,
-    truncated: Vec<usize>,
+    truncated: &'a [usize],
 }
 
 #[derive(Serialize)]
@@ -72,12 +73,13 @@ async fn embeddings(State(app): State<Arc<App>>, request: Request) -> Response {
 
 async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     let asked: Asked = call.read(request).await?;
-    let served = call.app.model()?;
-    known(served, &asked.model)?;
+    let name = asked.model.as_deref();
+    let served = call.app.models.choose(name, ModelTask::Embed)?;
+    let embedder = &served.embedder()?.model;
     let texts = asked.input.checked("input")?;
     let mut options = EmbedOptions::default();
     if let Some(dimensions) = asked.dimensions {
-        let most = served.embedder.dimension();
+        let most = embedder.dimension();
         if !(1..=most).contains(&dimensions) {
             return Err(Failure::field(
                 "dimensions",
@@ -87,17 +89,26 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
         options = options.with_dimension(dimensions);
     }
     let format = asked.encoding_format.unwrap_or_default();
-    let name = served.name.clone();
-    let set = call.embed(texts, options).await?;
-    let tokens = call.computed().map_or(0, |computed| computed.tokens);
-    let headers = call.describe(&set)?;
-    floats::json(headers, set, move |set| write(set, &name, tokens, format)).await
+    let set = call.embed(&served, texts, options).await?;
+    let seen = Seen {
+        tokens: call.tokens(),
+        truncated: call.truncated().to_vec(),
+    };
+    let headers = call.describe(&served, set.fingerprint().id());
+    let name = Arc::clone(&served.name);
+    floats::json(headers, set, move |set| write(set, &name, &seen, format)).await
+}
+
+/// What the model saw of the texts.
+struct Seen {
+    tokens: u64,
+    truncated: Vec<usize>,
 }
 
 fn write(
     set: &Embeddings,
     model: &str,
-    tokens: u64,
+    seen: &Seen,
     format: Format,
 ) -> serde_json::Result<Vec<u8>> {
     let row = |(index, vector)| Row {
@@ -110,29 +121,12 @@ fn write(
         data: set.iter().enumerate().map(row).collect(),
         model,
         usage: Usage {
-            prompt_tokens: tokens,
-            total_tokens: tokens,
+            prompt_tokens: seen.tokens,
+            total_tokens: seen.tokens,
         },
         fingerprint: set.fingerprint().id(),
-        truncated: truncated(set).collect(),
+        truncated: &seen.truncated,
     })
-}
-
-/// Refuses a request for another model: its vectors would be compared with those of this one.
-fn known(served: &Served, name: &str) -> Result<(), Failure> {
-    if name == served.name {
-        return Ok(());
-    }
-    // A name may be as long as the body.
-    let asked: String = name.chars().take(100).collect();
-    Err(Failure::new(
-        Kind::NoModel,
-        format!(
-            "the model {asked:?} is not served here; ask for {:?}",
-            served.name
-        ),
-    )
-    .about("model"))
 }
 
 #[derive(Serialize)]
@@ -141,6 +135,8 @@ struct Model<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// What OpenAI does not have: `embed`, `rerank` or `classify`.
+    task: &'static str,
 }
 
 fn described(served: &Served) -> Model<'_> {
@@ -149,22 +145,25 @@ fn described(served: &Served) -> Model<'_> {
         object: "model",
         created: served.since,
         owned_by: "isovec",
+        task: served.task_name(),
     }
 }
 
 async fn models(State(app): State<Arc<App>>) -> Response {
-    match app.model() {
-        Ok(served) => small(&json!({"object": "list", "data": [described(served)]})),
+    match app.models.loaded() {
+        Ok(models) => {
+            let data: Vec<Model<'_>> = models.iter().map(|model| described(model)).collect();
+            small(&json!({"object": "list", "data": data}))
+        }
         Err(failure) => Dialect::OpenAi.failed(&failure),
     }
 }
 
 async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
-    let found = app.model().and_then(|served| {
-        known(served, &name)?;
-        Ok(small(&described(served)))
-    });
-    found.unwrap_or_else(|failure| Dialect::OpenAi.failed(&failure))
+    match app.models.named(&name) {
+        Ok(served) => small(&described(&served)),
+        Err(failure) => Dialect::OpenAi.failed(&failure),
+    }
 }
 
 /// `{"error": {message, type, param, code}}`.
@@ -180,6 +179,7 @@ pub(super) fn failed(failure: &Failure) -> Response {
         Kind::Method => Some("method_not_supported"),
         Kind::Unauthorized => Some("invalid_api_key"),
         Kind::NoModel => Some("model_not_found"),
+        Kind::WrongTask => Some("model_not_supported"),
         Kind::Overloaded => Some("rate_limit_exceeded"),
         Kind::Unready => Some("service_unavailable"),
         Kind::Broken => Some("internal_error"),

@@ -1,0 +1,263 @@
+//! Documents in the order of their relevance to a query, as three protocols ask for it: text-embeddings-inference with
+//! `texts` on `/rerank`, Jina (<https://api.jina.ai/redoc#tag/rerank>) with `documents` on `/v1/rerank` and `/rerank`, and
+//! Cohere (<https://docs.cohere.com/reference/rerank>) with `documents` on `/v2/rerank`.
+//!
+//! Scores are probabilities, as the three have them. The numbers of the model itself are `raw_scores` of
+//! text-embeddings-inference.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use axum::routing::post;
+use isovec::{ModelTask, RankOptions, Ranked, Scores};
+use serde::{Deserialize, Serialize};
+
+use super::Dialect;
+use super::floats::answer;
+use super::tei::{self, Reading};
+use crate::app::App;
+use crate::call::Call;
+use crate::documents::Documents;
+use crate::failure::{Failure, Kind};
+use crate::served::Served;
+use crate::texts::Texts;
+
+pub(super) fn routes() -> Router<Arc<App>> {
+    Router::new()
+        .route("/rerank", post(either))
+        .route("/v1/rerank", post(jina))
+        .route("/v2/rerank", post(cohere))
+}
+
+/// What a client of text-embeddings-inference asks for with `texts`, and one of Jina or Cohere with `documents`.
+#[derive(Debug, Deserialize)]
+struct Asked {
+    #[serde(default)]
+    model: Option<String>,
+    query: String,
+    #[serde(default)]
+    texts: Option<Texts>,
+    #[serde(default)]
+    documents: Option<Documents>,
+    // With `texts`.
+    #[serde(default)]
+    raw_scores: Option<bool>,
+    #[serde(default)]
+    return_text: Option<bool>,
+    #[serde(flatten)]
+    reading: Reading,
+    // With `documents`.
+    #[serde(default)]
+    top_n: Option<usize>,
+    #[serde(default)]
+    return_documents: Option<bool>,
+    #[serde(default)]
+    max_tokens_per_doc: Option<usize>,
+}
+
+/// A row of text-embeddings-inference.
+#[derive(Serialize)]
+struct Rank<'a> {
+    index: usize,
+    score: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    text: Option<&'a str>,
+}
+
+/// What Jina and Cohere answer: each client reads the fields that it knows.
+#[derive(Serialize)]
+struct Answer<'a> {
+    object: &'static str,
+    model: &'a str,
+    results: Vec<Found<'a>>,
+    usage: Usage,
+    meta: Meta,
+    fingerprint: String,
+    truncated: &'a [usize],
+}
+
+#[derive(Serialize)]
+struct Found<'a> {
+    index: usize,
+    relevance_score: f32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    document: Option<Document<'a>>,
+}
+
+#[derive(Serialize)]
+struct Document<'a> {
+    text: &'a str,
+}
+
+/// Tokens that the model saw, as Jina has it.
+#[derive(Serialize)]
+struct Usage {
+    prompt_tokens: u64,
+    total_tokens: u64,
+}
+
+/// The same as Cohere has it.
+#[derive(Serialize)]
+struct Meta {
+    tokens: InputTokens,
+}
+
+#[derive(Serialize)]
+struct InputTokens {
+    input_tokens: u64,
+}
+
+async fn either(State(app): State<Arc<App>>, request: Request) -> Response {
+    let mut call = Call::new(app);
+    let result = by_field(&mut call, request).await;
+    call.end(Dialect::Tei, result)
+}
+
+async fn jina(State(app): State<Arc<App>>, request: Request) -> Response {
+    let mut call = Call::new(app);
+    let result = of_documents(&mut call, request).await;
+    call.end(Dialect::OpenAi, result)
+}
+
+async fn cohere(State(app): State<Arc<App>>, request: Request) -> Response {
+    let mut call = Call::new(app);
+    let result = of_documents(&mut call, request).await;
+    call.end(Dialect::Cohere, result)
+}
+
+async fn by_field(call: &mut Call, request: Request) -> Result<Response, Failure> {
+    let mut asked: Asked = call.read(request).await?;
+    match (asked.texts.take(), asked.documents.take()) {
+        (Some(texts), None) => ranks(call, asked, texts).await,
+        (None, Some(documents)) => results(call, asked, documents).await,
+        (Some(_), Some(_)) => Err(Failure::field(
+            "texts",
+            "there are texts and documents; send texts for the answer of text-embeddings-inference, or documents for that of Jina and Cohere",
+        )),
+        (None, None) => Err(Failure::field(
+            "texts",
+            "there are neither texts nor documents to rank",
+        )),
+    }
+}
+
+async fn of_documents(call: &mut Call, request: Request) -> Result<Response, Failure> {
+    let mut asked: Asked = call.read(request).await?;
+    match asked.documents.take() {
+        Some(documents) => results(call, asked, documents).await,
+        None => Err(Failure::field("documents", "there are no documents to rank")),
+    }
+}
+
+/// The answer of text-embeddings-inference.
+async fn ranks(call: &mut Call, asked: Asked, texts: Texts) -> Result<Response, Failure> {
+    let served = choose(call, &asked)?;
+    asked.reading.check(&served)?;
+    let texts = texts.checked("texts")?;
+    let characters = tei::characters(&texts) + asked.query.chars().count() * texts.len();
+    let scores = match asked.raw_scores {
+        Some(true) => Scores::Logits,
+        _ => Scores::Sigmoid,
+    };
+    let ranked = ranked(call, &served, &asked.query, &texts, scores).await?;
+    asked.reading.check_whole(call, &served)?;
+    let row = |found: &Ranked| Rank {
+        index: found.index,
+        score: found.score,
+        text: (asked.return_text == Some(true)).then(|| &*texts[found.index]),
+    };
+    let rows: Vec<Rank<'_>> = ranked.iter().map(row).collect();
+    let headers = tei::headers(call, &served, served.fingerprint().id(), characters);
+    answer(headers, &rows)
+}
+
+/// The answer of Jina and Cohere.
+async fn results(
+    call: &mut Call,
+    asked: Asked,
+    documents: Documents,
+) -> Result<Response, Failure> {
+    let served = choose(call, &asked)?;
+    let documents = documents.checked("documents")?;
+    if asked.top_n == Some(0) {
+        return Err(Failure::field(
+            "top_n",
+            "top_n is 0, which leaves no document; leave it out for all",
+        ));
+    }
+    let most = served.max_length();
+    if asked.max_tokens_per_doc.is_some_and(|tokens| tokens < most) {
+        return Err(Failure::field(
+            "max_tokens_per_doc",
+            format!(
+                "documents are not cut one by one: the model sees {most} tokens of a query and a document together; leave max_tokens_per_doc out"
+            ),
+        ));
+    }
+    let ranked = ranked(call, &served, &asked.query, &documents, Scores::Sigmoid).await?;
+    let result = |found: &Ranked| Found {
+        index: found.index,
+        relevance_score: found.score,
+        document: (asked.return_documents == Some(true)).then(|| Document {
+            text: &documents[found.index],
+        }),
+    };
+    let tokens = call.tokens();
+    let fingerprint = served.fingerprint().id();
+    let body = Answer {
+        object: "list",
+        model: &served.name,
+        results: ranked
+            .iter()
+            .take(asked.top_n.unwrap_or(usize::MAX))
+            .map(result)
+            .collect(),
+        usage: Usage {
+            prompt_tokens: tokens,
+            total_tokens: tokens,
+        },
+        meta: Meta {
+            tokens: InputTokens {
+                input_tokens: tokens,
+            },
+        },
+        truncated: call.truncated(),
+        fingerprint: fingerprint.clone(),
+    };
+    answer(call.describe(&served, fingerprint), &body)
+}
+
+fn choose(call: &Call, asked: &Asked) -> Result<Arc<Served>, Failure> {
+    let name = asked.model.as_deref();
+    let served = call.app.models.choose(name, ModelTask::Rerank)?;
+    served.reranker()?;
+    Ok(served)
+}
+
+/// All documents, the best first.
+async fn ranked(
+    call: &mut Call,
+    served: &Served,
+    query: &str,
+    documents: &[String],
+    scores: Scores,
+) -> Result<Vec<Ranked>, Failure> {
+    if query.is_empty() {
+        return Err(Failure::field("query", "the query is empty"));
+    }
+    // The query is read with every document, so that a body makes far more text than it has.
+    let most = call.app.options.max_bytes;
+    if query.len().saturating_mul(documents.len()) > most {
+        let message = format!(
+            "the query stands before each of {} documents, which makes more than {most} bytes; send a shorter query or fewer documents",
+            documents.len()
+        );
+        return Err(Failure::new(Kind::TooLarge, message).about("query"));
+    }
+    let batcher = &served.reranker()?.batcher;
+    let options = RankOptions::default().with_scores(scores);
+    let work = || batcher.rank_with(query, documents, options);
+    call.compute(served, documents.len(), work).await
+}
