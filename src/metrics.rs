@@ -465,7 +465,10 @@ mod tests {
             r#"isovec_texts_total{model="b"} 0"#,
             r#"isovec_gpu_weight_bytes{model="a\""} 11"#,
         ] {
-            assert!(text.lines().any(|one| one == line), "{line} is not in\n{text}");
+            assert!(
+                text.lines().any(|one| one == line),
+                "{line} is not in\n{text}"
+            );
         }
     }
 

@@ -75,10 +75,12 @@ impl ModelTask {
             return Ok(Self::Embed);
         }
         let named = config.id2label.map(|names| names.len());
-        Ok(match named.or(config.num_labels).unwrap_or(DEFAULT_LABELS) {
-            1 => Self::Rerank,
-            _ => Self::Classify,
-        })
+        Ok(
+            match named.or(config.num_labels).unwrap_or(DEFAULT_LABELS) {
+                1 => Self::Rerank,
+                _ => Self::Classify,
+            },
+        )
     }
 }
 
@@ -101,9 +103,7 @@ fn config_json(source: &ModelSource, origin: &str) -> Result<Option<Bytes>> {
         Ok(bytes) => Ok(Some(bytes)),
         // The load says what is missing, if anything is.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => {
-            Err(EngineError::invalid_model(origin, format!("{NAME}: {error}")).into())
-        }
+        Err(error) => Err(EngineError::invalid_model(origin, format!("{NAME}: {error}")).into()),
     }
 }
 
@@ -117,15 +117,22 @@ mod tests {
 
     #[test]
     fn the_class_and_its_labels_decide() {
-        let labels = |more: &str| format!(r#"{{"architectures": ["BertForSequenceClassification"]{more}}}"#);
+        let labels =
+            |more: &str| format!(r#"{{"architectures": ["BertForSequenceClassification"]{more}}}"#);
         for (config, task) in [
-            (r#"{"architectures": ["BertModel"]}"#.to_owned(), ModelTask::Embed),
+            (
+                r#"{"architectures": ["BertModel"]}"#.to_owned(),
+                ModelTask::Embed,
+            ),
             ("{}".into(), ModelTask::Embed),
             (r#"{"id2label": {"0": "a"}}"#.into(), ModelTask::Embed),
             (labels(""), ModelTask::Classify),
             (labels(r#", "id2label": {"0": "a"}"#), ModelTask::Rerank),
             (labels(r#", "num_labels": 1"#), ModelTask::Rerank),
-            (labels(r#", "id2label": {"0": "a", "1": "b"}, "num_labels": 1"#), ModelTask::Classify),
+            (
+                labels(r#", "id2label": {"0": "a", "1": "b"}, "num_labels": 1"#),
+                ModelTask::Classify,
+            ),
             (labels(r#", "num_labels": 3"#), ModelTask::Classify),
         ] {
             assert_eq!(of(&config).unwrap(), task, "{config}");
@@ -144,7 +151,13 @@ mod tests {
         let none = ModelSource::bytes("m", [("model.onnx".to_owned(), Vec::new().into())]);
         assert_eq!(of(none).unwrap(), ModelTask::Embed);
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
-        assert_eq!(of(folder.join("tiny-bert").into()).unwrap(), ModelTask::Embed);
-        assert_eq!(of(folder.join("tiny-classifier").into()).unwrap(), ModelTask::Classify);
+        assert_eq!(
+            of(folder.join("tiny-bert").into()).unwrap(),
+            ModelTask::Embed
+        );
+        assert_eq!(
+            of(folder.join("tiny-classifier").into()).unwrap(),
+            ModelTask::Classify
+        );
     }
 }

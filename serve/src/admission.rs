@@ -283,7 +283,10 @@ mod tests {
         assert!(refused.retry_after.is_some());
         assert_eq!((gate.in_work().requests, gate.in_work().texts), (1, 8));
         b.admit(2, LONG, &pace).unwrap();
-        assert!(c.admit(0, LONG, &pace).is_err(), "two requests are the most");
+        assert!(
+            c.admit(0, LONG, &pace).is_err(),
+            "two requests are the most"
+        );
         drop(a);
         c.admit(8, LONG, &pace).unwrap();
         drop((b, c));
@@ -317,7 +320,10 @@ mod tests {
         }
         drop(gate.place());
         gate.close();
-        assert_eq!(gate.place().admit(1, LONG, &pace).unwrap_err().kind, Kind::Unready);
+        assert_eq!(
+            gate.place().admit(1, LONG, &pace).unwrap_err().kind,
+            Kind::Unready
+        );
         let counts = Counts {
             answered: 1,
             failed: 1,

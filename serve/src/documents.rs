@@ -65,7 +65,9 @@ mod tests {
 
     fn read(json: &str) -> Result<Vec<String>, String> {
         let documents: Documents = serde_json::from_str(json).map_err(|error| error.to_string())?;
-        documents.checked("documents").map_err(|failure| failure.message)
+        documents
+            .checked("documents")
+            .map_err(|failure| failure.message)
     }
 
     #[test]

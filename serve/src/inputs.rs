@@ -31,8 +31,7 @@ impl Inputs {
     }
 }
 
-const FORMS: &str =
-    "a text, a pair [text, text], or a batch of both: [[text], [text, text], ...]";
+const FORMS: &str = "a text, a pair [text, text], or a batch of both: [[text], [text, text], ...]";
 
 impl<'de> Deserialize<'de> for Inputs {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -155,10 +154,18 @@ mod tests {
             (r#"["a", "b"]"#, vec![vec!["a", "b"]], false),
             (r#"[["a"]]"#, vec![vec!["a"]], true),
             (r#"[["a", "b"]]"#, vec![vec!["a", "b"]], true),
-            (r#"[["a"], ["b", "c"], ["d"]]"#, vec![vec!["a"], vec!["b", "c"], vec!["d"]], true),
+            (
+                r#"[["a"], ["b", "c"], ["d"]]"#,
+                vec![vec!["a"], vec!["b", "c"], vec!["d"]],
+                true,
+            ),
         ] {
             let (read, batch) = read(json).unwrap();
-            assert_eq!((read, batch), (items.into_iter().map(owned).collect(), is_batch), "{json}");
+            assert_eq!(
+                (read, batch),
+                (items.into_iter().map(owned).collect(), is_batch),
+                "{json}"
+            );
         }
         fn owned(item: Vec<&str>) -> Item {
             item.into_iter().map(str::to_owned).collect()

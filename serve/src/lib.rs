@@ -44,6 +44,7 @@ mod body;
 mod call;
 mod deadline;
 mod dialect;
+mod docs;
 mod documents;
 mod error;
 mod failure;
@@ -57,6 +58,8 @@ mod models;
 mod object;
 mod options;
 mod reload;
+mod route;
+mod schema;
 mod seen;
 mod served;
 mod server;
@@ -74,7 +77,7 @@ pub use spec::ModelSpec;
 
 /// Compiles the examples of the book.
 #[cfg(doctest)]
-mod documents {
+mod book {
     #[doc = include_str!("../../docs/serving.md")]
     struct Serving;
 }

@@ -10,11 +10,11 @@ use axum::response::{IntoResponse as _, Response};
 use isovec::stats::{QueueCounts, Stats, open_metrics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
-use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 
 use crate::admission::Gate;
@@ -229,7 +229,9 @@ fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::R
             "Batches that were put together from the queue",
             |queue| queue.batches,
         ),
-        ("batched_texts", "Texts in them", |queue| queue.batched_texts),
+        ("batched_texts", "Texts in them", |queue| {
+            queue.batched_texts
+        }),
         (
             "direct_calls",
             "Requests that found the engine idle",

@@ -81,7 +81,10 @@ impl Models {
             return Ok(Arc::clone(model));
         }
         let asked: String = name.chars().take(LONGEST_NAME).collect();
-        let names: Vec<String> = models.iter().map(|model| format!("{:?}", model.name)).collect();
+        let names: Vec<String> = models
+            .iter()
+            .map(|model| format!("{:?}", model.name))
+            .collect();
         let message = format!(
             "the model {asked:?} is not served here; ask for {}",
             names.join(" or ")

@@ -37,7 +37,9 @@ async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
     let before = before.as_deref().unwrap_or_default();
     let mut models = Vec::with_capacity(specs.len());
     for spec in specs {
-        let same = before.iter().find(|model| model.spec.as_ref() == Some(&spec));
+        let same = before
+            .iter()
+            .find(|model| model.spec.as_ref() == Some(&spec));
         models.push(match same {
             Some(model) => Arc::clone(model),
             None => {

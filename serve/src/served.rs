@@ -234,7 +234,11 @@ impl Served {
     async fn probe(&self) -> Result<(), Failure> {
         let _turn = self.probing.lock().await;
         loop {
-            if self.pace.since_computed().is_some_and(|since| since < FRESH) {
+            if self
+                .pace
+                .since_computed()
+                .is_some_and(|since| since < FRESH)
+            {
                 return Ok(());
             }
             // Never the same text, which a cache of vectors would answer for the engine.

@@ -22,11 +22,13 @@ use tokio::time::{sleep, timeout};
 use crate::access;
 use crate::app::App;
 use crate::dialect;
+use crate::docs;
 use crate::error::{Error, Result};
 use crate::health;
 use crate::model::Model;
 use crate::options::ServeOptions;
 use crate::reload;
+use crate::route;
 use crate::served::Served;
 use crate::spec::ModelSpec;
 
@@ -173,16 +175,20 @@ async fn live(
     if drained.is_err() && left > 0 {
         // They are told so, with an error. What an engine runs that is stuck does not end.
         let models = app.models.held();
-        let _ = timeout(LAST_WORDS, join_all(models.iter().map(|model| model.shut_down()))).await;
+        let _ = timeout(
+            LAST_WORDS,
+            join_all(models.iter().map(|model| model.shut_down())),
+        )
+        .await;
         return Err(Error::Cut { requests: left });
     }
     Ok(())
 }
 
 fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .merge(dialect::routes())
-        .merge(health::routes())
+    let mut routes = dialect::routes();
+    routes.extend(health::routes());
+    route::router(docs::with_docs(routes))
         .fallback(access::no_route)
         .method_not_allowed_fallback(access::no_method)
         .layer(from_fn_with_state(Arc::clone(&app), access::around))

@@ -111,9 +111,15 @@ fn a_model_is_served_for_what_its_files_say_or_the_command_line() {
     let (embedder, classifier) = (&*folder("tiny-bert"), &*folder("tiny-classifier"));
     let mut server = Server::start(&["--model", classifier, "--model", embedder]);
     let loaded = server.line("the model is loaded");
-    assert_eq!((&loaded["model"], &loaded["task"]), (&json!("tiny-classifier"), &json!("classify")));
+    assert_eq!(
+        (&loaded["model"], &loaded["task"]),
+        (&json!("tiny-classifier"), &json!("classify"))
+    );
     let loaded = server.line("the model is loaded");
-    assert_eq!((&loaded["model"], &loaded["task"]), (&json!("tiny-bert"), &json!("embed")));
+    assert_eq!(
+        (&loaded["model"], &loaded["task"]),
+        (&json!("tiny-bert"), &json!("embed"))
+    );
     for (path, asked) in [
         ("/predict", json!({"inputs": "a text"})),
         ("/embed", json!({"inputs": "a text"})),
@@ -123,7 +129,10 @@ fn a_model_is_served_for_what_its_files_say_or_the_command_line() {
     }
     let mut server = Server::start(&["--model", classifier, "--task", "embed", "--name", "body"]);
     let loaded = server.line("the model is loaded");
-    assert_eq!((&loaded["model"], &loaded["task"]), (&json!("body"), &json!("embed")));
+    assert_eq!(
+        (&loaded["model"], &loaded["task"]),
+        (&json!("body"), &json!("embed"))
+    );
 }
 
 #[cfg(unix)]
@@ -140,28 +149,48 @@ fn the_file_of_models_is_read_again_when_the_process_is_told_to() {
     let mut server = Server::start(&["--models", &file]);
     server.line("the model is loaded");
     let embed = |server: &Server, name: &str| {
-        server.post("/v1/embeddings", &json!({"model": name, "input": "a text"})).0
+        server
+            .post("/v1/embeddings", &json!({"model": name, "input": "a text"}))
+            .0
     };
-    assert_eq!((embed(&server, "first"), embed(&server, "second")), (200, 404));
+    assert_eq!(
+        (embed(&server, "first"), embed(&server, "second")),
+        (200, 404)
+    );
 
     // What cannot be read changes nothing.
     write("[[models]]\nsource = 7\n");
     server.signal("HUP");
     let line = server.line("the file of models cannot be read; they are served as before");
-    assert!(line["error"].as_str().expect("a text").contains("models.toml"), "{line}");
+    assert!(
+        line["error"]
+            .as_str()
+            .expect("a text")
+            .contains("models.toml"),
+        "{line}"
+    );
     assert_eq!(embed(&server, "first"), 200);
     // Nor does what cannot be loaded.
     write(&table("second", "./not/there"));
     server.signal("HUP");
     let line = server.line("the models are served as before");
-    assert!(line["error"].as_str().expect("a text").contains("not/there"), "{line}");
+    assert!(
+        line["error"]
+            .as_str()
+            .expect("a text")
+            .contains("not/there"),
+        "{line}"
+    );
     assert_eq!(embed(&server, "first"), 200);
 
     write(&(table("second", &folder("tiny-bert")) + "dtype = \"int8\"\ndevice = \"cpu\"\n"));
     server.signal("HUP");
     let loaded = server.line("the model is loaded");
     assert_eq!(loaded["model"], "second");
-    assert_eq!((embed(&server, "first"), embed(&server, "second")), (404, 200));
+    assert_eq!(
+        (embed(&server, "first"), embed(&server, "second")),
+        (404, 200)
+    );
     server.signal("TERM");
     let status = server.process.wait().expect("it ends");
     assert_eq!(status.code(), Some(0));
@@ -202,6 +231,9 @@ fn options_that_cannot_work_are_wrong_usage() {
     let twice = ["serve", "--port", "0", "--model", "a/b", "--model", "a/b"];
     let said = stderr(&mut isovec(&twice), 2);
     assert!(said.contains("a/b") && said.contains("twice"), "{said}");
-    let said = stderr(&mut isovec(&["serve", "--port", "0", "--models", "not/there"]), 1);
+    let said = stderr(
+        &mut isovec(&["serve", "--port", "0", "--models", "not/there"]),
+        1,
+    );
     assert!(said.contains("not/there"), "{said}");
 }

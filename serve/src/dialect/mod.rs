@@ -7,16 +7,14 @@ mod openai;
 mod rerank;
 mod tei;
 
-use std::sync::Arc;
-
-use axum::Router;
 use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
+use serde_json::Value;
 
-use crate::app::App;
 use crate::call::header;
 use crate::failure::{Failure, Kind};
+use crate::route::Route;
 
 pub(crate) use self::floats::small;
 
@@ -35,10 +33,11 @@ pub(crate) enum Dialect {
 }
 
 /// The routes of all dialects.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    openai::routes()
-        .merge(rerank::routes())
-        .merge(tei::routes())
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = openai::routes();
+    routes.extend(rerank::routes());
+    routes.extend(tei::routes());
+    routes
 }
 
 impl Dialect {
@@ -48,6 +47,24 @@ impl Dialect {
             Some("v1") => Self::OpenAi,
             Some("v2") => Self::Cohere,
             _ => Self::Tei,
+        }
+    }
+
+    /// The name of the protocol.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "OpenAI, Jina",
+            Self::Cohere => "Cohere",
+            Self::Tei => "text-embeddings-inference",
+        }
+    }
+
+    /// The schema of a failure.
+    pub(crate) fn error_schema(self) -> Value {
+        match self {
+            Self::OpenAi => openai::error_schema(),
+            Self::Cohere => cohere::error_schema(),
+            Self::Tei => tei::error_schema(),
         }
     }
 

@@ -6,27 +6,105 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use axum::routing::{get, post};
 use isovec::{EmbedOptions, Embeddings, ModelTask};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Dialect;
 use super::floats::{self, Format, Vector, small};
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Kind};
+use crate::route::Route;
+use crate::schema::{
+    either, list, model as model_field, needed, number, object, one_of, optional, text, texts,
+    whole, word,
+};
 use crate::served::Served;
 use crate::texts::Texts;
 
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/v1/embeddings", post(embeddings))
-        .route("/v1/models", get(models))
-        .route("/v1/models/{*model}", get(model))
+pub(super) fn routes() -> Vec<Route> {
+    let row = object([
+        needed("object", one_of(&["embedding"])),
+        needed("index", whole(0, "The text's place.")),
+        needed(
+            "embedding",
+            either([
+                list(number()),
+                word("Bytes of little-endian 32-bit floats in base64."),
+            ]),
+        ),
+    ]);
+    let described = object([
+        needed("id", word("The name.")),
+        needed("object", one_of(&["model"])),
+        needed(
+            "created",
+            whole(0, "When it was loaded, in seconds since 1970."),
+        ),
+        needed("owned_by", text()),
+        needed("task", one_of(&["embed", "rerank", "classify"])),
+    ]);
+    vec![
+        Route::post("/v1/embeddings", embeddings, "Vectors of texts.")
+            .takes(
+                object([
+                    model_field(),
+                    needed("input", texts()),
+                    optional("dimensions", whole(1, "Components to keep.")),
+                    optional("encoding_format", one_of(&["float", "base64"])),
+                ]),
+                json!({"input": ["a text", "another"]}),
+            )
+            .gives(object([
+                needed("object", one_of(&["list"])),
+                needed("data", list(row)),
+                needed("model", text()),
+                needed("usage", usage()),
+                needed(
+                    "fingerprint",
+                    word("Vectors of equal fingerprints may be compared."),
+                ),
+                needed("truncated", truncated()),
+            ])),
+        Route::get("/v1/models", models, "The models that are served.").gives(object([
+            needed("object", one_of(&["list"])),
+            needed("data", list(described.clone())),
+        ])),
+        Route::get("/v1/models/{*model}", model, "A model that is served.").gives(described),
+    ]
+}
+
+/// The schema of the tokens that the model saw.
+pub(super) fn usage() -> Value {
+    object([
+        needed("prompt_tokens", whole(0, "Tokens that the model saw.")),
+        needed("total_tokens", whole(0, "The same.")),
+    ])
+}
+
+/// The schema of the places of texts that were cut.
+pub(super) fn truncated() -> Value {
+    list(whole(
+        0,
+        "The place of a text that the model saw only a part of.",
+    ))
+}
+
+/// The schema of a failure.
+pub(super) fn error_schema() -> Value {
+    let nullable = || json!({"type": ["string", "null"]});
+    object([needed(
+        "error",
+        object([
+            needed("message", text()),
+            needed("type", text()),
+            needed("param", nullable()),
+            needed("code", nullable()),
+        ]),
+    )])
 }
 
 /// What a client asks for. `user` and fields that are not known are passed over.

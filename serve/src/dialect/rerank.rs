@@ -7,28 +7,121 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::response::Response;
-use axum::routing::post;
 use isovec::{ModelTask, RankOptions, Ranked, Scores};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::Dialect;
 use super::floats::answer;
+use super::openai;
 use super::tei::{self, Reading};
 use crate::app::App;
 use crate::call::Call;
 use crate::documents::Documents;
 use crate::failure::{Failure, Kind};
+use crate::route::Route;
+use crate::schema::{
+    self, boolean, list, model, needed, number, object, one_of, optional, text, whole,
+};
 use crate::served::Served;
 use crate::texts::Texts;
 
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/rerank", post(either))
-        .route("/v1/rerank", post(jina))
-        .route("/v2/rerank", post(cohere))
+pub(super) fn routes() -> Vec<Route> {
+    let documents = || list(schema::either([text(), object([needed("text", text())])]));
+    let of_documents = || {
+        object([
+            model(),
+            needed("query", text()),
+            needed("documents", documents()),
+            optional(
+                "top_n",
+                whole(1, "How many documents are given back; all without it."),
+            ),
+            optional(
+                "return_documents",
+                boolean("Whether the texts are given back."),
+            ),
+            optional(
+                "max_tokens_per_doc",
+                whole(
+                    1,
+                    "At least the length that the model sees: documents are not cut one by one.",
+                ),
+            ),
+        ])
+    };
+    let of_texts = object([
+        model(),
+        needed("query", text()),
+        needed("texts", list(text())),
+        optional(
+            "raw_scores",
+            boolean("Whether scores are the model's own numbers."),
+        ),
+        optional("return_text", boolean("Whether the texts are given back.")),
+        optional(
+            "truncate",
+            boolean("Whether texts that are too long are cut, or refused."),
+        ),
+        optional("truncation_direction", one_of(&["Left", "Right"])),
+    ]);
+    let result = object([
+        needed("index", whole(0, "The document's place.")),
+        needed("relevance_score", number()),
+        optional("document", object([needed("text", text())])),
+    ]);
+    let results = object([
+        needed("object", one_of(&["list"])),
+        needed("model", text()),
+        needed("results", list(result)),
+        needed("usage", openai::usage()),
+        needed(
+            "meta",
+            object([needed(
+                "tokens",
+                object([needed(
+                    "input_tokens",
+                    whole(0, "Tokens that the model saw."),
+                )]),
+            )]),
+        ),
+        needed("fingerprint", text()),
+        needed("truncated", openai::truncated()),
+    ]);
+    let ranks = list(object([
+        needed("index", whole(0, "The text's place.")),
+        needed("score", number()),
+        optional("text", text()),
+    ]));
+    let example = json!({"query": "which animal", "documents": ["a dog", "a bank"], "top_n": 1});
+    vec![
+        Route::post(
+            "/rerank",
+            either,
+            "Texts, or documents, by their relevance to a query, the best first.",
+        )
+        .takes(
+            schema::either([of_texts, of_documents()]),
+            json!({"query": "which animal", "texts": ["a dog", "a bank"]}),
+        )
+        .gives(schema::either([ranks, results.clone()])),
+        Route::post(
+            "/v1/rerank",
+            jina,
+            "Documents by their relevance to a query, the best first, as Jina has it.",
+        )
+        .takes(of_documents(), example.clone())
+        .gives(results.clone()),
+        Route::post(
+            "/v2/rerank",
+            cohere,
+            "Documents by their relevance to a query, the best first, as Cohere has it.",
+        )
+        .takes(of_documents(), example)
+        .gives(results),
+    ]
 }
 
 /// What a client of text-embeddings-inference asks for with `texts`, and one of Jina or Cohere with `documents`.
@@ -147,7 +240,10 @@ async fn of_documents(call: &mut Call, request: Request) -> Result<Response, Fai
     let mut asked: Asked = call.read(request).await?;
     match asked.documents.take() {
         Some(documents) => results(call, asked, documents).await,
-        None => Err(Failure::field("documents", "there are no documents to rank")),
+        None => Err(Failure::field(
+            "documents",
+            "there are no documents to rank",
+        )),
     }
 }
 
@@ -174,11 +270,7 @@ async fn ranks(call: &mut Call, asked: Asked, texts: Texts) -> Result<Response, 
 }
 
 /// The answer of Jina and Cohere.
-async fn results(
-    call: &mut Call,
-    asked: Asked,
-    documents: Documents,
-) -> Result<Response, Failure> {
+async fn results(call: &mut Call, asked: Asked, documents: Documents) -> Result<Response, Failure> {
     let served = choose(call, &asked)?;
     let documents = documents.checked("documents")?;
     if asked.top_n == Some(0) {

@@ -363,7 +363,10 @@ fn whatever_is_sent_gets_ranks_or_an_error_in_the_routes_dialect() {
         send_anything(&server, &runtime, &paths, nearly_right(&right));
     }
     let right = json!({"query": "a", "documents": ["b"]});
-    assert_eq!(runtime.block_on(server.post("/v1/rerank", &right)).status, 200);
+    assert_eq!(
+        runtime.block_on(server.post("/v1/rerank", &right)).status,
+        200
+    );
 }
 
 #[test]
@@ -373,5 +376,8 @@ fn whatever_is_sent_gets_labels_or_an_error_in_the_routes_dialect() {
     let right = json!({"model": MODEL, "inputs": [["a"], ["b", "c"]], "raw_scores": true, "truncate": true});
     send_anything(&server, &runtime, &["/predict"], nearly_right(&right));
     let right = json!({"inputs": "a"});
-    assert_eq!(runtime.block_on(server.post("/predict", &right)).status, 200);
+    assert_eq!(
+        runtime.block_on(server.post("/predict", &right)).status,
+        200
+    );
 }

@@ -26,7 +26,9 @@ fn embed() -> Vec<u8> {
 async fn waiting(server: &Running) -> TcpStream {
     let mut stream = TcpStream::connect(server.address).await.unwrap();
     stream.write_all(&embed()).await.unwrap();
-    server.until("isovec_serve_queue_texts{model=\"tiny\"}", 1).await;
+    server
+        .until("isovec_serve_queue_texts{model=\"tiny\"}", 1)
+        .await;
     stream
 }
 
@@ -90,7 +92,9 @@ async fn a_queue_that_does_not_move_makes_the_server_unready_until_it_moves() {
     assert_eq!(server.get("/health").await.status, 503);
     assert_eq!(server.get("/health/live").await.status, 200);
     // The probes have left the queue.
-    server.until("isovec_serve_queue_texts{model=\"tiny\"}", 0).await;
+    server
+        .until("isovec_serve_queue_texts{model=\"tiny\"}", 0)
+        .await;
     // Vectors that were given out within the last second say as much as a probe.
     loop {
         assert_eq!(server.openai(&["a", "b"]).await.status, 200);

@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod client;
+mod docs;
 mod http2;
 mod keys;
 mod life;

@@ -19,7 +19,7 @@ use crate::rerank::files;
 use crate::running::waits_for;
 
 /// A server whose models a test changes.
-struct Changing {
+pub(crate) struct Changing {
     address: SocketAddr,
     wanted: mpsc::UnboundedSender<Vec<ModelSpec>>,
     stop: oneshot::Sender<()>,
@@ -27,7 +27,7 @@ struct Changing {
 }
 
 impl Changing {
-    async fn start(first: Vec<ModelSpec>) -> Self {
+    pub(crate) async fn start(first: Vec<ModelSpec>) -> Self {
         let server = Self::begin(first, ServeOptions::default()).await;
         while server.get("/info").await.status == 503 {
             tokio::task::yield_now().await;
@@ -61,12 +61,12 @@ impl Changing {
         self.wanted.send(models).unwrap();
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    pub(crate) async fn get(&self, path: &str) -> Answer {
         let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
         client::send(self.address, head.as_bytes()).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         let body = body.to_string();
         client::send(self.address, &client::post(path, "", body.as_bytes())).await
     }
@@ -80,7 +80,9 @@ impl Changing {
     async fn names(&self) -> Vec<String> {
         let list = self.get("/v1/models").await.json();
         let models = list["data"].as_array().unwrap().iter();
-        models.map(|model| model["id"].as_str().unwrap().to_owned()).collect()
+        models
+            .map(|model| model["id"].as_str().unwrap().to_owned())
+            .collect()
     }
 
     async fn until_names(&self, names: &[&str]) {
@@ -90,7 +92,13 @@ impl Changing {
     }
 
     async fn until(&self, line: &str) {
-        while !self.get("/metrics").await.text().lines().any(|one| one == line) {
+        while !self
+            .get("/metrics")
+            .await
+            .text()
+            .lines()
+            .any(|one| one == line)
+        {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
@@ -105,18 +113,18 @@ fn portable() -> EmbeddingConfig {
     Which::Portable.configure(EmbeddingConfig::default())
 }
 
-fn embedder(name: &str) -> ModelSpec {
+pub(crate) fn embedder(name: &str) -> ModelSpec {
     let spec = ModelSpec::new(data("tiny-bert")).with_name(name);
     spec.with_config(portable())
 }
 
-fn reranker() -> ModelSpec {
+pub(crate) fn reranker() -> ModelSpec {
     let files = files().map(|(name, bytes)| (name.to_owned(), bytes.into()));
     let spec = ModelSpec::new(ModelSource::bytes("a reranker", files)).with_name("ranks");
     spec.with_config(portable())
 }
 
-fn classifier() -> ModelSpec {
+pub(crate) fn classifier() -> ModelSpec {
     ModelSpec::new(data("tiny-classifier")).with_config(portable())
 }
 
@@ -135,7 +143,10 @@ async fn a_request_gets_the_model_that_it_names_or_the_first_that_can_do_it() {
         reranker(),
     ])
     .await;
-    assert_eq!(server.names().await, ["tiny-classifier", "whole", "short", "ranks"]);
+    assert_eq!(
+        server.names().await,
+        ["tiny-classifier", "whole", "short", "ranks"]
+    );
     let wanted = library().await.embed_one("a text").await.unwrap();
     for (name, len) in [("whole", 32), ("an-alias", 32), ("short", 8)] {
         let answer = server.embed(name).await;
@@ -151,10 +162,22 @@ async fn a_request_gets_the_model_that_it_names_or_the_first_that_can_do_it() {
         ("/embed", json!({"inputs": "a text", "model": "short"}), 200),
         ("/predict", json!({"inputs": "a text"}), 200),
         ("/v1/rerank", json!({"query": "a", "documents": ["b"]}), 200),
-        ("/rerank", json!({"query": "a", "texts": ["b"], "model": "ranks"}), 200),
+        (
+            "/rerank",
+            json!({"query": "a", "texts": ["b"], "model": "ranks"}),
+            200,
+        ),
         // Another's task, and nobody's name.
-        ("/rerank", json!({"query": "a", "texts": ["b"], "model": "whole"}), 424),
-        ("/v1/embeddings", json!({"input": "a", "model": "ranks"}), 400),
+        (
+            "/rerank",
+            json!({"query": "a", "texts": ["b"], "model": "whole"}),
+            424,
+        ),
+        (
+            "/v1/embeddings",
+            json!({"input": "a", "model": "ranks"}),
+            400,
+        ),
         ("/embed", json!({"inputs": "a", "model": "nobody"}), 404),
     ] {
         let answer = server.post(path, &asked).await;
@@ -166,7 +189,10 @@ async fn a_request_gets_the_model_that_it_names_or_the_first_that_can_do_it() {
     for name in ["nobody", "tiny-classifier", "whole", "short", "ranks"] {
         assert!(said.contains(name), "{said}");
     }
-    assert_eq!(server.get("/v1/models/ranks").await.json()["task"], "rerank");
+    assert_eq!(
+        server.get("/v1/models/ranks").await.json()["task"],
+        "rerank"
+    );
     let info = server.get("/info").await.json();
     assert_eq!(info["model_id"], "tiny-classifier");
     assert_eq!(info["models"].as_array().unwrap().len(), 4);
@@ -178,9 +204,16 @@ async fn a_request_gets_the_model_that_it_names_or_the_first_that_can_do_it() {
         "isovec_serve_texts_total{model=\"ranks\"} 2",
         "isovec_serve_queue_texts{model=\"whole\"} 0",
     ] {
-        assert!(page.text().lines().any(|one| one == line), "{line}: {}", page.text());
+        assert!(
+            page.text().lines().any(|one| one == line),
+            "{line}: {}",
+            page.text()
+        );
     }
-    assert!(page.text().contains("isovec_texts_total{model=\"tiny-classifier\"}"));
+    assert!(
+        page.text()
+            .contains("isovec_texts_total{model=\"tiny-classifier\"}")
+    );
     assert_eq!(page.text().matches("# TYPE isovec_texts ").count(), 1);
     server.stop().await;
 }
@@ -234,12 +267,23 @@ async fn models_come_go_and_change_without_a_lost_request() {
             server.until_names(&["stays", "changes", &new]).await;
             assert_eq!(server.embed(&new).await.status, 200);
         }
-        server.want(vec![embedder("stays"), embedder("changes"), embedder("last")]);
+        server.want(vec![
+            embedder("stays"),
+            embedder("changes"),
+            embedder("last"),
+        ]);
         1
     };
-    let asking = [ask("stays", false), ask("stays", false), ask("changes", true)];
+    let asking = [
+        ask("stays", false),
+        ask("stays", false),
+        ask("changes", true),
+    ];
     let (answered, _) = tokio::join!(join_all(asking), change);
-    assert!(answered.iter().all(|answered| *answered > 0), "{answered:?}");
+    assert!(
+        answered.iter().all(|answered| *answered > 0),
+        "{answered:?}"
+    );
     assert_eq!(server.embed("new-5").await.status, 404);
     server.stop().await;
 }
@@ -249,10 +293,16 @@ async fn a_model_that_leaves_answers_those_who_are_inside_and_the_drain_waits_fo
     let leaves = embedder("leaves").with_config(Which::Portable.configure(waits_for(2)));
     let server = Changing::start(vec![embedder("stays"), leaves]).await;
     let asked = json!({"model": "leaves", "input": "a text"}).to_string();
-    let asked = client::post("/v1/embeddings", "x-request-timeout: 1\r\n", asked.as_bytes());
+    let asked = client::post(
+        "/v1/embeddings",
+        "x-request-timeout: 1\r\n",
+        asked.as_bytes(),
+    );
     let mut inside = TcpStream::connect(server.address).await.unwrap();
     inside.write_all(&asked).await.unwrap();
-    server.until("isovec_serve_queue_texts{model=\"leaves\"} 1").await;
+    server
+        .until("isovec_serve_queue_texts{model=\"leaves\"} 1")
+        .await;
     server.want(vec![embedder("stays")]);
     server.until_names(&["stays"]).await;
     assert_eq!(server.embed("leaves").await.status, 404);

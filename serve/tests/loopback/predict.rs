@@ -24,7 +24,12 @@ async fn wanted(server: &Running<Classifier>, item: &[&str], raw: bool) -> Vec<L
     }
     let said = match *item {
         [text] => server.model.classify_with([text], options).await,
-        [first, second] => server.model.classify_pairs_with([(first, second)], options).await,
+        [first, second] => {
+            server
+                .model
+                .classify_pairs_with([(first, second)], options)
+                .await
+        }
         _ => panic!("an item has one or two texts"),
     };
     said.unwrap().ranked(0).unwrap()
@@ -47,7 +52,10 @@ async fn labels_are_the_librarys_for_texts_pairs_and_batches_of_both() {
         for (inputs, item) in [
             (json!("the cat sat"), vec!["the cat sat"]),
             (json!(["the cat sat"]), vec!["the cat sat"]),
-            (json!(["the cat sat", "stocks fell"]), vec!["the cat sat", "stocks fell"]),
+            (
+                json!(["the cat sat", "stocks fell"]),
+                vec!["the cat sat", "stocks fell"],
+            ),
         ] {
             let asked = json!({"inputs": inputs, "raw_scores": raw});
             let answer = server.post("/predict", &asked).await;
@@ -72,7 +80,12 @@ async fn labels_are_the_librarys_for_texts_pairs_and_batches_of_both() {
         let rows = server.post("/predict", &one).await.json();
         check_row(&rows[0], &wanted(&server, &["rain came"], raw).await);
     }
-    assert_eq!(server.metric("isovec_serve_texts_total{model=\"tiny\"}").await, 2 * 9);
+    assert_eq!(
+        server
+            .metric("isovec_serve_texts_total{model=\"tiny\"}")
+            .await,
+        2 * 9
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -84,11 +97,21 @@ async fn the_head_counts_both_kinds_of_items_in_their_order() {
     assert_eq!(answer.status, 200);
     assert_eq!(answer.header("x-isovec-truncated-texts"), Some("0,2"));
     let characters = 2 * "the cat".len() + 2 * long.len();
-    assert_eq!(answer.header("x-compute-characters"), Some(&*characters.to_string()));
-    let pair = server.model.classify_pairs([("the cat", &long)]).await.unwrap();
+    assert_eq!(
+        answer.header("x-compute-characters"),
+        Some(&*characters.to_string())
+    );
+    let pair = server
+        .model
+        .classify_pairs([("the cat", &long)])
+        .await
+        .unwrap();
     let texts = server.model.classify(["the cat", &long]).await.unwrap();
     let tokens: u32 = pair.token_counts().iter().chain(texts.token_counts()).sum();
-    assert_eq!(answer.header("x-compute-tokens"), Some(&*tokens.to_string()));
+    assert_eq!(
+        answer.header("x-compute-tokens"),
+        Some(&*tokens.to_string())
+    );
     let whole = json!({"inputs": inputs, "truncate": false});
     let refused = server.post("/predict", &whole).await;
     assert_eq!(refused.status, 422);

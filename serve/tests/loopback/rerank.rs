@@ -163,7 +163,11 @@ async fn requests_that_cannot_be_ranked_are_refused_in_the_routes_dialect() {
             (json!({"documents": many}), "2049 texts", 400),
             (json!({"documents": ["a", ""]}), "text 1 is empty", 400),
             (json!({"documents": "a"}), "expected a list", 400),
-            (json!({"documents": [1]}), "an object with the field text", 400),
+            (
+                json!({"documents": [1]}),
+                "an object with the field text",
+                400,
+            ),
             (json!({"documents": null}), "documents to rank", 400),
             (json!({"query": ""}), "the query is empty", 400),
             (json!({"query": 7}), "expected a string", 400),
@@ -173,9 +177,21 @@ async fn requests_that_cannot_be_ranked_are_refused_in_the_routes_dialect() {
             (json!({"top_n": -1}), "expected usize", 400),
             (json!({"top_n": 1.5}), "expected usize", 400),
             (json!({"top_n": "2"}), "expected usize", 400),
-            (json!({"return_documents": "yes"}), "expected a boolean", 400),
-            (json!({"max_tokens_per_doc": 3}), "leave max_tokens_per_doc out", 400),
-            (json!({"model": "another"}), "\"another\" is not served here", 404),
+            (
+                json!({"return_documents": "yes"}),
+                "expected a boolean",
+                400,
+            ),
+            (
+                json!({"max_tokens_per_doc": 3}),
+                "leave max_tokens_per_doc out",
+                400,
+            ),
+            (
+                json!({"model": "another"}),
+                "\"another\" is not served here",
+                404,
+            ),
             (json!({"model": 7}), "expected a string", 400),
         ] {
             let mut asked = json!({"model": MODEL, "query": QUERY, "documents": DOCUMENTS});
@@ -203,11 +219,18 @@ async fn requests_that_cannot_be_ranked_are_refused_in_the_routes_dialect() {
         }
     }
     // A huge top_n is all of them; a body that says one that no number holds is refused.
-    let body = format!("{{\"query\": \"a\", \"documents\": [\"b\"], \"top_n\": {}}}", u64::MAX);
-    let answer = server.raw(&client::post("/v1/rerank", "", body.as_bytes())).await;
+    let body = format!(
+        "{{\"query\": \"a\", \"documents\": [\"b\"], \"top_n\": {}}}",
+        u64::MAX
+    );
+    let answer = server
+        .raw(&client::post("/v1/rerank", "", body.as_bytes()))
+        .await;
     assert_eq!(answer.json()["results"].as_array().unwrap().len(), 1);
     let body = body.replace(&u64::MAX.to_string(), "1e300");
-    let answer = server.raw(&client::post("/v1/rerank", "", body.as_bytes())).await;
+    let answer = server
+        .raw(&client::post("/v1/rerank", "", body.as_bytes()))
+        .await;
     assert_eq!(answer.status, 400);
     assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
     assert_eq!(server.metric("isovec_serve_bytes_in_work").await, 0);
@@ -232,7 +255,10 @@ async fn rerankers_are_described_measured_and_ready() {
     let server = start().await;
     let info = server.get("/info").await.json();
     assert_eq!(info["model_id"], MODEL);
-    assert_eq!(info["model_type"]["reranker"]["id2label"], json!({"0": "relevance"}));
+    assert_eq!(
+        info["model_type"]["reranker"]["id2label"],
+        json!({"0": "relevance"})
+    );
     assert_eq!(info["max_input_length"], server.model.max_length());
     assert_eq!(info["task"], "rerank");
     let listed = server.get("/v1/models").await.json();
@@ -243,7 +269,12 @@ async fn rerankers_are_described_measured_and_ready() {
     assert!(before < ran(), "a probe is computed");
     let asked = json!({"query": QUERY, "documents": DOCUMENTS});
     assert_eq!(server.post("/v1/rerank", &asked).await.status, 200);
-    assert_eq!(server.metric("isovec_serve_texts_total{model=\"tiny\"}").await, 5);
+    assert_eq!(
+        server
+            .metric("isovec_serve_texts_total{model=\"tiny\"}")
+            .await,
+        5
+    );
     let page = server.get("/metrics").await;
     assert!(page.text().contains("task=\"rerank\""), "{}", page.text());
 }

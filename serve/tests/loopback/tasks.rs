@@ -28,7 +28,10 @@ fn check_refused(path: &str, answer: &Answer) {
     let said = if path.starts_with("/v1") {
         assert_eq!(answer.status, 400, "{path}");
         let (said, _, param, code) = answer.openai_error();
-        assert_eq!((param, code), (json!("model"), json!("model_not_supported")));
+        assert_eq!(
+            (param, code),
+            (json!("model"), json!("model_not_supported"))
+        );
         said
     } else if path.starts_with("/v2") {
         assert_eq!(answer.status, 400, "{path}");
@@ -39,7 +42,10 @@ fn check_refused(path: &str, answer: &Answer) {
         assert_eq!(kind, "backend");
         said
     };
-    assert!(said.contains("this route needs") && said.contains(MODEL), "{said}");
+    assert!(
+        said.contains("this route needs") && said.contains(MODEL),
+        "{said}"
+    );
 }
 
 async fn check<H>(server: &Running<H>, task: &str) {
@@ -64,5 +70,9 @@ async fn check<H>(server: &Running<H>, task: &str) {
 async fn each_model_answers_on_the_routes_of_its_task_and_no_others() {
     check(&Running::start().await, "embed").await;
     check(&Running::over(reranker().await, options()).await, "rerank").await;
-    check(&Running::over(classifier().await, options()).await, "classify").await;
+    check(
+        &Running::over(classifier().await, options()).await,
+        "classify",
+    )
+    .await;
 }

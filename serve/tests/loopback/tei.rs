@@ -151,10 +151,7 @@ async fn information_is_the_models() {
     assert_eq!(info["max_client_batch_size"], 2048);
     assert_eq!(info["model_type"]["embedding"]["pooling"], "mean");
     assert_eq!(info["dimension"], 32);
-    assert_eq!(
-        info["fingerprint"]["id"],
-        server.model.fingerprint().id()
-    );
+    assert_eq!(info["fingerprint"]["id"], server.model.fingerprint().id());
     assert!(!info.to_string().contains(env!("CARGO_MANIFEST_DIR")));
 }
 

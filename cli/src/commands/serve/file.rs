@@ -123,14 +123,20 @@ mod tests {
             ("[[models]]\nname = \"a\"", "source"),
             ("[[models]]\nsource = \"a/b\"\ntask = \"sing\"", "sing"),
             ("[[models]]\nsource = \"a/b\"\nsize = 7", "size"),
-            ("[[models]]\nsource = \"a/b\"\n[models.config]\nspeed = 7", "speed"),
+            (
+                "[[models]]\nsource = \"a/b\"\n[models.config]\nspeed = 7",
+                "speed",
+            ),
             (
                 "[[models]]\nsource = \"a/b\"\n[models.config.batching]\nmax_batch_size = 0",
                 "the model a/b",
             ),
         ] {
             let error = of(text).expect_err(text).to_string();
-            assert!(error.contains("models.toml") && error.contains(said), "{text}: {error}");
+            assert!(
+                error.contains("models.toml") && error.contains(said),
+                "{text}: {error}"
+            );
         }
     }
 }

@@ -7,16 +7,63 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use isovec::{EmbedOptions, Embeddings, ModelTask, Prompt};
 use serde::Deserialize;
+use serde_json::json;
 
 use super::super::Dialect;
 use super::super::floats::{self, Rows};
-use super::{Reading, characters, headers};
+use super::{Reading, characters, headers, reading};
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::object::Object;
+use crate::route::Route;
+use crate::schema::{
+    boolean, list, model, needed, number, object, optional, text, texts, whole, word,
+};
 use crate::served::Served;
 use crate::texts::Texts;
+
+pub(super) fn routes() -> Vec<Route> {
+    let prompt = || optional("prompt_name", word("The prompt to put before each text."));
+    let embed_route = |path| {
+        let fields = [
+            model(),
+            needed("inputs", texts()),
+            optional(
+                "normalize",
+                boolean("Whether vectors have unit length (true)."),
+            ),
+            optional("dimensions", whole(1, "Components to keep.")),
+            prompt(),
+        ];
+        Route::post(path, embed, "Vectors of texts.")
+            .takes(
+                object(fields.into_iter().chain(reading())),
+                json!({"inputs": ["a text", "another"]}),
+            )
+            .gives(list(list(number())))
+    };
+    let compared = object([
+        needed("source_sentence", text()),
+        needed("sentences", list(text())),
+    ]);
+    let parameters = object([prompt()].into_iter().chain(reading()));
+    let similarity_route = Route::post(
+        "/similarity",
+        similarity,
+        "The cosine of a sentence with each of others.",
+    )
+    .takes(
+        object([
+            model(),
+            needed("inputs", compared),
+            optional("parameters", parameters),
+        ]),
+        json!({"inputs": {"source_sentence": "a cat", "sentences": ["a dog", "a bank"]}}),
+    )
+    .gives(list(number()));
+    vec![embed_route("/embed"), embed_route("/"), similarity_route]
+}
 
 #[derive(Debug, Deserialize)]
 struct Embed {

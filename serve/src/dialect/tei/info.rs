@@ -12,10 +12,32 @@ use super::super::Dialect;
 use super::super::floats::small;
 use crate::app::App;
 use crate::options::MOST_TEXTS;
+use crate::route::Route;
+use crate::schema::{list, needed, object, one_of, text, whole};
 use crate::served::Served;
 
+pub(super) fn route() -> Route {
+    let about = object([
+        needed("model_id", text()),
+        needed("model_dtype", text()),
+        needed("model_type", json!({"type": "object"})),
+        needed(
+            "max_input_length",
+            whole(1, "Tokens of a text that the model sees."),
+        ),
+        needed(
+            "max_client_batch_size",
+            whole(1, "Texts of a request, at most."),
+        ),
+        needed("task", one_of(&["embed", "rerank", "classify"])),
+    ]);
+    let mut first = about.clone();
+    first["properties"]["models"] = list(about);
+    Route::get("/info", info, "The first model, and all models.").gives(first)
+}
+
 /// The first model in the form of text-embeddings-inference, which knows one, and all of them in the field `models`.
-pub(super) async fn info(State(app): State<Arc<App>>) -> Response {
+async fn info(State(app): State<Arc<App>>) -> Response {
     let models = match app.models.loaded() {
         Ok(models) => models,
         Err(failure) => return Dialect::Tei.failed(&failure),
@@ -58,8 +80,9 @@ fn described(app: &App, served: &Served) -> Value {
 fn model_type(served: &Served) -> Value {
     let labels = |names: &[String]| {
         let numbered = || names.iter().enumerate();
-        let id2label: BTreeMap<String, &String> =
-            numbered().map(|(at, name)| (at.to_string(), name)).collect();
+        let id2label: BTreeMap<String, &String> = numbered()
+            .map(|(at, name)| (at.to_string(), name))
+            .collect();
         let label2id: BTreeMap<&String, usize> = numbered().map(|(at, name)| (name, at)).collect();
         json!({"id2label": id2label, "label2id": label2id})
     };

@@ -14,31 +14,47 @@ mod predict;
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse as _, Response};
-use axum::routing::{get, post};
 use isovec::config::Truncation;
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Dialect;
 use super::floats::small;
 use crate::app::App;
 use crate::call::{Call, header};
 use crate::failure::{Failure, Kind};
+use crate::route::Route;
+use crate::schema::{Field, boolean, needed, object, one_of, optional, text};
 use crate::served::Served;
 
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/", post(embed::embed))
-        .route("/embed", post(embed::embed))
-        .route("/similarity", post(embed::similarity))
-        .route("/predict", post(predict::predict))
-        .route("/info", get(info::info))
-        .route("/health", get(health))
-        .route("/metrics", get(metrics))
+pub(super) fn routes() -> Vec<Route> {
+    let mut routes = embed::routes();
+    routes.extend([
+        predict::route(),
+        info::route(),
+        Route::get("/health", health, "Whether a request would be computed."),
+        Route::get("/metrics", metrics, "What was counted, in OpenMetrics."),
+    ]);
+    routes
+}
+
+/// The schemas of [`Reading`].
+fn reading() -> [Field; 2] {
+    [
+        optional(
+            "truncate",
+            boolean("Whether texts that are too long are cut, or refused."),
+        ),
+        optional("truncation_direction", one_of(&["Left", "Right"])),
+    ]
+}
+
+/// The schema of a failure.
+pub(super) fn error_schema() -> Value {
+    object([needed("error", text()), needed("error_type", text())])
 }
 
 /// How texts are read.

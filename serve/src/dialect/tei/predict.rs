@@ -7,15 +7,38 @@ use axum::response::Response;
 use futures_util::future::try_join;
 use isovec::{Classifications, ClassifyOptions, ModelTask, Scores};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 
 use super::super::Dialect;
 use super::super::floats::answer;
-use super::{Reading, characters, headers};
+use super::{Reading, characters, headers, reading};
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::Failure;
 use crate::inputs::Inputs;
+use crate::route::Route;
+use crate::schema::{boolean, either, list, model, needed, number, object, optional, text};
 use crate::seen::{Counted, Seen};
+
+pub(super) fn route() -> Route {
+    let inputs = either([text(), list(text()), list(list(text()))]);
+    let fields = [
+        model(),
+        needed("inputs", inputs),
+        optional(
+            "raw_scores",
+            boolean("Whether scores are the model's own numbers."),
+        ),
+    ];
+    let labels = list(object([needed("score", number()), needed("label", text())]));
+    let summary = "Labels of a text, of a pair [text, text], or of a batch [[text], [text, text], ...], the best first.";
+    Route::post("/predict", predict, summary)
+        .takes(
+            object(fields.into_iter().chain(reading())),
+            json!({"inputs": [["a text"], ["a text", "another"]]}),
+        )
+        .gives(either([labels.clone(), list(labels)]))
+}
 
 #[derive(Debug, Deserialize)]
 struct Predict {
@@ -35,7 +58,7 @@ struct Prediction {
     label: String,
 }
 
-pub(in crate::dialect) async fn predict(State(app): State<Arc<App>>, request: Request) -> Response {
+async fn predict(State(app): State<Arc<App>>, request: Request) -> Response {
     let mut call = Call::new(app);
     let result = predicted(&mut call, request).await;
     call.end(Dialect::Tei, result)
@@ -117,8 +140,7 @@ impl Said {
 impl Counted for Said {
     fn seen(&self) -> Seen {
         let truncated = self.places.iter().enumerate();
-        let truncated =
-            truncated.filter(|(_, (is_pair, at))| self.of(*is_pair).truncated()[*at]);
+        let truncated = truncated.filter(|(_, (is_pair, at))| self.of(*is_pair).truncated()[*at]);
         let (texts, pairs) = (self.texts.seen(), self.pairs.seen());
         Seen {
             texts: texts.texts + pairs.texts,
