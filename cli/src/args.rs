@@ -808,6 +808,10 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FILE")]
     pub(crate) api_keys: Option<PathBuf>,
 
+    /// The part of the limits that the requests of one API key may have, where there are two keys or more [default: 0.5].
+    #[arg(long, value_name = "PART")]
+    pub(crate) key_share: Option<f64>,
+
     /// Requests that are in work at the same time [default: 1024].
     #[arg(long, value_name = "N")]
     pub(crate) max_requests: Option<usize>,

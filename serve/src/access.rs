@@ -66,7 +66,11 @@ impl Drop for Line {
     }
 }
 
-pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn around(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let dialect = Dialect::of(request.uri().path());
     let route = request.extensions().get::<MatchedPath>();
     let mut line = Line {
@@ -78,7 +82,7 @@ pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: 
         computed: None,
         app,
     };
-    let mut response = if refused(&line.app, &request) {
+    let mut response = if refused(&line.app, &mut request) {
         unauthorized(dialect)
     } else {
         // The shared state behind it is locked for moments that do not panic.
@@ -94,12 +98,18 @@ pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: 
     response
 }
 
-/// Whether a key is asked for and missing. Whoever looks after the process has none: health says nothing else.
-fn refused(app: &App, request: &Request) -> bool {
+/// Whether a key is asked for and missing; one that is right goes on with the request. Whoever looks after the process has none: health says nothing else.
+fn refused(app: &App, request: &mut Request) -> bool {
     let Some(keys) = &app.options.api_keys else {
         return false;
     };
-    !request.uri().path().starts_with(health::PATH) && !keys.admit(request.headers())
+    match keys.admit(request.headers()) {
+        Some(key) => {
+            request.extensions_mut().insert(key);
+            false
+        }
+        None => !request.uri().path().starts_with(health::PATH),
+    }
 }
 
 fn unauthorized(dialect: Dialect) -> Response {

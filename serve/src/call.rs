@@ -14,9 +14,10 @@ use crate::admission::{End, Place};
 use crate::app::App;
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind};
+use crate::priority::Priority;
 use crate::seen::{Counted, Seen};
 use crate::served::Served;
-use crate::{body, deadline};
+use crate::{body, deadline, priority};
 
 /// The model and settings that computed: [`Fingerprint::id`](isovec::fingerprint::Fingerprint::id). Vectors of equal ids
 /// may be compared.
@@ -51,6 +52,7 @@ pub(crate) struct Call {
     /// When its head was there.
     pub(crate) started: Instant,
     until: tokio::time::Instant,
+    priority: Priority,
     place: Place,
     admitted: bool,
     computed: Option<Computed>,
@@ -63,6 +65,7 @@ impl Call {
             until: tokio::time::Instant::from_std(started) + app.options.request_timeout,
             place: app.gate.place(),
             started,
+            priority: Priority::default(),
             admitted: false,
             computed: None,
             app,
@@ -82,6 +85,8 @@ impl Call {
         self.app.models.loaded()?;
         body::check_is_json(request.headers())?;
         let time = deadline::of(request.headers(), options.request_timeout)?;
+        self.priority = priority::of(request.headers())?;
+        self.place.key = request.extensions().get().copied();
         let started = tokio::time::Instant::from_std(self.started);
         self.until = started + time;
         let until = self.until.min(started + options.read_timeout);
@@ -110,7 +115,7 @@ impl Call {
         let left = self
             .until
             .saturating_duration_since(tokio::time::Instant::now());
-        self.place.admit(texts, left, &served.pace)?;
+        self.place.admit(texts, left, &served.pace, self.priority)?;
         self.admitted = true;
         let since = Instant::now();
         let in_time = timeout_at(self.until, work()).await;

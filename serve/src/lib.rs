@@ -57,6 +57,7 @@ mod model;
 mod models;
 mod object;
 mod options;
+mod priority;
 mod reload;
 mod route;
 mod schema;

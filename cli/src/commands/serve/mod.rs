@@ -96,6 +96,7 @@ fn changes(path: PathBuf, config: EmbeddingConfig) -> Result<impl Stream<Item = 
 fn options(args: &Serve) -> Result<ServeOptions> {
     let mut options = ServeOptions::default();
     options.api_keys = args.api_keys.as_ref().map(ApiKeys::read).transpose()?;
+    options.key_share = args.key_share.unwrap_or(options.key_share);
     let numbers = [
         (&mut options.max_requests, args.max_requests),
         (&mut options.max_texts, args.max_texts),
