@@ -10,6 +10,8 @@ use serde_json::{Map, Value, json};
 
 use crate::dialect::Dialect;
 use crate::route::{Method, Route};
+use crate::schema::{one_of, text, word};
+use crate::{deadline, priority};
 
 /// The page loads nothing, and runs nothing.
 const NOTHING_ELSE: &str = "default-src 'none'; style-src 'unsafe-inline'";
@@ -88,11 +90,19 @@ fn openapi(routes: &[Route]) -> Value {
             operation["requestBody"] = json!({"required": true, "content": content});
         }
         let path = path(route);
-        let parameters: Vec<Value> = path
+        let in_path = path
             .split('/')
-            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'))
-            .map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}}))
+            .filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+        let mut parameters: Vec<Value> = in_path
+            .map(|name| json!({"name": name, "in": "path", "required": true, "schema": text()}))
             .collect();
+        if route.takes.is_some() {
+            let timeout = word("Seconds, or a number with its unit (250ms).");
+            let low = one_of(&["low", "normal"]);
+            for (name, schema) in [(deadline::HEADER, timeout), (priority::HEADER, low)] {
+                parameters.push(json!({"name": name, "in": "header", "schema": schema}));
+            }
+        }
         if !parameters.is_empty() {
             operation["parameters"] = parameters.into();
         }

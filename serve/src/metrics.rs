@@ -199,13 +199,16 @@ impl Collector for AtScrape {
     }
 }
 
+/// One of a queue's counts.
+type Part<T> = fn(&QueueCounts) -> T;
+
 /// What is in the queue of each model, and what was.
 fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::Result {
     let counts: Vec<(&str, QueueCounts)> = models
         .iter()
         .map(|model| (&*model.name, model.counts()))
         .collect();
-    let gauges: [(_, _, fn(&QueueCounts) -> usize); 3] = [
+    let gauges: [(_, _, Part<usize>); 3] = [
         ("queue_texts", "Texts in the queue", |queue| queue.texts),
         ("queue_tokens", "Their tokens", |queue| queue.tokens),
         (
@@ -223,7 +226,7 @@ fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::R
             ConstGauge::new(i64::try_from(read(queue)).unwrap_or(i64::MAX)).encode(metric)?;
         }
     }
-    let counters: [(_, _, fn(&QueueCounts) -> u64); 4] = [
+    let counters: [(_, _, Part<u64>); 4] = [
         (
             "batches",
             "Batches that were put together from the queue",

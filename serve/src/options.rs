@@ -16,7 +16,8 @@ const LARGEST_REQUEST: usize = MOST_TEXTS + 1;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// The name that `/v1/models` lists and requests name. `None`: the model's id, or the name of its folder.
+    /// The name that `/v1/models` lists and requests name, of the one model that [`Server::run`](crate::Server::run) is
+    /// given. `None`: the model's id, or the name of its folder. A [`ModelSpec`](crate::ModelSpec) has its own.
     pub name: Option<String>,
     /// Requests that are admitted at the same time; more get 429.
     pub max_requests: usize,

@@ -55,7 +55,16 @@ async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
     }
     let is_new = |model: &&Arc<Served>| !before.iter().any(|old| Arc::ptr_eq(old, model));
     let new: Vec<Arc<Served>> = models.iter().filter(is_new).cloned().collect();
+    let leaves = |model: &&Arc<Served>| !models.iter().any(|kept| Arc::ptr_eq(kept, model));
+    let left: Vec<Arc<str>> = before
+        .iter()
+        .filter(leaves)
+        .map(|model| model.name.clone())
+        .collect();
     app.models.put(models);
+    for name in left {
+        tracing::info!(model = &*name, "the model takes no more requests");
+    }
     new.iter().for_each(|model| model.announce());
     Ok(())
 }

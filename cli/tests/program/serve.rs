@@ -127,12 +127,14 @@ fn a_model_is_served_for_what_its_files_say_or_the_command_line() {
         let (status, body) = server.post(path, &asked);
         assert_eq!(status, 200, "{body}");
     }
-    let mut server = Server::start(&["--model", classifier, "--task", "embed", "--name", "body"]);
-    let loaded = server.line("the model is loaded");
-    assert_eq!(
-        (&loaded["model"], &loaded["task"]),
-        (&json!("body"), &json!("embed"))
-    );
+    let mut server = Server::start(&["--model", classifier, "--name", "labels"]);
+    assert_eq!(server.line("the model is loaded")["model"], "labels");
+    // It has three labels, and a reranker one.
+    let told = [
+        "serve", "--port", "0", "--model", classifier, "--task", "rerank",
+    ];
+    let said = stderr(&mut isovec(&told), 3);
+    assert!(said.contains("each of 3 labels"), "{said}");
 }
 
 #[cfg(unix)]

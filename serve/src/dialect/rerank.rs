@@ -259,14 +259,23 @@ async fn ranks(call: &mut Call, asked: Asked, texts: Texts) -> Result<Response, 
     };
     let ranked = ranked(call, &served, &asked.query, &texts, scores).await?;
     asked.reading.check_whole(call, &served)?;
-    let row = |found: &Ranked| Rank {
-        index: found.index,
-        score: found.score,
-        text: (asked.return_text == Some(true)).then(|| &*texts[found.index]),
-    };
-    let rows: Vec<Rank<'_>> = ranked.iter().map(row).collect();
     let headers = tei::headers(call, &served, served.fingerprint().id(), characters);
-    answer(headers, &rows)
+    let with_text = asked.return_text == Some(true);
+    answer(headers, size(with_text, &texts), move || {
+        let row = |found: &Ranked| Rank {
+            index: found.index,
+            score: found.score,
+            text: with_text.then(|| &*texts[found.index]),
+        };
+        serde_json::to_vec(&ranked.iter().map(row).collect::<Vec<_>>())
+    })
+    .await
+}
+
+/// The bytes of the texts that are given back.
+fn size(given_back: bool, texts: &[String]) -> usize {
+    let bytes = texts.iter().map(String::len);
+    if given_back { bytes.sum() } else { 0 }
 }
 
 /// The answer of Jina and Cohere.
@@ -289,36 +298,38 @@ async fn results(call: &mut Call, asked: Asked, documents: Documents) -> Result<
         ));
     }
     let ranked = ranked(call, &served, &asked.query, &documents, Scores::Sigmoid).await?;
-    let result = |found: &Ranked| Found {
-        index: found.index,
-        relevance_score: found.score,
-        document: (asked.return_documents == Some(true)).then(|| Document {
-            text: &documents[found.index],
-        }),
-    };
     let tokens = call.tokens();
+    let truncated = call.truncated().to_vec();
     let fingerprint = served.fingerprint().id();
-    let body = Answer {
-        object: "list",
-        model: &served.name,
-        results: ranked
-            .iter()
-            .take(asked.top_n.unwrap_or(usize::MAX))
-            .map(result)
-            .collect(),
-        usage: Usage {
-            prompt_tokens: tokens,
-            total_tokens: tokens,
-        },
-        meta: Meta {
-            tokens: InputTokens {
-                input_tokens: tokens,
+    let headers = call.describe(&served, fingerprint.clone());
+    let with_text = asked.return_documents == Some(true);
+    let top_n = asked.top_n.unwrap_or(usize::MAX);
+    answer(headers, size(with_text, &documents), move || {
+        let result = |found: &Ranked| Found {
+            index: found.index,
+            relevance_score: found.score,
+            document: with_text.then(|| Document {
+                text: &documents[found.index],
+            }),
+        };
+        serde_json::to_vec(&Answer {
+            object: "list",
+            model: &served.name,
+            results: ranked.iter().take(top_n).map(result).collect(),
+            usage: Usage {
+                prompt_tokens: tokens,
+                total_tokens: tokens,
             },
-        },
-        truncated: call.truncated(),
-        fingerprint: fingerprint.clone(),
-    };
-    answer(call.describe(&served, fingerprint), &body)
+            meta: Meta {
+                tokens: InputTokens {
+                    input_tokens: tokens,
+                },
+            },
+            truncated: &truncated,
+            fingerprint,
+        })
+    })
+    .await
 }
 
 fn choose(call: &Call, asked: &Asked) -> Result<Arc<Served>, Failure> {

@@ -252,6 +252,7 @@ fn reference(model: &Checkpoint, vocabulary: &[String]) -> Value {
     })
 }
 
+/// The file `tokenizer.json` for these words, as `BertTokenizerFast` writes it.
 pub fn tokenizer(vocabulary: &[String]) -> Value {
     let special: Vec<Value> = SPECIAL
         .iter()

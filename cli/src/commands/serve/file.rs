@@ -60,12 +60,17 @@ impl Entry {
 pub(super) fn read(path: &Path, under: &EmbeddingConfig) -> Result<Vec<ModelSpec>> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(CliError::io(name.to_string()))?;
-    let file: File = toml::from_str(&text)
-        .map_err(|error| CliError::Usage(format!("{name}: {}", error.to_string().trim_end())))?;
+    parse(&text, under).map_err(|fault| CliError::Usage(format!("{name}: {fault}")))
+}
+
+/// The models of a file's text, or what is wrong with it.
+pub(crate) fn parse(text: &str, under: &EmbeddingConfig) -> Result<Vec<ModelSpec>, String> {
+    let file: File =
+        toml::from_str(text).map_err(|error| error.to_string().trim_end().to_owned())?;
     let specs = file.models.into_iter().map(|entry| {
         let source = entry.source.clone();
         let spec = entry.spec(under);
-        spec.map_err(|error| CliError::Usage(format!("{name}, the model {source}: {error}")))
+        spec.map_err(|error| format!("the model {source}: {error}"))
     });
     specs.collect()
 }

@@ -1,6 +1,6 @@
 //! `isovec serve`.
 
-mod file;
+pub(crate) mod file;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -91,11 +91,15 @@ async fn predicted(call: &mut Call, request: Request) -> Result<Response, Failur
     let said = call.compute(&served, items.len(), work).await?;
     asked.reading.check_whole(call, &served)?;
     let headers = headers(call, &served, served.fingerprint().id(), characters);
-    let rows = said.rows();
-    match rows.first() {
-        Some(row) if !is_batch => answer(headers, row),
-        _ => answer(headers, &rows),
-    }
+    let size = said.texts.as_slice().len() + said.pairs.as_slice().len();
+    answer(headers, size, move || {
+        let rows = said.rows();
+        match rows.first() {
+            Some(row) if !is_batch => serde_json::to_vec(row),
+            _ => serde_json::to_vec(&rows),
+        }
+    })
+    .await
 }
 
 /// The labels of texts and of pairs, which are computed as two calls and are one list to the client.
