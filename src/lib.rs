@@ -157,6 +157,7 @@ pub mod hardware;
 pub mod inspect;
 mod metrics;
 mod model;
+mod model_task;
 pub mod models;
 mod plan;
 pub mod profile;
@@ -185,6 +186,7 @@ pub use export::{ExportOptions, Exported, export};
 pub use isovec_image as image;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
+pub use model_task::ModelTask;
 #[cfg(feature = "image")]
 pub use pictures::{
     ImageClassifier, ImageClassifierBuilder, ImageEmbedder, ImageEmbedderBuilder, Picture,

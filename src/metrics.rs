@@ -13,19 +13,47 @@ impl Stats {
     /// The statistics as OpenMetrics text. Serve it under
     /// `application/openmetrics-text; version=1.0.0; charset=utf-8`.
     pub fn to_open_metrics(&self) -> String {
-        let mut text = Text(String::new());
+        let mut text = Text::default();
         // A String takes all that is written.
         let _ = text.stats(self);
-        text.0
+        text.page()
     }
+}
+
+/// The statistics of several models as one page of OpenMetrics text, on which every sample has the label `model` with the name
+/// that stands before its statistics here.
+pub fn open_metrics<'a>(models: impl IntoIterator<Item = (&'a str, &'a Stats)>) -> String {
+    let mut text = Text::default();
+    for (name, stats) in models {
+        text.model = Some(name);
+        // A String takes all that is written.
+        let _ = text.stats(stats);
+    }
+    text.page()
 }
 
 /// Names and values of a sample's labels.
 type Labels<'a> = &'a [(&'a str, &'a str)];
 
-struct Text(String);
+/// A page that is being written. A family stands there once, with the samples of all models.
+#[derive(Default)]
+struct Text<'a> {
+    /// What comes before a family's samples, and these.
+    families: Vec<(String, String)>,
+    /// The family whose samples are being written.
+    at: usize,
+    /// The value of the label `model`, where there are several.
+    model: Option<&'a str>,
+}
 
-impl Text {
+impl Text<'_> {
+    fn page(self) -> String {
+        let families = self.families.into_iter();
+        let mut page: String = families.map(|(head, samples)| head + &samples).collect();
+        page.push_str("# EOF\n");
+        page
+    }
+
     fn stats(&mut self, stats: &Stats) -> fmt::Result {
         let engine = &stats.engine;
         self.family("isovec", "info", None, "What computes.")?;
@@ -75,10 +103,10 @@ impl Text {
             self.summary("isovec_stage_seconds", ("stage", stage), times)?;
         }
         self.engine(stats)?;
-        if let Some(cache) = &stats.embedding_cache {
-            self.embedding_cache(cache)?;
+        match &stats.embedding_cache {
+            Some(cache) => self.embedding_cache(cache),
+            None => Ok(()),
         }
-        self.0.write_str("# EOF\n")
     }
 
     fn embedding_cache(&mut self, cache: &EmbeddingCacheStats) -> fmt::Result {
@@ -302,11 +330,17 @@ impl Text {
     }
 
     fn family(&mut self, name: &str, kind: &str, unit: Option<&str>, help: &str) -> fmt::Result {
-        writeln!(self.0, "# TYPE {name} {kind}")?;
+        let mut head = format!("# TYPE {name} {kind}\n");
         if let Some(unit) = unit {
-            writeln!(self.0, "# UNIT {name} {unit}")?;
+            writeln!(head, "# UNIT {name} {unit}")?;
         }
-        writeln!(self.0, "# HELP {name} {help}")
+        writeln!(head, "# HELP {name} {help}")?;
+        let known = self.families.iter().position(|(known, _)| *known == head);
+        self.at = known.unwrap_or(self.families.len());
+        if known.is_none() {
+            self.families.push((head, String::new()));
+        }
+        Ok(())
     }
 
     fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
@@ -342,15 +376,19 @@ impl Text {
     }
 
     fn sample(&mut self, name: &str, labels: Labels<'_>, value: impl fmt::Display) -> fmt::Result {
-        self.0.write_str(name)?;
-        for (at, (label, value)) in labels.iter().enumerate() {
-            let before = if at == 0 { '{' } else { ',' };
-            write!(self.0, "{before}{label}=\"{}\"", escaped(value))?;
+        let (_, text) = self.families.get_mut(self.at).ok_or(fmt::Error)?;
+        text.write_str(name)?;
+        let model = self.model.map(|model| ("model", model));
+        let labels = model.iter().chain(labels);
+        let mut before = '{';
+        for (label, value) in labels {
+            write!(text, "{before}{label}=\"{}\"", escaped(value))?;
+            before = ',';
         }
-        if !labels.is_empty() {
-            self.0.write_char('}')?;
+        if before == ',' {
+            text.write_char('}')?;
         }
-        writeln!(self.0, " {value}")
+        writeln!(text, " {value}")
     }
 }
 
@@ -418,11 +456,30 @@ mod tests {
         }
     }
 
+    #[test]
+    fn models_on_one_page_are_told_apart_by_a_label() {
+        let text = open_metrics([("a\"", &busy()), ("b", &Stats::default())]);
+        for line in [
+            r#"isovec_calls_total{model="a\"",outcome="embedded"} 3"#,
+            r#"isovec_calls_total{model="b",outcome="embedded"} 0"#,
+            r#"isovec_texts_total{model="b"} 0"#,
+            r#"isovec_gpu_weight_bytes{model="a\""} 11"#,
+        ] {
+            assert!(
+                text.lines().any(|one| one == line),
+                "{line} is not in\n{text}"
+            );
+        }
+    }
+
     /// The rules of the format that a scraper refuses a text for.
     #[test]
     fn the_text_keeps_the_formats_rules() {
-        for stats in [Stats::default(), busy()] {
-            let text = stats.to_open_metrics();
+        for text in [
+            Stats::default().to_open_metrics(),
+            busy().to_open_metrics(),
+            open_metrics([("a", &Stats::default()), ("b", &busy())]),
+        ] {
             assert!(text.ends_with("\n# EOF\n") && text.matches("# EOF").count() == 1);
             let (mut family, mut kind) = ("", "");
             let (mut families, mut samples) = (BTreeSet::new(), BTreeSet::new());

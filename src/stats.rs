@@ -15,6 +15,7 @@ pub use isovec_engine::stats::{
 
 pub use crate::batcher::QueueCounts;
 use crate::error::Error;
+pub use crate::metrics::open_metrics;
 use crate::model::encoded::Encoded;
 
 /// The statistics of an embedder since its model was loaded. Counting has no measurable cost.

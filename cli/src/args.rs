@@ -103,6 +103,14 @@ pub(crate) struct ModelArgs {
     #[arg(long, value_name = "FOLDER|ID", env = "ISOVEC_MODEL")]
     pub(crate) model: Option<String>,
 
+    #[command(flatten)]
+    pub(crate) knobs: KnobArgs,
+}
+
+/// How a model is loaded.
+#[derive(Debug, Clone, clap::Args)]
+#[command(next_help_heading = "Model")]
+pub(crate) struct KnobArgs {
     /// A starting configuration; --config and the options override it.
     #[arg(long, value_enum, value_name = "NAME")]
     pub(crate) preset: Option<Preset>,
@@ -842,13 +850,31 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "N", default_value_t = 8080)]
     pub(crate) port: u16,
 
+    /// A folder (written as a path: ./model), or a model id of the hub; several times for several models. A request that names
+    /// none of them gets the first that does what its route is for. Without it: ISOVEC_MODEL, else all-MiniLM-L6-v2.
+    #[arg(long, value_name = "FOLDER|ID", help_heading = "Model")]
+    pub(crate) model: Vec<String>,
+
+    /// A TOML file with a table [[models]] for each model: source, name, aliases, task, dtype, device, config. SIGHUP reads it
+    /// again.
+    #[arg(long, value_name = "FILE", help_heading = "Model", conflicts_with_all = ["model", "name", "task"])]
+    pub(crate) models: Option<PathBuf>,
+
+    /// What the model is for [default: what its config.json says].
+    #[arg(long, value_enum, help_heading = "Model")]
+    pub(crate) task: Option<TaskArg>,
+
     /// The name that clients call the model by [default: its id, or the name of its folder].
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) name: Option<String>,
 
     /// A file of API keys, one a line, of which requests have to carry one.
     #[arg(long, value_name = "FILE")]
     pub(crate) api_keys: Option<PathBuf>,
+
+    /// The part of the limits that the requests of one API key may have, where there are two keys or more [default: 0.5].
+    #[arg(long, value_name = "PART")]
+    pub(crate) key_share: Option<f64>,
 
     /// Requests that are in work at the same time [default: 1024].
     #[arg(long, value_name = "N")]
@@ -891,7 +917,18 @@ pub(crate) struct Serve {
     pub(crate) log: LogArg,
 
     #[command(flatten)]
-    pub(crate) model: ModelArgs,
+    pub(crate) knobs: KnobArgs,
+}
+
+#[cfg(feature = "serve")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TaskArg {
+    /// Vectors.
+    Embed,
+    /// The relevance of documents to a query.
+    Rerank,
+    /// Labels.
+    Classify,
 }
 
 #[cfg(feature = "serve")]

@@ -62,10 +62,18 @@ pub(crate) fn read(preset: Option<Preset>, file: Option<&Path>) -> Result<Embedd
     if preset == EmbeddingConfig::default() {
         return Ok(alone);
     }
-    // Knob by knob: a group in the file leaves the preset's other knobs of that group alone.
-    let mut merged = serde_json::to_value(preset).map_err(|error| fault(error.to_string()))?;
+    over(preset, knobs).map_err(|error| fault(error.to_string()))
+}
+
+/// A configuration with some knobs in place of its own. Knob by knob: a group among them leaves the other knobs of that group
+/// alone.
+pub(crate) fn over(under: EmbeddingConfig, knobs: Value) -> serde_json::Result<EmbeddingConfig> {
+    let mut merged = serde_json::to_value(&under)?;
     merge(&mut merged, knobs);
-    serde_json::from_value(merged).map_err(|error| fault(error.to_string()))
+    let mut merged: EmbeddingConfig = serde_json::from_value(merged)?;
+    // It is never written down.
+    merged.hub.token = merged.hub.token.or(under.hub.token);
+    Ok(merged)
 }
 
 fn merge(under: &mut Value, over: Value) {

@@ -85,6 +85,16 @@ fn every_configuration_is_one_that_is_read() {
         if code.contains("[dependencies") {
             continue;
         }
+        // A file of models.
+        if code.contains("[[models]]") {
+            #[cfg(feature = "serve")]
+            {
+                let models =
+                    crate::commands::serve::file::parse(&code, &EmbeddingConfig::default());
+                assert!(models.is_ok(), "{}: {models:?}", path.display());
+            }
+            continue;
+        }
         let read = toml::from_str::<EmbeddingConfig>(&code).map_err(|error| error.to_string());
         let checked = read.and_then(|config| config.build().map_err(|error| error.to_string()));
         assert!(checked.is_ok(), "{}: {checked:?}", path.display());

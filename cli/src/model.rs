@@ -7,7 +7,7 @@ use isovec::config::EngineChoice;
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource, OnProgress, Progress, models};
 
-use crate::args::{DtypeArg, EngineArg, ModelArgs};
+use crate::args::{DtypeArg, EngineArg, KnobArgs, ModelArgs};
 use crate::error::{CliError, Result};
 use crate::{config, progress};
 
@@ -51,20 +51,20 @@ handle!(isovec::blocking::ImageEmbedder);
 #[cfg(feature = "image")]
 handle!(isovec::blocking::ImageClassifier);
 
-impl ModelArgs {
-    /// The model named, or the default one: where set-up put it, else the hub's.
-    pub(crate) fn source(&self) -> ModelSource {
-        if let Some(model) = &self.model {
-            return ModelSource::from(model);
-        }
-        let folder: Option<PathBuf> =
-            isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2"));
-        match folder.filter(|folder| folder.join("config.json").is_file()) {
-            Some(folder) => ModelSource::from(folder),
-            None => ModelSource::from(models::ALL_MINILM_L6_V2),
-        }
+/// The model named, or the default one: where set-up put it, else the hub's.
+pub(crate) fn source(model: Option<&str>) -> ModelSource {
+    if let Some(model) = model {
+        return ModelSource::from(model);
     }
+    let folder: Option<PathBuf> =
+        isovec::cache_dir().map(|cache| cache.join("models/all-MiniLM-L6-v2"));
+    match folder.filter(|folder| folder.join("config.json").is_file()) {
+        Some(folder) => ModelSource::from(folder),
+        None => ModelSource::from(models::ALL_MINILM_L6_V2),
+    }
+}
 
+impl KnobArgs {
     /// The configuration that the preset, the file and the options ask for, in this order.
     pub(crate) fn embedding_config(&self) -> Result<EmbeddingConfig> {
         let mut config = config::read(self.preset, self.config.as_deref())?;
@@ -103,6 +103,28 @@ impl ModelArgs {
         config.build().map_err(|error| self.failed(error))
     }
 
+    /// Tells a configuration that cannot work from a model that cannot be loaded.
+    pub(crate) fn failed(&self, error: isovec::Error) -> CliError {
+        match &self.config {
+            _ if error.is_cancelled() => CliError::Interrupted("no model was loaded".into()),
+            _ if error.kind() != "Config" => CliError::Model(error),
+            Some(path) => CliError::Usage(format!("{}: {error}", path.display())),
+            None => CliError::Usage(error.to_string()),
+        }
+    }
+}
+
+impl ModelArgs {
+    /// The model named, or the default one.
+    pub(crate) fn source(&self) -> ModelSource {
+        source(self.model.as_deref())
+    }
+
+    /// The configuration that the preset, the file and the options ask for, in this order.
+    pub(crate) fn embedding_config(&self) -> Result<EmbeddingConfig> {
+        self.knobs.embedding_config()
+    }
+
     /// Loads the model, showing a download's progress on a terminal.
     pub(crate) fn load<H: Handle>(&self, cancel: &Cancel) -> Result<H> {
         self.load_as(self.embedding_config()?, cancel)
@@ -125,12 +147,7 @@ impl ModelArgs {
 
     /// Tells a configuration that cannot work from a model that cannot be loaded.
     pub(crate) fn failed(&self, error: isovec::Error) -> CliError {
-        match &self.config {
-            _ if error.is_cancelled() => CliError::Interrupted("no model was loaded".into()),
-            _ if error.kind() != "Config" => CliError::Model(error),
-            Some(path) => CliError::Usage(format!("{}: {error}", path.display())),
-            None => CliError::Usage(error.to_string()),
-        }
+        self.knobs.failed(error)
     }
 }
 

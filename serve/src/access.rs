@@ -49,7 +49,8 @@ impl Drop for Line {
     fn drop(&mut self) {
         let took = self.started.elapsed();
         self.app.metrics.answered(&self.route, self.status, took);
-        let computed = self.computed;
+        let computed = self.computed.as_ref();
+        let seen = computed.map(|computed| &computed.seen);
         tracing::info!(
             target: "isovec_serve::access",
             id = self.id.to_str().unwrap_or_default(),
@@ -57,14 +58,19 @@ impl Drop for Line {
             route = &*self.route,
             status = self.status,
             milliseconds = took.as_secs_f64() * 1e3,
-            texts = computed.map(|computed| computed.texts),
-            tokens = computed.map(|computed| computed.tokens),
-            truncated = computed.map(|computed| computed.truncated),
+            model = computed.map(|computed| &*computed.model),
+            texts = seen.map(|seen| seen.texts),
+            tokens = seen.map(|seen| seen.tokens),
+            truncated = seen.map(|seen| seen.truncated.len()),
         );
     }
 }
 
-pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: Next) -> Response {
+pub(crate) async fn around(
+    State(app): State<Arc<App>>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let dialect = Dialect::of(request.uri().path());
     let route = request.extensions().get::<MatchedPath>();
     let mut line = Line {
@@ -76,7 +82,7 @@ pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: 
         computed: None,
         app,
     };
-    let mut response = if refused(&line.app, &request) {
+    let mut response = if refused(&line.app, &mut request) {
         unauthorized(dialect)
     } else {
         // The shared state behind it is locked for moments that do not panic.
@@ -88,16 +94,22 @@ pub(crate) async fn around(State(app): State<Arc<App>>, request: Request, next: 
     };
     response.headers_mut().insert(REQUEST_ID, line.id.clone());
     line.status = response.status().as_u16();
-    line.computed = response.extensions().get().copied();
+    line.computed = response.extensions_mut().remove();
     response
 }
 
-/// Whether a key is asked for and missing. Whoever looks after the process has none: health says nothing else.
-fn refused(app: &App, request: &Request) -> bool {
+/// Whether a key is asked for and missing; one that is right goes on with the request. Whoever looks after the process has none: health says nothing else.
+fn refused(app: &App, request: &mut Request) -> bool {
     let Some(keys) = &app.options.api_keys else {
         return false;
     };
-    !request.uri().path().starts_with(health::PATH) && !keys.admit(request.headers())
+    match keys.admit(request.headers()) {
+        Some(key) => {
+            request.extensions_mut().insert(key);
+            false
+        }
+        None => !request.uri().path().starts_with(health::PATH),
+    }
 }
 
 fn unauthorized(dialect: Dialect) -> Response {

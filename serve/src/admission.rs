@@ -1,22 +1,30 @@
 //! Who is let in: a request as a whole, or not at all.
 
 mod meter;
+mod pace;
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use tokio::sync::Notify;
 
 use self::meter::Meter;
+pub(crate) use self::pace::Pace;
 use crate::failure::{Failure, Kind};
+use crate::keys::Key;
 use crate::options::ServeOptions;
+use crate::priority::Priority;
 
 /// When to try again, before anything was measured and while the server starts or stops.
 const UNKNOWN_WAIT: Duration = Duration::from_secs(1);
 
 /// The longest wait that is told.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
+
+/// The part of what may be in work that requests of low priority may fill: the rest is for others.
+const LOW: f64 = 0.5;
 
 /// How the requests that were let in ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -44,10 +52,32 @@ pub(crate) struct InWork {
     pub(crate) bytes: usize,
 }
 
+impl InWork {
+    /// Says which bound there is no room below for a request with so many texts.
+    fn full(self, most: Self, texts: usize) -> Option<String> {
+        if self.requests >= most.requests {
+            return Some(format!(
+                "{} of {} requests are in work",
+                self.requests, most.requests
+            ));
+        }
+        (self.texts.saturating_add(texts) > most.texts).then(|| {
+            format!(
+                "{} of {} texts are in work, and this request has {texts}",
+                self.texts, most.texts
+            )
+        })
+    }
+}
+
 /// Bounds what is in work, in requests, texts and bytes.
 #[derive(Debug)]
 pub(crate) struct Gate {
     max: InWork,
+    /// What the requests of one API key may have of it; `None` where there are no two keys.
+    max_of_key: Option<InWork>,
+    /// What may be in work when a request of low priority is let in.
+    max_for_low: InWork,
     state: Mutex<State>,
     empty: Notify,
 }
@@ -55,21 +85,23 @@ pub(crate) struct Gate {
 #[derive(Debug, Default)]
 struct State {
     now: InWork,
+    /// What each API key has of it.
+    keys: BTreeMap<Key, InWork>,
     counts: Counts,
     meter: Meter,
     closed: bool,
-    /// When the model was last seen to compute.
-    computed: Option<Instant>,
 }
 
 impl Gate {
     pub(crate) fn new(options: &ServeOptions) -> Arc<Self> {
         Arc::new(Self {
-            max: InWork {
-                requests: options.max_requests,
-                texts: options.max_texts,
-                bytes: options.max_bytes,
-            },
+            max: options.share(1.0),
+            max_of_key: options
+                .api_keys
+                .as_ref()
+                .filter(|keys| keys.several())
+                .map(|_| options.share(options.key_share)),
+            max_for_low: options.share(LOW),
             state: Mutex::default(),
             empty: Notify::new(),
         })
@@ -83,8 +115,9 @@ impl Gate {
     pub(crate) fn place(self: &Arc<Self>) -> Place {
         Place {
             gate: Arc::clone(self),
+            key: None,
             bytes: 0,
-            texts: None,
+            inside: None,
             end: End::Cancelled,
         }
     }
@@ -120,33 +153,45 @@ impl Gate {
         self.lock().now
     }
 
-    /// The model computed something.
-    pub(crate) fn computed(&self) {
-        self.lock().computed = Some(Instant::now());
-    }
-
-    /// How long ago that was.
-    pub(crate) fn since_computed(&self) -> Option<Duration> {
-        self.lock().computed.map(|at| at.elapsed())
+    /// Says which bound of its own the key has come to, if any. `now` is what it has in work.
+    fn key_is_full(&self, now: InWork, texts: usize) -> Option<String> {
+        let why = now.full(self.max_of_key?, texts)?;
+        Some(format!("of the share of this API key, {why}"))
     }
 }
 
 impl State {
+    /// Changes what is in work, in all and of a key.
+    fn change(&mut self, key: Option<Key>, change: impl Fn(&mut InWork)) {
+        change(&mut self.now);
+        let Some(key) = key else {
+            return;
+        };
+        let of_key = self.keys.entry(key).or_default();
+        change(of_key);
+        if *of_key == InWork::default() {
+            self.keys.remove(&key);
+        }
+    }
+
+    fn of_key(&self, key: Option<Key>) -> InWork {
+        let of_key = key.and_then(|key| self.keys.get(&key));
+        of_key.copied().unwrap_or_default()
+    }
+
     fn overloaded(&mut self, why: impl fmt::Display) -> Failure {
+        // How long the texts that are inside will take, by the speed of those before them.
+        let wait = self.meter.wait(self.now.texts);
+        self.overloaded_for(wait.unwrap_or(UNKNOWN_WAIT), why)
+    }
+
+    fn overloaded_for(&mut self, wait: Duration, why: impl fmt::Display) -> Failure {
         self.counts.overloaded += 1;
-        let wait = self.wait().unwrap_or(UNKNOWN_WAIT);
         Failure::new(
             Kind::Overloaded,
             format!("the server is at its limit: {why}; try again in about {wait:.1?}"),
         )
         .retry_after(wait)
-    }
-
-    /// How long the texts that are inside will take, by the speed of those before them.
-    fn wait(&self) -> Option<Duration> {
-        let seconds = self.now.texts as f64 / self.meter.speed()?;
-        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_WAIT);
-        Some(wait.min(LONGEST_WAIT))
     }
 }
 
@@ -154,9 +199,11 @@ impl State {
 #[derive(Debug)]
 pub(crate) struct Place {
     gate: Arc<Gate>,
+    /// The API key that the request came with.
+    pub(crate) key: Option<Key>,
     bytes: usize,
-    /// The texts, once the request was let in.
-    texts: Option<usize>,
+    /// The texts and their model's pace, once the request was let in.
+    inside: Option<(usize, Arc<Pace>)>,
     end: End,
 }
 
@@ -179,42 +226,59 @@ impl Place {
             let now = state.now.bytes;
             return Err(state.overloaded(format_args!("{now} of {most} bytes are in work")));
         }
-        state.now.bytes += bytes;
+        if let Some(InWork { bytes: most, .. }) = self.gate.max_of_key {
+            let now = state.of_key(self.key).bytes;
+            if now.saturating_add(bytes) > most {
+                return Err(state.overloaded(format_args!(
+                    "of the share of this API key, {now} of {most} bytes are in work"
+                )));
+            }
+        }
+        state.change(self.key, |now| now.bytes += bytes);
         self.bytes += bytes;
         Ok(())
     }
 
     /// Lets the request in with all of its texts, or not at all. `left` is the time until its deadline: a request that
-    /// would wait for longer than that is not let in, since it would be computed for nobody.
-    pub(crate) fn admit(&mut self, texts: usize, left: Duration) -> Result<(), Failure> {
-        let most = self.gate.max;
+    /// would wait for longer than that, by the pace of its model, is not let in, since it would be computed for nobody.
+    pub(crate) fn admit(
+        &mut self,
+        texts: usize,
+        left: Duration,
+        pace: &Arc<Pace>,
+        priority: Priority,
+    ) -> Result<(), Failure> {
+        let gate = Arc::clone(&self.gate);
         let mut state = self.gate.lock();
         if state.closed {
             state.counts.stopped += 1;
             return Err(stopping());
         }
         let now = state.now;
-        if now.requests >= most.requests {
-            return Err(state.overloaded(format_args!(
-                "{} of {} requests are in work",
-                now.requests, most.requests
-            )));
+        if let Some(why) = now.full(gate.max, texts) {
+            return Err(state.overloaded(why));
         }
-        if now.texts.saturating_add(texts) > most.texts {
-            return Err(state.overloaded(format_args!(
-                "{} of {} texts are in work, and this request has {texts}",
-                now.texts, most.texts
-            )));
+        if let Some(why) = gate.key_is_full(state.of_key(self.key), texts) {
+            return Err(state.overloaded(why));
         }
-        if let Some(wait) = state.wait().filter(|&wait| wait > left) {
-            return Err(state.overloaded(format_args!(
+        if priority == Priority::Low
+            && let Some(why) = now.full(gate.max_for_low, texts)
+        {
+            return Err(state.overloaded(format_args!("of what low priority may fill, {why}")));
+        }
+        if let Some(wait) = pace.wait().filter(|&wait| wait > left) {
+            let why = format_args!(
                 "the texts in work take about {wait:.1?}, and this request has {left:.1?} left"
-            )));
+            );
+            return Err(state.overloaded_for(wait, why));
         }
+        pace.begin(texts);
         state.meter.tick(now.requests > 0);
-        state.now.requests += 1;
-        state.now.texts += texts;
-        self.texts = Some(texts);
+        state.change(self.key, |now| {
+            now.requests += 1;
+            now.texts += texts;
+        });
+        self.inside = Some((texts, Arc::clone(pace)));
         Ok(())
     }
 
@@ -237,17 +301,19 @@ pub(crate) fn loading() -> Failure {
 impl Drop for Place {
     fn drop(&mut self) {
         let mut state = self.gate.lock();
-        state.now.bytes -= self.bytes;
-        let Some(texts) = self.texts else {
+        state.change(self.key, |now| now.bytes -= self.bytes);
+        let Some((texts, pace)) = self.inside.take() else {
             return;
         };
+        pace.end(texts, self.end == End::Answered);
         state.meter.tick(true);
-        state.now.requests -= 1;
-        state.now.texts -= texts;
+        state.change(self.key, |now| {
+            now.requests -= 1;
+            now.texts -= texts;
+        });
         match self.end {
             End::Answered => {
                 state.counts.answered += 1;
-                state.computed = Some(Instant::now());
                 state.meter.done(texts);
             }
             End::Failed => state.counts.failed += 1,
@@ -268,6 +334,8 @@ mod tests {
 
     const LONG: Duration = Duration::from_secs(60);
 
+    const NORMAL: Priority = Priority::Normal;
+
     fn gate() -> Arc<Gate> {
         Gate::new(&ServeOptions {
             max_requests: 2,
@@ -280,16 +348,20 @@ mod tests {
     #[test]
     fn a_request_is_let_in_as_a_whole_or_not_at_all() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         let (mut a, mut b, mut c) = (gate.place(), gate.place(), gate.place());
-        a.admit(8, LONG).unwrap();
-        let refused = b.admit(3, LONG).unwrap_err();
+        a.admit(8, LONG, &pace, NORMAL).unwrap();
+        let refused = b.admit(3, LONG, &pace, NORMAL).unwrap_err();
         assert_eq!(refused.kind, Kind::Overloaded);
         assert!(refused.retry_after.is_some());
         assert_eq!((gate.in_work().requests, gate.in_work().texts), (1, 8));
-        b.admit(2, LONG).unwrap();
-        assert!(c.admit(0, LONG).is_err(), "two requests are the most");
+        b.admit(2, LONG, &pace, NORMAL).unwrap();
+        assert!(
+            c.admit(0, LONG, &pace, NORMAL).is_err(),
+            "two requests are the most"
+        );
         drop(a);
-        c.admit(8, LONG).unwrap();
+        c.admit(8, LONG, &pace, NORMAL).unwrap();
         drop((b, c));
         assert_eq!(gate.in_work(), InWork::default());
     }
@@ -313,14 +385,18 @@ mod tests {
     #[test]
     fn every_request_that_was_let_in_ends_in_one_of_the_counts() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         for end in [End::Answered, End::Failed, End::Cancelled, End::Overloaded] {
             let mut place = gate.place();
-            place.admit(1, LONG).unwrap();
+            place.admit(1, LONG, &pace, NORMAL).unwrap();
             place.ends(end);
         }
         drop(gate.place());
         gate.close();
-        assert_eq!(gate.place().admit(1, LONG).unwrap_err().kind, Kind::Unready);
+        assert_eq!(
+            gate.place().admit(1, LONG, &pace, NORMAL).unwrap_err().kind,
+            Kind::Unready
+        );
         let counts = Counts {
             answered: 1,
             failed: 1,
@@ -334,27 +410,76 @@ mod tests {
     #[test]
     fn a_request_that_would_come_too_late_is_not_let_in() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         let mut first = gate.place();
-        first.admit(1, LONG).unwrap();
+        first.admit(1, LONG, &pace, NORMAL).unwrap();
         std::thread::sleep(Duration::from_millis(2));
         first.ends(End::Answered);
         drop(first);
         let (mut a, mut b) = (gate.place(), gate.place());
         // Nobody waits: whatever its deadline, it begins at once.
-        a.admit(5, Duration::from_nanos(1)).unwrap();
-        let refused = b.admit(1, Duration::from_nanos(1)).unwrap_err();
+        a.admit(5, Duration::from_nanos(1), &pace, NORMAL).unwrap();
+        let refused = b
+            .admit(1, Duration::from_nanos(1), &pace, NORMAL)
+            .unwrap_err();
         assert_eq!(refused.kind, Kind::Overloaded);
         // Five texts of at least 2 ms each.
         assert!(refused.retry_after.unwrap() >= Duration::from_millis(10));
-        b.admit(1, LONG).unwrap();
+        b.admit(1, LONG, &pace, NORMAL).unwrap();
+    }
+
+    #[test]
+    fn a_slow_model_lets_nobody_wait_for_a_fast_one() {
+        let gate = gate();
+        let (slow, fast) = (Arc::<Pace>::default(), Arc::<Pace>::default());
+        let mut first = gate.place();
+        first.admit(1, LONG, &slow, NORMAL).unwrap();
+        std::thread::sleep(Duration::from_millis(2));
+        first.ends(End::Answered);
+        drop(first);
+        assert!(slow.since_computed().is_some() && fast.since_computed().is_none());
+        let (mut a, mut b) = (gate.place(), gate.place());
+        a.admit(5, LONG, &slow, NORMAL).unwrap();
+        assert!(b.admit(1, Duration::from_nanos(1), &slow, NORMAL).is_err());
+        b.admit(1, Duration::from_nanos(1), &fast, NORMAL).unwrap();
+    }
+
+    #[test]
+    fn low_priority_leaves_half_of_the_room_to_others() {
+        let gate = Gate::new(&ServeOptions {
+            max_requests: 4,
+            ..ServeOptions::default()
+        });
+        let pace = Arc::<Pace>::default();
+        let admit = |priority| {
+            let mut place = gate.place();
+            place.admit(1, LONG, &pace, priority).map(|()| place)
+        };
+        let first = admit(Priority::Low).unwrap();
+        let second = admit(Priority::Normal).unwrap();
+        let refused = admit(Priority::Low).unwrap_err();
+        assert_eq!(refused.kind, Kind::Overloaded);
+        assert!(
+            refused.message.contains("low priority"),
+            "{}",
+            refused.message
+        );
+        let others = [
+            admit(Priority::Normal).unwrap(),
+            admit(Priority::Normal).unwrap(),
+        ];
+        assert!(admit(Priority::Normal).is_err());
+        drop((first, second, others));
+        admit(Priority::Low).unwrap();
     }
 
     #[tokio::test]
     async fn the_gate_is_empty_when_the_last_one_left() {
         let gate = gate();
+        let pace = Arc::<Pace>::default();
         gate.empty().await;
         let mut place = gate.place();
-        place.admit(1, LONG).unwrap();
+        place.admit(1, LONG, &pace, NORMAL).unwrap();
         let waiting = tokio::spawn({
             let gate = Arc::clone(&gate);
             async move { gate.empty().await }

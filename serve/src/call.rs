@@ -14,10 +14,13 @@ use crate::admission::{End, Place};
 use crate::app::App;
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind};
-use crate::{body, deadline};
+use crate::priority::Priority;
+use crate::seen::{Counted, Seen};
+use crate::served::Served;
+use crate::{body, deadline, priority};
 
-/// The model and settings that made the vectors: [`Fingerprint::id`](isovec::fingerprint::Fingerprint::id). Vectors of
-/// equal ids may be compared.
+/// The model and settings that computed: [`Fingerprint::id`](isovec::fingerprint::Fingerprint::id). Vectors of equal ids
+/// may be compared.
 const FINGERPRINT: &str = "x-isovec-fingerprint";
 
 /// The engine, provider and version that computed.
@@ -33,12 +36,12 @@ const TRUNCATED_TEXTS: &str = "x-isovec-truncated-texts";
 const LONGEST_LIST: usize = 1000;
 
 /// What a request came to, for the log and the metrics.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(crate) struct Computed {
-    pub(crate) texts: u64,
-    pub(crate) tokens: u64,
-    pub(crate) truncated: u64,
-    /// From admission to the vectors: the queue, tokenising and the engine.
+    /// The name of the model.
+    pub(crate) model: Arc<str>,
+    pub(crate) seen: Seen,
+    /// From admission to the result: the queue, tokenising and the engine.
     pub(crate) took: Duration,
 }
 
@@ -49,6 +52,7 @@ pub(crate) struct Call {
     /// When its head was there.
     pub(crate) started: Instant,
     until: tokio::time::Instant,
+    priority: Priority,
     place: Place,
     admitted: bool,
     computed: Option<Computed>,
@@ -61,6 +65,7 @@ impl Call {
             until: tokio::time::Instant::from_std(started) + app.options.request_timeout,
             place: app.gate.place(),
             started,
+            priority: Priority::default(),
             admitted: false,
             computed: None,
             app,
@@ -77,9 +82,11 @@ impl Call {
         request: Request<Body>,
     ) -> Result<T, Failure> {
         let options = &self.app.options;
-        self.app.model()?;
+        self.app.models.loaded()?;
         body::check_is_json(request.headers())?;
         let time = deadline::of(request.headers(), options.request_timeout)?;
+        self.priority = priority::of(request.headers())?;
+        self.place.key = request.extensions().get().copied();
         let started = tokio::time::Instant::from_std(self.started);
         self.until = started + time;
         let until = self.until.min(started + options.read_timeout);
@@ -91,44 +98,61 @@ impl Call {
         body::parse(body).await
     }
 
-    /// Computes the vectors of all texts, together with those of other requests.
+    /// Computes something for so many texts, together with the texts of other requests. `work` begins it, once the
+    /// request was let in.
+    ///
+    /// # Errors
+    /// No room, a deadline that has passed, and the SDK's.
+    pub(crate) async fn compute<T: Counted, F>(
+        &mut self,
+        served: &Served,
+        texts: usize,
+        work: impl FnOnce() -> F,
+    ) -> Result<T, Failure>
+    where
+        F: Future<Output = isovec::Result<T>>,
+    {
+        let left = self
+            .until
+            .saturating_duration_since(tokio::time::Instant::now());
+        self.place.admit(texts, left, &served.pace, self.priority)?;
+        self.admitted = true;
+        let since = Instant::now();
+        let in_time = timeout_at(self.until, work()).await;
+        let result = in_time.map_err(|_| self.too_late())??;
+        self.computed = Some(Computed {
+            model: Arc::clone(&served.name),
+            seen: result.seen(),
+            took: since.elapsed(),
+        });
+        Ok(result)
+    }
+
+    /// Computes the vectors of all texts.
     ///
     /// No vector of the result holds NaN or infinity, and none of a model that gives unit length is off it: the SDK
     /// checks every row (`isovec::Error::NotFinite`, `NotNormalized`). Vectors that have no length to keep are checked
     /// for zeros here.
     ///
     /// # Errors
-    /// No room, a deadline that has passed, and the SDK's.
+    /// As [`compute`](Self::compute), and a model that gives no vectors.
     pub(crate) async fn embed(
         &mut self,
+        served: &Served,
         texts: Vec<String>,
         options: EmbedOptions,
     ) -> Result<Embeddings, Failure> {
-        let left = self
-            .until
-            .saturating_duration_since(tokio::time::Instant::now());
-        self.place.admit(texts.len(), left)?;
-        self.admitted = true;
-        let since = Instant::now();
-        let embedded = self.app.model()?.batcher.embed_with(texts, options);
-        let in_time = timeout_at(self.until, embedded).await;
-        let set = in_time.map_err(|_| self.too_late())??;
+        let batcher = &served.embedder()?.batcher;
+        let count = texts.len();
+        let work = move || batcher.embed_with(texts, options);
+        let set = self.compute(served, count, work).await?;
         if let Some(text) = zero(&set) {
+            self.computed = None;
             return Err(Failure::new(
                 Kind::Broken,
                 format!("the vector of text {text} is zero; the model's weights are broken"),
             ));
         }
-        self.computed = Some(Computed {
-            texts: set.len() as u64,
-            tokens: set
-                .token_counts()
-                .iter()
-                .map(|&count| u64::from(count))
-                .sum(),
-            truncated: truncated(&set).count() as u64,
-            took: since.elapsed(),
-        });
         Ok(set)
     }
 
@@ -140,22 +164,33 @@ impl Call {
     }
 
     /// What was computed, once it was.
-    pub(crate) fn computed(&self) -> Option<Computed> {
-        self.computed
+    pub(crate) fn computed(&self) -> Option<&Computed> {
+        self.computed.as_ref()
     }
 
-    /// What every dialect's answer says of its vectors, in the head.
-    pub(crate) fn describe(&self, set: &Embeddings) -> Result<HeaderMap, Failure> {
+    /// The tokens that the model saw.
+    pub(crate) fn tokens(&self) -> u64 {
+        self.computed.as_ref().map_or(0, |done| done.seen.tokens)
+    }
+
+    /// The places of the texts of which the model saw only a part.
+    pub(crate) fn truncated(&self) -> &[usize] {
+        self.computed
+            .as_ref()
+            .map_or(&[], |done| &done.seen.truncated)
+    }
+
+    /// What every dialect's answer says in its head of what was computed, under the settings that `fingerprint` names.
+    pub(crate) fn describe(&self, served: &Served, fingerprint: String) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        headers.insert(FINGERPRINT, header(set.fingerprint().id()));
-        let provider = self.app.model()?.embedder.provider();
-        headers.insert(COMPUTED_BY, header(provider.to_string()));
-        let count = truncated(set).count();
-        if count > 0 {
-            headers.insert(TRUNCATED, header(count.to_string()));
-            headers.insert(TRUNCATED_TEXTS, header(ranges(truncated(set))));
+        headers.insert(FINGERPRINT, header(fingerprint));
+        headers.insert(COMPUTED_BY, header(served.provider().to_string()));
+        let truncated = self.truncated();
+        if !truncated.is_empty() {
+            headers.insert(TRUNCATED, header(truncated.len().to_string()));
+            headers.insert(TRUNCATED_TEXTS, header(ranges(truncated.iter().copied())));
         }
-        Ok(headers)
+        headers
     }
 
     /// Ends the request, and says it in a dialect.
@@ -169,8 +204,8 @@ impl Call {
         }
         match result {
             Ok(mut response) => {
-                if let Some(computed) = self.computed {
-                    self.app.metrics.computed(computed);
+                if let Some(computed) = self.computed.take() {
+                    self.app.metrics.computed(&computed);
                     response.extensions_mut().insert(computed);
                 }
                 response
@@ -191,12 +226,6 @@ pub(crate) fn header(text: impl Into<String>) -> HeaderValue {
         }
     });
     HeaderValue::from_str(&visible.collect::<String>()).unwrap_or(HeaderValue::from_static(""))
-}
-
-/// The places of the texts of which the model saw only the beginning or the end.
-pub(crate) fn truncated(set: &Embeddings) -> impl Iterator<Item = usize> + '_ {
-    let marks = set.truncated().iter().enumerate();
-    marks.filter(|(_, truncated)| **truncated).map(|(at, _)| at)
 }
 
 /// The first vector without a direction.

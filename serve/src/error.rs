@@ -24,9 +24,14 @@ pub enum Error {
         source: io::Error,
     },
 
-    /// The model cannot be loaded.
-    #[error(transparent)]
-    Model(#[from] isovec::Error),
+    /// A model cannot be loaded.
+    #[error("{source}")]
+    Model {
+        /// The name that requests would use for it.
+        name: Option<String>,
+        /// The cause, which says where the model was looked for.
+        source: isovec::Error,
+    },
 
     /// The file of API keys cannot be used.
     #[error("{}: {detail}", .path.display())]

@@ -27,8 +27,10 @@ pub(crate) enum Kind {
     Method,
     /// The API key is missing or wrong.
     Unauthorized,
-    /// Another model is served.
+    /// No model of this name is served.
     NoModel,
+    /// The model is for another task than the route.
+    WrongTask,
     /// There is no room.
     Overloaded,
     /// The model is being loaded, or the server stops.
@@ -43,7 +45,9 @@ impl Kind {
     /// The status that HTTP has for it. Dialects differ in a few.
     pub(crate) fn status(self) -> StatusCode {
         match self {
-            Self::Invalid | Self::Tokens | Self::Empty | Self::TooMany => StatusCode::BAD_REQUEST,
+            Self::Invalid | Self::Tokens | Self::Empty | Self::TooMany | Self::WrongTask => {
+                StatusCode::BAD_REQUEST
+            }
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,

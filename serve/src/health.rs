@@ -5,22 +5,30 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::response::Response;
-use axum::routing::get;
 use serde_json::json;
 
 use crate::app::App;
 use crate::dialect::{Dialect, small};
+use crate::route::Route;
+use crate::schema::{needed, object, text};
 
 /// Below these no key is asked for.
 pub(crate) const PATH: &str = "/health";
 
-pub(crate) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/health/live", get(live))
-        .route("/health/ready", get(ready))
+pub(crate) fn routes() -> [Route; 2] {
+    let status = || object([needed("status", text())]);
+    let alive = "Whether the process answers.";
+    [
+        Route::get("/health/live", live, alive).gives(status()),
+        Route::get(
+            "/health/ready",
+            ready,
+            "Whether a request would be computed.",
+        )
+        .gives(status()),
+    ]
 }
 
 async fn live() -> Response {

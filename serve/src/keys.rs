@@ -13,6 +13,10 @@ use crate::error::{Error, Result};
 #[derive(Clone)]
 pub struct ApiKeys(Arc<[blake3::Hash]>);
 
+/// One of the keys: its place in the file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Key(usize);
+
 impl fmt::Debug for ApiKeys {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ApiKeys({})", self.0.len())
@@ -54,19 +58,21 @@ impl ApiKeys {
         Ok(Self(keys.into()))
     }
 
-    /// Whether a request's head has one of the keys. The time that it takes says nothing of a key: hashes are compared
+    /// Whether there are two at least.
+    pub(crate) fn several(&self) -> bool {
+        self.0.len() > 1
+    }
+
+    /// The key in a request's head, if it is one of these. The time that it takes says nothing of a key: hashes are compared
     /// (`blake3::Hash` does so in constant time), and always all of them.
-    pub(crate) fn admit(&self, headers: &HeaderMap) -> bool {
-        let given = headers
-            .get(AUTHORIZATION)
-            .and_then(|value| bearer(value.as_bytes()));
-        let Some(given) = given else {
-            return false;
-        };
+    pub(crate) fn admit(&self, headers: &HeaderMap) -> Option<Key> {
+        let given = bearer(headers.get(AUTHORIZATION)?.as_bytes())?;
         let given = blake3::hash(given);
-        self.0
-            .iter()
-            .fold(false, |found, key| found | (*key == given))
+        let keys = self.0.iter().enumerate();
+        keys.fold(None, |found, (at, key)| match *key == given {
+            true => found.or(Some(Key(at))),
+            false => found,
+        })
     }
 }
 
@@ -95,7 +101,7 @@ mod tests {
     fn admitted(keys: &ApiKeys, value: &str) -> bool {
         let mut headers = HeaderMap::new();
         headers.insert(AUTHORIZATION, HeaderValue::from_str(value).unwrap());
-        keys.admit(&headers)
+        keys.admit(&headers).is_some()
     }
 
     #[test]
@@ -118,7 +124,9 @@ mod tests {
         ] {
             assert!(!admitted(&keys, value), "{value}");
         }
-        assert!(!keys.admit(&HeaderMap::new()));
+        assert!(keys.admit(&HeaderMap::new()).is_none());
+        let both = "Bearer first-key Bearer second-key";
+        assert!(!admitted(&keys, both));
         assert_eq!(format!("{keys:?}"), "ApiKeys(2)");
     }
 

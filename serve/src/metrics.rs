@@ -1,23 +1,26 @@
-//! `/metrics`, in OpenMetrics: the SDK's statistics of the model, and what the server counts, whose names begin with
+//! `/metrics`, in OpenMetrics: the SDK's statistics of the models, and what the server counts, whose names begin with
 //! `isovec_serve`.
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
+use isovec::stats::{QueueCounts, Stats, open_metrics};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::{ConstCounter, Counter};
-use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
 use crate::admission::Gate;
 use crate::call::Computed;
-use crate::model::Served;
+use crate::models::Models;
+use crate::served::Served;
 
 /// What OpenMetrics asks for as its media type.
 const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -36,26 +39,41 @@ struct Answer {
     status: u16,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct Of {
+    model: String,
+}
+
+/// Makes histograms of times.
+#[derive(Debug, Clone, Copy)]
+struct OfTimes;
+
+impl MetricConstructor<Histogram> for OfTimes {
+    fn new_metric(&self) -> Histogram {
+        Histogram::new(SECONDS)
+    }
+}
+
 /// Everything that is counted.
 #[derive(Debug)]
 pub(crate) struct Metrics {
     registry: Registry,
-    model: Arc<OnceLock<Served>>,
+    models: Arc<Models>,
     answers: Family<Answer, Counter>,
     seconds: Histogram,
-    compute_seconds: Histogram,
-    texts: Counter,
+    compute_seconds: Family<Of, Histogram, OfTimes>,
+    texts: Family<Of, Counter>,
 }
 
 impl Metrics {
-    pub(crate) fn new(gate: Arc<Gate>, model: Arc<OnceLock<Served>>) -> Self {
+    pub(crate) fn new(gate: Arc<Gate>, models: Arc<Models>) -> Self {
         let mut metrics = Self {
             registry: Registry::with_prefix("isovec_serve"),
-            model,
+            models,
             answers: Family::default(),
             seconds: Histogram::new(SECONDS),
-            compute_seconds: Histogram::new(SECONDS),
-            texts: Counter::default(),
+            compute_seconds: Family::new_with_constructor(OfTimes),
+            texts: Family::default(),
         };
         let registry = &mut metrics.registry;
         registry.register(
@@ -70,17 +88,17 @@ impl Metrics {
         );
         registry.register(
             "compute_seconds",
-            "Time from admission to the vectors: queue, tokenising and engine",
+            "Time from admission to the result: queue, tokenising and engine",
             metrics.compute_seconds.clone(),
         );
         registry.register(
             "texts",
-            "Texts whose vectors were given out",
+            "Texts whose vectors, scores or labels were given out",
             metrics.texts.clone(),
         );
         let at_scrape = AtScrape {
             gate,
-            model: Arc::clone(&metrics.model),
+            models: Arc::clone(&metrics.models),
         };
         registry.register_collector(Box::new(at_scrape));
         metrics
@@ -96,15 +114,24 @@ impl Metrics {
         self.seconds.observe(took.as_secs_f64());
     }
 
-    /// A request got its vectors.
-    pub(crate) fn computed(&self, computed: Computed) {
-        self.texts.inc_by(computed.texts);
-        self.compute_seconds.observe(computed.took.as_secs_f64());
+    /// A request got what it asked for.
+    pub(crate) fn computed(&self, computed: &Computed) {
+        let of = Of {
+            model: computed.model.to_string(),
+        };
+        self.texts.get_or_create(&of).inc_by(computed.seen.texts);
+        let seconds = computed.took.as_secs_f64();
+        self.compute_seconds.get_or_create(&of).observe(seconds);
     }
 
     pub(crate) fn page(&self) -> Response {
-        let stats = self.model.get().map(|served| served.embedder.stats());
-        let mut page = stats.map_or_else(String::new, |stats| stats.to_open_metrics());
+        let models = self.models.list();
+        let stats: Vec<(Arc<str>, Stats)> = models
+            .iter()
+            .flat_map(|models| models.iter())
+            .map(|model| (Arc::clone(&model.name), model.stats()))
+            .collect();
+        let mut page = open_metrics(stats.iter().map(|(name, stats)| (&**name, stats)));
         // One page has one end.
         page.truncate(page.trim_end_matches(END).len());
         match prometheus_client::encoding::text::encode(&mut page, &self.registry) {
@@ -122,7 +149,7 @@ impl Metrics {
 #[derive(Debug)]
 struct AtScrape {
     gate: Arc<Gate>,
-    model: Arc<OnceLock<Served>>,
+    models: Arc<Models>,
 }
 
 impl Collector for AtScrape {
@@ -165,53 +192,77 @@ impl Collector for AtScrape {
                 ("stopping", counts.stopped),
             ],
         )?;
-        let Some(served) = self.model.get() else {
-            return Ok(());
-        };
-        let queue = served.batcher.counts();
-        gauge(
-            &mut encoder,
-            "queue_texts",
-            "Texts in the queue",
-            queue.texts,
-        )?;
-        gauge(&mut encoder, "queue_tokens", "Their tokens", queue.tokens)?;
-        gauge(
-            &mut encoder,
+        match self.models.list() {
+            Some(models) => queues(&mut encoder, &models),
+            None => Ok(()),
+        }
+    }
+}
+
+/// One of a queue's counts.
+type Part<T> = fn(&QueueCounts) -> T;
+
+/// What is in the queue of each model, and what was.
+fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::Result {
+    let counts: Vec<(&str, QueueCounts)> = models
+        .iter()
+        .map(|model| (&*model.name, model.counts()))
+        .collect();
+    let gauges: [(_, _, Part<usize>); 3] = [
+        ("queue_texts", "Texts in the queue", |queue| queue.texts),
+        ("queue_tokens", "Their tokens", |queue| queue.tokens),
+        (
             "batch_tokens",
             "Positions that a batch may have now",
-            queue.batch_tokens,
-        )?;
-        for (name, help, value) in [
-            (
-                "batches",
-                "Batches that were put together from the queue",
-                queue.batches,
-            ),
-            ("batched_texts", "Texts in them", queue.batched_texts),
-            (
-                "direct_calls",
-                "Requests that found the engine idle",
-                queue.direct,
-            ),
-            (
-                "calls_left",
-                "Requests that left the queue before they were computed",
-                queue.left,
-            ),
-        ] {
-            let counter = ConstCounter::new(value);
-            let metric = encoder.encode_descriptor(name, help, None, counter.metric_type())?;
-            counter.encode(metric)?;
+            |queue| queue.batch_tokens,
+        ),
+    ];
+    for (name, help, read) in gauges {
+        let kind = ConstGauge::new(0i64).metric_type();
+        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+        for (model, queue) in &counts {
+            let of = [("model", *model)];
+            let metric = family.encode_family(&of)?;
+            ConstGauge::new(i64::try_from(read(queue)).unwrap_or(i64::MAX)).encode(metric)?;
         }
-        let info = prometheus_client::metrics::info::Info::new([
-            ("model", served.name.clone()),
-            ("fingerprint", served.embedder.fingerprint().id()),
-            ("provider", served.embedder.provider().to_string()),
-        ]);
-        let metric = encoder.encode_descriptor("model", "The model", None, info.metric_type())?;
-        info.encode(metric)
     }
+    let counters: [(_, _, Part<u64>); 4] = [
+        (
+            "batches",
+            "Batches that were put together from the queue",
+            |queue| queue.batches,
+        ),
+        ("batched_texts", "Texts in them", |queue| {
+            queue.batched_texts
+        }),
+        (
+            "direct_calls",
+            "Requests that found the engine idle",
+            |queue| queue.direct,
+        ),
+        (
+            "calls_left",
+            "Requests that left the queue before they were computed",
+            |queue| queue.left,
+        ),
+    ];
+    for (name, help, read) in counters {
+        let values: Vec<(&str, u64)> = counts
+            .iter()
+            .map(|(model, queue)| (*model, read(queue)))
+            .collect();
+        labelled(encoder, name, help, "model", &values)?;
+    }
+    let mut info = encoder.encode_descriptor("model", "The models", None, MetricType::Info)?;
+    for model in models {
+        info.encode_info(&[
+            ("model", model.name.to_string()),
+            ("task", model.task_name().to_owned()),
+            ("fingerprint", model.fingerprint().id()),
+            ("provider", model.provider().to_string()),
+        ])?;
+    }
+    Ok(())
 }
 
 fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: usize) -> fmt::Result {
@@ -225,8 +276,8 @@ fn labelled(
     encoder: &mut DescriptorEncoder<'_>,
     name: &str,
     help: &str,
-    label: &'static str,
-    values: &[(&'static str, u64)],
+    label: &str,
+    values: &[(&str, u64)],
 ) -> fmt::Result {
     let kind = ConstCounter::new(0u64).metric_type();
     let mut family = encoder.encode_descriptor(name, help, None, kind)?;

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::admission::InWork;
 use crate::error::{Error, Result};
 use crate::keys::ApiKeys;
 
@@ -15,7 +16,8 @@ const LARGEST_REQUEST: usize = MOST_TEXTS + 1;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ServeOptions {
-    /// The name that `/v1/models` lists and requests name. `None`: the model's id, or the name of its folder.
+    /// The name that `/v1/models` lists and requests name, of the one model that [`Server::run`](crate::Server::run) is
+    /// given. `None`: the model's id, or the name of its folder. A [`ModelSpec`](crate::ModelSpec) has its own.
     pub name: Option<String>,
     /// Requests that are admitted at the same time; more get 429.
     pub max_requests: usize,
@@ -38,6 +40,9 @@ pub struct ServeOptions {
     pub drain_timeout: Duration,
     /// Who may ask. `None`: everybody who reaches the port.
     pub api_keys: Option<ApiKeys>,
+    /// The part of `max_requests`, `max_texts` and `max_bytes` that the requests of one API key may have, above 0 and up
+    /// to 1; always enough for one request. Without effect where there are no two keys.
+    pub key_share: f64,
 }
 
 impl Default for ServeOptions {
@@ -54,11 +59,23 @@ impl Default for ServeOptions {
             probe_timeout: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(30),
             api_keys: None,
+            key_share: 0.5,
         }
     }
 }
 
 impl ServeOptions {
+    /// A part of what may be in work, enough for one request.
+    pub(crate) fn share(&self, part: f64) -> InWork {
+        let of =
+            |whole: usize, least: usize| ((whole as f64 * part) as usize).max(least.min(whole));
+        InWork {
+            requests: of(self.max_requests, 1),
+            texts: of(self.max_texts, LARGEST_REQUEST),
+            bytes: of(self.max_bytes, self.max_body),
+        }
+    }
+
     /// Refuses limits that no request could keep.
     ///
     /// # Errors
@@ -87,6 +104,12 @@ impl ServeOptions {
                 faults.push(format!("{name} is 0, so that nothing would be in time"));
             }
         }
+        if !(self.key_share > 0.0 && self.key_share <= 1.0) {
+            let share = self.key_share;
+            faults.push(format!(
+                "key_share is {share} and has to be above 0 and at most 1"
+            ));
+        }
         if faults.is_empty() {
             Ok(())
         } else {
@@ -100,18 +123,44 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_share_is_enough_for_one_request() {
+        let options = ServeOptions {
+            max_requests: 7,
+            max_texts: 5000,
+            max_bytes: 40 << 20,
+            ..ServeOptions::default()
+        };
+        let share = options.share(0.5);
+        assert_eq!(
+            (share.requests, share.texts, share.bytes),
+            (3, 2500, 20 << 20)
+        );
+        let share = options.share(0.01);
+        assert_eq!(
+            (share.requests, share.texts, share.bytes),
+            (1, MOST_TEXTS + 1, 16 << 20)
+        );
+        let share = options.share(1.0);
+        assert_eq!(
+            (share.requests, share.texts, share.bytes),
+            (7, 5000, 40 << 20)
+        );
+    }
+
+    #[test]
     fn limits_that_no_request_keeps_are_named_all_together() {
         assert!(ServeOptions::default().check().is_ok());
         let options = ServeOptions {
             max_texts: MOST_TEXTS,
             max_bytes: 10,
             probe_timeout: Duration::ZERO,
+            key_share: f64::NAN,
             ..ServeOptions::default()
         };
         let Err(Error::Options(faults)) = options.check() else {
             panic!("these cannot work");
         };
-        let named = ["max_texts", "max_bytes", "probe_timeout"];
+        let named = ["max_texts", "max_bytes", "probe_timeout", "key_share"];
         assert_eq!(faults.len(), named.len(), "{faults:?}");
         for (fault, name) in faults.iter().zip(named) {
             assert!(fault.starts_with(name), "{fault}");

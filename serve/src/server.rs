@@ -1,4 +1,4 @@
-//! A server's life: the port opens, the model is loaded, requests are answered, and what was let in is finished.
+//! A server's life: the port opens, models are loaded, requests are answered, and what was let in is finished.
 
 use std::future::Future;
 use std::io;
@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::middleware::from_fn_with_state;
+use futures_util::Stream;
+use futures_util::future::join_all;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
 use hyper_util::server::graceful::GracefulShutdown;
 use hyper_util::service::TowerToHyperService;
-use isovec::{Embedder, Shutdown};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
@@ -21,10 +22,15 @@ use tokio::time::{sleep, timeout};
 use crate::access;
 use crate::app::App;
 use crate::dialect;
+use crate::docs;
 use crate::error::{Error, Result};
 use crate::health;
-use crate::model::Served;
+use crate::model::Model;
 use crate::options::ServeOptions;
+use crate::reload;
+use crate::route;
+use crate::served::Served;
+use crate::spec::ModelSpec;
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
 const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -75,22 +81,60 @@ impl Server {
         self.listener.local_addr()
     }
 
-    /// Answers requests until `stop` completes, then finishes those that were let in. Until `model` is loaded, requests
-    /// are told so with 503.
+    /// Answers requests with one model until `stop` completes, then finishes those that were let in. Until `model` is
+    /// loaded, requests are told so with 503.
     ///
     /// # Errors
     /// [`Error::Model`] when the model cannot be loaded, and [`Error::Cut`] when the drain took longer than
     /// [`ServeOptions::drain_timeout`].
-    pub async fn run(
+    pub async fn run<M: Into<Model>>(
         self,
-        model: impl Future<Output = isovec::Result<Embedder>>,
+        model: impl Future<Output = isovec::Result<M>>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let app = Arc::clone(&self.app);
+        let name = app.options.name.clone();
+        let load = async {
+            let loaded = model.await.map_err(|source| Error::Model {
+                name: name.clone(),
+                source,
+            })?;
+            let served = Arc::new(Served::new(loaded.into(), name));
+            app.models.put(vec![Arc::clone(&served)]);
+            served.announce();
+            Ok(())
+        };
+        self.live(load, stop).await
+    }
+
+    /// Answers requests with the models of the last list that `wanted` gave, until `stop` completes. The server loads
+    /// them itself. The models of a list take the place of those before them once all of them are loaded: a model whose
+    /// spec is as before goes on, and one that is no longer wanted is freed when its last request is answered, so no
+    /// request is lost. The order counts: a request that names no model gets the first that does what its route is for.
+    ///
+    /// # Errors
+    /// [`Error::Options`] and [`Error::Model`] for the first list; a later one that cannot be served changes nothing, and
+    /// the log has the reason. [`Error::Cut`] as [`run`](Self::run).
+    pub async fn run_models(
+        self,
+        wanted: impl Stream<Item = Vec<ModelSpec>>,
+        stop: impl Future<Output = ()>,
+    ) -> Result<()> {
+        let app = Arc::clone(&self.app);
+        self.live(reload::follow(&app, wanted), stop).await
+    }
+
+    /// Accepts connections while `work` puts models in, and until `stop`.
+    async fn live(
+        self,
+        work: impl Future<Output = Result<()>>,
         stop: impl Future<Output = ()>,
     ) -> Result<()> {
         let Self { listener, app } = self;
         let (close, closing) = watch::channel(());
         let accepting = tokio::spawn(accept(listener, Arc::clone(&app), closing));
 
-        let result = live(&app, model, stop).await;
+        let result = live(&app, work, stop).await;
 
         // Nobody hears it if the task is gone, and then there is nothing to close.
         let _ = close.send(());
@@ -103,28 +147,23 @@ impl Server {
     }
 }
 
-/// Loads the model, serves it until it is time to stop, and drains.
+/// Puts models in until it is time to stop, and drains.
 async fn live(
     app: &App,
-    model: impl Future<Output = isovec::Result<Embedder>>,
+    work: impl Future<Output = Result<()>>,
     stop: impl Future<Output = ()>,
 ) -> Result<()> {
     let mut stop = pin!(stop);
-    let embedder = tokio::select! {
-        loaded = model => loaded?,
-        () = &mut stop => {
-            app.gate.close();
-            return Ok(());
+    let stopped = tokio::select! {
+        done = work => {
+            done?;
+            false
         }
+        () = &mut stop => true,
     };
-    let served = app.serve(Served::new(embedder, app.options.name.clone()));
-    tracing::info!(
-        model = served.name,
-        provider = %served.embedder.provider(),
-        fingerprint = served.embedder.fingerprint().id(),
-        "the model is loaded"
-    );
-    stop.await;
+    if !stopped {
+        stop.await;
+    }
     app.gate.close();
     let inside = app.gate.in_work().requests;
     tracing::info!(
@@ -135,16 +174,21 @@ async fn live(
     let left = app.gate.in_work().requests;
     if drained.is_err() && left > 0 {
         // They are told so, with an error. What an engine runs that is stuck does not end.
-        let _ = timeout(LAST_WORDS, served.batcher.shutdown(Shutdown::Cancel)).await;
+        let models = app.models.held();
+        let _ = timeout(
+            LAST_WORDS,
+            join_all(models.iter().map(|model| model.shut_down())),
+        )
+        .await;
         return Err(Error::Cut { requests: left });
     }
     Ok(())
 }
 
 fn router(app: Arc<App>) -> Router {
-    Router::new()
-        .merge(dialect::routes())
-        .merge(health::routes())
+    let mut routes = dialect::routes();
+    routes.extend(health::routes());
+    route::router(docs::with_docs(routes))
         .fallback(access::no_route)
         .method_not_allowed_fallback(access::no_method)
         .layer(from_fn_with_state(Arc::clone(&app), access::around))

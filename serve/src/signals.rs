@@ -1,6 +1,8 @@
-//! When the process is told to stop.
+//! When the process is told to stop, and when to read its files again.
 
 use std::future::Future;
+
+use futures_util::Stream;
 
 use crate::error::{Error, Result};
 
@@ -29,4 +31,22 @@ pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
             interrupt.recv().await;
         })
     }
+}
+
+/// An item whenever the process is told to read its files again: on Unix by SIGHUP, which no longer ends the process from the
+/// call on; elsewhere never. Signals that come while an item is worked on are one.
+///
+/// # Errors
+/// As [`stop_signal`].
+pub fn reload_signal() -> Result<impl Stream<Item = ()> + Send + 'static> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let hangup = signal(SignalKind::hangup()).map_err(Error::Signals)?;
+        Ok(futures_util::stream::unfold(hangup, |mut hangup| async {
+            hangup.recv().await.map(|()| ((), hangup))
+        }))
+    }
+    #[cfg(windows)]
+    Ok(futures_util::stream::pending())
 }

@@ -2,38 +2,23 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, IgnoredAny, SeqAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, SeqAccess, Visitor};
 
-use crate::failure::{Failure, Kind};
-use crate::options::MOST_TEXTS;
+use crate::failure::Failure;
+use crate::list::List;
 
 /// The texts that a request has under one field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Texts {
-    /// At most [`MOST_TEXTS`] of them.
-    texts: Vec<String>,
-    /// All that there were.
-    count: usize,
-}
+pub(crate) struct Texts(List<Text>);
 
 impl Texts {
     /// The texts.
     ///
     /// # Errors
-    /// A list without texts or with more than [`MOST_TEXTS`], and a text without a character.
+    /// A list without texts or with more than [`MOST_TEXTS`](crate::MOST_TEXTS), and a text without a character.
     pub(crate) fn checked(self, field: &'static str) -> Result<Vec<String>, Failure> {
-        let Self { texts, count } = self;
-        if count > MOST_TEXTS {
-            let message = format!("there are {count} texts; a request takes at most {MOST_TEXTS}");
-            return Err(Failure::new(Kind::TooMany, message).about(field));
-        }
-        if texts.is_empty() {
-            return Err(Failure::new(Kind::Empty, "the list of texts is empty").about(field));
-        }
-        match texts.iter().position(String::is_empty) {
-            Some(at) => Err(Failure::field(field, format!("text {at} is empty"))),
-            None => Ok(texts),
-        }
+        let texts = self.0.checked(field, |Text(text)| text.is_empty())?;
+        Ok(texts.into_iter().map(|Text(text)| text).collect())
     }
 }
 
@@ -57,31 +42,17 @@ impl<'de> Visitor<'de> for Read {
     }
 
     fn visit_string<E: Error>(self, text: String) -> Result<Texts, E> {
-        Ok(Texts {
-            texts: vec![text],
-            count: 1,
-        })
+        Ok(Texts(List::one(Text(text))))
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Texts, A::Error> {
-        let mut texts = Vec::new();
-        while texts.len() < MOST_TEXTS {
-            match list.next_element::<Text>()? {
-                Some(Text(text)) => texts.push(text),
-                None => break,
-            }
-        }
-        // What is over the limit is counted and not kept.
-        let mut count = texts.len();
-        while count >= MOST_TEXTS && list.next_element::<IgnoredAny>()?.is_some() {
-            count += 1;
-        }
-        Ok(Texts { texts, count })
+        List::read(Vec::new(), &mut list).map(Texts)
     }
 }
 
 /// A text in a list.
-struct Text(String);
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Text(pub(crate) String);
 
 impl<'de> Deserialize<'de> for Text {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
@@ -109,6 +80,8 @@ impl<'de> Deserialize<'de> for Text {
 #[allow(clippy::unwrap_used)]
 mod tests {
     use super::*;
+    use crate::failure::Kind;
+    use crate::options::MOST_TEXTS;
 
     fn read(json: &str) -> Result<Vec<String>, String> {
         let texts: Texts = serde_json::from_str(json).map_err(|error| error.to_string())?;
@@ -144,11 +117,9 @@ mod tests {
     fn the_longest_list_is_taken_and_a_longer_one_is_counted_and_not_kept() {
         let list = |texts: usize| serde_json::to_string(&vec!["a"; texts]).unwrap();
         assert_eq!(read(&list(MOST_TEXTS)).unwrap().len(), MOST_TEXTS);
-        let texts: Texts = serde_json::from_str(&list(MOST_TEXTS + 7)).unwrap();
-        assert_eq!(
-            (texts.texts.len(), texts.count),
-            (MOST_TEXTS, MOST_TEXTS + 7)
-        );
+        let Texts(kept) = serde_json::from_str(&list(MOST_TEXTS + 7)).unwrap();
+        assert_eq!(kept.lengths(), (MOST_TEXTS, MOST_TEXTS + 7));
+        let texts = Texts(kept);
         let failure = texts.checked("input").unwrap_err();
         assert_eq!(failure.kind, Kind::TooMany);
         assert_eq!(failure.field, Some("input"));

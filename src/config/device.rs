@@ -1,10 +1,13 @@
 //! The device to compute on, in one word.
 
+use serde::{Deserialize, Serialize};
+
 use super::{EmbeddingConfig, ExecutionProvider};
 
 /// The device to compute on, without naming providers; see
 /// [`EmbedderBuilder::device`](crate::EmbedderBuilder::device).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Device {
     /// The fastest provider of this machine for the model, by a short measurement that is cached
@@ -38,5 +41,13 @@ impl Device {
             }
         }
         config
+    }
+}
+
+impl EmbeddingConfig {
+    /// Sets the device in place of the providers that were named; settings of strictness and batches stay.
+    #[must_use]
+    pub fn with_device(self, device: Device) -> Self {
+        device.set(self)
     }
 }

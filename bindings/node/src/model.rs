@@ -179,9 +179,9 @@ impl RawModel {
         tasks::promise(env, embedded, RawRows::from)
     }
 
-    /// Classifies texts in their order, together with those of other calls that are under way, or, with
-    /// `seconds`, pairs of a text and a second one. `scores` is `softmax`, `sigmoid` or `logits`, or nothing for what the model's files ask for. Rejects with an `Error` that has the `kind` of the
-    /// Rust error.
+    /// Classifies texts in their order, together with those of other calls that are under way; with `seconds`, pairs of a text
+    /// and a second one. `scores` is `softmax`, `sigmoid` or `logits`, or nothing for what the model's files ask for. Rejects with
+    /// an `Error` that has the `kind` of the Rust error.
     ///
     /// # Errors
     /// The same for scores that there are not.

@@ -36,6 +36,7 @@ mod model;
 mod options;
 mod pictures;
 mod profile;
+mod reranker;
 mod tasks;
 mod texts;
 mod vectors;
@@ -50,6 +51,7 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<embedder::Embedder>()?;
     module.add_class::<embedder::EmbeddedTexts>()?;
     module.add_class::<classifier::Classifier>()?;
+    module.add_class::<reranker::Reranker>()?;
     module.add_class::<pictures::ImageEmbedder>()?;
     module.add_class::<embeddings::Embeddings>()?;
     module.add_class::<profile::ProfileSession>()?;

@@ -1,7 +1,7 @@
 //! What every handle says about its model.
 
 use isovec::profile::ProfileOptions;
-use isovec::{Classifier, Embedder, EmbeddingConfig, ImageEmbedder};
+use isovec::{Classifier, Embedder, EmbeddingConfig, ImageEmbedder, Reranker};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use serde_json::json;
@@ -10,10 +10,11 @@ use crate::fork::Owned;
 use crate::profile::ProfileSession;
 use crate::{error, json};
 
-/// A loaded model of one of the three kinds.
+/// A loaded model of one of the kinds.
 pub(crate) enum Handle {
     Texts(Embedder),
     Labels(Classifier),
+    Relevance(Reranker),
     Pictures(ImageEmbedder),
 }
 
@@ -23,12 +24,13 @@ macro_rules! any {
         match $handle {
             Handle::Texts($model) => $said,
             Handle::Labels($model) => $said,
+            Handle::Relevance($model) => $said,
             Handle::Pictures($model) => $said,
         }
     };
 }
 
-/// The base of `Embedder`, `Classifier` and `ImageEmbedder`.
+/// The base of `Embedder`, `Classifier`, `Reranker` and `ImageEmbedder`.
 #[pyclass(subclass, frozen, module = "isovec")]
 pub(crate) struct Model {
     handle: Owned<Handle>,

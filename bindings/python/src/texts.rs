@@ -3,7 +3,9 @@
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::pybacked::PyBackedStr;
-use pyo3::types::{PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString};
+use pyo3::types::{
+    PyByteArray, PyBytes, PyDict, PyFloat, PyFrozenSet, PyList, PySet, PyString, PyTuple,
+};
 
 use crate::{arrow, error};
 
@@ -61,6 +63,34 @@ pub(crate) fn read(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
         .enumerate()
         .map(|(at, text)| one_of(&text?, at))
         .collect()
+}
+
+/// Pairs of texts: tuples or lists of two.
+pub(crate) fn pairs(pairs: &Bound<'_, PyAny>) -> PyResult<Vec<(Text, Text)>> {
+    let py = pairs.py();
+    if pairs.is_instance_of::<PyString>() || is_bytes(pairs) {
+        let why = format!("`pairs` is {}, and a list of pairs is wanted", named(pairs));
+        return Err(error::with_kind(py, KIND, &why));
+    }
+    let Ok(items) = pairs.try_iter() else {
+        let why = format!("`pairs` is {}, and a list of pairs is wanted", named(pairs));
+        return Err(error::with_kind(py, KIND, &why));
+    };
+    items
+        .enumerate()
+        .map(|(at, pair)| pair_of(&pair?, at))
+        .collect()
+}
+
+/// A pair by its place among others.
+fn pair_of(pair: &Bound<'_, PyAny>, at: usize) -> PyResult<(Text, Text)> {
+    let is_pair = pair.is_instance_of::<PyTuple>() || pair.is_instance_of::<PyList>();
+    if !is_pair || pair.len()? != 2 {
+        let why = format!("pairs[{at}] is no tuple or list of two texts");
+        return Err(error::with_kind(pair.py(), KIND, &why));
+    }
+    let text = |place: usize| of(&pair.get_item(place)?, || format!("pairs[{at}][{place}]"));
+    Ok((text(0)?, text(1)?))
 }
 
 /// The error that says what was given in place of texts.

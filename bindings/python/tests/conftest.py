@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -31,6 +32,32 @@ def engine(request: pytest.FixtureRequest) -> dict[str, Any]:
 def embedder() -> Embedder:
     """A small model on the portable engine."""
     return Embedder(BERT, config=PORTABLE)
+
+
+@pytest.fixture(scope="session")
+def reranker_files() -> dict[str, bytes]:
+    """The small classifier with its first label alone, which is a reranker."""
+    files = {name: (CLASSIFIER / name).read_bytes() for name in ("tokenizer.json", "model.safetensors", "config.json")}
+    weights = files["model.safetensors"]
+    start = 8 + int.from_bytes(weights[:8], "little")
+    header = json.loads(weights[8:start])
+    body = bytearray()
+    for name, tensor in header.items():
+        if name == "__metadata__":
+            continue
+        begin, end = tensor["data_offsets"]
+        if name in ("classifier.weight", "classifier.bias"):
+            labels, *row = tensor["shape"]
+            end = begin + (end - begin) // labels
+            tensor["shape"] = [1, *row]
+        tensor["data_offsets"] = [len(body), len(body) + end - begin]
+        body += weights[start:][begin:end]
+    head = json.dumps(header).encode()
+    head += b" " * (-len(head) % 8)
+    config = json.loads(files["config.json"]) | {"id2label": {"0": "LABEL_0"}}
+    files["model.safetensors"] = len(head).to_bytes(8, "little") + head + bytes(body)
+    files["config.json"] = json.dumps(config).encode()
+    return files
 
 
 @pytest.fixture

@@ -16,6 +16,12 @@ struct Server {
     address: String,
 }
 
+/// A model of the tests.
+fn folder(name: &str) -> String {
+    let path = model().with_file_name(name);
+    path.into_os_string().into_string().expect("a name")
+}
+
 impl Drop for Server {
     fn drop(&mut self) {
         // It is gone already where a test came to its end.
@@ -100,6 +106,98 @@ fn the_vectors_are_those_of_embed() {
     assert_eq!(answer["data"][0]["embedding"], printed["embedding"]);
 }
 
+#[test]
+fn a_model_is_served_for_what_its_files_say_or_the_command_line() {
+    let (embedder, classifier) = (&*folder("tiny-bert"), &*folder("tiny-classifier"));
+    let mut server = Server::start(&["--model", classifier, "--model", embedder]);
+    let loaded = server.line("the model is loaded");
+    assert_eq!(
+        (&loaded["model"], &loaded["task"]),
+        (&json!("tiny-classifier"), &json!("classify"))
+    );
+    let loaded = server.line("the model is loaded");
+    assert_eq!(
+        (&loaded["model"], &loaded["task"]),
+        (&json!("tiny-bert"), &json!("embed"))
+    );
+    for (path, asked) in [
+        ("/predict", json!({"inputs": "a text"})),
+        ("/embed", json!({"inputs": "a text"})),
+    ] {
+        let (status, body) = server.post(path, &asked);
+        assert_eq!(status, 200, "{body}");
+    }
+    let mut server = Server::start(&["--model", classifier, "--name", "labels"]);
+    assert_eq!(server.line("the model is loaded")["model"], "labels");
+    // It has three labels, and a reranker one.
+    let told = [
+        "serve", "--port", "0", "--model", classifier, "--task", "rerank",
+    ];
+    let said = stderr(&mut isovec(&told), 3);
+    assert!(said.contains("each of 3 labels"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn the_file_of_models_is_read_again_when_the_process_is_told_to() {
+    let place = tempfile::tempdir().expect("a folder");
+    let path = place.path().join("models.toml");
+    let write = |text: &str| std::fs::write(&path, text).expect("written");
+    let table = |name: &str, source: &str| {
+        format!("[[models]]\nname = \"{name}\"\nsource = \"{source}\"\n")
+    };
+    write(&table("first", &folder("tiny-bert")));
+    let file = path.to_str().expect("a name").to_owned();
+    let mut server = Server::start(&["--models", &file]);
+    server.line("the model is loaded");
+    let embed = |server: &Server, name: &str| {
+        server
+            .post("/v1/embeddings", &json!({"model": name, "input": "a text"}))
+            .0
+    };
+    assert_eq!(
+        (embed(&server, "first"), embed(&server, "second")),
+        (200, 404)
+    );
+
+    // What cannot be read changes nothing.
+    write("[[models]]\nsource = 7\n");
+    server.signal("HUP");
+    let line = server.line("the file of models cannot be read; they are served as before");
+    assert!(
+        line["error"]
+            .as_str()
+            .expect("a text")
+            .contains("models.toml"),
+        "{line}"
+    );
+    assert_eq!(embed(&server, "first"), 200);
+    // Nor does what cannot be loaded.
+    write(&table("second", "./not/there"));
+    server.signal("HUP");
+    let line = server.line("the models are served as before");
+    assert!(
+        line["error"]
+            .as_str()
+            .expect("a text")
+            .contains("not/there"),
+        "{line}"
+    );
+    assert_eq!(embed(&server, "first"), 200);
+
+    write(&(table("second", &folder("tiny-bert")) + "dtype = \"int8\"\ndevice = \"cpu\"\n"));
+    server.signal("HUP");
+    let loaded = server.line("the model is loaded");
+    assert_eq!(loaded["model"], "second");
+    assert_eq!(
+        (embed(&server, "first"), embed(&server, "second")),
+        (404, 200)
+    );
+    server.signal("TERM");
+    let status = server.process.wait().expect("it ends");
+    assert_eq!(status.code(), Some(0));
+}
+
 #[cfg(unix)]
 #[test]
 fn a_signal_ends_it_when_everybody_is_answered() {
@@ -127,6 +225,17 @@ fn options_that_cannot_work_are_wrong_usage() {
     let said = stderr(
         &mut isovec(&["serve", "--port", "0", "--model", "./not/there"]),
         3,
+    );
+    assert!(said.contains("not/there"), "{said}");
+    let several = ["serve", "--port", "0", "--model", "a/b", "--model", "a/c"];
+    let said = stderr(&mut isovec(&[&several[..], &["--name", "d"]].concat()), 2);
+    assert!(said.contains("--models"), "{said}");
+    let twice = ["serve", "--port", "0", "--model", "a/b", "--model", "a/b"];
+    let said = stderr(&mut isovec(&twice), 2);
+    assert!(said.contains("a/b") && said.contains("twice"), "{said}");
+    let said = stderr(
+        &mut isovec(&["serve", "--port", "0", "--models", "not/there"]),
+        1,
     );
     assert!(said.contains("not/there"), "{said}");
 }

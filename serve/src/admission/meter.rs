@@ -2,6 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::LONGEST_WAIT;
+
 /// What was measured so long ago counts 1/e of what is measured now.
 const MEMORY: Duration = Duration::from_secs(10);
 
@@ -34,6 +36,13 @@ impl Meter {
     /// So many texts are computed.
     pub(super) fn done(&mut self, texts: usize) {
         self.texts += texts as f64;
+    }
+
+    /// How long so many texts take at this speed, within [`LONGEST_WAIT`].
+    pub(super) fn wait(&self, texts: usize) -> Option<Duration> {
+        let seconds = texts as f64 / self.speed()?;
+        let wait = Duration::try_from_secs_f64(seconds).unwrap_or(LONGEST_WAIT);
+        Some(wait.min(LONGEST_WAIT))
     }
 
     /// Texts a second; `None` before anything was measured.

@@ -1,4 +1,4 @@
-//! Vectors as text.
+//! Vectors as text, and answers in JSON.
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 use crate::body::apart;
 use crate::failure::{Failure, Kind};
 
-/// Numbers of an answer that is written on a thread where it delays no other request.
+/// The size of an answer, in numbers or bytes of texts, above which it is written on a thread where it delays no other request.
 const HEAVY: usize = 64 << 10;
 
 /// How a vector is written.
@@ -54,23 +54,30 @@ impl Serialize for Rows<'_> {
 }
 
 /// An answer in JSON: what `write` makes of the vectors.
-pub(super) async fn json<T>(
+pub(super) async fn json(
     headers: HeaderMap,
     set: Embeddings,
-    write: impl FnOnce(&Embeddings) -> serde_json::Result<T> + Send + 'static,
-) -> Result<Response, Failure>
-where
-    T: Into<axum::body::Body> + Send + 'static,
-{
-    let heavy = set.as_slice().len() > HEAVY;
-    let write = move || write(&set);
-    let written = if heavy { apart(write).await? } else { write() };
+    write: impl FnOnce(&Embeddings) -> serde_json::Result<Vec<u8>> + Send + 'static,
+) -> Result<Response, Failure> {
+    let size = set.as_slice().len();
+    answer(headers, size, move || write(&set)).await
+}
+
+/// An answer in JSON: what `write` makes. `size` says how large it is: its numbers, or the bytes of its texts.
+pub(super) async fn answer(
+    mut headers: HeaderMap,
+    size: usize,
+    write: impl FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
+) -> Result<Response, Failure> {
+    let written = if size > HEAVY {
+        apart(write).await?
+    } else {
+        write()
+    };
     let body = written.map_err(|error| Failure::new(Kind::Broken, error.to_string()))?;
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     let mut response = Response::new(body.into());
     *response.headers_mut() = headers;
-    response
-        .headers_mut()
-        .insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     Ok(response)
 }
 

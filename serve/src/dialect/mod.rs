@@ -1,20 +1,20 @@
 //! The protocols that are spoken, one file each. A dialect reads its own requests, and says vectors and failures in its
 //! own form; everything between is `call.rs`.
 
+mod cohere;
 mod floats;
 mod openai;
+mod rerank;
 mod tei;
 
-use std::sync::Arc;
-
-use axum::Router;
 use axum::http::header::{CONNECTION, RETRY_AFTER};
 use axum::http::{HeaderName, HeaderValue};
 use axum::response::Response;
+use serde_json::Value;
 
-use crate::app::App;
 use crate::call::header;
 use crate::failure::{Failure, Kind};
+use crate::route::Route;
 
 pub(crate) use self::floats::small;
 
@@ -26,22 +26,45 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 pub(crate) enum Dialect {
     /// OpenAI's: everything under `/v1/`.
     OpenAi,
+    /// Cohere's: everything under `/v2/`.
+    Cohere,
     /// That of text-embeddings-inference: everything else.
     Tei,
 }
 
 /// The routes of all dialects.
-pub(crate) fn routes() -> Router<Arc<App>> {
-    openai::routes().merge(tei::routes())
+pub(crate) fn routes() -> Vec<Route> {
+    let mut routes = openai::routes();
+    routes.extend(rerank::routes());
+    routes.extend(tei::routes());
+    routes
 }
 
 impl Dialect {
     /// The dialect that a path belongs to, whether there is such a route or not.
     pub(crate) fn of(path: &str) -> Self {
-        if path == "/v1" || path.starts_with("/v1/") {
-            Self::OpenAi
-        } else {
-            Self::Tei
+        match path.split('/').nth(1) {
+            Some("v1") => Self::OpenAi,
+            Some("v2") => Self::Cohere,
+            _ => Self::Tei,
+        }
+    }
+
+    /// The name of the protocol.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::OpenAi => "OpenAI, Jina",
+            Self::Cohere => "Cohere",
+            Self::Tei => "text-embeddings-inference",
+        }
+    }
+
+    /// The schema of a failure.
+    pub(crate) fn error_schema(self) -> Value {
+        match self {
+            Self::OpenAi => openai::error_schema(),
+            Self::Cohere => cohere::error_schema(),
+            Self::Tei => tei::error_schema(),
         }
     }
 
@@ -52,6 +75,7 @@ impl Dialect {
         }
         let mut response = match self {
             Self::OpenAi => openai::failed(failure),
+            Self::Cohere => cohere::failed(failure),
             Self::Tei => tei::failed(failure),
         };
         let headers = response.headers_mut();
@@ -86,7 +110,7 @@ mod tests {
         ] {
             let failure =
                 Failure::new(Kind::Overloaded, "full").retry_after(Duration::from_micros(micros));
-            for dialect in [Dialect::OpenAi, Dialect::Tei] {
+            for dialect in [Dialect::OpenAi, Dialect::Cohere, Dialect::Tei] {
                 let response = dialect.failed(&failure);
                 assert_eq!(response.status(), 429);
                 assert_eq!(response.headers()[RETRY_AFTER], seconds);
@@ -99,7 +123,9 @@ mod tests {
     fn a_path_without_a_route_has_a_dialect_too() {
         assert_eq!(Dialect::of("/v1/nothing"), Dialect::OpenAi);
         assert_eq!(Dialect::of("/v1"), Dialect::OpenAi);
+        assert_eq!(Dialect::of("/v2/nothing"), Dialect::Cohere);
         assert_eq!(Dialect::of("/v10"), Dialect::Tei);
+        assert_eq!(Dialect::of("/embed/v1"), Dialect::Tei);
         assert_eq!(Dialect::of("/embed"), Dialect::Tei);
     }
 }

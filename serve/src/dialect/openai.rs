@@ -6,34 +6,113 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use axum::routing::{get, post};
-use isovec::{EmbedOptions, Embeddings};
+use isovec::{EmbedOptions, Embeddings, ModelTask};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::Dialect;
 use super::floats::{self, Format, Vector, small};
 use crate::app::App;
-use crate::call::{Call, truncated};
+use crate::call::Call;
 use crate::failure::{Failure, Kind};
-use crate::model::Served;
+use crate::route::Route;
+use crate::schema::{
+    either, list, model as model_field, needed, number, object, one_of, optional, text, texts,
+    whole, word,
+};
+use crate::served::Served;
 use crate::texts::Texts;
 
-pub(super) fn routes() -> Router<Arc<App>> {
-    Router::new()
-        .route("/v1/embeddings", post(embeddings))
-        .route("/v1/models", get(models))
-        .route("/v1/models/{*model}", get(model))
+pub(super) fn routes() -> Vec<Route> {
+    let row = object([
+        needed("object", one_of(&["embedding"])),
+        needed("index", whole(0, "The text's place.")),
+        needed(
+            "embedding",
+            either([
+                list(number()),
+                word("Bytes of little-endian 32-bit floats in base64."),
+            ]),
+        ),
+    ]);
+    let described = object([
+        needed("id", word("The name.")),
+        needed("object", one_of(&["model"])),
+        needed(
+            "created",
+            whole(0, "When it was loaded, in seconds since 1970."),
+        ),
+        needed("owned_by", text()),
+        needed("task", one_of(&["embed", "rerank", "classify"])),
+    ]);
+    vec![
+        Route::post("/v1/embeddings", embeddings, "Vectors of texts.")
+            .takes(
+                object([
+                    model_field(),
+                    needed("input", texts()),
+                    optional("dimensions", whole(1, "Components to keep.")),
+                    optional("encoding_format", one_of(&["float", "base64"])),
+                ]),
+                json!({"input": ["a text", "another"]}),
+            )
+            .gives(object([
+                needed("object", one_of(&["list"])),
+                needed("data", list(row)),
+                needed("model", text()),
+                needed("usage", usage()),
+                needed(
+                    "fingerprint",
+                    word("Vectors of equal fingerprints may be compared."),
+                ),
+                needed("truncated", truncated()),
+            ])),
+        Route::get("/v1/models", models, "The models that are served.").gives(object([
+            needed("object", one_of(&["list"])),
+            needed("data", list(described.clone())),
+        ])),
+        Route::get("/v1/models/{*model}", model, "A model that is served.").gives(described),
+    ]
+}
+
+/// The schema of the tokens that the model saw.
+pub(super) fn usage() -> Value {
+    object([
+        needed("prompt_tokens", whole(0, "Tokens that the model saw.")),
+        needed("total_tokens", whole(0, "The same.")),
+    ])
+}
+
+/// The schema of the places of texts that were cut.
+pub(super) fn truncated() -> Value {
+    list(whole(
+        0,
+        "The place of a text that the model saw only a part of.",
+    ))
+}
+
+/// The schema of a failure.
+pub(super) fn error_schema() -> Value {
+    let nullable = || json!({"type": ["string", "null"]});
+    object([needed(
+        "error",
+        object([
+            needed("message", text()),
+            needed("type", text()),
+            needed("param", nullable()),
+            needed("code", nullable()),
+        ]),
+    )])
 }
 
 /// What a client asks for. `user` and fields that are not known are passed over.
 #[derive(Debug, Deserialize)]
 struct Asked {
     input: Texts,
-    model: String,
+    #[serde(default)]
+    model: Option<String>,
     #[serde(default)]
     dimensions: Option<usize>,
     #[serde(default)]
@@ -47,7 +126,7 @@ struct Answer<'a> {
     model: &'a str,
     usage: Usage,
     fingerprint: String,
-    truncated: Vec<usize>,
+    truncated: &'a [usize],
 }
 
 #[derive(Serialize)]
@@ -72,12 +151,13 @@ async fn embeddings(State(app): State<Arc<App>>, request: Request) -> Response {
 
 async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     let asked: Asked = call.read(request).await?;
-    let served = call.app.model()?;
-    known(served, &asked.model)?;
+    let name = asked.model.as_deref();
+    let served = call.app.models.choose(name, ModelTask::Embed)?;
+    let embedder = &served.embedder()?.model;
     let texts = asked.input.checked("input")?;
     let mut options = EmbedOptions::default();
     if let Some(dimensions) = asked.dimensions {
-        let most = served.embedder.dimension();
+        let most = embedder.dimension();
         if !(1..=most).contains(&dimensions) {
             return Err(Failure::field(
                 "dimensions",
@@ -87,17 +167,26 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
         options = options.with_dimension(dimensions);
     }
     let format = asked.encoding_format.unwrap_or_default();
-    let name = served.name.clone();
-    let set = call.embed(texts, options).await?;
-    let tokens = call.computed().map_or(0, |computed| computed.tokens);
-    let headers = call.describe(&set)?;
-    floats::json(headers, set, move |set| write(set, &name, tokens, format)).await
+    let set = call.embed(&served, texts, options).await?;
+    let seen = Seen {
+        tokens: call.tokens(),
+        truncated: call.truncated().to_vec(),
+    };
+    let headers = call.describe(&served, set.fingerprint().id());
+    let name = Arc::clone(&served.name);
+    floats::json(headers, set, move |set| write(set, &name, &seen, format)).await
+}
+
+/// What the model saw of the texts.
+struct Seen {
+    tokens: u64,
+    truncated: Vec<usize>,
 }
 
 fn write(
     set: &Embeddings,
     model: &str,
-    tokens: u64,
+    seen: &Seen,
     format: Format,
 ) -> serde_json::Result<Vec<u8>> {
     let row = |(index, vector)| Row {
@@ -110,29 +199,12 @@ fn write(
         data: set.iter().enumerate().map(row).collect(),
         model,
         usage: Usage {
-            prompt_tokens: tokens,
-            total_tokens: tokens,
+            prompt_tokens: seen.tokens,
+            total_tokens: seen.tokens,
         },
         fingerprint: set.fingerprint().id(),
-        truncated: truncated(set).collect(),
+        truncated: &seen.truncated,
     })
-}
-
-/// Refuses a request for another model: its vectors would be compared with those of this one.
-fn known(served: &Served, name: &str) -> Result<(), Failure> {
-    if name == served.name {
-        return Ok(());
-    }
-    // A name may be as long as the body.
-    let asked: String = name.chars().take(100).collect();
-    Err(Failure::new(
-        Kind::NoModel,
-        format!(
-            "the model {asked:?} is not served here; ask for {:?}",
-            served.name
-        ),
-    )
-    .about("model"))
 }
 
 #[derive(Serialize)]
@@ -141,6 +213,8 @@ struct Model<'a> {
     object: &'static str,
     created: u64,
     owned_by: &'static str,
+    /// What OpenAI does not have: `embed`, `rerank` or `classify`.
+    task: &'static str,
 }
 
 fn described(served: &Served) -> Model<'_> {
@@ -149,22 +223,25 @@ fn described(served: &Served) -> Model<'_> {
         object: "model",
         created: served.since,
         owned_by: "isovec",
+        task: served.task_name(),
     }
 }
 
 async fn models(State(app): State<Arc<App>>) -> Response {
-    match app.model() {
-        Ok(served) => small(&json!({"object": "list", "data": [described(served)]})),
+    match app.models.loaded() {
+        Ok(models) => {
+            let data: Vec<Model<'_>> = models.iter().map(|model| described(model)).collect();
+            small(&json!({"object": "list", "data": data}))
+        }
         Err(failure) => Dialect::OpenAi.failed(&failure),
     }
 }
 
 async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
-    let found = app.model().and_then(|served| {
-        known(served, &name)?;
-        Ok(small(&described(served)))
-    });
-    found.unwrap_or_else(|failure| Dialect::OpenAi.failed(&failure))
+    match app.models.named(&name) {
+        Ok(served) => small(&described(&served)),
+        Err(failure) => Dialect::OpenAi.failed(&failure),
+    }
 }
 
 /// `{"error": {message, type, param, code}}`.
@@ -180,6 +257,7 @@ pub(super) fn failed(failure: &Failure) -> Response {
         Kind::Method => Some("method_not_supported"),
         Kind::Unauthorized => Some("invalid_api_key"),
         Kind::NoModel => Some("model_not_found"),
+        Kind::WrongTask => Some("model_not_supported"),
         Kind::Overloaded => Some("rate_limit_exceeded"),
         Kind::Unready => Some("service_unavailable"),
         Kind::Broken => Some("internal_error"),

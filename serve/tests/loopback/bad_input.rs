@@ -6,6 +6,8 @@ use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 
 use crate::client::{self, Answer};
+use crate::predict::classifier;
+use crate::rerank::reranker;
 use crate::running::{MODEL, Running, options};
 
 /// The routes that take texts, with the field that they are in.
@@ -20,6 +22,8 @@ fn check_error(path: &str, answer: &Answer) {
     assert!((400..500).contains(&answer.status), "{path}: {answer:?}");
     if path.starts_with("/v1") {
         answer.openai_error();
+    } else if path.starts_with("/v2") {
+        answer.cohere_error();
     } else {
         answer.tei_error();
     }
@@ -28,7 +32,7 @@ fn check_error(path: &str, answer: &Answer) {
 /// The server goes on as if nothing had been.
 async fn check_well(server: &Running) {
     let answer = server.openai(&["a text"]).await;
-    let wanted = server.embedder.embed_one("a text").await.unwrap();
+    let wanted = server.model.embed_one("a text").await.unwrap();
     assert_eq!(answer.vector(), wanted);
     assert_eq!(server.metric("isovec_serve_requests_in_work").await, 0);
     assert_eq!(server.metric("isovec_serve_bytes_in_work").await, 0);
@@ -271,6 +275,14 @@ fn any_json() -> impl Strategy<Value = Value> {
             Just("source_sentence"),
             Just("sentences"),
             Just("parameters"),
+            Just("query"),
+            Just("texts"),
+            Just("documents"),
+            Just("text"),
+            Just("top_n"),
+            Just("return_documents"),
+            Just("return_text"),
+            Just("raw_scores"),
             Just("other"),
         ];
         prop_oneof![
@@ -282,8 +294,7 @@ fn any_json() -> impl Strategy<Value = Value> {
 }
 
 /// A request that is right but for a few bytes.
-fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
-    let whole = json!({"model": MODEL, "input": ["a", "b"], "inputs": ["a", "b"], "dimensions": 8, "truncate": true});
+fn nearly_right(whole: &Value) -> impl Strategy<Value = Vec<u8>> {
     let whole = whole.to_string().into_bytes();
     prop::collection::vec((0..whole.len(), any::<u8>()), 0..4).prop_map(move |changes| {
         let mut bytes = whole.clone();
@@ -294,10 +305,13 @@ fn nearly_right() -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-#[test]
-fn whatever_is_sent_gets_vectors_or_an_error_in_the_routes_dialect() {
-    let runtime = tokio::runtime::Runtime::new().unwrap();
-    let server = runtime.block_on(Running::start());
+/// Sends requests of any form to routes, and looks at each answer.
+fn send_anything<H>(
+    server: &Running<H>,
+    runtime: &tokio::runtime::Runtime,
+    paths: &[&str],
+    right: impl Strategy<Value = Vec<u8>>,
+) {
     let config = ProptestConfig {
         failure_persistence: None,
         ..ProptestConfig::with_cases(300)
@@ -310,25 +324,60 @@ fn whatever_is_sent_gets_vectors_or_an_error_in_the_routes_dialect() {
     );
     let body = prop_oneof![
         any_json().prop_map(|json| json.to_string().into_bytes()),
-        nearly_right()
+        right
     ];
-    let result = runner.run(&(body, 0..ROUTES.len()), |(body, route)| {
-        let path = ROUTES[route].0;
+    let result = runner.run(&(body, 0..paths.len()), |(body, route)| {
+        let path = paths[route];
         let answer = runtime.block_on(server.raw(&client::post(path, "", &body)));
         if answer.status == 200 {
-            let vectors = answer.json();
-            let data = vectors
-                .get("data")
-                .unwrap_or(&vectors)
-                .as_array()
-                .unwrap()
-                .len();
-            prop_assert!(data > 0);
+            let json = answer.json();
+            let rows = json.get("data").or(json.get("results")).unwrap_or(&json);
+            prop_assert!(!rows.as_array().unwrap().is_empty());
+            // JSON has no word for what is no number: serde_json would write null.
+            prop_assert!(!answer.text().contains("null"), "{}", answer.text());
         } else {
             check_error(path, &answer);
         }
         Ok(())
     });
     result.unwrap();
+}
+
+#[test]
+fn whatever_is_sent_gets_vectors_or_an_error_in_the_routes_dialect() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(Running::start());
+    let paths = ROUTES.map(|(path, _)| path);
+    let right = json!({"model": MODEL, "input": ["a", "b"], "inputs": ["a", "b"], "dimensions": 8, "truncate": true});
+    send_anything(&server, &runtime, &paths, nearly_right(&right));
     runtime.block_on(check_well(&server));
+}
+
+#[test]
+fn whatever_is_sent_gets_ranks_or_an_error_in_the_routes_dialect() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(async { Running::over(reranker().await, options()).await });
+    let paths = ["/rerank", "/v1/rerank", "/v2/rerank"];
+    for field in ["texts", "documents"] {
+        let right = json!({"model": MODEL, "query": "a", field: ["a", "b"], "top_n": 1, "raw_scores": true});
+        send_anything(&server, &runtime, &paths, nearly_right(&right));
+    }
+    let right = json!({"query": "a", "documents": ["b"]});
+    assert_eq!(
+        runtime.block_on(server.post("/v1/rerank", &right)).status,
+        200
+    );
+}
+
+#[test]
+fn whatever_is_sent_gets_labels_or_an_error_in_the_routes_dialect() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(async { Running::over(classifier().await, options()).await });
+    let right = json!({"model": MODEL, "inputs": [["a"], ["b", "c"]], "raw_scores": true, "truncate": true});
+    send_anything(&server, &runtime, &["/predict"], nearly_right(&right));
+    let right = json!({"inputs": "a"});
+    assert_eq!(
+        runtime.block_on(server.post("/predict", &right)).status,
+        200
+    );
 }

@@ -53,6 +53,13 @@ impl Answer {
         )
     }
 
+    /// The message of an error in Cohere's form.
+    pub(crate) fn cohere_error(&self) -> String {
+        let error = self.json();
+        assert_eq!(error.as_object().unwrap().len(), 1, "{error}");
+        error["message"].as_str().unwrap().to_owned()
+    }
+
     /// The message and type of an error in the form of text-embeddings-inference.
     pub(crate) fn tei_error(&self) -> (String, String) {
         let error = self.json();

@@ -106,7 +106,7 @@ async fn a_drain_under_load_loses_nothing_that_was_let_in() {
     for _ in 0..10 {
         let server = Running::start().await;
         let address = server.address;
-        let wanted = server.embedder.embed_one(TEXT).await.unwrap();
+        let wanted = server.model.embed_one(TEXT).await.unwrap();
         let clients: Vec<_> = (0..16)
             .map(|_| {
                 let wanted = wanted.clone();

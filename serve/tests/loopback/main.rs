@@ -3,12 +3,17 @@
 
 mod bad_input;
 mod client;
+mod docs;
 mod http2;
 mod keys;
 mod life;
 mod log;
+mod models;
 mod openai;
 mod overload;
+mod predict;
+mod rerank;
 mod running;
+mod tasks;
 mod tei;
 mod vectors;

@@ -47,7 +47,7 @@ async fn vectors_are_the_librarys_bits_in_both_forms_on_every_engine() {
         let server = Running::over(embedder, options()).await;
         // One text, which runs alone wherever it comes from; every engine gives it the same bits each time.
         for text in TEXTS {
-            let wanted = server.embedder.embed([text]).await.unwrap().into_vecs();
+            let wanted = server.model.embed([text]).await.unwrap().into_vecs();
             let plain = server
                 .post("/v1/embeddings", &json!({"model": MODEL, "input": text}))
                 .await;
@@ -72,7 +72,7 @@ async fn an_answer_has_all_that_clients_read_and_says_what_was_cut() {
     let answer = server.openai(&texts).await;
     assert_eq!(answer.status, 200);
     let body = answer.json();
-    let set = server.embedder.embed(texts).await.unwrap();
+    let set = server.model.embed(texts).await.unwrap();
     assert_eq!(floats(&body), set.clone().into_vecs());
     assert_eq!(
         (&body["object"], &body["model"]),
@@ -91,7 +91,7 @@ async fn an_answer_has_all_that_clients_read_and_says_what_was_cut() {
     );
     assert_eq!(answer.header("x-isovec-truncated"), Some("2"));
     assert_eq!(answer.header("x-isovec-truncated-texts"), Some("1,3"));
-    let provider = server.embedder.provider().to_string();
+    let provider = server.model.provider().to_string();
     assert_eq!(answer.header("x-isovec-computed-by"), Some(&*provider));
     assert!(answer.header("x-request-id").is_some());
 
@@ -106,10 +106,10 @@ async fn fewer_dimensions_are_the_librarys_and_have_their_own_fingerprint() {
     let asked = json!({"model": MODEL, "input": TEXTS, "dimensions": 8, "user": "someone"});
     let answer = server.post("/v1/embeddings", &asked).await;
     let options = EmbedOptions::default().with_dimension(8);
-    let set = server.embedder.embed_with(TEXTS, options).await.unwrap();
+    let set = server.model.embed_with(TEXTS, options).await.unwrap();
     assert_eq!(floats(&answer.json()), set.clone().into_vecs());
     assert_eq!(answer.json()["fingerprint"], set.fingerprint().id());
-    assert_ne!(set.fingerprint().id(), server.embedder.fingerprint().id());
+    assert_ne!(set.fingerprint().id(), server.model.fingerprint().id());
     for dimensions in [json!(0), json!(33), json!(-1), json!(8.5), json!("8")] {
         let asked = json!({"model": MODEL, "input": TEXTS, "dimensions": dimensions});
         let answer = server.post("/v1/embeddings", &asked).await;
@@ -127,7 +127,7 @@ async fn the_largest_request_is_answered() {
         .post("/v1/embeddings", &json!({"model": MODEL, "input": texts}))
         .await;
     assert_eq!(answer.status, 200);
-    let set = server.embedder.embed(&texts).await.unwrap();
+    let set = server.model.embed(&texts).await.unwrap();
     assert_eq!(floats(&answer.json()), set.into_vecs());
 }
 

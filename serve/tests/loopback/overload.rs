@@ -62,11 +62,7 @@ async fn of_ten_times_the_load_a_tenth_is_let_in_and_the_rest_is_told_when_to_co
     assert_eq!(last.status, 200);
     for (at, mut stream) in inside.into_iter().enumerate() {
         let answer = client::read(&mut stream).await.unwrap();
-        let wanted = server
-            .embedder
-            .embed_one(format!("text {at}"))
-            .await
-            .unwrap();
+        let wanted = server.model.embed_one(format!("text {at}")).await.unwrap();
         assert_eq!(answer.vector(), wanted);
     }
     for (name, value) in [(ANSWERED, 8), (FAILED, 0), (CANCELLED, 1), (OVERLOADED, 72)] {
@@ -101,7 +97,7 @@ async fn every_request_that_was_let_in_is_accounted_for_whatever_clients_do() {
                 _ => {
                     let answer = server.raw(&asks(&text, "")).await;
                     if answer.status == 200 {
-                        let wanted = server.embedder.embed_one(&text).await.unwrap();
+                        let wanted = server.model.embed_one(&text).await.unwrap();
                         assert_eq!(answer.vector(), wanted);
                     }
                     Some(answer)
@@ -138,7 +134,12 @@ async fn every_request_that_was_let_in_is_accounted_for_whatever_clients_do() {
     // A deadline may have passed before the request was let in.
     assert!(failed <= with(504));
     assert!(answered + failed + cancelled + overloaded <= 400);
-    assert_eq!(server.metric("isovec_serve_queue_texts").await, 0);
+    assert_eq!(
+        server
+            .metric("isovec_serve_queue_texts{model=\"tiny\"}")
+            .await,
+        0
+    );
     server.stop().await.unwrap();
 }
 
@@ -146,15 +147,34 @@ async fn every_request_that_was_let_in_is_accounted_for_whatever_clients_do() {
 async fn the_texts_of_a_client_that_left_are_not_computed() {
     let server = Running::with(waits_for(3), options()).await;
     let gone = asked(&server, "never mind").await;
-    server.until("isovec_serve_queue_texts", 1).await;
+    server
+        .until("isovec_serve_queue_texts{model=\"tiny\"}", 1)
+        .await;
     drop(gone);
     server.until(CANCELLED, 1).await;
-    server.until("isovec_serve_calls_left_total", 1).await;
-    assert_eq!(server.metric("isovec_serve_queue_texts").await, 0);
+    server
+        .until("isovec_serve_calls_left_total{model=\"tiny\"}", 1)
+        .await;
+    assert_eq!(
+        server
+            .metric("isovec_serve_queue_texts{model=\"tiny\"}")
+            .await,
+        0
+    );
     assert_eq!(server.openai(&["a", "b", "c"]).await.status, 200);
     // The three, and not the one.
-    assert_eq!(server.metric("isovec_serve_batched_texts_total").await, 3);
-    assert_eq!(server.metric("isovec_serve_texts_total").await, 3);
+    assert_eq!(
+        server
+            .metric("isovec_serve_batched_texts_total{model=\"tiny\"}")
+            .await,
+        3
+    );
+    assert_eq!(
+        server
+            .metric("isovec_serve_texts_total{model=\"tiny\"}")
+            .await,
+        3
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -166,7 +186,9 @@ async fn a_request_that_is_not_computed_by_its_deadline_is_told_so_and_leaves() 
         assert_eq!(answer.status, status, "{time}");
         answer.openai_error();
     }
-    server.until("isovec_serve_queue_texts", 0).await;
+    server
+        .until("isovec_serve_queue_texts{model=\"tiny\"}", 0)
+        .await;
     assert_eq!(server.metric(FAILED).await, 2);
 
     let mut options = options();
@@ -187,7 +209,9 @@ async fn a_body_that_there_is_no_room_for_is_refused_as_overload() {
     let server = Running::with(waits_for(2), options).await;
     let long = "a ".repeat(250);
     let first = asked(&server, &long).await;
-    server.until("isovec_serve_queue_texts", 1).await;
+    server
+        .until("isovec_serve_queue_texts{model=\"tiny\"}", 1)
+        .await;
     check_refused(&server.openai(&[&long]).await);
     drop(first);
     server.until("isovec_serve_bytes_in_work", 0).await;
@@ -199,7 +223,9 @@ async fn what_the_queue_itself_refuses_is_overload_too() {
     // Fewer texts than the server lets in.
     let server = Running::with(waits_for(2).with_max_queue(1), options()).await;
     let first = asked(&server, "text 1").await;
-    server.until("isovec_serve_queue_texts", 1).await;
+    server
+        .until("isovec_serve_queue_texts{model=\"tiny\"}", 1)
+        .await;
     check_refused(&server.openai(&["text 2"]).await);
     assert_eq!(server.metric(OVERLOADED).await, 1);
     assert_eq!(server.metric(FAILED).await, 0);

@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use isovec::{Embedder, EmbeddingConfig};
-use isovec_serve::{Result, ServeOptions, Server};
+use isovec_serve::{Model, Result, ServeOptions, Server};
 use isovec_test_support::{Which, tiny_model};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -16,10 +16,10 @@ use crate::client::{self, Answer};
 pub(crate) const MODEL: &str = "tiny";
 
 #[derive(Debug)]
-pub(crate) struct Running {
+pub(crate) struct Running<H = Embedder> {
     pub(crate) address: SocketAddr,
     /// The library's handle on the model that is served.
-    pub(crate) embedder: Embedder,
+    pub(crate) model: H,
     stop: oneshot::Sender<()>,
     ended: JoinHandle<Result<()>>,
 }
@@ -55,19 +55,21 @@ impl Running {
     pub(crate) async fn with(config: EmbeddingConfig, options: ServeOptions) -> Self {
         Self::over(tiny(config).await, options).await
     }
+}
 
-    pub(crate) async fn over(embedder: Embedder, options: ServeOptions) -> Self {
+impl<H: Into<Model> + Clone + Send + 'static> Running<H> {
+    pub(crate) async fn over(model: H, options: ServeOptions) -> Self {
         let any = (Ipv4Addr::LOCALHOST, 0).into();
         let server = Server::bind(any, options).await.unwrap();
         let address = server.address().unwrap();
         let (stop, stopped) = oneshot::channel();
-        let model = embedder.clone();
-        let ended = tokio::spawn(server.run(async { Ok(model) }, async {
+        let served = model.clone();
+        let ended = tokio::spawn(server.run(async { Ok(served) }, async {
             let _ = stopped.await;
         }));
         let running = Self {
             address,
-            embedder,
+            model,
             stop,
             ended,
         };
@@ -77,7 +79,9 @@ impl Running {
         }
         running
     }
+}
 
+impl<H> Running<H> {
     pub(crate) async fn raw(&self, request: &[u8]) -> Answer {
         client::send(self.address, request).await
     }

@@ -19,7 +19,7 @@ fn floats(answer: &Value) -> Vec<Vec<f32>> {
 #[tokio::test(flavor = "multi_thread")]
 async fn vectors_are_the_librarys_bits() {
     let server = Running::start().await;
-    let wanted = server.embedder.embed(TEXTS).await.unwrap();
+    let wanted = server.model.embed(TEXTS).await.unwrap();
     for path in ["/embed", "/"] {
         let answer = server.post(path, &json!({"inputs": TEXTS})).await;
         assert_eq!(answer.status, 200, "{answer:?}");
@@ -31,7 +31,7 @@ async fn vectors_are_the_librarys_bits() {
         .post("/embed", &json!({"inputs": TEXTS, "dimensions": 4}))
         .await;
     let four = EmbedOptions::default().with_dimension(4);
-    let wanted = server.embedder.embed_with(TEXTS, four).await.unwrap();
+    let wanted = server.model.embed_with(TEXTS, four).await.unwrap();
     assert_eq!(floats(&short.json()), wanted.into_vecs());
 }
 
@@ -41,7 +41,7 @@ async fn the_head_says_what_was_computed_and_what_was_cut() {
     let long = "wörd ".repeat(100);
     let texts = [&long, TEXTS[0]];
     let answer = server.post("/embed", &json!({"inputs": texts})).await;
-    let set = server.embedder.embed(texts).await.unwrap();
+    let set = server.model.embed(texts).await.unwrap();
     let tokens: u32 = set.token_counts().iter().sum();
     let characters = 500 + TEXTS[0].len();
     assert_eq!(
@@ -84,9 +84,9 @@ async fn a_prompt_is_chosen_by_its_name() {
     let asked = json!({"inputs": TEXTS, "prompt_name": "search"});
     let answer = server.post("/embed", &asked).await;
     let prompt = EmbedOptions::default().with_prompt(Prompt::Named("search".into()));
-    let wanted = server.embedder.embed_with(TEXTS, prompt).await.unwrap();
+    let wanted = server.model.embed_with(TEXTS, prompt).await.unwrap();
     assert_eq!(floats(&answer.json()), wanted.clone().into_vecs());
-    assert_ne!(wanted, server.embedder.embed(TEXTS).await.unwrap());
+    assert_ne!(wanted, server.model.embed(TEXTS).await.unwrap());
     let unknown = json!({"inputs": TEXTS, "prompt_name": "nobody"});
     let answer = server.post("/embed", &unknown).await;
     assert_eq!(answer.status, 422);
@@ -102,7 +102,7 @@ async fn length_is_taken_off_unless_the_model_was_loaded_with_it_and_is_asked_fo
             .post("/embed", &json!({"inputs": TEXTS, "normalize": normalize}))
             .await;
         let wanted = EmbedOptions::default().with_normalize(ours);
-        let wanted = server.embedder.embed_with(TEXTS, wanted).await.unwrap();
+        let wanted = server.model.embed_with(TEXTS, wanted).await.unwrap();
         assert_eq!(floats(&answer.json()), wanted.into_vecs(), "{normalize:?}");
     }
     let unit = Running::start().await;
@@ -122,8 +122,8 @@ async fn similarity_is_the_cosine_with_each_sentence() {
     ] {
         let answer = server.post("/similarity", &asked).await;
         let scores: Vec<f32> = serde_json::from_value(answer.json()).unwrap();
-        let source = server.embedder.embed(["a cat on a mat"]).await.unwrap();
-        let set = server.embedder.embed(TEXTS).await.unwrap();
+        let source = server.model.embed(["a cat on a mat"]).await.unwrap();
+        let set = server.model.embed(TEXTS).await.unwrap();
         let wanted: Vec<f32> = set
             .iter()
             .map(|vector| cosine(source.as_slice(), vector))
@@ -151,10 +151,7 @@ async fn information_is_the_models() {
     assert_eq!(info["max_client_batch_size"], 2048);
     assert_eq!(info["model_type"]["embedding"]["pooling"], "mean");
     assert_eq!(info["dimension"], 32);
-    assert_eq!(
-        info["fingerprint"]["id"],
-        server.embedder.fingerprint().id()
-    );
+    assert_eq!(info["fingerprint"]["id"], server.model.fingerprint().id());
     assert!(!info.to_string().contains(env!("CARGO_MANIFEST_DIR")));
 }
 
@@ -167,10 +164,10 @@ async fn metrics_count_what_happened() {
         .await;
     server.post("/embed", &json!({"inputs": 7})).await;
     for (name, value) in [
-        ("isovec_serve_texts_total", 4),
+        ("isovec_serve_texts_total{model=\"tiny\"}", 4),
         // The SDK's own.
-        ("isovec_texts_total", 4),
-        ("isovec_truncated_texts_total", 1),
+        ("isovec_texts_total{model=\"tiny\"}", 4),
+        ("isovec_truncated_texts_total{model=\"tiny\"}", 1),
         ("isovec_serve_requests_ended_total{end=\"answered\"}", 2),
         ("isovec_serve_requests_ended_total{end=\"failed\"}", 0),
         ("isovec_serve_requests_in_work", 0),
@@ -191,8 +188,6 @@ async fn metrics_count_what_happened() {
     assert!(kind.starts_with("application/openmetrics-text"), "{kind}");
     assert!(page.text().ends_with("\n# EOF\n"));
     assert_eq!(page.text().matches("# EOF").count(), 1);
-    assert!(
-        page.text()
-            .contains("isovec_serve_model_info{model=\"tiny\"")
-    );
+    let info = "isovec_serve_model_info{model=\"tiny\",task=\"embed\"";
+    assert!(page.text().contains(info), "{}", page.text());
 }

@@ -275,7 +275,7 @@ pub fn of_words(model: Checkpoint) -> Checkpoint {
     model
 }
 
-/// `tokenizer.json` of these words.
+/// The file `tokenizer.json` for these words, as `BertTokenizerFast` writes it.
 pub fn tokenizer(vocabulary: &[String]) -> Value {
     let special: Vec<Value> = SPECIAL
         .iter()

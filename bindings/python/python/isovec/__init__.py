@@ -19,8 +19,8 @@ from ._errors import (
     TextError,
     UnsupportedModelError,
 )
-from ._isovec import Classifier, Embedder, Embeddings, ImageEmbedder, Model, ProfileSession, __version__
-from ._results import Hit, Label
+from ._isovec import Classifier, Embedder, Embeddings, ImageEmbedder, Model, ProfileSession, Reranker, __version__
+from ._results import Hit, Label, Ranked
 from ._sentence_transformer import SentenceTransformer
 
 __all__ = [
@@ -41,6 +41,8 @@ __all__ = [
     "ModelNotFoundError",
     "OverloadedError",
     "ProfileSession",
+    "Ranked",
+    "Reranker",
     "SentenceTransformer",
     "TextError",
     "UnsupportedModelError",

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypedDict, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._results import Hit, Label
+from ._results import Hit, Label, Ranked
 
 if sys.version_info >= (3, 11):
     from typing import NotRequired, Self
@@ -166,6 +166,49 @@ class Classifier(Model):
     def scores(
         self, texts: Texts, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
     ) -> Vectors: ...
+
+class Reranker(Model):
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        device: Device | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: bool | Callable[[Progress], object] | None = None,
+        dtype: Dtype | None = None,
+        max_length: int | None = None,
+        revision: str | None = None,
+        cache_dir: Path | None = None,
+        offline: bool | None = None,
+    ) -> Self: ...
+    def rank(
+        self,
+        query: str,
+        documents: Texts,
+        top_n: int | None = None,
+        *,
+        scores: Literal["sigmoid", "logits"] | None = None,
+    ) -> list[Ranked]: ...
+    def arank(
+        self,
+        query: str,
+        documents: Texts,
+        top_n: int | None = None,
+        *,
+        scores: Literal["sigmoid", "logits"] | None = None,
+    ) -> Coroutine[Any, Any, list[Ranked]]: ...
+    def score(
+        self,
+        pairs: Iterable[tuple[str, str] | list[str]],
+        *,
+        scores: Literal["sigmoid", "logits"] | None = None,
+    ) -> Vectors: ...
+    def ascore(
+        self,
+        pairs: Iterable[tuple[str, str] | list[str]],
+        *,
+        scores: Literal["sigmoid", "logits"] | None = None,
+    ) -> Coroutine[Any, Any, Vectors]: ...
 
 class ImageEmbedder(Model):
     def __new__(

@@ -21,3 +21,12 @@ class Label(NamedTuple):
     """Its score: a probability, unless the model's numbers are wanted as they are."""
     index: int  # type: ignore[assignment]
     """Its place among the model's labels."""
+
+
+class Ranked(NamedTuple):
+    """A document of a ranking."""
+
+    index: int  # type: ignore[assignment]
+    """Its place among the documents that were handed in."""
+    score: float
+    """How relevant it is: more is more relevant."""

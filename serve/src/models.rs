@@ -1,0 +1,94 @@
+//! The models that are served, and which of them a request is for.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
+
+use isovec::ModelTask;
+
+use crate::admission::loading;
+use crate::failure::{Failure, Kind};
+use crate::served::Served;
+
+/// Characters of a name that is not known, in the error about it: it may be as long as the body.
+const LONGEST_NAME: usize = 100;
+
+/// The models of a server. A request keeps the one that it began with, whatever comes in its place.
+#[derive(Debug, Default)]
+pub(crate) struct Models {
+    /// Those that new requests are given; `None` until they are loaded.
+    now: RwLock<Option<Arc<[Arc<Served>]>>>,
+    /// Every model that some request may still hold.
+    all: Mutex<Vec<Weak<Served>>>,
+}
+
+impl Models {
+    /// Serves these from now on, in the place of all others.
+    pub(crate) fn put(&self, models: Vec<Arc<Served>>) {
+        let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.retain(|model| model.strong_count() > 0);
+        all.extend(models.iter().map(Arc::downgrade));
+        drop(all);
+        let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
+        let before = now.replace(models.into());
+        drop(now);
+        // What is freed with it takes its time, in which requests find their models.
+        drop(before);
+    }
+
+    /// The models in their order, once they are loaded.
+    pub(crate) fn list(&self) -> Option<Arc<[Arc<Served>]>> {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        now.clone()
+    }
+
+    /// Those that some request may still hold, served or not.
+    pub(crate) fn held(&self) -> Vec<Arc<Served>> {
+        let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
+        all.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// The models, for a request that came before they are there.
+    ///
+    /// # Errors
+    /// That they are being loaded.
+    pub(crate) fn loaded(&self) -> Result<Arc<[Arc<Served>]>, Failure> {
+        self.list().ok_or_else(loading)
+    }
+
+    /// The model of this name. Without a name it is the first that does the task; if none does, the first.
+    ///
+    /// # Errors
+    /// A name that no model has, and models that are still being loaded.
+    pub(crate) fn choose(
+        &self,
+        name: Option<&str>,
+        task: ModelTask,
+    ) -> Result<Arc<Served>, Failure> {
+        let models = self.loaded()?;
+        let Some(name) = name else {
+            let able = models.iter().find(|model| model.task() == task);
+            return able.or(models.first()).cloned().ok_or_else(loading);
+        };
+        self.named(name)
+    }
+
+    /// The model of this name.
+    ///
+    /// # Errors
+    /// As [`choose`](Self::choose).
+    pub(crate) fn named(&self, name: &str) -> Result<Arc<Served>, Failure> {
+        let models = self.loaded()?;
+        if let Some(model) = models.iter().find(|model| model.is_called(name)) {
+            return Ok(Arc::clone(model));
+        }
+        let asked: String = name.chars().take(LONGEST_NAME).collect();
+        let names: Vec<String> = models
+            .iter()
+            .map(|model| format!("{:?}", model.name))
+            .collect();
+        let message = format!(
+            "the model {asked:?} is not served here; ask for {}",
+            names.join(" or ")
+        );
+        Err(Failure::new(Kind::NoModel, message).about("model"))
+    }
+}

@@ -1,0 +1,115 @@
+//! The models that are wanted, in the place of those that are there.
+
+use std::collections::BTreeSet;
+use std::pin::pin;
+use std::sync::Arc;
+
+use futures_util::{Stream, StreamExt as _};
+
+use crate::app::App;
+use crate::error::{Error, Result};
+use crate::served::Served;
+use crate::spec::ModelSpec;
+
+/// Serves every list of models that comes, one after the other.
+///
+/// # Errors
+/// The first list cannot be served. A later one that cannot be leaves everything as it is, and the log says so.
+pub(crate) async fn follow(app: &App, wanted: impl Stream<Item = Vec<ModelSpec>>) -> Result<()> {
+    let mut wanted = pin!(wanted);
+    while let Some(specs) = wanted.next().await {
+        let Err(error) = serve(app, specs).await else {
+            continue;
+        };
+        if app.models.list().is_none() {
+            return Err(error);
+        }
+        tracing::error!(%error, "the models are served as before");
+    }
+    Ok(())
+}
+
+/// Loads what is new, and lets it take the place of what is there once all of it is loaded. A model whose spec is as
+/// before goes on with its queue; one that is not wanted any more is freed when its last request is answered.
+async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
+    check(&specs)?;
+    let before = app.models.list();
+    let before = before.as_deref().unwrap_or_default();
+    let mut models = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let same = before
+            .iter()
+            .find(|model| model.spec.as_ref() == Some(&spec));
+        models.push(match same {
+            Some(model) => Arc::clone(model),
+            None => {
+                let name = spec.name();
+                tracing::info!(model = name, source = %spec.source, "loading");
+                let model = spec.load().await.map_err(|source| Error::Model {
+                    name: Some(name),
+                    source,
+                })?;
+                Arc::new(Served::of(model, spec))
+            }
+        });
+    }
+    let is_new = |model: &&Arc<Served>| !before.iter().any(|old| Arc::ptr_eq(old, model));
+    let new: Vec<Arc<Served>> = models.iter().filter(is_new).cloned().collect();
+    let leaves = |model: &&Arc<Served>| !models.iter().any(|kept| Arc::ptr_eq(kept, model));
+    let left: Vec<Arc<str>> = before
+        .iter()
+        .filter(leaves)
+        .map(|model| model.name.clone())
+        .collect();
+    app.models.put(models);
+    for name in left {
+        tracing::info!(model = &*name, "the model takes no more requests");
+    }
+    new.iter().for_each(|model| model.announce());
+    Ok(())
+}
+
+/// Refuses lists of which a request could not choose.
+///
+/// # Errors
+/// [`Error::Options`] with all faults.
+fn check(specs: &[ModelSpec]) -> Result<()> {
+    let mut faults = Vec::new();
+    if specs.is_empty() {
+        faults.push("there is no model to serve".to_owned());
+    }
+    let mut names = BTreeSet::new();
+    for spec in specs {
+        for name in [spec.name()].into_iter().chain(spec.aliases.clone()) {
+            if name.is_empty() {
+                faults.push(format!("a name of the model {} is empty", spec.source));
+            } else if !names.insert(name.clone()) {
+                faults.push(format!("the name {name:?} stands there twice"));
+            }
+        }
+    }
+    if faults.is_empty() {
+        Ok(())
+    } else {
+        Err(Error::Options(faults))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_aliases_are_there_once() {
+        assert!(check(&[ModelSpec::new("a/b"), ModelSpec::new("a/c").with_alias("d")]).is_ok());
+        let Err(Error::Options(faults)) = check(&[
+            ModelSpec::new("a/b"),
+            ModelSpec::new("a/c").with_alias("a/b").with_alias(""),
+            ModelSpec::new("a/d").with_name("a/c"),
+        ]) else {
+            panic!("nobody could choose");
+        };
+        assert_eq!(faults.len(), 3, "{faults:?}");
+        assert!(matches!(check(&[]), Err(Error::Options(_))));
+    }
+}

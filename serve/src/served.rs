@@ -1,0 +1,294 @@
+//! A model that is served.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use isovec::config::EffectiveConfig;
+use isovec::engine::ProviderInfo;
+use isovec::fingerprint::Fingerprint;
+use isovec::stats::{QueueCounts, Stats};
+use isovec::{Classifier, DynamicBatcher, Embedder, ModelTask, Reranker, Shutdown};
+use tokio::sync::Mutex;
+use tokio::time::{sleep, timeout};
+
+use crate::admission::Pace;
+use crate::failure::{Failure, Kind};
+use crate::model::Model;
+use crate::spec::ModelSpec;
+
+/// What was computed so lately says as much as a new probe. Whoever asks again and again has no more computed.
+const FRESH: Duration = Duration::from_secs(1);
+
+/// How long a probe that found the queue full waits before it looks again.
+const AGAIN: Duration = Duration::from_millis(20);
+
+/// A loaded model with its queue.
+#[derive(Debug)]
+pub(crate) struct Queued<H> {
+    pub(crate) model: H,
+    pub(crate) batcher: DynamicBatcher<H>,
+}
+
+#[derive(Debug)]
+enum Queue {
+    Embed(Queued<Embedder>),
+    Rerank(Queued<Reranker>),
+    Classify(Queued<Classifier>),
+}
+
+/// The same of each kind of model.
+macro_rules! each {
+    ($served:expr, $queued:ident => $value:expr) => {
+        match &$served.queue {
+            Queue::Embed($queued) => $value,
+            Queue::Rerank($queued) => $value,
+            Queue::Classify($queued) => $value,
+        }
+    };
+}
+
+/// A model that is served.
+#[derive(Debug)]
+pub(crate) struct Served {
+    queue: Queue,
+    /// As requests name it.
+    pub(crate) name: Arc<str>,
+    /// How it was asked for, if the server loaded it.
+    pub(crate) spec: Option<ModelSpec>,
+    /// When it was loaded, in seconds since 1970.
+    pub(crate) since: u64,
+    /// How fast it computes.
+    pub(crate) pace: Arc<Pace>,
+    /// Held by the probe that is on its way: one is enough.
+    probing: Mutex<()>,
+    probes: AtomicU64,
+}
+
+impl Served {
+    pub(crate) fn new(model: Model, name: Option<String>) -> Self {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        let queue = match model {
+            Model::Embedder(model) => Queue::Embed(Queued {
+                batcher: DynamicBatcher::new(&model),
+                model,
+            }),
+            Model::Reranker(model) => Queue::Rerank(Queued {
+                batcher: model.batcher(),
+                model,
+            }),
+            Model::Classifier(model) => Queue::Classify(Queued {
+                batcher: model.batcher(),
+                model,
+            }),
+        };
+        let mut served = Self {
+            queue,
+            name: "".into(),
+            spec: None,
+            since: since.map_or(0, |since| since.as_secs()),
+            pace: Arc::default(),
+            probing: Mutex::default(),
+            probes: AtomicU64::default(),
+        };
+        let own = each!(served, queued => queued.model.model_name());
+        served.name = name.unwrap_or_else(|| public_name(own)).into();
+        served
+    }
+
+    /// A model that the server loaded as it was told.
+    pub(crate) fn of(model: Model, spec: ModelSpec) -> Self {
+        Self {
+            spec: Some(spec.clone()),
+            ..Self::new(model, Some(spec.name()))
+        }
+    }
+
+    /// Whether requests mean it by this name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        *self.name == *name || self.aliases().iter().any(|alias| alias == name)
+    }
+
+    /// The other names that requests may use for it.
+    pub(crate) fn aliases(&self) -> &[String] {
+        self.spec.as_ref().map_or(&[], |spec| &spec.aliases)
+    }
+
+    /// Says in the log that it is there.
+    pub(crate) fn announce(&self) {
+        tracing::info!(
+            model = &*self.name,
+            task = self.task_name(),
+            provider = %self.provider(),
+            fingerprint = self.fingerprint().id(),
+            "the model is loaded"
+        );
+    }
+
+    pub(crate) fn task(&self) -> ModelTask {
+        match &self.queue {
+            Queue::Embed(_) => ModelTask::Embed,
+            Queue::Rerank(_) => ModelTask::Rerank,
+            Queue::Classify(_) => ModelTask::Classify,
+        }
+    }
+
+    /// The task in a word.
+    pub(crate) fn task_name(&self) -> &'static str {
+        match &self.queue {
+            Queue::Embed(_) => "embed",
+            Queue::Rerank(_) => "rerank",
+            Queue::Classify(_) => "classify",
+        }
+    }
+
+    /// The model as one that gives vectors.
+    ///
+    /// # Errors
+    /// A model for another task.
+    pub(crate) fn embedder(&self) -> Result<&Queued<Embedder>, Failure> {
+        match &self.queue {
+            Queue::Embed(queued) => Ok(queued),
+            _ => Err(self.is_no("an embedding model")),
+        }
+    }
+
+    /// The model as one that ranks documents.
+    ///
+    /// # Errors
+    /// A model for another task.
+    pub(crate) fn reranker(&self) -> Result<&Queued<Reranker>, Failure> {
+        match &self.queue {
+            Queue::Rerank(queued) => Ok(queued),
+            _ => Err(self.is_no("a reranker")),
+        }
+    }
+
+    /// The model as one that gives labels.
+    ///
+    /// # Errors
+    /// A model for another task.
+    pub(crate) fn classifier(&self) -> Result<&Queued<Classifier>, Failure> {
+        match &self.queue {
+            Queue::Classify(queued) => Ok(queued),
+            _ => Err(self.is_no("a classifier")),
+        }
+    }
+
+    fn is_no(&self, wanted: &str) -> Failure {
+        let is = match self.queue {
+            Queue::Embed(_) => "an embedding model",
+            Queue::Rerank(_) => "a reranker",
+            Queue::Classify(_) => "a classifier",
+        };
+        let name = &self.name;
+        let message = format!("this route needs {wanted}, and the model {name:?} is {is}");
+        Failure::new(Kind::WrongTask, message).about("model")
+    }
+
+    pub(crate) fn provider(&self) -> &ProviderInfo {
+        each!(self, queued => queued.model.provider())
+    }
+
+    pub(crate) fn fingerprint(&self) -> &Fingerprint {
+        each!(self, queued => queued.model.fingerprint())
+    }
+
+    pub(crate) fn effective_config(&self) -> &EffectiveConfig {
+        each!(self, queued => queued.model.effective_config())
+    }
+
+    pub(crate) fn max_length(&self) -> usize {
+        each!(self, queued => queued.model.max_length())
+    }
+
+    pub(crate) fn stats(&self) -> Stats {
+        each!(self, queued => queued.model.stats())
+    }
+
+    pub(crate) fn counts(&self) -> QueueCounts {
+        each!(self, queued => queued.batcher.counts())
+    }
+
+    /// Tells everybody in the queue that it is over.
+    pub(crate) async fn shut_down(&self) {
+        each!(self, queued => queued.batcher.shutdown(Shutdown::Cancel)).await;
+    }
+
+    /// Whether a request that came now would be computed: one was just now, or a probe gets through the queue and the
+    /// engine within `most`.
+    pub(crate) async fn ready(&self, most: Duration) -> Result<(), Failure> {
+        let probed = timeout(most, self.probe()).await;
+        probed.unwrap_or_else(|_| {
+            Err(Failure::new(
+                Kind::Unready,
+                format!(
+                    "no text came through the queue and the engine of {:?} in {most:?}",
+                    self.name
+                ),
+            ))
+        })
+    }
+
+    async fn probe(&self) -> Result<(), Failure> {
+        let _turn = self.probing.lock().await;
+        loop {
+            if self
+                .pace
+                .since_computed()
+                .is_some_and(|since| since < FRESH)
+            {
+                return Ok(());
+            }
+            // Never the same text, which a cache of vectors would answer for the engine.
+            let text = format!("probe {}", self.probes.fetch_add(1, Ordering::Relaxed));
+            let computed = match &self.queue {
+                Queue::Embed(queued) => queued.batcher.embed([text]).await.map(drop),
+                Queue::Rerank(queued) => queued.batcher.rank(text, ["a document"]).await.map(drop),
+                Queue::Classify(queued) => queued.batcher.classify([text]).await.map(drop),
+            };
+            match computed {
+                Ok(()) => {
+                    self.pace.computed();
+                    return Ok(());
+                }
+                // Full, and perhaps moving on.
+                Err(isovec::Error::Overloaded { .. }) => sleep(AGAIN).await,
+                Err(error) => {
+                    let message = format!("the model {:?} computes nothing: {error}", self.name);
+                    return Err(Failure::new(Kind::Unready, message));
+                }
+            }
+        }
+    }
+}
+
+/// A model id as it is, and of a folder only its own name: clients have no business with the server's paths.
+pub(crate) fn public_name(name: &str) -> String {
+    let path = Path::new(name);
+    let is_path = path.is_absolute() || name.starts_with('.') || path.is_dir();
+    match path.file_name().filter(|_| is_path) {
+        Some(name) => name.to_string_lossy().into_owned(),
+        None => name.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_known_by_its_own_name() {
+        for (name, public) in [
+            (
+                "sentence-transformers/all-MiniLM-L6-v2",
+                "sentence-transformers/all-MiniLM-L6-v2",
+            ),
+            ("./models/minilm", "minilm"),
+            (env!("CARGO_MANIFEST_DIR"), "serve"),
+        ] {
+            assert_eq!(public_name(name), public);
+        }
+    }
+}

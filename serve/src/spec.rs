@@ -1,0 +1,143 @@
+//! What a server is asked to serve.
+
+use std::fmt;
+use std::sync::Arc;
+
+use isovec::{
+    BoxFuture, Classifier, Embedder, EmbeddingConfig, ModelSource, ModelTask, OnProgress, Progress,
+    Reranker,
+};
+
+use crate::model::Model;
+use crate::served::public_name;
+
+/// A model that a server is to load, and how.
+///
+/// ```
+/// use isovec::{Dtype, EmbeddingConfig, models};
+/// use isovec_serve::ModelSpec;
+///
+/// let small = EmbeddingConfig::default().with_dtype(Dtype::Int8);
+/// let spec = ModelSpec::new(models::ALL_MINILM_L6_V2).with_name("minilm").with_config(small);
+/// assert_eq!(spec.name(), "minilm");
+/// ```
+#[derive(Debug, Clone, PartialEq)]
+#[non_exhaustive]
+pub struct ModelSpec {
+    /// Where its files are.
+    pub source: ModelSource,
+    /// As requests name it. `None`: its id, or the name of its folder.
+    pub name: Option<String>,
+    /// Other names that requests may use for it.
+    pub aliases: Vec<String>,
+    /// What it is for. `None`: what [`ModelTask::of`] finds in its files.
+    pub task: Option<ModelTask>,
+    /// How it is loaded.
+    pub config: EmbeddingConfig,
+    watch: Watch,
+}
+
+/// Who watches a load. It changes nothing of what is loaded.
+#[derive(Clone, Default)]
+struct Watch(Option<Arc<dyn OnProgress>>);
+
+impl PartialEq for Watch {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl fmt::Debug for Watch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Watch({})", self.0.is_some())
+    }
+}
+
+impl ModelSpec {
+    /// A model under its own name, with the default configuration.
+    pub fn new(source: impl Into<ModelSource>) -> Self {
+        Self {
+            source: source.into(),
+            name: None,
+            aliases: Vec::new(),
+            task: None,
+            config: EmbeddingConfig::default(),
+            watch: Watch::default(),
+        }
+    }
+
+    /// Sets the name that requests use.
+    #[must_use]
+    pub fn with_name(mut self, name: impl Into<String>) -> Self {
+        self.name = Some(name.into());
+        self
+    }
+
+    /// Adds a name that requests may use besides.
+    #[must_use]
+    pub fn with_alias(mut self, alias: impl Into<String>) -> Self {
+        self.aliases.push(alias.into());
+        self
+    }
+
+    /// Says what the model is for.
+    #[must_use]
+    pub fn with_task(mut self, task: ModelTask) -> Self {
+        self.task = Some(task);
+        self
+    }
+
+    /// Sets how it is loaded.
+    #[must_use]
+    pub fn with_config(mut self, config: EmbeddingConfig) -> Self {
+        self.config = config;
+        self
+    }
+
+    /// Reports how far loading has come.
+    #[must_use]
+    pub fn with_progress(mut self, progress: impl OnProgress + 'static) -> Self {
+        self.watch = Watch(Some(Arc::new(progress)));
+        self
+    }
+
+    /// The name that requests use.
+    pub fn name(&self) -> String {
+        let own = || public_name(&self.source.to_string());
+        self.name.clone().unwrap_or_else(own)
+    }
+
+    /// Loads the model.
+    ///
+    /// # Errors
+    /// Those of [`ModelTask::of`] and of the model's handle.
+    pub fn load(&self) -> BoxFuture<'static, isovec::Result<Model>> {
+        let spec = self.clone();
+        Box::pin(async move {
+            let task = match spec.task {
+                Some(task) => task,
+                None => ModelTask::of(spec.source.clone(), &spec.config).await?,
+            };
+            let (source, config, watch) = (spec.source, spec.config, spec.watch.0);
+            let progress = move |step: Progress| {
+                if let Some(report) = &watch {
+                    report(step);
+                }
+            };
+            Ok(match task {
+                ModelTask::Rerank => {
+                    let builder = Reranker::builder(source).config(config);
+                    builder.progress(progress).load().await?.into()
+                }
+                ModelTask::Classify => {
+                    let builder = Classifier::builder(source).config(config);
+                    builder.progress(progress).load().await?.into()
+                }
+                _ => {
+                    let builder = Embedder::builder(source).config(config);
+                    builder.progress(progress).load().await?.into()
+                }
+            })
+        })
+    }
+}
