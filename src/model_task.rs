@@ -148,7 +148,7 @@ mod tests {
             pollster::block_on(ModelTask::of(source, &EmbeddingConfig::default()))
         };
         assert_eq!(of(bytes).unwrap(), ModelTask::Rerank);
-        let none = ModelSource::bytes("m", [("model.onnx".to_owned(), Vec::new().into())]);
+        let none = ModelSource::bytes("m", [("model.onnx".to_owned(), Bytes::new())]);
         assert_eq!(of(none).unwrap(), ModelTask::Embed);
         let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
         assert_eq!(

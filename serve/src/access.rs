@@ -98,7 +98,8 @@ pub(crate) async fn around(
     response
 }
 
-/// Whether a key is asked for and missing; one that is right goes on with the request. Whoever looks after the process has none: health says nothing else.
+/// Whether a key is asked for and missing; one that is right goes on with the request. Whoever looks after the process
+/// has none: health says nothing else.
 fn refused(app: &App, request: &mut Request) -> bool {
     let Some(keys) = &app.options.api_keys else {
         return false;
