@@ -139,9 +139,11 @@ impl ModelArgs {
     pub(crate) fn of_reranker(&self, model: &str) -> Self {
         Self {
             model: Some(model.to_owned()),
-            max_length: None,
-            dimension: None,
-            ..self.clone()
+            knobs: KnobArgs {
+                max_length: None,
+                dimension: None,
+                ..self.knobs.clone()
+            },
         }
     }
 
