@@ -26,8 +26,11 @@ const ALLOWED = [
   /^pkg\/image\/isovec_js_image(\.js|\.d\.ts|_bg\.wasm|_bg\.wasm\.d\.ts)$/,
   /^(LICENSE-MIT|LICENSE-APACHE|THIRD-PARTY-NOTICES|README\.md|package\.json)$/,
 ];
-/** Bytes of the tarball without what few pages fetch: three builds of the module, the advisor's, and little else. */
-const LARGEST = 3_000_000;
+/**
+ * Bytes of the tarball without what few pages fetch: three builds of the module, the advisor's, and little else. 3 MB are what it is
+ * to take; static embeddings and decoders brought it past that.
+ */
+const LARGEST = 3_050_000;
 /** Bytes of what the modules add to it that are fetched for some models alone. */
 const APART = { tract: 3_100_000, image: 300_000 };
 

@@ -13,7 +13,7 @@ pub enum Task {
     Dense,
     /// A weight for each word of the vocabulary.
     Sparse,
-    /// A relevance score for a pair.
+    /// A relevance score for a pair, which `Reranker` gives.
     Rerank,
     /// A vector for an image.
     Image,
@@ -88,6 +88,38 @@ const fn converts(
     }
 }
 
+/// A repository without an ONNX file.
+const fn only_safetensors(id: &'static str, model_type: &'static str, pooling: Pooling) -> Entry {
+    Entry {
+        file: None,
+        ..converts(id, "", model_type, pooling)
+    }
+}
+
+const fn reranker(
+    id: &'static str,
+    file: &'static str,
+    model_type: &'static str,
+    loading: Loading,
+) -> Entry {
+    Entry {
+        id,
+        file: Some(file),
+        task: Task::Rerank,
+        model_type,
+        pooling: None,
+        loading,
+    }
+}
+
+/// By an ONNX file of ONNX's own operators.
+const fn by_file(original: Option<&'static str>) -> Loading {
+    Loading::Onnx {
+        standard_operators: true,
+        original,
+    }
+}
+
 const fn onnx(
     id: &'static str,
     file: &'static str,
@@ -101,10 +133,7 @@ const fn onnx(
         task: Task::Dense,
         model_type,
         pooling,
-        loading: Loading::Onnx {
-            standard_operators: true,
-            original,
-        },
+        loading: by_file(original),
     }
 }
 
@@ -152,12 +181,12 @@ const CLS: Option<Pooling> = Some(Pooling::Cls);
 
 const SPARSE: &str = "it gives a weight for each word of the vocabulary and not a dense vector, \
                       which isovec has no place for";
-const RERANK: &str = "it gives a score for a pair and not a vector; embed both sides with an \
-                      embedding model instead";
 const IMAGE: &str = "it reads pixels, and isovec prepares only text; the engines run such graphs, \
                      so load the file with one directly";
-const DECODER: &str = "it is a decoder published without an ONNX file, and only encoders are \
-                       converted; export it to ONNX and load that file";
+const SEES: &str = "it reads pictures and texts in one decoder, which is not converted; \
+                    use Qwen/Qwen3-Embedding-0.6B for texts, or a CLIP for both";
+const ASKS: &str = "its score is how likely a decoder says yes, which is not computed; use \
+                    BAAI/bge-reranker-base";
 
 #[rustfmt::skip]
 const ENTRIES: &[Entry] = &[
@@ -209,10 +238,10 @@ const ENTRIES: &[Entry] = &[
     converts("snowflake/snowflake-arctic-embed-l", IN_FOLDER, "bert", Pooling::Cls),
     onnx("snowflake/snowflake-arctic-embed-l", QUANTIZED, "bert", CLS, Some("snowflake/snowflake-arctic-embed-l")),
     refused("nomic-ai/nomic-embed-text-v2-moe", None, Task::Dense, "nomic_bert", "it is a mixture of experts, which is not converted, and has no ONNX file; use nomic-ai/nomic-embed-text-v1.5"),
-    refused("Qwen/Qwen3-Embedding-0.6B", None, Task::Dense, "qwen3", DECODER),
-    refused("Qwen/Qwen3-Embedding-4B", None, Task::Dense, "qwen3", DECODER),
-    refused("Qwen/Qwen3-Embedding-8B", None, Task::Dense, "qwen3", DECODER),
-    refused("Qwen/Qwen3-VL-Embedding-2B", None, Task::Dense, "qwen3_vl", DECODER),
+    only_safetensors("Qwen/Qwen3-Embedding-0.6B", "qwen3", Pooling::LastToken),
+    only_safetensors("Qwen/Qwen3-Embedding-4B", "qwen3", Pooling::LastToken),
+    only_safetensors("Qwen/Qwen3-Embedding-8B", "qwen3", Pooling::LastToken),
+    refused("Qwen/Qwen3-VL-Embedding-2B", None, Task::Dense, "qwen3_vl", SEES),
     // Dense, sparse and per-token in one.
     refused("gpahal/bge-m3-onnx-int8", Some("model_quantized.onnx"), Task::Several, "xlm-roberta", "it gives dense, sparse and per-token vectors at once; for the dense ones load BAAI/bge-m3"),
     // Sparse.
@@ -220,11 +249,11 @@ const ENTRIES: &[Entry] = &[
     refused("BAAI/bge-m3", Some(IN_FOLDER), Task::Sparse, "xlm-roberta", SPARSE),
     refused("Qdrant/opensearch-neural-sparse-encoding-doc-v3-gte", Some(MODEL), Task::Sparse, "new", SPARSE),
     // Rerankers.
-    refused("BAAI/bge-reranker-base", Some(IN_FOLDER), Task::Rerank, "xlm-roberta", RERANK),
-    refused("rozgo/bge-reranker-v2-m3", Some(MODEL), Task::Rerank, "xlm-roberta", RERANK),
-    refused("jinaai/jina-reranker-v1-turbo-en", Some(IN_FOLDER), Task::Rerank, "bert", RERANK),
-    refused("jinaai/jina-reranker-v2-base-multilingual", Some(IN_FOLDER), Task::Rerank, "xlm-roberta", RERANK),
-    refused("Qwen/Qwen3-Reranker-0.6B", None, Task::Rerank, "qwen3", RERANK),
+    reranker("BAAI/bge-reranker-base", IN_FOLDER, "xlm-roberta", Loading::Converts),
+    reranker("rozgo/bge-reranker-v2-m3", MODEL, "xlm-roberta", by_file(Some("BAAI/bge-reranker-v2-m3"))),
+    reranker("jinaai/jina-reranker-v1-turbo-en", IN_FOLDER, "bert", by_file(None)),
+    reranker("jinaai/jina-reranker-v2-base-multilingual", IN_FOLDER, "xlm-roberta", by_file(None)),
+    refused("Qwen/Qwen3-Reranker-0.6B", None, Task::Rerank, "qwen3", ASKS),
     // Images.
     refused("Qdrant/clip-ViT-B-32-vision", Some(MODEL), Task::Image, "clip", IMAGE),
     refused("Qdrant/resnet50-onnx", Some(MODEL), Task::Image, "resnet", IMAGE),
