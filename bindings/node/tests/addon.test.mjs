@@ -114,7 +114,7 @@ test("a disposed model is an error, its vectors stay, and calls under way end", 
   // What TypeScript keeps from happening is an error there, too.
   const own = createRequire(import.meta.url)(addon);
   const files = read(tiny, FILES);
-  const raw = await own.RawModel.load("it", [...files.keys()], [...files.values()], "{}", false, undefined, new own.RawCancel());
+  const raw = await own.RawModel.load("it", [...files.keys()], [...files.values()], "{}", "vectors", undefined, new own.RawCancel());
   raw.free();
   for (const call of [() => raw.embed(["a"], "default", new own.RawCancel()), () => raw.stats(), () => raw.about(), () => raw.dimension]) assert.throws(call, { kind: "Disposed" });
 });
