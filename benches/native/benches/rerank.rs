@@ -174,7 +174,8 @@ fn fastembed(folder: &Path) -> Result<TextRerank, AnyError> {
         tokenizer_config_file: file("tokenizer_config.json")?,
     };
     let model = UserDefinedRerankingModel::new(file("onnx/model.onnx")?, tokenizer);
-    let options = RerankInitOptionsUserDefined::default().with_max_length(MAX_TOKENS);
+    let mut options = RerankInitOptionsUserDefined::default().with_max_length(MAX_TOKENS);
+    options.environment = Some(environment()?.clone());
     Ok(TextRerank::try_new_from_user_defined(model, options)?)
 }
 

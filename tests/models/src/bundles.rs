@@ -18,8 +18,8 @@ pub fn bundle(model: &Checkpoint, stored: Stored, pooling: Pooling) -> ModelBund
 
 /// The same of a half of a model with two. One of pictures reads those of [`preprocessor`].
 pub fn half(model: &Checkpoint, stored: Stored, pooling: Pooling, half: Half) -> ModelBundle {
-    let mut budget = Budget::for_files(1 << 20);
     let tensors = model.tensor_set(stored);
+    let mut budget = Budget::for_files(tensors.byte_len().max(1 << 20));
     let (config, pixels) = (model.config_json(), preprocessor().to_string());
     let converted = convert_within(&config, pixels.as_bytes(), tensors, half, &mut budget);
     let converted = converted.expect("a model of a known family");
