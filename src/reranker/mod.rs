@@ -5,7 +5,7 @@ mod scores;
 
 use std::sync::Arc;
 
-use futures_util::Stream;
+use futures_util::{Stream, StreamExt, TryStreamExt};
 use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::BoxFuture;
 
@@ -232,7 +232,6 @@ impl Reranker {
         A: AsRef<str>,
         B: AsRef<str>,
     {
-        use futures_util::StreamExt;
         let pairs = pairs.map(|(first, second)| Ok::<_, Error>(Pair::new(first, second)));
         stream::rows::<Relevance, _, _, _>(Arc::clone(&self.model), pairs, options, None)
     }
@@ -253,7 +252,6 @@ impl Reranker {
         B: AsRef<str>,
         E: From<Error>,
     {
-        use futures_util::TryStreamExt;
         let on_progress: Arc<dyn OnStreamProgress> = Arc::new(on_progress);
         let pairs = pairs.map_ok(|(first, second)| Pair::new(first, second));
         let model = Arc::clone(&self.model);

@@ -181,8 +181,8 @@ const CLS: Option<Pooling> = Some(Pooling::Cls);
 
 const SPARSE: &str = "it gives a weight for each word of the vocabulary and not a dense vector, \
                       which isovec has no place for";
-const IMAGE: &str = "it reads pixels, and isovec prepares only text; the engines run such graphs, \
-                     so load the file with one directly";
+const IMAGE: &str = "it reads pictures, and this table is about texts; `ImageEmbedder` loads files \
+                     with one input of whole pictures";
 const SEES: &str = "it reads pictures and texts in one decoder, which is not converted; \
                     use Qwen/Qwen3-Embedding-0.6B for texts, or a CLIP for both";
 const ASKS: &str = "its score is how likely a decoder says yes, which is not computed; use \

@@ -49,7 +49,7 @@ pub(in crate::convert) fn add_to_roberta(
         "camembert" => "CamembertForSequenceClassification",
         _ => "RobertaForSequenceClassification",
     };
-    dense_and_projection(name, config, net, hidden)
+    two_layers(config, net, hidden, &roberta(name))
 }
 
 /// MPNet, whose head is RoBERTa's.
@@ -58,30 +58,8 @@ pub(in crate::convert) fn add_to_mpnet(
     net: &mut Net<'_>,
     hidden: usize,
 ) -> Result<()> {
-    dense_and_projection("MPNetForSequenceClassification", config, net, hidden)
-}
-
-fn dense_and_projection(
-    name: &str,
-    config: &Config,
-    net: &mut Net<'_>,
-    hidden: usize,
-) -> Result<()> {
-    let [dense, projection] = ["classifier.dense", "classifier.out_proj"];
-    let class = Class {
-        name,
-        last: projection,
-        before: Some(dense),
-    };
-    let Some(labels) = class.labels(config, net) else {
-        return Ok(());
-    };
-    let first = token(net, 0);
-    let pooled = beside(net, dense, (hidden, hidden), &first)?;
-    let pooled = net.node("Tanh", &[&pooled], vec![]);
-    beside(net, projection, (hidden, labels), &pooled)?;
-    declare(net, labels);
-    Ok(())
+    let class = roberta("MPNetForSequenceClassification");
+    two_layers(config, net, hidden, &class)
 }
 
 /// DistilBERT: `classifier(relu(pre_classifier(first token)))`.
@@ -90,19 +68,52 @@ pub(in crate::convert) fn add_to_distilbert(
     net: &mut Net<'_>,
     hidden: usize,
 ) -> Result<()> {
-    let dense = "pre_classifier";
-    let class = Class {
+    let class = TwoLayers {
         name: "DistilBertForSequenceClassification",
+        dense: "pre_classifier",
+        activation: "Relu",
         last: CLASSIFIER,
-        before: Some(dense),
+    };
+    two_layers(config, net, hidden, &class)
+}
+
+/// A head of two layers on the first token, both beside the model.
+struct TwoLayers<'a> {
+    name: &'a str,
+    dense: &'a str,
+    /// The operator between them.
+    activation: &'a str,
+    last: &'a str,
+}
+
+/// RoBERTa's head in the class of this name.
+fn roberta(name: &str) -> TwoLayers<'_> {
+    TwoLayers {
+        name,
+        dense: "classifier.dense",
+        activation: "Tanh",
+        last: "classifier.out_proj",
+    }
+}
+
+fn two_layers(
+    config: &Config,
+    net: &mut Net<'_>,
+    hidden: usize,
+    head: &TwoLayers<'_>,
+) -> Result<()> {
+    let class = Class {
+        name: head.name,
+        last: head.last,
+        before: Some(head.dense),
     };
     let Some(labels) = class.labels(config, net) else {
         return Ok(());
     };
     let first = token(net, 0);
-    let pooled = beside(net, dense, (hidden, hidden), &first)?;
-    let pooled = net.node("Relu", &[&pooled], vec![]);
-    beside(net, CLASSIFIER, (hidden, labels), &pooled)?;
+    let pooled = beside(net, head.dense, (hidden, hidden), &first)?;
+    let pooled = net.node(head.activation, &[&pooled], vec![]);
+    beside(net, head.last, (hidden, labels), &pooled)?;
     declare(net, labels);
     Ok(())
 }
