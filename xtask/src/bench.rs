@@ -48,11 +48,12 @@ const INSIDE: [(&str, &str); 2] = [
 ];
 
 /// Benchmarks that need the corpus, or programs to compare with.
-const PEERS: [&str; 6] = [
+const PEERS: [&str; 7] = [
     "adaptive",
     OBSERVING,
     "peers",
     "python",
+    "rerank",
     "retrieval",
     "static_embeddings",
 ];
