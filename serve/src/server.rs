@@ -22,10 +22,10 @@ use tokio::time::{sleep, timeout};
 use crate::access;
 use crate::app::App;
 use crate::dialect;
-use crate::docs;
 use crate::error::{Error, Result};
 use crate::health;
 use crate::model::Model;
+use crate::openapi;
 use crate::options::ServeOptions;
 use crate::reload;
 use crate::route;
@@ -188,7 +188,7 @@ async fn live(
 fn router(app: Arc<App>) -> Router {
     let mut routes = dialect::routes();
     routes.extend(health::routes());
-    route::router(docs::with_docs(routes))
+    route::router(openapi::with_docs(routes))
         .fallback(access::no_route)
         .method_not_allowed_fallback(access::no_method)
         .layer(from_fn_with_state(Arc::clone(&app), access::around))

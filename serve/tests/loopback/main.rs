@@ -3,13 +3,13 @@
 
 mod bad_input;
 mod client;
-mod docs;
 mod http2;
 mod keys;
 mod life;
 mod log;
 mod models;
 mod openai;
+mod openapi;
 mod overload;
 mod predict;
 mod rerank;
