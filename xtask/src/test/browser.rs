@@ -107,22 +107,34 @@ fn chromium_capabilities(browser: &Browser, root: bool) -> Value {
         // The sandbox does not work for root, which build machines often are. The pages are ours.
         args.push("--no-sandbox");
     }
-    json!({ "goog:chromeOptions": { "binary": browser.program, "args": args } })
+    json!({
+        "timeouts": timeouts(),
+        "goog:chromeOptions": { "binary": browser.program, "args": args },
+    })
 }
 
 /// What geckodriver starts the browser with: it talks to nobody but the tests.
 fn firefox_capabilities(browser: &Browser) -> Value {
-    json!({ "moz:firefoxOptions": {
-        "binary": browser.program,
-        "args": ["-headless"],
-        "prefs": {
-            "app.update.auto": false,
-            "datareporting.policy.dataSubmissionEnabled": false,
-            "network.captive-portal-service.enabled": false,
-            "network.connectivity-service.enabled": false,
-            "toolkit.telemetry.enabled": false,
+    json!({
+        "timeouts": timeouts(),
+        "moz:firefoxOptions": {
+            "binary": browser.program,
+            "args": ["-headless"],
+            "prefs": {
+                "app.update.auto": false,
+                "datareporting.policy.dataSubmissionEnabled": false,
+                "network.captive-portal-service.enabled": false,
+                "network.connectivity-service.enabled": false,
+                "toolkit.telemetry.enabled": false,
+            },
         },
-    } })
+    })
+}
+
+/// How long a driver waits for the page, in milliseconds. The runner asks the page for its output all the time, and a page that
+/// computes answers late: the default, 30 s, is too short for a model's run on a busy machine.
+fn timeouts() -> Value {
+    json!({ "script": 600_000, "pageLoad": 600_000 })
 }
 
 fn runs_as_root(workspace: &Workspace) -> bool {
@@ -167,6 +179,20 @@ mod tests {
         ]});
         assert_eq!(packages_in(&metadata).unwrap(), ["a"]);
         assert!(packages_in(&json!({})).is_err());
+    }
+
+    #[test]
+    fn drivers_wait_for_a_page_that_computes() {
+        let browser = Browser {
+            program: "/browser".into(),
+            driver: "/driver".into(),
+        };
+        for capabilities in [
+            chromium_capabilities(&browser, false),
+            firefox_capabilities(&browser),
+        ] {
+            assert!(capabilities["timeouts"]["script"].as_u64() > Some(30_000));
+        }
     }
 
     #[test]
