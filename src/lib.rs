@@ -153,6 +153,7 @@ mod features;
 pub mod fingerprint;
 #[doc(hidden)]
 pub mod for_npm;
+mod fusion;
 pub mod hardware;
 pub mod inspect;
 mod metrics;
@@ -179,9 +180,10 @@ pub use classifier::{
 };
 pub use config::{Device, Dtype, EmbeddingConfig};
 pub use embedder::Embedder;
-pub use embeddings::Embeddings;
+pub use embeddings::{CompactEmbeddings, CompactForm, Embeddings};
 pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
+pub use fusion::fuse;
 #[cfg(feature = "image")]
 pub use isovec_image as image;
 pub use loading::EmbedderBuilder;

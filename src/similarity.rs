@@ -88,14 +88,19 @@ pub struct Hit {
 
 /// The `k` largest scores, best first; equal scores in the order of their rows. NaN ranks last.
 pub fn top_k(scores: impl IntoIterator<Item = f32>, k: usize) -> Vec<Hit> {
+    let scores = scores.into_iter().enumerate();
+    best(scores.map(|(index, score)| Hit { index, score }), k)
+}
+
+/// The `k` best hits, best first; equal scores in the order of their rows. NaN ranks last.
+pub(crate) fn best(hits: impl IntoIterator<Item = Hit>, k: usize) -> Vec<Hit> {
     if k == 0 {
         return Vec::new();
     }
     // A heap of the best so far with the worst of them on top. It grows with what it holds, so
     // a huge `k` takes no memory by itself.
     let mut heap: BinaryHeap<Worst> = BinaryHeap::new();
-    for (index, score) in scores.into_iter().enumerate() {
-        let hit = Worst(Hit { index, score });
+    for hit in hits.into_iter().map(Worst) {
         if heap.len() < k {
             heap.push(hit);
         } else if let Some(mut worst) = heap.peek_mut()
@@ -148,6 +153,14 @@ impl Eq for Worst {}
 const LANES: usize = 8;
 
 fn sum(a: &[f32], b: &[f32], term: impl Fn(f64, f64) -> f64) -> f64 {
+    sum_of(a, b, |x, y| term(f64::from(x), f64::from(y)))
+}
+
+/// The sum of a term of both elements, in the order of the lanes.
+///
+/// # Panics
+/// When the lengths differ.
+pub(crate) fn sum_of<A: Copy, B: Copy>(a: &[A], b: &[B], term: impl Fn(A, B) -> f64) -> f64 {
     assert_eq!(
         a.len(),
         b.len(),
@@ -158,13 +171,17 @@ fn sum(a: &[f32], b: &[f32], term: impl Fn(f64, f64) -> f64) -> f64 {
     let rest = a.remainder().iter().zip(b.remainder());
     for (a, b) in a.zip(b) {
         for ((lane, &x), &y) in lanes.iter_mut().zip(a).zip(b) {
-            *lane += term(f64::from(x), f64::from(y));
+            *lane += term(x, y);
         }
     }
     for (lane, (&x, &y)) in lanes.iter_mut().zip(rest) {
-        *lane += term(f64::from(x), f64::from(y));
+        *lane += term(x, y);
     }
-    let [a, b, c, d, e, f, g, h] = lanes;
+    total(lanes)
+}
+
+/// The lanes added in pairs.
+pub(crate) fn total([a, b, c, d, e, f, g, h]: [f64; LANES]) -> f64 {
     ((a + b) + (c + d)) + ((e + f) + (g + h))
 }
 

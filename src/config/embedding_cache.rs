@@ -12,11 +12,12 @@ use serde::{Deserialize, Serialize};
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct EmbeddingCacheConfig {
-    /// Bytes of vectors that an embedder caches in memory; the least recently used are removed first. `None`: no
-    /// cache in memory.
+    /// Bytes of vectors that an embedder caches in memory; the least recently used are removed first. They do not
+    /// count towards `memory.memory_limit`. `None`: no cache in memory.
     pub memory: Option<u64>,
-    /// Bytes of vectors that are cached for other embedders, processes and starts: natively in files, in a page in
-    /// the browser's cache. `None`: no such cache.
+    /// Bytes of vectors that are cached for other embedders, processes and starts: natively a file for each text, in a
+    /// page entries of the browser's cache, for the site's other tabs and the next visit. Without such a cache (node,
+    /// pages without TLS) the value in effect is none. `None`: no such cache.
     pub disk: Option<u64>,
     /// The folder of those files, which several processes may share; a page has none. `None`: `embeddings` in isovec's
     /// cache folder.

@@ -77,8 +77,8 @@ pub struct EmbeddingConfig {
 #[serde(default, deny_unknown_fields)]
 #[non_exhaustive]
 pub struct TextConfig {
-    /// Tokens of a text that the model sees, special tokens included; the rest is cut off and reported. At most the
-    /// length of the model's position table. `None`: the model's files, else 512.
+    /// Tokens of a text that the model sees, special tokens included; the rest is cut off and reported. More than the
+    /// model has positions for is an error. `None`: the model's files, else 512.
     pub max_length: Option<usize>,
     /// Which part of a text that is too long the model sees. `None`: as the tokenizer's files say,
     /// else the start.
@@ -109,29 +109,31 @@ pub struct TextConfig {
 pub struct BatchingConfig {
     /// Texts in a batch. `None`: 32, or 128 on a GPU.
     pub max_batch_size: Option<usize>,
-    /// Tokens in a batch, padding included. A single longer text is a batch of its own. `None`: 256, which on CPUs is
+    /// Rows of a batch times its longest row, in tokens. A single longer text is a batch of its own. `None`: 256, which on CPUs is
     /// faster than more, because sorted small batches have almost no padding and stay in the processor's cache, or
     /// 8192 on a GPU; if the engine pads (ONNX Runtime), the measured size after half a minute of work.
     pub max_batch_tokens: Option<usize>,
-    /// Whether a [`DynamicBatcher`](crate::DynamicBatcher) adjusts the size of its batches to measured times. `None`:
-    /// true.
+    /// Whether a [`DynamicBatcher`](crate::DynamicBatcher) adjusts the size of its batches to measured times, below
+    /// `max_batch_tokens`. `None`: true.
     pub dynamic_batching: Option<bool>,
     /// Texts that an adjusted batch may always have, however long they take. `None`: 1.
     pub min_batch_size: Option<usize>,
     /// Number of texts that a batcher waits for, up to `max_wait`. `None`: `max_batch_size`.
     pub preferred_batch_size: Option<usize>,
-    /// How long a text waits for other texts while the engine is idle (`"5ms"`). `None`: not at all, or 5 ms if
-    /// `preferred_batch_size` is set.
+    /// How long a text waits for other texts while the engine is idle (`"5ms"`), at most 60 s. While the engine works,
+    /// texts gather anyway. `None`: not at all, or 5 ms if `preferred_batch_size` is set.
     #[serde(with = "humantime_serde::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub max_wait: Option<Duration>,
-    /// How long an answer may take; adjusted batches are as large as this allows (`"100ms"`). `None`: 100 ms.
+    /// How long an answer may take; adjusted batches are as large as this allows (`"100ms"`). It does not limit the
+    /// queue; `max_queue` does. `None`: 100 ms.
     #[serde(with = "humantime_serde::option")]
     #[cfg_attr(feature = "schema", schemars(with = "Option<String>"))]
     pub target_latency: Option<Duration>,
-    /// Whether batches are adjusted for more texts a second instead. `None`: false.
+    /// Whether batches are adjusted for more texts a second instead; a larger batch has to bring 2% more. `None`: false.
     pub throughput_optimization: Option<bool>,
-    /// Texts that may wait in a batcher; more are refused. `None`: 8192.
+    /// Texts that may wait in a batcher; a call past this is refused with `Overloaded`, which says when to try again.
+    /// `None`: 8192.
     pub max_queue: Option<usize>,
     /// Tokens that may wait in a batcher; more are refused. `None`: 1,048,576, or as many as 64 MiB of pictures have.
     pub max_queue_tokens: Option<usize>,

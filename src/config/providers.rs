@@ -233,10 +233,10 @@ pub struct ProvidersConfig {
     /// Measure every available provider in a short run and take the fastest. The result is cached per model and
     /// machine. `None`: false.
     pub provider_auto_selection: Option<bool>,
-    /// Look for the hardware before a provider is tried. `None`: true.
+    /// Look for the device before a driver is loaded. `None`: true.
     pub hardware_detection: Option<bool>,
-    /// A provider of the chain that does not work is an error, not a reason to go on to the next.
-    /// `None`: false.
+    /// A provider of the chain that does not work is an error, not a reason to go on to the next; a lost device is not
+    /// replaced. `None`: false.
     pub strict_providers: Option<bool>,
     /// Options of CUDA.
     pub cuda: CudaOptions,

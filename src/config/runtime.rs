@@ -33,8 +33,8 @@ pub enum EngineChoice {
 pub struct RuntimeConfig {
     /// Which engine. Default: `auto`.
     pub engine: EngineChoice,
-    /// Path of the ONNX Runtime library. `None`: the `ORT_DYLIB_PATH` variable, then the set-up's cache. An installed
-    /// library that was not named is never used.
+    /// Path of ONNX Runtime's shared library, 1.24 or newer; a process can use one. `None`: the `ORT_DYLIB_PATH` variable,
+    /// then the set-up's cache. An installed library that was not named is never used.
     pub onnxruntime_library: Option<PathBuf>,
     /// Cache results of loading and running (the fastest provider, measured batch sizes, the vectors that a GPU is
     /// checked against, its compiled kernels) for the next start: in isovec's cache folder, in a page in the

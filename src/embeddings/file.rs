@@ -2,26 +2,13 @@
 //! The layout is specified in `docs/embeddings-format.md`.
 
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
-use std::io::{BufWriter, Read, Write};
+use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use isovec_engine::fingerprint::Fingerprint;
-use isovec_engine::fresh::Fresh;
-use isovec_model::safetensors::{Header, Malformed, place_of_header, read_header};
-use serde::{Deserialize, Serialize};
-
-use super::once::name_twice;
+use super::layout::{self, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, u32s, words};
 use super::{Embeddings, Parts};
 use crate::error::{Error, Result};
-use crate::similarity::Similarity;
-
-/// The key of the header's `__metadata__` that holds [`Metadata`] as JSON.
-const METADATA_KEY: &str = "isovec.embeddings";
-
-/// The version that is written, and the newest that is read.
-const FORMAT_VERSION: u32 = 1;
 
 /// Every tensor that a file of this version may hold; the last two only together.
 const TENSORS: [&str; 5] = [
@@ -32,23 +19,6 @@ const TENSORS: [&str; 5] = [
     "label_text",
 ];
 
-/// Element types by their names in the header.
-const F32: &str = "F32";
-const U32: &str = "U32";
-const U8: &str = "U8";
-
-/// What the file says about its tensors.
-#[derive(Debug, Serialize, Deserialize)]
-struct Metadata {
-    format_version: u32,
-    model: String,
-    #[serde(with = "super::shared")]
-    fingerprint: Arc<Fingerprint>,
-    #[serde(rename = "similarity")]
-    metric: Similarity,
-    prompt: Option<String>,
-}
-
 impl Embeddings {
     /// Writes the set to a file: beside it first, then renamed, so that a full disk or a crash
     /// leaves no half file and an older one stays whole.
@@ -57,19 +27,7 @@ impl Embeddings {
     /// [`Error::Io`] when it cannot be written; [`Error::InvalidEmbeddings`] when the labels take
     /// 4 GiB or more.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        let path = path.as_ref();
-        let parts = self.file()?;
-        let write = || {
-            let (fresh, file) = Fresh::file(path)?;
-            let mut writer = BufWriter::with_capacity(1 << 18, file);
-            parts.iter().try_for_each(|part| writer.write_all(part))?;
-            writer.flush()?;
-            writer.get_ref().sync_all()?;
-            // Some systems rename no file that is open.
-            drop(writer);
-            fresh.replace(path)
-        };
-        write().map_err(|source| Error::io(path, source))
+        layout::save(path.as_ref(), &self.file()?)
     }
 
     /// The file's bytes.
@@ -149,236 +107,71 @@ impl Embeddings {
             },
         ];
         if let Some(labels) = &self.labels {
-            let text = labels.concat();
-            let mut end = 0u32;
-            let ends: Option<Vec<u32>> = labels
-                .iter()
-                .map(|label| {
-                    end = end.checked_add(u32::try_from(label.len()).ok()?)?;
-                    Some(end)
-                })
-                .collect();
-            let ends = ends.ok_or_else(|| invalid("this set", "the labels take 4 GiB or more"))?;
-            let ends = Column {
-                name: "label_ends",
-                dtype: U32,
-                shape: vec![rows],
-                data: words(&ends, u32::to_le_bytes).into_owned().into(),
-            };
-            let text = Column {
-                name: "label_text",
-                dtype: U8,
-                shape: vec![text.len()],
-                data: text.into_bytes().into(),
-            };
+            let [ends, text] = layout::of_labels(labels)?;
             tensors.insert(1, ends);
             tensors.insert(3, text);
         }
         let metadata = Metadata {
-            format_version: FORMAT_VERSION,
+            format_version: PLAIN,
             model: self.model.clone(),
             fingerprint: Arc::clone(&self.fingerprint),
             metric: self.metric,
             prompt: self.prompt.clone(),
+            dimension: None,
         };
-        let head = head(&metadata, &tensors).map_err(|error| invalid("this set", error))?;
-        let data = tensors.into_iter().map(|tensor| tensor.data);
-        Ok(std::iter::once(head.into()).chain(data).collect())
-    }
-}
-
-/// One tensor on its way into the file.
-struct Column<'a> {
-    name: &'static str,
-    dtype: &'static str,
-    shape: Vec<usize>,
-    data: Cow<'a, [u8]>,
-}
-
-/// Four-byte elements, borrowed where the machine already holds them as the file does.
-fn words<T: bytemuck::Pod>(values: &[T], to_le: fn(T) -> [u8; 4]) -> Cow<'_, [u8]> {
-    if 1u16 == u16::from_le(1) {
-        Cow::Borrowed(bytemuck::cast_slice(values))
-    } else {
-        Cow::Owned(values.iter().copied().flat_map(to_le).collect())
-    }
-}
-
-/// What stands before the tensors' bytes: the header's length, and the header, filled up with spaces so that they begin at a
-/// multiple of 8.
-fn head(metadata: &Metadata, tensors: &[Column<'_>]) -> serde_json::Result<Vec<u8>> {
-    let mut header = Vec::new();
-    let json = serde_json::to_string(metadata)?;
-    let entries = BTreeMap::from([(METADATA_KEY, json)]);
-    header.extend_from_slice(br#"{"__metadata__":"#);
-    serde_json::to_writer(&mut header, &entries)?;
-    let mut end = 0;
-    for Column {
-        name,
-        dtype,
-        shape,
-        data,
-    } in tensors
-    {
-        let begin = end;
-        end += data.len();
-        header.extend_from_slice(format!(r#","{name}":{{"dtype":"{dtype}","shape":"#).as_bytes());
-        serde_json::to_writer(&mut header, shape)?;
-        header.extend_from_slice(format!(r#","data_offsets":[{begin},{end}]}}"#).as_bytes());
-    }
-    header.push(b'}');
-    header.resize(header.len().next_multiple_of(8), b' ');
-    let mut head = (header.len() as u64).to_le_bytes().to_vec();
-    head.extend(header);
-    Ok(head)
-}
-
-fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {
-    Error::InvalidEmbeddings {
-        origin: origin.to_owned(),
-        detail: detail.to_string(),
+        layout::file(&metadata, tensors)
     }
 }
 
 fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
-    let fail = |detail: String| invalid(origin, detail);
-    let malformed = |error: Malformed| invalid(origin, error);
-    let at = place_of_header(bytes, bytes.len()).map_err(malformed)?;
-    let behind = at.end;
-    let text = &bytes[at];
-    let header: Header<HashMap<String, String>> =
-        read_header(text, behind, bytes.len()).map_err(malformed)?;
-    let once = |place: &str, json: &str| match name_twice(json) {
-        Some(name) => Err(fail(format!("{place} has the name {name:?} twice"))),
-        None => Ok(()),
-    };
-    // Nothing is lost: what is not UTF-8 was no header.
-    once("its header", &String::from_utf8_lossy(text))?;
-    let json = header.metadata.as_ref().and_then(|entries| entries.get(METADATA_KEY)).ok_or_else(|| {
-        fail(format!("its header has no `{METADATA_KEY}`; it is a safetensors file that isovec did not write"))
-    })?;
-    // Not `from_str`: one reader of JSON keeps the page's module small.
-    let metadata: Metadata = serde_json::from_slice(json.as_bytes())
-        .map_err(|error| fail(format!("`{METADATA_KEY}`: {error}")))?;
-    once(&format!("`{METADATA_KEY}`"), json)?;
-    if metadata.format_version > FORMAT_VERSION {
-        return Err(fail(format!(
-            "it has format version {}, and this isovec reads up to {FORMAT_VERSION}; update isovec",
-            metadata.format_version
-        )));
+    let (file, metadata) = File::open(origin, bytes)?;
+    if metadata.format_version > PLAIN {
+        return Err(file.fail("its vectors are in a compact form; open it as CompactEmbeddings"));
     }
-
-    let find = |name: &str| header.tensors.iter().find(|place| place.name == name);
-    let tensor = |name: &str, dtype: &str, size: usize, rank: usize| {
-        let place = find(name).ok_or_else(|| fail(format!("it has no tensor `{name}`")))?;
-        if place.dtype != dtype || place.shape.len() != rank {
-            let (got, shape) = (&place.dtype, &place.shape);
-            return Err(fail(format!(
-                "`{name}` is {got} {shape:?}, not {dtype} of rank {rank}"
-            )));
-        }
-        let shape = place.shape_of(size).map_err(malformed)?;
-        Ok((shape, &bytes[place.range.clone()]))
-    };
-
-    let (shape, values) = tensor("embeddings", F32, 4, 2)?;
+    let (shape, values) = file.tensor("embeddings", F32, 4, 2)?;
     let [rows, dim] = shape[..] else {
-        return Err(fail("`embeddings` is not of rank 2".into()));
+        return Err(file.fail("`embeddings` is not of rank 2"));
     };
-    let values: Vec<f32> = values
-        .as_chunks()
-        .0
-        .iter()
-        .map(|bytes| f32::from_le_bytes(*bytes))
-        .collect();
-    let (_, counts) = tensor("token_counts", U32, 4, 1)?;
+    let values = f32s(values);
+    let (_, counts) = file.tensor("token_counts", U32, 4, 1)?;
     let token_counts: Vec<u32> = u32s(counts).collect();
-    let (_, marks) = tensor("truncated", U8, 1, 1)?;
+    let (_, marks) = file.tensor("truncated", U8, 1, 1)?;
     let truncated: Vec<bool> = marks
         .iter()
         .map(|&byte| match byte {
             0 => Ok(false),
             1 => Ok(true),
-            other => Err(fail(format!(
+            other => Err(file.fail(format!(
                 "`truncated` holds {other}, which is neither 0 nor 1"
             ))),
         })
         .collect::<Result<_>>()?;
     if [token_counts.len(), truncated.len()] != [rows, rows] {
-        return Err(fail(format!(
+        return Err(file.fail(format!(
             "`token_counts` or `truncated` does not have {rows} entries"
         )));
     }
-
-    // A damaged name must not make a part of the set vanish; new parts raise the version.
-    let mut names = header.tensors.iter().map(|place| place.name.as_str());
-    if let Some(name) = names.find(|name| !TENSORS.contains(name)) {
-        return Err(fail(format!(
-            "it holds `{name}`, which this version does not know"
-        )));
-    }
-    let has_labels = ["label_ends", "label_text"]
-        .iter()
-        .any(|name| find(name).is_some());
-    let labels = if has_labels {
-        let (_, text) = tensor("label_text", U8, 1, 1)?;
-        let text =
-            std::str::from_utf8(text).map_err(|error| fail(format!("`label_text`: {error}")))?;
-        let (_, ends) = tensor("label_ends", U32, 4, 1)?;
-        let mut start = 0;
-        let mut labels = Vec::new();
-        for end in u32s(ends) {
-            let end = end as usize;
-            let label = text.get(start..end).ok_or_else(|| {
-                fail(format!(
-                    "`label_ends` cuts {start}..{end} out of {} bytes of text",
-                    text.len()
-                ))
-            })?;
-            labels.push(label.to_owned());
-            start = end;
-        }
-        if start != text.len() {
-            return Err(fail(format!(
-                "{} bytes of `label_text` belong to no label",
-                text.len() - start
-            )));
-        }
-        Some(labels)
-    } else {
-        None
-    };
-
-    let Metadata {
-        model,
-        fingerprint,
-        metric,
-        prompt,
-        ..
-    } = metadata;
+    file.has_only(&TENSORS)?;
+    let labels = file.labels()?;
     let parts = Parts {
         dim,
         values,
         token_counts,
         truncated,
         labels,
-        fingerprint,
-        metric,
-        prompt,
-        model,
+        fingerprint: metadata.fingerprint,
+        metric: metadata.metric,
+        prompt: metadata.prompt,
+        model: metadata.model,
     };
     Embeddings::from_parts(origin, parts)
-}
-
-fn u32s(bytes: &[u8]) -> impl Iterator<Item = u32> {
-    let words = bytes.as_chunks().0;
-    words.iter().map(|bytes| u32::from_le_bytes(*bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::tests::sample;
     use super::*;
+    use isovec_engine::fingerprint::Fingerprint;
     use proptest::prelude::*;
     use safetensors::SafeTensors;
 

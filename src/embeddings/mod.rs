@@ -1,6 +1,8 @@
 //! A set of vectors with the fingerprint of its model.
 
+mod compact;
 mod file;
+mod layout;
 mod once;
 
 use std::sync::Arc;
@@ -10,8 +12,10 @@ use isovec_engine::fingerprint::{Fingerprint, Precision};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
-use crate::similarity::{Hit, Similarity, top_k};
+use crate::similarity::{Hit, Similarity, best, top_k};
 use crate::stream::Embedded;
+
+pub use compact::{CompactEmbeddings, CompactForm};
 
 /// Vectors `[n, dim]` in one contiguous, row-major block, in the order of their texts, with the fingerprint of the
 /// model.
@@ -59,19 +63,19 @@ pub(crate) struct Parts {
 }
 
 /// A shared value, written and read as the value.
-mod shared {
+pub(crate) mod shared {
     use std::sync::Arc;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<T: Serialize, S: Serializer>(
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
         value: &Arc<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         T::serialize(value, serializer)
     }
 
-    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Arc<T>, D::Error> {
         T::deserialize(deserializer).map(Arc::new)
@@ -86,6 +90,42 @@ pub struct PrecisionDifference {
     pub here: Precision,
     /// The class of the other.
     pub there: Precision,
+}
+
+/// Whether vectors of two fingerprints may be compared, and if so, whether they were computed in different precisions.
+///
+/// # Errors
+/// [`Error::IncompatibleIndex`] with every entry that differs.
+fn check_compatible(own: &Fingerprint, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
+    let differences = own.differences(other);
+    if !differences.is_empty() {
+        return Err(Error::IncompatibleIndex { differences });
+    }
+    let (here, there) = (own.precision, other.precision);
+    Ok((here != there).then_some(PrecisionDifference { here, there }))
+}
+
+/// Whether vectors of two fingerprints may be compared; says in the log what is taken on trust.
+///
+/// # Errors
+/// As [`check_compatible`].
+pub(crate) fn check_comparable(own: &Fingerprint, other: &Fingerprint) -> Result<()> {
+    if let Some(PrecisionDifference { here, there }) = check_compatible(own, other)? {
+        tracing::warn!(
+            ?here,
+            ?there,
+            "comparing vectors that were computed in another numeric class"
+        );
+    }
+    for doubt in own.doubts(other) {
+        // The same model with itself, again and again.
+        if own == other {
+            tracing::debug!(%doubt, "comparing vectors on trust");
+        } else {
+            tracing::warn!(%doubt, "comparing vectors on trust");
+        }
+    }
+    Ok(())
 }
 
 impl Embeddings {
@@ -303,12 +343,7 @@ impl Embeddings {
     /// # Errors
     /// [`Error::IncompatibleIndex`] with every entry that differs.
     pub fn check_compatible(&self, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
-        let differences = self.fingerprint.differences(other);
-        if !differences.is_empty() {
-            return Err(Error::IncompatibleIndex { differences });
-        }
-        let (here, there) = (self.fingerprint.precision, other.precision);
-        Ok((here != there).then_some(PrecisionDifference { here, there }))
+        check_compatible(&self.fingerprint, other)
     }
 
     /// The `k` vectors most alike each query, best first, by the model's own
@@ -318,7 +353,7 @@ impl Embeddings {
     /// # Errors
     /// [`Error::IncompatibleIndex`] when the queries were not made as these vectors were.
     pub fn search(&self, queries: &Self, k: usize) -> Result<Vec<Vec<Hit>>> {
-        self.check_comparable(queries)?;
+        comparable(&self.fingerprint, self.dim, queries)?;
         Ok(queries.iter().map(|query| self.nearest(query, k)).collect())
     }
 
@@ -329,9 +364,28 @@ impl Embeddings {
     /// [`Error::NotOneQuery`] when the set does not have exactly one vector; those of
     /// [`search`](Self::search).
     pub fn search_one(&self, query: &Self, k: usize) -> Result<Vec<Hit>> {
-        self.check_comparable(query)?;
-        match (query.len(), query.get(0)) {
-            (1, Some(vector)) => Ok(self.nearest(vector, k)),
+        comparable(&self.fingerprint, self.dim, query)?;
+        Ok(self.nearest(query.one()?, k))
+    }
+
+    /// The `k` best of these hits by the scores of this set, best first: for hits of a
+    /// [compact set](CompactEmbeddings) of the same rows, whose scores are less accurate.
+    ///
+    /// # Errors
+    /// As [`search_one`](Self::search_one), and [`Error::InvalidEmbeddings`] for a hit that this set has no row for.
+    pub fn rescored(&self, query: &Self, hits: &[Hit], k: usize) -> Result<Vec<Hit>> {
+        comparable(&self.fingerprint, self.dim, query)?;
+        let vector = query.one()?;
+        rescored(hits, k, self.len(), |index| {
+            self.metric
+                .score(vector, &self.values[index * self.dim..][..self.dim])
+        })
+    }
+
+    /// The only vector of a set of queries.
+    fn one(&self) -> Result<&[f32]> {
+        match (self.len(), self.get(0)) {
+            (1, Some(vector)) => Ok(vector),
             (queries, _) => Err(Error::NotOneQuery { queries }),
         }
     }
@@ -348,7 +402,7 @@ impl Embeddings {
     /// [`InputTooLarge`](isovec_engine::EngineError::InputTooLarge) for more scores than fit into
     /// memory.
     pub fn similarity(&self, other: &Self) -> Result<ndarray::Array2<f32>> {
-        self.check_comparable(other)?;
+        comparable(&self.fingerprint, self.dim, other)?;
         let shape = (self.len(), other.len());
         let mut scores = Vec::new();
         let reserved = shape
@@ -367,37 +421,6 @@ impl Embeddings {
         scores.extend(rows.flat_map(|a| other.iter().map(|b| self.metric.score(a, b))));
         // A score a pair by construction, so that this never fails.
         ndarray::Array2::from_shape_vec(shape, scores).map_err(|_| too_large().into())
-    }
-
-    /// Whether another set's vectors may be compared with these; says what is taken on trust.
-    fn check_comparable(&self, other: &Self) -> Result<()> {
-        if let Some(PrecisionDifference { here, there }) =
-            self.check_compatible(&other.fingerprint)?
-        {
-            tracing::warn!(
-                ?here,
-                ?there,
-                "comparing vectors that were computed in another numeric class"
-            );
-        }
-        for doubt in self.fingerprint.doubts(&other.fingerprint) {
-            // The same model with itself, again and again.
-            if self.fingerprint == other.fingerprint {
-                tracing::debug!(%doubt, "comparing vectors on trust");
-            } else {
-                tracing::warn!(%doubt, "comparing vectors on trust");
-            }
-        }
-        if self.dim != other.dim {
-            return Err(Error::InvalidEmbeddings {
-                origin: "the set to compare with".into(),
-                detail: format!(
-                    "its vectors have {} components, those of this set {}",
-                    other.dim, self.dim
-                ),
-            });
-        }
-        Ok(())
     }
 
     /// Adds another set's vectors after these.
@@ -462,6 +485,39 @@ impl Embeddings {
         self.truncated.push(row.truncated);
         Ok(())
     }
+}
+
+/// Whether another set's vectors may be compared with those of a set; says what is taken on trust.
+fn comparable(fingerprint: &Fingerprint, dim: usize, other: &Embeddings) -> Result<()> {
+    check_comparable(fingerprint, &other.fingerprint)?;
+    if dim != other.dim {
+        return Err(Error::InvalidEmbeddings {
+            origin: "the set to compare with".into(),
+            detail: format!(
+                "its vectors have {} components, those of this set {dim}",
+                other.dim
+            ),
+        });
+    }
+    Ok(())
+}
+
+/// The `k` best of these hits by other scores of the same rows.
+fn rescored(hits: &[Hit], k: usize, rows: usize, score: impl Fn(usize) -> f32) -> Result<Vec<Hit>> {
+    if let Some(hit) = hits.iter().find(|hit| hit.index >= rows) {
+        return Err(Error::InvalidEmbeddings {
+            origin: "this set".into(),
+            detail: format!(
+                "a hit is row {}, and it has {rows} rows; take hits of a set of the same rows",
+                hit.index
+            ),
+        });
+    }
+    let again = hits.iter().map(|hit| Hit {
+        index: hit.index,
+        score: score(hit.index),
+    });
+    Ok(best(again, k))
 }
 
 impl TryFrom<Parts> for Embeddings {

@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use isovec::{Embeddings, Hit};
+use isovec::{CompactEmbeddings, CompactForm, Embeddings, Hit};
 
 fn data(name: &str) -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR"))
@@ -28,6 +28,32 @@ fn what_is_written_is_what_was_read() {
     let bytes = std::fs::read(data("native.safetensors")).unwrap();
     let set = Embeddings::from_bytes(&bytes).unwrap();
     assert_eq!(set.to_bytes().unwrap(), bytes);
+}
+
+/// `ISOVEC_WRITE_LISTS=1` writes the files and the hits anew, to which JavaScript is held as well.
+#[test]
+fn compact_sets_are_the_same_bytes_in_both_sdks() {
+    let set = Embeddings::load(data("native.safetensors")).unwrap();
+    let forms = [CompactForm::Int8, CompactForm::Binary];
+    let writes = std::env::var_os("ISOVEC_WRITE_LISTS").is_some();
+    let mut hits = Vec::new();
+    for form in forms {
+        let compact = set.compact(form).unwrap();
+        let file = data(&format!("{form}.safetensors"));
+        if writes {
+            compact.save(&file).unwrap();
+        }
+        assert_eq!(compact.to_bytes().unwrap(), std::fs::read(&file).unwrap());
+        assert_eq!(CompactEmbeddings::load(&file).unwrap(), compact);
+        hits.push(compact.search(&set, 3).unwrap());
+    }
+    if writes {
+        let text = serde_json::to_string_pretty(&hits).unwrap() + "\n";
+        std::fs::write(data("compact-hits.json"), text).unwrap();
+    }
+    let expected = std::fs::read_to_string(data("compact-hits.json")).unwrap();
+    let expected: Vec<Vec<Vec<Hit>>> = serde_json::from_str(&expected).unwrap();
+    assert_eq!(hits, expected);
 }
 
 /// How files are damaged; `bindings/js/tests/mutations.test.mjs` makes the same ones.

@@ -1,22 +1,25 @@
-//! Measures the effect of int8 weights on a search: 200 queries over 5,000 passages with all-MiniLM-L6-v2 on the
-//! portable engine, against the ranking in float64 (`benches/corpus/rank.py`). Run it with `cargo xtask bench
-//! retrieval`; it fails below the promised values.
+//! Measures the effect of int8 weights and of compact sets on a search: 200 queries over 5,000 passages with
+//! all-MiniLM-L6-v2 on the portable engine, against the ranking in float64 (`benches/corpus/rank.py`). Run it with `cargo
+//! xtask bench retrieval`; it fails below the promised values.
 //!
 //! Queries are the corpus's first short sentences, most of them the first lines of docstrings; passages
 //! are its first other texts, whole docstrings and paragraphs of one subject. The nearest of them lie
 //! close together, so that a ranking changes sooner than between texts of all the world.
 
 use std::path::Path;
+use std::time::Instant;
 
 use isovec::blocking::Embedder;
 use isovec::config::EngineChoice;
-use isovec::{Dtype, EmbeddingConfig, Embeddings};
+use isovec::{CompactForm, Dtype, EmbeddingConfig, Embeddings, Hit};
 use isovec_bench::{AnyError, minilm};
 
 const QUERIES: usize = 200;
 const PASSAGES: usize = 5000;
 /// How much of a ranking is compared.
 const TOP: usize = 10;
+/// Searches of all queries that are timed, one way after another.
+const ROUNDS: usize = 11;
 /// Cosines that differ by less are equal in f32: passages may change places.
 const TIE: f64 = 1e-6;
 /// The ranking in float64: a line for each query, the nearest passages first, `place:cosine`.
@@ -41,18 +44,71 @@ fn main() -> Result<(), AnyError> {
         ("int8 queries on an f32 index", &small, &full, Some(0.97)),
         ("int8 queries on an int8 index", &small, &small, None),
     ] {
-        let shares = shares(&index.passages, &queries.queries, &nearest)?;
-        let mean = shares.iter().sum::<f64>() / shares.len() as f64;
-        let worst = shares.iter().copied().fold(1.0, f64::min);
-        println!("  {what:<30} {mean:.4} on average, {worst:.1} at worst");
+        let found = index.passages.search(&queries.queries, TOP)?;
+        let mean = print_share(what, &shares(&found, &nearest));
         if least.is_some_and(|least| mean < least) {
             broken.push(what);
         }
     }
+    compact(&full, &nearest)?;
     if !broken.is_empty() {
         return Err(format!("less than is promised: {}", broken.join("; ")).into());
     }
     Ok(())
+}
+
+/// What compact sets of the passages find, in which time and in how many bytes, beside the set in f32.
+fn compact(full: &Indexed, nearest: &[Vec<(usize, f64)>]) -> Result<(), AnyError> {
+    let Indexed { queries, passages } = full;
+    let int8 = passages.compact(CompactForm::Int8)?;
+    let signs = passages.compact(CompactForm::Binary)?;
+    let dim = queries.dim();
+    let one = |row: &[f32]| Embeddings::new(dim, row.to_vec(), queries.fingerprint().clone());
+    let singles = queries.iter().map(one).collect::<Result<Vec<_>, _>>()?;
+    let again = |by: &dyn Fn(&Embeddings, &[Hit]) -> isovec::Result<Vec<Hit>>| {
+        let find = |query: &Embeddings| by(query, &signs.search_one(query, 100)?);
+        singles.iter().map(find).collect::<isovec::Result<Vec<_>>>()
+    };
+    type Search<'a> = &'a dyn Fn() -> isovec::Result<Vec<Vec<Hit>>>;
+    let searches: [(&str, usize, Search<'_>); 5] = [
+        ("f32", 4 * dim, &|| passages.search(queries, TOP)),
+        ("int8", dim + 4, &|| int8.search(queries, TOP)),
+        ("binary", dim / 8, &|| signs.search(queries, TOP)),
+        ("binary, 100 of them by int8", dim / 8 + dim + 4, &|| {
+            again(&|query, hits| int8.rescored(query, hits, TOP))
+        }),
+        ("binary, 100 of them by f32", dim / 8 + 4 * dim, &|| {
+            again(&|query, hits| passages.rescored(query, hits, TOP))
+        }),
+    ];
+    let mut plain = None;
+    for (what, bytes, search) in searches {
+        let found = search()?;
+        print_share(what, &shares(&found, nearest));
+        let mut times: Vec<f64> = (0..ROUNDS)
+            .map(|_| {
+                let started = Instant::now();
+                search().map(|_| started.elapsed().as_secs_f64())
+            })
+            .collect::<Result<_, _>>()?;
+        times.sort_by(f64::total_cmp);
+        let took = times[ROUNDS / 2];
+        let plain = *plain.get_or_insert(took);
+        let micros = took * 1e6 / queries.len() as f64;
+        println!(
+            "      {bytes} bytes a row, {micros:.0} µs a query, {:.2} times as fast as f32",
+            plain / took
+        );
+    }
+    Ok(())
+}
+
+/// Prints the mean and the worst share, and gives the mean.
+fn print_share(what: &str, shares: &[f64]) -> f64 {
+    let mean = shares.iter().sum::<f64>() / shares.len() as f64;
+    let worst = shares.iter().copied().fold(1.0, f64::min);
+    println!("  {what:<30} {mean:.4} on average, {worst:.1} at worst");
+    mean
 }
 
 /// Queries and passages. `rank.py` chooses the same.
@@ -107,13 +163,8 @@ impl Indexed {
 }
 
 /// For each query, how much of its top is among the nearest in float64, or tied with the last of them.
-fn shares(
-    passages: &Embeddings,
-    queries: &Embeddings,
-    nearest: &[Vec<(usize, f64)>],
-) -> Result<Vec<f64>, AnyError> {
-    let found = passages.search(queries, TOP)?;
-    let share = |(hits, want): (&Vec<isovec::Hit>, &Vec<(usize, f64)>)| {
+fn shares(found: &[Vec<Hit>], nearest: &[Vec<(usize, f64)>]) -> Vec<f64> {
+    let share = |(hits, want): (&Vec<Hit>, &Vec<(usize, f64)>)| {
         let last = want[TOP - 1].1;
         let right = |index: usize| {
             let mut known = want.iter();
@@ -121,5 +172,5 @@ fn shares(
         };
         hits.iter().filter(|hit| right(hit.index)).count() as f64 / TOP as f64
     };
-    Ok(found.iter().zip(nearest).map(share).collect())
+    found.iter().zip(nearest).map(share).collect()
 }

@@ -3,6 +3,7 @@ export type * from "./config.js";
 export type { Device, DtypeWord } from "./words.js";
 export { Classifications, type Label } from "./classifications.js";
 export type { Classified, ClassifyOptions } from "./classifier.js";
+export { CompactEmbeddings, type CompactForm } from "./compact.js";
 export type { EmbedOptions, Embedded, StreamOptions } from "./embedder.js";
 export { Embeddings, type Fingerprint } from "./embeddings.js";
 export { IsovecError } from "./error.js";
@@ -15,7 +16,7 @@ export type { Capabilities, Downloaded, Knob, ModelDescription, Progress, Provid
 export type { ErrorKind } from "./kinds.js";
 export { Profile, ProfileSession, type ProfileOptions, type TraceEvent } from "./profile.js";
 export { PairScores, type RankOptions, type Ranked, type Relevance, type ScoreOptions, type Scored } from "./reranker.js";
-export { Scores, cosine, topK, type Hit, type Similarity } from "./similarity.js";
+export { Scores, cosine, fuse, topK, type Hit, type Similarity } from "./similarity.js";
 export type { FetchOptions, FileContent, ModelSource } from "./source.js";
 export type { Fallback, Latency, Stats } from "./stats.js";
 export type { CachedFile } from "./store.js";

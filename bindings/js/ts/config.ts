@@ -24,8 +24,8 @@ export interface Config {
   /** Which of a model's files are used. */
   model?: ModelConfig;
   /**
-   * Path of the ONNX Runtime library. Default: the `ORT_DYLIB_PATH` variable, then the set-up's cache. An installed
-   * library that was not named is never used.
+   * Path of ONNX Runtime's shared library, 1.24 or newer; a process can use one. Default: the `ORT_DYLIB_PATH` variable,
+   * then the set-up's cache. An installed library that was not named is never used.
    */
   onnxruntimeLibrary?: string;
   /** The providers to use. */
@@ -45,34 +45,40 @@ export interface Config {
 /** How texts are put together into batches. */
 export interface BatchingConfig {
   /**
-   * Whether a `DynamicBatcher` adjusts the size of its batches to measured times. Default:
-   * true.
+   * Whether a `DynamicBatcher` adjusts the size of its batches to measured times, below
+   * `maxBatchTokens`. Default: true.
    */
   dynamicBatching?: boolean;
   /** Texts in a batch. Default: 32, or 128 on a GPU. */
   maxBatchSize?: number;
   /**
-   * Tokens in a batch, padding included. A single longer text is a batch of its own. Default: 256, which on CPUs is
+   * Rows of a batch times its longest row, in tokens. A single longer text is a batch of its own. Default: 256, which on CPUs is
    * faster than more, because sorted small batches have almost no padding and stay in the processor's cache, or
    * 8192 on a GPU; if the engine pads (ONNX Runtime), the measured size after half a minute of work.
    */
   maxBatchTokens?: number;
-  /** Texts that may wait in a batcher; more are refused. Default: 8192. */
+  /**
+   * Texts that may wait in a batcher; a call past this is refused with `Overloaded`, which says when to try again.
+   * Default: 8192.
+   */
   maxQueue?: number;
   /** Tokens that may wait in a batcher; more are refused. Default: 1,048,576, or as many as 64 MiB of pictures have. */
   maxQueueTokens?: number;
   /**
-   * How long a text waits for other texts while the engine is idle (`"5ms"`). Default: not at all, or 5 ms if
-   * `preferredBatchSize` is set.
+   * How long a text waits for other texts while the engine is idle (`"5ms"`), at most 60 s. While the engine works,
+   * texts gather anyway. Default: not at all, or 5 ms if `preferredBatchSize` is set.
    */
   maxWait?: string;
   /** Texts that an adjusted batch may always have, however long they take. Default: 1. */
   minBatchSize?: number;
   /** Number of texts that a batcher waits for, up to `maxWait`. Default: `maxBatchSize`. */
   preferredBatchSize?: number;
-  /** How long an answer may take; adjusted batches are as large as this allows (`"100ms"`). Default: 100 ms. */
+  /**
+   * How long an answer may take; adjusted batches are as large as this allows (`"100ms"`). It does not limit the
+   * queue; `maxQueue` does. Default: 100 ms.
+   */
   targetLatency?: string;
-  /** Whether batches are adjusted for more texts a second instead. Default: false. */
+  /** Whether batches are adjusted for more texts a second instead; a larger batch has to bring 2% more. Default: false. */
   throughputOptimization?: boolean;
 }
 
@@ -83,8 +89,9 @@ export interface BatchingConfig {
  */
 export interface EmbeddingCacheConfig {
   /**
-   * Bytes of vectors that are cached for other embedders, processes and starts: natively in files, in a page in
-   * the browser's cache. Default: no such cache.
+   * Bytes of vectors that are cached for other embedders, processes and starts: natively a file for each text, in a
+   * page entries of the browser's cache, for the site's other tabs and the next visit. Without such a cache (node,
+   * pages without TLS) the value in effect is none. Default: no such cache.
    */
   disk?: number;
   /**
@@ -93,8 +100,8 @@ export interface EmbeddingCacheConfig {
    */
   folder?: string;
   /**
-   * Bytes of vectors that an embedder caches in memory; the least recently used are removed first. Default: no
-   * cache in memory.
+   * Bytes of vectors that an embedder caches in memory; the least recently used are removed first. They do not
+   * count towards `memory.memoryLimit`. Default: no cache in memory.
    */
   memory?: number;
 }
@@ -152,12 +159,12 @@ export interface IoConfig {
 
 /** The memory that an engine may use. A knob that is left out means the default that is stated there. Sizes are in bytes. */
 export interface MemoryConfig {
-  /** Bytes that the pool holds. Default: 256 MiB. */
+  /** Bytes that wait in the pool. Default: 256 MiB. */
   maxPoolMemory?: number;
-  /** Buffers that the pool holds. Default: 32. */
+  /** Buffers that wait in the pool; the one unused for longest goes first. Default: 32. */
   maxPoolSize?: number;
   /**
-   * The most memory that one model may take: its weights and its batches. Default: the free memory of the machine,
+   * The most bytes that one model may take: its weights and its batches. Default: the free memory of the machine,
    * up to the pressure threshold.
    */
   memoryLimit?: number;
@@ -199,7 +206,7 @@ export interface ProvidersConfig {
    * reason. Empty: the processor.
    */
   executionProviders?: readonly ExecutionProvider[];
-  /** Look for the hardware before a provider is tried. Default: true. */
+  /** Look for the device before a driver is loaded. Default: true. */
   hardwareDetection?: boolean;
   /** Options of the others, by ONNX Runtime's own names. Empty: ONNX Runtime's defaults. */
   options?: Partial<Record<ExecutionProvider, Record<string, string>>>;
@@ -209,8 +216,8 @@ export interface ProvidersConfig {
    */
   providerAutoSelection?: boolean;
   /**
-   * A provider of the chain that does not work is an error, not a reason to go on to the next.
-   * Default: false.
+   * A provider of the chain that does not work is an error, not a reason to go on to the next; a lost device is not
+   * replaced. Default: false.
    */
   strictProviders?: boolean;
   /** Options of TensorRT. */
@@ -261,8 +268,8 @@ export interface TextConfig {
    */
   dimension?: number;
   /**
-   * Tokens of a text that the model sees, special tokens included; the rest is cut off and reported. At most the
-   * length of the model's position table. Default: the model's files, else 512.
+   * Tokens of a text that the model sees, special tokens included; the rest is cut off and reported. More than the
+   * model has positions for is an error. Default: the model's files, else 512.
    */
   maxLength?: number;
   /** Whether vectors are scaled to unit length. Default: the model's files, else true. */

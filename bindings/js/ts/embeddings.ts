@@ -1,6 +1,8 @@
+import { CompactEmbeddings, type CompactForm } from "./compact.js";
 import { IsovecError } from "./error.js";
 import { read, write } from "./file.js";
-import { Scores, best, scorer, squared, type Hit, type Similarity } from "./similarity.js";
+import { compatible, only, viewed } from "./sets.js";
+import { Scores, again, best, scorer, squared, type Hit, type Similarity } from "./similarity.js";
 
 /** Identifies the model that made a set of vectors. */
 export interface Fingerprint {
@@ -124,8 +126,26 @@ export class Embeddings implements Iterable<Float32Array> {
 
   /** The nearest `k` vectors of this set for one query, best first. Throws `NotOneQuery` for a set of none or several. */
   searchOne(query: Embeddings, k: number): Hit[] {
-    if (query.length !== 1) throw new IsovecError("NotOneQuery", `searchOne takes a set of one vector, and this one has ${query.length}; use search, which gives the hits of each`);
+    only(query);
     return this.search(query, k)[0]!;
+  }
+
+  /**
+   * The `k` best of these hits by the scores of this set, best first: for hits of a compact set of the same rows, whose scores
+   * are less accurate.
+   */
+  rescored(query: Embeddings, hits: readonly Hit[], k: number): Hit[] {
+    compatible(this, query);
+    const score = scorer(this.metric, only(query));
+    return again(hits, k, this.length, (index) => score(this.row(index), () => squared(this.row(index))));
+  }
+
+  /**
+   * The same set in a quarter (`int8`) or a thirty-second (`binary`) of its bytes. Throws `InvalidEmbeddings` when the model
+   * compares its vectors by a distance, which compact forms do not keep.
+   */
+  compact(form: CompactForm): CompactEmbeddings {
+    return CompactEmbeddings.of(this, this.#parts.prompt, form);
   }
 
   /**
@@ -159,29 +179,4 @@ function room(scores: number): Float32Array<ArrayBuffer> {
   } catch (cause) {
     throw new IsovecError("InputTooLarge", `${scores} scores do not fit into memory; compare parts of the sets one after another`, { cause });
   }
-}
-
-/** The bytes that were given, where they lie. A number would be taken for a length, and an array of numbers for bytes. */
-function viewed(bytes: unknown): Uint8Array<ArrayBuffer> {
-  if (ArrayBuffer.isView(bytes)) return new Uint8Array(bytes.buffer as ArrayBuffer, bytes.byteOffset, bytes.byteLength);
-  if (Object.prototype.toString.call(bytes) === "[object ArrayBuffer]") return new Uint8Array(bytes as ArrayBuffer);
-  throw new IsovecError("InvalidEmbeddings", "a set is opened from the bytes of its file: give a Uint8Array, an ArrayBuffer or a Blob");
-}
-
-/** Vectors of different models have nothing in common; comparing them would give numbers all the same. */
-function compatible(here: Embeddings, there: Embeddings): void {
-  const [one, other] = [here.fingerprint.identity, there.fingerprint.identity];
-  const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
-  // Own entries alone: a name may be one that every object has.
-  const entry = (of: Record<string, string>, name: string) => (Object.hasOwn(of, name) ? of[name] : undefined);
-  // What one side does not know is no difference; sets that were written before there was this entry do not have it.
-  const unknown = (name: string) => name === "architecture" && [entry(one, name), entry(other, name)].some((value) => value === undefined || value === "unknown");
-  // Two that share a space may read different things: what only one of them has is about how.
-  const shared = entry(one, "space") !== undefined && entry(one, "space") === entry(other, "space");
-  const apart = (name: string) => shared && [entry(one, name), entry(other, name)].includes(undefined);
-  const different = names.filter((name) => entry(one, name) !== entry(other, name) && !unknown(name) && !apart(name));
-  if (here.dimension !== there.dimension) different.push("dimension");
-  if (different.length === 0) return;
-  const detail = different.map((name) => `${name}: ${entry(one, name) ?? "nothing"} here, ${entry(other, name) ?? "nothing"} there`);
-  throw new IsovecError("IncompatibleIndex", `the vectors were not made the same way: ${[...new Set(detail)].join("; ")}; embed both with the same model and settings`);
 }

@@ -1,17 +1,21 @@
 /** The embeddings file (docs/embeddings-format.md): a safetensors file, written and read here and in Rust alike. */
+import type { CompactParts } from "./compact.js";
 import type { Fingerprint, Parts } from "./embeddings.js";
 import { IsovecError } from "./error.js";
 import type { Similarity } from "./similarity.js";
 import { isWellFormed } from "./texts.js";
 
 const KEY = "isovec.embeddings";
-const VERSION = 1;
+/** The version of files with vectors in f32. */
+const PLAIN = 1;
+/** The version of files with vectors in a compact form, the newest that is read. */
+const COMPACT = 2;
 /** The longest header that is read: the limit of the format's reference implementation. */
 const MAX_HEADER = 100_000_000;
 const SIMILARITIES: readonly string[] = ["cosine", "dot", "euclidean", "manhattan"];
 const PRECISIONS: readonly string[] = ["f32", "f16", "int8", "int8-fast"];
 /** A map, because names out of a file must not find what every object has. */
-const WIDTH: ReadonlyMap<string, number> = new Map([["F32", 4], ["U32", 4], ["U8", 1]]);
+const WIDTH: ReadonlyMap<string, number> = new Map([["F32", 4], ["U32", 4], ["U8", 1], ["I8", 1]]);
 const LITTLE = new Uint8Array(Uint16Array.of(1).buffer)[0] === 1;
 
 interface Info {
@@ -26,6 +30,8 @@ interface Metadata {
   fingerprint: Fingerprint;
   similarity: Similarity;
   prompt: string | null;
+  /** Components of a vector, where the shape does not say it: bits fill whole bytes. */
+  dimension?: number;
 }
 
 function invalid(detail: string, cause?: unknown): IsovecError {
@@ -34,18 +40,8 @@ function invalid(detail: string, cause?: unknown): IsovecError {
 
 /** Opens a file's bytes. Vectors are viewed where they lie, if they lie at a multiple of four. */
 export function read(file: Uint8Array<ArrayBuffer>): Parts {
-  if (!LITTLE) throw invalid("this machine keeps numbers the other way round, which is not supported");
-  const { tensors, metadata, data } = header(file);
-  const take = (name: string, dtype: string, rank: number): { bytes: Uint8Array<ArrayBuffer>; shape: number[] } => {
-    const info = tensors.get(name);
-    if (!info) throw invalid(`it has no tensor \`${name}\``);
-    if (info.dtype !== dtype || info.shape.length !== rank) throw invalid(`\`${name}\` is ${info.dtype} [${info.shape.join(", ")}], not ${dtype} of rank ${rank}`);
-    return { bytes: data.subarray(...info.data_offsets), shape: info.shape };
-  };
-  const words = <T>(bytes: Uint8Array<ArrayBuffer>, kind: new (buffer: ArrayBuffer, offset: number, length: number) => T): T => {
-    const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
-    return new kind(aligned.buffer, aligned.byteOffset, bytes.length / 4);
-  };
+  const { metadata, take, only, labels } = opened(file);
+  if (metadata.format_version > PLAIN) throw invalid("its vectors are in a compact form; open it with CompactEmbeddings.load");
   const embeddings = take("embeddings", "F32", 2);
   const [rows, dimension] = embeddings.shape as [number, number];
   if (dimension < 1) throw invalid("its vectors have no components");
@@ -57,17 +53,64 @@ export function read(file: Uint8Array<ArrayBuffer>): Parts {
   if (tokenCounts.length !== rows || truncated.length !== rows) throw invalid(`\`token_counts\` or \`truncated\` does not have ${rows} entries`);
   const odd = truncated.find((mark) => mark > 1);
   if (odd !== undefined) throw invalid(`\`truncated\` holds ${odd}, which is neither 0 nor 1`);
+  only(["embeddings", "token_counts", "truncated", "label_ends", "label_text"]);
+  return { ...about(metadata), values, dimension, tokenCounts, truncated, labels: labels(rows) };
+}
 
+/** Opens the bytes of a file whose vectors are in a compact form. */
+export function readCompact(file: Uint8Array<ArrayBuffer>): CompactParts {
+  const { metadata, take, has, only, labels } = opened(file);
+  if (metadata.format_version < COMPACT) throw invalid("its vectors are in f32; open it with Embeddings.load");
+  const { dimension } = metadata;
+  if (!dimension) throw invalid("it does not say how many components a vector has");
+  const form = has("scales") ? "int8" : "binary";
+  const { bytes: codes, shape } = take("embeddings", form === "int8" ? "I8" : "U8", 2);
+  const row = form === "int8" ? dimension : Math.ceil(dimension / 8);
+  if (shape[1] !== row) throw invalid(`\`embeddings\` is [${shape.join(", ")}], and ${dimension} components take ${row} bytes in ${form}`);
+  const rows = shape[0]!;
+  const scales = form === "int8" ? words(take("scales", "F32", 1).bytes, Float32Array) : new Float32Array();
+  if (form === "int8" && scales.length !== rows) throw invalid(`\`scales\` does not have ${rows} entries`);
+  const at = scales.findIndex((scale) => !(Number.isFinite(scale) && scale >= 0));
+  if (at >= 0) throw invalid(`entry ${at} of \`scales\` is no scale`);
+  // They would count as signs that differ.
+  const loose = (row: number, byte: number) => form === "binary" && dimension % 8 !== 0 && ((codes[row + byte]! << dimension % 8) & 0xff) !== 0;
+  for (let at = 0; at < codes.length; at += row) if (loose(at, row - 1)) throw invalid("a row has bits behind its last component");
+  only(["embeddings", "scales", "label_ends", "label_text"]);
+  return { ...about(metadata), form, dimension, codes, scales, rows, labels: labels(rows) };
+}
+
+/** The file's header, and what takes its tensors. */
+function opened(file: Uint8Array<ArrayBuffer>) {
+  if (!LITTLE) throw invalid("this machine keeps numbers the other way round, which is not supported");
+  const { tensors, metadata, data } = header(file);
+  const has = (name: string) => tensors.has(name);
+  const take = (name: string, dtype: string, rank: number): { bytes: Uint8Array<ArrayBuffer>; shape: number[] } => {
+    const info = tensors.get(name);
+    if (!info) throw invalid(`it has no tensor \`${name}\``);
+    if (info.dtype !== dtype || info.shape.length !== rank) throw invalid(`\`${name}\` is ${info.dtype} [${info.shape.join(", ")}], not ${dtype} of rank ${rank}`);
+    return { bytes: data.subarray(...info.data_offsets), shape: info.shape };
+  };
   // A damaged name must not make a part of the set vanish; new parts raise the version.
-  const unknown = [...tensors.keys()].find((name) => !["embeddings", "token_counts", "truncated", "label_ends", "label_text"].includes(name));
-  if (unknown !== undefined) throw invalid(`it holds \`${unknown}\`, which this version does not know`);
-  let labels: string[] | undefined;
-  if (tensors.has("label_ends") || tensors.has("label_text")) {
-    labels = cut(take("label_text", "U8", 1).bytes, words(take("label_ends", "U32", 1).bytes, Uint32Array));
+  const only = (names: string[]) => {
+    const unknown = [...tensors.keys()].find((name) => !names.includes(name));
+    if (unknown !== undefined) throw invalid(`it holds \`${unknown}\`, which this version does not know`);
+  };
+  const labels = (rows: number): string[] | undefined => {
+    if (!has("label_ends") && !has("label_text")) return undefined;
+    const labels = cut(take("label_text", "U8", 1).bytes, words(take("label_ends", "U32", 1).bytes, Uint32Array));
     if (labels.length !== rows) throw invalid(`it has ${labels.length} labels for ${rows} vectors`);
-  }
-  const { model, fingerprint, similarity, prompt } = metadata;
-  return { values, dimension, tokenCounts, truncated, fingerprint, metric: similarity, model, prompt, labels };
+    return labels;
+  };
+  return { metadata, has, take, only, labels };
+}
+
+/** What made the vectors. */
+const about = ({ model, fingerprint, similarity, prompt }: Metadata) => ({ model, fingerprint, metric: similarity, prompt });
+
+/** Four-byte numbers, viewed where they lie if they lie at a multiple of four. */
+function words<T>(bytes: Uint8Array<ArrayBuffer>, kind: new (buffer: ArrayBuffer, offset: number, length: number) => T): T {
+  const aligned = bytes.byteOffset % 4 === 0 ? bytes : bytes.slice();
+  return new kind(aligned.buffer, aligned.byteOffset, bytes.length / 4);
 }
 
 function cut(text: Uint8Array, ends: Uint32Array): string[] {
@@ -135,19 +178,20 @@ function metadataOf(json: string): Metadata {
   } catch (cause) {
     throw invalid(`\`${KEY}\` cannot be read (${String(cause)})`, cause);
   }
-  const { format_version: version, model, fingerprint, similarity, prompt = null } = value;
+  const { format_version: version, model, fingerprint, similarity, prompt = null, dimension } = value;
   if (typeof version !== "number" || !Number.isInteger(version) || version < 0 || version >= 2 ** 32) throw invalid(`\`${KEY}\` names no version`);
-  if (version > VERSION) throw invalid(`it has format version ${version}, and this isovec reads up to ${VERSION}; update isovec`);
+  if (version > COMPACT) throw invalid(`it has format version ${version}, and this isovec reads up to ${COMPACT}; update isovec`);
   const { identity, precision, claimed } = isObject(fingerprint) ? fingerprint : {};
   const sound =
     isText(model) &&
     areTexts(identity) && (claimed === undefined || areTexts(claimed)) &&
     typeof precision === "string" && PRECISIONS.includes(precision) &&
     typeof similarity === "string" && SIMILARITIES.includes(similarity) &&
-    (prompt === null || isText(prompt));
+    (prompt === null || isText(prompt)) &&
+    (dimension === undefined || dimension === null || (typeof dimension === "number" && Number.isSafeInteger(dimension) && dimension >= 0));
   if (!sound) throw invalid(`\`${KEY}\` does not say what made the vectors`);
   // What this version does not know is ignored, and not carried on.
-  return { format_version: version, model, fingerprint: { identity, precision, ...(claimed && { claimed }) }, similarity: similarity as Similarity, prompt };
+  return { format_version: version, model, fingerprint: { identity, precision, ...(claimed && { claimed }) }, similarity: similarity as Similarity, prompt, ...(typeof dimension === "number" && { dimension }) };
 }
 
 /** An object of JSON, in which no name stands twice: which of the two is meant nobody could tell. */
@@ -195,23 +239,41 @@ function isObject(value: unknown): value is Record<string, unknown> {
 
 /** The file of a set. */
 export function write(parts: Parts): Uint8Array<ArrayBuffer> {
-  const bytes = (array: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer> | Uint8Array<ArrayBuffer>) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
   const rows = parts.tokenCounts.length;
-  const labels = parts.labels?.map((label) => new TextEncoder().encode(label));
+  const labels = ofLabels(parts.labels);
   // Four-byte tensors before one-byte ones, so that they lie at multiples of four.
-  const tensors: [name: string, dtype: string, shape: number[], content: Uint8Array[]][] = [
-    ["embeddings", "F32", [rows, parts.dimension], [bytes(parts.values)]],
-    ["token_counts", "U32", [rows], [bytes(parts.tokenCounts)]],
-  ];
-  if (labels) {
-    let end = 0;
-    const ends = Uint32Array.from(labels, (label) => (end += label.length));
-    if (end >= 2 ** 32) throw new IsovecError("InvalidEmbeddings", "the labels take 4 GiB or more; store them elsewhere");
-    tensors.push(["label_ends", "U32", [rows], [bytes(ends)]]);
-    tensors.push(["label_text", "U8", [end], labels]);
-  }
-  tensors.push(["truncated", "U8", [rows], [parts.truncated]]);
-  const metadata: Metadata = { format_version: VERSION, model: parts.model, fingerprint: parts.fingerprint, similarity: parts.metric, prompt: parts.prompt };
+  const tensors: Tensor[] = [["embeddings", "F32", [rows, parts.dimension], [bytes(parts.values)]], ["token_counts", "U32", [rows], [bytes(parts.tokenCounts)]], ...labels, ["truncated", "U8", [rows], [parts.truncated]]];
+  return written(tensors, { format_version: PLAIN, ...described(parts) });
+}
+
+/** The file of a compact set. */
+export function writeCompact(parts: CompactParts): Uint8Array<ArrayBuffer> {
+  const { form, rows, codes, scales, dimension } = parts;
+  const [ends, text] = ofLabels(parts.labels);
+  const tensors: Tensor[] = form === "int8" ? [["scales", "F32", [rows], [bytes(scales)]]] : [];
+  if (ends) tensors.push(ends);
+  tensors.push(["embeddings", form === "int8" ? "I8" : "U8", [rows, form === "int8" ? dimension : Math.ceil(dimension / 8)], [codes]]);
+  if (text) tensors.push(text);
+  return written(tensors, { format_version: COMPACT, ...described(parts), dimension });
+}
+
+type Tensor = [name: string, dtype: string, shape: number[], content: Uint8Array[]];
+
+const bytes = (array: Float32Array<ArrayBuffer> | Uint32Array<ArrayBuffer>) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
+
+const described = ({ model, fingerprint, metric, prompt }: Pick<Parts, "model" | "fingerprint" | "metric" | "prompt">) => ({ model, fingerprint, similarity: metric, prompt });
+
+/** Where each label ends, and the labels one after another; nothing where there are none. */
+function ofLabels(labels: readonly string[] | undefined): Tensor[] {
+  if (!labels) return [];
+  const encoded = labels.map((label) => new TextEncoder().encode(label));
+  let end = 0;
+  const ends = Uint32Array.from(encoded, (label) => (end += label.length));
+  if (end >= 2 ** 32) throw new IsovecError("InvalidEmbeddings", "the labels take 4 GiB or more; store them elsewhere");
+  return [["label_ends", "U32", [labels.length], [bytes(ends)]], ["label_text", "U8", [end], encoded]];
+}
+
+function written(tensors: Tensor[], metadata: Metadata): Uint8Array<ArrayBuffer> {
   const infos: Record<string, unknown> = { __metadata__: { [KEY]: JSON.stringify(metadata) } };
   let offset = 0;
   for (const [name, dtype, shape, content] of tensors) {

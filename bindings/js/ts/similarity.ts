@@ -34,7 +34,7 @@ export class Scores implements Iterable<Float32Array> {
 }
 
 /** Adds eight lanes in pairs. */
-const total = ([a, b, c, d, e, f, g, h]: Float64Array) => a! + b! + (c! + d!) + (e! + f! + (g! + h!));
+export const total = ([a, b, c, d, e, f, g, h]: Float64Array) => a! + b! + (c! + d!) + (e! + f! + (g! + h!));
 
 /** The inner product. Written out, and not by the function below: a search spends its time here, its first one in an interpreter. */
 function product(a: Float32Array, b: Float32Array): number {
@@ -121,6 +121,27 @@ export function best(scores: ArrayLike<number>, k: number): Hit[] {
     hits.splice(low, 0, { index, score });
   }
   return hits;
+}
+
+/** The `k` best of hits by other scores of the same rows, of which there are `rows`. */
+export function again(hits: readonly Hit[], k: number, rows: number, score: (index: number) => number): Hit[] {
+  const far = hits.find(({ index }) => !Number.isInteger(index) || index < 0 || index >= rows);
+  if (far) throw new IsovecError("InvalidEmbeddings", `a hit is row ${far.index}, and this set has ${rows} rows; take hits of a set of the same rows`);
+  const places = hits.map(({ index }) => index).sort((a, b) => a - b);
+  return best(places.map(score), k).map(({ index, score }) => ({ index: places[index]!, score }));
+}
+
+/**
+ * The `k` best rows of several rankings of the same rows, best first, by reciprocal rank fusion: a row's score is the sum of
+ * `1 / (60 + rank)` over the rankings that have it, the first rank being 1. Only the order of a ranking counts, so scores of
+ * different kinds, such as those of dense and of sparse vectors, need not be alike.
+ */
+export function fuse(rankings: Iterable<readonly Hit[]>, k: number): Hit[] {
+  // Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion outperforms Condorcet and individual Rank Learning Methods", SIGIR 2009.
+  const scores = new Map<number, number>();
+  for (const ranking of rankings) for (const [before, { index }] of ranking.entries()) scores.set(index, (scores.get(index) ?? 0) + 1 / (60 + 1 + before));
+  const rows = [...scores.keys()].sort((a, b) => a - b);
+  return best(rows.map((row) => Math.fround(scores.get(row)!)), k).map(({ index, score }) => ({ index: rows[index]!, score }));
 }
 
 function sameLength(a: Float32Array, b: Float32Array): void {

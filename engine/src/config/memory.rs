@@ -10,9 +10,9 @@ use serde::{Deserialize, Serialize};
 pub struct MemoryConfig {
     /// Hold buffers for inputs and outputs in a pool and reuse them. `None`: true.
     pub memory_pool: Option<bool>,
-    /// Buffers that the pool holds. `None`: 32.
+    /// Buffers that wait in the pool; the one unused for longest goes first. `None`: 32.
     pub max_pool_size: Option<usize>,
-    /// Bytes that the pool holds. `None`: 256 MiB.
+    /// Bytes that wait in the pool. `None`: 256 MiB.
     pub max_pool_memory: Option<u64>,
     /// Watch the free memory of the machine and of its control group, and free the pool's buffers when it is short.
     /// `None`: true.
@@ -21,7 +21,7 @@ pub struct MemoryConfig {
     pub memory_pressure_threshold: Option<f64>,
     /// Predict the memory of a batch, and split or refuse a batch that would not fit. `None`: true.
     pub memory_prediction: Option<bool>,
-    /// The most memory that one model may take: its weights and its batches. `None`: the free memory of the machine,
+    /// The most bytes that one model may take: its weights and its batches. `None`: the free memory of the machine,
     /// up to the pressure threshold.
     pub memory_limit: Option<u64>,
     /// Map the model's file into memory instead of reading it, so that processes share its pages and the system can

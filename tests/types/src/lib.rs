@@ -4,8 +4,8 @@
 //! Rust's names.
 //!
 //! The Rust types describe themselves as a JSON schema, as serde reads them ([`schemars::JsonSchema`], behind the
-//! feature `schema`); this crate writes the schema as TypeScript and as Markdown. `cargo xtask types` writes the
-//! files, and a test compares them with the types.
+//! feature `schema`); this crate writes the schema as TypeScript and as Markdown. `effects.toml` adds what a knob does on each
+//! engine and when to change it. `cargo xtask types` writes the files, and a test compares them with the types.
 
 mod docs;
 mod interface;
@@ -13,7 +13,7 @@ mod knobs;
 mod names;
 mod reference;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use isovec::EmbeddingConfig;
 
 /// The name under which the whole configuration is exported.
@@ -28,10 +28,11 @@ const REFERENCE: &str = "\
 
 All knobs of [the configuration](configuration.md), generated from the Rust types: the same names in TOML, in JSON and as
 fields of `EmbeddingConfig`. JavaScript writes them in camel case: `batching.max_batch_size` is
-`{ config: { batching: { maxBatchSize: 8 } } }`. [The configuration](configuration.md)
-describes the effect of each knob on each engine, when to change it, and measurements.
+`{ config: { batching: { maxBatchSize: 8 } } }`. [The configuration](configuration.md) has how they work together, and
+measurements.
 
-Times are texts with a unit, such as `\"5ms\"`; sizes of memory are in bytes.
+*Portable* is the engine that needs nothing installed, natively and in the browser. Where an engine is not named, it makes no
+difference. Times are texts with a unit, such as `\"5ms\"`; sizes of memory are in bytes.
 ";
 
 /// `bindings/js/ts/config.ts`, as it has to be.
@@ -55,9 +56,14 @@ pub fn names() -> Result<String> {
 /// `docs/knobs.md`, as it has to be.
 ///
 /// # Errors
-/// When a type of the configuration is one that this crate has no words for, or a knob's
-/// documentation says no default.
+/// When a type of the configuration is one that this crate has no words for, a knob's documentation says no default, or
+/// `effects.toml` lacks a knob or has one that is none.
 pub fn reference() -> Result<String> {
     let schema = schemars::schema_for!(EmbeddingConfig).to_value();
-    Ok(format!("{REFERENCE}{}", reference::tables(&schema)?))
+    let effects = toml::from_str(include_str!("../effects.toml"))
+        .context("tests/types/effects.toml cannot be read")?;
+    Ok(format!(
+        "{REFERENCE}{}",
+        reference::tables(&schema, effects)?
+    ))
 }

@@ -1,7 +1,10 @@
 //! Turns a JSON schema into the reference of the configuration: a page of tables with the path, type, default and
 //! effect of every knob.
 
+use std::collections::BTreeMap;
+
 use anyhow::{Context, Result, bail};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use crate::interface::{documentation, object, part, type_of};
@@ -10,18 +13,39 @@ use crate::interface::{documentation, object, part, type_of};
 const DEFAULTS: [&str; 2] = ["Default: ", "Empty: "];
 
 /// What stands above a group's table.
-const HEAD: &str = "\n| knob | takes | default | what it does |\n|---|---|---|---|\n";
+const HEAD: &str =
+    "\n| knob | takes | default | what it does | change it when |\n|---|---|---|---|---|\n";
 
-/// The tables: what stands beside the groups, the groups, and the choices that they name.
-pub(crate) fn tables(schema: &Value) -> Result<String> {
+/// What the documentation of a knob does not say, because the type belongs to no engine.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Effect {
+    /// What it does on ONNX Runtime, where that differs.
+    onnxruntime: Option<String>,
+    /// What it does on the portable engine, where that differs.
+    portable: Option<String>,
+    /// When to change it.
+    change: String,
+}
+
+/// The effects by the paths of the knobs.
+pub(crate) type Effects = BTreeMap<String, Effect>;
+
+/// The tables: what stands beside the groups, the groups, and the choices that they name. Every knob takes its effect out of
+/// `effects`, and none may be left.
+pub(crate) fn tables(schema: &Value, effects: Effects) -> Result<String> {
     let root = object("the configuration", schema)?;
     let mut page = Page {
         schema,
+        effects,
         alone: HEAD.to_owned(),
         groups: String::new(),
         choices: Vec::new(),
     };
     page.knobs("", root)?;
+    if let Some(path) = page.effects.keys().next() {
+        bail!("effects.toml describes {path}, which is no knob");
+    }
     let mut text = format!("\n## Beside the groups\n{}{}", page.alone, page.groups);
     text.push_str("\n## Choices\n");
     // A choice's meaning may name no other, so none is added while they are written.
@@ -33,6 +57,8 @@ pub(crate) fn tables(schema: &Value) -> Result<String> {
 
 struct Page<'a> {
     schema: &'a Value,
+    /// Those of the knobs that have no row yet.
+    effects: Effects,
     alone: String,
     groups: String,
     /// Those that were named, each once.
@@ -77,7 +103,12 @@ impl<'a> Page<'a> {
         let about = sentence(&documentation(path, knob)?);
         let (about, default) = apart(path, &about)?;
         let takes = self.takes(path, knob)?;
-        let cells = [format!("`{path}`"), takes, default, about];
+        let effect = self
+            .effects
+            .remove(path)
+            .with_context(|| format!("effects.toml does not say when to change {path}"))?;
+        let about = with_engines(&about, &effect);
+        let cells = [format!("`{path}`"), takes, default, about, effect.change];
         let cells = cells.map(|cell| cell.replace('|', "\\|"));
         Ok(format!("| {} |\n", cells.join(" | ")))
     }
@@ -111,6 +142,20 @@ impl<'a> Page<'a> {
             other => bail!("{path} is of the type {other}"),
         })
     }
+}
+
+/// What a knob does, and below it what it does on each engine where that differs.
+fn with_engines(about: &str, effect: &Effect) -> String {
+    let mut text = about.to_owned();
+    for (engine, does) in [
+        ("ONNX Runtime", &effect.onnxruntime),
+        ("Portable", &effect.portable),
+    ] {
+        if let Some(does) = does {
+            text.push_str(&format!("<br>*{engine}*: {does}"));
+        }
+    }
+    text
 }
 
 /// The type of ours that a knob is of, if it is of one: its name and its definition.
@@ -222,13 +267,21 @@ mod tests {
         })
     }
 
+    fn effects(more: &str) -> Effects {
+        let some = "[engine]\nchange = \"never\"\n";
+        toml::from_str(&format!("{some}{more}")).unwrap()
+    }
+
+    const INNER: &str = "[\"outer.inner.knob\"]\nportable = \"nothing\"\nchange = \"idle\"\n";
+
     #[test]
     fn knobs_stand_under_their_paths_with_their_defaults() {
-        let page = tables(&schema("Does\nthis | that. `None`: 5, e.g. 5. More.")).unwrap();
+        let schema = schema("Does\nthis | that. `None`: 5, e.g. 5. More.");
+        let page = tables(&schema, effects(INNER)).unwrap();
         for line in [
-            "| `engine` | [`Kind`](#kind) | `a` | Which. |",
+            "| `engine` | [`Kind`](#kind) | `a` | Which. | never |",
             "## `outer`",
-            "| `outer.inner.knob` | whole number | 5, e.g. 5 | Does this \\| that. More. |",
+            "| `outer.inner.knob` | whole number | 5, e.g. 5 | Does this \\| that. More.<br>*Portable*: nothing | idle |",
             "### Kind",
             "- `a`: One.",
         ] {
@@ -238,7 +291,17 @@ mod tests {
 
     #[test]
     fn a_knob_that_says_no_default_is_an_error() {
-        let error = tables(&schema("Does this.")).unwrap_err().to_string();
-        assert!(error.contains("outer.inner.knob"), "{error}");
+        let error = tables(&schema("Does this."), effects(INNER)).unwrap_err();
+        assert!(error.to_string().contains("outer.inner.knob"), "{error}");
+    }
+
+    #[test]
+    fn every_knob_has_an_effect_and_every_effect_a_knob() {
+        let schema = schema("Does this. `None`: 5.");
+        let error = tables(&schema, effects("")).unwrap_err();
+        assert!(error.to_string().contains("outer.inner.knob"), "{error}");
+        let strange = format!("{INNER}[gone]\nchange = \"never\"\n");
+        let error = tables(&schema, effects(&strange)).unwrap_err();
+        assert!(error.to_string().contains("gone"), "{error}");
     }
 }
