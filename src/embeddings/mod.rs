@@ -59,19 +59,19 @@ pub(crate) struct Parts {
 }
 
 /// A shared value, written and read as the value.
-mod shared {
+pub(crate) mod shared {
     use std::sync::Arc;
 
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-    pub(super) fn serialize<T: Serialize, S: Serializer>(
+    pub(crate) fn serialize<T: Serialize, S: Serializer>(
         value: &Arc<T>,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         T::serialize(value, serializer)
     }
 
-    pub(super) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
+    pub(crate) fn deserialize<'de, T: Deserialize<'de>, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Arc<T>, D::Error> {
         T::deserialize(deserializer).map(Arc::new)
@@ -86,6 +86,42 @@ pub struct PrecisionDifference {
     pub here: Precision,
     /// The class of the other.
     pub there: Precision,
+}
+
+/// Whether vectors of two fingerprints may be compared, and if so, whether they were computed in different precisions.
+///
+/// # Errors
+/// [`Error::IncompatibleIndex`] with every entry that differs.
+fn check_compatible(own: &Fingerprint, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
+    let differences = own.differences(other);
+    if !differences.is_empty() {
+        return Err(Error::IncompatibleIndex { differences });
+    }
+    let (here, there) = (own.precision, other.precision);
+    Ok((here != there).then_some(PrecisionDifference { here, there }))
+}
+
+/// Whether vectors of two fingerprints may be compared; says in the log what is taken on trust.
+///
+/// # Errors
+/// As [`check_compatible`].
+pub(crate) fn check_comparable(own: &Fingerprint, other: &Fingerprint) -> Result<()> {
+    if let Some(PrecisionDifference { here, there }) = check_compatible(own, other)? {
+        tracing::warn!(
+            ?here,
+            ?there,
+            "comparing vectors that were computed in another numeric class"
+        );
+    }
+    for doubt in own.doubts(other) {
+        // The same model with itself, again and again.
+        if own == other {
+            tracing::debug!(%doubt, "comparing vectors on trust");
+        } else {
+            tracing::warn!(%doubt, "comparing vectors on trust");
+        }
+    }
+    Ok(())
 }
 
 impl Embeddings {
@@ -303,12 +339,7 @@ impl Embeddings {
     /// # Errors
     /// [`Error::IncompatibleIndex`] with every entry that differs.
     pub fn check_compatible(&self, other: &Fingerprint) -> Result<Option<PrecisionDifference>> {
-        let differences = self.fingerprint.differences(other);
-        if !differences.is_empty() {
-            return Err(Error::IncompatibleIndex { differences });
-        }
-        let (here, there) = (self.fingerprint.precision, other.precision);
-        Ok((here != there).then_some(PrecisionDifference { here, there }))
+        check_compatible(&self.fingerprint, other)
     }
 
     /// The `k` vectors most alike each query, best first, by the model's own
@@ -371,23 +402,7 @@ impl Embeddings {
 
     /// Whether another set's vectors may be compared with these; says what is taken on trust.
     fn check_comparable(&self, other: &Self) -> Result<()> {
-        if let Some(PrecisionDifference { here, there }) =
-            self.check_compatible(&other.fingerprint)?
-        {
-            tracing::warn!(
-                ?here,
-                ?there,
-                "comparing vectors that were computed in another numeric class"
-            );
-        }
-        for doubt in self.fingerprint.doubts(&other.fingerprint) {
-            // The same model with itself, again and again.
-            if self.fingerprint == other.fingerprint {
-                tracing::debug!(%doubt, "comparing vectors on trust");
-            } else {
-                tracing::warn!(%doubt, "comparing vectors on trust");
-            }
-        }
+        check_comparable(&self.fingerprint, &other.fingerprint)?;
         if self.dim != other.dim {
             return Err(Error::InvalidEmbeddings {
                 origin: "the set to compare with".into(),
