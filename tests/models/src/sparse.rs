@@ -97,6 +97,18 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
     ]
 }
 
+/// A BERT with tied weights and a vocabulary of so many words.
+pub fn bert_of_words(words: usize) -> Checkpoint {
+    let mut maker = Maker::new(106);
+    maker.linear("cls.predictions.transform.dense", HIDDEN, HIDDEN, true);
+    maker.norm("cls.predictions.transform.LayerNorm", HIDDEN, true);
+    maker.tensor("cls.predictions.bias", &[words], -0.5, 0.3);
+    let mut model = models::bert_of(107, words, HIDDEN, 1)
+        .with("architectures", json!(["BertForMaskedLM"]));
+    model.tensors.extend(maker.tensors);
+    model
+}
+
 /// The weight of every word for a text of these tokens.
 pub fn weights(model: &Checkpoint, ids: &[i64], types: &[i64], weighing: Weighing) -> Vec<f64> {
     weights_with(model, ids, types, weighing, None)
