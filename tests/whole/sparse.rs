@@ -68,7 +68,7 @@ fn expected(
 fn far(row: SparseRow<'_>, wanted: &[f64]) -> f64 {
     assert!(row.indices.windows(2).all(|pair| pair[0] < pair[1]));
     assert!(row.values.iter().all(|&value| value > 0.0));
-    let mut weights = vec![0.0; WORDS];
+    let mut weights = vec![0.0; wanted.len()];
     for (index, value) in row.iter() {
         weights[index as usize] = f64::from(value);
     }
@@ -431,6 +431,22 @@ fn what_decides_a_weight_is_in_the_fingerprint() {
         twice: false,
     };
     assert_ne!(first, fingerprint(&modern, sum));
+}
+
+#[test]
+fn the_files_are_what_the_generator_writes() {
+    let folder = data("tiny-splade");
+    for (name, bytes) in sparse::tiny_files() {
+        assert!(
+            std::fs::read(folder.join(&name)).unwrap() == bytes,
+            "{name} differs"
+        );
+    }
+    let loaded = load(folder.into(), EmbeddingConfig::default()).unwrap();
+    let set = smol::block_on(loaded.embed(sparse::TEXTS)).unwrap();
+    for (row, text) in set.iter().zip(sparse::TEXTS) {
+        near(row, &expected(&sparse::tiny(), text, MAX, None));
+    }
 }
 
 #[test]

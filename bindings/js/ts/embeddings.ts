@@ -169,7 +169,7 @@ function viewed(bytes: unknown): Uint8Array<ArrayBuffer> {
 }
 
 /** Vectors of different models have nothing in common; comparing them would give numbers all the same. */
-function compatible(here: Embeddings, there: Embeddings): void {
+export function compatible(here: { fingerprint: Fingerprint; dimension: number }, there: { fingerprint: Fingerprint; dimension: number }): void {
   const [one, other] = [here.fingerprint.identity, there.fingerprint.identity];
   const names = [...new Set([...Object.keys(one), ...Object.keys(other)])].sort();
   // Own entries alone: a name may be one that every object has.

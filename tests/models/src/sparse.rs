@@ -10,7 +10,7 @@ use crate::checkpoint::{Checkpoint, Stored};
 use crate::heads::published;
 use crate::models::{self, HIDDEN, Maker};
 use crate::reference::{activate, array, last_hidden_state, layer_norm, linear};
-use crate::tiny::{pretty, tokenizer, vocabulary};
+use crate::tiny::{pretty, tokenise, tokenizer, vocabulary};
 
 /// Words of every model: more than are multiplied at a time, and more than the tokenizer of [`tiny`](crate::tiny) has.
 pub const WORDS: usize = 2148;
@@ -147,7 +147,11 @@ pub fn weights_with(
             (true, _) => positive.map(logarithm).sum(),
         }
     };
-    (0..WORDS).map(word).collect()
+    (0..words_of(model)).map(word).collect()
+}
+
+fn words_of(model: &Checkpoint) -> usize {
+    model.config["vocab_size"].as_u64().expect("a size") as usize
 }
 
 /// The number of each word at one token.
@@ -211,7 +215,7 @@ fn logits(model: &Checkpoint, hidden: &[f64], with_bias: bool) -> Vec<f64> {
         let products = row.iter().zip(&normed).map(|(&w, x)| f64::from(w) * x);
         products.sum::<f64>() + f64::from(u8::from(with_bias)) * f64::from(bias.values[at])
     };
-    (0..WORDS).map(word).collect()
+    (0..words_of(model)).map(word).collect()
 }
 
 /// The files that sentence-transformers saves of a model.
@@ -224,7 +228,7 @@ pub fn files(model: &Checkpoint, Weighing { sum, twice }: Weighing) -> BTreeMap<
     let pooling = json!({
         "pooling_strategy": if sum { "sum" } else { "max" },
         "activation_function": if twice { "log1p_relu" } else { "relu" },
-        "word_embedding_dimension": WORDS
+        "word_embedding_dimension": words_of(&model)
     });
     let prompts = json!({
         "model_type": "SparseEncoder",
@@ -240,4 +244,35 @@ pub fn files(model: &Checkpoint, Weighing { sum, twice }: Weighing) -> BTreeMap<
         ("1_SpladePooling/config.json".into(), pretty(&pooling)),
         ("tokenizer.json".into(), pretty(&tokenizer(&vocabulary()))),
     ])
+}
+
+/// Texts of the reference in `tests/data/tiny-splade`.
+pub const TEXTS: [&str; 4] = [
+    "the dog is an animal",
+    "money in the bank",
+    "",
+    "A cat sleeps in the house, and the children watch it for a long time.",
+];
+
+/// The model in `tests/data/tiny-splade`, whose words are those of the tokenizer.
+pub fn tiny() -> Checkpoint {
+    bert_of_words(vocabulary().len())
+}
+
+/// Every file of the folder, by its path, with the weights of words of some texts at f64.
+pub fn tiny_files() -> BTreeMap<String, Vec<u8>> {
+    let (model, vocabulary) = (tiny(), vocabulary());
+    let entry = |text: &str| {
+        let ids = tokenise(&vocabulary, text);
+        let weights = weights(&model, &ids, &vec![0; ids.len()], MAX);
+        json!({"text": text, "tokens": ids.len(), "weights": weights})
+    };
+    let reference = json!({
+        "made_by": "cargo run -p isovec-test-models --example tiny_model",
+        "vocabulary_size": vocabulary.len(),
+        "texts": TEXTS.map(entry),
+    });
+    let mut files = files(&model, MAX);
+    files.insert("reference.json".into(), pretty(&reference));
+    files
 }
