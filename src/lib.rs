@@ -200,8 +200,8 @@ pub use reranker::{
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use sparse::{
-    SparseEmbedded, SparseEmbedder, SparseEmbedderBuilder, SparseEmbeddings, SparseOptions, SparseRow,
-    SparseVector, WordWeight,
+    SparseEmbedded, SparseEmbedder, SparseEmbedderBuilder, SparseEmbeddings, SparseOptions,
+    SparseRow, SparseVector, WordWeight,
 };
 pub use stream::{Embedded, StreamOptions};
 
@@ -241,4 +241,6 @@ mod documents {
     struct Pictures;
     #[doc = include_str!("../docs/saved-embeddings.md")]
     struct SavedEmbeddings;
+    #[doc = include_str!("../docs/sparse.md")]
+    struct Sparse;
 }

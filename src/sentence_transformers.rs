@@ -354,7 +354,11 @@ impl Folder<'_> {
             .iter()
             .position(|module| module.class() == Some(SPLADE));
         let Some(at) = at else { return Ok(None) };
-        if let Some(other) = modules.iter().enumerate().find(|(step, _)| *step > 0 && *step != at) {
+        if let Some(other) = modules
+            .iter()
+            .enumerate()
+            .find(|(step, _)| *step > 0 && *step != at)
+        {
             return Err(self.unsupported(
                 format!("it has the step {} beside {SPLADE}", other.1.r#type),
                 "isovec has the MLMTransformer and SpladePooling, and nothing else, for sparse vectors",

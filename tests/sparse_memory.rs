@@ -59,13 +59,20 @@ fn no_call_holds_a_number_for_each_token_and_word() {
     let files = files.into_iter().map(|(name, bytes)| (name, bytes.into()));
     let config = Which::Portable.configure(EmbeddingConfig::default().with_max_batch_size(TEXTS));
     let source = ModelSource::bytes("a sparse model", files);
-    let loaded = SparseEmbedder::builder(source).config(config).load().unwrap();
+    let loaded = SparseEmbedder::builder(source)
+        .config(config)
+        .load()
+        .unwrap();
     assert_eq!(loaded.vocabulary_size(), WORDS);
     let text = "the dog and the cat ".repeat(TOKENS);
     let texts = vec![text; TEXTS];
     loaded.embed(&texts[..1]).unwrap();
     let (set, peak) = peak_of(|| loaded.embed(&texts).unwrap());
-    assert!(set.token_counts().iter().all(|&count| count as usize == TOKENS));
+    assert!(
+        set.token_counts()
+            .iter()
+            .all(|&count| count as usize == TOKENS)
+    );
     assert_eq!(loaded.stats().calls.texts, 1 + TEXTS as u64);
     let all = TEXTS * TOKENS * WORDS * size_of::<f32>();
     eprintln!("{peak} bytes at the most; all tokens and words are {all}");

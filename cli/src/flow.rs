@@ -11,7 +11,8 @@ use futures_util::{Stream, StreamExt};
 use isovec::blocking::{Classifier, Embedder, SparseEmbedder};
 use isovec::stream::StreamProgress;
 use isovec::{
-    Classified, ClassifyOptions, EmbedOptions, Embedded, SparseEmbedded, SparseOptions, StreamOptions,
+    Classified, ClassifyOptions, EmbedOptions, Embedded, SparseEmbedded, SparseOptions,
+    StreamOptions,
 };
 
 use crate::error::{CliError, Result};

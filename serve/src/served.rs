@@ -9,9 +9,7 @@ use isovec::config::EffectiveConfig;
 use isovec::engine::ProviderInfo;
 use isovec::fingerprint::Fingerprint;
 use isovec::stats::{QueueCounts, Stats};
-use isovec::{
-    Classifier, DynamicBatcher, Embedder, ModelTask, Reranker, Shutdown, SparseEmbedder,
-};
+use isovec::{Classifier, DynamicBatcher, Embedder, ModelTask, Reranker, Shutdown, SparseEmbedder};
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 

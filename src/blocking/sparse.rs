@@ -106,7 +106,10 @@ impl SparseEmbedder {
         &self,
         texts: impl IntoIterator<Item = T>,
     ) -> Result<SparseEmbeddings> {
-        self.embed_with(texts, &SparseOptions::default().with_prompt(Prompt::Passage))
+        self.embed_with(
+            texts,
+            &SparseOptions::default().with_prompt(Prompt::Passage),
+        )
     }
 
     /// Embeds any number of texts in flat memory: results in order, one a text; see

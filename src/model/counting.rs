@@ -247,7 +247,8 @@ pub(crate) fn with_config(
     let resolved = batching::resolve(config, &*engine, &feed, None, None, &mut effective);
     let who = (&engine.provider, "");
     let scope = Scope::new(&Fingerprint::default(), who, &effective, "");
-    let cache = EmbeddingCache::open(&config.embedding_cache, Some(3), scope, &mut effective).unwrap();
+    let cache =
+        EmbeddingCache::open(&config.embedding_cache, Some(3), scope, &mut effective).unwrap();
     let model = Model {
         memory: Allowance::new(memory, &shared, &mut effective),
         optimize: true,

@@ -441,7 +441,9 @@ pub(crate) async fn prepare(
             if files.head.is_some() {
                 return Err(EngineError::UnsupportedModel {
                     origin: bundle.origin.clone(),
-                    reason: "its modules.json describes vectors of components, and no SpladePooling".into(),
+                    reason:
+                        "its modules.json describes vectors of components, and no SpladePooling"
+                            .into(),
                     hint: "Load it with `Embedder`".into(),
                 }
                 .into());

@@ -305,9 +305,8 @@ impl Task for Words {
             faults.push("this model was not loaded for sparse vectors".into());
         }
         if options.top_k == Some(0) {
-            faults.push(
-                "the option top_k is 0, which leaves no weight; leave it out for all".into(),
-            );
+            faults
+                .push("the option top_k is 0, which leaves no weight; leave it out for all".into());
         }
         match faults.is_empty() {
             true => Ok(Self {

@@ -46,7 +46,10 @@ impl SparseRow<'_> {
 
     /// Every index with its weight.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> {
-        self.indices.iter().copied().zip(self.values.iter().copied())
+        self.indices
+            .iter()
+            .copied()
+            .zip(self.values.iter().copied())
     }
 
     /// The inner product with another vector: the sum over the words of both, at f64, rounded once. Whether both are of one model
@@ -110,10 +113,7 @@ mod tests {
     #[test]
     fn the_largest_weights_stay_in_the_order_of_their_words() {
         let a = vector(&[(1, 0.5), (4, 2.0), (7, 0.5), (9, 3.0)]);
-        assert_eq!(
-            a.as_row().top_k(3),
-            vector(&[(1, 0.5), (4, 2.0), (9, 3.0)])
-        );
+        assert_eq!(a.as_row().top_k(3), vector(&[(1, 0.5), (4, 2.0), (9, 3.0)]));
         assert_eq!(a.as_row().top_k(9), a);
         assert!(a.as_row().top_k(0).indices.is_empty());
     }

@@ -38,9 +38,7 @@ fn source(model: &Checkpoint, weighing: Weighing) -> ModelSource {
 }
 
 fn of_files(files: BTreeMap<String, Vec<u8>>) -> ModelSource {
-    let files = files
-        .into_iter()
-        .map(|(name, bytes)| (name, bytes.into()));
+    let files = files.into_iter().map(|(name, bytes)| (name, bytes.into()));
     ModelSource::bytes("a sparse model", files)
 }
 
@@ -171,7 +169,10 @@ fn every_way_in_gives_the_same() {
                     assert_eq!(one.tokens, set.token_counts()[at]);
                     let call = calls[at].as_ref().unwrap();
                     near(call.get(0).unwrap(), wanted);
-                    near(call.get(1).unwrap(), &self::expected(&model, TEXTS[0], MAX, None));
+                    near(
+                        call.get(1).unwrap(),
+                        &self::expected(&model, TEXTS[0], MAX, None),
+                    );
                 }
                 let hits = loaded.stats().embedding_cache.map(|cache| cache.hits);
                 assert_eq!(hits.is_some_and(|hits| hits >= 12), keeps);
@@ -291,7 +292,10 @@ fn a_vector_is_read_by_people_and_by_programs() {
     assert!(loaded.words(beyond.as_row(), 2).unwrap().is_empty());
 
     let text = serde_json::to_string(&set).unwrap();
-    assert_eq!(serde_json::from_str::<SparseEmbeddings>(&text).unwrap(), set);
+    assert_eq!(
+        serde_json::from_str::<SparseEmbeddings>(&text).unwrap(),
+        set
+    );
     let value: serde_json::Value = serde_json::from_str(&text).unwrap();
     for (key, wrong) in [
         ("vocabulary_size", serde_json::json!(3)),
@@ -301,7 +305,10 @@ fn a_vector_is_read_by_people_and_by_programs() {
     ] {
         let mut value = value.clone();
         value[key] = wrong;
-        assert!(serde_json::from_value::<SparseEmbeddings>(value).is_err(), "{key}");
+        assert!(
+            serde_json::from_value::<SparseEmbeddings>(value).is_err(),
+            "{key}"
+        );
     }
     let mut falling = value.clone();
     falling["indices"][1] = falling["indices"][0].clone();
@@ -350,7 +357,9 @@ fn what_gives_no_weights_says_why() {
         error.kind()
     };
     for (class, model) in sparse::all() {
-        let named = model.clone().with("architectures", serde_json::json!(["SomethingElse"]));
+        let named = model
+            .clone()
+            .with("architectures", serde_json::json!(["SomethingElse"]));
         let kind = refused(source(&named, MAX), &["[SomethingElse]", class]);
         assert_eq!(kind, "UnsupportedModel");
         // A layer that the checkpoint lacks.
@@ -376,8 +385,14 @@ fn what_gives_no_weights_says_why() {
     };
     let pooling = "1_SpladePooling/config.json";
     for (source, word) in [
-        (files(pooling, r#"{"pooling_strategy": "mean"}"#), "\"mean\""),
-        (files(pooling, r#"{"activation_function": "tanh"}"#), "\"tanh\""),
+        (
+            files(pooling, r#"{"pooling_strategy": "mean"}"#),
+            "\"mean\"",
+        ),
+        (
+            files(pooling, r#"{"activation_function": "tanh"}"#),
+            "\"tanh\"",
+        ),
         (
             files(
                 "modules.json",
@@ -510,7 +525,10 @@ fn padding_is_left_out_of_an_onnx_file_too_and_is_seen_where_it_is_not() {
         config.runtime.io.batch_optimization = Some(false);
         let loaded = load(source, config).unwrap();
         let set = smol::block_on(loaded.embed(TEXTS)).unwrap();
-        let each = set.iter().zip(&wanted).map(|(row, wanted)| far(row, wanted));
+        let each = set
+            .iter()
+            .zip(&wanted)
+            .map(|(row, wanted)| far(row, wanted));
         each.fold(0.0, f64::max)
     };
     for engine in engines() {

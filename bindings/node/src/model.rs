@@ -6,7 +6,8 @@ use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::source::Content;
 use isovec::{
-    Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores, SparseOptions,
+    Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
+    SparseOptions,
 };
 use napi::bindgen_prelude::{Float32Array, Object, Uint8ArraySlice, Uint32Array};
 use napi::{Env, Result};

@@ -2,8 +2,8 @@
 
 use std::time::Instant;
 
-use isovec::blocking::Embedder;
 use isovec::EmbedOptions;
+use isovec::blocking::Embedder;
 use serde::Serialize;
 
 use crate::args::Embed;

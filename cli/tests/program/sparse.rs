@@ -12,7 +12,9 @@ const NEAR: f64 = 1e-5;
 fn embed(args: &[&str]) -> assert_cmd::Command {
     let folder = model().with_file_name("tiny-splade");
     let folder = folder.display().to_string();
-    let model = ["embed", "--sparse", "--model", &folder, "--engine", "portable"];
+    let model = [
+        "embed", "--sparse", "--model", &folder, "--engine", "portable",
+    ];
     isovec(&[&model[..], args].concat())
 }
 
@@ -29,7 +31,8 @@ fn texts() -> Vec<Value> {
 
 fn numbers(value: &Value) -> Vec<f64> {
     let all = value.as_array().expect("numbers").iter();
-    all.map(|number| number.as_f64().expect("a number")).collect()
+    all.map(|number| number.as_f64().expect("a number"))
+        .collect()
 }
 
 #[test]
@@ -103,6 +106,9 @@ fn a_summary_counts() {
     let done = command.assert().success();
     let said = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
     let summary: Value = serde_json::from_str(said.trim()).expect("JSON");
-    assert_eq!((&summary["texts"], &summary["tokens"]), (&2.into(), &10.into()));
+    assert_eq!(
+        (&summary["texts"], &summary["tokens"]),
+        (&2.into(), &10.into())
+    );
     assert!(summary["weights"].as_u64().expect("a number") > 2);
 }

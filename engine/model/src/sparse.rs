@@ -258,7 +258,8 @@ impl Head<'_> {
         let series = self.graph.node("Mul", &[x, &series], vec![]);
         let small = self.graph.f32(SMALL);
         let is_small = self.graph.node("Less", &[x, &small], vec![]);
-        self.graph.node("Where", &[&is_small, &series, &log], vec![])
+        self.graph
+            .node("Where", &[&is_small, &series, &log], vec![])
     }
 
     fn cast(&mut self, value: &str, to: DataType) -> String {

@@ -47,7 +47,10 @@ async fn weights_are_the_librarys() {
     let several = json!({"inputs": texts, "prompt_name": "query"});
     check(&server, &several, &texts, Prompt::Query).await;
     let info = server.get("/info").await.json();
-    assert_eq!((&info["model_id"], &info["task"]), (&json!(MODEL), &json!("sparse")));
+    assert_eq!(
+        (&info["model_id"], &info["task"]),
+        (&json!(MODEL), &json!("sparse"))
+    );
     assert_eq!(info["model_type"]["embedding"]["pooling"], "splade");
     assert_eq!(server.get("/health/ready").await.status, 200);
 }
@@ -62,7 +65,10 @@ async fn what_cannot_be_read_is_refused() {
         (json!({}), 422),
         (json!({"inputs": "a", "prompt_name": "no such"}), 422),
         (json!({"inputs": "a", "model": "another"}), 404),
-        (json!({"inputs": "rain ".repeat(300), "truncate": false}), 422),
+        (
+            json!({"inputs": "rain ".repeat(300), "truncate": false}),
+            422,
+        ),
     ] {
         let answer = server.post("/embed_sparse", &asked).await;
         answer.tei_error();

@@ -82,18 +82,28 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
             maker.tensor(matrix, &[WORDS, HIDDEN], 0.0, 0.1);
             bias(maker, "cls.predictions.decoder.bias");
         }),
-        with(models::distilbert(), 102, "DistilBertForMaskedLM", &|maker| {
-            maker.linear("vocab_transform", HIDDEN, HIDDEN, true);
-            maker.norm("vocab_layer_norm", HIDDEN, true);
-            bias(maker, "vocab_projector.bias");
-        }),
+        with(
+            models::distilbert(),
+            102,
+            "DistilBertForMaskedLM",
+            &|maker| {
+                maker.linear("vocab_transform", HIDDEN, HIDDEN, true);
+                maker.norm("vocab_layer_norm", HIDDEN, true);
+                bias(maker, "vocab_projector.bias");
+            },
+        ),
         with(models::roberta(), 103, "XLMRobertaForMaskedLM", &roberta),
         with(models::mpnet(), 104, "MPNetForMaskedLM", &roberta),
-        with(models::modernbert(), 105, "ModernBertForMaskedLM", &|maker| {
-            maker.linear("head.dense", HIDDEN, HIDDEN, false);
-            maker.norm("head.norm", HIDDEN, false);
-            bias(maker, "decoder.bias");
-        }),
+        with(
+            models::modernbert(),
+            105,
+            "ModernBertForMaskedLM",
+            &|maker| {
+                maker.linear("head.dense", HIDDEN, HIDDEN, false);
+                maker.norm("head.norm", HIDDEN, false);
+                bias(maker, "decoder.bias");
+            },
+        ),
     ]
 }
 
@@ -103,8 +113,8 @@ pub fn bert_of_words(words: usize) -> Checkpoint {
     maker.linear("cls.predictions.transform.dense", HIDDEN, HIDDEN, true);
     maker.norm("cls.predictions.transform.LayerNorm", HIDDEN, true);
     maker.tensor("cls.predictions.bias", &[words], -0.5, 0.3);
-    let mut model = models::bert_of(107, words, HIDDEN, 1)
-        .with("architectures", json!(["BertForMaskedLM"]));
+    let mut model =
+        models::bert_of(107, words, HIDDEN, 1).with("architectures", json!(["BertForMaskedLM"]));
     model.tensors.extend(maker.tensors);
     model
 }

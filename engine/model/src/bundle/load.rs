@@ -164,7 +164,7 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
                 vocabulary: options.vocabulary,
             };
             load_safetensors(files, checkpoint, wanted, budget)
-        },
+        }
     }
 }
 

@@ -351,7 +351,10 @@ pub fn convert_within(
     wanted: impl Into<Wanted>,
     budget: &mut Budget,
 ) -> Result<Converted> {
-    let Wanted { half, vocabulary: words } = wanted.into();
+    let Wanted {
+        half,
+        vocabulary: words,
+    } = wanted.into();
     let place = format!("{}: config.json", tensors.origin());
     let json = (config_json.len() + preprocessor_json.len()) as u64;
     budget.add_file(json);
