@@ -183,7 +183,10 @@ impl Loaded {
     /// [`Error::Config`](crate::Error::Config) for a model of pictures.
     pub fn tokens(&self, ids: &[u32]) -> Result<Vec<String>> {
         let reader = self.model.reader.texts()?;
-        Ok(ids.iter().map(|&id| reader.token(id).to_owned()).collect())
+        Ok(ids
+            .iter()
+            .map(|&id| reader.token(id, self.model.dim).to_owned())
+            .collect())
     }
 
     /// Height and width of the pictures that the model reads, where it was loaded for pictures.

@@ -74,9 +74,9 @@ pub(crate) struct TextReader {
 }
 
 impl TextReader {
-    /// The token of an id, as the tokenizer's file writes it; empty for an id without one.
-    pub(crate) fn token(&self, id: u32) -> &str {
-        let tokens = self.tokens.get_or_init(|| self.tokenizer.vocabulary());
+    /// The token of an id of a vocabulary of so many, as the tokenizer's file writes it; empty for an id without one.
+    pub(crate) fn token(&self, id: u32, words: usize) -> &str {
+        let tokens = self.tokens.get_or_init(|| self.tokenizer.vocabulary(words));
         tokens.get(id as usize).map_or("", String::as_str)
     }
 

@@ -381,7 +381,7 @@ impl Model {
         words.truncate(most);
         let named = words.into_iter().map(|(index, weight)| WordWeight {
             index,
-            token: reader.token(index).to_owned(),
+            token: reader.token(index, self.dim).to_owned(),
             weight,
         });
         Ok(named.collect())

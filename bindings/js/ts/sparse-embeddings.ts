@@ -1,6 +1,6 @@
 import { compatible, type Fingerprint } from "./embeddings.js";
-import { IsovecError, checkWhole } from "./error.js";
-import { topK, type Hit } from "./similarity.js";
+import { IsovecError } from "./error.js";
+import { best, type Hit } from "./similarity.js";
 
 /** The weights of a text's words: the ids of tokens, each larger than the one before it, and for each its weight, above 0. */
 export interface SparseVector {
@@ -70,7 +70,6 @@ export class SparseEmbeddings {
    * is no hit. Throws `IncompatibleIndex` when another model made the queries.
    */
   search(queries: SparseEmbeddings, k: number): Hit[][] {
-    checkWhole("k", k, 0);
     compatible(this, queries);
     return Array.from({ length: queries.length }, (_, query) => this.#nearest(queries.row(query), k));
   }
@@ -91,6 +90,6 @@ export class SparseEmbeddings {
       for (let at = this.offsets[row]!; at < this.offsets[row + 1]!; at++) score += weights[this.indices[at]!]! * this.values[at]!;
       scores[row] = score;
     }
-    return topK(scores, k).filter(({ score }) => score > 0);
+    return best(scores, k).filter(({ score }) => score > 0);
   }
 }

@@ -411,16 +411,14 @@ impl Tokenizer {
         self.reader.token_to_id(token)
     }
 
-    /// The token of each id, as the tokenizer's file writes it (`##ing`, `▁the`); empty for an id without one. Made anew at every
-    /// call.
-    pub fn vocabulary(&self) -> Vec<String> {
-        let mut tokens = Vec::new();
+    /// The token of each id below `size`, as the tokenizer's file writes it (`##ing`, `▁the`); empty for an id without one. Made anew
+    /// at every call.
+    pub fn vocabulary(&self, size: usize) -> Vec<String> {
+        let mut tokens = vec![String::new(); size];
         self.reader.tokens(&mut |token, id| {
-            let at = id as usize;
-            if at >= tokens.len() {
-                tokens.resize(at + 1, String::new());
+            if let Some(place) = tokens.get_mut(id as usize) {
+                *place = token;
             }
-            tokens[at] = token;
         });
         tokens
     }

@@ -283,6 +283,10 @@ mod tests {
             for (index, word) in words.iter().enumerate() {
                 map.insert(word.as_str(), index as u32);
             }
+            let mut entries: Vec<_> = trie.entries().collect();
+            entries.sort();
+            let wanted = map.iter().map(|(word, &value)| (word.to_string(), value));
+            prop_assert_eq!(entries, wanted.collect::<Vec<_>>());
             prop_assert_eq!(trie.len(), map.len());
             prop_assert_eq!(trie.longest(), words.iter().map(String::len).max().unwrap_or(0));
             for word in words.iter().chain(&others) {
