@@ -23,6 +23,8 @@ mod image_embedder;
 
 #[path = "blocking/reranker.rs"]
 mod reranker;
+#[path = "blocking/sparse.rs"]
+mod sparse;
 
 use std::future::ready;
 use std::path::Path;
@@ -59,6 +61,7 @@ pub use image_classifier::{ImageClassifier, ImageClassifierBuilder};
 #[cfg(feature = "image")]
 pub use image_embedder::{ImageEmbedder, ImageEmbedderBuilder};
 pub use reranker::{Reranker, RerankerBuilder};
+pub use sparse::{SparseEmbedder, SparseEmbedderBuilder};
 
 /// Loads a model while the caller blocks; from [`Embedder::builder`]. Options that are not set are as in
 /// [`EmbeddingConfig::default`].
@@ -425,7 +428,7 @@ impl Model {
     ) -> Result<Rows> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(items.len(), self.dim, self.normalized, prompt)?;
+        let mut rows = self.new_rows(items.len(), prompt)?;
         let mut spare = Batch {
             row_lengths: Vec::with_capacity(self.budget().rows.min(items.len())),
             ..Batch::default()

@@ -161,3 +161,29 @@ macro_rules! describe_vectors {
         }
     };
 }
+
+/// What both handles of a model of sparse vectors say besides.
+macro_rules! describe_words {
+    ($handle:ty) => {
+        impl $handle {
+            /// Words that can have a weight.
+            pub fn vocabulary_size(&self) -> usize {
+                self.model.dim
+            }
+
+            /// The `most` heaviest words of a vector of this model, for people: the largest weight first, words of the same weight
+            /// in the order of their ids.
+            ///
+            /// # Errors
+            /// [`Error::InvalidEmbeddings`](crate::Error::InvalidEmbeddings) for an index past the vocabulary, which is of
+            /// another model.
+            pub fn words(
+                &self,
+                vector: crate::SparseRow<'_>,
+                most: usize,
+            ) -> crate::Result<Vec<crate::WordWeight>> {
+                self.model.words(vector, most)
+            }
+        }
+    };
+}

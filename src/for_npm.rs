@@ -19,6 +19,7 @@ use crate::model::reader::Input;
 pub use crate::model::reader::Preprocessing;
 use crate::model::{self, EmbedOptions, Item, Model, Output, Pair, Vectors};
 use crate::source::ModelSource;
+use crate::sparse::{SparseEmbeddings, SparseOptions, Words};
 
 /// What a model makes of what it reads.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +30,8 @@ pub enum Makes {
     Labels,
     /// One score of each pair.
     Relevance,
+    /// A weight of each for each word.
+    Words,
 }
 
 impl FromStr for Makes {
@@ -39,8 +42,9 @@ impl FromStr for Makes {
             "vectors" => Ok(Self::Vectors),
             "labels" => Ok(Self::Labels),
             "relevance" => Ok(Self::Relevance),
+            "words" => Ok(Self::Words),
             other => Err(Error::Config(vec![format!(
-                "there is no output {other:?}; there are \"vectors\", \"labels\" and \"relevance\""
+                "there is no output {other:?}; there are \"vectors\", \"labels\", \"relevance\" and \"words\""
             )])),
         }
     }
@@ -137,6 +141,7 @@ impl Loaded {
             Makes::Vectors => Output::Vectors,
             Makes::Labels => Output::Labels,
             Makes::Relevance => Output::Relevance,
+            Makes::Words => Output::Sparse,
         };
         let input = purpose.pictures.map_or(Input::Texts, Input::Values);
         let model = Arc::new(model::load_for(loading.asked(), output, input).await?);
@@ -157,6 +162,31 @@ impl Loaded {
     ) -> BoxFuture<'static, Result<Embeddings>> {
         let texts = texts.into_iter().map(Content::Text).collect();
         self.queue.call::<Vectors, Content>(texts, options)
+    }
+
+    /// Gives texts weights of words together with those of other calls.
+    ///
+    /// # Errors
+    /// As [`SparseEmbedder::embed_with`](crate::SparseEmbedder::embed_with).
+    pub fn embed_words(
+        &self,
+        texts: Vec<String>,
+        options: SparseOptions,
+    ) -> BoxFuture<'static, Result<SparseEmbeddings>> {
+        let texts = texts.into_iter().map(Content::Text).collect();
+        self.queue.call::<Words, Content>(texts, options)
+    }
+
+    /// The tokens of ids, as the tokenizer's file writes them; empty for an id without one.
+    ///
+    /// # Errors
+    /// [`Error::Config`](crate::Error::Config) for a model of pictures.
+    pub fn tokens(&self, ids: &[u32]) -> Result<Vec<String>> {
+        let reader = self.model.reader.texts()?;
+        Ok(ids
+            .iter()
+            .map(|&id| reader.token(id, self.model.dim).to_owned())
+            .collect())
     }
 
     /// Height and width of the pictures that the model reads, where it was loaded for pictures.

@@ -21,6 +21,7 @@
 //!   dimension, configuration.
 //! - [`Classifier`]: a model that gives texts labels with scores, loaded and run in the same way.
 //! - [`Reranker`]: a model that says how relevant documents are to a query.
+//! - [`SparseEmbedder`]: a model that gives texts weights of words.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
 //! - [`Embedder::embed_chunks`], [`Embedder::embed_long`]: texts that are longer than the model sees.
@@ -59,7 +60,8 @@
 //! model reads together. It says what the tokenizer makes of it, how many bytes it takes while it waits, and what the cache
 //! knows it by. Planning, batches, the batcher's queue, streams, the cache, statistics and profiles know an item only by
 //! that, and a row only by its width. `Vectors` makes an [`Embeddings`] of the rows. `Labelling` (`classifier/`) makes
-//! scores of labels, `Relevance` (`reranker/`) one score of a pair. Each task defines what a call may choose, what its rows become, and what one
+//! scores of labels, `Relevance` (`reranker/`) one score of a pair, `Words` (`sparse/`)
+//! weights of words, of which rows keep what is above 0 as soon as a batch is computed. Each task defines what a call may choose, what its rows become, and what one
 //! row of a stream is. When a model is loaded, the head that the task needs is added to the graph (`Output` in
 //! `model/load.rs`). A call that asks for fewer components, or for unit length where the model was loaded without it,
 //! converts the rows afterwards (`model/form.rs`). Batches and the cache hold the model's own vectors.
@@ -167,6 +169,7 @@ mod reranker;
 mod sentence_transformers;
 pub mod similarity;
 pub mod source;
+mod sparse;
 pub mod stats;
 pub mod stream;
 mod sync;
@@ -198,6 +201,10 @@ pub use reranker::{
 };
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
+pub use sparse::{
+    SparseEmbedded, SparseEmbedder, SparseEmbedderBuilder, SparseEmbeddings, SparseOptions,
+    SparseRow, SparseVector, WordWeight,
+};
 pub use stream::{Embedded, StreamOptions};
 
 /// Names an ONNX Runtime to use where neither the configuration nor `ORT_DYLIB_PATH` names one: for a package that brings one.
@@ -236,4 +243,6 @@ mod documents {
     struct Pictures;
     #[doc = include_str!("../docs/saved-embeddings.md")]
     struct SavedEmbeddings;
+    #[doc = include_str!("../docs/sparse.md")]
+    struct Sparse;
 }

@@ -30,6 +30,8 @@ pub enum ModelTask {
     Rerank,
     /// Labels: [`Classifier`](crate::Classifier).
     Classify,
+    /// Weights of words: [`SparseEmbedder`](crate::SparseEmbedder).
+    Sparse,
 }
 
 #[derive(Default, Deserialize)]
@@ -41,8 +43,9 @@ struct Config {
 }
 
 impl ModelTask {
-    /// Reads in a model's `config.json` what it is for: a class `...ForSequenceClassification` gives labels, and with one label it
-    /// is a reranker; every other model gives vectors. A model id that is not in the cache is downloaded first, all files that a
+    /// Reads in a model's files what it is for: a class `...ForSequenceClassification` in `config.json` gives labels, and with one
+    /// label it is a reranker; a step `SpladePooling` in `modules.json` gives weights of words; every other model gives vectors. A
+    /// model id that is not in the cache is downloaded first, all files that a
     /// load needs.
     ///
     /// # Errors
@@ -58,7 +61,12 @@ impl ModelTask {
             let origin = source.to_string();
             let (source, _) = resolve(source, &config, &Watch::default()).await?.split();
             backend::offload("reading the model's config.json", async move {
-                Ok(match config_json(&source, &origin)? {
+                if let Some(modules) = file(&source, &origin, "modules.json")?
+                    && has_splade(&modules)
+                {
+                    return Ok(Self::Sparse);
+                }
+                Ok(match file(&source, &origin, "config.json")? {
                     Some(bytes) => Self::read(&origin, &bytes)?,
                     None => Self::Embed,
                 })
@@ -84,16 +92,23 @@ impl ModelTask {
     }
 }
 
-/// The file where there is one. A model without it is an ONNX file that says nothing of a class.
-fn config_json(source: &ModelSource, origin: &str) -> Result<Option<Bytes>> {
-    const NAME: &str = "config.json";
+/// Whether a `modules.json` has the step that weighs words. The load says what is wrong with one that cannot be read.
+fn has_splade(modules: &[u8]) -> bool {
+    let modules: serde_json::Value = serde_json::from_slice(modules).unwrap_or_default();
+    let modules = modules.as_array().into_iter().flatten();
+    let mut types = modules.filter_map(|module| module["type"].as_str());
+    types.any(|name| name.ends_with(".SpladePooling"))
+}
+
+/// The file where there is one. A model without any is an ONNX file that says nothing of a class.
+fn file(source: &ModelSource, origin: &str, name: &str) -> Result<Option<Bytes>> {
     let read = match source {
-        ModelSource::Folder(folder) => std::fs::read(folder.join(NAME)).map(Bytes::from),
-        ModelSource::Files(files) => match files.get(NAME) {
+        ModelSource::Folder(folder) => std::fs::read(folder.join(name)).map(Bytes::from),
+        ModelSource::Files(files) => match files.get(name) {
             Some(path) => std::fs::read(path).map(Bytes::from),
             None => return Ok(None),
         },
-        ModelSource::Contents { files, .. } => match files.get(NAME) {
+        ModelSource::Contents { files, .. } => match files.get(name) {
             Some(content) => content.bytes(),
             None => return Ok(None),
         },
@@ -103,7 +118,7 @@ fn config_json(source: &ModelSource, origin: &str) -> Result<Option<Bytes>> {
         Ok(bytes) => Ok(Some(bytes)),
         // The load says what is missing, if anything is.
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(None),
-        Err(error) => Err(EngineError::invalid_model(origin, format!("{NAME}: {error}")).into()),
+        Err(error) => Err(EngineError::invalid_model(origin, format!("{name}: {error}")).into()),
     }
 }
 
@@ -158,6 +173,10 @@ mod tests {
         assert_eq!(
             of(folder.join("tiny-classifier").into()).unwrap(),
             ModelTask::Classify
+        );
+        assert_eq!(
+            of(folder.join("tiny-splade").into()).unwrap(),
+            ModelTask::Sparse
         );
     }
 }

@@ -15,6 +15,7 @@ use isovec_engine::EngineError;
 use isovec_model::convert::is_model2vec;
 use isovec_model::head::{Activation, Dense, Pooling};
 use isovec_model::safetensors::{SourceDType, TensorSet};
+use isovec_model::sparse::{Over, Splade};
 use isovec_tokenize::Tokens;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -27,8 +28,10 @@ type Result<T> = isovec_engine::Result<T>;
 /// What the files say. Nothing in it comes from the configuration.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ModelFiles {
-    /// The steps after the transformer, where `modules.json` names them.
+    /// The steps after the transformer, where `modules.json` names them, and they make vectors of components.
     pub(crate) head: Option<FileHead>,
+    /// The step after the transformer where it makes weights of words.
+    pub(crate) splade: Option<Splade>,
     /// How many tokens a text may have, and which file says so.
     pub(crate) max_length: Option<(usize, &'static str)>,
     /// Tokens that the model has positions for.
@@ -82,8 +85,13 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         Some(modules) => folder.transformer(modules)?,
         None => "",
     };
+    let splade = match &modules {
+        Some(modules) => folder.splade(modules)?,
+        None => None,
+    };
     let mut head = modules
         .as_deref()
+        .filter(|_| splade.is_none())
         .map(|modules| folder.head(modules))
         .transpose()?;
     let table = folder.table(modules.as_deref(), &mut head)?;
@@ -121,6 +129,7 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         .transpose()?;
     Ok(ModelFiles {
         head,
+        splade,
         max_length,
         positions,
         vocab_size: config.vocab_size,
@@ -154,6 +163,9 @@ fn max_length(
 
 /// The class of a step that looks a vector up for each token, and takes their mean.
 const STATIC: &str = "StaticEmbedding";
+
+/// The class of a step that pools the numbers of words.
+const SPLADE: &str = "SpladePooling";
 
 /// One step in `modules.json`.
 #[derive(Deserialize)]
@@ -253,6 +265,22 @@ struct Model2VecConfig {
 }
 
 #[derive(Deserialize)]
+struct SpladeConfig {
+    #[serde(default = "max")]
+    pooling_strategy: String,
+    #[serde(default = "relu")]
+    activation_function: String,
+}
+
+fn max() -> String {
+    "max".into()
+}
+
+fn relu() -> String {
+    "relu".into()
+}
+
+#[derive(Deserialize)]
 struct DenseConfig {
     in_features: usize,
     out_features: usize,
@@ -309,7 +337,7 @@ impl Folder<'_> {
     /// The transformer's folder: the first step has to be one.
     fn transformer<'m>(&self, modules: &'m [Module]) -> Result<&'m str> {
         match modules.first() {
-            Some(module) if matches!(module.class(), Some("Transformer" | STATIC)) => {
+            Some(module) if matches!(module.class(), Some("Transformer" | "MLMTransformer" | STATIC)) => {
                 Ok(&module.path)
             }
             Some(module) => Err(self.unsupported(
@@ -318,6 +346,48 @@ impl Folder<'_> {
             )),
             None => Err(self.invalid("modules.json", "it names no step")),
         }
+    }
+
+    /// How words are weighed, where a step does that.
+    fn splade(&self, modules: &[Module]) -> Result<Option<Splade>> {
+        let at = modules
+            .iter()
+            .position(|module| module.class() == Some(SPLADE));
+        let Some(at) = at else { return Ok(None) };
+        if let Some(other) = modules
+            .iter()
+            .enumerate()
+            .find(|(step, _)| *step > 0 && *step != at)
+        {
+            return Err(self.unsupported(
+                format!("it has the step {} beside {SPLADE}", other.1.r#type),
+                "isovec has the MLMTransformer and SpladePooling, and nothing else, for sparse vectors",
+            ));
+        }
+        let path = &modules[at].path;
+        let file = join(path, "config.json");
+        let config: SpladeConfig = self.required(path, "config.json")?;
+        let over = match config.pooling_strategy.as_str() {
+            "max" => Over::Max,
+            "sum" => Over::Sum,
+            other => {
+                return Err(self.unsupported(
+                    format!("{file} names the pooling_strategy {other:?}"),
+                    "isovec pools words by max and sum",
+                ));
+            }
+        };
+        let twice = match config.activation_function.as_str() {
+            "relu" => false,
+            "log1p_relu" => true,
+            other => {
+                return Err(self.unsupported(
+                    format!("{file} names the activation_function {other:?}"),
+                    "isovec weighs words by relu and log1p_relu",
+                ));
+            }
+        };
+        Ok(Some(Splade { over, twice }))
     }
 
     /// What is said of a model of static embeddings. Model2Vec's own files bring its head, where `modules.json` does not.

@@ -201,8 +201,20 @@ pub(crate) struct Embed {
     /// Embed pictures instead of texts: files, and folders with all that is in them. PNG, JPEG, WebP and GIF, whatever
     /// they are called. One that cannot be read is named and left out, and the exit code is then 1.
     #[cfg(feature = "image")]
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "files", "resume", "role"])]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "files", "resume", "role", "sparse"])]
     pub(crate) images: Vec<PathBuf>,
+
+    /// Give every text weights of words instead of a vector, by a SPLADE model (named with --model). Written as JSON lines.
+    #[arg(long, conflicts_with = "resume", requires = "model")]
+    pub(crate) sparse: bool,
+
+    /// Keep so many of the largest weights of each text.
+    #[arg(long, value_name = "N", requires = "sparse", value_parser = at_least_one)]
+    pub(crate) top_k: Option<usize>,
+
+    /// Write so many of the heaviest words beside the weights, for people.
+    #[arg(long, value_name = "N", requires = "sparse", value_parser = at_least_one)]
+    pub(crate) words: Option<usize>,
 
     /// How vectors are written [default: by the ending of --out, else jsonl].
     #[arg(long, value_enum)]
@@ -264,6 +276,17 @@ pub(crate) enum RoleArg {
     Default,
     Query,
     Passage,
+}
+
+impl RoleArg {
+    /// The prompt of the role.
+    pub(crate) fn prompt(self) -> isovec::Prompt {
+        match self {
+            Self::Default => isovec::Prompt::Default,
+            Self::Query => isovec::Prompt::Query,
+            Self::Passage => isovec::Prompt::Passage,
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]
@@ -929,6 +952,8 @@ pub(crate) enum TaskArg {
     Rerank,
     /// Labels.
     Classify,
+    /// Weights of words.
+    Sparse,
 }
 
 #[cfg(feature = "serve")]

@@ -8,9 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::{Stream, StreamExt};
-use isovec::blocking::{Classifier, Embedder};
+use isovec::blocking::{Classifier, Embedder, SparseEmbedder};
 use isovec::stream::StreamProgress;
-use isovec::{Classified, ClassifyOptions, EmbedOptions, Embedded, StreamOptions};
+use isovec::{
+    Classified, ClassifyOptions, EmbedOptions, Embedded, SparseEmbedded, SparseOptions,
+    StreamOptions,
+};
 
 use crate::error::{CliError, Result};
 use crate::input::Row;
@@ -51,6 +54,18 @@ pub(crate) fn classify(
     let classifier = isovec::Classifier::from(classifier.clone());
     through(rows, move |texts, progress| {
         classifier.try_classify_stream(texts, options, move |at| progress.heard(at))
+    })
+}
+
+/// Gives rows weights of words in the same way.
+pub(crate) fn embed_sparse(
+    embedder: &SparseEmbedder,
+    rows: Feed,
+    options: SparseOptions,
+) -> impl Iterator<Item = Result<Done<SparseEmbedded>>> + use<> {
+    let embedder = isovec::SparseEmbedder::from(embedder.clone());
+    through(rows, move |texts, progress| {
+        embedder.try_embed_stream(texts, options, move |at| progress.heard(at))
     })
 }
 

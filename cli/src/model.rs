@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use isovec::blocking::{Classifier, Embedder, Reranker};
+use isovec::blocking::{Classifier, Embedder, Reranker, SparseEmbedder};
 use isovec::config::EngineChoice;
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource, OnProgress, Progress, models};
@@ -46,6 +46,7 @@ macro_rules! handle {
 handle!(Embedder);
 handle!(Classifier);
 handle!(Reranker);
+handle!(SparseEmbedder);
 #[cfg(feature = "image")]
 handle!(isovec::blocking::ImageEmbedder);
 #[cfg(feature = "image")]

@@ -1,6 +1,6 @@
 //! A loaded model, whatever it is for.
 
-use isovec::{Classifier, Embedder, ModelTask, Reranker};
+use isovec::{Classifier, Embedder, ModelTask, Reranker, SparseEmbedder};
 
 /// A loaded model that a server is given.
 #[derive(Debug, Clone)]
@@ -12,6 +12,8 @@ pub enum Model {
     Reranker(Reranker),
     /// Gives labels.
     Classifier(Classifier),
+    /// Gives weights of words.
+    SparseEmbedder(SparseEmbedder),
 }
 
 impl Model {
@@ -21,6 +23,7 @@ impl Model {
             Self::Embedder(_) => ModelTask::Embed,
             Self::Reranker(_) => ModelTask::Rerank,
             Self::Classifier(_) => ModelTask::Classify,
+            Self::SparseEmbedder(_) => ModelTask::Sparse,
         }
     }
 }
@@ -40,5 +43,11 @@ impl From<Reranker> for Model {
 impl From<Classifier> for Model {
     fn from(classifier: Classifier) -> Self {
         Self::Classifier(classifier)
+    }
+}
+
+impl From<SparseEmbedder> for Model {
+    fn from(embedder: SparseEmbedder) -> Self {
+        Self::SparseEmbedder(embedder)
     }
 }

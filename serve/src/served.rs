@@ -9,7 +9,7 @@ use isovec::config::EffectiveConfig;
 use isovec::engine::ProviderInfo;
 use isovec::fingerprint::Fingerprint;
 use isovec::stats::{QueueCounts, Stats};
-use isovec::{Classifier, DynamicBatcher, Embedder, ModelTask, Reranker, Shutdown};
+use isovec::{Classifier, DynamicBatcher, Embedder, ModelTask, Reranker, Shutdown, SparseEmbedder};
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
@@ -36,6 +36,7 @@ enum Queue {
     Embed(Queued<Embedder>),
     Rerank(Queued<Reranker>),
     Classify(Queued<Classifier>),
+    Sparse(Queued<SparseEmbedder>),
 }
 
 /// The same of each kind of model.
@@ -45,6 +46,7 @@ macro_rules! each {
             Queue::Embed($queued) => $value,
             Queue::Rerank($queued) => $value,
             Queue::Classify($queued) => $value,
+            Queue::Sparse($queued) => $value,
         }
     };
 }
@@ -79,6 +81,10 @@ impl Served {
                 model,
             }),
             Model::Classifier(model) => Queue::Classify(Queued {
+                batcher: model.batcher(),
+                model,
+            }),
+            Model::SparseEmbedder(model) => Queue::Sparse(Queued {
                 batcher: model.batcher(),
                 model,
             }),
@@ -131,6 +137,7 @@ impl Served {
             Queue::Embed(_) => ModelTask::Embed,
             Queue::Rerank(_) => ModelTask::Rerank,
             Queue::Classify(_) => ModelTask::Classify,
+            Queue::Sparse(_) => ModelTask::Sparse,
         }
     }
 
@@ -140,6 +147,7 @@ impl Served {
             Queue::Embed(_) => "embed",
             Queue::Rerank(_) => "rerank",
             Queue::Classify(_) => "classify",
+            Queue::Sparse(_) => "sparse",
         }
     }
 
@@ -176,11 +184,23 @@ impl Served {
         }
     }
 
+    /// The model as one that gives weights of words.
+    ///
+    /// # Errors
+    /// A model for another task.
+    pub(crate) fn sparse(&self) -> Result<&Queued<SparseEmbedder>, Failure> {
+        match &self.queue {
+            Queue::Sparse(queued) => Ok(queued),
+            _ => Err(self.is_no("a model of sparse vectors")),
+        }
+    }
+
     fn is_no(&self, wanted: &str) -> Failure {
         let is = match self.queue {
             Queue::Embed(_) => "an embedding model",
             Queue::Rerank(_) => "a reranker",
             Queue::Classify(_) => "a classifier",
+            Queue::Sparse(_) => "a model of sparse vectors",
         };
         let name = &self.name;
         let message = format!("this route needs {wanted}, and the model {name:?} is {is}");
@@ -247,6 +267,7 @@ impl Served {
                 Queue::Embed(queued) => queued.batcher.embed([text]).await.map(drop),
                 Queue::Rerank(queued) => queued.batcher.rank(text, ["a document"]).await.map(drop),
                 Queue::Classify(queued) => queued.batcher.classify([text]).await.map(drop),
+                Queue::Sparse(queued) => queued.batcher.embed([text]).await.map(drop),
             };
             match computed {
                 Ok(()) => {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use isovec::{
     BoxFuture, Classifier, Embedder, EmbeddingConfig, ModelSource, ModelTask, OnProgress, Progress,
-    Reranker,
+    Reranker, SparseEmbedder,
 };
 
 use crate::model::Model;
@@ -131,6 +131,10 @@ impl ModelSpec {
                 }
                 ModelTask::Classify => {
                     let builder = Classifier::builder(source).config(config);
+                    builder.progress(progress).load().await?.into()
+                }
+                ModelTask::Sparse => {
+                    let builder = SparseEmbedder::builder(source).config(config);
                     builder.progress(progress).load().await?.into()
                 }
                 _ => {

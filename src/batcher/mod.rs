@@ -38,6 +38,8 @@ pub use self::state::QueueCounts;
 /// Texts of one call that are in the queue at the same time, at most, and the part of the queue
 /// that they may take: the rest of a large call waits outside, where it takes no place from others.
 const SHARE: usize = 512;
+/// Numbers that wait for the rest of a part of a call, at most: 16 MB. Rows of words are a hundred times as wide as others.
+const VALUES: usize = 4 << 20;
 const PART_OF_QUEUE: usize = 4;
 
 /// Joins the calls of many tasks into batches, so that a server with many short requests runs few
@@ -278,10 +280,11 @@ impl Owner {
         let model = &core.model;
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
         let part = model.batching.max_queue / PART_OF_QUEUE;
-        let share = part.clamp(1, SHARE.min(I::WINDOW));
+        let few = (VALUES / model.dim.max(1)).max(1);
+        let share = part.clamp(1, SHARE.min(I::WINDOW).min(few));
         core.check_room(items.len().min(share))?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(items.len(), model.dim, model.normalized, prompt)?;
+        let mut rows = model.new_rows(items.len(), prompt)?;
         let mut items = items.into_iter();
         let mut start = 0;
         let mut call = None;

@@ -75,19 +75,20 @@ struct Missing {
 }
 
 impl EmbeddingCache {
-    /// Makes the cache that the configuration asks for, if any, and notes the values in effect.
+    /// Makes the cache that the configuration asks for, if any, and notes the values in effect. `dim`: the components of every row;
+    /// `None` for packed rows, each of which has its own, and which are kept in memory alone.
     ///
     /// # Errors
     /// [`Error::Config`] where not even one vector would fit.
     pub(crate) fn open(
         config: &EmbeddingCacheConfig,
-        dim: usize,
+        dim: Option<usize>,
         scope: Scope,
         effective: &mut EffectiveConfig,
     ) -> Result<Option<Self>> {
         for (knob, bytes, one) in [
-            ("memory", config.memory, Memory::size(dim)),
-            ("disk", config.disk, Shelf::size(dim)),
+            ("memory", config.memory, dim.map_or(0, Memory::size)),
+            ("disk", config.disk, dim.map_or(0, Shelf::size)),
         ] {
             if let Some(bytes) = bytes.filter(|&bytes| bytes < one) {
                 return Err(Error::Config(vec![format!(
@@ -95,9 +96,10 @@ impl EmbeddingCache {
                 )]));
             }
         }
-        let opened = config
-            .disk
-            .map(|bytes| Shelf::open(config.folder.as_deref(), bytes, dim));
+        let opened = config.disk.map(|bytes| match dim {
+            Some(dim) => Shelf::open(config.folder.as_deref(), bytes, dim),
+            None => Err("sparse vectors are kept in memory alone"),
+        });
         note(effective, config, opened.as_ref());
         let shelf = opened.and_then(Result::ok);
         let memory = config.memory.map(|bytes| Mutex::new(Memory::new(bytes)));
@@ -121,7 +123,7 @@ impl EmbeddingCache {
         let (prefix, prompt) = model.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
         cancel.0.check()?;
-        let mut rows = Rows::new(items.len(), model.dim, model.normalized, prompt)?;
+        let mut rows = model.new_rows(items.len(), prompt)?;
         let items = Arc::new(items);
         let keys = self
             .keys(&items, prefix, model.reader.lowercase(), &cancel.0)

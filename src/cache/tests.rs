@@ -581,7 +581,7 @@ fn a_bound_below_one_vector_is_refused() {
         memory: Some(100),
         ..EmbeddingCacheConfig::default()
     };
-    let opened = EmbeddingCache::open(&config, 384, scope, &mut EffectiveConfig::default());
+    let opened = EmbeddingCache::open(&config, Some(384), scope, &mut EffectiveConfig::default());
     assert!(matches!(opened, Err(Error::Config(_))), "{opened:?}");
 }
 
@@ -597,6 +597,6 @@ fn the_smallest_bound_that_a_disk_may_have_keeps_a_vector() {
     let effective = &mut EffectiveConfig::default();
     let scope = model.cache.as_ref().unwrap().scope.clone();
     let config = on_disk(folder.path(), size - 1).embedding_cache;
-    let opened = EmbeddingCache::open(&config, 3, scope, effective);
+    let opened = EmbeddingCache::open(&config, Some(3), scope, effective);
     assert!(matches!(opened, Err(Error::Config(_))), "{opened:?}");
 }

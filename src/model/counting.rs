@@ -247,7 +247,8 @@ pub(crate) fn with_config(
     let resolved = batching::resolve(config, &*engine, &feed, None, None, &mut effective);
     let who = (&engine.provider, "");
     let scope = Scope::new(&Fingerprint::default(), who, &effective, "");
-    let cache = EmbeddingCache::open(&config.embedding_cache, 3, scope, &mut effective).unwrap();
+    let cache =
+        EmbeddingCache::open(&config.embedding_cache, Some(3), scope, &mut effective).unwrap();
     let model = Model {
         memory: Allowance::new(memory, &shared, &mut effective),
         optimize: true,
@@ -263,6 +264,7 @@ pub(crate) fn with_config(
         fingerprint: Arc::default(),
         metric: Similarity::Cosine,
         labels: None,
+        weighting: None,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
         reader: Reader::Texts(Box::new(TextReader {
@@ -270,6 +272,7 @@ pub(crate) fn with_config(
             limits: Limits::tokens(8),
             lowercase: false,
             filled: None,
+            tokens: std::sync::OnceLock::new(),
         })),
         normalized: true,
         budget: resolved.budget,

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::head::{CLASSIFIER, HeadSpec, METADATA_KEY, Pooling, attach_head, keep_logits};
+use isovec_model::sparse::{Over, SparseInfo, Splade, Weighting, attach_splade};
 
 use crate::config::TextConfig;
 use crate::error::{Error, Result};
@@ -21,6 +22,8 @@ pub(crate) struct Head {
     pub(crate) normalize: bool,
     /// The dense layers by their hash; empty without any.
     pub(crate) dense: String,
+    /// What makes weights of a vector's numbers, where they are words'.
+    pub(crate) weighting: Option<Weighting>,
     /// Where all of it comes from.
     pub(crate) why: &'static str,
 }
@@ -100,6 +103,7 @@ pub(crate) fn resolve_head(
         pooling,
         normalize: spec.normalize,
         dense,
+        weighting: None,
         why,
     })
 }
@@ -109,6 +113,46 @@ pub(crate) fn resolve_head(
 /// # Errors
 /// [`Error::Config`] when the configuration asks for a head of vectors; those of [`keep_logits`].
 pub(crate) fn classifying_head(bundle: &mut ModelBundle, text: &TextConfig) -> Result<Head> {
+    refuse_vectors(text, "a classifier gives scores")?;
+    Ok(Head {
+        dim: Some(keep_logits(bundle)?),
+        pooling: CLASSIFIER.to_owned(),
+        why: "the model classifies",
+        ..Head::default()
+    })
+}
+
+/// Pools the numbers that a masked language model gives words: as the model's files say, else by their maximum, which is what
+/// sentence-transformers takes for a model without such files.
+///
+/// # Errors
+/// [`Error::Config`] when the configuration asks for a head of vectors; those of [`attach_splade`].
+pub(crate) fn sparse_head(
+    bundle: &mut ModelBundle,
+    text: &TextConfig,
+    files: Option<Splade>,
+) -> Result<Head> {
+    refuse_vectors(text, "a sparse vector has a weight for each word")?;
+    let splade = files.unwrap_or(Splade {
+        over: Over::Max,
+        twice: false,
+    });
+    let SparseInfo { words, made } = attach_splade(bundle, splade)?;
+    Ok(Head {
+        dim: Some(words),
+        pooling: splade.identity(),
+        normalize: false,
+        dense: made,
+        weighting: Some(splade.weighting()),
+        why: match files {
+            Some(_) => "modules.json",
+            None => "the default",
+        },
+    })
+}
+
+/// Refuses settings of a head that this model does not have.
+fn refuse_vectors(text: &TextConfig, why: &str) -> Result<()> {
     let asked = [
         ("text.pooling", text.pooling.is_some()),
         ("text.normalize", text.normalize.is_some()),
@@ -117,20 +161,12 @@ pub(crate) fn classifying_head(bundle: &mut ModelBundle, text: &TextConfig) -> R
     let faults: Vec<String> = asked
         .into_iter()
         .filter(|(_, asked)| *asked)
-        .map(|(knob, _)| {
-            format!("{knob} is about vectors, and a classifier gives scores; leave it out")
-        })
+        .map(|(knob, _)| format!("{knob} is about vectors, and {why}; leave it out"))
         .collect();
-    if !faults.is_empty() {
-        return Err(Error::Config(faults));
+    match faults.is_empty() {
+        true => Ok(()),
+        false => Err(Error::Config(faults)),
     }
-    Ok(Head {
-        dim: Some(keep_logits(bundle)?),
-        pooling: CLASSIFIER.to_owned(),
-        normalize: false,
-        dense: String::new(),
-        why: "the model classifies",
-    })
 }
 
 /// A graph that was exported with its head keeps it.
@@ -179,6 +215,7 @@ fn carried_head(bundle: &mut ModelBundle, text: &TextConfig, carried: &str) -> R
         pooling,
         normalize,
         dense,
+        weighting: None,
         why: "the graph was exported with it",
     })
 }

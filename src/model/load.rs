@@ -24,7 +24,7 @@ use super::batching;
 use super::calibration::Calibration;
 use super::feed::Feed;
 use super::frame;
-use super::head::{Head, classifying_head, pooling_name, resolve_head};
+use super::head::{Head, classifying_head, pooling_name, resolve_head, sparse_head};
 use super::origin::Origin;
 use super::reader::{Input, Reader, TextReader};
 use super::small::{self, Stored};
@@ -114,6 +114,8 @@ pub(crate) enum Output {
     Labels,
     /// One number for each pair of texts.
     Relevance,
+    /// A weight for each word of the vocabulary.
+    Sparse,
 }
 
 /// What a bundle is prepared for.
@@ -254,7 +256,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     let labels = match output {
         Output::Labels => Some(Labels::read(&bundle.origin, &bundle.files, dim)?),
         Output::Relevance => Some(activation::read(&bundle.origin, &bundle.files, dim)?),
-        Output::AsFile | Output::Vectors => None,
+        Output::AsFile | Output::Vectors | Output::Sparse => None,
     };
     let mut effective = EffectiveConfig::default();
     effective::note_runtime(&mut effective, &config, &engines);
@@ -336,7 +338,11 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
 
     let options = serde_json::json!(config.runtime.providers.options).to_string();
     let scope = Scope::of(&fingerprint, &bundle.graph, &engines, &effective, &options);
-    let cache = EmbeddingCache::open(&config.embedding_cache, dim, scope, &mut effective)?;
+    let width = match prepared.head.weighting {
+        None => Some(dim),
+        Some(_) => None,
+    };
+    let cache = EmbeddingCache::open(&config.embedding_cache, width, scope, &mut effective)?;
 
     Ok(Model {
         name,
@@ -346,6 +352,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         fingerprint: Arc::new(fingerprint),
         metric,
         labels,
+        weighting: prepared.head.weighting,
         effective,
         prompts,
         reader,
@@ -400,6 +407,7 @@ pub(crate) async fn prepare(
 ) -> Result<Prepared> {
     let options = BundleOptions {
         half: purpose.half,
+        vocabulary: purpose.output == Output::Sparse,
         onnx_file: config.model.onnx_file.clone(),
         smallest: config.model.dtype == Some(Dtype::Auto),
         read_into_memory: config.runtime.memory.mmap == Some(false),
@@ -429,6 +437,27 @@ pub(crate) async fn prepare(
         small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
     let head = match purpose.output {
         Output::AsFile => Head::default(),
+        Output::Sparse => {
+            if files.head.is_some() {
+                return Err(EngineError::UnsupportedModel {
+                    origin: bundle.origin.clone(),
+                    reason:
+                        "its modules.json describes vectors of components, and no SpladePooling"
+                            .into(),
+                    hint: "Load it with `Embedder`".into(),
+                }
+                .into());
+            }
+            sparse_head(&mut bundle, &config.text, files.splade)?
+        }
+        Output::Vectors if files.splade.is_some() => {
+            return Err(EngineError::UnsupportedModel {
+                origin: bundle.origin.clone(),
+                reason: "it gives a weight for each word of its vocabulary (SpladePooling in modules.json)".into(),
+                hint: "Load it with `SparseEmbedder`".into(),
+            }
+            .into());
+        }
         Output::Vectors => {
             let input = PictureInput::of(&bundle.graph);
             if let Some(PictureInput::Whole { .. }) = input {

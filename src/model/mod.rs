@@ -29,6 +29,7 @@ use isovec_engine::engine::{Batch, Engine, RunOutput};
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::profile::{Detail, EndProfile, Event, Profiler, Runs, Scope, Span, Stage};
 use isovec_engine::tensor::DType;
+use isovec_model::sparse::Weighting;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
@@ -58,7 +59,7 @@ use encoded::Encoded;
 use feed::Feed;
 use form::Form;
 use reader::Reader;
-use rows::Rows;
+use rows::{RowForm, Rows};
 
 /// How texts are embedded, where it differs from the model's settings.
 #[derive(Debug, Clone, Default)]
@@ -123,6 +124,8 @@ pub(crate) struct Model {
     pub(crate) metric: Similarity,
     /// What the rows' numbers mean, where they are scores of labels.
     pub(crate) labels: Option<Labels>,
+    /// What makes weights of the rows' numbers, where they are words'.
+    pub(crate) weighting: Option<Weighting>,
     effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
     pub(crate) reader: Reader,
@@ -221,7 +224,7 @@ impl Model {
     ) -> Result<Rows> {
         let (prefix, prompt) = self.prompts.resolve(&options.prompt)?;
         let cancel = OwnCancel::linked(options.cancel.as_ref());
-        let mut rows = Rows::new(items.len(), self.dim, self.normalized, prompt)?;
+        let mut rows = self.new_rows(items.len(), prompt)?;
         let mut items = items.into_iter();
         let mut start = 0;
         loop {
@@ -284,7 +287,17 @@ impl Model {
 
     fn no_rows(&self, prompt: &Prompt) -> Result<Rows> {
         let (_, prompt) = self.prompts.resolve(prompt)?;
-        Rows::new(0, self.dim, self.normalized, prompt)
+        self.new_rows(0, prompt)
+    }
+
+    /// Room for the rows of so many items.
+    pub(crate) fn new_rows(&self, items: usize, prompt: Option<String>) -> Result<Rows> {
+        let form = match (self.weighting, self.normalized) {
+            (Some(weighting), _) => RowForm::Packed(weighting),
+            (None, true) => RowForm::Unit,
+            (None, false) => RowForm::Whole,
+        };
+        Rows::new(items, self.dim, form, prompt)
     }
 
     /// Runs a window's batches, as many at a time as the engine works on.

@@ -2,6 +2,7 @@
 
 use isovec_engine::engine::RunOutput;
 use isovec_model::head;
+use isovec_model::sparse::Weighting;
 
 use super::encoded::Encoded;
 use crate::error::{Error, Result};
@@ -14,24 +15,46 @@ const UNIT_TOLERANCE: f64 = 1e-2;
 /// The result under construction.
 #[derive(Debug)]
 pub(crate) struct Rows {
+    /// Row after row; empty where rows are kept packed.
     pub(crate) values: Vec<f32>,
+    /// A packed row for each text, where only what is above 0 is kept.
+    pub(crate) packed: Vec<Packed>,
     pub(crate) token_counts: Vec<u32>,
     pub(crate) truncated: Vec<bool>,
     /// The name of the prompt that was put before every text, if it has one.
     pub(crate) prompt: Option<String>,
     dim: usize,
-    normalized: bool,
+    form: RowForm,
+}
+
+/// A row of words' weights: the indices of those above 0 in ascending order, as the bits of floats, and then the weights. A cache
+/// keeps it as it keeps a vector.
+pub(crate) type Packed = Box<[f32]>;
+
+/// What is checked of a model's rows, and how they are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum RowForm {
+    /// All components, as the model gives them.
+    Whole,
+    /// All components, of unit length.
+    Unit,
+    /// What is above 0 of the weights that are made of the model's numbers.
+    Packed(Weighting),
 }
 
 impl Rows {
     pub(crate) fn new(
         texts: usize,
         dim: usize,
-        normalized: bool,
+        form: RowForm,
         prompt: Option<String>,
     ) -> Result<Self> {
+        let (width, rows) = match form {
+            RowForm::Packed(_) => (0, texts),
+            _ => (dim, 0),
+        };
         let size = texts
-            .checked_mul(dim)
+            .checked_mul(width)
             .filter(|&size| size <= isize::MAX as usize / size_of::<f32>());
         let mut values = Vec::new();
         let reserved = size.map(|size| values.try_reserve_exact(size));
@@ -46,11 +69,12 @@ impl Rows {
         values.resize(size, f32::NAN);
         Ok(Self {
             values,
+            packed: vec![Packed::default(); rows],
             token_counts: vec![0; texts],
             truncated: vec![false; texts],
             prompt,
             dim,
-            normalized,
+            form,
         })
     }
 
@@ -72,6 +96,7 @@ impl Rows {
     /// Every row, and what the model saw of its text: tokens, and whether there were more.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[f32], u32, bool)> {
         let rows = self.values.chunks_exact(self.dim);
+        let rows = rows.chain(self.packed.iter().map(|row| &**row));
         let seen = self.token_counts.iter().zip(&self.truncated);
         rows.zip(seen)
             .map(|(row, (&tokens, &truncated))| (row, tokens, truncated))
@@ -101,6 +126,9 @@ impl Rows {
 
     /// Takes a vector that was checked when it was made, and what the model saw of its text.
     pub(crate) fn set(&mut self, text: usize, vector: &[f32], tokens: u32, truncated: bool) {
+        if let Some(row) = self.packed.get_mut(text) {
+            *row = vector.into();
+        }
         let begin = text * self.dim;
         if let Some(row) = self.values.get_mut(begin..begin + self.dim) {
             row.copy_from_slice(vector);
@@ -117,7 +145,11 @@ impl Rows {
         if !vector.iter().all(|value| value.is_finite()) {
             return Err(Error::NotFinite { text });
         }
-        if self.normalized {
+        if let (RowForm::Packed(weighting), Some(row)) = (self.form, self.packed.get_mut(text)) {
+            *row = packed(weighting, vector);
+            return Ok(());
+        }
+        if self.form == RowForm::Unit {
             let norm = norm(vector);
             if (norm - 1.0).abs() > UNIT_TOLERANCE {
                 return Err(Error::NotNormalized { text, norm });
@@ -129,6 +161,18 @@ impl Rows {
         }
         Ok(())
     }
+}
+
+/// What is above 0 of the weights of a row's numbers.
+fn packed(weighting: Weighting, numbers: &[f32]) -> Packed {
+    let weights = numbers.iter().map(|&x| weighting.of(x));
+    let (mut row, weights): (Vec<f32>, Vec<f32>) = (0..)
+        .zip(weights)
+        .filter(|&(_, weight)| weight > 0.0)
+        .map(|(index, weight)| (f32::from_bits(index), weight))
+        .unzip();
+    row.extend(weights);
+    row.into()
 }
 
 /// The vectors in an engine's answer, `[rows or more, dim]`.

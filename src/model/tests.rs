@@ -8,6 +8,7 @@ use proptest::prelude::*;
 
 use super::counting::*;
 use super::item::TEXTS;
+use super::rows::RowForm;
 use super::*;
 use crate::error::Error;
 
@@ -140,7 +141,7 @@ fn the_callers_token_stops_a_run() {
 #[test]
 fn an_engine_that_breaks_its_promise_is_caught() {
     let (_, engine) = model(Counting::free());
-    let mut rows = Rows::new(1, 4, false, None).unwrap();
+    let mut rows = Rows::new(1, 4, RowForm::Whole, None).unwrap();
     let ids = Tensor::from_slice(&[1, 1], &[5i64]).unwrap();
     let mask = Tensor::from_slice(&[1, 1], &[1i64]).unwrap();
     let batch = Batch {
@@ -229,7 +230,7 @@ fn inputs_that_a_text_does_not_give_are_refused() {
 
 #[test]
 fn a_result_that_does_not_fit_into_memory_is_refused() {
-    let error = Rows::new(usize::MAX / 2, 384, true, None).unwrap_err();
+    let error = Rows::new(usize::MAX / 2, 384, RowForm::Unit, None).unwrap_err();
     assert_eq!(error.kind(), "InputTooLarge");
 }
 

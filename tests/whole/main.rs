@@ -25,5 +25,6 @@ mod presets;
 mod profile;
 mod providers;
 mod reranker;
+mod sparse;
 mod static_embeddings;
 mod statistics;

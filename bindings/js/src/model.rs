@@ -6,6 +6,7 @@ use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{
     BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
+    SparseOptions,
 };
 use isovec_js_error::{to_js, with_kind};
 use js_sys::WebAssembly::Memory;
@@ -43,6 +44,22 @@ impl RawCancel {
     }
 }
 
+/// The prompt of a role.
+fn prompt(role: &str) -> Result<Prompt, JsValue> {
+    match role {
+        "default" => Ok(Prompt::Default),
+        "query" => Ok(Prompt::Query),
+        "passage" => Ok(Prompt::Passage),
+        // Another prompt than the one that was meant gives vectors that nobody can tell apart.
+        other => Err(with_kind(
+            "Config",
+            &format!(
+                "there is no role {other:?}; there are \"default\", \"query\" and \"passage\""
+            ),
+        )),
+    }
+}
+
 /// The options of a call for labels.
 fn classifying(scores: Option<String>, cancel: &RawCancel) -> Result<ClassifyOptions, JsValue> {
     let mut options = ClassifyOptions::default().with_cancel(cancel.0.clone());
@@ -75,7 +92,7 @@ pub struct RawModel {
 impl RawModel {
     /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
     /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `output`
-    /// what the model is loaded for: `vectors`, `labels` or `relevance`; `pixels` is the Rust `Preprocessing` as JSON, where it is loaded for
+    /// what the model is loaded for: `vectors`, `labels`, `relevance` or `words`; `pixels` is the Rust `Preprocessing` as JSON, where it is loaded for
     /// pictures.
     ///
     /// # Errors
@@ -133,29 +150,45 @@ impl RawModel {
         dimension: Option<usize>,
         normalize: Option<bool>,
     ) -> Result<Promise, JsValue> {
-        let prompt = match role {
-            "default" => Prompt::Default,
-            "query" => Prompt::Query,
-            "passage" => Prompt::Passage,
-            // Another prompt than the one that was meant gives vectors that nobody can tell apart.
-            other => {
-                return Err(with_kind(
-                    "Config",
-                    &format!(
-                        "there is no role {other:?}; there are \"default\", \"query\" and \"passage\""
-                    ),
-                ));
-            }
-        };
         let mut options = EmbedOptions::default()
             .with_cancel(cancel.0.clone())
-            .with_prompt(prompt);
+            .with_prompt(prompt(role)?);
         options.dimension = dimension;
         options.normalize = normalize;
         let embedded = self.model.embed(texts, options);
         Ok(promised(Box::pin(async {
             embedded.await.map(RawRows::from)
         })))
+    }
+
+    /// Gives texts weights of words; else as [`embed`](Self::embed). `top_k` is that of the Rust `SparseOptions`.
+    ///
+    /// # Errors
+    /// As there.
+    #[wasm_bindgen(js_name = embedWords, unchecked_return_type = "Promise<RawRows>")]
+    pub fn embed_words(
+        &self,
+        texts: Vec<String>,
+        role: &str,
+        cancel: &RawCancel,
+        top_k: Option<usize>,
+    ) -> Result<Promise, JsValue> {
+        let mut options = SparseOptions::default()
+            .with_cancel(cancel.0.clone())
+            .with_prompt(prompt(role)?);
+        options.top_k = top_k;
+        let embedded = self.model.embed_words(texts, options);
+        Ok(promised(Box::pin(async {
+            embedded.await.map(RawRows::from)
+        })))
+    }
+
+    /// The tokens of ids.
+    ///
+    /// # Errors
+    /// An `Error` with the `kind` of the Rust error.
+    pub fn tokens(&self, ids: &[u32]) -> Result<Vec<String>, JsValue> {
+        self.model.tokens(ids).map_err(|error| to_js(&error))
     }
 
     /// Embeds pictures of which there are the values, one after another, each `[3, height, width]`; else as
@@ -224,7 +257,7 @@ impl RawModel {
         self.model.count_tokens(text).map_err(|error| to_js(&error))
     }
 
-    /// Numbers of a row: components of a vector, or labels.
+    /// Numbers of a row: components of a vector, labels, or words.
     #[wasm_bindgen(getter)]
     pub fn dimension(&self) -> usize {
         self.model.dimension()

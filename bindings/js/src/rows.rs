@@ -1,6 +1,6 @@
 //! Passes the rows of a call to JavaScript, where the classes `Embeddings` and `Classifications` hold them.
 
-use isovec::{Classifications, Embeddings};
+use isovec::{Classifications, Embeddings, SparseEmbeddings};
 use js_sys::{Float32Array, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -13,6 +13,7 @@ pub struct RawRows(Set);
 enum Set {
     Vectors(Embeddings),
     Labels(Classifications),
+    Words(SparseEmbeddings),
 }
 
 impl From<Embeddings> for RawRows {
@@ -27,6 +28,12 @@ impl From<Classifications> for RawRows {
     }
 }
 
+impl From<SparseEmbeddings> for RawRows {
+    fn from(set: SparseEmbeddings) -> Self {
+        Self(Set::Words(set))
+    }
+}
+
 #[wasm_bindgen]
 impl RawRows {
     /// All rows, one after another.
@@ -34,7 +41,26 @@ impl RawRows {
         Float32Array::from(match &self.0 {
             Set::Vectors(set) => set.as_slice(),
             Set::Labels(set) => set.as_slice(),
+            Set::Words(set) => set.values(),
         })
+    }
+
+    /// Of weights of words: the ids of their tokens.
+    pub fn indices(&self) -> Uint32Array {
+        Uint32Array::from(match &self.0 {
+            Set::Words(set) => set.indices(),
+            _ => &[],
+        })
+    }
+
+    /// Of weights of words: where each text's begin, and at last where they end.
+    pub fn offsets(&self) -> Uint32Array {
+        let offsets = match &self.0 {
+            Set::Words(set) => set.offsets(),
+            _ => &[],
+        };
+        let offsets: Vec<u32> = offsets.iter().map(|&offset| offset as u32).collect();
+        Uint32Array::from(&offsets[..])
     }
 
     /// 1 for each text of which the model saw only a part, else 0.
@@ -42,6 +68,7 @@ impl RawRows {
         let marks = match &self.0 {
             Set::Vectors(set) => set.truncated(),
             Set::Labels(set) => set.truncated(),
+            Set::Words(set) => set.truncated(),
         };
         let marks: Vec<u8> = marks.iter().map(|&truncated| u8::from(truncated)).collect();
         Uint8Array::from(&marks[..])
@@ -53,6 +80,7 @@ impl RawRows {
         Uint32Array::from(match &self.0 {
             Set::Vectors(set) => set.token_counts(),
             Set::Labels(set) => set.token_counts(),
+            Set::Words(set) => set.token_counts(),
         })
     }
 
@@ -62,6 +90,7 @@ impl RawRows {
         match &self.0 {
             Set::Vectors(set) => set.dim(),
             Set::Labels(set) => set.labels().len(),
+            Set::Words(set) => set.vocabulary_size(),
         }
     }
 
@@ -69,6 +98,7 @@ impl RawRows {
     pub fn fingerprint(&self) -> Option<String> {
         match &self.0 {
             Set::Vectors(set) => Some(serde_json::json!(set.fingerprint()).to_string()),
+            Set::Words(set) => Some(serde_json::json!(set.fingerprint()).to_string()),
             Set::Labels(_) => None,
         }
     }
@@ -77,6 +107,7 @@ impl RawRows {
     pub fn prompt(&self) -> Option<String> {
         match &self.0 {
             Set::Vectors(set) => set.prompt().map(str::to_owned),
+            Set::Words(set) => set.prompt().map(str::to_owned),
             Set::Labels(_) => None,
         }
     }

@@ -16,6 +16,8 @@ export const FILES = ["config.json", "tokenizer.json", "modules.json", "sentence
 export const classifier = join(data, "tiny-classifier");
 /** The seeded reranker, which has the same files. */
 export const reranker = join(data, "tiny-reranker");
+/** The seeded model of sparse vectors. */
+export const splade = join(data, "tiny-splade");
 export const CLASSIFIER_FILES = ["config.json", "tokenizer.json", "model.safetensors"];
 
 /** What makes a page isolated. Workers of an isolated page have to be as strict as it is; others do not mind. */

@@ -18,6 +18,8 @@ export { Profile, ProfileSession, type ProfileOptions, type TraceEvent } from ".
 export { PairScores, type RankOptions, type Ranked, type Relevance, type ScoreOptions, type Scored } from "./reranker.js";
 export { Scores, cosine, fuse, topK, type Hit, type Similarity } from "./similarity.js";
 export type { FetchOptions, FileContent, ModelSource } from "./source.js";
+export type { SparseEmbedded, SparseOptions, SparseStreamOptions, WordWeight } from "./sparse.js";
+export { SparseEmbeddings, type SparseVector } from "./sparse-embeddings.js";
 export type { Fallback, Latency, Stats } from "./stats.js";
 export type { CachedFile } from "./store.js";
 export type { Streamed } from "./stream.js";

@@ -6,8 +6,8 @@ import type { ProfileOptions, RawProfile } from "./profile.js";
 import type { Similarity } from "./similarity.js";
 import type { Stats } from "./stats.js";
 
-/** What a model makes: vectors, a score for each label, or the relevance of pairs. */
-export type Output = "vectors" | "labels" | "relevance";
+/** What a model makes: vectors, a score for each label, the relevance of pairs, or weights of words. */
+export type Output = "vectors" | "labels" | "relevance" | "words";
 
 /** What a model is loaded for. */
 export interface Task {
@@ -122,6 +122,10 @@ export interface Rows {
   /** Numbers of a row. */
   dimension: number;
   fingerprint: Fingerprint;
+  /** Of weights of words: where each text's begin, and at last where they end. */
+  offsets?: Uint32Array<ArrayBuffer>;
+  /** Of weights of words: the ids of the tokens that `values` are the weights of. */
+  indices?: Uint32Array<ArrayBuffer>;
   /** The pictures that there are no rows of. */
   unread?: readonly Unread[];
 }
@@ -134,6 +138,12 @@ export interface AskedVectors {
   role: Role;
   dimension?: number | undefined;
   normalize?: boolean | undefined;
+}
+
+/** What is asked of a call for weights of words. */
+export interface AskedWords {
+  role: Role;
+  topK: number | undefined;
 }
 
 /** What is asked of a call for labels. */
@@ -165,7 +175,7 @@ export interface AskedPictureVectors extends AskedPictures {
 export interface AskedPictureLabels extends AskedPictures, AskedLabels {}
 
 /** What is asked of a call; all of it can be handed to a worker. */
-export type Asked = AskedVectors | AskedLabels | AskedPairs | AskedPictureVectors | AskedPictureLabels;
+export type Asked = AskedVectors | AskedWords | AskedLabels | AskedPairs | AskedPictureVectors | AskedPictureLabels;
 
 /** How far loading has come. */
 export interface Progress {
@@ -224,6 +234,8 @@ export interface Host {
   readonly ended: Error | undefined;
   run(items: Items, asked: Asked, signal: AbortSignal | undefined): Promise<Rows>;
   countTokens(text: string): Promise<number>;
+  /** The tokens of ids. */
+  tokens(ids: Uint32Array): Promise<readonly string[]>;
   downloaded(): Promise<Downloaded>;
   stats(): Promise<Stats>;
   startProfile(options: ProfileOptions): Promise<void>;

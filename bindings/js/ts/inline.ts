@@ -22,6 +22,7 @@ import type { Module } from "./module.js";
 import type { LoadOptions as Options } from "./request.js";
 import { BaseReranker } from "./reranker.js";
 import type { ModelSource } from "./source.js";
+import { BaseSparseEmbedder } from "./sparse.js";
 
 const GLUE = { simd128, relaxed } as unknown as Record<Build, typeof simd128 | undefined>;
 
@@ -63,6 +64,23 @@ export class Reranker extends BaseReranker {
   /** Loads a model as `Embedder.load` does. One that does not give one number for a pair is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<Reranker> {
     return BaseReranker.opened({ output: "relevance", pictures: false }, (host, open) => new Reranker(host, open), opener(options), source, options);
+  }
+}
+
+/**
+ * A loaded model that gives a text a weight for every word that it speaks of, and for words that belong to them: a SPLADE model.
+ *
+ * @example
+ * const embedder = await SparseEmbedder.load("naver/splade-cocondenser-ensembledistil");
+ * const index = await embedder.embedPassages(["rain is expected tomorrow", "shares fell"]);
+ * const query = await embedder.embedQuery("stock market");
+ * const [best] = index.searchOne(query, 1);
+ * console.log(best, await embedder.words(query.row(0), 5));
+ */
+export class SparseEmbedder extends BaseSparseEmbedder {
+  /** Loads a model as `Embedder.load` does. One that gives words no numbers is the error `UnsupportedModel`. */
+  static load(source: ModelSource, options: LoadOptions = {}): Promise<SparseEmbedder> {
+    return BaseSparseEmbedder.opened({ output: "words", pictures: false }, (host, open) => new SparseEmbedder(host, open), opener(options), source, options);
   }
 }
 

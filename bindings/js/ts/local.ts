@@ -133,13 +133,14 @@ class Local implements Host {
       const rows = await withSignal(this.#module, own.signal, (cancel) => {
         if ("skip" in asked) return "scores" in asked ? raw.classifyValues(read!.values, asked.scores, cancel) : raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
         const texts = [...(items as readonly string[])];
+        if ("topK" in asked) return raw.embedWords(texts, asked.role, cancel, asked.topK);
         return "role" in asked ? raw.embed(texts, asked.role, cancel, asked.dimension, asked.normalize) : raw.classify(texts, "seconds" in asked ? [...asked.seconds] : undefined, asked.scores, cancel);
       });
       try {
         // Other vectors than the model was loaded for are other vectors to compare with.
         const made = "dimension" in asked && (asked.dimension !== undefined || asked.normalize !== undefined) ? rows.fingerprint() : undefined;
         const fingerprint = made === undefined ? this.about.fingerprint : (JSON.parse(made) as Fingerprint);
-        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint, ...(read && { unread: read.unread }) } as Rows;
+        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint, ...(read && { unread: read.unread }), ...("topK" in asked && { offsets: rows.offsets(), indices: rows.indices() }) } as Rows;
       } finally {
         rows.free();
       }
@@ -194,6 +195,10 @@ class Local implements Host {
 
   async countTokens(text: string): Promise<number> {
     return this.#module.guardedNow(() => this.#live().countTokens(text));
+  }
+
+  async tokens(ids: Uint32Array): Promise<readonly string[]> {
+    return this.#module.guardedNow(() => this.#live().tokens(ids));
   }
 
   async stats(): Promise<Stats> {

@@ -9,6 +9,7 @@ export type Call =
   | { call: "load"; request: Request }
   | { call: "run"; items: Items; asked: Asked }
   | { call: "countTokens"; text: string }
+  | { call: "tokens"; ids: Uint32Array }
   | { call: "stats" }
   | { call: "startProfile"; options: ProfileOptions }
   | { call: "finishProfile" }

@@ -161,6 +161,15 @@ export abstract class BaseModel {
   }
 
   /**
+   * The tokens of ids.
+   *
+   * @internal
+   */
+  protected async tokens(ids: Uint32Array): Promise<readonly string[]> {
+    return (await this.#live()).tokens(ids);
+  }
+
+  /**
    * The rows of items, and the facts about the model that made them.
    *
    * @internal

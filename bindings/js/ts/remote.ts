@@ -121,6 +121,10 @@ class Remote implements Host {
     return this.#call({ call: "countTokens", text });
   }
 
+  tokens(ids: Uint32Array): Promise<readonly string[]> {
+    return this.#call({ call: "tokens", ids });
+  }
+
   downloaded(): Promise<Downloaded> {
     return (this.#downloaded ??= this.#call({ call: "downloaded" }));
   }

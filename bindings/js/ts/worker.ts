@@ -41,9 +41,12 @@ async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown
   switch (call.call) {
     case "run": {
       const rows = await host.run(call.items, call.asked, signal);
-      return { value: rows, transfer: [rows.values.buffer, rows.tokenCounts.buffer, rows.truncated.buffer] };
+      const { values, tokenCounts, truncated, offsets, indices } = rows;
+      const arrays = [values, tokenCounts, truncated, offsets, indices];
+      return { value: rows, transfer: arrays.flatMap((array) => (array ? [array.buffer] : [])) };
     }
     case "countTokens": return { value: await host.countTokens(call.text) };
+    case "tokens": return { value: await host.tokens(call.ids) };
     case "stats": return { value: await host.stats() };
     case "startProfile": return { value: await host.startProfile(call.options) };
     case "finishProfile": return { value: await host.finishProfile() };

@@ -5,8 +5,11 @@ use std::sync::Arc;
 use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::source::Content;
-use isovec::{Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores};
-use napi::bindgen_prelude::{Float32Array, Object, Uint8ArraySlice};
+use isovec::{
+    Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
+    SparseOptions,
+};
+use napi::bindgen_prelude::{Float32Array, Object, Uint8ArraySlice, Uint32Array};
 use napi::{Env, Result};
 use napi_derive::napi;
 use serde::de::DeserializeOwned;
@@ -74,6 +77,22 @@ fn classifying(env: &Env, scores: Option<String>, cancel: &RawCancel) -> Result<
     Ok(options)
 }
 
+/// The prompt of a role.
+fn prompt(env: &Env, role: &str) -> Result<Prompt> {
+    match role {
+        "default" => Ok(Prompt::Default),
+        "query" => Ok(Prompt::Query),
+        "passage" => Ok(Prompt::Passage),
+        // Another prompt than the one that was meant gives vectors that nobody can tell apart.
+        other => {
+            let fault = format!(
+                "there is no role {other:?}; there are \"default\", \"query\" and \"passage\""
+            );
+            Err(error::with_kind(env, "Config", &fault))
+        }
+    }
+}
+
 /// The options of a call for vectors.
 fn embedding(
     cancel: &RawCancel,
@@ -92,7 +111,7 @@ fn embedding(
 #[napi]
 impl RawModel {
     /// Loads a model from its files: their paths, and for each its bytes. `config` is the Rust configuration as JSON, `output`
-    /// what the model is loaded for: `vectors`, `labels` or `relevance`; `pixels` is the Rust `Preprocessing` as JSON, where it is
+    /// what the model is loaded for: `vectors`, `labels`, `relevance` or `words`; `pixels` is the Rust `Preprocessing` as JSON, where it is
     /// loaded for pictures.
     ///
     /// # Errors
@@ -139,25 +158,48 @@ impl RawModel {
         dimension: Option<u32>,
         normalize: Option<bool>,
     ) -> Result<Object<'env>> {
-        let prompt = match role.as_str() {
-            "default" => Prompt::Default,
-            "query" => Prompt::Query,
-            "passage" => Prompt::Passage,
-            // Another prompt than the one that was meant gives vectors that nobody can tell apart.
-            other => {
-                let fault = format!(
-                    "there is no role {other:?}; there are \"default\", \"query\" and \"passage\""
-                );
-                return Err(error::with_kind(env, "Config", &fault));
-            }
-        };
         let model = self.live(env)?;
-        let options = embedding(cancel, prompt, dimension, normalize);
+        let options = embedding(cancel, prompt(env, &role)?, dimension, normalize);
         tasks::promise(
             env,
             async move { model.embed(texts, options).await },
             RawRows::from,
         )
+    }
+
+    /// Gives texts weights of words; else as [`embed`](Self::embed). `top_k` is that of the Rust `SparseOptions`.
+    ///
+    /// # Errors
+    /// As there.
+    #[napi]
+    pub fn embed_words<'env>(
+        &self,
+        env: &'env Env,
+        texts: Vec<String>,
+        role: String,
+        cancel: &RawCancel,
+        top_k: Option<u32>,
+    ) -> Result<Object<'env>> {
+        let model = self.live(env)?;
+        let mut options = SparseOptions::default()
+            .with_cancel(cancel.cancel.clone())
+            .with_prompt(prompt(env, &role)?);
+        options.top_k = top_k.map(|top_k| top_k as usize);
+        tasks::promise(
+            env,
+            async move { model.embed_words(texts, options).await },
+            RawRows::from,
+        )
+    }
+
+    /// The tokens of ids.
+    ///
+    /// # Errors
+    /// An `Error` with the `kind` of the Rust error.
+    #[napi]
+    pub fn tokens(&self, env: &Env, ids: Uint32Array) -> Result<Vec<String>> {
+        let tokens = self.live(env)?.tokens(&ids);
+        tokens.map_err(|fault| error::of(env, &fault))
     }
 
     /// Embeds pictures of which there are the values, one after another, each `[3, height, width]`; else as
@@ -233,7 +275,7 @@ impl RawModel {
             .map_err(|fault| error::of(env, &fault))
     }
 
-    /// Numbers of a row: components of a vector, or labels.
+    /// Numbers of a row: components of a vector, labels, or words.
     ///
     /// # Errors
     /// An `Error` of the kind `Disposed` where the model was freed, as from all others.

@@ -1,7 +1,7 @@
 //! Passes the rows of a call to JavaScript, where the classes `Embeddings` and `Classifications` hold them.
 
 use isovec::fingerprint::Fingerprint;
-use isovec::{Classifications, Embeddings};
+use isovec::{Classifications, Embeddings, SparseEmbeddings};
 use napi::bindgen_prelude::{Float32Array, Uint8Array, Uint32Array};
 use napi_derive::napi;
 
@@ -10,6 +10,8 @@ use napi_derive::napi;
 #[derive(Debug)]
 pub struct RawRows {
     values: Vec<f32>,
+    indices: Vec<u32>,
+    offsets: Vec<u32>,
     token_counts: Vec<u32>,
     truncated: Vec<u8>,
     dimension: u32,
@@ -26,6 +28,8 @@ impl From<Embeddings> for RawRows {
             fingerprint: Some(set.fingerprint().clone()),
             prompt: set.prompt().map(str::to_owned),
             values: set.into_vec(),
+            indices: Vec::new(),
+            offsets: Vec::new(),
         }
     }
 }
@@ -39,6 +43,23 @@ impl From<Classifications> for RawRows {
             fingerprint: None,
             prompt: None,
             values: set.into_vec(),
+            indices: Vec::new(),
+            offsets: Vec::new(),
+        }
+    }
+}
+
+impl From<SparseEmbeddings> for RawRows {
+    fn from(set: SparseEmbeddings) -> Self {
+        Self {
+            token_counts: set.token_counts().to_vec(),
+            truncated: set.truncated().iter().map(|&one| one.into()).collect(),
+            dimension: set.vocabulary_size() as u32,
+            fingerprint: Some(set.fingerprint().clone()),
+            prompt: set.prompt().map(str::to_owned),
+            values: set.values().to_vec(),
+            indices: set.indices().to_vec(),
+            offsets: set.offsets().iter().map(|&offset| offset as u32).collect(),
         }
     }
 }
@@ -49,6 +70,18 @@ impl RawRows {
     #[napi]
     pub fn values(&mut self) -> Float32Array {
         std::mem::take(&mut self.values).into()
+    }
+
+    /// Of weights of words: the ids of their tokens.
+    #[napi]
+    pub fn indices(&mut self) -> Uint32Array {
+        std::mem::take(&mut self.indices).into()
+    }
+
+    /// Of weights of words: where each text's begin, and at last where they end.
+    #[napi]
+    pub fn offsets(&mut self) -> Uint32Array {
+        std::mem::take(&mut self.offsets).into()
     }
 
     /// 1 for each text of which the model saw only a part, else 0.
@@ -85,6 +118,6 @@ impl RawRows {
     /// Frees what was not taken out.
     #[napi]
     pub fn free(&mut self) {
-        self.values = Vec::new();
+        (self.values, self.indices) = (Vec::new(), Vec::new());
     }
 }

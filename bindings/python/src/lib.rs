@@ -37,6 +37,7 @@ mod options;
 mod pictures;
 mod profile;
 mod reranker;
+mod sparse;
 mod tasks;
 mod texts;
 mod vectors;
@@ -52,6 +53,7 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<embedder::EmbeddedTexts>()?;
     module.add_class::<classifier::Classifier>()?;
     module.add_class::<reranker::Reranker>()?;
+    module.add_class::<sparse::SparseEmbedder>()?;
     module.add_class::<pictures::ImageEmbedder>()?;
     module.add_class::<embeddings::Embeddings>()?;
     module.add_class::<profile::ProfileSession>()?;

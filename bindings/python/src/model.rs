@@ -1,7 +1,7 @@
 //! What every handle says about its model.
 
 use isovec::profile::ProfileOptions;
-use isovec::{Classifier, Embedder, EmbeddingConfig, ImageEmbedder, Reranker};
+use isovec::{Classifier, Embedder, EmbeddingConfig, ImageEmbedder, Reranker, SparseEmbedder};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use serde_json::json;
@@ -15,6 +15,7 @@ pub(crate) enum Handle {
     Texts(Embedder),
     Labels(Classifier),
     Relevance(Reranker),
+    Words(SparseEmbedder),
     Pictures(ImageEmbedder),
 }
 
@@ -25,12 +26,13 @@ macro_rules! any {
             Handle::Texts($model) => $said,
             Handle::Labels($model) => $said,
             Handle::Relevance($model) => $said,
+            Handle::Words($model) => $said,
             Handle::Pictures($model) => $said,
         }
     };
 }
 
-/// The base of `Embedder`, `Classifier`, `Reranker` and `ImageEmbedder`.
+/// The base of `Embedder`, `Classifier`, `Reranker`, `SparseEmbedder` and `ImageEmbedder`.
 #[pyclass(subclass, frozen, module = "isovec")]
 pub(crate) struct Model {
     handle: Owned<Handle>,

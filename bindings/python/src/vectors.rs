@@ -34,6 +34,12 @@ pub(crate) fn row(py: Python<'_>, values: Vec<f32>) -> PyResult<Bound<'_, PyArra
     Ok(values.into_pyarray(py))
 }
 
+/// Ids of tokens.
+pub(crate) fn ids(py: Python<'_>, values: Vec<u32>) -> PyResult<Bound<'_, PyArray1<u32>>> {
+    require_numpy(py)?;
+    Ok(values.into_pyarray(py))
+}
+
 /// The crate `numpy` panics where Python's numpy cannot be imported; this is the import's own error.
 fn require_numpy(py: Python<'_>) -> PyResult<()> {
     static NUMPY: PyOnceLock<Py<PyAny>> = PyOnceLock::new();

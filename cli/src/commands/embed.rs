@@ -2,11 +2,11 @@
 
 use std::time::Instant;
 
+use isovec::EmbedOptions;
 use isovec::blocking::Embedder;
-use isovec::{EmbedOptions, Prompt};
 use serde::Serialize;
 
-use crate::args::{Embed, RoleArg};
+use crate::args::Embed;
 use crate::error::{CliError, Result};
 use crate::flow::{self, Done};
 use crate::in_place::Draft;
@@ -44,6 +44,9 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     if !args.images.is_empty() {
         return commands::embed_images::run(args);
     }
+    if args.sparse {
+        return commands::embed_sparse::run(args);
+    }
     let out = args.out.as_deref();
     let format = output::format(args.format, out)?;
     let record_path = resume::record_path(out, format)?;
@@ -71,13 +74,8 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         _ => None,
     };
     let resumed_after = keeper.as_ref().map_or(0, Keeper::rows);
-    let prompt = match args.role {
-        RoleArg::Default => Prompt::Default,
-        RoleArg::Query => Prompt::Query,
-        RoleArg::Passage => Prompt::Passage,
-    };
     let options = EmbedOptions::default()
-        .with_prompt(prompt)
+        .with_prompt(args.role.prompt())
         .with_cancel(cancel);
     let target = Target {
         out,

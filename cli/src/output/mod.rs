@@ -7,7 +7,10 @@ pub(crate) mod labels;
 mod npy;
 mod objects;
 mod safetensors;
+mod sparse;
 pub(crate) mod start;
+
+pub(crate) use sparse::SparseJsonl;
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

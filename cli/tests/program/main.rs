@@ -12,6 +12,7 @@ mod rerank;
 mod resume;
 #[cfg(feature = "serve")]
 mod serve;
+mod sparse;
 mod streaming;
 mod trace;
 

@@ -630,7 +630,7 @@ fn find_source(graph: &GraphProto) -> Option<(ValueInfoProto, bool)> {
 }
 
 /// Element type and extents, where the graph states them.
-fn tensor_type(value: &ValueInfoProto) -> Option<(i32, Option<Vec<Dim>>)> {
+pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<(i32, Option<Vec<Dim>>)> {
     let TypeValue::Tensor(tensor) = value.r#type.as_ref()?.value.as_ref()? else {
         return None;
     };

@@ -47,3 +47,4 @@ pub mod pictures;
 pub mod precision;
 pub mod safetensors;
 mod sniff;
+pub mod sparse;

@@ -126,7 +126,7 @@ fn every_entry_is_whole() {
             "{id} {file:?} twice"
         );
         assert!(
-            [Task::Dense, Task::Rerank].contains(&task)
+            [Task::Dense, Task::Rerank, Task::Sparse].contains(&task)
                 || matches!(loading, Loading::Refused { .. }),
             "{id}"
         );

@@ -56,6 +56,11 @@ impl Library {
         self.0.get_vocab_size(true)
     }
 
+    /// Every token with its id, added ones included.
+    pub(crate) fn tokens(&self) -> impl Iterator<Item = (String, u32)> {
+        self.0.get_vocab(true).into_iter()
+    }
+
     /// The largest id.
     pub(crate) fn max_id(&self) -> Option<u32> {
         self.0.get_vocab(true).into_values().max()

@@ -138,6 +138,19 @@ impl Reader {
         }
     }
 
+    /// Tells every token with its id, added ones last.
+    fn tokens(&self, tell: &mut dyn FnMut(String, u32)) {
+        match self {
+            Self::Own(own) => {
+                own.model.pieces().for_each(|(token, id)| tell(token, id));
+                let added = own.general.added();
+                added.for_each(|(token, id)| tell(token.to_owned(), id));
+            }
+            #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
+            Self::Library(library) => library.tokens().for_each(|(token, id)| tell(token, id)),
+        }
+    }
+
     /// The largest id of a piece or an added token.
     fn max_id(&self) -> Option<u32> {
         match self {
@@ -396,6 +409,18 @@ impl Tokenizer {
     /// The id of a token, if there is one.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         self.reader.token_to_id(token)
+    }
+
+    /// The token of each id below `size`, as the tokenizer's file writes it (`##ing`, `▁the`); empty for an id without one. Made anew
+    /// at every call.
+    pub fn vocabulary(&self, size: usize) -> Vec<String> {
+        let mut tokens = vec![String::new(); size];
+        self.reader.tokens(&mut |token, id| {
+            if let Some(place) = tokens.get_mut(id as usize) {
+                *place = token;
+            }
+        });
+        tokens
     }
 
     /// The longest input, in tokens, that `tokenizer_config.json` names, if it names one. A

@@ -134,6 +134,27 @@ impl Trie {
         self.keys
     }
 
+    /// Every string with its value, in no order that means anything.
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (String, u32)> {
+        let mut parents = vec![ROOT; self.label.len()];
+        for (node, ends) in (0..).zip(self.first_child.windows(2)) {
+            for child in ends[0]..ends[1] {
+                parents[child as usize] = node;
+            }
+        }
+        let valued = (0..).zip(&self.value).filter(|(_, value)| **value != NONE);
+        valued.map(move |(node, &value): (Node, _)| {
+            let mut bytes = Vec::new();
+            let mut at = node;
+            while at != ROOT {
+                bytes.push(self.label[at as usize]);
+                at = parents[at as usize];
+            }
+            bytes.reverse();
+            (String::from_utf8_lossy(&bytes).into_owned(), value)
+        })
+    }
+
     /// How many bytes the longest string has: no walk is longer.
     pub(crate) fn longest(&self) -> usize {
         self.longest
@@ -262,6 +283,10 @@ mod tests {
             for (index, word) in words.iter().enumerate() {
                 map.insert(word.as_str(), index as u32);
             }
+            let mut entries: Vec<_> = trie.entries().collect();
+            entries.sort();
+            let wanted = map.iter().map(|(word, &value)| (word.to_string(), value));
+            prop_assert_eq!(entries, wanted.collect::<Vec<_>>());
             prop_assert_eq!(trie.len(), map.len());
             prop_assert_eq!(trie.longest(), words.iter().map(String::len).max().unwrap_or(0));
             for word in words.iter().chain(&others) {

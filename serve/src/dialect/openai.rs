@@ -45,7 +45,7 @@ pub(super) fn routes() -> Vec<Route> {
             whole(0, "When it was loaded, in seconds since 1970."),
         ),
         needed("owned_by", text()),
-        needed("task", one_of(&["embed", "rerank", "classify"])),
+        needed("task", one_of(&["embed", "rerank", "classify", "sparse"])),
     ]);
     vec![
         Route::post("/v1/embeddings", embeddings, "Vectors of texts.")

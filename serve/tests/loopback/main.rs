@@ -14,6 +14,7 @@ mod overload;
 mod predict;
 mod rerank;
 mod running;
+mod sparse;
 mod tasks;
 mod tei;
 mod vectors;

@@ -128,6 +128,10 @@ pub(crate) fn classifier() -> ModelSpec {
     ModelSpec::new(data("tiny-classifier")).with_config(portable())
 }
 
+pub(crate) fn sparse() -> ModelSpec {
+    ModelSpec::new(data("tiny-splade")).with_config(portable())
+}
+
 async fn library() -> Embedder {
     let builder = Embedder::builder(data("tiny-bert")).config(portable());
     builder.load().await.unwrap()

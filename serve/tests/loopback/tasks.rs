@@ -6,9 +6,10 @@ use crate::client::Answer;
 use crate::predict::classifier;
 use crate::rerank::reranker;
 use crate::running::{MODEL, Running, options};
+use crate::sparse::sparse;
 
 /// A request of every route that computes, and the task that it is for.
-fn requests() -> [(&'static str, Value, &'static str); 9] {
+fn requests() -> [(&'static str, Value, &'static str); 10] {
     let similar = json!({"source_sentence": "a", "sentences": ["b"]});
     let documents = json!({"query": "a", "documents": ["b"]});
     [
@@ -21,6 +22,7 @@ fn requests() -> [(&'static str, Value, &'static str); 9] {
         ("/v1/rerank", documents.clone(), "rerank"),
         ("/v2/rerank", documents, "rerank"),
         ("/predict", json!({"inputs": "a"}), "classify"),
+        ("/embed_sparse", json!({"inputs": "a"}), "sparse"),
     ]
 }
 
@@ -75,4 +77,5 @@ async fn each_model_answers_on_the_routes_of_its_task_and_no_others() {
         "classify",
     )
     .await;
+    check(&Running::over(sparse().await, options()).await, "sparse").await;
 }

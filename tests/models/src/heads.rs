@@ -86,7 +86,15 @@ pub fn published(mut model: Checkpoint) -> Checkpoint {
         other => other,
     };
     let prefix = prefix.to_owned();
-    let beside = ["classifier.", "pre_classifier.", "head."];
+    let beside = [
+        "classifier.",
+        "pre_classifier.",
+        "head.",
+        "cls.",
+        "vocab_",
+        "lm_head.",
+        "decoder.",
+    ];
     model.tensors = model
         .tensors
         .into_iter()

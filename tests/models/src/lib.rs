@@ -5,6 +5,7 @@
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
 //! - [`heads`]: classifiers of texts, with theirs.
+//! - [`sparse`]: models of sparse vectors, with theirs.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`static_embedding`]: models of static embeddings, with theirs.
 //! - [`convolutions`]: convolutional networks.
@@ -27,6 +28,7 @@ pub mod pictures;
 pub mod reference;
 pub mod reranker;
 pub mod rng;
+pub mod sparse;
 pub mod static_embedding;
 pub mod texts;
 pub mod tiny;

@@ -19,8 +19,18 @@ from ._errors import (
     TextError,
     UnsupportedModelError,
 )
-from ._isovec import Classifier, Embedder, Embeddings, ImageEmbedder, Model, ProfileSession, Reranker, __version__
-from ._results import Hit, Label, Ranked
+from ._isovec import (
+    Classifier,
+    Embedder,
+    Embeddings,
+    ImageEmbedder,
+    Model,
+    ProfileSession,
+    Reranker,
+    SparseEmbedder,
+    __version__,
+)
+from ._results import Hit, Label, Ranked, SparseVector, Word
 from ._sentence_transformer import SentenceTransformer
 
 __all__ = [
@@ -44,7 +54,10 @@ __all__ = [
     "Ranked",
     "Reranker",
     "SentenceTransformer",
+    "SparseEmbedder",
+    "SparseVector",
     "TextError",
     "UnsupportedModelError",
+    "Word",
     "__version__",
 ]

@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypedDict, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._results import Hit, Label, Ranked
+from ._results import Hit, Label, Ranked, SparseVector, Word
 
 if sys.version_info >= (3, 11):
     from typing import NotRequired, Self
@@ -209,6 +209,32 @@ class Reranker(Model):
         *,
         scores: Literal["sigmoid", "logits"] | None = None,
     ) -> Coroutine[Any, Any, Vectors]: ...
+
+class SparseEmbedder(Model):
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        device: Device | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: bool | Callable[[Progress], object] | None = None,
+        dtype: Dtype | None = None,
+        max_length: int | None = None,
+        revision: str | None = None,
+        cache_dir: Path | None = None,
+        offline: bool | None = None,
+    ) -> Self: ...
+    @property
+    def vocabulary_size(self) -> int: ...
+    def embed(
+        self, texts: Texts, *, prompt: str | None = None, prefix: str | None = None, top_k: int | None = None
+    ) -> list[SparseVector]: ...
+    def embed_queries(self, texts: Texts, *, top_k: int | None = None) -> list[SparseVector]: ...
+    def embed_passages(self, texts: Texts, *, top_k: int | None = None) -> list[SparseVector]: ...
+    def aembed(
+        self, texts: Texts, *, prompt: str | None = None, prefix: str | None = None, top_k: int | None = None
+    ) -> Coroutine[Any, Any, list[SparseVector]]: ...
+    def words(self, vector: SparseVector, most: int | None = None) -> list[Word]: ...
 
 class ImageEmbedder(Model):
     def __new__(

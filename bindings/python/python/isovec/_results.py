@@ -1,6 +1,12 @@
 """The rows of results. `index` takes the place of the method that tuples have."""
 
-from typing import NamedTuple
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class Hit(NamedTuple):
@@ -30,3 +36,23 @@ class Ranked(NamedTuple):
     """Its place among the documents that were handed in."""
     score: float
     """How relevant it is: more is more relevant."""
+
+
+class SparseVector(NamedTuple):
+    """The weights of a text's words; all other words have the weight 0."""
+
+    indices: NDArray[np.uint32]
+    """Token ids, each larger than the one before it."""
+    values: NDArray[np.float32]
+    """Their weights, all above 0."""
+
+
+class Word(NamedTuple):
+    """A word and its weight."""
+
+    token: str
+    """The token, as the tokenizer's file writes it."""
+    weight: float
+    """Its weight."""
+    index: int  # type: ignore[assignment]
+    """The token's id."""

@@ -71,6 +71,7 @@ fn named(args: &Serve, config: &EmbeddingConfig) -> Result<Vec<ModelSpec>> {
             TaskArg::Embed => ModelTask::Embed,
             TaskArg::Rerank => ModelTask::Rerank,
             TaskArg::Classify => ModelTask::Classify,
+            TaskArg::Sparse => ModelTask::Sparse,
         });
         spec
     };

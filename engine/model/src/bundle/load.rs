@@ -17,7 +17,7 @@ use isovec_hub::choice::{
 
 use super::BundleOptions;
 use super::files::Files;
-use crate::convert::{Half, STATIC_CONFIG, convert_within, family, is_model2vec};
+use crate::convert::{STATIC_CONFIG, Wanted, convert_within, family, is_model2vec};
 use crate::onnx::read::{External, read};
 use crate::safetensors::TensorSet;
 
@@ -158,7 +158,13 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
     };
     match &chosen {
         Weights::Onnx(name) => load_onnx(files, name, budget),
-        checkpoint => load_safetensors(files, checkpoint, options.half, budget),
+        checkpoint => {
+            let wanted = Wanted {
+                half: options.half,
+                vocabulary: options.vocabulary,
+            };
+            load_safetensors(files, checkpoint, wanted, budget)
+        }
     }
 }
 
@@ -233,7 +239,7 @@ fn load_onnx(files: &Files, name: &str, budget: &mut Budget) -> Result<ModelBund
 fn load_safetensors(
     files: &Files,
     chosen: &Weights,
-    half: Half,
+    wanted: Wanted,
     budget: &mut Budget,
 ) -> Result<ModelBundle> {
     let name = chosen.file().unwrap_or(SAFETENSORS);
@@ -253,7 +259,7 @@ fn load_safetensors(
         side.insert(CONFIG.to_owned(), config.clone());
     }
     let pixels = files.read(PREPROCESSOR)?.unwrap_or_default();
-    let converted = convert_within(&config, &pixels, Arc::clone(&tensors), half, budget)?;
+    let converted = convert_within(&config, &pixels, Arc::clone(&tensors), wanted, budget)?;
     Ok(ModelBundle {
         graph: converted.graph,
         weights: converted.weights,

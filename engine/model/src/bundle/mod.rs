@@ -30,4 +30,6 @@ pub struct BundleOptions {
     pub read_into_memory: bool,
     /// Which half of a checkpoint that has two is converted.
     pub half: Half,
+    /// Whether the layers that score the words of the vocabulary are converted too.
+    pub vocabulary: bool,
 }

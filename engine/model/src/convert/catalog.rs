@@ -11,7 +11,7 @@ use crate::head::Pooling;
 pub enum Task {
     /// One dense vector for each input, which isovec supports.
     Dense,
-    /// A weight for each word of the vocabulary.
+    /// A weight for each word of the vocabulary, which `SparseEmbedder` gives.
     Sparse,
     /// A relevance score for a pair, which `Reranker` gives.
     Rerank,
@@ -179,8 +179,10 @@ const QUANTIZED: &str = "onnx/model_quantized.onnx";
 const MEAN: Option<Pooling> = Some(Pooling::Mean);
 const CLS: Option<Pooling> = Some(Pooling::Cls);
 
-const SPARSE: &str = "it gives a weight for each word of the vocabulary and not a dense vector, \
-                      which isovec has no place for";
+const SPARSE_LAYER: &str = "its sparse layer (sparse_linear.pt) is a pickle, which is not read; for its dense \
+                            vectors load it with Embedder";
+const SPARSE_QUERIES: &str = "its queries are weighed by a table (idf), which is not read; use \
+                              naver/splade-cocondenser-ensembledistil";
 const IMAGE: &str = "it reads pictures, and this table is about texts; `ImageEmbedder` loads files \
                      with one input of whole pictures";
 const SEES: &str = "it reads pictures and texts in one decoder, which is not converted; \
@@ -245,9 +247,9 @@ const ENTRIES: &[Entry] = &[
     // Dense, sparse and per-token in one.
     refused("gpahal/bge-m3-onnx-int8", Some("model_quantized.onnx"), Task::Several, "xlm-roberta", "it gives dense, sparse and per-token vectors at once; for the dense ones load BAAI/bge-m3"),
     // Sparse.
-    refused("Qdrant/Splade_PP_en_v1", Some(MODEL), Task::Sparse, "bert", SPARSE),
-    refused("BAAI/bge-m3", Some(IN_FOLDER), Task::Sparse, "xlm-roberta", SPARSE),
-    refused("Qdrant/opensearch-neural-sparse-encoding-doc-v3-gte", Some(MODEL), Task::Sparse, "new", SPARSE),
+    Entry { task: Task::Sparse, ..onnx("Qdrant/Splade_PP_en_v1", MODEL, "bert", None, None) },
+    refused("BAAI/bge-m3", Some(IN_FOLDER), Task::Sparse, "xlm-roberta", SPARSE_LAYER),
+    refused("Qdrant/opensearch-neural-sparse-encoding-doc-v3-gte", Some(MODEL), Task::Sparse, "new", SPARSE_QUERIES),
     // Rerankers.
     reranker("BAAI/bge-reranker-base", IN_FOLDER, "xlm-roberta", Loading::Converts),
     reranker("rozgo/bge-reranker-v2-m3", MODEL, "xlm-roberta", by_file(Some("BAAI/bge-reranker-v2-m3"))),

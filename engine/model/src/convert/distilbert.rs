@@ -15,7 +15,7 @@ use super::mask::padding_mask;
 use super::net::Net;
 
 /// Not in the config: the family has it built in.
-const EPSILON: f64 = 1e-12;
+pub(super) const EPSILON: f64 = 1e-12;
 
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {

@@ -26,6 +26,7 @@ mod embeddings;
 mod encoder;
 mod linear;
 mod mask;
+mod masked;
 mod modernbert;
 mod mpnet;
 mod net;
@@ -87,7 +88,8 @@ pub const VOCABULARY: &str = "isovec.vocabulary";
 pub struct Converted {
     /// Inputs `input_ids`, `attention_mask` and, where the family has them, `token_type_ids`, i64
     /// `[batch, sequence]`; output `last_hidden_state`, f32 `[batch, sequence, hidden]`, and, of a classifier that is
-    /// converted, `logits`, f32 `[batch, labels]`. Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`]. A model of pictures has
+    /// converted, `logits`, f32 `[batch, labels]`; where the vocabulary's layers are wanted,
+    /// [`TOKEN_LOGITS`](crate::sparse::TOKEN_LOGITS). Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`]. A model of pictures has
     /// the input [`PATCHES`] instead, and its metadata a [`PatchGrid`]; CLIP's output is `image_embeds`, f32 `[batch, projection]`.
     pub graph: ModelProto,
     /// Every tensor that the graph names and does not hold, converted when it is read.
@@ -143,6 +145,24 @@ pub enum Half {
     Pictures,
 }
 
+/// What is wanted of a checkpoint.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Wanted {
+    /// Which half of a model that has two.
+    pub half: Half,
+    /// Whether the layers that score the words of the vocabulary are wanted too: of masked language models, for sparse vectors.
+    pub vocabulary: bool,
+}
+
+impl From<Half> for Wanted {
+    fn from(half: Half) -> Self {
+        Self {
+            half,
+            vocabulary: false,
+        }
+    }
+}
+
 /// The metadata entry with the name of the space that both halves of a model share.
 const SPACE: &str = "isovec.space";
 
@@ -151,6 +171,9 @@ const FILLED: &str = "isovec.filled";
 
 /// The metadata entry that says why a graph gives no logits, although its config or its checkpoint speaks of them.
 pub(crate) const NO_LOGITS: &str = "isovec.no_logits";
+
+/// The metadata entry that says what decides a graph's numbers of words and no tensor shows.
+pub(crate) const TOKEN_LOGITS_MADE: &str = "isovec.token_logits";
 
 /// The number of tokens that every text is filled up to with the id of padding, of a model that was trained to see them as
 /// tokens.
@@ -315,7 +338,7 @@ pub fn convert(config_json: &[u8], tensors: Arc<TensorSet>) -> Result<Converted>
     convert_within(config_json, &[], tensors, Half::Texts, &mut budget)
 }
 
-/// [`convert`] within a budget, of a half of a model with two. `preprocessor_json` is `preprocessor_config.json`, empty where
+/// [`convert`] within a budget, of what is wanted of a model. `preprocessor_json` is `preprocessor_config.json`, empty where
 /// there is none: a model that reads pictures of any size is made for those that it says.
 ///
 /// # Errors
@@ -325,9 +348,13 @@ pub fn convert_within(
     config_json: &[u8],
     preprocessor_json: &[u8],
     tensors: Arc<TensorSet>,
-    half: Half,
+    wanted: impl Into<Wanted>,
     budget: &mut Budget,
 ) -> Result<Converted> {
+    let Wanted {
+        half,
+        vocabulary: words,
+    } = wanted.into();
     let place = format!("{}: config.json", tensors.origin());
     let json = (config_json.len() + preprocessor_json.len()) as u64;
     budget.add_file(json);
@@ -371,6 +398,9 @@ pub fn convert_within(
             LONGEST_STATIC
         }
     };
+    let words = words
+        .then(|| masked::add(family, &config, &mut net))
+        .transpose()?;
     let no_logits = net.why_no_logits();
     let weights = net.into_weights();
     // Tables are made when an engine asks for them, so what is refused here was not made.
@@ -393,6 +423,9 @@ pub fn convert_within(
     }
     if family == Family::SiglipText {
         metadata_props.push(entry(FILLED, max_sequence.to_string()));
+    }
+    if let Some(made) = words {
+        metadata_props.push(entry(TOKEN_LOGITS_MADE, made));
     }
     if let Some(why) = no_logits {
         metadata_props.push(entry(NO_LOGITS, why));

@@ -109,6 +109,11 @@ impl Model {
         self.trie().get(token)
     }
 
+    /// Every piece with its id.
+    pub(crate) fn pieces(&self) -> impl Iterator<Item = (String, u32)> {
+        self.trie().entries()
+    }
+
     /// Number of pieces.
     pub(crate) fn size(&self) -> usize {
         match self {

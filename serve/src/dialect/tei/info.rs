@@ -29,7 +29,7 @@ pub(super) fn route() -> Route {
             "max_client_batch_size",
             whole(1, "Texts of a request, at most."),
         ),
-        needed("task", one_of(&["embed", "rerank", "classify"])),
+        needed("task", one_of(&["embed", "rerank", "classify", "sparse"])),
     ]);
     let mut first = about.clone();
     first["properties"]["models"] = list(about);
@@ -89,6 +89,7 @@ fn model_type(served: &Served) -> Value {
     match (served.task(), served.classifier()) {
         (ModelTask::Rerank, _) => json!({"reranker": labels(&["relevance".to_owned()])}),
         (_, Ok(queued)) => json!({"classifier": labels(queued.model.labels())}),
+        (ModelTask::Sparse, _) => json!({"embedding": {"pooling": "splade"}}),
         _ => json!({"embedding": {"pooling": served.fingerprint().identity.get("pooling")}}),
     }
 }

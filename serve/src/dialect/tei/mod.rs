@@ -1,4 +1,4 @@
-//! The protocol of text-embeddings-inference: `/embed`, `/similarity`, `/predict`, `/info`, `/health`, `/metrics`, as
+//! The protocol of text-embeddings-inference: `/embed`, `/embed_sparse`, `/similarity`, `/predict`, `/info`, `/health`, `/metrics`, as
 //! <https://huggingface.github.io/text-embeddings-inference/> describes them; `../rerank.rs` has `/rerank`.
 //!
 //! Of its headers those are sent that are measured for each request: `x-compute-type`, `x-compute-time`,
@@ -11,6 +11,7 @@
 mod embed;
 mod info;
 mod predict;
+mod sparse;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub(super) fn routes() -> Vec<Route> {
     let mut routes = embed::routes();
     routes.extend([
         predict::route(),
+        sparse::route(),
         info::route(),
         Route::get("/health", health, "Whether a request would be computed."),
         Route::get("/metrics", metrics, "What was counted, in OpenMetrics."),

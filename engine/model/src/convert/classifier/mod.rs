@@ -68,7 +68,7 @@ impl Class<'_> {
 }
 
 /// The classes that `config.json` names.
-fn names(config: &Config) -> Vec<&str> {
+pub(super) fn names(config: &Config) -> Vec<&str> {
     let classes = config.value("architectures").and_then(|all| all.as_array());
     let classes = classes.into_iter().flatten();
     classes.filter_map(|name| name.as_str()).collect()

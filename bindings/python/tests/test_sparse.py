@@ -1,0 +1,75 @@
+"""Texts get weights of words."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import pickle
+from typing import Any
+
+import numpy as np
+import pytest
+
+from conftest import BERT, DATA, PORTABLE
+from isovec import ConfigError, Embedder, SparseEmbedder, SparseVector, TextError, UnsupportedModelError, Word
+
+SPLADE = DATA / "tiny-splade"
+REFERENCE = json.loads((SPLADE / "reference.json").read_text(encoding="utf-8"))
+TEXTS = [text["text"] for text in REFERENCE["texts"]]
+NEAR = 1e-5
+
+
+def dense(vector: SparseVector) -> np.ndarray[Any, np.dtype[np.float64]]:
+    assert vector.indices.dtype == np.uint32 and vector.values.dtype == np.float32
+    assert (np.diff(vector.indices.astype(np.int64)) > 0).all() and (vector.values > 0).all()
+    weights = np.zeros(REFERENCE["vocabulary_size"])
+    weights[vector.indices] = vector.values
+    return weights
+
+
+@pytest.fixture(scope="module")
+def embedder() -> SparseEmbedder:
+    return SparseEmbedder(SPLADE, config=PORTABLE)
+
+
+def test_weights_are_those_of_the_reference(engine: dict[str, Any]) -> None:
+    embedder = SparseEmbedder(SPLADE, config=engine)
+    assert embedder.vocabulary_size == REFERENCE["vocabulary_size"]
+    waited = embedder.embed(TEXTS)
+    joined = asyncio.run(wait(embedder))
+    for text, one, other in zip(REFERENCE["texts"], waited, joined):
+        np.testing.assert_allclose(dense(one), text["weights"], atol=NEAR)
+        np.testing.assert_allclose(dense(other), text["weights"], atol=NEAR)
+    assert len(embedder.embed_passages(TEXTS)) == len(TEXTS)
+    assert embedder.embed([]) == []
+
+
+async def wait(embedder: SparseEmbedder) -> list[SparseVector]:
+    return await embedder.aembed(TEXTS)
+
+
+def test_the_largest_weights_and_their_words(embedder: SparseEmbedder) -> None:
+    (few,) = embedder.embed(TEXTS[:1], top_k=3)
+    assert len(few.indices) == 3
+    words = embedder.words(few)
+    assert type(words[0]) is Word and [word.index for word in words] != []
+    assert [word.weight for word in words] == sorted(few.values.tolist(), reverse=True)
+    assert embedder.words(few, 1) == words[:1]
+    prompted = embedder.embed_queries(["dog"])[0]
+    np.testing.assert_allclose(dense(prompted), dense(embedder.embed(["the query dog"])[0]), atol=NEAR)
+
+
+def test_what_is_wrong_is_said(embedder: SparseEmbedder) -> None:
+    with pytest.raises(ConfigError, match="top_k is 0"):
+        embedder.embed(TEXTS, top_k=0)
+    with pytest.raises(TextError):
+        embedder.embed(["a", 1])  # type: ignore[list-item]
+    with pytest.raises(UnsupportedModelError, match="BertForMaskedLM"):
+        SparseEmbedder(BERT)
+    with pytest.raises(UnsupportedModelError, match="SparseEmbedder"):
+        Embedder(SPLADE)
+
+
+def test_it_is_pickled(embedder: SparseEmbedder) -> None:
+    again = pickle.loads(pickle.dumps(embedder))
+    np.testing.assert_array_equal(again.embed(TEXTS[:1])[0].indices, embedder.embed(TEXTS[:1])[0].indices)
