@@ -184,6 +184,7 @@ pub use error::{Error, Result};
 pub use export::{ExportOptions, Exported, export};
 #[cfg(feature = "image")]
 pub use isovec_image as image;
+pub use isovec_tokenize::Token;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use model_task::ModelTask;

@@ -7,6 +7,8 @@
 //! share prefixes, one walk along a text meets every piece that starts there, which is all that
 //! Unigram and WordPiece ever ask.
 
+use std::collections::{HashMap, HashSet};
+
 /// Index of a node; the root is 0.
 pub(crate) type Node = u32;
 
@@ -174,6 +176,29 @@ impl Trie {
     /// What exactly this string maps to.
     pub(crate) fn get(&self, key: &str) -> Option<u32> {
         self.value(self.descend(ROOT, key.as_bytes())?)
+    }
+
+    /// The strings that map to these values, which are found in one walk through all nodes. Of several strings of one value
+    /// it is the last in the order of levels.
+    pub(crate) fn keys(&self, wanted: &HashSet<u32>) -> HashMap<u32, String> {
+        let mut parent = vec![ROOT; self.value.len()];
+        let mut found = HashMap::new();
+        for node in 0..self.value.len() {
+            let children = self.first_child[node] as usize..self.first_child[node + 1] as usize;
+            parent[children].fill(node as Node);
+            let Some(value) = self.value(node as Node).filter(|v| wanted.contains(v)) else {
+                continue;
+            };
+            let mut bytes = Vec::new();
+            let mut at = node;
+            while at != ROOT as usize {
+                bytes.push(self.label[at]);
+                at = parent[at] as usize;
+            }
+            bytes.reverse();
+            found.insert(value, String::from_utf8_lossy(&bytes).into_owned());
+        }
+        found
     }
 
     /// The largest value.

@@ -9,7 +9,7 @@ mod unigram;
 mod wordlevel;
 mod wordpiece;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ahash::RandomState;
 
@@ -107,6 +107,11 @@ impl Model {
     /// The id of exactly this piece.
     pub(crate) fn token_to_id(&self, token: &str) -> Option<u32> {
         self.trie().get(token)
+    }
+
+    /// The pieces of these ids.
+    pub(crate) fn pieces(&self, ids: &HashSet<u32>) -> HashMap<u32, String> {
+        self.trie().keys(ids)
     }
 
     /// Number of pieces.
