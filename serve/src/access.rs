@@ -109,7 +109,7 @@ fn refused(app: &App, request: &mut Request) -> bool {
             request.extensions_mut().insert(key);
             false
         }
-        None => !request.uri().path().starts_with(health::PATH),
+        None => !health::is_asked_by(request.uri().path()),
     }
 }
 

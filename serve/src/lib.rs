@@ -67,6 +67,7 @@ mod server;
 mod signals;
 mod spec;
 mod texts;
+mod tokens;
 
 pub use error::{Error, Result};
 pub use keys::ApiKeys;

@@ -9,6 +9,9 @@ use crate::keys::ApiKeys;
 /// Texts of one request, at most: OpenAI's own limit for `input`.
 pub const MOST_TEXTS: usize = 2048;
 
+/// Tokens that a model may see of the texts of one request of OpenAI's protocol, at most: its own limit.
+pub(crate) const MOST_TOKENS: usize = 300_000;
+
 /// Texts that a request may have in work: a list, and the text that it is compared with.
 const LARGEST_REQUEST: usize = MOST_TEXTS + 1;
 

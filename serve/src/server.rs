@@ -18,6 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
+use tower::util::MapRequest;
 
 use crate::access;
 use crate::app::App;
@@ -215,7 +216,8 @@ async fn accept(
         .timer(TokioTimer::new())
         .keep_alive_interval(time)
         .max_header_list_size(LARGEST_HEAD as u32);
-    let service = TowerToHyperService::new(router(app));
+    let service = MapRequest::new(router(app), dialect::fold);
+    let service = TowerToHyperService::new(service);
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;

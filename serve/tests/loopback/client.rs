@@ -87,6 +87,11 @@ pub(crate) async fn send(address: SocketAddr, request: &[u8]) -> Answer {
     read(&mut stream).await.expect("an answer")
 }
 
+/// The same for a task of its own.
+pub(crate) async fn send_owned(address: SocketAddr, request: Vec<u8>) -> Answer {
+    send(address, &request).await
+}
+
 /// Reads an answer up to the connection's end; `None` where there is none.
 pub(crate) async fn read(stream: &mut TcpStream) -> Option<Answer> {
     let mut bytes = Vec::new();

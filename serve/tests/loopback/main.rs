@@ -8,6 +8,7 @@ mod keys;
 mod life;
 mod log;
 mod models;
+mod oip;
 mod openai;
 mod openapi;
 mod overload;

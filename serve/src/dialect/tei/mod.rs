@@ -1,4 +1,5 @@
-//! The protocol of text-embeddings-inference: `/embed`, `/similarity`, `/predict`, `/info`, `/health`, `/metrics`, as
+//! The protocol of text-embeddings-inference: `/embed`, `/similarity`, `/predict`, `/tokenize`, `/decode`,
+//! `/info`, `/health`, `/metrics`, as
 //! <https://huggingface.github.io/text-embeddings-inference/> describes them; `../rerank.rs` has `/rerank`.
 //!
 //! Of its headers those are sent that are measured for each request: `x-compute-type`, `x-compute-time`,
@@ -11,6 +12,7 @@
 mod embed;
 mod info;
 mod predict;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -32,6 +34,7 @@ use crate::served::Served;
 
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = embed::routes();
+    routes.extend(tokens::routes());
     routes.extend([
         predict::route(),
         info::route(),
