@@ -76,7 +76,7 @@ impl Call {
     /// Reads the request.
     ///
     /// # Errors
-    /// A body that is not said to be JSON, and all errors of [`body`](Self::body) and [`body::parse`].
+    /// A server that has no model, a body that is not said to be JSON, and all errors of [`body`](Self::body) and [`body::parse`].
     pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
         &mut self,
         request: Request<Body>,
@@ -89,15 +89,14 @@ impl Call {
     /// Reads the request's bytes, whatever they are.
     ///
     /// # Errors
-    /// A server that has no model, a head that cannot be followed, and all errors of [`body::read`].
+    /// A head that cannot be followed, and all errors of [`body::read`].
     pub(crate) async fn body(&mut self, request: Request<Body>) -> Result<Bytes, Failure> {
         let options = &self.app.options;
-        self.app.models.loaded()?;
         let time = deadline::of(request.headers(), options.request_timeout)?;
         self.priority = priority::of(request.headers())?;
         self.place.key = request.extensions().get().copied();
         let started = tokio::time::Instant::from_std(self.started);
-        self.until = started + time;
+        self.until = self.until.min(started + time);
         let until = self.until.min(started + options.read_timeout);
         let read = body::read(request, &mut self.place, options.max_body, until).await;
         read.map_err(|failure| match failure.kind {

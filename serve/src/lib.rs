@@ -64,8 +64,10 @@ mod schema;
 mod seen;
 mod served;
 mod server;
+mod service_manager;
 mod signals;
 mod spec;
+mod status;
 mod texts;
 mod tokens;
 

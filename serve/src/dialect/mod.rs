@@ -3,6 +3,7 @@
 
 mod cohere;
 mod floats;
+mod grpc;
 mod oip;
 mod openai;
 mod rerank;
@@ -18,6 +19,7 @@ use crate::failure::{Failure, Kind};
 use crate::route::Route;
 
 pub(crate) use self::floats::small;
+pub(crate) use self::grpc::router as grpc_router;
 pub(crate) use self::oip::fold;
 
 /// The exact time of `retry-after`, which only has whole seconds, as OpenAI's clients read it.
@@ -32,6 +34,8 @@ pub(crate) enum Dialect {
     Cohere,
     /// The Open Inference Protocol: `/v2`, and what is under `/v2/health`, `/v2/models` and `/v2/repository`.
     Oip,
+    /// The same over gRPC: what is under the name of its service.
+    Grpc,
     /// That of text-embeddings-inference: everything else.
     Tei,
 }
@@ -53,6 +57,7 @@ impl Dialect {
             (Some("v1"), _) => Self::OpenAi,
             (Some("v2"), None | Some("health" | "models" | "repository")) => Self::Oip,
             (Some("v2"), _) => Self::Cohere,
+            (Some(grpc::SERVICE), _) => Self::Grpc,
             _ => Self::Tei,
         }
     }
@@ -62,7 +67,7 @@ impl Dialect {
         match self {
             Self::OpenAi => "OpenAI, Jina",
             Self::Cohere => "Cohere",
-            Self::Oip => "Open Inference Protocol",
+            Self::Oip | Self::Grpc => "Open Inference Protocol",
             Self::Tei => "text-embeddings-inference",
         }
     }
@@ -72,7 +77,8 @@ impl Dialect {
         match self {
             Self::OpenAi => openai::error_schema(),
             Self::Cohere => cohere::error_schema(),
-            Self::Oip => oip::error_schema(),
+            // It has no JSON, and no part of the document.
+            Self::Oip | Self::Grpc => oip::error_schema(),
             Self::Tei => tei::error_schema(),
         }
     }
@@ -86,6 +92,7 @@ impl Dialect {
             Self::OpenAi => openai::failed(failure),
             Self::Cohere => cohere::failed(failure),
             Self::Oip => oip::failed(failure),
+            Self::Grpc => grpc::failed(failure),
             Self::Tei => tei::failed(failure),
         };
         let headers = response.headers_mut();
@@ -136,6 +143,10 @@ mod tests {
         assert_eq!(Dialect::of("/v2/nothing"), Dialect::Cohere);
         assert_eq!(Dialect::of("/v2"), Dialect::Oip);
         assert_eq!(Dialect::of("/v2/models/a/b/nothing"), Dialect::Oip);
+        assert_eq!(
+            Dialect::of("/inference.GRPCInferenceService/Nothing"),
+            Dialect::Grpc
+        );
         assert_eq!(Dialect::of("/v10"), Dialect::Tei);
         assert_eq!(Dialect::of("/embed/v1"), Dialect::Tei);
         assert_eq!(Dialect::of("/embed"), Dialect::Tei);

@@ -39,7 +39,7 @@ def address(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     found, loaded = None, 0
     for line in process.stderr:
         said += line
-        fields = json.loads(line).get("fields", {}) if line.startswith("{") else {}
+        fields = json.loads(line) if line.startswith("{") else {}
         found = fields.get("address", found)
         loaded += fields.get("message") == "the model is loaded"
         if found and loaded == 3:

@@ -1,40 +1,22 @@
-// OpenAI's own client for JavaScript, against a real server on loopback.
+// OpenAI's own client for JavaScript.
 
 import assert from "node:assert/strict";
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { createInterface } from "node:readline";
-import { fileURLToPath } from "node:url";
 import { after, before, test } from "node:test";
 
 import OpenAI from "openai";
 
+import { start } from "./server.mjs";
+
 const TEXTS = ["the cat sat on a mat", "stocks fell", "rain came over old hills again"];
-const tiny = fileURLToPath(new URL("../../../tests/data/tiny-bert", import.meta.url));
 
 let server, client;
 
 before(async () => {
-  const options = ["serve", "--model", tiny, "--name", "embeds", "--engine", "portable", "--port", "0", "--log", "json"];
-  server = spawn(process.env.ISOVEC_TEST_PROGRAM, options, { stdio: ["ignore", "ignore", "pipe"] });
-  const lines = createInterface({ input: server.stderr });
-  let address;
-  for await (const line of lines) {
-    const fields = line.startsWith("{") ? JSON.parse(line).fields : {};
-    address = fields.address ?? address;
-    if (address && fields.message === "the model is loaded") break;
-  }
-  assert.ok(address, "the server listens");
-  // A pipe that nobody reads would stop the server at last.
-  server.stderr.resume();
-  client = new OpenAI({ baseURL: `http://${address}/v1`, apiKey: "any", maxRetries: 0 });
+  server = await start();
+  client = new OpenAI({ baseURL: `${server.url}/v1`, apiKey: "any", maxRetries: 0 });
 });
 
-after(async () => {
-  server.kill("SIGTERM");
-  const [code] = await once(server, "exit");
-  assert.equal(code, 0);
-});
+after(() => server.stop());
 
 test("vectors are the same in base64 as in numbers", async () => {
   // Without a word the client asks for base64.

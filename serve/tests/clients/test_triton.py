@@ -1,4 +1,4 @@
-"""Triton's client for the Open Inference Protocol over HTTP."""
+"""Triton's clients for the Open Inference Protocol, over HTTP and over gRPC."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 import pytest
+from tritonclient import grpc
 from tritonclient.http import InferenceServerClient, InferInput, InferRequestedOutput
 from tritonclient.utils import InferenceServerException
 
@@ -53,3 +54,20 @@ def test_errors_have_their_message(client: InferenceServerClient) -> None:
     for model, texts, said in (("nobody", TEXTS, "not served here"), ("embeds", [""], "is empty"), ("labels", TEXTS, "embedding model")):
         with pytest.raises(InferenceServerException, match=said):
             client.infer(model, [text(texts, True)])
+
+
+def test_grpc_gives_the_same_vectors(address: str, client: InferenceServerClient) -> None:
+    plain = client.infer("embeds", [text(TEXTS, True)]).as_numpy("embedding")
+    with grpc.InferenceServerClient(address) as calls:
+        assert calls.is_server_live()
+        assert calls.is_server_ready()
+        assert calls.is_model_ready("labels")
+        assert calls.get_server_metadata().name == "isovec"
+        assert list(calls.get_model_metadata("embeds").outputs[0].shape) == [-1, 32]
+        tensor = grpc.InferInput("text", [len(TEXTS)], "BYTES")
+        tensor.set_data_from_numpy(np.array([text.encode() for text in TEXTS], dtype=object))
+        answer = calls.infer("embeds", [tensor], request_id="one", client_timeout=10, timeout=10_000_000)
+        assert answer.get_response().id == "one"
+        assert np.array_equal(answer.as_numpy("embedding"), plain)
+        with pytest.raises(InferenceServerException, match="not served here"):
+            calls.infer("nobody", [tensor])

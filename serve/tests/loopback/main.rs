@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod client;
+mod grpc;
 mod http2;
 mod keys;
 mod life;
@@ -15,6 +16,7 @@ mod overload;
 mod predict;
 mod rerank;
 mod running;
+mod status;
 mod tasks;
 mod tei;
 mod vectors;

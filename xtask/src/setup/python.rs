@@ -29,7 +29,7 @@ const VENV: Venv = Venv {
         "pyarrow==26.0.1",
         "pytest==9.2.0",
         "tqdm==4.70.1",
-        "tritonclient[http]==2.73.0",
+        "tritonclient[grpc,http]==2.73.0",
     ],
 };
 

@@ -14,13 +14,12 @@ use serde_json::json;
 use super::super::Dialect;
 use super::super::floats::written;
 use super::tensor::Tensor;
-use super::{INPUT, OUTPUT, VERSION, extent, named};
+use super::{INPUT, OUTPUT, VERSION, extent, named, priority};
 use crate::app::App;
 use crate::body::{self, check_is_json};
 use crate::call::{Call, header};
 use crate::failure::Failure;
 use crate::object::Object;
-use crate::priority::Priority;
 use crate::route::Route;
 use crate::schema::{boolean, list, needed, number, object, one_of, optional, text, whole, word};
 
@@ -29,9 +28,6 @@ const JSON_LENGTH: HeaderName = HeaderName::from_static("inference-header-conten
 
 /// A body with bytes behind its JSON.
 const BINARY: &str = "application/octet-stream";
-
-/// The priority that counts as normal; higher numbers are lower priorities.
-const NORMAL: u64 = 1;
 
 pub(super) fn routes() -> [Route; 2] {
     let parameters = object([
@@ -219,11 +215,8 @@ async fn inferred(
     let behind = json.split_off(length);
     let asked: Asked = body::parse(json).await?;
     let Object(parameters) = asked.parameters.unwrap_or(Object(Parameters::default()));
-    if parameters
-        .priority
-        .is_some_and(|priority| priority > NORMAL)
-    {
-        call.matters(Priority::Low);
+    if let Some(of) = parameters.priority {
+        call.matters(priority(of));
     }
     if let Some(timeout) = parameters.timeout.filter(|&timeout| timeout > 0) {
         call.within(Duration::from_micros(timeout));

@@ -6,30 +6,40 @@
 
 mod infer;
 mod name;
-mod tensor;
+pub(super) mod tensor;
 
 use std::sync::Arc;
 
-use axum::extract::{Path, State};
+use axum::extract::{Path, Request, State};
 use axum::response::Response;
+use futures_util::future::join_all;
 use serde_json::{Value, json};
 
 use super::Dialect;
 use super::floats::small;
 use crate::app::App;
+use crate::body;
+use crate::call::Call;
 use crate::failure::{Failure, Kind};
+use crate::priority::Priority;
 use crate::route::Route;
-use crate::schema::{boolean, list, needed, object, one_of, text, whole, word};
+use crate::schema::{boolean, list, needed, object, one_of, optional, text, whole, word};
 use crate::served::Served;
 
 pub(crate) use self::name::fold;
 
 /// The one version that every model has.
-const VERSION: &str = "1";
+pub(super) const VERSION: &str = "1";
 
 /// The tensors of a model that gives vectors.
-const INPUT: &str = "text";
-const OUTPUT: &str = "embedding";
+pub(super) const INPUT: &str = "text";
+pub(super) const OUTPUT: &str = "embedding";
+
+/// What the server does beyond the protocol's core.
+pub(super) const EXTENSIONS: [&str; 2] = ["binary_tensor_data", "parameters"];
+
+/// The priority that counts as normal; higher numbers are lower priorities.
+const NORMAL: u64 = 1;
 
 pub(super) fn routes() -> Vec<Route> {
     let ready = || object([needed("name", text()), needed("ready", boolean("True."))]);
@@ -95,7 +105,7 @@ pub(super) fn routes() -> Vec<Route> {
             "The models, each with its state.",
         )
         .takes(
-            object([crate::schema::optional(
+            object([optional(
                 "ready",
                 boolean("Only the models that are ready."),
             )]),
@@ -128,7 +138,7 @@ fn extent() -> Value {
 ///
 /// # Errors
 /// As [`Models::named`](crate::models::Models::named), and another version than the one that there is.
-fn named(app: &App, name: &str, version: Option<&str>) -> Result<Arc<Served>, Failure> {
+pub(super) fn named(app: &App, name: &str, version: Option<&str>) -> Result<Arc<Served>, Failure> {
     let served = app.models.named(name)?;
     match version {
         None | Some(VERSION) => Ok(served),
@@ -136,6 +146,20 @@ fn named(app: &App, name: &str, version: Option<&str>) -> Result<Arc<Served>, Fa
             let message = format!("the model {:?} has one version, {VERSION}", served.name);
             Err(Failure::new(Kind::NoModel, message).about("version"))
         }
+    }
+}
+
+/// What computes, as the protocol has it: `project_format`.
+pub(super) fn platform(served: &Served) -> String {
+    format!("isovec_{}", served.provider().engine)
+}
+
+/// What a number of the parameter `priority` means here.
+pub(super) fn priority(number: u64) -> Priority {
+    if number > NORMAL {
+        Priority::Low
+    } else {
+        Priority::Normal
     }
 }
 
@@ -150,7 +174,7 @@ async fn server_metadata() -> Response {
     small(&json!({
         "name": "isovec",
         "version": env!("CARGO_PKG_VERSION"),
-        "extensions": ["binary_tensor_data", "parameters"],
+        "extensions": EXTENSIONS,
     }))
 }
 
@@ -180,7 +204,7 @@ fn described(app: &App, name: &str, version: Option<&str>) -> Result<Value, Fail
     Ok(json!({
         "name": &*served.name,
         "versions": [VERSION],
-        "platform": format!("isovec_{}", served.provider().engine),
+        "platform": platform(&served),
         "inputs": [{"name": INPUT, "datatype": "BYTES", "shape": any}],
         "outputs": [{"name": OUTPUT, "datatype": "FP32", "shape": [-1, dimension]}],
     }))
@@ -209,25 +233,22 @@ struct Index {
     ready: Option<bool>,
 }
 
-async fn index(State(app): State<Arc<App>>, request: axum::extract::Request) -> Response {
-    let mut call = crate::call::Call::new(app);
+async fn index(State(app): State<Arc<App>>, request: Request) -> Response {
+    let mut call = Call::new(app);
     let result = indexed(&mut call, request).await;
     call.end(Dialect::Oip, result)
 }
 
-async fn indexed(
-    call: &mut crate::call::Call,
-    request: axum::extract::Request,
-) -> Result<Response, Failure> {
+async fn indexed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     // Triton's clients send an empty body, too.
     let body = call.body(request).await?;
     let asked: Index = match body.trim_ascii().is_empty() {
         true => Index { ready: None },
-        false => crate::body::parse(body).await?,
+        false => body::parse(body).await?,
     };
     let models = call.app.models.loaded()?;
     let states = models.iter().map(|served| call.app.model_ready(served));
-    let states = futures_util::future::join_all(states).await;
+    let states = join_all(states).await;
     let rows = models.iter().zip(states).filter_map(|(served, state)| {
         if asked.ready == Some(true) && state.is_err() {
             return None;

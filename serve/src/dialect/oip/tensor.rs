@@ -38,29 +38,14 @@ impl Tensor {
     /// # Errors
     /// Another tensor than one of texts, and all errors of [`Texts::checked`](crate::texts::Texts::checked).
     pub(super) fn texts(self, behind: Bytes) -> Result<Vec<String>, Failure> {
-        let wrong = |message: String| Failure::field("inputs", message);
-        if self.name != INPUT {
-            return Err(wrong(format!(
-                "the model has no such input; its one input is {INPUT:?}"
-            )));
-        }
-        if self.datatype != "BYTES" {
-            return Err(wrong(format!("the input {INPUT:?} has the datatype BYTES")));
-        }
-        let count = match self.shape[..] {
-            [count] | [count, 1] => count,
-            _ => {
-                return Err(wrong(format!(
-                    "the input {INPUT:?} has the shape [n] or [n, 1]"
-                )));
-            }
-        };
+        let count = check(&self.name, &self.datatype, &self.shape)?;
         let Object(parameters) = self.parameters.unwrap_or(Object(Parameters::default()));
         let texts = match (self.data, parameters.binary_data_size) {
             (Some(texts), None) if behind.is_empty() => {
-                texts.checked("inputs", |Text(text)| text.is_empty())?
+                let texts = texts.checked("inputs", |Text(text)| text.is_empty())?;
+                texts.into_iter().map(|Text(text)| text).collect()
             }
-            (None, Some(size)) if size == behind.len() => binary(behind)?,
+            (None, Some(size)) if size == behind.len() => of_raw(behind)?,
             (None, Some(size)) => {
                 let there = behind.len();
                 return Err(wrong(format!(
@@ -69,47 +54,93 @@ impl Tensor {
             }
             _ => {
                 return Err(wrong(
-                    "a tensor has either data, or binary_data_size with so many bytes behind the JSON".into(),
+                    "a tensor has either data, or binary_data_size with so many bytes behind the JSON",
                 ));
             }
         };
-        if texts.len() != count {
-            let there = texts.len();
-            return Err(wrong(format!(
-                "the shape is for {count} texts, and there are {there}"
-            )));
-        }
-        Ok(texts.into_iter().map(|Text(text)| text).collect())
+        counted(texts, count)
     }
 }
 
-/// The texts of a binary tensor: each has its length in four bytes, little-endian, before it.
-fn binary(mut bytes: Bytes) -> Result<Vec<Text>, Failure> {
-    let wrong = |message: String| Failure::field("inputs", message);
+fn wrong(message: impl Into<String>) -> Failure {
+    Failure::field("inputs", message)
+}
+
+/// The number of texts that a tensor says it has.
+///
+/// # Errors
+/// A tensor that is not one of texts.
+pub(in super::super) fn check(
+    name: &str,
+    datatype: &str,
+    shape: &[usize],
+) -> Result<usize, Failure> {
+    if name != INPUT {
+        return Err(wrong(format!(
+            "the model has no such input; its one input is {INPUT:?}"
+        )));
+    }
+    if datatype != "BYTES" {
+        return Err(wrong(format!("the input {INPUT:?} has the datatype BYTES")));
+    }
+    match *shape {
+        [count] | [count, 1] => Ok(count),
+        _ => Err(wrong(format!(
+            "the input {INPUT:?} has the shape [n] or [n, 1]"
+        ))),
+    }
+}
+
+/// The texts, if there are as many as the shape says.
+pub(in super::super) fn counted(texts: Vec<String>, count: usize) -> Result<Vec<String>, Failure> {
+    match texts.len() {
+        there if there == count => Ok(texts),
+        there => Err(wrong(format!(
+            "the shape is for {count} texts, and there are {there}"
+        ))),
+    }
+}
+
+/// The texts of a tensor in one piece: each has its length in four bytes, little-endian, before it.
+///
+/// # Errors
+/// Bytes that end too early, and all errors of [`of_bytes`].
+pub(in super::super) fn of_raw(mut bytes: Bytes) -> Result<Vec<String>, Failure> {
     let mut texts = Vec::new();
     while !bytes.is_empty() {
         let at = texts.len();
-        if at == MOST_TEXTS {
-            let message =
-                format!("there are more than {MOST_TEXTS} texts, which a request takes at most");
-            return Err(Failure::new(Kind::TooMany, message).about("inputs"));
+        // One more than there may be is refused below.
+        if at > MOST_TEXTS {
+            break;
         }
         let length = (bytes.len() >= 4).then(|| bytes.get_u32_le() as usize);
         let Some(length) = length.filter(|&length| length <= bytes.len()) else {
             return Err(wrong(format!("text {at} is cut short")));
         };
-        let text = std::str::from_utf8(&bytes[..length]);
-        let text = text.map_err(|_| wrong(format!("text {at} is no UTF-8")))?;
-        if text.is_empty() {
-            return Err(wrong(format!("text {at} is empty")));
-        }
-        texts.push(Text(text.to_owned()));
-        bytes.advance(length);
+        texts.push(bytes.split_to(length));
+    }
+    of_bytes(texts)
+}
+
+/// The texts of a tensor whose elements are apart.
+///
+/// # Errors
+/// None or too many, and an element that is empty or no UTF-8.
+pub(in super::super) fn of_bytes(texts: Vec<Bytes>) -> Result<Vec<String>, Failure> {
+    if texts.len() > MOST_TEXTS {
+        let message =
+            format!("there are more than {MOST_TEXTS} texts, which a request takes at most");
+        return Err(Failure::new(Kind::TooMany, message).about("inputs"));
     }
     if texts.is_empty() {
         return Err(Failure::new(Kind::Empty, "the list of texts is empty").about("inputs"));
     }
-    Ok(texts)
+    let text = |(at, bytes): (usize, &Bytes)| match std::str::from_utf8(bytes) {
+        Ok("") => Err(wrong(format!("text {at} is empty"))),
+        Ok(text) => Ok(text.to_owned()),
+        Err(_) => Err(wrong(format!("text {at} is no UTF-8"))),
+    };
+    texts.iter().enumerate().map(text).collect()
 }
 
 /// A text, by itself or as the one element of a row.
