@@ -34,8 +34,9 @@ test("token ids and fewer dimensions", async () => {
 });
 
 test("the model is listed, and no other is taken", async () => {
-  const models = await Array.fromAsync(client.models.list());
-  assert.deepEqual(models.map((model) => model.id), ["embeds"]);
+  const models = [];
+  for await (const model of client.models.list()) models.push(model.id);
+  assert.deepEqual(models, ["embeds"]);
   await assert.rejects(client.embeddings.create({ model: "nobody", input: "a" }), (error) => {
     assert.ok(error instanceof OpenAI.NotFoundError);
     assert.equal(error.code, "model_not_found");

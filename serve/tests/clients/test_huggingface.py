@@ -24,7 +24,7 @@ def test_the_cosine_with_other_sentences(url: str) -> None:
     assert scores[1] < scores[0]
 
 
-def test_the_protocol_of_openai_through_the_same_client(url: str) -> None:
+def test_an_error_is_the_clients_own(url: str) -> None:
     with pytest.raises(HfHubHTTPError) as raised:
         InferenceClient(model=f"{url}/embed").feature_extraction("")
     assert raised.value.response.status_code == 422
