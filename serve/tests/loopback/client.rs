@@ -60,6 +60,13 @@ impl Answer {
         error["message"].as_str().unwrap().to_owned()
     }
 
+    /// The message of an error in the form of the Open Inference Protocol.
+    pub(crate) fn oip_error(&self) -> String {
+        let error = self.json();
+        assert_eq!(error.as_object().unwrap().len(), 1, "{error}");
+        error["error"].as_str().unwrap().to_owned()
+    }
+
     /// The message and type of an error in the form of text-embeddings-inference.
     pub(crate) fn tei_error(&self) -> (String, String) {
         let error = self.json();

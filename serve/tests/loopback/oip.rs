@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::client::{self, Answer};
+use crate::client;
 use crate::models::{Changing, classifier, embedder};
 use crate::running::{MODEL, Running, options, waits_for};
 
@@ -12,13 +12,6 @@ const INFER: &str = "/v2/models/tiny/infer";
 
 fn input(texts: &[&str]) -> Value {
     json!({"name": "text", "datatype": "BYTES", "shape": [texts.len()], "data": texts})
-}
-
-/// The message of an error in this protocol's form.
-fn error(answer: &Answer) -> String {
-    let error = answer.json();
-    assert_eq!(error.as_object().unwrap().len(), 1, "{error}");
-    error["error"].as_str().unwrap().to_owned()
 }
 
 /// A request with bytes behind its JSON.
@@ -115,7 +108,7 @@ async fn requests_that_cannot_be_used_are_refused_in_this_protocols_form() {
     ] {
         let answer = server.post(INFER, &asked).await;
         assert_eq!(answer.status, 400, "{asked:.80}");
-        let said = error(&answer);
+        let said = answer.oip_error();
         assert!(said.contains(reason), "{said}");
     }
     let tensor = json!({"name": "text", "datatype": "BYTES", "shape": [1], "parameters": {"binary_data_size": 5}});
@@ -129,7 +122,7 @@ async fn requests_that_cannot_be_used_are_refused_in_this_protocols_form() {
     ] {
         let answer = server.raw(&binary(&asked, behind, told)).await;
         assert_eq!(answer.status, 400, "{told:?}");
-        error(&answer);
+        answer.oip_error();
     }
     let body = json!({"inputs": [input(&TEXTS)]}).to_string();
     let head = format!(
@@ -140,7 +133,7 @@ async fn requests_that_cannot_be_used_are_refused_in_this_protocols_form() {
         .raw(&[head.as_bytes(), body.as_bytes()].concat())
         .await;
     assert_eq!(answer.status, 415);
-    error(&answer);
+    answer.oip_error();
     assert_eq!(server.get(INFER).await.status, 405);
     let well = server.openai(&["a text"]).await;
     assert_eq!(well.status, 200);
@@ -161,10 +154,10 @@ async fn timeout_and_priority_are_the_requests_own() {
     server.until("isovec_serve_requests_in_work", 2).await;
     let low = ask(json!({"priority": 2})).await;
     assert_eq!(low.status, 429);
-    assert!(error(&low).contains("low priority") && low.header("retry-after").is_some());
+    assert!(low.oip_error().contains("low priority") && low.header("retry-after").is_some());
     let late = ask(json!({"timeout": 20_000})).await;
     assert_eq!(late.status, 504);
-    error(&late);
+    late.oip_error();
     first.abort();
     second.abort();
 }
@@ -199,7 +192,7 @@ async fn models_are_described_by_their_names_with_slashes_as_well() {
     ] {
         let answer = server.get(path).await;
         assert_eq!(answer.status, status, "{path}");
-        error(&answer);
+        answer.oip_error();
     }
     let asked = json!({"inputs": [input(&TEXTS)]});
     for path in [

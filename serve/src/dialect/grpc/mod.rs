@@ -125,7 +125,7 @@ async fn model_infer(State(app): State<Arc<App>>, request: Request) -> Response 
 async fn inferred(call: &mut Call, asked: Infer) -> Result<Response, Failure> {
     let served = named(&call.app, &asked.model_name, version(&asked.model_version))?;
     served.embedder()?;
-    if let Some(of) = whole(&asked, "priority")? {
+    if let Some(of) = whole(&asked, "priority")?.filter(|&of| of > 0) {
         call.matters(priority(of));
     }
     if let Some(time) = whole(&asked, "timeout")?.filter(|&time| time > 0) {

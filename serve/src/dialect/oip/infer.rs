@@ -33,7 +33,10 @@ pub(super) fn routes() -> [Route; 2] {
     let parameters = object([
         optional(
             "priority",
-            whole(0, "0 and 1 are normal, more is low (x-request-priority)."),
+            whole(
+                0,
+                "1 is normal, more is low; 0 is what x-request-priority says.",
+            ),
         ),
         optional(
             "timeout",
@@ -215,7 +218,7 @@ async fn inferred(
     let behind = json.split_off(length);
     let asked: Asked = body::parse(json).await?;
     let Object(parameters) = asked.parameters.unwrap_or(Object(Parameters::default()));
-    if let Some(of) = parameters.priority {
+    if let Some(of) = parameters.priority.filter(|&of| of > 0) {
         call.matters(priority(of));
     }
     if let Some(timeout) = parameters.timeout.filter(|&timeout| timeout > 0) {
