@@ -14,6 +14,34 @@ macro_rules! describe_model {
                 self.model.count_tokens(text.as_ref())
             }
 
+            /// The tokens of texts behind a prompt, none left out, with or without the special tokens around them. Looking
+            /// up their words reads the whole vocabulary once a call, so many texts belong into one.
+            ///
+            /// # Errors
+            /// [`Error::Tokenize`](crate::Error::Tokenize) when the tokenizer cannot read a text, and
+            /// [`Error::Config`](crate::Error::Config) for an unknown prompt name and a model that reads no texts.
+            pub fn tokenize(
+                &self,
+                texts: &[impl AsRef<str>],
+                prompt: &crate::Prompt,
+                special_tokens: bool,
+            ) -> crate::Result<Vec<Vec<crate::Token>>> {
+                self.model.tokenize(texts, prompt, special_tokens)
+            }
+
+            /// The texts of token ids, with or without the tokens that the tokenizer calls special.
+            ///
+            /// # Errors
+            /// [`Error::Tokenize`](crate::Error::Tokenize) for an id beyond the vocabulary and for a tokenizer whose decoder
+            /// is not supported, and [`Error::Config`](crate::Error::Config) for a model that reads no texts.
+            pub fn decode(
+                &self,
+                texts: &[impl AsRef<[u32]>],
+                special_tokens: bool,
+            ) -> crate::Result<Vec<String>> {
+                self.model.decode(texts, special_tokens)
+            }
+
             /// Tokens of a text that the model sees, special ones included.
             pub fn max_length(&self) -> usize {
                 self.model.max_length

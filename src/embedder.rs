@@ -7,7 +7,7 @@ use isovec_engine::maybe_send::BoxFuture;
 use crate::embeddings::Embeddings;
 use crate::error::Result;
 use crate::loading::EmbedderBuilder;
-use crate::model::{EmbedOptions, Model, Prompt, Vectors};
+use crate::model::{EmbedOptions, Model, Prompt, TokenIds, Vectors};
 use crate::source::ModelSource;
 
 /// A loaded model that turns texts into vectors. Clones are cheap and share the model.
@@ -77,6 +77,21 @@ impl Embedder {
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
         let texts = owned(texts);
+        Box::pin(Arc::clone(&self.model).call::<Vectors, _>(texts, options))
+    }
+
+    /// The same of texts that are there as the ids that this model's tokenizer gives them, without special tokens. The
+    /// special tokens are put around them, and what is too long is cut, as for a text. The ids of a prompt stand before
+    /// them: a tokenizer that joins the prompt's last word with the text's first would have given both others.
+    ///
+    /// # Errors
+    /// As [`embed_with`](Self::embed_with); [`Tokenize`](crate::Error::Tokenize) also for an id beyond the vocabulary.
+    pub fn embed_tokens(
+        &self,
+        texts: impl IntoIterator<Item = Vec<u32>>,
+        options: EmbedOptions,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        let texts: Vec<TokenIds> = texts.into_iter().map(TokenIds).collect();
         Box::pin(Arc::clone(&self.model).call::<Vectors, _>(texts, options))
     }
 

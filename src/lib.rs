@@ -189,6 +189,7 @@ pub use export::{ExportOptions, Exported, export};
 pub use fusion::fuse;
 #[cfg(feature = "image")]
 pub use isovec_image as image;
+pub use isovec_tokenize::Token;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use model_task::ModelTask;

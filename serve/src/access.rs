@@ -21,6 +21,7 @@ use crate::call::{Computed, header};
 use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind};
 use crate::health;
+use crate::status;
 
 /// A client's own id for its request, or one that the server gives it; in the answer and in the log.
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -109,7 +110,10 @@ fn refused(app: &App, request: &mut Request) -> bool {
             request.extensions_mut().insert(key);
             false
         }
-        None => !request.uri().path().starts_with(health::PATH),
+        None => {
+            let path = request.uri().path();
+            !health::is_asked_by(path) && !status::is_asked_by(path)
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::failure::Failure;
 use crate::metrics::Metrics;
 use crate::models::Models;
 use crate::options::ServeOptions;
+use crate::served::Served;
 
 /// The server's state.
 #[derive(Debug)]
@@ -31,14 +32,21 @@ impl App {
         })
     }
 
+    /// Whether a request for this model that came now would be computed.
+    pub(crate) async fn model_ready(&self, served: &Served) -> Result<(), Failure> {
+        if self.gate.is_closed() {
+            return Err(stopping());
+        }
+        served.ready(self.options.probe_timeout).await
+    }
+
     /// Whether a request that came now would be computed, whichever of the models it is for.
     pub(crate) async fn ready(&self) -> Result<(), Failure> {
         if self.gate.is_closed() {
             return Err(stopping());
         }
         let models = self.models.loaded()?;
-        let most = self.options.probe_timeout;
-        try_join_all(models.iter().map(|model| model.ready(most))).await?;
+        try_join_all(models.iter().map(|model| self.model_ready(model))).await?;
         Ok(())
     }
 }

@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use axum::body::Body;
 use axum::http::{HeaderMap, HeaderValue, Request};
 use axum::response::Response;
+use bytes::Bytes;
 use isovec::{EmbedOptions, Embeddings};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout_at;
@@ -75,27 +76,46 @@ impl Call {
     /// Reads the request.
     ///
     /// # Errors
-    /// A server that has no model, a head that cannot be followed, and all errors of [`body::read`] and
-    /// [`body::parse`].
+    /// A server that has no model, a body that is not said to be JSON, and all errors of [`body`](Self::body) and [`body::parse`].
     pub(crate) async fn read<T: DeserializeOwned + Send + 'static>(
         &mut self,
         request: Request<Body>,
     ) -> Result<T, Failure> {
-        let options = &self.app.options;
         self.app.models.loaded()?;
         body::check_is_json(request.headers())?;
+        body::parse(self.body(request).await?).await
+    }
+
+    /// Reads the request's bytes, whatever they are.
+    ///
+    /// # Errors
+    /// A head that cannot be followed, and all errors of [`body::read`].
+    pub(crate) async fn body(&mut self, request: Request<Body>) -> Result<Bytes, Failure> {
+        let options = &self.app.options;
         let time = deadline::of(request.headers(), options.request_timeout)?;
         self.priority = priority::of(request.headers())?;
         self.place.key = request.extensions().get().copied();
         let started = tokio::time::Instant::from_std(self.started);
-        self.until = started + time;
+        self.until = self.until.min(started + time);
         let until = self.until.min(started + options.read_timeout);
         let read = body::read(request, &mut self.place, options.max_body, until).await;
-        let body = read.map_err(|failure| match failure.kind {
+        read.map_err(|failure| match failure.kind {
             Kind::SlowBody if tokio::time::Instant::now() >= self.until => self.too_late(),
             _ => failure,
-        })?;
-        body::parse(body).await
+        })
+    }
+
+    /// The request's own limit on its time, which its body names; it never lengthens what there is.
+    pub(crate) fn within(&mut self, time: Duration) {
+        let until = self.started.checked_add(time);
+        if let Some(until) = until.map(tokio::time::Instant::from_std) {
+            self.until = self.until.min(until);
+        }
+    }
+
+    /// The request's priority, which its body names.
+    pub(crate) fn matters(&mut self, priority: Priority) {
+        self.priority = priority;
     }
 
     /// Computes something for so many texts, together with the texts of other requests. `work` begins it, once the
@@ -145,7 +165,35 @@ impl Call {
         let batcher = &served.embedder()?.batcher;
         let count = texts.len();
         let work = move || batcher.embed_with(texts, options);
-        let set = self.compute(served, count, work).await?;
+        self.vectors(served, count, work).await
+    }
+
+    /// The same of texts that are there as token ids.
+    ///
+    /// # Errors
+    /// As [`embed`](Self::embed).
+    pub(crate) async fn embed_tokens(
+        &mut self,
+        served: &Served,
+        texts: Vec<Vec<u32>>,
+        options: EmbedOptions,
+    ) -> Result<Embeddings, Failure> {
+        let batcher = &served.embedder()?.batcher;
+        let count = texts.len();
+        let work = move || batcher.embed_tokens(texts, options);
+        self.vectors(served, count, work).await
+    }
+
+    async fn vectors<F>(
+        &mut self,
+        served: &Served,
+        texts: usize,
+        work: impl FnOnce() -> F,
+    ) -> Result<Embeddings, Failure>
+    where
+        F: Future<Output = isovec::Result<Embeddings>>,
+    {
+        let set = self.compute(served, texts, work).await?;
         if let Some(text) = zero(&set) {
             self.computed = None;
             return Err(Failure::new(

@@ -15,6 +15,8 @@ pub(crate) enum Kind {
     Empty,
     /// More texts than a request may have.
     TooMany,
+    /// More tokens than a request may have.
+    TooManyTokens,
     /// A body over the limit.
     TooLarge,
     /// The body is not said to be JSON.
@@ -45,9 +47,12 @@ impl Kind {
     /// The status that HTTP has for it. Dialects differ in a few.
     pub(crate) fn status(self) -> StatusCode {
         match self {
-            Self::Invalid | Self::Tokens | Self::Empty | Self::TooMany | Self::WrongTask => {
-                StatusCode::BAD_REQUEST
-            }
+            Self::Invalid
+            | Self::Tokens
+            | Self::Empty
+            | Self::TooMany
+            | Self::TooManyTokens
+            | Self::WrongTask => StatusCode::BAD_REQUEST,
             Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
             Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             Self::SlowBody => StatusCode::REQUEST_TIMEOUT,

@@ -14,8 +14,13 @@ use crate::dialect::{Dialect, small};
 use crate::route::Route;
 use crate::schema::{needed, object, text};
 
-/// Below these no key is asked for.
-pub(crate) const PATH: &str = "/health";
+/// Whether a path asks for health, for which no key is needed.
+pub(crate) fn is_asked_by(path: &str) -> bool {
+    ["/health", "/v2/health"].iter().any(|health| {
+        path.strip_prefix(health)
+            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
+}
 
 pub(crate) fn routes() -> [Route; 2] {
     let status = || object([needed("status", text())]);

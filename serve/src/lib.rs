@@ -64,9 +64,12 @@ mod schema;
 mod seen;
 mod served;
 mod server;
+mod service_manager;
 mod signals;
 mod spec;
+mod status;
 mod texts;
+mod tokens;
 
 pub use error::{Error, Result};
 pub use keys::ApiKeys;

@@ -1,5 +1,6 @@
 //! What a server is told when it starts.
 
+use std::ffi::OsString;
 use std::time::Duration;
 
 use crate::admission::InWork;
@@ -8,6 +9,9 @@ use crate::keys::ApiKeys;
 
 /// Texts of one request, at most: OpenAI's own limit for `input`.
 pub const MOST_TEXTS: usize = 2048;
+
+/// Tokens that a model may see of the texts of one request of OpenAI's protocol, at most: its own limit.
+pub(crate) const MOST_TOKENS: usize = 300_000;
 
 /// Texts that a request may have in work: a list, and the text that it is compared with.
 const LARGEST_REQUEST: usize = MOST_TEXTS + 1;
@@ -38,6 +42,9 @@ pub struct ServeOptions {
     pub probe_timeout: Duration,
     /// How long admitted requests may go on after the server was told to stop.
     pub drain_timeout: Duration,
+    /// The socket of a service manager that is told when requests are answered (`READY=1`) and when the server ends
+    /// (`STOPPING=1`), as systemd's variable `NOTIFY_SOCKET` names it.
+    pub notify_socket: Option<OsString>,
     /// Who may ask. `None`: everybody who reaches the port.
     pub api_keys: Option<ApiKeys>,
     /// The part of `max_requests`, `max_texts` and `max_bytes` that the requests of one API key may have, above 0 and up
@@ -58,6 +65,7 @@ impl Default for ServeOptions {
             read_timeout: Duration::from_secs(10),
             probe_timeout: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(30),
+            notify_socket: None,
             api_keys: None,
             key_share: 0.5,
         }

@@ -9,7 +9,10 @@ use isovec::config::EffectiveConfig;
 use isovec::engine::ProviderInfo;
 use isovec::fingerprint::Fingerprint;
 use isovec::stats::{QueueCounts, Stats};
-use isovec::{Classifier, DynamicBatcher, Embedder, ModelTask, Reranker, Shutdown, SparseEmbedder};
+use isovec::{
+    Classifier, DynamicBatcher, Embedder, ModelTask, Prompt, Reranker, Shutdown, SparseEmbedder,
+    Token,
+};
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
 
@@ -221,6 +224,26 @@ impl Served {
 
     pub(crate) fn max_length(&self) -> usize {
         each!(self, queued => queued.model.max_length())
+    }
+
+    /// The tokens of texts; without a name of a prompt behind the default one.
+    pub(crate) fn tokenize(
+        &self,
+        texts: &[String],
+        prompt: Option<String>,
+        special_tokens: bool,
+    ) -> isovec::Result<Vec<Vec<Token>>> {
+        let prompt = prompt.map_or(Prompt::Default, Prompt::Named);
+        each!(self, queued => queued.model.tokenize(texts, &prompt, special_tokens))
+    }
+
+    /// The texts of token ids.
+    pub(crate) fn decode(
+        &self,
+        texts: &[Vec<u32>],
+        special_tokens: bool,
+    ) -> isovec::Result<Vec<String>> {
+        each!(self, queued => queued.model.decode(texts, special_tokens))
     }
 
     pub(crate) fn stats(&self) -> Stats {

@@ -18,6 +18,7 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::time::{sleep, timeout};
+use tower::util::MapRequest;
 
 use crate::access;
 use crate::app::App;
@@ -30,7 +31,9 @@ use crate::options::ServeOptions;
 use crate::reload;
 use crate::route;
 use crate::served::Served;
+use crate::service_manager;
 use crate::spec::ModelSpec;
+use crate::status;
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
 const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -41,7 +44,7 @@ const LARGEST_HEAD: usize = 64 << 10;
 /// How long answers may take to be written after the last request has ended.
 const LAST_WORDS: Duration = Duration::from_secs(5);
 
-/// How long a connection whose first bytes tell no version is left alone.
+/// How long a connection whose first bytes tell no version is left alone, and a server that is not ready.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// How long nothing is accepted after the system had no room for a connection.
@@ -134,7 +137,21 @@ impl Server {
         let (close, closing) = watch::channel(());
         let accepting = tokio::spawn(accept(listener, Arc::clone(&app), closing));
 
+        let ready = app.options.notify_socket.clone().map(|socket| {
+            let app = Arc::clone(&app);
+            tokio::spawn(async move {
+                while app.ready().await.is_err() {
+                    sleep(LOOK_AGAIN).await;
+                }
+                service_manager::tell(&socket, service_manager::READY);
+            })
+        });
+
         let result = live(&app, work, stop).await;
+
+        if let Some(ready) = ready {
+            ready.abort();
+        }
 
         // Nobody hears it if the task is gone, and then there is nothing to close.
         let _ = close.send(());
@@ -165,6 +182,9 @@ async fn live(
         stop.await;
     }
     app.gate.close();
+    if let Some(socket) = &app.options.notify_socket {
+        service_manager::tell(socket, service_manager::STOPPING);
+    }
     let inside = app.gate.in_work().requests;
     tracing::info!(
         requests = inside,
@@ -188,7 +208,9 @@ async fn live(
 fn router(app: Arc<App>) -> Router {
     let mut routes = dialect::routes();
     routes.extend(health::routes());
+    routes.extend(status::routes());
     route::router(openapi::with_docs(routes))
+        .merge(dialect::grpc_router())
         .fallback(access::no_route)
         .method_not_allowed_fallback(access::no_method)
         .layer(from_fn_with_state(Arc::clone(&app), access::around))
@@ -215,7 +237,8 @@ async fn accept(
         .timer(TokioTimer::new())
         .keep_alive_interval(time)
         .max_header_list_size(LARGEST_HEAD as u32);
-    let service = TowerToHyperService::new(router(app));
+    let service = MapRequest::new(router(app), dialect::fold);
+    let service = TowerToHyperService::new(service);
     loop {
         let next = async {
             let place = Arc::clone(&places).acquire_owned().await;

@@ -34,7 +34,7 @@ impl<'de> Visitor<'de> for Read {
     type Value = Texts;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a text or a list of texts (token ids are not taken)")
+        f.write_str("a text or a list of texts (token ids are for /v1/embeddings)")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Texts, E> {
@@ -61,7 +61,7 @@ impl<'de> Deserialize<'de> for Text {
             type Value = Text;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a text (token ids are not taken)")
+                f.write_str("a text (token ids are for /v1/embeddings)")
             }
 
             fn visit_str<E: Error>(self, text: &str) -> Result<Text, E> {
@@ -97,9 +97,9 @@ mod tests {
     #[test]
     fn anything_else_is_refused_with_a_reason() {
         for (json, reason) in [
-            ("[1, 2]", "token ids are not taken"),
-            ("[[1, 2], [3]]", "token ids are not taken"),
-            ("7", "token ids are not taken"),
+            ("[1, 2]", "token ids are for"),
+            ("[[1, 2], [3]]", "token ids are for"),
+            ("7", "token ids are for"),
             ("null", "expected a text or a list"),
             (r#"{"text": "a"}"#, "expected a text or a list"),
             (r#"["a", null]"#, "expected a text"),

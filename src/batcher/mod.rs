@@ -29,7 +29,8 @@ use crate::error::{Error, Result};
 use crate::model::encoded::Encoded;
 use crate::model::rows::Rows;
 use crate::model::{
-    EmbedOptions, FlowOptions, Model, OwnCancel, OwnedItem, Prompt, Task, Vectors, tokenized,
+    EmbedOptions, FlowOptions, Model, OwnCancel, OwnedItem, Prompt, Task, TokenIds, Vectors,
+    tokenized,
 };
 use crate::sync::Instant;
 
@@ -143,6 +144,21 @@ impl DynamicBatcher {
         options: EmbedOptions,
     ) -> BoxFuture<'static, Result<Embeddings>> {
         self.call::<Vectors, _>(owned(texts), options)
+    }
+
+    /// The same of texts that are there as the ids that this model's tokenizer gives them, without special tokens. The
+    /// special tokens are put around them, and what is too long is cut, as for a text. The ids of a prompt stand before
+    /// them: a tokenizer that joins the prompt's last word with the text's first would have given both others.
+    ///
+    /// # Errors
+    /// As [`embed_with`](Self::embed_with); [`Tokenize`](crate::Error::Tokenize) also for an id beyond the vocabulary.
+    pub fn embed_tokens(
+        &self,
+        texts: impl IntoIterator<Item = Vec<u32>>,
+        options: EmbedOptions,
+    ) -> BoxFuture<'static, Result<Embeddings>> {
+        let texts: Vec<TokenIds> = texts.into_iter().map(TokenIds).collect();
+        self.call::<Vectors, _>(texts, options)
     }
 
     /// The vector of one text.

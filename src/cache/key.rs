@@ -138,6 +138,17 @@ impl Scope {
         Key(hash.finalize().into())
     }
 
+    /// The key of a text that is there as token ids, behind a prompt. No text is hashed by this key.
+    pub(crate) fn key_of_ids(&self, prompt: &str, ids: &[u32]) -> Key {
+        let mut hash = blake3::Hasher::new_keyed(&self.also("ids").0);
+        hash.update(&(prompt.len() as u64).to_le_bytes());
+        hash.update(prompt.as_bytes());
+        for id in ids {
+            hash.update(&id.to_le_bytes());
+        }
+        Key(hash.finalize().into())
+    }
+
     /// The key of a picture, whose bytes are of some kind. No text is hashed by this key.
     pub(crate) fn key_of_picture(&self, kind: &str, bytes: &[u8]) -> Key {
         let mut hash = blake3::Hasher::new_keyed(&self.also("picture").0);
@@ -227,6 +238,19 @@ mod tests {
             let same = scope.key_of_pair(&a, &b) == scope.key_of_pair(&c, &d);
             prop_assert_eq!(same, (&a, &b) == (&c, &d));
             prop_assert_ne!(scope.key_of_pair(&a, &b), scope.key(&c));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn token_ids_have_a_key_of_their_own(a in "[ab]{0,2}", b in prop::collection::vec(0_u32..3, 0..3), c in "[ab]{0,2}", d in prop::collection::vec(0_u32..3, 0..3)) {
+            let effective = EffectiveConfig::default();
+            let provider = ProviderInfo::new("engine", "CPU", "1");
+            let scope = Scope::new(&Fingerprint::default(), (&provider, ""), &effective, "");
+            let same = scope.key_of_ids(&a, &b) == scope.key_of_ids(&c, &d);
+            prop_assert_eq!(same, (&a, &b) == (&c, &d));
+            prop_assert_ne!(scope.key_of_ids(&a, &b), scope.key(&c));
+            prop_assert_ne!(scope.key_of_ids(&a, &b), scope.key_of_pair(&a, &c));
         }
     }
 

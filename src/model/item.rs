@@ -175,6 +175,39 @@ impl Item for Pair {
     }
 }
 
+/// A text as its own token ids, without special ones.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct TokenIds(pub(crate) Vec<u32>);
+
+impl Item for TokenIds {
+    type Owned = Self;
+
+    const WINDOW: usize = TEXTS;
+
+    fn owned(&self) -> Self {
+        self.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        size_of_val(&*self.0)
+    }
+
+    fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
+        scope.key_of_ids(&prepared(prefix, "", lowercase), &self.0)
+    }
+
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
+        let reader = model.reader.texts()?;
+        // White space at the prompt's end belongs to the word behind it, which has its ids already.
+        let before = prepared(prefix, "", reader.lowercase);
+        let encode = |Self(ids): &Self| {
+            let encoding = reader.tokenizer.encode_ids(&before, ids, &reader.limits)?;
+            Ok(reader.encoded(encoding))
+        };
+        items.iter().map(encode).collect()
+    }
+}
+
 /// A text as the tokenizer is given it.
 pub(super) fn prepared<'t>(prefix: &str, text: &'t str, lowercase: bool) -> Cow<'t, str> {
     match prefix.is_empty() && !lowercase {

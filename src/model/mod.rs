@@ -18,6 +18,7 @@ pub(crate) mod reader;
 pub(crate) mod rows;
 mod small;
 mod task;
+mod tokens;
 mod vocabulary;
 
 use std::sync::Arc;
@@ -33,7 +34,7 @@ use isovec_model::sparse::Weighting;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
-pub(crate) use item::{Item, OwnedItem, Pair};
+pub(crate) use item::{Item, OwnedItem, Pair, TokenIds};
 pub use load::{OnProgress, Progress};
 pub(crate) use load::{Output, Purpose, Watch, load, load_for, prepare, resolve};
 pub(crate) use origin::Fetched;

@@ -1,7 +1,5 @@
 //! What turns a caller's items into what a model reads.
 
-use std::sync::OnceLock;
-
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::convert::{Half, filled};
 use isovec_model::pictures::{self, PictureInput};
@@ -69,17 +67,9 @@ pub(crate) struct TextReader {
     pub(crate) lowercase: bool,
     /// Shorter texts are filled up to so many tokens: the model was trained to see padding.
     pub(crate) filled: Option<usize>,
-    /// The token of each id, once somebody wants to read one.
-    tokens: OnceLock<Vec<String>>,
 }
 
 impl TextReader {
-    /// The token of an id of a vocabulary of so many, as the tokenizer's file writes it; empty for an id without one.
-    pub(crate) fn token(&self, id: u32, words: usize) -> &str {
-        let tokens = self.tokens.get_or_init(|| self.tokenizer.vocabulary(words));
-        tokens.get(id as usize).map_or("", String::as_str)
-    }
-
     /// What the model reads of a tokenised text.
     pub(crate) fn encoded(&self, mut text: Encoding) -> Encoded {
         if let Some(filled) = self.filled.filter(|&filled| filled > text.ids.len()) {
@@ -124,7 +114,6 @@ impl Reader {
                     // SigLIP 2 was trained so and its tokenizer.json does not do it; transformers' `Siglip2Tokenizer` does.
                     lowercase: lowercase || filled.is_some(),
                     filled,
-                    tokens: OnceLock::new(),
                 })))
             }
             Input::Values(Preprocessing { identity, size }) => {

@@ -379,9 +379,12 @@ impl Model {
         }
         words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
         words.truncate(most);
+        let mut tokens = reader
+            .tokenizer
+            .words(words.iter().map(|&(index, _)| index));
         let named = words.into_iter().map(|(index, weight)| WordWeight {
             index,
-            token: reader.token(index, self.dim).to_owned(),
+            token: tokens.remove(&index).unwrap_or_default(),
             weight,
         });
         Ok(named.collect())

@@ -55,6 +55,11 @@ impl Workspace {
         self.cache.join("tools")
     }
 
+    /// The folder of the tests that run clients of others against the server.
+    pub(crate) fn clients(&self) -> PathBuf {
+        self.root.join("serve").join("tests").join("clients")
+    }
+
     /// The test model's folder.
     pub(crate) fn model(&self) -> PathBuf {
         self.cache.join("models").join(MODEL)

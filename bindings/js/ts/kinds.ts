@@ -37,6 +37,8 @@ export type ErrorKind =
   | "Runtime"
   | "ShutDown"
   | "TooCostly"
+  | "Undecodable"
+  | "UnknownId"
   | "Unsupported"
   | "UnsupportedModel"
   | "UnsupportedOperator"

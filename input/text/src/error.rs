@@ -63,6 +63,19 @@ pub enum TokenizeError {
         unknown: String,
     },
 
+    /// A token id that the vocabulary does not have.
+    #[error(
+        "{origin}: the token id {id} is beyond the vocabulary, whose largest is {largest}; use the ids of this model's tokenizer"
+    )]
+    UnknownId {
+        /// The folder, model id or byte set.
+        origin: String,
+        /// The id.
+        id: u32,
+        /// The largest id that there is.
+        largest: u32,
+    },
+
     /// The file would need more memory or steps than the size of the text, or of the file, allows.
     #[error(
         "{origin}: {detail}, the most for {of}; the tokenizer is broken or hostile; use another one or a shorter text"
@@ -74,6 +87,15 @@ pub enum TokenizeError {
         detail: String,
         /// The object of the bound: a text of so many bytes, or the file.
         of: String,
+    },
+
+    /// Token ids that cannot be made a text.
+    #[error("{origin}: token ids cannot be made a text: {detail}")]
+    Undecodable {
+        /// The folder, model id or byte set.
+        origin: String,
+        /// What the tokenizer's file asks for.
+        detail: String,
     },
 
     /// A component of the tokenizer failed on this text.
@@ -98,6 +120,8 @@ impl TokenizeError {
             Self::LimitTooSmall { .. } => "LimitTooSmall",
             Self::NoUnknownToken { .. } => "NoUnknownToken",
             Self::TooCostly { .. } => "TooCostly",
+            Self::Undecodable { .. } => "Undecodable",
+            Self::UnknownId { .. } => "UnknownId",
             Self::Failed { .. } => "Failed",
         }
     }

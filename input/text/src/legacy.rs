@@ -138,6 +138,7 @@ pub(crate) fn definition(
         })),
         padding: None,
         truncation: None,
+        decoder: Some(json!({"type": "WordPiece", "prefix": "##", "cleanup": true})),
         model: ModelDefinition {
             kind: Some("WordPiece".to_owned()),
             vocabulary: Some(Vocabulary::Mapped { pieces, ids }),

@@ -32,6 +32,7 @@
 
 mod budget;
 mod config;
+mod decode;
 mod definition;
 mod encoding;
 mod error;
@@ -47,10 +48,12 @@ mod model;
 mod regex;
 mod split;
 mod template;
+mod token;
 mod tokenizer;
 mod trie;
 mod unicode;
 
 pub use encoding::{Encoding, Limits, TruncationSide};
 pub use error::{Result, TokenizeError};
+pub use token::Token;
 pub use tokenizer::{TOKENIZER_FILE, Tokenizer, Tokens};

@@ -51,14 +51,14 @@ impl Library {
         self.0.token_to_id(token)
     }
 
+    /// The token of an id.
+    pub(crate) fn id_to_token(&self, id: u32) -> Option<String> {
+        self.0.id_to_token(id)
+    }
+
     /// Number of different tokens, added ones included.
     pub(crate) fn size(&self) -> usize {
         self.0.get_vocab_size(true)
-    }
-
-    /// Every token with its id, added ones included.
-    pub(crate) fn tokens(&self) -> impl Iterator<Item = (String, u32)> {
-        self.0.get_vocab(true).into_iter()
     }
 
     /// The largest id.

@@ -1,12 +1,13 @@
 //! The tokenizer: files in, ids out.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 use serde::Deserialize;
 
 use crate::budget::Stop;
 use crate::config::TokenizerConfig;
+use crate::decode::Decoder;
 use crate::definition::Definition;
 use crate::encoding::{self, Encoding, Limits, TruncationSide};
 use crate::error::{Fault, Result, TokenizeError};
@@ -44,11 +45,14 @@ const UNSUPPORTED_HINT: &str = if cfg!(all(feature = "tokenizers", not(target_ar
 /// padding are not used (many published files hard-code 128 tokens), [`Limits`] are. The ids are
 /// those of Hugging Face `tokenizers` on every text. Shared between threads as it is.
 pub struct Tokenizer {
-    origin: String,
+    pub(crate) origin: String,
     identity: String,
-    reader: Reader,
+    pub(crate) reader: Reader,
     kind: &'static str,
-    template: Template,
+    pub(crate) template: Template,
+    pub(crate) decoder: Decoder,
+    /// The added tokens that the file calls special.
+    pub(crate) special: HashSet<u32>,
     pad_id: u32,
     pad_type_id: u32,
     max_id: u32,
@@ -74,7 +78,7 @@ pub enum Tokens {
 }
 
 /// Who turns a text into ids.
-enum Reader {
+pub(crate) enum Reader {
     /// This crate.
     Own(Box<Own>),
     /// The crate `tokenizers`.
@@ -83,7 +87,7 @@ enum Reader {
 }
 
 /// What this crate makes of a file.
-struct Own {
+pub(crate) struct Own {
     model: Model,
     general: General,
     /// The short way, where the file asks for BERT's splitting and the text holds no added token.
@@ -138,16 +142,20 @@ impl Reader {
         }
     }
 
-    /// Tells every token with its id, added ones last.
-    fn tokens(&self, tell: &mut dyn FnMut(String, u32)) {
+    /// How the vocabulary spells these ids; an added token's own spelling counts.
+    pub(crate) fn words(&self, ids: &HashSet<u32>) -> HashMap<u32, String> {
         match self {
             Self::Own(own) => {
-                own.model.pieces().for_each(|(token, id)| tell(token, id));
-                let added = own.general.added();
-                added.for_each(|(token, id)| tell(token.to_owned(), id));
+                let mut words = own.model.pieces(ids);
+                let added = own.general.added().filter(|(_, id)| ids.contains(id));
+                words.extend(added.map(|(token, id)| (id, token.to_owned())));
+                words
             }
             #[cfg(all(feature = "tokenizers", not(target_arch = "wasm32")))]
-            Self::Library(library) => library.tokens().for_each(|(token, id)| tell(token, id)),
+            Self::Library(library) => {
+                let word = |&id: &u32| Some((id, library.id_to_token(id)?));
+                ids.iter().filter_map(word).collect()
+            }
         }
     }
 
@@ -190,11 +198,11 @@ impl std::fmt::Debug for Tokenizer {
 
 /// Working memory of one thread.
 #[derive(Default)]
-struct Workspace {
+pub(crate) struct Workspace {
     model: Scratch,
     bert: BertScratch,
     pieces: Pieces,
-    ids: Vec<u32>,
+    pub(crate) ids: Vec<u32>,
 }
 
 impl Tokenizer {
@@ -273,6 +281,9 @@ impl Tokenizer {
         let padding = definition.padding.clone();
         let truncation = definition.truncation.clone();
         let unknown = definition.model.unk_token.clone();
+        let decoder = Decoder::read(definition.decoder.as_ref());
+        let special = definition.added_tokens.iter().filter(|token| token.special);
+        let special: Vec<String> = special.map(|token| token.content.clone()).collect();
         let reader = Reader::build(definition, json).map_err(at_fault)?;
 
         let (pad_id, pad_type_id) = match &padding {
@@ -287,6 +298,8 @@ impl Tokenizer {
                 (id, 0)
             }
         };
+        let special = special.iter().filter_map(|token| reader.token_to_id(token));
+        let special = special.collect();
         let unknown_id = unknown.and_then(|token| reader.token_to_id(&token));
         let max_id = template.ids().chain(reader.max_id()).chain([pad_id]).max();
         Ok(Self {
@@ -296,6 +309,8 @@ impl Tokenizer {
             reader,
             kind,
             template,
+            decoder,
+            special,
             pad_id,
             pad_type_id,
             max_id: max_id.unwrap_or(0),
@@ -364,6 +379,25 @@ impl Tokenizer {
         encoding::pair(&self.template, first, second, *limits)
     }
 
+    /// Puts the special tokens around a text that is there as its ids, and cuts it to the limit: with the ids that a text
+    /// has without special tokens, the result is that of [`Tokenizer::encode`]. The ids of `before` stand before them, as
+    /// those of a text of its own.
+    ///
+    /// # Errors
+    /// [`TokenizeError::UnknownId`], and those of [`Tokenizer::encode`].
+    pub fn encode_ids(&self, before: &str, ids: &[u32], limits: &Limits) -> Result<Encoding> {
+        ids.iter().try_for_each(|&id| self.check_id(id))?;
+        limits.room(self.template.special_in_single())?;
+        let mut workspace = Workspace::default();
+        if !before.is_empty() {
+            self.tokenize(before, &mut workspace)?;
+        }
+        let from = workspace.ids.len();
+        workspace.ids.extend_from_slice(ids);
+        self.keep_known(from, &mut workspace.ids);
+        encoding::single(&self.template, &workspace.ids, *limits)
+    }
+
     /// How many tokens a text has, special tokens included and nothing truncated.
     ///
     /// # Errors
@@ -409,18 +443,6 @@ impl Tokenizer {
     /// The id of a token, if there is one.
     pub fn token_to_id(&self, token: &str) -> Option<u32> {
         self.reader.token_to_id(token)
-    }
-
-    /// The token of each id below `size`, as the tokenizer's file writes it (`##ing`, `▁the`); empty for an id without one. Made anew
-    /// at every call.
-    pub fn vocabulary(&self, size: usize) -> Vec<String> {
-        let mut tokens = vec![String::new(); size];
-        self.reader.tokens(&mut |token, id| {
-            if let Some(place) = tokens.get_mut(id as usize) {
-                *place = token;
-            }
-        });
-        tokens
     }
 
     /// The longest input, in tokens, that `tokenizer_config.json` names, if it names one. A
@@ -471,12 +493,29 @@ impl Tokenizer {
         encoding::single(&self.template, &workspace.ids, *limits)
     }
 
+    /// Refuses an id beyond the vocabulary.
+    pub(crate) fn check_id(&self, id: u32) -> Result<()> {
+        if id <= self.max_id {
+            return Ok(());
+        }
+        Err(TokenizeError::UnknownId {
+            origin: self.origin.clone(),
+            id,
+            largest: self.max_id,
+        })
+    }
+
     /// Appends a text's ids, without special tokens, to the workspace.
-    fn tokenize(&self, text: &str, workspace: &mut Workspace) -> Result<()> {
+    pub(crate) fn tokenize(&self, text: &str, workspace: &mut Workspace) -> Result<()> {
         let from = workspace.ids.len();
         self.append_ids(text, workspace)?;
+        self.keep_known(from, &mut workspace.ids);
+        Ok(())
+    }
+
+    /// Takes the unknown token out of the ids from a place on, where that is wanted.
+    fn keep_known(&self, from: usize, ids: &mut Vec<u32>) {
         if let (Tokens::Known, Some(unknown)) = (self.tokens, self.unknown_id) {
-            let ids = &mut workspace.ids;
             let mut kept = from;
             for at in from..ids.len() {
                 ids[kept] = ids[at];
@@ -484,7 +523,6 @@ impl Tokenizer {
             }
             ids.truncate(kept);
         }
-        Ok(())
     }
 
     fn append_ids(&self, text: &str, workspace: &mut Workspace) -> Result<()> {

@@ -7,6 +7,8 @@
 //! share prefixes, one walk along a text meets every piece that starts there, which is all that
 //! Unigram and WordPiece ever ask.
 
+use std::collections::{HashMap, HashSet};
+
 /// Index of a node; the root is 0.
 pub(crate) type Node = u32;
 
@@ -134,27 +136,6 @@ impl Trie {
         self.keys
     }
 
-    /// Every string with its value, in no order that means anything.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (String, u32)> {
-        let mut parents = vec![ROOT; self.label.len()];
-        for (node, ends) in (0..).zip(self.first_child.windows(2)) {
-            for child in ends[0]..ends[1] {
-                parents[child as usize] = node;
-            }
-        }
-        let valued = (0..).zip(&self.value).filter(|(_, value)| **value != NONE);
-        valued.map(move |(node, &value): (Node, _)| {
-            let mut bytes = Vec::new();
-            let mut at = node;
-            while at != ROOT {
-                bytes.push(self.label[at as usize]);
-                at = parents[at as usize];
-            }
-            bytes.reverse();
-            (String::from_utf8_lossy(&bytes).into_owned(), value)
-        })
-    }
-
     /// How many bytes the longest string has: no walk is longer.
     pub(crate) fn longest(&self) -> usize {
         self.longest
@@ -195,6 +176,29 @@ impl Trie {
     /// What exactly this string maps to.
     pub(crate) fn get(&self, key: &str) -> Option<u32> {
         self.value(self.descend(ROOT, key.as_bytes())?)
+    }
+
+    /// The strings that map to these values, which are found in one walk through all nodes. Of several strings of one value
+    /// it is the last in the order of levels.
+    pub(crate) fn keys(&self, wanted: &HashSet<u32>) -> HashMap<u32, String> {
+        let mut parent = vec![ROOT; self.value.len()];
+        let mut found = HashMap::new();
+        for node in 0..self.value.len() {
+            let children = self.first_child[node] as usize..self.first_child[node + 1] as usize;
+            parent[children].fill(node as Node);
+            let Some(value) = self.value(node as Node).filter(|v| wanted.contains(v)) else {
+                continue;
+            };
+            let mut bytes = Vec::new();
+            let mut at = node;
+            while at != ROOT as usize {
+                bytes.push(self.label[at]);
+                at = parent[at] as usize;
+            }
+            bytes.reverse();
+            found.insert(value, String::from_utf8_lossy(&bytes).into_owned());
+        }
+        found
     }
 
     /// The largest value.
@@ -283,10 +287,8 @@ mod tests {
             for (index, word) in words.iter().enumerate() {
                 map.insert(word.as_str(), index as u32);
             }
-            let mut entries: Vec<_> = trie.entries().collect();
-            entries.sort();
-            let wanted = map.iter().map(|(word, &value)| (word.to_string(), value));
-            prop_assert_eq!(entries, wanted.collect::<Vec<_>>());
+            let wanted = map.iter().map(|(word, &value)| (value, word.to_string()));
+            prop_assert_eq!(trie.keys(&map.values().copied().collect()), wanted.collect());
             prop_assert_eq!(trie.len(), map.len());
             prop_assert_eq!(trie.longest(), words.iter().map(String::len).max().unwrap_or(0));
             for word in words.iter().chain(&others) {

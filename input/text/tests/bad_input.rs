@@ -132,6 +132,10 @@ fn what_could_be_read_in_two_ways_is_refused() {
             "\"normalizer\"",
         ),
         (
+            file(r#""decoder":null,"decoder":{"type":"Fuse"},"#, model),
+            "\"decoder\"",
+        ),
+        (
             file(
                 "",
                 r#"{"unk_token":"u","unk_token":"a","vocab":{"u":0,"a":1}}"#,
@@ -180,7 +184,7 @@ fn what_could_be_read_in_two_ways_is_refused() {
         assert!(error.to_string().contains(words), "{json}: {error}");
     }
     // What nobody reads may be there twice.
-    let json = file(r#""decoder":1,"decoder":2,"#, model);
+    let json = file(r#""other":1,"other":2,"#, model);
     assert!(Tokenizer::from_files(&bundle(json), "here").is_ok());
 }
 

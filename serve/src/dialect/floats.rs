@@ -69,16 +69,24 @@ pub(super) async fn answer(
     size: usize,
     write: impl FnOnce() -> serde_json::Result<Vec<u8>> + Send + 'static,
 ) -> Result<Response, Failure> {
+    let body = written(size, write).await?;
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    let mut response = Response::new(body.into());
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+/// What `write` makes, on a thread where it delays no other request if it is large.
+pub(super) async fn written<T: Send + 'static>(
+    size: usize,
+    write: impl FnOnce() -> serde_json::Result<T> + Send + 'static,
+) -> Result<T, Failure> {
     let written = if size > HEAVY {
         apart(write).await?
     } else {
         write()
     };
-    let body = written.map_err(|error| Failure::new(Kind::Broken, error.to_string()))?;
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    let mut response = Response::new(body.into());
-    *response.headers_mut() = headers;
-    Ok(response)
+    written.map_err(|error| Failure::new(Kind::Broken, error.to_string()))
 }
 
 /// A value in JSON, which is not large.

@@ -3,6 +3,8 @@
 
 mod cohere;
 mod floats;
+mod grpc;
+mod oip;
 mod openai;
 mod rerank;
 mod tei;
@@ -17,6 +19,8 @@ use crate::failure::{Failure, Kind};
 use crate::route::Route;
 
 pub(crate) use self::floats::small;
+pub(crate) use self::grpc::router as grpc_router;
+pub(crate) use self::oip::fold;
 
 /// The exact time of `retry-after`, which only has whole seconds, as OpenAI's clients read it.
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
@@ -26,8 +30,12 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 pub(crate) enum Dialect {
     /// OpenAI's: everything under `/v1/`.
     OpenAi,
-    /// Cohere's: everything under `/v2/`.
+    /// Cohere's: everything under `/v2/` that is not of the next.
     Cohere,
+    /// The Open Inference Protocol: `/v2`, and what is under `/v2/health`, `/v2/models` and `/v2/repository`.
+    Oip,
+    /// The same over gRPC: what is under the name of its service.
+    Grpc,
     /// That of text-embeddings-inference: everything else.
     Tei,
 }
@@ -36,6 +44,7 @@ pub(crate) enum Dialect {
 pub(crate) fn routes() -> Vec<Route> {
     let mut routes = openai::routes();
     routes.extend(rerank::routes());
+    routes.extend(oip::routes());
     routes.extend(tei::routes());
     routes
 }
@@ -43,9 +52,12 @@ pub(crate) fn routes() -> Vec<Route> {
 impl Dialect {
     /// The dialect that a path belongs to, whether there is such a route or not.
     pub(crate) fn of(path: &str) -> Self {
-        match path.split('/').nth(1) {
-            Some("v1") => Self::OpenAi,
-            Some("v2") => Self::Cohere,
+        let mut parts = path.split('/').skip(1);
+        match (parts.next(), parts.next()) {
+            (Some("v1"), _) => Self::OpenAi,
+            (Some("v2"), None | Some("health" | "models" | "repository")) => Self::Oip,
+            (Some("v2"), _) => Self::Cohere,
+            (Some(grpc::SERVICE), _) => Self::Grpc,
             _ => Self::Tei,
         }
     }
@@ -55,6 +67,7 @@ impl Dialect {
         match self {
             Self::OpenAi => "OpenAI, Jina",
             Self::Cohere => "Cohere",
+            Self::Oip | Self::Grpc => "Open Inference Protocol",
             Self::Tei => "text-embeddings-inference",
         }
     }
@@ -64,6 +77,8 @@ impl Dialect {
         match self {
             Self::OpenAi => openai::error_schema(),
             Self::Cohere => cohere::error_schema(),
+            // It has no JSON, and no part of the document.
+            Self::Oip | Self::Grpc => oip::error_schema(),
             Self::Tei => tei::error_schema(),
         }
     }
@@ -76,6 +91,8 @@ impl Dialect {
         let mut response = match self {
             Self::OpenAi => openai::failed(failure),
             Self::Cohere => cohere::failed(failure),
+            Self::Oip => oip::failed(failure),
+            Self::Grpc => grpc::failed(failure),
             Self::Tei => tei::failed(failure),
         };
         let headers = response.headers_mut();
@@ -110,7 +127,7 @@ mod tests {
         ] {
             let failure =
                 Failure::new(Kind::Overloaded, "full").retry_after(Duration::from_micros(micros));
-            for dialect in [Dialect::OpenAi, Dialect::Cohere, Dialect::Tei] {
+            for dialect in [Dialect::OpenAi, Dialect::Cohere, Dialect::Oip, Dialect::Tei] {
                 let response = dialect.failed(&failure);
                 assert_eq!(response.status(), 429);
                 assert_eq!(response.headers()[RETRY_AFTER], seconds);
@@ -124,6 +141,12 @@ mod tests {
         assert_eq!(Dialect::of("/v1/nothing"), Dialect::OpenAi);
         assert_eq!(Dialect::of("/v1"), Dialect::OpenAi);
         assert_eq!(Dialect::of("/v2/nothing"), Dialect::Cohere);
+        assert_eq!(Dialect::of("/v2"), Dialect::Oip);
+        assert_eq!(Dialect::of("/v2/models/a/b/nothing"), Dialect::Oip);
+        assert_eq!(
+            Dialect::of("/inference.GRPCInferenceService/Nothing"),
+            Dialect::Grpc
+        );
         assert_eq!(Dialect::of("/v10"), Dialect::Tei);
         assert_eq!(Dialect::of("/embed/v1"), Dialect::Tei);
         assert_eq!(Dialect::of("/embed"), Dialect::Tei);

@@ -8,22 +8,24 @@ use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
-use isovec::{EmbedOptions, Embeddings, ModelTask};
+use isovec::{EmbedOptions, Embedder, Embeddings, ModelTask};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::Dialect;
 use super::floats::{self, Format, Vector, small};
 use crate::app::App;
+use crate::body::apart;
 use crate::call::Call;
 use crate::failure::{Failure, Kind};
+use crate::options::MOST_TOKENS;
 use crate::route::Route;
 use crate::schema::{
     either, list, model as model_field, needed, number, object, one_of, optional, text, texts,
     whole, word,
 };
 use crate::served::Served;
-use crate::texts::Texts;
+use crate::tokens::{Input, Items};
 
 pub(super) fn routes() -> Vec<Route> {
     let row = object([
@@ -52,7 +54,7 @@ pub(super) fn routes() -> Vec<Route> {
             .takes(
                 object([
                     model_field(),
-                    needed("input", texts()),
+                    needed("input", input()),
                     optional("dimensions", whole(1, "Components to keep.")),
                     optional("encoding_format", one_of(&["float", "base64"])),
                 ]),
@@ -75,6 +77,12 @@ pub(super) fn routes() -> Vec<Route> {
         ])),
         Route::get("/v1/models/{*model}", model, "A model that is served.").gives(described),
     ]
+}
+
+/// The schema of what is embedded.
+fn input() -> Value {
+    let ids = || list(whole(0, "The id of a token of the text."));
+    either([texts(), ids(), list(ids())])
 }
 
 /// The schema of the tokens that the model saw.
@@ -110,7 +118,7 @@ pub(super) fn error_schema() -> Value {
 /// What a client asks for. `user` and fields that are not known are passed over.
 #[derive(Debug, Deserialize)]
 struct Asked {
-    input: Texts,
+    input: Input,
     #[serde(default)]
     model: Option<String>,
     #[serde(default)]
@@ -154,7 +162,7 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     let name = asked.model.as_deref();
     let served = call.app.models.choose(name, ModelTask::Embed)?;
     let embedder = &served.embedder()?.model;
-    let texts = asked.input.checked("input")?;
+    let items = check_tokens(embedder, asked.input.checked("input")?).await?;
     let mut options = EmbedOptions::default();
     if let Some(dimensions) = asked.dimensions {
         let most = embedder.dimension();
@@ -167,7 +175,10 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
         options = options.with_dimension(dimensions);
     }
     let format = asked.encoding_format.unwrap_or_default();
-    let set = call.embed(&served, texts, options).await?;
+    let set = match items {
+        Items::Texts(texts) => call.embed(&served, texts, options).await?,
+        Items::Tokens(texts) => call.embed_tokens(&served, texts, options).await?,
+    };
     let seen = Seen {
         tokens: call.tokens(),
         truncated: call.truncated().to_vec(),
@@ -175,6 +186,33 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     let headers = call.describe(&served, set.fingerprint().id());
     let name = Arc::clone(&served.name);
     floats::json(headers, set, move |set| write(set, &name, &seen, format)).await
+}
+
+/// Refuses texts of which the model would see more tokens than OpenAI takes. They are only counted where there may be so many.
+async fn check_tokens(embedder: &Embedder, items: Items) -> Result<Items, Failure> {
+    let longest = embedder.max_length();
+    let (items, tokens) = match items {
+        Items::Texts(texts) if texts.len().saturating_mul(longest) > MOST_TOKENS => {
+            let embedder = embedder.clone();
+            let counted = move || {
+                let count = |text: &String| Ok(embedder.count_tokens(text)?.min(longest));
+                let tokens: Result<usize, Failure> = texts.iter().map(count).sum();
+                tokens.map(|tokens| (Items::Texts(texts), tokens))
+            };
+            apart(counted).await??
+        }
+        Items::Tokens(texts) => {
+            let tokens = texts.iter().map(|ids| ids.len().min(longest)).sum();
+            (Items::Tokens(texts), tokens)
+        }
+        few => (few, 0),
+    };
+    if tokens <= MOST_TOKENS {
+        return Ok(items);
+    }
+    let message =
+        format!("the texts have {tokens} tokens; a request takes at most {MOST_TOKENS} in all");
+    Err(Failure::new(Kind::TooManyTokens, message).about("input"))
 }
 
 /// What the model saw of the texts.
@@ -250,6 +288,7 @@ pub(super) fn failed(failure: &Failure) -> Response {
         Kind::Invalid | Kind::Tokens => None,
         Kind::Empty => Some("empty_array"),
         Kind::TooMany => Some("array_above_max_length"),
+        Kind::TooManyTokens => Some("max_tokens_per_request"),
         Kind::TooLarge => Some("request_too_large"),
         Kind::MediaType => Some("unsupported_media_type"),
         Kind::SlowBody | Kind::TimedOut => Some("timeout"),

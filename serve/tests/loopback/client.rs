@@ -60,6 +60,13 @@ impl Answer {
         error["message"].as_str().unwrap().to_owned()
     }
 
+    /// The message of an error in the form of the Open Inference Protocol.
+    pub(crate) fn oip_error(&self) -> String {
+        let error = self.json();
+        assert_eq!(error.as_object().unwrap().len(), 1, "{error}");
+        error["error"].as_str().unwrap().to_owned()
+    }
+
     /// The message and type of an error in the form of text-embeddings-inference.
     pub(crate) fn tei_error(&self) -> (String, String) {
         let error = self.json();
@@ -85,6 +92,11 @@ pub(crate) async fn send(address: SocketAddr, request: &[u8]) -> Answer {
     // A server that has answered may read no further.
     let _ = stream.write_all(request).await;
     read(&mut stream).await.expect("an answer")
+}
+
+/// The same for a task of its own.
+pub(crate) async fn send_owned(address: SocketAddr, request: Vec<u8>) -> Answer {
+    send(address, &request).await
 }
 
 /// Reads an answer up to the connection's end; `None` where there is none.

@@ -163,3 +163,43 @@ async fn an_idle_connection_does_not_hold_a_drain_up() {
     server.stop().await.unwrap();
     drop((silent, kept));
 }
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_manager_hears_when_requests_are_answered_and_when_the_server_ends() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notify");
+    let socket = tokio::net::UnixDatagram::bind(&path).unwrap();
+    let mut options = options();
+    options.notify_socket = Some(path.into_os_string());
+    let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options);
+    let server = server.await.unwrap();
+    let address = server.address().unwrap();
+    let (load, loaded) = oneshot::channel();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let ended = tokio::spawn(
+        server.run(async move { Ok(loaded.await.unwrap()) }, async move {
+            stopped.await.unwrap()
+        }),
+    );
+    let mut said = [0; 64];
+    assert_eq!(send(address, LIVE).await.status, 200);
+    assert!(socket.try_recv(&mut said).is_err(), "no model is there");
+    load.send(tiny(EmbeddingConfig::default()).await).unwrap();
+    let length = socket.recv(&mut said).await.unwrap();
+    assert_eq!(&said[..length], b"READY=1");
+    stop.send(()).unwrap();
+    let length = socket.recv(&mut said).await.unwrap();
+    assert_eq!(&said[..length], b"STOPPING=1");
+    ended.await.unwrap().unwrap();
+}
+
+#[cfg(unix)]
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_manager_that_is_gone_harms_nobody() {
+    let mut options = options();
+    options.notify_socket = Some("/nowhere/notify".into());
+    let server = Running::with(EmbeddingConfig::default(), options).await;
+    assert_eq!(send(server.address, &embed()).await.status, 200);
+    server.stop().await.unwrap();
+}

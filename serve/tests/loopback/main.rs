@@ -3,11 +3,13 @@
 
 mod bad_input;
 mod client;
+mod grpc;
 mod http2;
 mod keys;
 mod life;
 mod log;
 mod models;
+mod oip;
 mod openai;
 mod openapi;
 mod overload;
@@ -15,6 +17,7 @@ mod predict;
 mod rerank;
 mod running;
 mod sparse;
+mod status;
 mod tasks;
 mod tei;
 mod vectors;

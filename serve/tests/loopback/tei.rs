@@ -143,6 +143,63 @@ async fn similarity_is_the_cosine_with_each_sentence() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn texts_become_tokens_and_tokens_texts() {
+    let mut config = EmbeddingConfig::default();
+    config
+        .text
+        .prompts
+        .insert("search".into(), "query: ".into());
+    let server = Running::with(config, options()).await;
+    let long = "word ".repeat(100);
+    let answer = server
+        .post("/tokenize", &json!({"inputs": [TEXTS[0], &long]}))
+        .await;
+    assert_eq!(answer.status, 200, "{answer:?}");
+    let texts = answer.json();
+    let cls = json!({"id": 2, "text": "[CLS]", "special": true});
+    for (text, tokens) in [TEXTS[0], &long].iter().zip(texts.as_array().unwrap()) {
+        let tokens = tokens.as_array().unwrap();
+        assert_eq!(tokens.len(), server.model.count_tokens(text).unwrap());
+        assert_eq!((&tokens[0], &tokens[1]["special"]), (&cls, &json!(false)));
+    }
+    let bare = json!({"inputs": TEXTS[0], "add_special_tokens": false, "prompt_name": "search"});
+    let bare = server.post("/tokenize", &bare).await.json();
+    let text = |tokens: &Value| tokens["text"].as_str().unwrap().to_owned();
+    let words: Vec<String> = bare[0].as_array().unwrap().iter().map(text).collect();
+    let prompt = words.iter().position(|word| word == ":").unwrap();
+    assert!(
+        !words.contains(&"[CLS]".to_owned()) && prompt > 0,
+        "{words:?}"
+    );
+
+    let ids = |tokens: &Value| -> Vec<Value> {
+        let tokens = tokens.as_array().unwrap().iter();
+        tokens.map(|token| token["id"].clone()).collect()
+    };
+    let (first, second) = (ids(&texts[0]), ids(&texts[1]));
+    let decoded = json!({"ids": [first, second]});
+    let decoded = server.post("/decode", &decoded).await.json();
+    assert_eq!(decoded, json!([TEXTS[0], long.trim_end()]));
+    let with = json!({"ids": first, "skip_special_tokens": false});
+    let with = server.post("/decode", &with).await.json();
+    assert_eq!(with, json!([format!("[CLS] {} [SEP]", TEXTS[0])]));
+
+    for (path, asked) in [
+        ("/tokenize", json!({"inputs": ["a", ""]})),
+        ("/tokenize", json!({"inputs": [7]})),
+        ("/tokenize", json!({"inputs": "a", "prompt_name": "nobody"})),
+        ("/decode", json!({"ids": "a text"})),
+        ("/decode", json!({"ids": [1_000_000]})),
+        ("/decode", json!({"ids": [[7], []]})),
+        ("/decode", json!({"ids": [-1]})),
+    ] {
+        let answer = server.post(path, &asked).await;
+        assert_eq!(answer.status, 422, "{asked}");
+        answer.tei_error();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn information_is_the_models() {
     let server = Running::start().await;
     let info = server.get("/info").await.json();

@@ -58,6 +58,7 @@ const STEPS: &[Step] = &[
     nodes::STEP,
     node::STEP,
     node::EVERYWHERE,
+    node::CLIENTS,
     tools::STEPS[1],
     tools::STEPS[2],
     tools::STEPS[3],

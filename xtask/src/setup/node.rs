@@ -33,6 +33,21 @@ pub(super) const EVERYWHERE: Step = Step {
     optional: false,
 };
 
+pub(super) const CLIENTS: Step = Step {
+    name: "npm-clients",
+    what: "the npm packages of clients that the server is tested with (serve/tests/clients/node_modules)",
+    done: |workspace| {
+        let fresh = fresh(&workspace.clients())?;
+        Ok(fresh.then(|| "they are newer than what asks for them".to_owned()))
+    },
+    make: |workspace| {
+        install(workspace, &workspace.clients(), "npm-clients")?;
+        Ok("serve/tests/clients/node_modules is there".to_owned())
+    },
+    advice: STEP.advice,
+    optional: false,
+};
+
 /// The tests of the packed package, which have npm packages of their own.
 pub(crate) fn everywhere(workspace: &Workspace) -> PathBuf {
     workspace.js().join("tests").join("everywhere")

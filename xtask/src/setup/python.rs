@@ -1,4 +1,4 @@
-//! The Python packages that the Python package is built and tested with, in an environment of their own.
+//! The Python packages that the Python package and the server are built and tested with, in an environment of their own.
 
 use super::Step;
 use super::venv::Venv;
@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
     name: "python",
-    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, langchain-core",
+    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, langchain-core, clients of the server",
     done: |workspace| Ok(VENV.done(workspace)),
     make: |workspace| VENV.make(workspace),
     advice: "install Python 3.11 or newer with pip and venv, then look at the log",
@@ -17,16 +17,19 @@ const VENV: Venv = Venv {
     name: "python",
     folder: Workspace::python,
     packages: &[
+        "huggingface_hub==2.4.0",
         "langchain-core==1.8.3",
         "maturin==1.16.0",
         "mypy==2.4.1",
         "numpy==2.4.6",
         "onnxruntime==1.31.1",
+        "openai==3.57.0",
         "pandas==3.1.1",
         "polars==2.1.0",
         "pyarrow==26.0.1",
         "pytest==9.2.0",
         "tqdm==4.70.1",
+        "tritonclient[grpc,http]==2.73.0",
     ],
 };
 

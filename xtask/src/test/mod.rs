@@ -5,6 +5,7 @@ mod arm;
 mod beside;
 mod browser;
 mod changed;
+mod clients;
 mod cross;
 mod fastembed;
 mod hygiene;
@@ -55,6 +56,7 @@ const CHECKS: &[&[Check]] = &[
     packages::CHECKS,
     node::CHECKS,
     python::CHECKS,
+    clients::CHECKS,
     fastembed::CHECKS,
     cross::CHECKS,
     hygiene::CHECKS,

@@ -97,6 +97,7 @@ fn changes(path: PathBuf, config: EmbeddingConfig) -> Result<impl Stream<Item = 
 fn options(args: &Serve) -> Result<ServeOptions> {
     let mut options = ServeOptions::default();
     options.api_keys = args.api_keys.as_ref().map(ApiKeys::read).transpose()?;
+    options.notify_socket = std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty());
     options.key_share = args.key_share.unwrap_or(options.key_share);
     let numbers = [
         (&mut options.max_requests, args.max_requests),

@@ -9,7 +9,7 @@ mod unigram;
 mod wordlevel;
 mod wordpiece;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use ahash::RandomState;
 
@@ -109,9 +109,9 @@ impl Model {
         self.trie().get(token)
     }
 
-    /// Every piece with its id.
-    pub(crate) fn pieces(&self) -> impl Iterator<Item = (String, u32)> {
-        self.trie().entries()
+    /// The pieces of these ids.
+    pub(crate) fn pieces(&self, ids: &HashSet<u32>) -> HashMap<u32, String> {
+        self.trie().keys(ids)
     }
 
     /// Number of pieces.

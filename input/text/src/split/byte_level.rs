@@ -43,3 +43,29 @@ fn character(byte: u8) -> char {
         .and_then(|index| char::from_u32(0x100 + index))
         .unwrap_or(char::from(byte))
 }
+
+/// The byte that a character stands for; `None` for one that stands for none.
+pub(crate) fn byte_of(c: char) -> Option<u8> {
+    let byte = match u32::from(c) {
+        moved @ 0x100..=0x120 => moved - 0x100,
+        moved @ 0x121..=0x142 => moved - 0x121 + 0x7f,
+        0x143 => 0xad,
+        own => own,
+    };
+    let byte = u8::try_from(byte).ok()?;
+    (character(byte) == c).then_some(byte)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_byte_has_a_character_and_no_other_character_is_one() {
+        for byte in 0..=u8::MAX {
+            assert_eq!(byte_of(character(byte)), Some(byte));
+        }
+        let all = ('\0'..=char::MAX).filter(|&c| byte_of(c).is_some());
+        assert_eq!(all.count(), 256);
+    }
+}

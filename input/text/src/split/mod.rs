@@ -18,6 +18,7 @@ mod settings;
 use crate::definition::AddedTokenDefinition;
 
 pub(crate) use bert::{Bert, BertScratch};
+pub(crate) use byte_level::byte_of;
 pub(crate) use general::General;
 pub(crate) use pieces::Pieces;
 

@@ -56,6 +56,16 @@ impl Twins {
         Self { ours, theirs }
     }
 
+    /// A text and the ids that it has without special tokens are one, cut or not.
+    fn agree_on_ids(&self, text: &str, ids: &[u32], room: usize) {
+        let cut = Limits::tokens(room + self.ours.special_tokens_count());
+        for limits in [Limits::default(), cut] {
+            let read = self.ours.encode(&[text], &limits).unwrap();
+            let given = self.ours.encode_ids("", ids, &limits).unwrap();
+            assert_eq!(read, [given], "{text:?}");
+        }
+    }
+
     /// Both agree on every text and every pair of neighbours: unlimited, and cut on either side.
     pub fn agree_on(&mut self, texts: &[String], room: usize) {
         let mut inputs: Vec<EncodeInput> = texts.iter().map(|t| t.as_str().into()).collect();
@@ -84,6 +94,8 @@ impl Twins {
         for (text, theirs) in texts.iter().zip(&whole) {
             if let Ok(theirs) = theirs {
                 assert_eq!(self.ours.count_tokens(text).unwrap(), theirs.len());
+                let ids = self.theirs.encode(text.as_str(), false).unwrap();
+                self.agree_on_ids(text, ids.get_ids(), room);
             }
         }
 

@@ -1,4 +1,5 @@
-//! The protocol of text-embeddings-inference: `/embed`, `/embed_sparse`, `/similarity`, `/predict`, `/info`, `/health`, `/metrics`, as
+//! The protocol of text-embeddings-inference: `/embed`, `/embed_sparse`, `/similarity`, `/predict`, `/tokenize`, `/decode`,
+//! `/info`, `/health`, `/metrics`, as
 //! <https://huggingface.github.io/text-embeddings-inference/> describes them; `../rerank.rs` has `/rerank`.
 //!
 //! Of its headers those are sent that are measured for each request: `x-compute-type`, `x-compute-time`,
@@ -12,6 +13,7 @@ mod embed;
 mod info;
 mod predict;
 mod sparse;
+mod tokens;
 
 use std::sync::Arc;
 
@@ -33,6 +35,7 @@ use crate::served::Served;
 
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = embed::routes();
+    routes.extend(tokens::routes());
     routes.extend([
         predict::route(),
         sparse::route(),

@@ -1,0 +1,263 @@
+//! The Open Inference Protocol, version 2, over HTTP, as
+//! <https://github.com/open-inference/open-inference-protocol> describes it, with Triton's extension for binary tensors and its
+//! parameters `priority` and `timeout`: what is under `/v2/models`, `/v2/health` and `/v2/repository`, and `/v2` itself.
+//!
+//! Models that give vectors have one input, `text`, and one output, `embedding`. A model has one version, which is called 1.
+
+mod infer;
+mod name;
+pub(super) mod tensor;
+
+use std::sync::Arc;
+
+use axum::extract::{Path, Request, State};
+use axum::response::Response;
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+
+use super::Dialect;
+use super::floats::small;
+use crate::app::App;
+use crate::body;
+use crate::call::Call;
+use crate::failure::{Failure, Kind};
+use crate::priority::Priority;
+use crate::route::Route;
+use crate::schema::{boolean, list, needed, object, one_of, optional, text, whole, word};
+use crate::served::Served;
+
+pub(crate) use self::name::fold;
+
+/// The one version that every model has.
+pub(super) const VERSION: &str = "1";
+
+/// The tensors of a model that gives vectors.
+pub(super) const INPUT: &str = "text";
+pub(super) const OUTPUT: &str = "embedding";
+
+/// What the server does beyond the protocol's core.
+pub(super) const EXTENSIONS: [&str; 2] = ["binary_tensor_data", "parameters"];
+
+/// The priority that counts as normal; higher numbers are lower priorities.
+const NORMAL: u64 = 1;
+
+pub(super) fn routes() -> Vec<Route> {
+    let ready = || object([needed("name", text()), needed("ready", boolean("True."))]);
+    let server = object([
+        needed("name", text()),
+        needed("version", text()),
+        needed("extensions", list(text())),
+    ]);
+    let tensor = || {
+        object([
+            needed("name", text()),
+            needed("datatype", one_of(&["BYTES", "FP32"])),
+            needed(
+                "shape",
+                list(json!({"type": "integer", "description": "An extent; -1 is any."})),
+            ),
+        ])
+    };
+    let model = || {
+        object([
+            needed("name", text()),
+            needed("versions", list(text())),
+            needed("platform", word("The engine.")),
+            needed("inputs", list(tensor())),
+            needed("outputs", list(tensor())),
+        ])
+    };
+    let indexed = object([
+        needed("name", text()),
+        needed("version", text()),
+        needed("state", one_of(&["READY", "UNAVAILABLE"])),
+        needed("reason", text()),
+    ]);
+    let described = "The tensors of a model.";
+    let whether = "Whether a request to the model would be computed.";
+    let mut routes = vec![
+        Route::get("/v2", server_metadata, "What the server is.").gives(server),
+        Route::get("/v2/health/live", live, "Whether the process answers.")
+            .gives(object([needed("live", boolean("True."))])),
+        Route::get(
+            "/v2/health/ready",
+            server_ready,
+            "Whether a request would be computed.",
+        )
+        .gives(object([needed("ready", boolean("True."))])),
+        Route::get("/v2/models/{model}", metadata, described).gives(model()),
+        Route::get(
+            "/v2/models/{model}/versions/{version}",
+            version_metadata,
+            described,
+        )
+        .gives(model()),
+        Route::get("/v2/models/{model}/ready", model_ready, whether).gives(ready()),
+        Route::get(
+            "/v2/models/{model}/versions/{version}/ready",
+            version_ready,
+            whether,
+        )
+        .gives(ready()),
+        Route::post(
+            "/v2/repository/index",
+            index,
+            "The models, each with its state.",
+        )
+        .takes(
+            object([optional(
+                "ready",
+                boolean("Only the models that are ready."),
+            )]),
+            json!({"ready": true}),
+        )
+        .gives(list(indexed)),
+    ];
+    routes.extend(infer::routes());
+    routes
+}
+
+/// The schema of a failure.
+pub(super) fn error_schema() -> Value {
+    object([needed("error", text())])
+}
+
+/// `{"error"}`.
+pub(super) fn failed(failure: &Failure) -> Response {
+    let mut response = small(&json!({"error": failure.message}));
+    *response.status_mut() = failure.kind.status();
+    response
+}
+
+/// The schema of an extent of a tensor that is there.
+fn extent() -> Value {
+    whole(1, "An extent.")
+}
+
+/// The model of this name and version.
+///
+/// # Errors
+/// As [`Models::named`](crate::models::Models::named), and another version than the one that there is.
+pub(super) fn named(app: &App, name: &str, version: Option<&str>) -> Result<Arc<Served>, Failure> {
+    let served = app.models.named(name)?;
+    match version {
+        None | Some(VERSION) => Ok(served),
+        Some(_) => {
+            let message = format!("the model {:?} has one version, {VERSION}", served.name);
+            Err(Failure::new(Kind::NoModel, message).about("version"))
+        }
+    }
+}
+
+/// What computes, as the protocol has it: `project_format`.
+pub(super) fn platform(served: &Served) -> String {
+    format!("isovec_{}", served.provider().engine)
+}
+
+/// What a number of the parameter `priority` means here.
+pub(super) fn priority(number: u64) -> Priority {
+    if number > NORMAL {
+        Priority::Low
+    } else {
+        Priority::Normal
+    }
+}
+
+fn said(result: Result<Value, Failure>) -> Response {
+    match result {
+        Ok(value) => small(&value),
+        Err(failure) => Dialect::Oip.failed(&failure),
+    }
+}
+
+async fn server_metadata() -> Response {
+    small(&json!({
+        "name": "isovec",
+        "version": env!("CARGO_PKG_VERSION"),
+        "extensions": EXTENSIONS,
+    }))
+}
+
+async fn live() -> Response {
+    small(&json!({"live": true}))
+}
+
+async fn server_ready(State(app): State<Arc<App>>) -> Response {
+    said(app.ready().await.map(|()| json!({"ready": true})))
+}
+
+async fn metadata(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+    said(described(&app, &name, None))
+}
+
+async fn version_metadata(
+    State(app): State<Arc<App>>,
+    Path((name, version)): Path<(String, String)>,
+) -> Response {
+    said(described(&app, &name, Some(&version)))
+}
+
+fn described(app: &App, name: &str, version: Option<&str>) -> Result<Value, Failure> {
+    let served = named(app, name, version)?;
+    let dimension = served.embedder()?.model.dimension();
+    let any = [-1];
+    Ok(json!({
+        "name": &*served.name,
+        "versions": [VERSION],
+        "platform": platform(&served),
+        "inputs": [{"name": INPUT, "datatype": "BYTES", "shape": any}],
+        "outputs": [{"name": OUTPUT, "datatype": "FP32", "shape": [-1, dimension]}],
+    }))
+}
+
+async fn model_ready(State(app): State<Arc<App>>, Path(name): Path<String>) -> Response {
+    said(is_ready(&app, &name, None).await)
+}
+
+async fn version_ready(
+    State(app): State<Arc<App>>,
+    Path((name, version)): Path<(String, String)>,
+) -> Response {
+    said(is_ready(&app, &name, Some(&version)).await)
+}
+
+async fn is_ready(app: &App, name: &str, version: Option<&str>) -> Result<Value, Failure> {
+    let served = named(app, name, version)?;
+    app.model_ready(&served).await?;
+    Ok(json!({"name": &*served.name, "ready": true}))
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct Index {
+    #[serde(default)]
+    ready: Option<bool>,
+}
+
+async fn index(State(app): State<Arc<App>>, request: Request) -> Response {
+    let mut call = Call::new(app);
+    let result = indexed(&mut call, request).await;
+    call.end(Dialect::Oip, result)
+}
+
+async fn indexed(call: &mut Call, request: Request) -> Result<Response, Failure> {
+    // Triton's clients send an empty body, too.
+    let body = call.body(request).await?;
+    let asked: Index = match body.trim_ascii().is_empty() {
+        true => Index { ready: None },
+        false => body::parse(body).await?,
+    };
+    let models = call.app.models.loaded()?;
+    let states = models.iter().map(|served| call.app.model_ready(served));
+    let states = join_all(states).await;
+    let rows = models.iter().zip(states).filter_map(|(served, state)| {
+        if asked.ready == Some(true) && state.is_err() {
+            return None;
+        }
+        let (state, reason) = match state {
+            Ok(()) => ("READY", String::new()),
+            Err(failure) => ("UNAVAILABLE", failure.message),
+        };
+        Some(json!({"name": &*served.name, "version": VERSION, "state": state, "reason": reason}))
+    });
+    Ok(small(&rows.collect::<Vec<Value>>()))
+}

@@ -1,0 +1,307 @@
+//! The Open Inference Protocol over gRPC: real frames of HTTP/2, messages written by hand.
+
+use bytes::{BufMut as _, Bytes, BytesMut};
+use http::{HeaderMap, Request};
+use proptest::prelude::*;
+use tokio::net::TcpStream;
+
+use crate::running::{MODEL, Running};
+
+const TEXTS: [&str; 2] = ["the cat sat on a mat", "stöcks fell"];
+
+/// What a call came to: the bytes of its message with the five before them, and its status.
+struct Called {
+    body: Vec<u8>,
+    status: String,
+    said: String,
+    head: HeaderMap,
+}
+
+async fn call(server: &Running, method: &str, head: &[(&str, &str)], body: &[u8]) -> Called {
+    let stream = TcpStream::connect(server.address).await.unwrap();
+    let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
+    let driven = tokio::spawn(connection);
+    let path = format!("http://test/inference.GRPCInferenceService/{method}");
+    let request = Request::post(path)
+        .header("content-type", "application/grpc")
+        .header("te", "trailers");
+    let request = head
+        .iter()
+        .fold(request, |all, (name, value)| all.header(*name, *value));
+    let request = request.body(()).unwrap();
+    let (answer, mut sent) = client.send_request(request, false).unwrap();
+    sent.send_data(Bytes::copy_from_slice(body), true).unwrap();
+    let answer = answer.await.unwrap();
+    assert_eq!(answer.status(), 200);
+    let (head, mut stream) = answer.into_parts();
+    let mut body = Vec::new();
+    while let Some(data) = stream.data().await {
+        let data = data.unwrap();
+        stream.flow_control().release_capacity(data.len()).unwrap();
+        body.extend(data);
+    }
+    // A failure has no message, and its status in the head.
+    let trailers = stream.trailers().await.unwrap();
+    let last = trailers.as_ref().unwrap_or(&head.headers);
+    let text = |name: &str| {
+        last.get(name)
+            .map(|value| value.to_str().unwrap().to_owned())
+    };
+    let called = Called {
+        status: text("grpc-status").unwrap(),
+        said: text("grpc-message").unwrap_or_default(),
+        body,
+        head: head.headers,
+    };
+    driven.abort();
+    called
+}
+
+/// A field of a message: its number, and bytes.
+fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+    let mut length = bytes.len();
+    let mut field = vec![number << 3 | 2];
+    while length >= 0x80 {
+        field.push(length as u8 | 0x80);
+        length >>= 7;
+    }
+    field.push(length as u8);
+    [&field[..], bytes].concat()
+}
+
+fn framed(message: &[u8]) -> Vec<u8> {
+    let mut frame = BytesMut::new();
+    frame.put_u8(0);
+    frame.put_u32(message.len() as u32);
+    frame.put_slice(message);
+    frame.to_vec()
+}
+
+/// The one field of a message with this number.
+fn only(message: &[u8], wanted: u8) -> Option<&[u8]> {
+    let mut rest = message;
+    let mut found = None;
+    while let [tag, ..] = *rest {
+        rest = &rest[1..];
+        let (mut value, mut shift) = (0_usize, 0);
+        while let [byte, ..] = *rest {
+            rest = &rest[1..];
+            value |= usize::from(byte & 0x7f) << shift;
+            shift += 7;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        if tag & 7 == 2 {
+            let (bytes, behind) = rest.split_at(value);
+            rest = behind;
+            if tag >> 3 == wanted {
+                assert_eq!(found.replace(bytes), None, "field {wanted} is there twice");
+            }
+        }
+    }
+    found
+}
+
+fn input(contents: &[u8]) -> Vec<u8> {
+    let shape = field(3, &[TEXTS.len() as u8]);
+    [
+        field(1, b"text"),
+        field(2, b"BYTES"),
+        shape,
+        contents.to_vec(),
+    ]
+    .concat()
+}
+
+/// A request for both texts, which are in the input or behind it.
+fn infer(in_input: bool, more: &[u8]) -> Vec<u8> {
+    let texts: Vec<u8> = match in_input {
+        true => {
+            let texts = TEXTS.iter().flat_map(|text| field(8, text.as_bytes()));
+            let contents: Vec<u8> = texts.collect();
+            field(5, &input(&field(5, &contents)))
+        }
+        false => {
+            let spelled = TEXTS
+                .iter()
+                .flat_map(|text| [&(text.len() as u32).to_le_bytes(), text.as_bytes()].concat());
+            let spelled: Vec<u8> = spelled.collect();
+            [field(5, &input(&[])), field(7, &spelled)].concat()
+        }
+    };
+    framed(
+        &[
+            &field(1, MODEL.as_bytes())[..],
+            &field(3, b"one"),
+            &texts,
+            more,
+        ]
+        .concat(),
+    )
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn vectors_are_the_librarys_bits() {
+    let server = Running::start().await;
+    let wanted = server.model.embed(TEXTS).await.unwrap();
+    for in_input in [true, false] {
+        let output = field(6, &field(1, b"embedding"));
+        let head = [("grpc-timeout", "10S")];
+        let called = call(&server, "ModelInfer", &head, &infer(in_input, &output)).await;
+        assert_eq!((&*called.status, &*called.said), ("0", ""));
+        let fingerprint = wanted.fingerprint().id();
+        assert_eq!(called.head["x-isovec-fingerprint"], fingerprint);
+        let (head, message) = called.body.split_at(5);
+        assert_eq!(head[0], 0);
+        assert_eq!(head[1..], (message.len() as u32).to_be_bytes());
+        assert_eq!(only(message, 1), Some(MODEL.as_bytes()));
+        assert_eq!(only(message, 3), Some(&b"one"[..]));
+        let output = only(message, 5).unwrap();
+        assert_eq!(only(output, 1), Some(&b"embedding"[..]));
+        assert_eq!(only(output, 2), Some(&b"FP32"[..]));
+        assert_eq!(only(output, 3), Some(&[2, 32][..]));
+        let (values, rest) = only(message, 6).unwrap().as_chunks::<4>();
+        assert!(rest.is_empty());
+        let values: Vec<f32> = values.iter().map(|v| f32::from_le_bytes(*v)).collect();
+        assert_eq!(values, wanted.as_slice());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_server_and_its_models_are_described() {
+    let server = Running::start().await;
+    let is = framed(&[1 << 3, 1]);
+    let model = framed(&field(1, MODEL.as_bytes()));
+    for (method, body) in [
+        ("ServerLive", &framed(&[])),
+        ("ServerReady", &framed(&[])),
+        ("ModelReady", &model),
+    ] {
+        let called = call(&server, method, &[], body).await;
+        assert_eq!((&*called.status, &called.body), ("0", &is), "{method}");
+    }
+    let called = call(&server, "ServerMetadata", &[], &framed(&[])).await;
+    assert_eq!(only(&called.body[5..], 1), Some(&b"isovec"[..]));
+    let called = call(&server, "ModelMetadata", &[], &model).await;
+    let output = only(&called.body[5..], 5).unwrap();
+    assert_eq!(only(output, 1), Some(&b"embedding"[..]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_that_cannot_be_used_have_grpcs_status() {
+    let server = Running::start().await;
+    let right = infer(true, &[]);
+    let nobody = framed(&field(1, b"nobody"));
+    let timeout = field(4, &[field(1, b"timeout"), field(2, &[2 << 3, 1])].concat());
+    let wrong = field(
+        4,
+        &[field(1, b"priority"), field(2, &field(3, b"high"))].concat(),
+    );
+    let compressed = [&[1][..], &right[1..]].concat();
+    for (method, head, body, status, said) in [
+        ("ModelInfer", ("x", "y"), &nobody, "5", "not served here"),
+        ("ModelReady", ("x", "y"), &nobody, "5", "not served here"),
+        (
+            "ModelInfer",
+            ("x", "y"),
+            &right[..right.len() - 1].to_vec(),
+            "3",
+            "cut short",
+        ),
+        ("ModelInfer", ("x", "y"), &compressed, "12", "compressed"),
+        ("ModelInfer", ("x", "y"), &vec![], "3", "no message"),
+        (
+            "ModelInfer",
+            ("x", "y"),
+            &infer(true, &field(7, b"x")),
+            "3",
+            "either contents",
+        ),
+        (
+            "ModelInfer",
+            ("x", "y"),
+            &infer(true, &field(6, &field(1, b"x"))),
+            "3",
+            "one output",
+        ),
+        (
+            "ModelInfer",
+            ("x", "y"),
+            &infer(true, &wrong),
+            "3",
+            "whole number",
+        ),
+        (
+            "ModelInfer",
+            ("x", "y"),
+            &infer(true, &timeout),
+            "4",
+            "deadline",
+        ),
+        (
+            "ModelInfer",
+            ("grpc-timeout", "1n"),
+            &right,
+            "4",
+            "deadline",
+        ),
+        (
+            "ModelInfer",
+            ("grpc-timeout", "soon"),
+            &right,
+            "3",
+            "no time",
+        ),
+        ("Nothing", ("x", "y"), &right, "12", "no such route"),
+    ] {
+        let called = call(&server, method, &[head], body).await;
+        assert_eq!(called.status, status, "{method}: {}", called.said);
+        let words = called.said.replace("%20", " ");
+        assert!(words.contains(said), "{method}: {words}");
+        assert!(called.body.is_empty() && called.head["content-type"] == "application/grpc");
+    }
+    // Without HTTP/2 there is no gRPC.
+    let body = serde_json::json!({});
+    let answer = server
+        .post("/inference.GRPCInferenceService/ServerLive", &body)
+        .await;
+    assert_eq!(answer.header("grpc-status"), Some("3"));
+}
+
+#[test]
+fn whatever_bytes_a_call_has_it_is_answered() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let server = runtime.block_on(Running::start());
+    let config = ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(200)
+    };
+    let rng = proptest::test_runner::RngAlgorithm::ChaCha;
+    let rng = proptest::test_runner::TestRng::deterministic_rng(rng);
+    let mut runner = proptest::test_runner::TestRunner::new_with_rng(config, rng);
+    let right = infer(true, &[]);
+    let changed = prop::collection::vec((0..right.len(), any::<u8>()), 0..3);
+    let cut = 0..=right.len();
+    let result = runner.run(&(changed, cut, any::<bool>()), |(changed, cut, is_cut)| {
+        let mut bytes = right.clone();
+        for (at, byte) in changed {
+            bytes[at] = byte;
+        }
+        if is_cut {
+            bytes.truncate(cut);
+        }
+        let called = runtime.block_on(call(&server, "ModelInfer", &[], &bytes));
+        prop_assert!(
+            ["0", "3", "4", "5", "8", "12"].contains(&&*called.status),
+            "{}",
+            called.status
+        );
+        Ok(())
+    });
+    result.unwrap();
+    let well = runtime.block_on(call(&server, "ModelInfer", &[], &right));
+    assert_eq!(well.status, "0");
+    let in_work = runtime.block_on(server.metric("isovec_serve_bytes_in_work"));
+    assert_eq!(in_work, 0);
+}
