@@ -182,11 +182,10 @@ impl Loaded {
     /// # Errors
     /// [`Error::Config`](crate::Error::Config) for a model of pictures.
     pub fn tokens(&self, ids: &[u32]) -> Result<Vec<String>> {
-        let reader = self.model.reader.texts()?;
-        Ok(ids
-            .iter()
-            .map(|&id| reader.token(id, self.model.dim).to_owned())
-            .collect())
+        let tokenizer = &self.model.reader.texts()?.tokenizer;
+        let words = tokenizer.words(ids.iter().copied());
+        let word = |id| words.get(id).cloned().unwrap_or_default();
+        Ok(ids.iter().map(word).collect())
     }
 
     /// Height and width of the pictures that the model reads, where it was loaded for pictures.
