@@ -42,6 +42,7 @@
 //! - `ImageEmbedder` and `ImageClassifier`, with the feature `image`: pictures become vectors or labels; `image` has what makes them ready, with Pillow's
 //!   exact bytes.
 //! - [`export()`]: writes a model as one ONNX file, pooling head included.
+//! - [`optimize()`]: writes a smaller model, and a report of what that changed; [`mod@optimize`] has its parts.
 //!
 //! The root has what most programs use. [`config`], [`stats`], [`profile`], [`hardware`],
 //! [`fingerprint`], [`engine`], [`error`](mod@error), [`source`] and [`stream`] have the rest.
@@ -159,6 +160,7 @@ mod metrics;
 mod model;
 mod model_task;
 pub mod models;
+pub mod optimize;
 mod plan;
 pub mod profile;
 mod record;
@@ -187,6 +189,7 @@ pub use isovec_image as image;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use model_task::ModelTask;
+pub use optimize::optimize;
 #[cfg(feature = "image")]
 pub use pictures::{
     ImageClassifier, ImageClassifierBuilder, ImageEmbedder, ImageEmbedderBuilder, Picture,
@@ -225,6 +228,8 @@ mod documents {
     struct Models;
     #[doc = include_str!("../docs/observing.md")]
     struct Observing;
+    #[doc = include_str!("../docs/optimising.md")]
+    struct Optimising;
     #[doc = include_str!("../docs/parity.md")]
     struct Parity;
     #[doc = include_str!("../docs/providers.md")]

@@ -398,14 +398,25 @@ pub(crate) async fn prepare(
     purpose: Purpose,
     cancel: &Cancel,
 ) -> Result<Prepared> {
+    let bundle = open(source, config, purpose.half, cancel)?;
+    complete(bundle, config, purpose, cancel).await
+}
+
+/// Opens the files.
+pub(crate) fn open(
+    source: ModelSource,
+    config: &EmbeddingConfig,
+    half: Half,
+    cancel: &Cancel,
+) -> Result<ModelBundle> {
     let options = BundleOptions {
-        half: purpose.half,
+        half,
         onnx_file: config.model.onnx_file.clone(),
         smallest: config.model.dtype == Some(Dtype::Auto),
         read_into_memory: config.runtime.memory.mmap == Some(false),
     };
     let mut budget = Budget::for_files(0).with_cancel(cancel);
-    let bundle = match source {
+    Ok(match source {
         ModelSource::Folder(path) => bundle::from_folder_within(path, &options, &mut budget)?,
         ModelSource::Files(files) => bundle::from_files_within(files, &options, &mut budget)?,
         ModelSource::Contents { origin, files } => {
@@ -419,7 +430,16 @@ pub(crate) async fn prepare(
             }
             .into());
         }
-    };
+    })
+}
+
+/// Stores the weights of opened files as the configuration says, and puts the head on.
+pub(crate) async fn complete(
+    bundle: ModelBundle,
+    config: &EmbeddingConfig,
+    purpose: Purpose,
+    cancel: &Cancel,
+) -> Result<Prepared> {
     // Before anything is looked for in a graph that reads something else.
     if purpose.half == Half::Pictures {
         frame::input(&bundle)?;

@@ -32,9 +32,11 @@ use isovec_engine::tensor::DType;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
-pub(crate) use item::{Item, OwnedItem, Pair};
+pub(crate) use item::{Item, OwnedItem, Pair, prepared};
 pub use load::{OnProgress, Progress};
-pub(crate) use load::{Output, Purpose, Watch, load, load_for, prepare, resolve};
+pub(crate) use load::{
+    Output, Prepared, Purpose, Watch, complete, load, load_for, open, prepare, resolve,
+};
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;

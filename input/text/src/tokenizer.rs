@@ -351,6 +351,14 @@ impl Tokenizer {
         encoding::pair(&self.template, first, second, *limits)
     }
 
+    /// Puts the special tokens of a single text around ids, as if they were its tokens.
+    ///
+    /// # Errors
+    /// [`TokenizeError::LimitTooSmall`].
+    pub fn encode_ids(&self, ids: &[u32], limits: &Limits) -> Result<Encoding> {
+        encoding::single(&self.template, ids, *limits)
+    }
+
     /// How many tokens a text has, special tokens included and nothing truncated.
     ///
     /// # Errors
