@@ -110,6 +110,11 @@
 //! and not IndexedDB, so there is one place to list and to empty. `record.rs` stores measurements there. The GPU engine
 //! reaches it through its `Host`.
 //!
+//! **A model is optimised between its files and its head** (`optimize/`). Files are opened as for loading (`open` in
+//! `model/load.rs`), changed by `isovec-optimize`, completed with small weights and the head (`complete`), and written by the
+//! export into a folder beside the one that is wanted. The two models are then loaded as any user would load them, compared
+//! and timed in turns. A static model is made of a loaded one, because its tokens go through an engine.
+//!
 //! **Small weights are cached** (`model/small.rs`). The key is identity, graph, precision and the version of the rules.
 //!
 //! **Hardware is detected in one place per target** (`backend/machine/` natively, `backend/page.rs`). [`hardware`] has

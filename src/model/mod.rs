@@ -247,6 +247,25 @@ impl Model {
         Ok(rows)
     }
 
+    /// The vectors of token ids, each alone between the model's special tokens, one after another.
+    pub(crate) async fn vectors_of_ids(&self, ids: &[u32], cancel: &Cancel) -> Result<Vec<f32>> {
+        let reader = self.reader.texts()?;
+        let request = self.profiler.request(ids.len());
+        let mut rows = Rows::new(ids.len(), self.dim, self.normalized, None)?;
+        for (window, ids) in ids.chunks(item::TEXTS).enumerate() {
+            let start = window * item::TEXTS;
+            let encode = |&id| {
+                let text = reader.tokenizer.encode_ids(&[id], &reader.limits)?;
+                Ok(reader.encoded(text))
+            };
+            let encodings: Vec<Encoded> = ids.iter().map(encode).collect::<Result<_>>()?;
+            rows.note(start, &encodings)?;
+            let run = self.run(start, &encodings, cancel, &mut rows, request.scope());
+            run.await?;
+        }
+        Ok(rows.values)
+    }
+
     /// The names of the labels, where rows are scores.
     pub(crate) fn label_names(&self) -> &[String] {
         self.labels.as_ref().map_or(&[], |labels| &labels.names)

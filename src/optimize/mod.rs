@@ -3,6 +3,7 @@
 //! [`optimize`](crate::optimize()) writes a folder that loads as a model, and returns a [`Report`]. The parts that it is made of are here
 //! as well, for programs that work on tensors themselves.
 
+mod distil;
 mod measure;
 mod options;
 mod report;
@@ -13,6 +14,7 @@ use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use isovec_engine::bundle::ModelBundle;
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::fresh::FreshFolder;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_model::convert::Half;
@@ -21,16 +23,22 @@ use isovec_optimize::vocabulary::{TrimmedVocabulary, trim_vocabulary};
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
-use crate::export::{self, Exported};
+use crate::export;
 use crate::model::{Output, Purpose, complete, open, resolve};
 use crate::source::ModelSource;
 
+pub use isovec_model::precision::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
 pub use isovec_optimize::OptimizeError;
+pub use isovec_optimize::calibrate::{Calibrator, Histogram, Range};
+pub use isovec_optimize::distil::{PrincipalComponents, sif_weights};
+pub use isovec_optimize::history::History;
+pub use isovec_optimize::measure::{mse, sqnr};
+pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
 pub use options::OptimizeOptions;
 pub use report::{Quality, Report, Side, Speed, Step};
 
-/// Writes a smaller or faster model into a new folder, which [`Embedder::load`](crate::Embedder::load) takes: as
-/// [`export`](crate::export()) writes one. The files have the same bytes on every run. On an error nothing is left: the folder gets
+/// Writes a smaller or faster model into a new folder, which [`Embedder::load`](crate::Embedder::load) takes: an ONNX file as
+/// [`export`](crate::export()) writes one, or the files of a static model. The files have the same bytes on every run. On an error nothing is left: the folder gets
 /// its name when it is complete.
 ///
 /// The result has a fingerprint of its own wherever its vectors can differ, and its metadata names the original.
@@ -49,57 +57,34 @@ pub fn optimize(
         let config = config.build()?;
         check(&folder, &config, &options)?;
         let (source, _) = resolve(source, &config, &options.watch).await?.split();
-        let cancel = options.watch.cancel.clone();
-        let place = folder.clone();
-        let (opened, settings) = (source.clone(), config.clone());
-        let kept = options.keep_tokens_of.clone();
+        let (place, opened, settings, asked) = (
+            folder.clone(),
+            source.clone(),
+            config.clone(),
+            options.clone(),
+        );
         let made = backend::offload("optimising the model", async move {
-            cancel.check()?;
-            let original = open(opened, &settings, Half::Texts, &cancel)?;
-            let before = Side::of(&original);
-            let (bundle, trimmed) = match kept {
-                None => (original, None),
-                Some(texts) => {
-                    let (bundle, trimmed) = trim(&original, &texts, &settings)?;
-                    (bundle, Some(trimmed))
-                }
-            };
-            cancel.check()?;
-            let purpose = Purpose {
-                output: Output::Vectors,
-                keep: None,
-                half: Half::Texts,
-            };
-            let prepared = complete(bundle, &settings, purpose, &cancel).await?;
-            cancel.check()?;
-            let fresh = beside(&place)?;
-            let exported = export::write(&prepared, fresh.path()).await?;
-            Ok(Made {
-                fresh,
-                before,
-                after: Side::of(&prepared.bundle),
-                trimmed,
-                exported,
-            })
+            make(opened, &place, &settings, &asked).await
         })
         .await?;
         let steps = made.steps(&config);
-        let texts = match (&options.texts, options.keep_tokens_of) {
+        let texts = match (options.texts, options.keep_tokens_of) {
             (texts, Some(kept)) if texts.is_empty() => kept,
-            _ => options.texts,
+            (texts, _) => texts,
         };
+        let cancel = options.watch.cancel;
         let measured = match texts.is_empty() {
             true => None,
             false => {
                 let result = ModelSource::from(made.fresh.path());
-                Some(measure::compare(source, result, &config, texts, &options.watch.cancel).await?)
+                Some(measure::compare(source, result, &config, texts, &cancel).await?)
             }
         };
-        options.watch.cancel.check()?;
+        cancel.check()?;
         let inside = made.fresh.path().to_path_buf();
         let named = made.fresh.place(&folder);
         named.map_err(|source| Error::io(&folder, source))?;
-        let files = made.exported.files.iter();
+        let files = made.written.files.iter();
         let files = files.map(|file| match file.strip_prefix(&inside) {
             Ok(name) => folder.join(name),
             Err(_) => file.clone(),
@@ -112,7 +97,7 @@ pub fn optimize(
             quality,
             speed,
             files: files.collect(),
-            bytes: made.exported.bytes,
+            bytes: made.written.bytes,
         })
     })
 }
@@ -123,7 +108,103 @@ struct Made {
     before: Side,
     after: Side,
     trimmed: Option<TrimmedVocabulary>,
-    exported: Exported,
+    /// What is said of a static model.
+    distilled: Option<String>,
+    written: Written,
+}
+
+/// The files of a model.
+struct Written {
+    files: Vec<PathBuf>,
+    bytes: u64,
+    precision: Precision,
+}
+
+/// Makes the model in a folder beside the one that is wanted.
+async fn make(
+    source: ModelSource,
+    place: &Path,
+    config: &EmbeddingConfig,
+    options: &OptimizeOptions,
+) -> Result<Made> {
+    let cancel = &options.watch.cancel;
+    cancel.check()?;
+    let original = open(source.clone(), config, Half::Texts, cancel)?;
+    let before = Side::of(&original).stored_in(&source, &original.model_file);
+    let (bundle, trimmed) = match &options.keep_tokens_of {
+        None => (original, None),
+        Some(texts) => {
+            let (bundle, trimmed) = trim(&original, texts, config)?;
+            // Nothing was taken out: it is the same model, with the same identity.
+            let same = trimmed.tokens == trimmed.tokens_before;
+            (if same { original } else { bundle }, Some(trimmed))
+        }
+    };
+    cancel.check()?;
+    let fresh = beside(place)?;
+    let (written, distilled) = match options.static_dimension {
+        None => {
+            let prepared = complete(bundle, config, purpose(Output::Vectors), cancel).await?;
+            cancel.check()?;
+            let exported = export::write(&prepared, fresh.path()).await?;
+            let written = Written {
+                files: exported.files,
+                bytes: exported.bytes,
+                precision: exported.precision,
+            };
+            (written, None)
+        }
+        Some(dimension) => {
+            let mut teacher = config.clone();
+            teacher.model.dtype = None;
+            // What was trimmed is no file yet, and only what is a file is loaded.
+            let between = beside(place)?;
+            let source = match &trimmed {
+                None => source,
+                Some(_) => {
+                    let whole = complete(bundle.clone(), &teacher, purpose(Output::AsFile), cancel);
+                    export::write(&whole.await?, between.path()).await?;
+                    teacher.model = EmbeddingConfig::default().model;
+                    ModelSource::from(between.path())
+                }
+            };
+            let stored = config.model.dtype;
+            let made = distil::make(&bundle, source, &teacher, stored, dimension, cancel).await?;
+            let detail = format!(
+                "{dimension} components for each of {} tokens, {:.1} % of the variance; vectors of the original and of the result \
+                 have nothing in common",
+                made.tokens,
+                100.0 * made.explained
+            );
+            (distil::write(&made, fresh.path())?, Some(detail))
+        }
+    };
+    cancel.check()?;
+    // As whoever loads it finds it.
+    let result = ModelSource::from(fresh.path());
+    let opened = open(
+        result.clone(),
+        &EmbeddingConfig::default(),
+        Half::Texts,
+        cancel,
+    )?;
+    let after = Side::of(&opened).stored_in(&result, &opened.model_file);
+    Ok(Made {
+        fresh,
+        before,
+        after,
+        trimmed,
+        distilled,
+        written,
+    })
+}
+
+fn purpose(output: Output) -> Purpose {
+    Purpose {
+        output,
+        keep: None,
+        half: Half::Texts,
+    }
 }
 
 impl Made {
@@ -148,26 +229,31 @@ impl Made {
                 ),
             ),
         };
-        let stored = self.exported.precision;
+        let distilled = match &self.distilled {
+            Some(detail) => Step::done("static", detail.clone()),
+            None => Step::left_out("static", "no static model was asked for"),
+        };
+        let stored = self.written.precision;
         let precision = match config.model.dtype {
             None => Step::left_out(
                 "precision",
-                "no dtype was asked for: weights are as the model's file stores them",
+                "no dtype was asked for: weights are stored as they were, a static table in f32",
             ),
             Some(asked) => Step::done(
                 "precision",
                 format!("{asked} was asked for, and {stored} is stored"),
             ),
         };
-        vec![vocabulary, precision]
+        vec![vocabulary, distilled, precision]
     }
 }
 
 /// What can be known before a model is opened.
 fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
-    if options.keep_tokens_of.is_none() && config.model.dtype.is_none() {
+    let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
+    if nothing && config.model.dtype.is_none() {
         return Err(Error::Config(vec![
-            "nothing is to be optimised: give texts whose tokens are kept, or model.dtype".into(),
+            "nothing is to be optimised: give texts whose tokens are kept, the dimension of a static model, or model.dtype".into(),
         ]));
     }
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {

@@ -12,6 +12,8 @@ use crate::model::{OnProgress, Watch};
 pub struct OptimizeOptions {
     /// Texts like those that will be embedded: tokens that none of them has are taken out. `None`: all tokens stay.
     pub keep_tokens_of: Option<Vec<String>>,
+    /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
+    pub static_dimension: Option<usize>,
     /// Texts that the original and the result are compared and timed with. Empty: those of
     /// [`keep_tokens_of`](Self::keep_tokens_of), and without those nothing is measured.
     pub texts: Vec<String>,
@@ -26,6 +28,13 @@ impl OptimizeOptions {
         texts: impl IntoIterator<Item = T>,
     ) -> Self {
         self.keep_tokens_of = Some(texts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Makes a static model, whose vectors have so many components.
+    #[must_use]
+    pub fn with_static(mut self, dimension: usize) -> Self {
+        self.static_dimension = Some(dimension);
         self
     }
 

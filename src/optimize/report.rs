@@ -1,12 +1,15 @@
 //! What was done to a model and what that changed, for people and for programs.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::describe;
 use isovec_model::precision::widened;
 use serde::Serialize;
+
+use crate::source::ModelSource;
 
 /// The result of [`optimize`](crate::optimize()). As JSON it has the names of these fields.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -36,7 +39,7 @@ pub struct Side {
     pub origin: String,
     /// The hash in its fingerprint.
     pub weights_identity: String,
-    /// Bytes of its weights as they are stored.
+    /// Bytes of the files with its weights; of a model that is in no folder, of the weights as isovec reads them.
     pub stored_bytes: u64,
     /// Bytes of its weights in f32, as engines hold them.
     pub weights_bytes: u64,
@@ -54,6 +57,36 @@ impl Side {
             weights_bytes: describe(&widened(bundle)).weights_bytes,
             file_bytes: bundle.files.values().map(|file| file.len() as u64).sum(),
         }
+    }
+
+    /// The same with the size of the files that a folder has.
+    pub(super) fn stored_in(mut self, source: &ModelSource, model_file: &str) -> Self {
+        let ModelSource::Folder(folder) = source else {
+            return self;
+        };
+        let path = folder.join(model_file);
+        let beside = path.parent().and_then(|folder| fs::read_dir(folder).ok());
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        let files = beside.into_iter().flatten().flatten().filter(|entry| {
+            let other = entry.file_name().to_string_lossy().into_owned();
+            // A checkpoint may be in several files, and an ONNX file may have its weights beside it.
+            match name.ends_with(".safetensors") {
+                true => other.ends_with(".safetensors"),
+                false => {
+                    other == name
+                        || [".data", "_data"]
+                            .iter()
+                            .any(|end| other == format!("{name}{end}"))
+                }
+            }
+        });
+        // What links lead to, as the hub's cache has files.
+        let sizes = files.filter_map(|entry| Some(fs::metadata(entry.path()).ok()?.len()));
+        let bytes: u64 = sizes.sum();
+        if bytes > 0 {
+            self.stored_bytes = bytes;
+        }
+        self
     }
 
     /// Bytes of weights and files.

@@ -20,9 +20,17 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     if !args.keep_tokens_of.is_empty() {
         options = options.with_keep_tokens_of(texts(&args.keep_tokens_of, &args.field)?);
     }
+    if let Some(dimension) = args.static_dimension {
+        options = options.with_static(dimension);
+    }
     let source = model::source(args.original.as_deref().or(args.model.model.as_deref()));
-    let report = isovec::blocking::optimize(source, &args.out, config, options)
-        .map_err(|error| args.model.failed(error))?;
+    let report = isovec::blocking::optimize(source, &args.out, config, options).map_err(
+        |error| match error {
+            // The model was read: its folder, or what was asked for, is at fault.
+            isovec::Error::Optimize(_) | isovec::Error::Io { .. } => CliError::from(error),
+            error => args.model.failed(error),
+        },
+    )?;
     if let Some(path) = &args.report {
         let text = shown(&report, path)?;
         in_place::write(path, |file| file.write_all(text.as_bytes()))?;

@@ -10,7 +10,15 @@ fn a_folder_that_loads_is_written_with_a_report() {
     let (texts, out) = (texts.display().to_string(), folder.path().join("small"));
     let place = out.display().to_string();
     let page = folder.path().join("report.html").display().to_string();
-    let args = ["optimize", "--keep-tokens-of", &texts, "--out", &place, "--engine", "portable"];
+    let args = [
+        "optimize",
+        "--keep-tokens-of",
+        &texts,
+        "--out",
+        &place,
+        "--engine",
+        "portable",
+    ];
     let json = stdout(isovec(&args).args(["--json", "--report", &page]));
     let report: Value = serde_json::from_str(&json).expect("JSON");
     assert_eq!(report["quality"]["identical"], 2);
@@ -20,13 +28,20 @@ fn a_folder_that_loads_is_written_with_a_report() {
     assert!(html.contains("fewer bytes"), "{html}");
 
     let embed = |model: &str| {
-        let args = ["embed", "the dog and the cat", "--model", model, "--engine", "portable"];
+        let args = [
+            "embed",
+            "the dog and the cat",
+            "--model",
+            model,
+            "--engine",
+            "portable",
+        ];
         rows(&stdout(&mut isovec(&args)))[0]["embedding"].clone()
     };
     assert_eq!(embed(&place), embed(&model().display().to_string()));
 
     // Once more, into the same folder: it stays as it is.
-    let error = stderr(&mut isovec(&args), 3);
+    let error = stderr(&mut isovec(&args), 1);
     assert!(error.contains("name another one"), "{error}");
 }
 
@@ -39,7 +54,28 @@ fn nothing_to_do_and_no_texts_are_said() {
     assert!(error.contains("nothing is to be optimised"), "{error}");
     let empty = folder.path().join("empty.txt");
     std::fs::write(&empty, "\n\n").expect("written");
-    let error = stderr(isovec(&args).arg("--keep-tokens-of").arg(&empty), 3);
+    let error = stderr(isovec(&args).arg("--keep-tokens-of").arg(&empty), 1);
     assert!(error.contains("no text whose tokens"), "{error}");
-    assert_eq!(std::fs::read_dir(folder.path()).expect("readable").count(), 1);
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("readable").count(),
+        1
+    );
+}
+
+#[test]
+fn a_static_model_is_written_and_embeds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("static").display().to_string();
+    let args = [
+        "optimize", "--static", "16", "--dtype", "int8", "--out", &out, "--engine", "portable",
+    ];
+    let report = stdout(&mut isovec(&args));
+    assert!(
+        report.contains("| static | applied: 16 components"),
+        "{report}"
+    );
+    let rows = rows(&stdout(&mut isovec(&[
+        "embed", "a cat", "--model", &out, "--engine", "portable",
+    ])));
+    assert_eq!(rows[0]["embedding"].as_array().map(Vec::len), Some(16));
 }

@@ -18,17 +18,17 @@ pub enum OptimizeError {
     #[error(transparent)]
     Tokenize(#[from] TokenizeError),
 
-    /// The model's weights are stored in few bits already.
+    /// The table of tokens is stored in fewer bits already, or in parts.
     #[error(
-        "{origin}: {tensor} is stored in {stored} already; optimise the original model, and choose its precision at the same time"
+        "{origin}: {tensor}, the table of tokens, is not stored as it is used, but made by {maker}; optimise the original model, and choose its precision at the same time"
     )]
     AlreadyQuantized {
         /// The model.
         origin: String,
-        /// The tensor.
+        /// The table.
         tensor: String,
-        /// How it is stored.
-        stored: String,
+        /// The operator that makes it of what is stored: `DequantizeLinear`, `Cast`.
+        maker: String,
     },
 
     /// A table is used for something else than looking tokens up, so its rows cannot be taken out.

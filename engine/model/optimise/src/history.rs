@@ -25,13 +25,20 @@ pub fn history(graph: &ModelProto) -> Option<History> {
     serde_json::from_str(&entry.value).ok()
 }
 
-/// Adds a step to a model's history. `made` still has the metadata of the model that it was made of, and a new identity.
-pub(crate) fn noted(mut made: ModelBundle, original: &str, step: String) -> ModelBundle {
-    let mut told = history(&made.graph).unwrap_or_else(|| History {
+/// The history of a model with another step. `original` is the identity of the model that the graph is of; it counts where no
+/// step was before.
+pub fn continued(graph: &ModelProto, original: &str, step: String) -> History {
+    let mut told = history(graph).unwrap_or_else(|| History {
         original: original.to_owned(),
         steps: Vec::new(),
     });
     told.steps.push(step);
+    told
+}
+
+/// Writes a step into a model's metadata. `made` still has the metadata of the model that it was made of.
+pub(crate) fn noted(mut made: ModelBundle, original: &str, step: String) -> ModelBundle {
+    let told = continued(&made.graph, original, step);
     let entries = &mut made.graph.metadata_props;
     entries.retain(|entry| entry.key != HISTORY_KEY);
     // Text and lists of text can always be written as JSON.

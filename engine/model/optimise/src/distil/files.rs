@@ -1,9 +1,10 @@
 //! The files of a static model, in the format of Model2Vec, which isovec, sentence-transformers and model2vec load.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 use half::f16;
-use safetensors::tensor::{Dtype, TensorView};
+use isovec_model::precision::quantize_weights;
+use isovec_model::safetensors::header_of;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
@@ -65,64 +66,47 @@ pub fn static_files(
 
 fn tensors(table: &StaticTable, history: &History, stored: StaticPrecision) -> Result<Vec<u8>> {
     let rows = table.values.len().checked_div(table.width).unwrap_or(0);
-    let mut factors = Vec::new();
-    let (dtype, bytes): (_, Vec<u8>) = match stored {
+    let shape = [rows, table.width];
+    let mut factors: Vec<u8> = Vec::new();
+    let (dtype, values): (_, Vec<u8>) = match stored {
         StaticPrecision::F32 => {
             let values = table.values.iter();
             (
-                Dtype::F32,
+                "F32",
                 values.flat_map(|value| value.to_le_bytes()).collect(),
             )
         }
         StaticPrecision::F16 => {
             let halves = table.values.iter().map(|&value| f16::from_f32(value));
-            (
-                Dtype::F16,
-                halves.flat_map(|half| half.to_le_bytes()).collect(),
-            )
+            ("F16", halves.flat_map(|half| half.to_le_bytes()).collect())
         }
         StaticPrecision::Int8 => {
-            let whole = isovec_model::precision::quantize_weights(
-                &table.values,
-                &[rows, table.width],
-                Some(0),
-            )?;
-            factors = whole
-                .channels
-                .scales
-                .iter()
-                .flat_map(|scale| scale.to_le_bytes())
-                .collect();
+            let whole = quantize_weights(&table.values, &shape, Some(0))?;
+            let scales = whole.channels.scales.iter();
+            factors.extend(scales.flat_map(|scale| scale.to_le_bytes()));
             (
-                Dtype::I8,
+                "I8",
                 whole.values.iter().map(|&value| value as u8).collect(),
             )
         }
     };
-    let told = |error: &dyn std::fmt::Display| OptimizeError::Unsuitable {
-        origin: "the static model".into(),
-        reason: error.to_string(),
-        hint: "Please report it".into(),
-    };
-    let view =
-        |dtype, shape, bytes| TensorView::new(dtype, shape, bytes).map_err(|error| told(&error));
-    let mut views = vec![("embeddings", view(dtype, vec![rows, table.width], &bytes)?)];
+    // Larger elements first, so that all lie at multiples of their size.
+    let mut listed = Vec::new();
     if !factors.is_empty() {
-        views.push(("weights", view(Dtype::F32, vec![rows], &factors)?));
+        listed.push(("weights", "F32", &shape[..1], factors.len()));
     }
-    // One entry, because more would be written in any order.
-    let history = serde_json::to_string(history).map_err(|error| told(&error))?;
-    let metadata = HashMap::from([(HISTORY_KEY.to_owned(), history)]);
-    safetensors::serialize(views, Some(metadata)).map_err(|error| told(&error))
+    listed.push(("embeddings", dtype, &shape[..], values.len()));
+    let told = |error: serde_json::Error| unwritable(&error);
+    let metadata = BTreeMap::from([(HISTORY_KEY, serde_json::to_string(history).map_err(told)?)]);
+    let mut file = header_of(&metadata, &listed).map_err(told)?;
+    file.extend(factors);
+    file.extend(values);
+    Ok(file)
 }
 
 /// A tokenizer that cuts and fills no text: a mean has no longest text.
 fn uncut(tokenizer_json: &[u8]) -> Result<Vec<u8>> {
-    let told = |error: serde_json::Error| OptimizeError::Unsuitable {
-        origin: "the static model".into(),
-        reason: format!("its tokenizer.json cannot be written: {error}"),
-        hint: "Use a model with a tokenizer.json".into(),
-    };
+    let told = |error: serde_json::Error| unwritable(&error);
     let mut file: BTreeMap<String, Box<RawValue>> =
         serde_json::from_slice(tokenizer_json).map_err(told)?;
     for member in ["truncation", "padding"] {
@@ -132,6 +116,14 @@ fn uncut(tokenizer_json: &[u8]) -> Result<Vec<u8>> {
         );
     }
     serde_json::to_vec(&file).map_err(told)
+}
+
+fn unwritable(error: &serde_json::Error) -> OptimizeError {
+    OptimizeError::Unsuitable {
+        origin: "the static model".into(),
+        reason: format!("a file of it cannot be written: {error}"),
+        hint: "Use a model with a valid tokenizer.json".into(),
+    }
 }
 
 #[cfg(test)]

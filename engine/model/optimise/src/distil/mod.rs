@@ -9,11 +9,13 @@
 
 mod files;
 mod pca;
+mod tokens;
 
 use crate::error::{OptimizeError, Result};
 
 pub use files::{StaticFiles, StaticPrecision, static_files};
 pub use pca::PrincipalComponents;
+pub use tokens::counted_tokens;
 
 /// The constant `a` of [`sif_weight`], as Model2Vec has it.
 pub const SIF_COEFFICIENT: f64 = 1e-4;

@@ -119,7 +119,7 @@ pub fn trim_vocabulary(
 /// The same model with these rows of its tables.
 fn cut(bundle: &ModelBundle, names: &BTreeSet<String>, rows: &[u32]) -> Result<ModelBundle> {
     let mut graph = bundle.graph.clone();
-    for inner in &mut graph.graph {
+    if let Some(inner) = &mut graph.graph {
         // They state extents that are no longer true.
         inner
             .value_info

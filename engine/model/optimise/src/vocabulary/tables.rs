@@ -73,11 +73,11 @@ impl Tables {
                 "Gather" if reads(1) && !reads(0) && axis(node) == 0 => {
                     let table = node.input[0].as_str();
                     if !stored.contains(table) {
-                        let by = makers.get(table).map_or("Constant", |node| &node.op_type);
+                        let maker = makers.get(table).map_or("nothing", |node| &node.op_type);
                         return Err(OptimizeError::AlreadyQuantized {
                             origin: bundle.origin.clone(),
                             tensor: table.to_owned(),
-                            stored: format!("the input of {by}"),
+                            maker: maker.to_owned(),
                         });
                     }
                     tables.names.insert(table.to_owned());
