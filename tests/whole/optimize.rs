@@ -134,6 +134,11 @@ fn many_tokens(folder: &Path) -> ModelSource {
     fs::write(folder.join("config.json"), model.config_json()).unwrap();
     fs::write(folder.join("model.safetensors"), model.file(Stored::F32)).unwrap();
     fs::write(folder.join("tokenizer.json"), tokenizer.to_string()).unwrap();
+    let tiny = isovec_test_support::data("tiny-bert");
+    fs::create_dir(folder.join("1_Pooling")).unwrap();
+    for name in ["modules.json", "1_Pooling/config.json"] {
+        fs::copy(tiny.join(name), folder.join(name)).unwrap();
+    }
     ModelSource::from(folder)
 }
 
@@ -231,12 +236,13 @@ fn a_static_model_is_small_and_agrees_with_its_teacher_on_single_tokens() {
         );
         let quality = report.quality.unwrap();
         assert_eq!(quality.cosine_mean, None);
-        // Words are single tokens here, and 24 of 32 components keep most of what tells them apart.
+        // Words are single tokens here. Their vectors are centred now, which changes the order; rows of other tokens would
+        // have none in common with it (0, give or take 0.12).
         let order = quality.rank_correlation.unwrap();
-        assert!(order > 0.8, "{dtype}: {order}");
+        assert!(order > 0.45, "{dtype}: {order}");
         for which in engines() {
             let embedder = load(&*place, which);
-            assert_eq!(embedder.dim(), 24);
+            assert_eq!(embedder.dimension(), 24);
             embedder
                 .embed(["the dog and the cat", "xylophone"])
                 .unwrap();
