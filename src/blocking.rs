@@ -52,6 +52,7 @@ use crate::model::rows::Rows;
 use crate::model::{
     EmbedOptions, FlowOptions, Item, Model, OwnCancel, Prompt, Sizes, Task, Vectors, tokenized,
 };
+use crate::optimize::{OptimizeOptions, Report};
 use crate::source::ModelSource;
 use crate::stream::{Embedded, StreamOptions};
 
@@ -508,6 +509,19 @@ pub fn export(
     options: ExportOptions,
 ) -> Result<Exported> {
     backend::wait(crate::export(source, folder, config, options))
+}
+
+/// Writes a smaller or faster model into a folder; see [`isovec::optimize`](crate::optimize()).
+///
+/// # Errors
+/// As there.
+pub fn optimize(
+    source: impl Into<ModelSource>,
+    folder: impl AsRef<Path>,
+    config: EmbeddingConfig,
+    options: OptimizeOptions,
+) -> Result<Report> {
+    backend::wait(crate::optimize(source, folder, config, options))
 }
 
 impl From<crate::Embedder> for Embedder {

@@ -9,6 +9,7 @@ use isovec_engine::fingerprint::Difference;
 use isovec_engine::profile::AlreadyProfiled;
 
 pub use isovec_engine::EngineError;
+pub use isovec_optimize::OptimizeError;
 pub use isovec_tokenize::TokenizeError;
 
 /// Shorthand used throughout the crate.
@@ -25,6 +26,10 @@ pub enum Error {
     /// The tokenizer is missing, broken, or could not read a text.
     #[error(transparent)]
     Tokenize(#[from] TokenizeError),
+
+    /// A model cannot be optimised as asked.
+    #[error(transparent)]
+    Optimize(#[from] OptimizeError),
 
     /// Values in the configuration that cannot work, all of them.
     #[error("the configuration is not usable: {}", .0.join("; "))]
@@ -183,6 +188,7 @@ impl Error {
         match self {
             Self::Engine(error) => error.kind(),
             Self::Tokenize(error) => error.kind(),
+            Self::Optimize(error) => error.kind(),
             Self::Config(_) => "Config",
             Self::IncompatibleIndex { .. } => "IncompatibleIndex",
             Self::InvalidEmbeddings { .. } => "InvalidEmbeddings",

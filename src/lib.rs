@@ -43,6 +43,7 @@
 //! - `ImageEmbedder` and `ImageClassifier`, with the feature `image`: pictures become vectors or labels; `image` has what makes them ready, with Pillow's
 //!   exact bytes.
 //! - [`export()`]: writes a model as one ONNX file, pooling head included.
+//! - [`optimize()`]: writes a smaller model, and a report of what that changed; [`mod@optimize`] has its parts.
 //!
 //! The root has what most programs use. [`config`], [`stats`], [`profile`], [`hardware`],
 //! [`fingerprint`], [`engine`], [`error`](mod@error), [`source`] and [`stream`] have the rest.
@@ -111,6 +112,11 @@
 //! and not IndexedDB, so there is one place to list and to empty. `record.rs` stores measurements there. The GPU engine
 //! reaches it through its `Host`.
 //!
+//! **A model is optimised between its files and its head** (`optimize/`). Files are opened as for loading (`open` in
+//! `model/load.rs`), changed by `isovec-optimize`, completed with small weights and the head (`complete`), and written by the
+//! export into a folder beside the one that is wanted. The two models are then loaded as any user would load them, compared
+//! and timed in turns. A static model is made of a loaded one, because its tokens go through an engine.
+//!
 //! **Small weights are cached** (`model/small.rs`). The key is identity, graph, precision and the version of the rules.
 //!
 //! **Hardware is detected in one place per target** (`backend/machine/` natively, `backend/page.rs`). [`hardware`] has
@@ -162,6 +168,7 @@ mod metrics;
 mod model;
 mod model_task;
 pub mod models;
+pub mod optimize;
 mod plan;
 pub mod profile;
 mod record;
@@ -193,6 +200,7 @@ pub use isovec_tokenize::Token;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use model_task::ModelTask;
+pub use optimize::optimize;
 #[cfg(feature = "image")]
 pub use pictures::{
     ImageClassifier, ImageClassifierBuilder, ImageEmbedder, ImageEmbedderBuilder, Picture,
@@ -235,6 +243,8 @@ mod documents {
     struct Models;
     #[doc = include_str!("../docs/observing.md")]
     struct Observing;
+    #[doc = include_str!("../docs/optimising.md")]
+    struct Optimising;
     #[doc = include_str!("../docs/parity.md")]
     struct Parity;
     #[doc = include_str!("../docs/providers.md")]

@@ -53,6 +53,7 @@ pub fn main() -> ExitCode {
         Command::Similarity(similarity) => commands::similarity::run(similarity),
         Command::Search(search) => commands::search::run(search),
         Command::Export(export) => commands::export::run(export),
+        Command::Optimize(optimize) => commands::optimize::run(optimize),
         Command::Bench(bench) => commands::bench::run(bench),
         Command::Info(info) => commands::info::run(info),
         Command::Advise(advise) => commands::advise::run(advise),

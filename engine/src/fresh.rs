@@ -94,6 +94,20 @@ impl FreshFolder {
     pub fn path(&self) -> &Path {
         &self.0
     }
+
+    /// Gives it its name. What is in it goes with it. An empty folder of that name is replaced.
+    ///
+    /// # Errors
+    /// As [`fs::rename`], for a folder with something in it among others; it is removed then.
+    pub fn place(mut self, path: &Path) -> io::Result<()> {
+        match fs::remove_dir(path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => fs::rename(&self.0, path)?,
+        }
+        // Nothing is left to remove.
+        self.0 = PathBuf::new();
+        Ok(())
+    }
 }
 
 impl Drop for FreshFolder {
@@ -185,6 +199,30 @@ mod tests {
             fresh.replace(&path).unwrap();
             assert!(path.exists());
         }
+    }
+
+    #[test]
+    fn a_folder_takes_its_place_unless_something_is_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let place = folder.path().join("model");
+        for there in [false, true] {
+            if there {
+                fs::create_dir(&place).unwrap();
+            }
+            let fresh = FreshFolder::new(folder.path(), "model").unwrap();
+            fs::write(fresh.path().join("file"), "text").unwrap();
+            fresh.place(&place).unwrap();
+            assert_eq!(fs::read(place.join("file")).unwrap(), b"text");
+            assert_eq!(count(folder.path()), 1);
+            fs::rename(&place, folder.path().join("older")).unwrap();
+            fs::remove_dir_all(folder.path().join("older")).unwrap();
+        }
+        fs::create_dir(&place).unwrap();
+        fs::write(place.join("user's"), "text").unwrap();
+        let fresh = FreshFolder::new(folder.path(), "model").unwrap();
+        fresh.place(&place).unwrap_err();
+        assert!(place.join("user's").exists());
+        assert_eq!(count(folder.path()), 1);
     }
 
     #[test]

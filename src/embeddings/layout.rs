@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use isovec_engine::fingerprint::Fingerprint;
 use isovec_engine::fresh::Fresh;
-use isovec_model::safetensors::{Header, Malformed, place_of_header, read_header};
+use isovec_model::safetensors::{Header, Malformed, header_of, place_of_header, read_header};
 use serde::{Deserialize, Serialize};
 
 use super::once::name_twice;
@@ -118,33 +118,13 @@ pub(super) fn words<T: bytemuck::Pod>(values: &[T], to_le: fn(T) -> [u8; 4]) -> 
     }
 }
 
-/// What stands before the tensors' bytes: the header's length, and the header, filled up with spaces so that they begin at a
-/// multiple of 8.
+/// What stands before the tensors' bytes.
 fn head(metadata: &Metadata, tensors: &[Column<'_>]) -> serde_json::Result<Vec<u8>> {
-    let mut header = Vec::new();
     let json = serde_json::to_string(metadata)?;
     let entries = BTreeMap::from([(METADATA_KEY, json)]);
-    header.extend_from_slice(br#"{"__metadata__":"#);
-    serde_json::to_writer(&mut header, &entries)?;
-    let mut end = 0;
-    for Column {
-        name,
-        dtype,
-        shape,
-        data,
-    } in tensors
-    {
-        let begin = end;
-        end += data.len();
-        header.extend_from_slice(format!(r#","{name}":{{"dtype":"{dtype}","shape":"#).as_bytes());
-        serde_json::to_writer(&mut header, shape)?;
-        header.extend_from_slice(format!(r#","data_offsets":[{begin},{end}]}}"#).as_bytes());
-    }
-    header.push(b'}');
-    header.resize(header.len().next_multiple_of(8), b' ');
-    let mut head = (header.len() as u64).to_le_bytes().to_vec();
-    head.extend(header);
-    Ok(head)
+    let tensors = tensors.iter();
+    let places = tensors.map(|one| (one.name, one.dtype, &one.shape[..], one.data.len()));
+    header_of(&entries, &places.collect::<Vec<_>>())
 }
 
 pub(super) fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {

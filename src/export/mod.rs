@@ -23,7 +23,7 @@ use self::place::Staged;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
-use crate::model::{OnProgress, Output, Purpose, Watch, prepare, resolve};
+use crate::model::{OnProgress, Output, Prepared, Purpose, Watch, prepare, resolve};
 use crate::source::ModelSource;
 
 /// Options of an export, and of loading its source.
@@ -197,39 +197,44 @@ pub fn export(
         })
         .await?;
         options.watch.cancel.check()?;
-        let bundle = &prepared.bundle;
         fs::create_dir_all(&folder).map_err(|source| Error::io(&folder, source))?;
         let _alone = place::alone(&folder)?;
-        // Everything is on the disk before anything has a name: where there is no room, what was there stays.
-        let mut staged = Vec::new();
-        for (name, content) in bundle.files.iter().filter(|(name, _)| *name != CONFIG_FILE) {
-            let path = inside(&folder, name, &bundle.origin)?;
-            staged.push(Staged::new(path, content)?);
-        }
-        let model = onnx::stage(bundle, &folder.join(MODEL_FILE)).await?;
-        let model: Vec<Staged> = model.into_iter().map(Staged::from).collect();
-        // The model itself before its weights, where those are a file of their own.
-        let described: Vec<&Staged> = staged.iter().chain(model.iter().rev()).collect();
-        let mut listed = list(&described, &folder)?;
-        let mut files: Vec<PathBuf> = described.iter().map(|staged| staged.path.clone()).collect();
-        if let Some(config) = bundle.files.get(CONFIG_FILE) {
-            let path = folder.join(CONFIG_FILE);
-            let content = with_list(config, listed.entries);
-            listed.bytes += content.len() as u64;
-            files.push(path.clone());
-            staged.push(Staged::new(path, &content)?);
-        }
-        // The model last: a folder without one is none.
-        staged.extend(model);
-        place::place(staged)?;
-        Ok(Exported {
-            files,
-            dimension: prepared.head.dim,
-            weights_identity: bundle.identity.0.clone(),
-            precision: prepared.stored.precision,
-            weights_bytes: describe(&widened(bundle)).weights_bytes,
-            bytes: listed.bytes,
-        })
+        write(&prepared, &folder).await
+    })
+}
+
+/// Writes a model into a folder that is there.
+pub(crate) async fn write(prepared: &Prepared, folder: &Path) -> Result<Exported> {
+    let bundle = &prepared.bundle;
+    // Everything is on the disk before anything has a name: where there is no room, what was there stays.
+    let mut staged = Vec::new();
+    for (name, content) in bundle.files.iter().filter(|(name, _)| *name != CONFIG_FILE) {
+        let path = inside(folder, name, &bundle.origin)?;
+        staged.push(Staged::new(path, content)?);
+    }
+    let model = onnx::stage(bundle, &folder.join(MODEL_FILE)).await?;
+    let model: Vec<Staged> = model.into_iter().map(Staged::from).collect();
+    // The model itself before its weights, where those are a file of their own.
+    let described: Vec<&Staged> = staged.iter().chain(model.iter().rev()).collect();
+    let mut listed = list(&described, folder)?;
+    let mut files: Vec<PathBuf> = described.iter().map(|staged| staged.path.clone()).collect();
+    if let Some(config) = bundle.files.get(CONFIG_FILE) {
+        let path = folder.join(CONFIG_FILE);
+        let content = with_list(config, listed.entries);
+        listed.bytes += content.len() as u64;
+        files.push(path.clone());
+        staged.push(Staged::new(path, &content)?);
+    }
+    // The model last: a folder without one is none.
+    staged.extend(model);
+    place::place(staged)?;
+    Ok(Exported {
+        files,
+        dimension: prepared.head.dim,
+        weights_identity: bundle.identity.0.clone(),
+        precision: prepared.stored.precision,
+        weights_bytes: describe(&widened(bundle)).weights_bytes,
+        bytes: listed.bytes,
     })
 }
 

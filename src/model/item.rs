@@ -209,7 +209,7 @@ impl Item for TokenIds {
 }
 
 /// A text as the tokenizer is given it.
-pub(super) fn prepared<'t>(prefix: &str, text: &'t str, lowercase: bool) -> Cow<'t, str> {
+pub(crate) fn prepared<'t>(prefix: &str, text: &'t str, lowercase: bool) -> Cow<'t, str> {
     match prefix.is_empty() && !lowercase {
         // Most models want texts as they are; then nothing is copied.
         true => strip(text).into(),

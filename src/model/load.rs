@@ -405,6 +405,17 @@ pub(crate) async fn prepare(
     purpose: Purpose,
     cancel: &Cancel,
 ) -> Result<Prepared> {
+    let bundle = open(source, config, &purpose, cancel)?;
+    complete(bundle, config, purpose, cancel).await
+}
+
+/// Opens the files.
+pub(crate) fn open(
+    source: ModelSource,
+    config: &EmbeddingConfig,
+    purpose: &Purpose,
+    cancel: &Cancel,
+) -> Result<ModelBundle> {
     let options = BundleOptions {
         half: purpose.half,
         vocabulary: purpose.output == Output::Sparse,
@@ -413,7 +424,7 @@ pub(crate) async fn prepare(
         read_into_memory: config.runtime.memory.mmap == Some(false),
     };
     let mut budget = Budget::for_files(0).with_cancel(cancel);
-    let bundle = match source {
+    Ok(match source {
         ModelSource::Folder(path) => bundle::from_folder_within(path, &options, &mut budget)?,
         ModelSource::Files(files) => bundle::from_files_within(files, &options, &mut budget)?,
         ModelSource::Contents { origin, files } => {
@@ -427,7 +438,16 @@ pub(crate) async fn prepare(
             }
             .into());
         }
-    };
+    })
+}
+
+/// Stores the weights of opened files as the configuration says, and puts the head on.
+pub(crate) async fn complete(
+    bundle: ModelBundle,
+    config: &EmbeddingConfig,
+    purpose: Purpose,
+    cancel: &Cancel,
+) -> Result<Prepared> {
     // Before anything is looked for in a graph that reads something else.
     if purpose.half == Half::Pictures {
         frame::input(&bundle)?;

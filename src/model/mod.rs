@@ -34,9 +34,11 @@ use isovec_model::sparse::Weighting;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
-pub(crate) use item::{Item, OwnedItem, Pair, TokenIds};
+pub(crate) use item::{Item, OwnedItem, Pair, TokenIds, prepared};
 pub use load::{OnProgress, Progress};
-pub(crate) use load::{Output, Purpose, Watch, load, load_for, prepare, resolve};
+pub(crate) use load::{
+    Output, Prepared, Purpose, Watch, complete, load, load_for, open, prepare, resolve,
+};
 pub(crate) use origin::Fetched;
 pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
@@ -247,6 +249,25 @@ impl Model {
             start += encodings.len();
         }
         Ok(rows)
+    }
+
+    /// The vectors of token ids, each alone between the model's special tokens, one after another.
+    pub(crate) async fn vectors_of_ids(&self, ids: &[u32], cancel: &Cancel) -> Result<Vec<f32>> {
+        let reader = self.reader.texts()?;
+        let request = self.profiler.request(ids.len());
+        let mut rows = self.new_rows(ids.len(), None)?;
+        for (window, ids) in ids.chunks(item::TEXTS).enumerate() {
+            let start = window * item::TEXTS;
+            let encode = |&id| {
+                let text = reader.tokenizer.encode_ids("", &[id], &reader.limits)?;
+                Ok(reader.encoded(text))
+            };
+            let encodings: Vec<Encoded> = ids.iter().map(encode).collect::<Result<_>>()?;
+            rows.note(start, &encodings)?;
+            let run = self.run(start, &encodings, cancel, &mut rows, request.scope());
+            run.await?;
+        }
+        Ok(rows.values)
     }
 
     /// The names of the labels, where rows are scores.

@@ -1,6 +1,6 @@
 //! The prompts before texts.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::config::TextConfig;
 use crate::effective::EffectiveConfig;
@@ -130,6 +130,14 @@ impl Prompts {
             .into_iter()
             .flatten()
             .any(|text| !text.is_empty())
+    }
+
+    /// Every text that is put before others, the empty one among them.
+    pub(crate) fn texts(&self) -> BTreeSet<&str> {
+        let roles = [&self.default, &self.query, &self.passage];
+        let named = self.named.values().map(String::as_str);
+        let roles = roles.into_iter().flatten().map(String::as_str);
+        named.chain(roles).chain([""]).collect()
     }
 
     /// The prompts in use, for the fingerprint: a query and a passage are only comparable when

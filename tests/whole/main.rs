@@ -19,6 +19,7 @@ mod giving_up;
 mod image_classifier;
 mod long_texts;
 mod mutants;
+mod optimize;
 mod parity;
 mod pictures;
 mod presets;

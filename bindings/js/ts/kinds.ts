@@ -27,6 +27,7 @@ export type ErrorKind =
   | "NotFinite"
   | "NotNormalized"
   | "NotOneQuery"
+  | "Optimize"
   | "OutsideBundle"
   | "OverBudget"
   | "Overloaded"

@@ -13,6 +13,7 @@ pub(crate) mod export;
 pub(crate) mod features;
 pub(crate) mod graph;
 pub(crate) mod info;
+pub(crate) mod optimize;
 pub(crate) mod rerank;
 pub(crate) mod search;
 #[cfg(feature = "image")]

@@ -8,6 +8,7 @@ mod features;
 mod graph;
 mod images;
 mod kept;
+mod optimize;
 mod rerank;
 mod resume;
 #[cfg(feature = "serve")]

@@ -55,6 +55,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-engine",
     "isovec-hub",
     "isovec-model",
+    "isovec-optimize",
     "isovec-image",
     "isovec-pixels",
     "isovec-tokenize",

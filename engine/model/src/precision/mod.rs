@@ -1,6 +1,7 @@
 //! Weights stored small, computed in f32.
 //!
-//! [`narrowed`] stores a model's matrices in fewer bits, as nodes of the standard operator set that every ONNX
+//! [`quantize_weights`] and [`dequantize`] do one tensor, for programs that quantise themselves. [`narrowed`] stores a model's
+//! matrices in fewer bits, as nodes of the standard operator set that every ONNX
 //! runtime knows; [`widened`] removes them, for engines that compute on f32 weights.
 //!
 //! | stored | the weight `w` becomes | bytes |
@@ -22,7 +23,9 @@ mod half;
 mod int8;
 mod narrow;
 mod source;
+mod tensor;
 mod widen;
 
 pub use narrow::{NARROWED_KEY, Narrowed, NarrowedWeight, RULES, narrowed};
+pub use tensor::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
 pub use widen::widened;

@@ -3,7 +3,7 @@
 //! The whole header is checked against the file before it is used: tensors must lie inside the file, must not
 //! overlap, and must cover every byte. The caller decides what the tensors mean.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::Range;
@@ -95,6 +95,34 @@ pub fn place_of_header(start: &[u8], len: usize) -> Result<Range<usize>, Malform
             ))
         })?;
     Ok(LENGTH_BYTES..LENGTH_BYTES + bytes)
+}
+
+/// What stands before the tensors' bytes in a file: the header's length, and the header, filled up with spaces so that they begin
+/// at a multiple of 8. Each tensor has a name, a type by its name in the header, its extents and its length in bytes; they lie
+/// in this order, one behind the other. `metadata` is its `__metadata__`.
+///
+/// # Errors
+/// Those of writing JSON.
+pub fn header_of(
+    metadata: &BTreeMap<&str, String>,
+    tensors: &[(&str, &str, &[usize], usize)],
+) -> serde_json::Result<Vec<u8>> {
+    let mut header = Vec::new();
+    header.extend_from_slice(br#"{"__metadata__":"#);
+    serde_json::to_writer(&mut header, metadata)?;
+    let mut end = 0;
+    for (name, dtype, shape, length) in tensors {
+        let begin = end;
+        end += length;
+        header.extend_from_slice(format!(r#","{name}":{{"dtype":"{dtype}","shape":"#).as_bytes());
+        serde_json::to_writer(&mut header, shape)?;
+        header.extend_from_slice(format!(r#","data_offsets":[{begin},{end}]}}"#).as_bytes());
+    }
+    header.push(b'}');
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let mut head = (header.len() as u64).to_le_bytes().to_vec();
+    head.extend(header);
+    Ok(head)
 }
 
 /// Reads a header that ends at `behind` in a file of `len` bytes.

@@ -20,7 +20,7 @@ use isovec_engine::weights::WeightsIdentity;
 use crate::identity::IdentityHasher;
 use crate::sniff;
 
-pub use header::{Header, Malformed, Place, place_of_header, read_header};
+pub use header::{Header, Malformed, Place, header_of, place_of_header, read_header};
 
 /// What a header may say besides: nothing here asks for it, but another reader of the same file refuses anything else.
 type Metadata = Option<BTreeMap<String, String>>;

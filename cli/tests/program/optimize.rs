@@ -1,0 +1,81 @@
+//! `isovec optimize`.
+
+use super::*;
+
+#[test]
+fn a_folder_that_loads_is_written_with_a_report() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let texts = folder.path().join("texts.txt");
+    std::fs::write(&texts, "the dog and the cat\nmoney in the bank\n").expect("written");
+    let (texts, out) = (texts.display().to_string(), folder.path().join("small"));
+    let place = out.display().to_string();
+    let page = folder.path().join("report.html").display().to_string();
+    let args = [
+        "optimize",
+        "--keep-tokens-of",
+        &texts,
+        "--out",
+        &place,
+        "--engine",
+        "portable",
+    ];
+    let json = stdout(isovec(&args).args(["--json", "--report", &page]));
+    let report: Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(report["quality"]["identical"], 2);
+    let bytes = |side: &str| report[side]["stored_bytes"].as_u64().expect("bytes");
+    assert!(bytes("after") < bytes("before"), "{json}");
+    let html = std::fs::read_to_string(&page).expect("a page");
+    assert!(html.contains("fewer bytes"), "{html}");
+
+    let embed = |model: &str| {
+        let args = [
+            "embed",
+            "the dog and the cat",
+            "--model",
+            model,
+            "--engine",
+            "portable",
+        ];
+        rows(&stdout(&mut isovec(&args)))[0]["embedding"].clone()
+    };
+    assert_eq!(embed(&place), embed(&model().display().to_string()));
+
+    // Once more, into the same folder: it stays as it is.
+    let error = stderr(&mut isovec(&args), 1);
+    assert!(error.contains("name another one"), "{error}");
+}
+
+#[test]
+fn nothing_to_do_and_no_texts_are_said() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("small").display().to_string();
+    let args = ["optimize", "--out", &out, "--engine", "portable"];
+    let error = stderr(&mut isovec(&args), 2);
+    assert!(error.contains("nothing is to be optimised"), "{error}");
+    let empty = folder.path().join("empty.txt");
+    std::fs::write(&empty, "\n\n").expect("written");
+    let error = stderr(isovec(&args).arg("--keep-tokens-of").arg(&empty), 1);
+    assert!(error.contains("no text whose tokens"), "{error}");
+    assert_eq!(
+        std::fs::read_dir(folder.path()).expect("readable").count(),
+        1
+    );
+}
+
+#[test]
+fn a_static_model_is_written_and_embeds() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("static").display().to_string();
+    let args = [
+        "optimize", "--static", "16", "--dtype", "int8", "--out", &out, "--engine", "portable",
+    ];
+    let report = stdout(&mut isovec(&args));
+    assert!(
+        report.contains("| static | applied: 16 components"),
+        "{report}"
+    );
+    let rows = rows(&stdout(&mut isovec(&[
+        "embed", "a cat", "--model", &out, "--engine", "portable",
+    ])));
+    assert_eq!(rows[0]["embedding"].as_array().map(Vec::len), Some(16));
+}

@@ -1,0 +1,19 @@
+//! Makes models smaller.
+//!
+//! - [`vocabulary`]: takes tokens that a corpus does not use out of a tokenizer and out of a model's table.
+//! - [`distil`]: makes a static model of a model's vectors of single tokens.
+//! - [`mod@measure`]: mean squared error, and the ratio of signal to quantisation noise.
+//! - [`calibrate`]: ranges of activations, in flat memory.
+//! - [`history`]: what was done to a model, in its own metadata.
+//!
+//! This crate changes models as `isovec-model` reads them. It runs none: `isovec::optimize` does that, writes the result and
+//! measures it.
+
+pub mod calibrate;
+pub mod distil;
+pub mod error;
+pub mod history;
+pub mod measure;
+pub mod vocabulary;
+
+pub use error::{OptimizeError, Result};

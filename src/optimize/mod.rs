@@ -1,0 +1,291 @@
+//! Makes a model smaller or faster, and measures what that changed.
+//!
+//! [`optimize`](crate::optimize()) writes a folder that loads as a model, and returns a [`Report`]. The parts that it is made of are here
+//! as well, for programs that work on tensors themselves.
+
+mod distil;
+mod measure;
+mod options;
+mod report;
+mod tokens;
+
+use std::fs;
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::fingerprint::Precision;
+use isovec_engine::fresh::FreshFolder;
+use isovec_engine::maybe_send::BoxFuture;
+use isovec_model::convert::Half;
+use isovec_optimize::vocabulary::{TrimmedVocabulary, trim_vocabulary};
+
+use crate::backend;
+use crate::config::EmbeddingConfig;
+use crate::error::{Error, Result};
+use crate::export;
+use crate::model::{Output, Purpose, complete, open, resolve};
+use crate::source::ModelSource;
+
+pub use isovec_model::precision::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
+pub use isovec_optimize::OptimizeError;
+pub use isovec_optimize::calibrate::{Calibrator, Histogram, Range};
+pub use isovec_optimize::distil::{PrincipalComponents, sif_weights};
+pub use isovec_optimize::history::History;
+pub use isovec_optimize::measure::{mse, sqnr};
+pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
+pub use options::OptimizeOptions;
+pub use report::{Quality, Report, Side, Speed, Step};
+
+/// Writes a smaller or faster model into a new folder, which [`Embedder::load`](crate::Embedder::load) takes: an ONNX file as
+/// [`export`](crate::export()) writes one, or the files of a static model. The files have the same bytes on every run. On an error nothing is left: the folder gets
+/// its name when it is complete.
+///
+/// The result has a fingerprint of its own wherever its vectors can differ, and its metadata names the original.
+///
+/// # Errors
+/// [`Error::Config`] where nothing is to be done; [`Error::Io`] for a folder with something in it, and a full disk;
+/// [`Error::Optimize`] for a model or texts that this cannot be done with; those of [`Embedder::load`](crate::Embedder::load).
+pub fn optimize(
+    source: impl Into<ModelSource>,
+    folder: impl AsRef<Path>,
+    config: EmbeddingConfig,
+    options: OptimizeOptions,
+) -> BoxFuture<'static, Result<Report>> {
+    let (source, folder) = (source.into(), folder.as_ref().to_path_buf());
+    Box::pin(async move {
+        let config = config.build()?;
+        check(&folder, &config, &options)?;
+        let (source, _) = resolve(source, &config, &options.watch).await?.split();
+        let (place, opened, settings, asked) = (
+            folder.clone(),
+            source.clone(),
+            config.clone(),
+            options.clone(),
+        );
+        let made = backend::offload("optimising the model", async move {
+            make(opened, &place, &settings, &asked).await
+        })
+        .await?;
+        let steps = made.steps(&config);
+        let texts = match (options.texts, options.keep_tokens_of) {
+            (texts, Some(kept)) if texts.is_empty() => kept,
+            (texts, _) => texts,
+        };
+        let cancel = options.watch.cancel;
+        let measured = match texts.is_empty() {
+            true => None,
+            false => {
+                let result = ModelSource::from(made.fresh.path());
+                Some(measure::compare(source, result, &config, texts, &cancel).await?)
+            }
+        };
+        cancel.check()?;
+        let inside = made.fresh.path().to_path_buf();
+        let named = made.fresh.place(&folder);
+        named.map_err(|source| Error::io(&folder, source))?;
+        let files = made.written.files.iter();
+        let files = files.map(|file| match file.strip_prefix(&inside) {
+            Ok(name) => folder.join(name),
+            Err(_) => file.clone(),
+        });
+        let (quality, speed) = measured.unzip();
+        Ok(Report {
+            before: made.before,
+            after: made.after,
+            steps,
+            quality,
+            speed,
+            files: files.collect(),
+            bytes: made.written.bytes,
+        })
+    })
+}
+
+/// What was made, not yet under its name.
+struct Made {
+    fresh: FreshFolder,
+    before: Side,
+    after: Side,
+    trimmed: Option<TrimmedVocabulary>,
+    /// What is said of a static model.
+    distilled: Option<String>,
+    written: Written,
+}
+
+/// The files of a model.
+struct Written {
+    files: Vec<PathBuf>,
+    bytes: u64,
+    precision: Precision,
+}
+
+/// Makes the model in a folder beside the one that is wanted.
+async fn make(
+    source: ModelSource,
+    place: &Path,
+    config: &EmbeddingConfig,
+    options: &OptimizeOptions,
+) -> Result<Made> {
+    let cancel = &options.watch.cancel;
+    cancel.check()?;
+    let original = open(source.clone(), config, &purpose(Output::Vectors), cancel)?;
+    let before = Side::of(&original).stored_in(&source, &original.model_file);
+    let (bundle, trimmed) = match &options.keep_tokens_of {
+        None => (original, None),
+        Some(texts) => {
+            let (bundle, trimmed) = trim(&original, texts, config)?;
+            // Nothing was taken out: it is the same model, with the same identity.
+            let same = trimmed.tokens == trimmed.tokens_before;
+            (if same { original } else { bundle }, Some(trimmed))
+        }
+    };
+    cancel.check()?;
+    let fresh = beside(place)?;
+    let (written, distilled) = match options.static_dimension {
+        None => {
+            let prepared = complete(bundle, config, purpose(Output::Vectors), cancel).await?;
+            cancel.check()?;
+            let exported = export::write(&prepared, fresh.path()).await?;
+            let written = Written {
+                files: exported.files,
+                bytes: exported.bytes,
+                precision: exported.precision,
+            };
+            (written, None)
+        }
+        Some(dimension) => {
+            let mut teacher = config.clone();
+            teacher.model.dtype = None;
+            // What was trimmed is no file yet, and only what is a file is loaded.
+            let between = beside(place)?;
+            let source = match &trimmed {
+                None => source,
+                Some(_) => {
+                    let whole = complete(bundle.clone(), &teacher, purpose(Output::AsFile), cancel);
+                    export::write(&whole.await?, between.path()).await?;
+                    teacher.model = EmbeddingConfig::default().model;
+                    ModelSource::from(between.path())
+                }
+            };
+            let stored = config.model.dtype;
+            let made = distil::make(&bundle, source, &teacher, stored, dimension, cancel).await?;
+            let detail = format!(
+                "{dimension} components for each of {} tokens, {:.1} % of the variance; vectors of the original and of the result \
+                 have nothing in common",
+                made.tokens,
+                100.0 * made.explained
+            );
+            (distil::write(&made, fresh.path())?, Some(detail))
+        }
+    };
+    cancel.check()?;
+    // As whoever loads it finds it.
+    let result = ModelSource::from(fresh.path());
+    let opened = open(
+        result.clone(),
+        &EmbeddingConfig::default(),
+        &purpose(Output::Vectors),
+        cancel,
+    )?;
+    let after = Side::of(&opened).stored_in(&result, &opened.model_file);
+    Ok(Made {
+        fresh,
+        before,
+        after,
+        trimmed,
+        distilled,
+        written,
+    })
+}
+
+fn purpose(output: Output) -> Purpose {
+    Purpose {
+        output,
+        keep: None,
+        half: Half::Texts,
+    }
+}
+
+impl Made {
+    /// What was done, and what was not, with the reason.
+    fn steps(&self, config: &EmbeddingConfig) -> Vec<Step> {
+        let vocabulary = match &self.trimmed {
+            None => Step::left_out(
+                "vocabulary",
+                "no texts were given whose tokens are to be kept",
+            ),
+            Some(trimmed) if trimmed.tokens == trimmed.tokens_before => {
+                Step::left_out("vocabulary", "the texts have all tokens of the model")
+            }
+            Some(trimmed) => Step::done(
+                "vocabulary",
+                format!(
+                    "{} of {} tokens are kept, and their rows: {} of {} bytes",
+                    trimmed.tokens,
+                    trimmed.tokens_before,
+                    trimmed.table_bytes,
+                    trimmed.table_bytes_before
+                ),
+            ),
+        };
+        let distilled = match &self.distilled {
+            Some(detail) => Step::done("static", detail.clone()),
+            None => Step::left_out("static", "no static model was asked for"),
+        };
+        let stored = self.written.precision;
+        let precision = match config.model.dtype {
+            None => Step::left_out(
+                "precision",
+                "no dtype was asked for: weights are stored as they were, a static table in f32",
+            ),
+            Some(asked) => Step::done(
+                "precision",
+                format!("{asked} was asked for, and {stored} is stored"),
+            ),
+        };
+        vec![vocabulary, distilled, precision]
+    }
+}
+
+/// What can be known before a model is opened.
+fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
+    let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
+    if nothing && config.model.dtype.is_none() {
+        return Err(Error::Config(vec![
+            "nothing is to be optimised: give texts whose tokens are kept, the dimension of a static model, or model.dtype".into(),
+        ]));
+    }
+    match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        Ok(true) => Err(Error::io(
+            folder,
+            io::Error::new(
+                ErrorKind::AlreadyExists,
+                "something is in this folder; name another one, or empty it",
+            ),
+        )),
+        Err(error) if error.kind() != ErrorKind::NotFound => Err(Error::io(folder, error)),
+        _ => Ok(()),
+    }
+}
+
+/// A folder beside the one that is wanted, on the same disk.
+fn beside(folder: &Path) -> Result<FreshFolder> {
+    let parent = match folder.parent() {
+        Some(parent) if parent != Path::new("") => parent.to_path_buf(),
+        _ => PathBuf::from("."),
+    };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    let made = fs::create_dir_all(&parent).and_then(|()| FreshFolder::new(&parent, &name));
+    made.map_err(|source| Error::io(folder, source))
+}
+
+/// Takes out what no text has.
+fn trim(
+    bundle: &ModelBundle,
+    texts: &[String],
+    config: &EmbeddingConfig,
+) -> Result<(ModelBundle, TrimmedVocabulary)> {
+    let tokens = tokens::used(bundle, texts, config)?;
+    Ok(trim_vocabulary(bundle, &tokens.folder, &tokens.ids)?)
+}

@@ -1,0 +1,61 @@
+//! What is done to a model, and what it is measured with.
+
+use std::sync::Arc;
+
+use isovec_engine::cancel::Cancel;
+
+use crate::model::{OnProgress, Watch};
+
+/// What [`optimize`](crate::optimize()) does. How weights are stored is `model.dtype` of the configuration.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct OptimizeOptions {
+    /// Texts like those that will be embedded: tokens that none of them has are taken out. `None`: all tokens stay.
+    pub keep_tokens_of: Option<Vec<String>>,
+    /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
+    pub static_dimension: Option<usize>,
+    /// Texts that the original and the result are compared and timed with. Empty: those of
+    /// [`keep_tokens_of`](Self::keep_tokens_of), and without those nothing is measured.
+    pub texts: Vec<String>,
+    pub(super) watch: Watch,
+}
+
+impl OptimizeOptions {
+    /// Takes all tokens out that none of these texts has.
+    #[must_use]
+    pub fn with_keep_tokens_of<T: Into<String>>(
+        mut self,
+        texts: impl IntoIterator<Item = T>,
+    ) -> Self {
+        self.keep_tokens_of = Some(texts.into_iter().map(Into::into).collect());
+        self
+    }
+
+    /// Makes a static model, whose vectors have so many components.
+    #[must_use]
+    pub fn with_static(mut self, dimension: usize) -> Self {
+        self.static_dimension = Some(dimension);
+        self
+    }
+
+    /// Compares the original and the result on these texts.
+    #[must_use]
+    pub fn with_texts<T: Into<String>>(mut self, texts: impl IntoIterator<Item = T>) -> Self {
+        self.texts = texts.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Reports how far loading the source has come.
+    #[must_use]
+    pub fn with_progress(mut self, progress: impl OnProgress + 'static) -> Self {
+        self.watch.progress = Some(Arc::new(progress));
+        self
+    }
+
+    /// Stops the work when `cancel` is cancelled.
+    #[must_use]
+    pub fn with_cancel(mut self, cancel: Cancel) -> Self {
+        self.watch.cancel = cancel;
+        self
+    }
+}

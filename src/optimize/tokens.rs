@@ -1,0 +1,56 @@
+//! The tokens of texts, as the model would read them.
+
+use std::collections::BTreeSet;
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_optimize::OptimizeError;
+use isovec_tokenize::Limits;
+
+use crate::config::EmbeddingConfig;
+use crate::error::Result;
+use crate::model::reader::{Input, Reader};
+use crate::model::{Prompts, prepared};
+use crate::sentence_transformers;
+
+/// Texts that are tokenised at a time.
+const WINDOW: usize = 1024;
+
+/// The tokens that texts have.
+pub(super) struct Used {
+    /// Their ids.
+    pub(super) ids: BTreeSet<u32>,
+    /// The folder of the tokenizer in the bundle.
+    pub(super) folder: String,
+}
+
+/// The tokens of texts behind every prompt of the model, however long the texts are.
+pub(super) fn used(
+    bundle: &ModelBundle,
+    texts: &[String],
+    config: &EmbeddingConfig,
+) -> Result<Used> {
+    if texts.iter().all(|text| text.trim().is_empty()) {
+        let empty = "there is no text whose tokens are to be kept; give texts like those that will be embedded";
+        return Err(OptimizeError::Texts(empty.into()).into());
+    }
+    let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
+    let table = files.table.as_ref();
+    let reader = Reader::read(&mut bundle.clone(), &Input::Texts, files.lowercase, table)?;
+    let reader = reader.texts()?;
+    let prompts = Prompts::new(&files, &config.text);
+    let mut ids = BTreeSet::new();
+    for prefix in prompts.texts() {
+        for window in texts.chunks(WINDOW) {
+            let whole: Vec<_> = window
+                .iter()
+                .map(|text| prepared(prefix, text, reader.lowercase))
+                .collect();
+            let whole: Vec<&str> = whole.iter().map(AsRef::as_ref).collect();
+            for encoding in reader.tokenizer.encode(&whole, &Limits::default())? {
+                ids.extend(encoding.ids);
+            }
+        }
+    }
+    let folder = files.table.map(|table| table.folder).unwrap_or_default();
+    Ok(Used { ids, folder })
+}
