@@ -10,11 +10,13 @@
 //! Where a converted graph puts words together from blocks, each block is pooled before they are put together, so that no engine
 //! holds a number for each token and each word.
 
+use std::collections::HashMap;
+
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::MASK;
 use isovec_engine::error::{EngineError, Result};
-use isovec_engine::onnx::proto::{DataType, GraphProto, StringStringEntryProto};
+use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, StringStringEntryProto};
 use isovec_engine::tensor::DType;
 
 use crate::bundle::prune;
@@ -142,17 +144,22 @@ pub fn attach_splade(bundle: &mut ModelBundle, splade: Splade) -> Result<SparseI
     let mut head = Head {
         graph: GraphBuilder::new(graph, unused_prefix(graph)),
     };
+    let first = head.graph.graph().node.len();
+    let mut ends = Vec::new();
     let blocks = source.blocks.iter().map(|block| {
         let block = match source.element == DataType::Float as i32 {
             true => block.clone(),
             false => head.cast(block, DataType::Float),
         };
-        match splade.over {
+        let pooled = match splade.over {
             Over::Max => head.largest(&block, source.padding_is_first),
             Over::Sum => head.sum(&block, splade.twice),
-        }
+        };
+        ends.push(head.graph.graph().node.len());
+        pooled
     });
     let blocks: Vec<String> = blocks.collect();
+    pool_early(head.graph.graph(), &source.blocks, first, &ends);
     let value = match &blocks[..] {
         [only] => only.clone(),
         blocks => {
@@ -173,6 +180,28 @@ pub fn attach_splade(bundle: &mut ModelBundle, splade: Splade) -> Result<SparseI
         words: source.words,
         made,
     })
+}
+
+/// Moves the nodes that pool a block to where the block is made: engines that run nodes in the graph's order hold one block then.
+/// Those of the blocks stand one after another from `first` on, and each block's end at its place in `ends`.
+fn pool_early(graph: &mut GraphProto, blocks: &[String], first: usize, ends: &[usize]) {
+    let mut pooling = graph.node.split_off(first).into_iter();
+    let mut from = first;
+    let mut after: HashMap<&str, Vec<NodeProto>> = HashMap::new();
+    for (block, &end) in blocks.iter().zip(ends) {
+        let own = pooling.by_ref().take(end - from).collect();
+        after.insert(block, own);
+        from = end;
+    }
+    for node in std::mem::take(&mut graph.node) {
+        let made = node.output.iter();
+        let own: Vec<NodeProto> = made
+            .filter_map(|output| after.remove(output.as_str()))
+            .flatten()
+            .collect();
+        graph.node.push(node);
+        graph.node.extend(own);
+    }
 }
 
 /// Where the numbers of tokens and words are in a graph.
