@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use isovec::Scores;
+use isovec::{CompactForm, Scores};
 
 use crate::commands::bench::limits::{MOST_CALLERS, MOST_ROUNDS, MOST_SECONDS};
 use crate::config::Preset;
@@ -228,6 +228,10 @@ pub(crate) struct Embed {
     #[arg(long, value_enum)]
     pub(crate) format: Option<OutputFormat>,
 
+    /// Write vectors in a quarter (int8) or a thirty-second (binary) of their bytes. For .safetensors files.
+    #[arg(long, value_enum, value_name = "FORM", conflicts_with = "sparse")]
+    pub(crate) compact: Option<CompactArg>,
+
     /// Where they are written [default: standard output].
     #[arg(long, short = 'o', value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
@@ -254,6 +258,24 @@ pub(crate) struct Embed {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum CompactArg {
+    /// 8-bit whole numbers and a scale for each vector.
+    Int8,
+    /// The sign of each component.
+    Binary,
+}
+
+impl CompactArg {
+    /// As the SDK names it.
+    pub(crate) fn form(self) -> CompactForm {
+        match self {
+            Self::Int8 => CompactForm::Int8,
+            Self::Binary => CompactForm::Binary,
+        }
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]

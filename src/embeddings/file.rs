@@ -42,12 +42,8 @@ impl Embeddings {
     ///
     /// # Errors
     /// [`Error::Io`] from the writer; as [`to_bytes`](Self::to_bytes).
-    pub fn write_to(&self, mut writer: impl Write) -> Result<()> {
-        let parts = self.file()?;
-        let written = parts.iter().try_for_each(|part| writer.write_all(part));
-        written
-            .and_then(|()| writer.flush())
-            .map_err(|source| Error::io("writer", source))
+    pub fn write_to(&self, writer: impl Write) -> Result<()> {
+        layout::write(writer, &self.file()?)
     }
 
     /// Reads a file that [`save`](Self::save) or the JavaScript package wrote.

@@ -93,6 +93,14 @@ pub(super) fn file<'a>(
     Ok(std::iter::once(head.into()).chain(data).collect())
 }
 
+/// Writes a file's parts to a writer, and flushes it.
+pub(super) fn write(mut writer: impl Write, parts: &[Cow<'_, [u8]>]) -> Result<()> {
+    let written = parts.iter().try_for_each(|part| writer.write_all(part));
+    written
+        .and_then(|()| writer.flush())
+        .map_err(|source| Error::io("writer", source))
+}
+
 /// Writes a file's parts: beside it first, then renamed, so that a full disk or a crash leaves no half file and an older one
 /// stays whole.
 pub(super) fn save(path: &Path, parts: &[Cow<'_, [u8]>]) -> Result<()> {

@@ -272,7 +272,6 @@ pub(crate) fn with_config(
             limits: Limits::tokens(8),
             lowercase: false,
             filled: None,
-            tokens: std::sync::OnceLock::new(),
         })),
         normalized: true,
         budget: resolved.budget,

@@ -9,6 +9,7 @@ use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 use serde_json::json;
 
+use crate::compact::{self, CompactEmbeddings};
 use crate::{arrow, json, vectors, wait};
 
 /// Vectors `[n, dimension]` with the fingerprint of the model that made them.
@@ -21,6 +22,12 @@ pub(crate) struct Embeddings {
 impl From<isovec::Embeddings> for Embeddings {
     fn from(set: isovec::Embeddings) -> Self {
         Self { set: set.into() }
+    }
+}
+
+impl Embeddings {
+    pub(crate) fn set(&self) -> &isovec::Embeddings {
+        &self.set
     }
 }
 
@@ -173,6 +180,28 @@ impl Embeddings {
         let found = wait::here(py, || self.set.search(&queries.set, k))?;
         let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
         PyList::new(py, found?)
+    }
+
+    /// The `k` best of these hits by the scores of this set, best first: hits of one query in a compact set of the same rows.
+    #[pyo3(signature = (query, found, k=10))]
+    fn rescored<'py>(
+        &self,
+        py: Python<'py>,
+        query: &Self,
+        found: Vec<(usize, f32)>,
+        k: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let found = compact::rust_hits(found);
+        hits(
+            py,
+            &wait::here(py, || self.set.rescored(&query.set, &found, k))?,
+        )
+    }
+
+    /// The same set in a quarter (`int8`) or a thirty-second (`binary`) of its bytes.
+    fn compact(&self, py: Python<'_>, form: &str) -> PyResult<CompactEmbeddings> {
+        let form = compact::form(form)?;
+        Ok(wait::here(py, || self.set.compact(form))?.into())
     }
 
     /// The score of every pair: float32 `[n, m]`; larger is more alike.

@@ -25,6 +25,7 @@
 
 mod arrow;
 mod classifier;
+mod compact;
 mod embedder;
 mod embeddings;
 mod error;
@@ -56,6 +57,8 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<sparse::SparseEmbedder>()?;
     module.add_class::<pictures::ImageEmbedder>()?;
     module.add_class::<embeddings::Embeddings>()?;
+    module.add_class::<compact::CompactEmbeddings>()?;
+    module.add_function(wrap_pyfunction!(compact::fuse, module)?)?;
     module.add_class::<profile::ProfileSession>()?;
     module.add_class::<tasks::Call>()?;
     module.add_function(wrap_pyfunction!(model::restore, module)?)?;

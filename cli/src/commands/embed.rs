@@ -49,6 +49,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     }
     let out = args.out.as_deref();
     let format = output::format(args.format, out)?;
+    let compact = output::compact(args.compact, format)?;
     let record_path = resume::record_path(out, format)?;
     let before = match args.resume {
         true => resume::look(out, record_path.as_deref())?,
@@ -80,6 +81,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     let target = Target {
         out,
         format,
+        compact,
         empty: embedder.empty_set(&options)?,
         keeper: keeper.as_ref(),
         draft: draft.as_ref(),

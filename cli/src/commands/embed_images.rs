@@ -27,6 +27,7 @@ struct Summary {
 pub(crate) fn run(args: &Embed) -> Result<()> {
     let out = args.out.as_deref();
     let format = output::format(args.format, out)?;
+    let compact = output::compact(args.compact, format)?;
     args.profile.not_into(out)?;
     let paths = pictures::collect(&args.images, out)?;
     let cancel = interrupt::on_ctrl_c()?;
@@ -36,6 +37,7 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     let target = Target {
         out,
         format,
+        compact,
         empty: embedder.empty_set(&options)?,
         keeper: None,
         draft: draft.as_ref(),

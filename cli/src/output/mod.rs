@@ -16,9 +16,9 @@ use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
-use isovec::{Embedded, Embeddings};
+use isovec::{CompactForm, Embedded, Embeddings};
 
-use crate::args::OutputFormat;
+use crate::args::{CompactArg, OutputFormat};
 use crate::error::{CliError, Result};
 use crate::in_place::Draft;
 use crate::input::Row;
@@ -55,6 +55,8 @@ pub(crate) fn close<R>(
 pub(crate) struct Target<'a> {
     pub(crate) out: Option<&'a Path>,
     pub(crate) format: OutputFormat,
+    /// The form of the vectors in a set, if not f32.
+    pub(crate) compact: Option<CompactForm>,
     /// A set without vectors, for what its vectors will share.
     pub(crate) empty: Embeddings,
     /// Who keeps `out`, and has opened it, if anybody does.
@@ -66,6 +68,10 @@ pub(crate) struct Target<'a> {
 impl Target<'_> {
     /// Opens the sink.
     pub(crate) fn open(self) -> Result<Box<dyn Sink<Embedded>>> {
+        if let Some(form) = self.compact {
+            // A model whose vectors have no such form is known before they are computed.
+            self.empty.compact(form)?;
+        }
         Ok(match self.format {
             OutputFormat::Jsonl => Box::new(jsonl::Jsonl::new(self.writer()?, self.name())),
             OutputFormat::Npy => {
@@ -83,6 +89,7 @@ impl Target<'_> {
                 self.writer()?,
                 self.name(),
                 self.empty,
+                self.compact,
             )),
         })
     }
@@ -120,6 +127,19 @@ fn buffered(out: impl Write + Send + 'static) -> Box<dyn Write + Send> {
 fn ending(path: &Path) -> Option<String> {
     let ending = path.extension()?.to_str()?;
     Some(ending.to_ascii_lowercase())
+}
+
+/// The form of the vectors that was asked for, which only one format has.
+pub(crate) fn compact(
+    asked: Option<CompactArg>,
+    format: OutputFormat,
+) -> Result<Option<CompactForm>> {
+    match asked {
+        Some(_) if format != OutputFormat::Safetensors => Err(CliError::Usage(
+            "--compact is a form of isovec's own sets; name a file that ends in .safetensors with --out, or ask for --format safetensors".into(),
+        )),
+        asked => Ok(asked.map(CompactArg::form)),
+    }
 }
 
 /// The format asked for, or the one that the file's ending says.

@@ -1,8 +1,8 @@
-//! isovec's own index: what `Embeddings::load` and the npm package open.
+//! isovec's own index: what `Embeddings::load`, `CompactEmbeddings::load` and the npm package open.
 
 use std::io::{self, Write};
 
-use isovec::{Embedded, Embeddings};
+use isovec::{CompactForm, Embedded, Embeddings};
 
 use super::Sink;
 use crate::error::{CliError, Result};
@@ -14,16 +14,23 @@ pub(super) struct Index<W> {
     name: String,
     texts: Vec<String>,
     gathered: Embeddings,
+    compact: Option<CompactForm>,
 }
 
 impl<W: Write> Index<W> {
     /// Adds rows to a set that has none yet.
-    pub(super) fn new(writer: W, name: String, empty: Embeddings) -> Self {
+    pub(super) fn new(
+        writer: W,
+        name: String,
+        empty: Embeddings,
+        compact: Option<CompactForm>,
+    ) -> Self {
         Self {
             writer,
             name,
             texts: Vec::new(),
             gathered: empty,
+            compact,
         }
     }
 }
@@ -44,8 +51,13 @@ impl<W: Write> Sink<Embedded> for Index<W> {
             name,
             texts,
             gathered,
+            compact,
         } = *self;
-        let written = gathered.with_labels(texts)?.write_to(&mut writer);
+        let set = gathered.with_labels(texts)?;
+        let written = match compact {
+            None => set.write_to(&mut writer),
+            Some(form) => set.compact(form).and_then(|set| set.write_to(&mut writer)),
+        };
         written.map_err(|error| named(error, &name))?;
         writer.flush().map_err(CliError::io(name))
     }

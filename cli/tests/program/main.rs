@@ -4,6 +4,7 @@ mod advise;
 mod bench;
 mod bench_kept;
 mod classify;
+mod compact;
 mod features;
 mod graph;
 mod images;

@@ -1,6 +1,7 @@
 //! Compact sets as files (`docs/embeddings-format.md`).
 
 use std::borrow::Cow;
+use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +28,14 @@ impl CompactEmbeddings {
     /// [`Error::InvalidEmbeddings`] when the labels take 4 GiB or more.
     pub fn to_bytes(&self) -> Result<Vec<u8>> {
         Ok(self.file()?.concat())
+    }
+
+    /// Writes the file's bytes.
+    ///
+    /// # Errors
+    /// [`Error::Io`] from the writer; as [`to_bytes`](Self::to_bytes).
+    pub fn write_to(&self, writer: impl Write) -> Result<()> {
+        layout::write(writer, &self.file()?)
     }
 
     /// Reads a file that [`save`](Self::save) or the JavaScript package wrote.

@@ -186,6 +186,9 @@ fn a_file_gives_back_what_went_in() {
             compact.save(&path).unwrap();
             assert_eq!(CompactEmbeddings::load(&path).unwrap(), compact);
             assert_eq!(std::fs::read(&path).unwrap(), compact.to_bytes().unwrap());
+            let mut written = Vec::new();
+            compact.write_to(&mut written).unwrap();
+            assert_eq!(written, compact.to_bytes().unwrap());
             let error = Embeddings::load(&path).unwrap_err().to_string();
             assert!(error.contains("CompactEmbeddings"), "{error}");
         }

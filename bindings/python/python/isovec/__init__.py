@@ -21,6 +21,7 @@ from ._errors import (
 )
 from ._isovec import (
     Classifier,
+    CompactEmbeddings,
     Embedder,
     Embeddings,
     ImageEmbedder,
@@ -29,12 +30,14 @@ from ._isovec import (
     Reranker,
     SparseEmbedder,
     __version__,
+    fuse,
 )
 from ._results import Hit, Label, Ranked, SparseVector, Word
 from ._sentence_transformer import SentenceTransformer
 
 __all__ = [
     "Classifier",
+    "CompactEmbeddings",
     "ConfigError",
     "Embedder",
     "Embeddings",
@@ -60,4 +63,5 @@ __all__ = [
     "UnsupportedModelError",
     "Word",
     "__version__",
+    "fuse",
 ]
