@@ -2,6 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
+use crate::decode::Decoder;
 use crate::error::{Result, TokenizeError};
 use crate::template::Item;
 use crate::tokenizer::{Tokenizer, Workspace};
@@ -68,11 +69,12 @@ impl Tokenizer {
         let all = || texts.iter().copied().flatten().copied();
         all().try_for_each(|id| self.check_id(id))?;
         let words = self.words(all());
+        let decoder = Decoder::read(self.decoder.as_ref());
         let is_wanted = |id: &u32| special_tokens || !self.special.contains(id);
         let decode = |ids: &&[u32]| {
             let pieces = ids.iter().filter(|id| is_wanted(id));
             let pieces = pieces.filter_map(|id| words.get(id).cloned());
-            self.decoder
+            decoder
                 .decode(pieces.collect())
                 .map_err(|detail| TokenizeError::Undecodable {
                     origin: self.origin.clone(),

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use bytes::Bytes;
 use serde::Deserialize;
+use serde_json::Value;
 
 use crate::budget::Stop;
 use crate::config::TokenizerConfig;
-use crate::decode::Decoder;
 use crate::definition::Definition;
 use crate::encoding::{self, Encoding, Limits, TruncationSide};
 use crate::error::{Fault, Result, TokenizeError};
@@ -50,7 +50,8 @@ pub struct Tokenizer {
     pub(crate) reader: Reader,
     kind: &'static str,
     pub(crate) template: Template,
-    pub(crate) decoder: Decoder,
+    /// As the file has it: pages, which never decode, do not have the code that reads it.
+    pub(crate) decoder: Option<Value>,
     /// The added tokens that the file calls special.
     pub(crate) special: HashSet<u32>,
     pad_id: u32,
@@ -281,7 +282,7 @@ impl Tokenizer {
         let padding = definition.padding.clone();
         let truncation = definition.truncation.clone();
         let unknown = definition.model.unk_token.clone();
-        let decoder = Decoder::read(definition.decoder.as_ref());
+        let decoder = definition.decoder.clone();
         let special = definition.added_tokens.iter().filter(|token| token.special);
         let special: Vec<String> = special.map(|token| token.content.clone()).collect();
         let reader = Reader::build(definition, json).map_err(at_fault)?;
