@@ -1,7 +1,7 @@
 //! Makes a model smaller or faster, and measures what that changed.
 //!
-//! [`optimize`](crate::optimize()) writes a folder that loads as a model, and returns a [`Report`]. The parts that it is made of are here
-//! as well, for programs that work on tensors themselves.
+//! [`optimize`](crate::optimize()) writes a folder that loads as a model, and returns a [`Report`]. The parts that it is made of
+//! are here as well, for programs that work on tensors themselves.
 
 mod distil;
 mod measure;
@@ -38,8 +38,8 @@ pub use options::OptimizeOptions;
 pub use report::{Quality, Report, Side, Speed, Step};
 
 /// Writes a smaller or faster model into a new folder, which [`Embedder::load`](crate::Embedder::load) takes: an ONNX file as
-/// [`export`](crate::export()) writes one, or the files of a static model. The files have the same bytes on every run. On an error nothing is left: the folder gets
-/// its name when it is complete.
+/// [`export`](crate::export()) writes one, or the files of a static model. The files have the same bytes on every run. On an error
+/// nothing is left: the folder gets its name when it is complete.
 ///
 /// The result has a fingerprint of its own wherever its vectors can differ, and its metadata names the original.
 ///
