@@ -19,7 +19,7 @@ use isovec_test_models::bundles::{bundle, half};
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::reference::{last_hidden_state, mean_normalised};
 use isovec_test_models::texts::{batch, texts};
-use isovec_test_models::{models, pictures};
+use isovec_test_models::{decoders, models, pictures};
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 1e-6;
@@ -187,7 +187,7 @@ fn layers_are_fused() {
 
 #[test]
 fn a_decoder_computes_no_score_of_what_follows() {
-    let model = models::qwen3();
+    let model = decoders::qwen3();
     let bundle = bundle(&model, Stored::F32, Pooling::LastToken);
     let (cancel, mut never) = (Cancel::new(), Never);
     let program = pollster::block_on(Program::read(&bundle, &cancel, &mut never)).unwrap();
