@@ -4,7 +4,7 @@
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
-//! - [`decoders`]: decoders, with theirs.
+//! - [`decoders`]: decoders, with theirs; [`embedding_gemma`]: one with all files of a published model.
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`static_embedding`]: models of static embeddings, with theirs.
@@ -20,6 +20,7 @@ pub mod checkpoint;
 pub mod classifier;
 pub mod convolutions;
 pub mod decoders;
+pub mod embedding_gemma;
 pub mod exact;
 pub mod full_size;
 pub mod heads;
