@@ -784,6 +784,11 @@ fn a_config_that_contradicts_itself_is_refused() {
         (decoders::gemma3(), "_sliding_window_pattern", json!(0)),
         (decoders::gemma3(), "query_pre_attn_scalar", json!(-1)),
         (decoders::gemma3(), "layer_types", json!(["full_attention"])),
+        (
+            decoders::gemma3(),
+            "rope_parameters",
+            json!({"rope_theta": 1e6}),
+        ),
         (decoders::llama(), "num_attention_heads", json!(5)),
     ];
     for (model, key, value) in cases {

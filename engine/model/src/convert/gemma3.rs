@@ -76,9 +76,17 @@ fn waves(config: &Config, sight: Sight) -> Result<Wavelengths> {
         Sight::Everything => config.positive_or("rope_theta", 1_000_000.0)?,
         Sight::Window => config.positive_or("rope_local_base_freq", 10_000.0)?,
     };
-    match sight {
-        Sight::Window if config.value("rope_parameters").is_none() => {
-            Ok(Wavelengths::of_base(base))
+    match (config.value("rope_parameters"), sight) {
+        (None, Sight::Window) => Ok(Wavelengths::of_base(base)),
+        (Some(parameters), _)
+            if Sight::ALL
+                .iter()
+                .all(|own| parameters.get(own.key()).is_none()) =>
+        {
+            Err(config.wrong(
+                "rope_parameters",
+                "has no part for full_attention or sliding_attention, whose positions differ",
+            ))
         }
         _ => Wavelengths::of(config, sight, base),
     }
