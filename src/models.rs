@@ -36,6 +36,9 @@ pub const MXBAI_EMBED_LARGE_V1: &str = "mixedbread-ai/mxbai-embed-large-v1";
 /// More than 100 languages, 1024 dimensions, matryoshka down to 32, up to 32,768 tokens, 600 M parameters (Qwen3, a decoder). Its files
 /// name a prompt for queries.
 pub const QWEN3_EMBEDDING_0_6B: &str = "Qwen/Qwen3-Embedding-0.6B";
+/// More than 100 languages, 768 dimensions, matryoshka down to 128, up to 2048 tokens, 300 M parameters (Gemma 3). Its files name
+/// prompts. The hub gives it to those who accepted its licence: set a token.
+pub const EMBEDDINGGEMMA_300M: &str = "google/embeddinggemma-300m";
 /// English, 768 dimensions, matryoshka down to 256, up to 8192 tokens (ModernBERT). Prompts:
 /// `search_query: ` and `search_document: `.
 pub const MODERNBERT_EMBED_BASE: &str = "nomic-ai/modernbert-embed-base";

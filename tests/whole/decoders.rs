@@ -1,11 +1,13 @@
-//! Decoders become embedders: the last token's vector, of tokens that see only those before them, as an independent implementation at
-//! f64 gives it, on every engine.
+//! Decoders become embedders: the last token's vector, of tokens that see only those before them, or the mean of tokens that see both
+//! ways, as an independent implementation at f64 gives it, on every engine.
 
-use isovec::ModelSource;
 use isovec::blocking::Embedder;
 use isovec::config::EmbeddingConfig;
+use isovec::{EmbedOptions, ModelSource, Prompt};
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
-use isovec_test_models::models::{HIDDEN, qwen3};
+use isovec_test_models::decoders::{gemma3, llama, mistral, qwen2, qwen3};
+use isovec_test_models::embedding_gemma::{DOCUMENT, EmbeddingGemma, QUERY};
+use isovec_test_models::models::HIDDEN;
 use isovec_test_models::reference::last_hidden_state;
 use isovec_test_models::tiny;
 use isovec_test_support::engines;
@@ -22,7 +24,7 @@ const TEXTS: [&str; 5] = [
     "the bank of the river",
 ];
 
-/// A tiny Qwen3 with the tiny tokenizer, as sentence-transformers publishes such models. Its tensors begin with `model.`, as those of
+/// A tiny decoder with the tiny tokenizer, as sentence-transformers publishes such models. Its tensors begin with `model.`, as those of
 /// a decoder do.
 fn source(model: &Checkpoint) -> ModelSource {
     let tokenizer = tiny::tokenizer(&tiny::vocabulary());
@@ -67,7 +69,8 @@ fn the_last_token_stands_for_the_text_on_every_engine() {
     // One that sees what follows, too, gives other vectors of the same weights.
     let causal = tiny::of_words(qwen3());
     let both_ways = causal.clone().with("is_causal", false);
-    for model in [&causal, &both_ways] {
+    let others = [qwen2(), llama(), mistral(), gemma3()].map(tiny::of_words);
+    for model in [&causal, &both_ways].into_iter().chain(&others) {
         for engine in engines() {
             let config = engine.configure(EmbeddingConfig::default().with_max_batch_size(3));
             let embedder = Embedder::builder(source(model))
@@ -93,6 +96,45 @@ fn the_last_token_stands_for_the_text_on_every_engine() {
     assert_ne!(fingerprint(&causal), fingerprint(&both_ways));
 }
 
+/// The files of a published model decide all of it: pieces with bytes for what has none, prompts, the mean, two dense layers.
+#[test]
+fn a_published_embedding_gemma_is_itself_on_every_engine() {
+    let model = EmbeddingGemma::default();
+    let texts = [
+        "the dog is an animal",
+        "Money in the bank, 東京 and café",
+        "a",
+        "the mountain and the river and the sea and the sun and the rain and the tree and the horse",
+    ];
+    for engine in engines() {
+        let files = model.files().into_iter();
+        let files = files.map(|(name, bytes)| (name, bytes.into()));
+        let embedder = Embedder::builder(ModelSource::bytes("a gemma", files))
+            .config(engine.configure(EmbeddingConfig::default()))
+            .load()
+            .unwrap();
+        for (prompt, before) in [
+            (Prompt::Query, QUERY),
+            (Prompt::Passage, DOCUMENT),
+            (Prompt::None, ""),
+        ] {
+            let options = EmbedOptions::default().with_prompt(prompt);
+            let vectors = embedder.embed_with(texts, options).unwrap();
+            for (row, text) in vectors.iter().zip(texts) {
+                let wanted = model.vector(&format!("{before}{text}"));
+                assert_eq!(row.len(), wanted.len());
+                for (own, wanted) in row.iter().zip(wanted) {
+                    assert!(
+                        (f64::from(*own) - wanted).abs() <= NEAR,
+                        "{}, {before}{text}: {own} and {wanted}",
+                        engine.name()
+                    );
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn what_a_decoder_cannot_be_is_said() {
     for (key, value, word) in [
@@ -101,11 +143,10 @@ fn what_a_decoder_cannot_be_is_said() {
             json!({"type": "yarn", "factor": 4.0}),
             "rope_scaling",
         ),
-        ("use_sliding_window", json!(true), "use_sliding_window"),
         (
             "layer_types",
-            json!(["full_attention", "sliding_attention", "full_attention"]),
-            "sliding_attention",
+            json!(["full_attention", "chunked_attention", "full_attention"]),
+            "chunked_attention",
         ),
         (
             "rope_parameters",

@@ -11,6 +11,7 @@ use isovec_engine::onnx::proto::ModelProto;
 use isovec_model::convert::{Converted, architecture, convert, family};
 use isovec_model::safetensors::TensorSet;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
+use isovec_test_models::decoders;
 use isovec_test_models::models;
 use isovec_test_models::reference::last_hidden_state;
 use isovec_test_models::rng::Rng;
@@ -41,6 +42,10 @@ fn texts(lengths: &[usize], padding: i64) -> (Vec<Vec<i64>>, Vec<Vec<i64>>) {
         .map(|&length| (0..length).map(|at| i64::from(at > length / 2)).collect())
         .collect();
     (ids, types)
+}
+
+fn is_decoder(name: &str) -> bool {
+    ["qwen2", "qwen3", "llama", "mistral", "gemma3"].contains(&name)
 }
 
 fn padding(model: &Checkpoint) -> i64 {
@@ -132,6 +137,53 @@ fn newer_configs_of_modernbert_mean_what_they_say() {
         "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}
     });
     assert_same("modernbert, newer config", &model);
+}
+
+#[test]
+fn newer_configs_of_decoders_mean_what_they_say() {
+    let mut model = decoders::gemma3();
+    model.config["layer_types"] = json!([
+        "full_attention",
+        "sliding_attention",
+        "sliding_attention",
+        "full_attention"
+    ]);
+    assert_same("gemma3, its layers listed", &model);
+    model.config["rope_parameters"] = json!({
+        "full_attention": {"rope_type": "linear", "factor": 4.0, "rope_theta": 50000.0},
+        "sliding_attention": {"rope_type": "default", "rope_theta": 500.0}
+    });
+    assert_same("gemma3, newer config", &model);
+    let causal = decoders::gemma3().with("use_bidirectional_attention", false);
+    let stretched = json!({"rope_type": "linear", "factor": 8.0});
+    assert_same(
+        "gemma3, causal",
+        &causal.with("rope_scaling", stretched.clone()),
+    );
+    let mut model = decoders::mistral().with("sliding_window", json!(null));
+    model.config["rope_parameters"] = stretched;
+    assert_same("mistral without a window, newer config", &model);
+    for (name, model) in [
+        ("llama", decoders::llama()),
+        ("qwen3", decoders::qwen3()),
+        (
+            "qwen2",
+            decoders::qwen2().with("use_sliding_window", json!(false)),
+        ),
+    ] {
+        let both_ways = model.with("is_causal", json!(false));
+        assert_same(&format!("{name}, both ways"), &both_ways);
+    }
+    let listed = json!(["sliding_attention", "full_attention", "full_attention"]);
+    assert_same(
+        "qwen2, its layers listed",
+        &decoders::qwen2().with("layer_types", listed),
+    );
+    let biased = [decoders::qwen3(), decoders::gemma3()];
+    for model in biased {
+        let biased = model.with("attention_bias", json!(true));
+        assert_same("biased", &decoders::decoder_like(74, biased.config));
+    }
 }
 
 /// Half-precision checkpoints and shards convert to the values they hold, exactly.
@@ -378,6 +430,85 @@ fn the_comparison_notices_a_mistake_in_each_config_value() {
 }
 
 #[test]
+fn the_comparison_notices_a_mistake_in_each_config_value_of_a_decoder() {
+    let llama3 = |key: &str, value: f64| {
+        let mut scaling = decoders::llama().config["rope_scaling"].clone();
+        scaling[key] = json!(value);
+        (decoders::llama(), "rope_scaling", scaling)
+    };
+    let mutants = [
+        (decoders::qwen3(), "hidden_act", json!("gelu")),
+        (decoders::qwen3(), "rms_norm_eps", json!(1e-5)),
+        (decoders::qwen3(), "rope_theta", json!(900_000.0)),
+        (decoders::qwen3(), "is_causal", json!(false)),
+        (decoders::qwen2(), "sliding_window", json!(7)),
+        (decoders::qwen2(), "sliding_window", json!(9)),
+        (decoders::qwen2(), "max_window_layers", json!(2)),
+        (decoders::qwen2(), "use_sliding_window", json!(false)),
+        (decoders::qwen2(), "rope_scaling", json!(null)),
+        (
+            decoders::qwen2(),
+            "rope_scaling",
+            json!({"type": "linear", "factor": 2.1}),
+        ),
+        (decoders::llama(), "rope_scaling", json!(null)),
+        (decoders::llama(), "is_causal", json!(false)),
+        llama3("factor", 5.0),
+        llama3("low_freq_factor", 0.9),
+        llama3("high_freq_factor", 2.2),
+        llama3("original_max_position_embeddings", 18.0),
+        (decoders::mistral(), "sliding_window", json!(11)),
+        (decoders::mistral(), "sliding_window", json!(13)),
+        (decoders::mistral(), "sliding_window", json!(null)),
+        (decoders::gemma3(), "hidden_activation", json!("gelu")),
+        (decoders::gemma3(), "query_pre_attn_scalar", json!(16)),
+        (decoders::gemma3(), "sliding_window", json!(10)),
+        (decoders::gemma3(), "sliding_window", json!(14)),
+        (decoders::gemma3(), "_sliding_window_pattern", json!(2)),
+        (decoders::gemma3(), "rope_theta", json!(900_000.0)),
+        (decoders::gemma3(), "rope_local_base_freq", json!(9000.0)),
+        (
+            decoders::gemma3(),
+            "rope_scaling",
+            json!({"rope_type": "linear", "factor": 2.0}),
+        ),
+        (
+            decoders::gemma3(),
+            "use_bidirectional_attention",
+            json!(false),
+        ),
+    ];
+    for (model, key, value) in mutants {
+        let what = format!("{} {key} {value}", model.config["model_type"]);
+        assert_noticed(&what, &model.clone().with(key, value), &model);
+    }
+}
+
+/// Gemma's norms without the 1 that is added to their weights, and its words without their factor.
+#[test]
+fn the_comparison_notices_what_only_gemma_does() {
+    let model = decoders::gemma3();
+    let mut less = model.clone();
+    for (name, array) in &mut less.tensors {
+        if name.ends_with("norm.weight") {
+            array.values.iter_mut().for_each(|value| *value -= 1.0);
+        }
+    }
+    assert_noticed("gemma3 without 1 in its norms", &less, &model);
+    let mut graph = graph_of(&model);
+    let factor = (models::HIDDEN as f32).sqrt().to_le_bytes();
+    let mut numbers = graph
+        .graph
+        .as_mut()
+        .expect("a graph")
+        .initializer
+        .iter_mut();
+    let factor = numbers.find(|tensor| tensor.raw_data[..] == factor);
+    factor.expect("the factor of words").raw_data = 1f32.to_le_bytes().to_vec().into();
+    assert!(difference(&graph, &model) >= NOTICED);
+}
+
+#[test]
 fn the_comparison_notices_positions_off_by_one() {
     for (model, table) in [
         (models::bert(), "embeddings.position_embeddings.weight"),
@@ -415,7 +546,7 @@ fn the_comparison_notices_a_changed_node() {
         let mut blunt = whole.clone();
         let graph = blunt.graph.as_mut().expect("a graph");
         let erf = graph.node.iter_mut().find(|node| node.op_type == "Erf");
-        assert_eq!(erf.is_some(), !["nomicbert", "qwen3"].contains(&name));
+        assert_eq!(erf.is_some(), name != "nomicbert" && !is_decoder(name));
         if let Some(erf) = erf {
             erf.op_type = "Tanh".into();
             assert!(difference(&blunt, &model) >= NOTICED, "{name} with tanh");
@@ -473,7 +604,7 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
         ),
         (models::bert(), "hidden_act", serde_json::json!("mish")),
         (models::bert(), "is_decoder", serde_json::json!(true)),
-        (models::bert(), "model_type", serde_json::json!("llama")),
+        (models::bert(), "model_type", serde_json::json!("gpt2")),
         (models::bert(), "model_type", serde_json::Value::Null),
         (
             models::bert(),
@@ -520,6 +651,103 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
     }
 }
 
+/// With the name of what the config asks for.
+#[test]
+fn what_decoders_cannot_be_is_refused_by_name() {
+    let yarn = json!({"rope_type": "yarn", "factor": 4.0});
+    let cases = [
+        (decoders::qwen3(), "rope_scaling", yarn.clone(), "yarn"),
+        (
+            decoders::llama(),
+            "rope_scaling",
+            json!({"type": "dynamic", "factor": 2.0}),
+            "dynamic",
+        ),
+        (
+            decoders::mistral(),
+            "rope_parameters",
+            json!({"rope_type": "longrope"}),
+            "longrope",
+        ),
+        (
+            decoders::llama(),
+            "rope_parameters",
+            json!({"rope_theta": 5.0}),
+            "rope_scaling",
+        ),
+        (
+            decoders::gemma3(),
+            "rope_parameters",
+            json!({"full_attention": yarn}),
+            "yarn",
+        ),
+        (
+            decoders::llama(),
+            "partial_rotary_factor",
+            json!(0.5),
+            "partial_rotary_factor",
+        ),
+        (decoders::qwen2(), "is_causal", json!(false), "is_causal"),
+        (decoders::mistral(), "is_causal", json!(false), "is_causal"),
+        (
+            decoders::mistral(),
+            "attention_bias",
+            json!(true),
+            "attention_bias",
+        ),
+        (decoders::mistral(), "mlp_bias", json!(true), "mlp_bias"),
+        (
+            decoders::mistral(),
+            "layer_types",
+            json!(["full_attention", "full_attention"]),
+            "layer_types",
+        ),
+        (
+            decoders::llama(),
+            "layer_types",
+            json!(["full_attention", "chunked_attention"]),
+            "chunked_attention",
+        ),
+        (
+            decoders::llama(),
+            "layer_types",
+            json!(["full_attention", "sliding_attention"]),
+            "layer_types",
+        ),
+        (
+            decoders::gemma3(),
+            "attn_logit_softcapping",
+            json!(50.0),
+            "attn_logit_softcapping",
+        ),
+        (decoders::qwen2(), "hidden_act", json!("mish"), "mish"),
+        (
+            decoders::gemma3(),
+            "hidden_activation",
+            json!("mish"),
+            "mish",
+        ),
+        (
+            decoders::llama(),
+            "max_position_embeddings",
+            json!(500_000),
+            "max_position_embeddings",
+        ),
+    ];
+    for (model, key, value, name) in cases {
+        let error = refused(&model.with(key, value.clone()));
+        assert_eq!(error.kind(), "UnsupportedModel", "{key} {value}: {error}");
+        let message = error.to_string();
+        assert!(
+            message.contains(name) && message.contains("ONNX"),
+            "{message}"
+        );
+    }
+    let causal = decoders::gemma3().with("use_bidirectional_attention", false);
+    let error = refused(&causal.with("is_causal", json!(false)));
+    assert!(error.to_string().contains("is_causal"), "{error}");
+}
+
 #[test]
 fn a_config_that_contradicts_itself_is_refused() {
     let cases = [
@@ -545,10 +773,45 @@ fn a_config_that_contradicts_itself_is_refused() {
             "rope_parameters",
             serde_json::json!({}),
         ),
+        (decoders::qwen3(), "num_key_value_heads", json!(3)),
+        (decoders::qwen3(), "head_dim", json!(1 << 25)),
+        (
+            decoders::qwen3(),
+            "layer_types",
+            json!(["full_attention", "full_attention", "sliding_attention"]),
+        ),
+        (decoders::mistral(), "sliding_window", json!(0)),
+        (decoders::gemma3(), "_sliding_window_pattern", json!(0)),
+        (decoders::gemma3(), "query_pre_attn_scalar", json!(-1)),
+        (decoders::gemma3(), "layer_types", json!(["full_attention"])),
+        (
+            decoders::gemma3(),
+            "rope_parameters",
+            json!({"rope_theta": 1e6}),
+        ),
+        (decoders::llama(), "num_attention_heads", json!(5)),
     ];
     for (model, key, value) in cases {
         let error = refused(&model.with(key, value.clone()));
         assert_eq!(error.kind(), "InvalidModel", "{key} {value}: {error}");
+        assert!(error.to_string().contains(key), "{error}");
+    }
+    for (scaling, key) in [
+        (json!({"factor": 2.0}), "rope_type"),
+        (json!({"rope_type": "linear"}), "factor"),
+        (json!({"rope_type": "linear", "factor": 0}), "factor"),
+        (
+            json!({"rope_type": "llama3", "factor": 2.0}),
+            "low_freq_factor",
+        ),
+        (
+            json!({"rope_type": "llama3", "factor": 2.0, "low_freq_factor": 4.0, "high_freq_factor": 4.0}),
+            "high_freq_factor",
+        ),
+        (json!("linear"), "rope_scaling"),
+    ] {
+        let error = refused(&decoders::llama().with("rope_scaling", scaling));
+        assert_eq!(error.kind(), "InvalidModel", "{error}");
         assert!(error.to_string().contains(key), "{error}");
     }
     for json in ["", "{", "[]", "null", "\u{feff}{}"] {
@@ -583,7 +846,7 @@ fn every_size_is_checked_against_the_tensors() {
                 continue;
             };
             // Rotary tables are made and not stored.
-            if ["modernbert", "qwen3"].contains(&name) && key == "max_position_embeddings" {
+            if (name == "modernbert" || is_decoder(name)) && key == "max_position_embeddings" {
                 continue;
             }
             let error = refused(&model.clone().with(key, size * 2));
@@ -699,6 +962,7 @@ fn what_changes_the_graph_changes_the_architecture() {
         "global_rope_theta",
         "hidden_act",
         "hidden_activation",
+        "is_causal",
         "layer_norm_eps",
         "layer_norm_epsilon",
         "layer_types",
@@ -713,9 +977,13 @@ fn what_changes_the_graph_changes_the_architecture() {
         "position_embedding_type",
         "qkv_proj_bias",
         "rope_parameters",
+        "rope_theta",
         "rotary_emb_base",
         "rotary_scaling_factor",
+        "sliding_window",
         "type_vocab_size",
+        "use_bidirectional_attention",
+        "use_sliding_window",
     ];
     let others = |value: &serde_json::Value| {
         let mut others = vec![

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use isovec_model::convert::catalog::{Entry, Loading, Task, entries, find};
 use isovec_model::convert::{convert, family};
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
-use isovec_test_models::models;
+use isovec_test_models::{decoders, models};
 use serde_json::json;
 
 /// A tiny model whose config has the traits of a published one.
@@ -18,7 +18,9 @@ fn stand_in(model_type: &str) -> Checkpoint {
         "distilbert" => models::distilbert(),
         "modernbert" => models::modernbert(),
         "nomic_bert" => models::nomicbert(),
-        "qwen3" => models::qwen3(),
+        "qwen3" => decoders::qwen3(),
+        "mistral" => decoders::mistral(),
+        "gemma3_text" => decoders::gemma3(),
         other => panic!("no stand-in for {other}"),
     }
 }
@@ -65,6 +67,11 @@ fn what_does_not_convert_is_refused_by_its_config() {
             json!({"model_type": "bert", "position_embedding_type": "alibi"}),
         )
     };
+    let own_code = |id| {
+        let mut config = decoders::qwen2().config;
+        config["auto_map"] = json!({"AutoModel": "modeling_qwen.Qwen2Model"});
+        (id, config)
+    };
     let configs = [
         ("Alibaba-NLP/gte-base-en-v1.5", json!({"model_type": "new"})),
         (
@@ -74,13 +81,11 @@ fn what_does_not_convert_is_refused_by_its_config() {
         alibi("jinaai/jina-embeddings-v2-base-code"),
         alibi("jinaai/jina-embeddings-v2-base-en"),
         (
-            "onnx-community/embeddinggemma-300m-ONNX",
-            json!({"model_type": "gemma3_text"}),
-        ),
-        (
             "nomic-ai/nomic-embed-text-v2-moe",
             json!({"model_type": "nomic_bert", "num_experts": 8}),
         ),
+        own_code("Alibaba-NLP/gte-Qwen2-1.5B-instruct"),
+        own_code("Alibaba-NLP/gte-Qwen2-7B-instruct"),
         (
             "Qwen/Qwen3-VL-Embedding-2B",
             json!({"model_type": "qwen3_vl"}),

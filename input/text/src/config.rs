@@ -13,6 +13,8 @@ pub(crate) struct TokenizerConfig {
     pub(crate) tokenizer_class: Option<String>,
     pub(crate) pad_token: Option<SpecialToken>,
     pub(crate) truncation_side: Option<String>,
+    eos_token: Option<SpecialToken>,
+    add_eos_token: Option<bool>,
     /// A whole number, or a float so large (1e30) that it means "no limit".
     model_max_length: Option<serde_json::Number>,
 }
@@ -25,6 +27,19 @@ impl TokenizerConfig {
         usize::try_from(length)
             .ok()
             .filter(|&length| length > 0 && length < 1 << 30)
+    }
+
+    /// The token that the class puts after each text, whatever the post-processor of `tokenizer.json` is: transformers' classes of Llama
+    /// and Gemma write that anew when they load (`update_post_processor`, `models/llama/tokenization_llama_fast.py`).
+    pub(crate) fn end(&self) -> Option<&str> {
+        let class = self.tokenizer_class.as_deref()?;
+        let writes = ["LlamaTokenizer", "GemmaTokenizer"]
+            .contains(&class.strip_suffix("Fast").unwrap_or(class));
+        let asked = writes && self.add_eos_token == Some(true);
+        self.eos_token
+            .as_ref()
+            .filter(|_| asked)
+            .map(SpecialToken::content)
     }
 
     /// Which end of a text is left out.

@@ -81,6 +81,28 @@ impl Template {
         }
     }
 
+    /// Puts a token after each text, unless one text ends in it already. Says whether it did.
+    pub(crate) fn end_with(&mut self, id: u32) -> bool {
+        if let Some(Item::Special { id: last, .. }) = self.single.last()
+            && *last == id
+        {
+            return false;
+        }
+        for row in [&mut self.single, &mut self.pair] {
+            let items = std::mem::take(row).into_iter();
+            *row = items
+                .flat_map(|item| match item {
+                    Item::First { type_id } | Item::Second { type_id } => {
+                        [Some(item), Some(Item::Special { id, type_id })]
+                    }
+                    Item::Special { .. } => [Some(item), None],
+                })
+                .flatten()
+                .collect();
+        }
+        true
+    }
+
     /// How many special tokens one text gets.
     pub(crate) fn special_in_single(&self) -> usize {
         specials(&self.single)

@@ -276,8 +276,8 @@ impl Tokenizer {
         file: &str,
     ) -> Result<Self> {
         let at_fault = |fault: Fault| at_fault(fault, origin, file);
-        let identity = identity(&definition);
-        let template = Template::read(definition.post_processor.as_ref()).map_err(at_fault)?;
+        let mut identity = identity(&definition);
+        let mut template = Template::read(definition.post_processor.as_ref()).map_err(at_fault)?;
         let kind = definition.model.kind().map_err(at_fault)?;
         let padding = definition.padding.clone();
         let truncation = definition.truncation.clone();
@@ -301,6 +301,16 @@ impl Tokenizer {
         };
         let special = special.iter().filter_map(|token| reader.token_to_id(token));
         let special = special.collect();
+        if let Some(end) = config.end() {
+            let id = reader.token_to_id(end).ok_or_else(|| {
+                let detail =
+                    format!("its eos_token {end:?}, which add_eos_token asks for, has no id");
+                invalid(origin, CONFIG_FILE, detail)
+            })?;
+            if template.end_with(id) {
+                identity = format!("{identity}, ended by {id}");
+            }
+        }
         let unknown_id = unknown.and_then(|token| reader.token_to_id(&token));
         let max_id = template.ids().chain(reader.max_id()).chain([pad_id]).max();
         Ok(Self {

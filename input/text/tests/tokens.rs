@@ -125,3 +125,40 @@ fn a_folder_comes_before_the_root() {
         assert_eq!(of(folder).token_to_id("a"), Some(1));
     }
 }
+
+/// Classes that write the template anew when they load put the token there that the file lacks.
+#[test]
+fn the_end_that_a_class_adds_is_added() {
+    let load = |config: Value| {
+        let mut file = file();
+        file["post_processor"] = json!({
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<x>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 1}}],
+            "special_tokens": {"<x>": {"id": "<x>", "ids": [3], "tokens": ["<x>"]}}
+        });
+        let mut files = bundle(file.to_string().into_bytes());
+        files.insert("tokenizer_config.json".into(), config.to_string().into());
+        Tokenizer::from_files(&files, "here")
+    };
+    let config = |class: &str, add: bool| json!({"tokenizer_class": class, "add_eos_token": add, "eos_token": {"content": "b"}});
+    let plain = load(json!({})).unwrap();
+    assert_eq!(ids(&plain, "a a", &Limits::default()), [3, 1, 1]);
+    for class in ["LlamaTokenizer", "GemmaTokenizerFast"] {
+        let ended = load(config(class, true)).unwrap();
+        assert_eq!(ids(&ended, "a a", &Limits::default()), [3, 1, 1, 2]);
+        assert_eq!(ids(&ended, "a a a", &Limits::tokens(4)), [3, 1, 1, 2]);
+        let pair = ended.encode_pair("a", "a a", &Limits::default()).unwrap();
+        assert_eq!(pair.ids, [1, 2, 1, 1, 2]);
+        assert_ne!(ended.identity(), plain.identity());
+    }
+    for (class, add) in [("LlamaTokenizer", false), ("Qwen2Tokenizer", true)] {
+        let same = load(config(class, add)).unwrap();
+        assert_eq!(ids(&same, "a a", &Limits::default()), [3, 1, 1]);
+        assert_eq!(same.identity(), plain.identity());
+    }
+    let lacking =
+        json!({"tokenizer_class": "LlamaTokenizer", "add_eos_token": true, "eos_token": "</s>"});
+    let error = load(lacking).unwrap_err();
+    assert!(error.to_string().contains("</s>"), "{error}");
+}

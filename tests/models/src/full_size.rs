@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::checkpoint::Checkpoint;
-use crate::models::{bert_like, modernbert_like, mpnet_like, qwen3_like};
+use crate::decoders::decoder_like;
+use crate::models::{bert_like, modernbert_like, mpnet_like};
 
 /// Makes a model.
 type Make = fn() -> Checkpoint;
@@ -109,7 +110,7 @@ fn modernbert_base() -> Checkpoint {
 
 /// Qwen3-Embedding-0.6B with fewer layers than its 28, and a tenth of its words.
 pub fn qwen3_of(layers: usize) -> Checkpoint {
-    qwen3_like(
+    decoder_like(
         15,
         json!({
             "architectures": ["Qwen3ForCausalLM"],

@@ -4,6 +4,7 @@
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
+//! - [`decoders`]: decoders, with theirs; [`embedding_gemma`]: one with all files of a published model.
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`sparse`]: models of sparse vectors, with theirs.
 //! - [`pictures`]: models of pictures, with theirs.
@@ -19,6 +20,8 @@ pub mod bundles;
 pub mod checkpoint;
 pub mod classifier;
 pub mod convolutions;
+pub mod decoders;
+pub mod embedding_gemma;
 pub mod exact;
 pub mod full_size;
 pub mod heads;

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use serde_json::json;
 
 use crate::checkpoint::{Array, Checkpoint};
+use crate::decoders;
 use crate::rng::Rng;
 
 /// Words of every tiny model.
@@ -324,67 +325,6 @@ pub fn nomicbert() -> Checkpoint {
     }
 }
 
-/// A Qwen3 of a configuration's sizes.
-pub fn qwen3_like(seed: u64, config: serde_json::Value) -> Checkpoint {
-    let size = |key: &str| config[key].as_u64().expect("a size") as usize;
-    let (hidden, wide, head) = (
-        size("hidden_size"),
-        size("intermediate_size"),
-        size("head_dim"),
-    );
-    let queries = size("num_attention_heads") * head;
-    let keys = size("num_key_value_heads") * head;
-    let mut maker = Maker::new(seed);
-    maker.table("embed_tokens", size("vocab_size"), hidden);
-    for layer in 0..size("num_hidden_layers") {
-        let name = |module: &str| format!("layers.{layer}.{module}");
-        maker.norm(&name("input_layernorm"), hidden, false);
-        maker.linear(&name("self_attn.q_proj"), hidden, queries, false);
-        maker.linear(&name("self_attn.k_proj"), hidden, keys, false);
-        maker.linear(&name("self_attn.v_proj"), hidden, keys, false);
-        maker.linear(&name("self_attn.o_proj"), queries, hidden, false);
-        maker.norm(&name("self_attn.q_norm"), head, false);
-        maker.norm(&name("self_attn.k_norm"), head, false);
-        maker.norm(&name("post_attention_layernorm"), hidden, false);
-        maker.linear(&name("mlp.gate_proj"), hidden, wide, false);
-        maker.linear(&name("mlp.up_proj"), hidden, wide, false);
-        maker.linear(&name("mlp.down_proj"), wide, hidden, false);
-    }
-    maker.norm("norm", hidden, false);
-    Checkpoint {
-        config,
-        tensors: maker.tensors,
-    }
-}
-
-/// A tiny Qwen3, whose heads together are wider than its vectors.
-pub fn qwen3() -> Checkpoint {
-    qwen3_like(
-        7,
-        json!({
-            "architectures": ["Qwen3ForCausalLM"],
-            "model_type": "qwen3",
-            "vocab_size": VOCABULARY,
-            "hidden_size": HIDDEN,
-            "num_hidden_layers": 3,
-            "num_attention_heads": 4,
-            "num_key_value_heads": 2,
-            "head_dim": 16,
-            "intermediate_size": WIDE,
-            "hidden_act": "silu",
-            "max_position_embeddings": 64,
-            "rms_norm_eps": 1e-6,
-            "rope_theta": 1_000_000.0,
-            "rope_scaling": null,
-            "attention_bias": false,
-            "use_sliding_window": false,
-            "sliding_window": null,
-            "tie_word_embeddings": true,
-            "pad_token_id": 0
-        }),
-    )
-}
-
 /// One of each family.
 pub fn all() -> Vec<(&'static str, Checkpoint)> {
     vec![
@@ -394,6 +334,10 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
         ("distilbert", distilbert()),
         ("modernbert", modernbert()),
         ("nomicbert", nomicbert()),
-        ("qwen3", qwen3()),
+        ("qwen3", decoders::qwen3()),
+        ("qwen2", decoders::qwen2()),
+        ("llama", decoders::llama()),
+        ("mistral", decoders::mistral()),
+        ("gemma3", decoders::gemma3()),
     ]
 }

@@ -5,13 +5,13 @@
 //! BERT <https://arxiv.org/abs/1810.04805>, RoBERTa <https://arxiv.org/abs/1907.11692>, MPNet
 //! <https://arxiv.org/abs/2004.09297> with the buckets of <https://arxiv.org/abs/1910.10683>,
 //! DistilBERT <https://arxiv.org/abs/1910.01108>, ModernBERT <https://arxiv.org/abs/2412.13663>,
-//! NomicBERT <https://arxiv.org/abs/2402.01613>, Qwen3 <https://arxiv.org/abs/2505.09388> with the normalisation of
-//! <https://arxiv.org/abs/1910.07467>, GELU <https://arxiv.org/abs/1606.08415>, rotary
-//! positions <https://arxiv.org/abs/2104.09864>.
+//! NomicBERT <https://arxiv.org/abs/2402.01613>, GELU <https://arxiv.org/abs/1606.08415>, rotary
+//! positions <https://arxiv.org/abs/2104.09864>. Decoders are in [`crate::decoders`].
 
 use serde_json::Value;
 
 use crate::checkpoint::{Array, Checkpoint};
+use crate::decoders;
 
 /// One vector a token.
 pub type Rows = Vec<Vec<f64>>;
@@ -25,7 +25,7 @@ pub fn last_hidden_state(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows
         "distilbert" => distilbert(model, ids),
         "modernbert" => modernbert(model, ids),
         "nomic_bert" => nomicbert(model, ids, types),
-        "qwen3" => qwen3(model, ids),
+        "qwen2" | "qwen3" | "llama" | "mistral" | "gemma3_text" => decoders::decoder(model, ids),
         other => panic!("no reference for {other}"),
     }
 }
@@ -49,11 +49,11 @@ pub(crate) fn array<'m>(model: &'m Checkpoint, name: &str) -> &'m Array {
         .unwrap_or_else(|| panic!("no tensor {name}"))
 }
 
-fn size(config: &Value, key: &str) -> usize {
+pub(crate) fn size(config: &Value, key: &str) -> usize {
     config[key].as_u64().unwrap_or_else(|| panic!("no {key}")) as usize
 }
 
-fn row(model: &Checkpoint, name: &str, index: usize) -> Vec<f64> {
+pub(crate) fn row(model: &Checkpoint, name: &str, index: usize) -> Vec<f64> {
     let table = array(model, &format!("{name}.weight"));
     let size = table.shape[1];
     table.values[index * size..(index + 1) * size]
@@ -141,11 +141,11 @@ pub(crate) fn attend(
     out
 }
 
-fn each(rows: &Rows, f: impl Fn(&[f64]) -> Vec<f64>) -> Rows {
+pub(crate) fn each(rows: &Rows, f: impl Fn(&[f64]) -> Vec<f64>) -> Rows {
     rows.iter().map(|row| f(row)).collect()
 }
 
-fn sum(a: &Rows, b: &Rows) -> Rows {
+pub(crate) fn sum(a: &Rows, b: &Rows) -> Rows {
     a.iter().zip(b).map(|(a, b)| add(a, b)).collect()
 }
 
@@ -392,13 +392,20 @@ fn distilbert(model: &Checkpoint, ids: &[i64]) -> Rows {
 
 /// Turns each pair (i, i + half) of each head as a complex number.
 fn rotate(x: &Rows, heads: usize, theta: f64) -> Rows {
+    turn(x, heads, &|i, size| {
+        1.0 / libm::pow(theta, 2.0 * i as f64 / size as f64)
+    })
+}
+
+/// The same by other angles: those of pair `i` of a head of a size, from one position to the next.
+pub(crate) fn turn(x: &Rows, heads: usize, angle: &dyn Fn(usize, usize) -> f64) -> Rows {
     let size = x[0].len() / heads;
     let half = size / 2;
     let mut out = x.clone();
     for (at, row) in out.iter_mut().enumerate() {
         for head in 0..heads {
             for i in 0..half {
-                let angle = at as f64 / libm::pow(theta, 2.0 * i as f64 / size as f64);
+                let angle = at as f64 * angle(i, size);
                 let (a, b) = (head * size + i, head * size + i + half);
                 let (re, im) = (row[a], row[b]);
                 let (cosine, sine) = (libm::cos(angle), libm::sin(angle));
@@ -512,88 +519,4 @@ fn nomicbert(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows {
         });
     }
     x
-}
-
-/// Each group of `size` numbers over the root of the mean of its squares.
-fn rms_norm(model: &Checkpoint, name: &str, epsilon: f64, x: &[f64]) -> Vec<f64> {
-    let scale = &array(model, &format!("{name}.weight")).values;
-    x.chunks(scale.len())
-        .flat_map(|group| {
-            let mean = group.iter().map(|v| v * v).sum::<f64>() / group.len() as f64;
-            let root = (mean + epsilon).sqrt();
-            group
-                .iter()
-                .zip(scale)
-                .map(move |(v, &scale)| v / root * f64::from(scale))
-        })
-        .collect()
-}
-
-fn qwen3(model: &Checkpoint, ids: &[i64]) -> Rows {
-    let config = &model.config;
-    let epsilon = config["rms_norm_eps"].as_f64().expect("an epsilon");
-    let act = config["hidden_act"].as_str().expect("an activation");
-    let theta = config["rope_theta"].as_f64().expect("a theta");
-    let (heads, shared) = (
-        size(config, "num_attention_heads"),
-        size(config, "num_key_value_heads"),
-    );
-    let head = size(config, "head_dim");
-    let causal = config.get("is_causal").is_none_or(|causal| causal == true);
-    // Each head of keys and values once for every head of queries that it serves.
-    let each_head = |rows: &Rows| -> Rows {
-        let row = |row: &[f64]| {
-            let own = (0..heads).map(|query| query / (heads / shared));
-            own.flat_map(|at| row[at * head..(at + 1) * head].to_vec())
-                .collect()
-        };
-        each(rows, row)
-    };
-    let words = array(model, "embed_tokens.weight");
-    let width = words.shape[1];
-    let mut x: Rows = ids
-        .iter()
-        .map(|&id| {
-            let word = &words.values[id as usize * width..][..width];
-            word.iter().map(|&v| f64::from(v)).collect()
-        })
-        .collect();
-    for layer in 0..size(config, "num_hidden_layers") {
-        let name = |module: &str| format!("layers.{layer}.{module}");
-        let normed = each(&x, |row| {
-            rms_norm(model, &name("input_layernorm"), epsilon, row)
-        });
-        let project = |part: &str| each(&normed, |row| linear(model, &name(part), row));
-        let query = each(&project("self_attn.q_proj"), |row| {
-            rms_norm(model, &name("self_attn.q_norm"), epsilon, row)
-        });
-        let key = each(&project("self_attn.k_proj"), |row| {
-            rms_norm(model, &name("self_attn.k_norm"), epsilon, row)
-        });
-        let (query, key) = (rotate(&query, heads, theta), rotate(&key, shared, theta));
-        let (key, value) = (each_head(&key), each_head(&project("self_attn.v_proj")));
-        let context = attend(&query, &key, &value, heads, |_, from, to, score| {
-            match causal && to > from {
-                true => f64::NEG_INFINITY,
-                false => score,
-            }
-        });
-        let attended = each(&context, |row| {
-            linear(model, &name("self_attn.o_proj"), row)
-        });
-        x = sum(&x, &attended);
-        let fed = each(&x, |row| {
-            let normed = rms_norm(model, &name("post_attention_layernorm"), epsilon, row);
-            let gate = linear(model, &name("mlp.gate_proj"), &normed);
-            let input = linear(model, &name("mlp.up_proj"), &normed);
-            let gated: Vec<f64> = gate
-                .iter()
-                .zip(&input)
-                .map(|(&gate, input)| activate(act, gate) * input)
-                .collect();
-            linear(model, &name("mlp.down_proj"), &gated)
-        });
-        x = sum(&x, &fed);
-    }
-    each(&x, |row| rms_norm(model, "norm", epsilon, row))
 }

@@ -19,7 +19,7 @@ use isovec_test_models::bundles::{bundle, half};
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::reference::{last_hidden_state, mean_normalised};
 use isovec_test_models::texts::{batch, texts};
-use isovec_test_models::{models, pictures};
+use isovec_test_models::{decoders, models, pictures};
 
 /// The largest difference of a component of a unit vector.
 const BOUND: f64 = 1e-6;
@@ -187,7 +187,7 @@ fn layers_are_fused() {
 
 #[test]
 fn a_decoder_computes_no_score_of_what_follows() {
-    let model = models::qwen3();
+    let model = decoders::qwen3();
     let bundle = bundle(&model, Stored::F32, Pooling::LastToken);
     let (cancel, mut never) = (Cancel::new(), Never);
     let program = pollster::block_on(Program::read(&bundle, &cancel, &mut never)).unwrap();
@@ -213,6 +213,36 @@ fn a_decoder_computes_no_score_of_what_follows() {
     }
     // Of each layer two, and of queries and keys one each; the last one.
     assert_eq!((attentions, norms), (3, 4 * 3 + 1));
+}
+
+/// Windows are no tables, on either side of a token or behind it.
+#[test]
+fn windows_of_decoders_are_recognised() {
+    for (model, causal, reaches) in [
+        (
+            decoders::gemma3(),
+            false,
+            [Some(6), Some(6), None, Some(6)].as_slice(),
+        ),
+        (decoders::mistral(), true, &[Some(11), Some(11)]),
+        (decoders::qwen2(), true, &[None, Some(7), Some(7)]),
+    ] {
+        let bundle = bundle(&model, Stored::F32, Pooling::LastToken);
+        let (cancel, mut never) = (Cancel::new(), Never);
+        let program = pollster::block_on(Program::read(&bundle, &cancel, &mut never)).unwrap();
+        let attention = program.nodes.iter().filter_map(|node| match &node.op {
+            Op::Attention(attention) => Some(attention),
+            _ => None,
+        });
+        let attention: Vec<_> = attention.collect();
+        assert!(
+            attention
+                .iter()
+                .all(|own| own.causal == causal && own.bias.is_none())
+        );
+        let found: Vec<_> = attention.iter().map(|own| own.reach).collect();
+        assert_eq!(found, reaches);
+    }
 }
 
 #[test]

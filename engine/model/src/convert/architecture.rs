@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::config::Config;
 use super::{
-    Family, Half, bert, clip, dinov2, dinov3, distilbert, modernbert, mpnet, nomicbert, qwen3,
-    roberta, static_embedding, vit,
+    Family, Half, bert, clip, dinov2, dinov3, distilbert, gemma3, llama, modernbert, mpnet,
+    nomicbert, qwen, roberta, static_embedding, vit,
 };
 
 /// What decides vectors: names and values in their canonical form.
@@ -30,6 +30,7 @@ const KEYS: &[&str] = &[
     "activation_function",
     "attention_bias",
     "attention_probs_scale",
+    "attn_logit_softcapping",
     "causal",
     "dim",
     "emb_layer_norm_before",
@@ -42,6 +43,7 @@ const KEYS: &[&str] = &[
     "hidden_dim",
     "hidden_size",
     "intermediate_size",
+    "is_causal",
     "is_decoder",
     "layer_norm_eps",
     "layer_norm_epsilon",
@@ -51,6 +53,7 @@ const KEYS: &[&str] = &[
     "local_rope_theta",
     "logn_attention_scale",
     "max_trained_positions",
+    "max_window_layers",
     "mlp_bias",
     "mlp_fc1_bias",
     "mlp_fc2_bias",
@@ -77,17 +80,22 @@ const KEYS: &[&str] = &[
     "position_embedding_type",
     "prenorm",
     "qkv_proj_bias",
+    "query_pre_attn_scalar",
     "relative_attention",
     "relative_attention_num_buckets",
     "rms_norm_eps",
+    "rope_local_base_freq",
     "rope_parameters",
     "rope_scaling",
     "rope_theta",
     "rotary_emb_base",
     "rotary_scaling_factor",
     "sliding_window",
+    "sliding_window_pattern",
     "type_vocab_size",
+    "use_bidirectional_attention",
     "use_rms_norm",
+    "use_sliding_window",
 ];
 
 /// A hash of the values in a `config.json` that affect vectors and that weights do not show: heads, epsilon,
@@ -133,7 +141,11 @@ fn deciding(config: &Config) -> Result<(Family, Deciding)> {
         Family::DistilBert => distilbert::deciding(config),
         Family::ModernBert => modernbert::deciding(config),
         Family::NomicBert => nomicbert::deciding(config),
-        Family::Qwen3 => qwen3::deciding(config),
+        Family::Qwen2 => qwen::qwen2(config).map(|decoder| decoder.deciding()),
+        Family::Qwen3 => qwen::qwen3(config).map(|decoder| decoder.deciding()),
+        Family::Llama => llama::llama(config).map(|decoder| decoder.deciding()),
+        Family::Mistral => llama::mistral(config).map(|decoder| decoder.deciding()),
+        Family::Gemma3 => gemma3::gemma3(config).map(|decoder| decoder.deciding()),
         Family::Vit => vit::deciding(config),
         Family::Dinov2 => dinov2::deciding(config),
         Family::Dinov3 => dinov3::deciding(config),

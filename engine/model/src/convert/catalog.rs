@@ -178,6 +178,7 @@ const QUANTIZED: &str = "onnx/model_quantized.onnx";
 
 const MEAN: Option<Pooling> = Some(Pooling::Mean);
 const CLS: Option<Pooling> = Some(Pooling::Cls);
+const GEMMA: Option<&str> = Some("google/embeddinggemma-300m");
 
 const SPARSE_LAYER: &str = "its sparse layer (sparse_linear.pt) is a pickle, which is not read; for its dense \
                             vectors load it with Embedder";
@@ -187,6 +188,8 @@ const IMAGE: &str = "it reads pictures, and this table is about texts; `ImageEmb
                      with one input of whole pictures";
 const SEES: &str = "it reads pictures and texts in one decoder, which is not converted; \
                     use Qwen/Qwen3-Embedding-0.6B for texts, or a CLIP for both";
+const OWN_CODE: &str = "it brings code of its own, which also adds the token at the end of a text; use \
+                        Qwen/Qwen3-Embedding-0.6B";
 const ASKS: &str = "its score is how likely a decoder says yes, which is not computed; use \
                     BAAI/bge-reranker-base";
 
@@ -226,9 +229,9 @@ const ENTRIES: &[Entry] = &[
     onnx("Qdrant/clip-ViT-B-32-text", MODEL, "clip", None, None),
     onnx("jinaai/jina-embeddings-v2-base-code", IN_FOLDER, "bert", MEAN, None),
     onnx("jinaai/jina-embeddings-v2-base-en", MODEL, "bert", MEAN, None),
-    runtime_only("onnx-community/embeddinggemma-300m-ONNX", IN_FOLDER, "gemma3_text", None, None),
-    runtime_only("onnx-community/embeddinggemma-300m-ONNX", "onnx/model_q4.onnx", "gemma3_text", None, None),
-    runtime_only("onnx-community/embeddinggemma-300m-ONNX", QUANTIZED, "gemma3_text", None, None),
+    runtime_only("onnx-community/embeddinggemma-300m-ONNX", IN_FOLDER, "gemma3_text", None, GEMMA),
+    runtime_only("onnx-community/embeddinggemma-300m-ONNX", "onnx/model_q4.onnx", "gemma3_text", None, GEMMA),
+    runtime_only("onnx-community/embeddinggemma-300m-ONNX", QUANTIZED, "gemma3_text", None, GEMMA),
     converts("snowflake/snowflake-arctic-embed-xs", IN_FOLDER, "bert", Pooling::Cls),
     onnx("snowflake/snowflake-arctic-embed-xs", QUANTIZED, "bert", CLS, Some("snowflake/snowflake-arctic-embed-xs")),
     converts("snowflake/snowflake-arctic-embed-s", IN_FOLDER, "bert", Pooling::Cls),
@@ -243,6 +246,13 @@ const ENTRIES: &[Entry] = &[
     only_safetensors("Qwen/Qwen3-Embedding-0.6B", "qwen3", Pooling::LastToken),
     only_safetensors("Qwen/Qwen3-Embedding-4B", "qwen3", Pooling::LastToken),
     only_safetensors("Qwen/Qwen3-Embedding-8B", "qwen3", Pooling::LastToken),
+    only_safetensors("google/embeddinggemma-300m", "gemma3_text", Pooling::Mean),
+    only_safetensors("intfloat/e5-mistral-7b-instruct", "mistral", Pooling::LastToken),
+    only_safetensors("Salesforce/SFR-Embedding-Mistral", "mistral", Pooling::LastToken),
+    only_safetensors("Salesforce/SFR-Embedding-2_R", "mistral", Pooling::LastToken),
+    only_safetensors("Linq-AI-Research/Linq-Embed-Mistral", "mistral", Pooling::LastToken),
+    refused("Alibaba-NLP/gte-Qwen2-1.5B-instruct", None, Task::Dense, "qwen2", OWN_CODE),
+    refused("Alibaba-NLP/gte-Qwen2-7B-instruct", None, Task::Dense, "qwen2", OWN_CODE),
     refused("Qwen/Qwen3-VL-Embedding-2B", None, Task::Dense, "qwen3_vl", SEES),
     // Dense, sparse and per-token in one.
     refused("gpahal/bge-m3-onnx-int8", Some("model_quantized.onnx"), Task::Several, "xlm-roberta", "it gives dense, sparse and per-token vectors at once; for the dense ones load BAAI/bge-m3"),

@@ -97,6 +97,14 @@ impl Config {
             .ok_or_else(|| self.wrong(key, &format!("is {value}, not a positive number")))
     }
 
+    /// A finite number above 0 that must be there.
+    pub(super) fn positive(&self, key: &str) -> Result<f64> {
+        match self.value(key) {
+            Some(_) => self.positive_or(key, 1.0),
+            None => Err(self.wrong(key, "is missing")),
+        }
+    }
+
     /// A flag, with the family's default.
     pub(super) fn flag_or(&self, key: &str, default: bool) -> Result<bool> {
         let Some(value) = self.value(key) else {

@@ -12,6 +12,7 @@ use super::patches::{PatchGrid, PatchNames, declare_hidden, embed, token_count};
 use super::pre_norm::{LayerNames, Layers};
 use super::rotary::{Places, Rotary};
 use super::vit::ANCHOR;
+use super::wavelengths::Wavelengths;
 
 const LAYER: LayerNames = LayerNames {
     norm: "norm1",
@@ -71,7 +72,8 @@ pub(super) fn build(config: &Config, preprocessor: &[u8], net: &mut Net<'_>) -> 
     let x = embed(net, &grid, layers.hidden, &names)?;
     let length = token_count(net);
     let places = Places::Grid(grid);
-    let rotary = Rotary::new(net, layers.heads, theta(config)?, places, &length);
+    let waves = Wavelengths::of_base(theta(config)?);
+    let rotary = Rotary::new(net, layers.heads, waves, places, &length);
     let scores = Scores {
         rotary: Some(&rotary),
         ..Scores::default()

@@ -1,9 +1,9 @@
 //! From `config.json` and safetensors to an ONNX graph, without leaving Rust.
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
-//! the encoder families in use, each in a file of its own over shared blocks: BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, ViT, DINOv2, DINOv3, the two halves of CLIP and SigLIP, static
-//! embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
+//! the families in use, each in a file of its own over shared blocks: the encoders BERT, RoBERTa (with XLM-R and
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
+//! DINOv3; the two halves of CLIP and SigLIP; static embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
 //! sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
 //! Every tensor is checked against `config.json` when the graph is built, and read (and widened
@@ -19,12 +19,15 @@ mod clip;
 mod clip_text;
 mod clip_vision;
 mod config;
+mod decoder;
 mod dinov2;
 mod dinov3;
 mod distilbert;
 mod embeddings;
 mod encoder;
+mod gemma3;
 mod linear;
+mod llama;
 mod mask;
 mod masked;
 mod modernbert;
@@ -35,14 +38,16 @@ mod norm;
 mod patches;
 mod positions;
 mod pre_norm;
-mod qwen3;
+mod qwen;
 mod relative;
 mod roberta;
 mod rotary;
+mod sight;
 mod siglip_vision;
 mod source;
 mod static_embedding;
 mod vit;
+mod wavelengths;
 
 use std::sync::Arc;
 
@@ -74,7 +79,7 @@ const JSON_COST: u64 = 32;
 const LAYER_BYTES: u64 = 64 << 10;
 
 /// Nodes of a layer, generously.
-const LAYER_NODES: u64 = 64;
+const LAYER_NODES: u64 = 128;
 
 /// The metadata entry that holds the longest sequence the graph can take.
 pub const MAX_SEQUENCE: &str = "isovec.max_sequence";
@@ -115,8 +120,16 @@ pub enum Family {
     ModernBert,
     /// NomicBERT: nomic-embed-text, Arctic's long model.
     NomicBert,
+    /// Qwen2, a decoder.
+    Qwen2,
     /// Qwen3, a decoder: Qwen3-Embedding.
     Qwen3,
+    /// Llama, a decoder.
+    Llama,
+    /// Mistral, a decoder: e5-mistral, SFR-Embedding.
+    Mistral,
+    /// The part of Gemma 3 that reads texts: EmbeddingGemma.
+    Gemma3,
     /// ViT and DeiT, which read pictures; DINO's first version is one.
     Vit,
     /// DINOv2, with registers or without, which reads pictures.
@@ -201,7 +214,11 @@ impl Family {
             "distilbert" => Self::DistilBert,
             "modernbert" => Self::ModernBert,
             "nomic_bert" => Self::NomicBert,
+            "qwen2" => Self::Qwen2,
             "qwen3" => Self::Qwen3,
+            "llama" => Self::Llama,
+            "mistral" => Self::Mistral,
+            "gemma3_text" => Self::Gemma3,
             "vit" | "deit" => Self::Vit,
             "dinov2" | "dinov2_with_registers" => Self::Dinov2,
             "dinov3_vit" => Self::Dinov3,
@@ -216,8 +233,9 @@ impl Family {
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
-                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, qwen3, vit, \
-                     deit, dinov2, dinov2_with_registers, dinov3_vit, clip, siglip, model2vec)"
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, qwen2, \
+                     qwen3, llama, mistral, gemma3_text, vit, deit, dinov2, dinov2_with_registers, \
+                     dinov3_vit, clip, siglip, model2vec)"
                 )));
             }
         };
@@ -227,7 +245,11 @@ impl Family {
             Self::DistilBert => distilbert::check(config)?,
             Self::ModernBert => modernbert::check(config)?,
             Self::NomicBert => nomicbert::check(config)?,
-            Self::Qwen3 => qwen3::check(config)?,
+            Self::Qwen2 => drop(qwen::qwen2(config)?),
+            Self::Qwen3 => drop(qwen::qwen3(config)?),
+            Self::Llama => drop(llama::llama(config)?),
+            Self::Mistral => drop(llama::mistral(config)?),
+            Self::Gemma3 => drop(gemma3::gemma3(config)?),
             Self::Vit => vit::check(config)?,
             Self::Dinov2 => dinov2::check(config)?,
             Self::Dinov3 => dinov3::check(config)?,
@@ -255,7 +277,9 @@ impl Family {
         match self {
             Self::Static => static_embedding::anchor(tensors),
             Self::ModernBert => modernbert::ANCHOR,
-            Self::Qwen3 => qwen3::ANCHOR,
+            Self::Qwen2 | Self::Qwen3 | Self::Llama | Self::Mistral | Self::Gemma3 => {
+                decoder::ANCHOR
+            }
             Self::Vit | Self::Dinov2 | Self::Dinov3 => vit::ANCHOR,
             Self::ClipText | Self::SiglipText => clip_text::ANCHOR,
             Self::ClipVision => clip_vision::ANCHOR,
@@ -271,7 +295,11 @@ impl Family {
             | Self::Roberta
             | Self::Mpnet
             | Self::ModernBert
+            | Self::Qwen2
             | Self::Qwen3
+            | Self::Llama
+            | Self::Mistral
+            | Self::Gemma3
             | Self::Vit
             | Self::Dinov2
             | Self::Dinov3 => config.size("num_hidden_layers"),
@@ -299,7 +327,11 @@ impl Family {
             Self::DistilBert => "distilbert",
             Self::ModernBert => "modernbert",
             Self::NomicBert => "nomicbert",
+            Self::Qwen2 => "qwen2",
             Self::Qwen3 => "qwen3",
+            Self::Llama => "llama",
+            Self::Mistral => "mistral",
+            Self::Gemma3 => "gemma3",
             Self::Vit => "vit",
             Self::Dinov2 => "dinov2",
             Self::Dinov3 => "dinov3",
@@ -378,7 +410,11 @@ pub fn convert_within(
         Family::DistilBert => distilbert::build(&config, &mut net)?,
         Family::ModernBert => modernbert::build(&config, &mut net)?,
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
-        Family::Qwen3 => qwen3::build(&config, &mut net)?,
+        Family::Qwen2 => qwen::qwen2(&config)?.build(&mut net)?,
+        Family::Qwen3 => qwen::qwen3(&config)?.build(&mut net)?,
+        Family::Llama => llama::llama(&config)?.build(&mut net)?,
+        Family::Mistral => llama::mistral(&config)?.build(&mut net)?,
+        Family::Gemma3 => gemma3::gemma3(&config)?.build(&mut net)?,
         Family::Vit => grid.insert(vit::build(&config, &mut net)?).tokens(),
         Family::Dinov2 => {
             let built = dinov2::build(&config, preprocessor_json, &mut net)?;

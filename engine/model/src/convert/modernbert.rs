@@ -17,30 +17,12 @@ use super::mask::{padding_mask, window_mask};
 use super::net::Net;
 use super::norm::LayerNorm;
 use super::rotary::{Places, Rotary};
+use super::sight::Sight;
 use super::source::Recipe;
+use super::wavelengths::Wavelengths;
 
 /// A tensor that every checkpoint of the family holds.
 pub(super) const ANCHOR: &str = "embeddings.tok_embeddings.weight";
-
-/// More layers than any encoder has: what each sees is written out.
-const MAX_LAYERS: usize = 10_000;
-
-/// What a layer sees.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sight {
-    Everything,
-    Window,
-}
-
-impl Sight {
-    /// The name under `layer_types` and `rope_parameters`.
-    fn key(self) -> &'static str {
-        match self {
-            Self::Everything => "full_attention",
-            Self::Window => "sliding_attention",
-        }
-    }
-}
 
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {
@@ -55,17 +37,13 @@ pub(super) fn check(config: &Config) -> Result<()> {
 
 /// What decides vectors and no tensor shows.
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
-    let layers = config.size("num_hidden_layers")?;
-    let sights = Sights::of(config, layers)?;
+    let sights = sights(config)?;
     let flag = |key: &str| config.flag_or(key, false).map(|flag| flag.to_string());
-    if layers > MAX_LAYERS {
-        return Err(config.unsupported(format!("config.json asks for {layers} layers")));
-    }
-    let window = (0..layers).filter(|&layer| sights.layer(layer) == Sight::Window);
+    let window = (0..sights.len()).filter(|&layer| sights[layer] == Sight::Window);
     let window: Vec<String> = window.map(|layer| layer.to_string()).collect();
     let mut deciding = vec![
         ("heads", config.size("num_attention_heads")?.to_string()),
-        ("layers", layers.to_string()),
+        ("layers", sights.len().to_string()),
         (
             "activation",
             format!("{:?}", Activation::of(config, "hidden_activation")?),
@@ -94,8 +72,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let activation = Activation::of(config, "hidden_activation")?;
     let positions = Rotary::positions(config, "max_position_embeddings")?;
     Rotary::check_heads(config, heads)?;
-    let layers = config.size("num_hidden_layers")?;
-    let sights = Sights::of(config, layers)?;
+    let sights = sights(config)?;
     let attention_bias = config.flag_or("attention_bias", false)?;
     let mlp_bias = config.flag_or("mlp_bias", false)?;
     let norm_bias = config.flag_or("norm_bias", false)?;
@@ -138,19 +115,19 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
                 window_mask(net, &mask, &counting, reach)
             }
         };
-        let theta = theta(config, sight)?;
+        let waves = Wavelengths::of_base(theta(config, sight)?);
         Ok((
             mask,
-            Rotary::new(net, heads, theta, Places::Row(positions), &length),
+            Rotary::new(net, heads, waves, Places::Row(positions), &length),
         ))
     };
     let everything = seen(net, Sight::Everything)?;
     let window = seen(net, Sight::Window)?;
 
-    for layer in 0..layers {
+    for (layer, sight) in sights.into_iter().enumerate() {
         let name = format!("layers.{layer}");
         net.scope(&name);
-        let (mask, rotary) = match sights.layer(layer) {
+        let (mask, rotary) = match sight {
             Sight::Everything => &everything,
             Sight::Window => &window,
         };
@@ -195,47 +172,12 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
 }
 
 /// What each layer sees: a list in newer configs, a period in older ones.
-#[derive(Debug)]
-enum Sights {
-    Listed(Vec<Sight>),
-    EverythingEach(usize),
-}
-
-impl Sights {
-    fn of(config: &Config, layers: usize) -> Result<Self> {
-        let Some(types) = config.value("layer_types") else {
-            let period = config.size_or("global_attn_every_n_layers", 3)?;
-            return Ok(Self::EverythingEach(period));
-        };
-        let types = types
-            .as_array()
-            .filter(|types| types.len() == layers)
-            .ok_or_else(|| {
-                config.wrong(
-                    "layer_types",
-                    &format!("is not a list of one type for each of {layers} layers"),
-                )
-            })?;
-        let sight = |name: &Value| {
-            [Sight::Everything, Sight::Window]
-                .into_iter()
-                .find(|sight| name.as_str() == Some(sight.key()))
-                .ok_or_else(|| {
-                    config.unsupported(format!("layer_types in config.json holds {name}"))
-                })
-        };
-        Ok(Self::Listed(
-            types.iter().map(sight).collect::<Result<_>>()?,
-        ))
-    }
-
-    fn layer(&self, layer: usize) -> Sight {
-        match self {
-            Self::Listed(sights) => sights.get(layer).copied().unwrap_or(Sight::Everything),
-            Self::EverythingEach(period) if layer.is_multiple_of(*period) => Sight::Everything,
-            Self::EverythingEach(_) => Sight::Window,
-        }
-    }
+fn sights(config: &Config) -> Result<Vec<Sight>> {
+    let period = config.size_or("global_attn_every_n_layers", 3)?;
+    Sight::of_each(config, |layer| match layer.is_multiple_of(period) {
+        true => Sight::Everything,
+        false => Sight::Window,
+    })
 }
 
 /// The base of the rotary wavelengths: under `rope_parameters` in newer configs, at the top in

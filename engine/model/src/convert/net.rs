@@ -138,6 +138,13 @@ impl<'g> Net<'g> {
         Ok(self.recipe(name.to_owned(), shape.to_vec(), Recipe::Copy { tensor }))
     }
 
+    /// The tensor with 1 added to each number.
+    pub(super) fn plus_one(&mut self, name: &str, shape: &[usize]) -> Result<String> {
+        let tensor = self.checked(name, shape)?;
+        let recipe = Recipe::PlusOne { tensor };
+        Ok(self.recipe(format!("{name}.plus_one"), shape.to_vec(), recipe))
+    }
+
     /// Rows `rows` of a matrix `[out, in]`, as `[in, rows]`.
     pub(super) fn transposed(
         &mut self,

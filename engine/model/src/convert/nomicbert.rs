@@ -16,6 +16,7 @@ use super::mask::padding_mask;
 use super::net::Net;
 use super::norm::LayerNorm;
 use super::rotary::{Places, Rotary};
+use super::wavelengths::Wavelengths;
 
 /// Refuses what the family's config can ask for and this conversion does not do.
 pub(super) fn check(config: &Config) -> Result<()> {
@@ -130,7 +131,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     }
     x = norm(net, "emb_ln", &x)?;
     let mask = padding_mask(net, ATTENTION_MASK);
-    let rotary = Rotary::new(net, heads, theta, Places::Row(positions), &length);
+    let waves = Wavelengths::of_base(theta);
+    let rotary = Rotary::new(net, heads, waves, Places::Row(positions), &length);
     let scores = Scores {
         mask: Some(&mask),
         bias: None,

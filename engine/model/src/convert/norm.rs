@@ -46,7 +46,7 @@ impl LayerNorm<'_> {
     }
 }
 
-/// A normalisation `x / sqrt(mean of squares + epsilon) weight` that the checkpoint holds.
+/// A normalisation `x / sqrt(mean of squares + epsilon) weight` that the checkpoint holds, or one with `1 + weight`.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct RmsNorm<'a> {
     /// Name of the module.
@@ -55,12 +55,18 @@ pub(super) struct RmsNorm<'a> {
     pub(super) size: usize,
     /// What is added to the mean.
     pub(super) epsilon: f64,
+    /// Whether 1 is added to the weight.
+    pub(super) plus_one: bool,
 }
 
 impl RmsNorm<'_> {
     /// Applies it to `x`, in the form that runtimes recognise and run as one operator.
     pub(super) fn apply(&self, net: &mut Net<'_>, x: &str) -> Result<String> {
-        let weight = net.weight(&format!("{}.weight", self.name), &[self.size])?;
+        let name = format!("{}.weight", self.name);
+        let weight = match self.plus_one {
+            true => net.plus_one(&name, &[self.size])?,
+            false => net.weight(&name, &[self.size])?,
+        };
         let two = net.builder().f32(2.0);
         let epsilon = net.builder().f32(self.epsilon as f32);
         let squares = net.node("Pow", &[x, &two], vec![]);

@@ -1,7 +1,7 @@
 //! Rotary positions (<https://arxiv.org/abs/2104.09864>), halves paired: element `i` of a head is
-//! turned together with element `i + size / 2` by the angle `position * theta^(-2 i / size)`. Of the squares of a picture the
-//! first half of the pairs turns by the row and the second by the column, with `2 π y theta^(-4 i / size)`, `y` being the
-//! place of the centre between -1 and 1 (DINOv3, <https://arxiv.org/abs/2508.10104>); other tokens do not turn.
+//! turned together with element `i + size / 2` by the angle `position * base^(-2 i / size)`, unless its wavelength is stretched. Of the
+//! squares of a picture the first half of the pairs turns by the row and the second by the column, with `2 π y base^(-4 i / size)`, `y`
+//! being the place of the centre between -1 and 1 (DINOv3, <https://arxiv.org/abs/2508.10104>); other tokens do not turn.
 
 use std::f64::consts::TAU;
 
@@ -12,6 +12,7 @@ use super::config::Config;
 use super::net::Net;
 use super::patches::PatchGrid;
 use super::source::Recipe;
+use super::wavelengths::Wavelengths;
 use crate::onnx::builder::int;
 
 /// The longest table that is made; a longer one would be a mistake in `config.json`.
@@ -102,21 +103,21 @@ impl Rotary {
     pub(super) fn new(
         net: &mut Net<'_>,
         heads: Heads,
-        theta: f64,
+        waves: Wavelengths,
         places: Places,
         length: &str,
     ) -> Self {
         let pairs = heads.size / 2;
         let mut table = |part, name: &str| {
             let recipe = Recipe::Rotary {
-                theta,
+                waves,
                 places,
                 pairs,
                 part,
             };
             let axis = net.builder().ints(&[1]);
             let table = net.recipe(
-                format!("rotary.{name}.{theta}"),
+                format!("rotary.{name}.{waves}"),
                 vec![places.count(), pairs],
                 recipe,
             );
@@ -152,13 +153,14 @@ impl Rotary {
 }
 
 /// The table `[tokens, pairs]`.
-pub(super) fn rotary_table(theta: f64, places: &Places, pairs: usize, part: Part) -> Vec<f32> {
+pub(super) fn rotary_table(
+    waves: &Wavelengths,
+    places: &Places,
+    pairs: usize,
+    part: Part,
+) -> Vec<f32> {
     let axes = places.axes();
-    let pairs = pairs / axes;
-    // libm and not the platform's functions, so that every target makes the same bytes.
-    let frequencies: Vec<f64> = (0..pairs)
-        .map(|pair| libm::pow(theta, -(pair as f64) / pairs as f64))
-        .collect();
+    let frequencies = waves.frequencies(pairs / axes);
     (0..places.count() * axes)
         .flat_map(|at| {
             let place = places.place(at / axes, at % axes);

@@ -18,6 +18,7 @@ use super::positions::Positions;
 use super::relative::{causal_table, offset_table};
 use super::rotary::{Part, Places, rotary_table};
 use super::siglip_vision::probe_table;
+use super::wavelengths::Wavelengths;
 use crate::safetensors::{SourceDType, SourceTensor, TensorSet};
 
 /// How one weight of the graph comes out of the checkpoint.
@@ -43,6 +44,11 @@ pub(super) enum Recipe {
         /// Name in the checkpoint of the vector.
         by: String,
     },
+    /// The tensor with 1 added to each number, rounded to f32, as the models' own library adds it.
+    PlusOne {
+        /// Name in the checkpoint.
+        tensor: String,
+    },
     /// Some elements of a vector.
     Part {
         /// Name in the checkpoint.
@@ -52,8 +58,8 @@ pub(super) enum Recipe {
     },
     /// Cosines or sines of rotary positions, `[positions, pairs]`.
     Rotary {
-        /// Base of the geometric series of wavelengths.
-        theta: f64,
+        /// How far a pair turns.
+        waves: Wavelengths,
         /// Rows of the table.
         places: Places,
         /// Columns of the table: half the size of a head.
@@ -152,17 +158,22 @@ impl ConvertedWeights {
                 }
                 Ok(bytes_of(&transposed(&values, by.len(), columns)))
             }
+            Recipe::PlusOne { tensor } => {
+                let mut values = self.floats(tensor)?;
+                values.iter_mut().for_each(|value| *value += 1.0);
+                Ok(bytes_of(&values))
+            }
             Recipe::Part { tensor, elements } => {
                 let source = self.source(tensor)?;
                 let data = part_of(tensor, source, elements.clone())?;
                 Ok(bytes_of(&widened(tensor, source.dtype, &data)?))
             }
             Recipe::Rotary {
-                theta,
+                waves,
                 places,
                 pairs,
                 part,
-            } => Ok(bytes_of(&rotary_table(*theta, places, *pairs, *part))),
+            } => Ok(bytes_of(&rotary_table(waves, places, *pairs, *part))),
             Recipe::OffsetBias { tensor, positions } => {
                 let heads = self.source(tensor)?.shape.last().copied().unwrap_or(0);
                 let table = self.floats(tensor)?;

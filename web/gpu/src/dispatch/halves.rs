@@ -4,11 +4,13 @@
 //! and the values between the two products of a layer. Kernels that are limited by memory read them once, compute
 //! their sums in f32, and use weights that are rounded to eleven bits as well. The residual stream stays f32: it
 //! would be rounded again in every layer, and in models that normalise before they compute it grows beyond the range
-//! of f16. Values that norms, pooling and the caller read stay f32 too.
+//! of f16. Values that norms, pooling and the caller read stay f32 too, and so do those before a product that only a normalisation reads:
+//! it takes away how large they are, so nothing in training kept them small. Gemma's do not fit f16
+//! (<https://ai.google.dev/gemma/docs/embeddinggemma/model_card>).
 
 use std::collections::HashSet;
 
-use isovec_encoder::program::{Binary, Node, NodeId, Op, Unary};
+use isovec_encoder::program::{Binary, Linear, Node, NodeId, Op, Unary};
 
 /// The nodes whose results are held as f16.
 pub(super) fn halves(
@@ -32,10 +34,25 @@ pub(super) fn halves(
                 halves.remove(input);
             }),
         }
+        if let Some(unbounded) = before_a_norm(nodes, &node.op) {
+            halves.remove(&unbounded);
+        }
     }
     match hides(nodes, &halves) {
         true => HashSet::new(),
         false => halves,
+    }
+}
+
+/// What a product reads, if an operator normalises the product's rows and adds nothing to them.
+fn before_a_norm(nodes: &[Node], op: &Op) -> Option<NodeId> {
+    let Op::Norm(norm) = op else { return None };
+    let product = nodes.get(norm.x.0)?;
+    match &product.op {
+        Op::Linear(Linear {
+            x, residual: None, ..
+        }) if norm.residual.is_none() && norm.size == product.width => Some(*x),
+        _ => None,
     }
 }
 
@@ -84,7 +101,7 @@ fn makes_numbers(op: &Op) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use isovec_encoder::program::{Linear, Matrix, Operand, Rows, Source};
+    use isovec_encoder::program::{Matrix, Norm, NormKind, Operand, Rows, Source};
 
     use super::*;
 
@@ -132,6 +149,26 @@ mod tests {
             linear(4, None),
         ];
         assert_eq!(of(ops), [1, 2, 4]);
+    }
+
+    #[test]
+    fn what_a_normalisation_makes_small_stays_whole() {
+        let norm = |x, residual: Option<usize>, size| {
+            Op::Norm(Norm {
+                x: NodeId(x),
+                residual: residual.map(NodeId),
+                kind: NormKind::RootMeanSquare,
+                size,
+                epsilon: 1e-6,
+                gamma: None,
+                beta: None,
+            })
+        };
+        let ops = |norm| vec![Op::Position, linear(0, None), linear(1, None), norm];
+        assert_eq!(of(ops(norm(2, None, 4))), [0]);
+        // Of each head, and of a sum, which the layers before keep small.
+        assert_eq!(of(ops(norm(2, None, 2))), [0, 1]);
+        assert_eq!(of(ops(norm(2, Some(0), 4))), [1]);
     }
 
     #[test]

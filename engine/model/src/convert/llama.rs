@@ -1,0 +1,58 @@
+//! Llama (<https://arxiv.org/abs/2302.13971>, <https://arxiv.org/abs/2407.21783>), and Mistral (<https://arxiv.org/abs/2310.06825>),
+//! every layer of which may see a window.
+
+use isovec_engine::error::Result;
+
+use super::config::Config;
+use super::decoder::{Biases, Decoder, Layer};
+use super::sight::Sight;
+use super::wavelengths::Wavelengths;
+
+/// Reads the config of a Llama.
+pub(super) fn llama(config: &Config) -> Result<Decoder> {
+    let bias = config.flag_or("attention_bias", false)?;
+    let biases = Biases {
+        heads: bias,
+        output: bias,
+        feed_forward: config.flag_or("mlp_bias", false)?,
+    };
+    Ok(Decoder {
+        biases,
+        ..Decoder::read_causal(config, None, layers(config, None)?)?
+    })
+}
+
+/// Reads the config of a Mistral.
+pub(super) fn mistral(config: &Config) -> Result<Decoder> {
+    for key in ["attention_bias", "mlp_bias"] {
+        config.refuse_flag(key, "products of this family have no bias")?;
+    }
+    // The default is a window, and null is none.
+    let window = match config.is_null("sliding_window") {
+        true => None,
+        false => Some(config.size_or("sliding_window", 4096)?),
+    };
+    Decoder::read_causal(config, None, layers(config, window)?)
+}
+
+/// Layers that are all alike.
+fn layers(config: &Config, window: Option<usize>) -> Result<Vec<Layer>> {
+    let base = config.positive_or("rope_theta", 10_000.0)?;
+    let all = match window {
+        Some(_) => Sight::Window,
+        None => Sight::Everything,
+    };
+    let sights = Sight::of_each(config, |_| all)?;
+    if sights.iter().any(|&sight| sight != all) {
+        return Err(config.unsupported(
+            "layer_types in config.json contradicts sliding_window, which says what every layer of \
+             this family sees",
+        ));
+    }
+    let layer = Layer {
+        // A token counts as one of its window.
+        reach: window.map(|window| window - 1),
+        waves: Wavelengths::of(config, Sight::Everything, base)?,
+    };
+    Ok(vec![layer; sights.len()])
+}
