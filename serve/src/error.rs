@@ -30,7 +30,7 @@ pub enum Error {
         /// The name that requests would use for it.
         name: Option<String>,
         /// The cause, which says where the model was looked for.
-        source: isovec::Error,
+        source: Box<isovec::Error>,
     },
 
     /// The file of API keys cannot be used.

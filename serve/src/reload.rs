@@ -47,7 +47,7 @@ async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
                 tracing::info!(model = name, source = %spec.source, "loading");
                 let model = spec.load().await.map_err(|source| Error::Model {
                     name: Some(name),
-                    source,
+                    source: Box::new(source),
                 })?;
                 Arc::new(Served::of(model, spec))
             }

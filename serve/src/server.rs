@@ -100,7 +100,7 @@ impl Server {
         let load = async {
             let loaded = model.await.map_err(|source| Error::Model {
                 name: name.clone(),
-                source,
+                source: Box::new(source),
             })?;
             let served = Arc::new(Served::new(loaded.into(), name));
             app.models.put(vec![Arc::clone(&served)]);

@@ -46,7 +46,7 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
         };
         let ended = server.run_models(wanted, stop).await;
         ended.map_err(|error| match error {
-            isovec_serve::Error::Model { source, .. } => args.knobs.failed(source),
+            isovec_serve::Error::Model { source, .. } => args.knobs.failed(*source),
             error => error.into(),
         })
     });
