@@ -26,7 +26,7 @@ use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
 use crate::plan::{Budget, Tokens};
 use encoded::Encoded;
-use rows::Rows;
+use rows::{RowForm, Rows};
 
 /// A batch with this number fails.
 pub const POISON: u32 = 900;
@@ -39,7 +39,6 @@ pub const DIM: usize = 2;
 #[derive(Debug)]
 pub struct Model {
     pub(crate) dim: usize,
-    pub(crate) normalized: bool,
     budget: Budget,
     pub(crate) batching: Batching,
     pub(crate) prompts: Prompts,
@@ -74,7 +73,6 @@ impl Model {
         capabilities.concurrent_runs = slots;
         Arc::new(Self {
             dim: DIM,
-            normalized: false,
             budget: Budget {
                 rows: 2,
                 tokens: Tokens::same(6),
@@ -108,6 +106,10 @@ impl Model {
         F: Future<Output = Result<Rows>>,
     {
         compute(items).await
+    }
+
+    pub(crate) fn new_rows(&self, items: usize, prompt: Option<String>) -> Result<Rows> {
+        Rows::new(items, self.dim, RowForm::Whole, prompt)
     }
 
     pub(crate) fn budget(&self) -> Budget {
@@ -194,13 +196,25 @@ impl OwnedItem for String {
     const WINDOW: usize = 4096;
 
     fn encode(_: &Model, texts: &[Self], _: &str) -> Result<Vec<Encoded>> {
-        let encoding = |text: &Self| {
-            let mut encoding = Encoding::default();
-            encoding.ids = numbers(text);
-            Encoded::Text(encoding)
-        };
-        Ok(texts.iter().map(encoding).collect())
+        Ok(texts.iter().map(|text| encoded(numbers(text))).collect())
     }
+}
+
+/// A text that is there as its ids.
+pub(crate) struct TokenIds(pub(crate) Vec<u32>);
+
+impl OwnedItem for TokenIds {
+    const WINDOW: usize = String::WINDOW;
+
+    fn encode(_: &Model, texts: &[Self], _: &str) -> Result<Vec<Encoded>> {
+        Ok(texts.iter().map(|Self(ids)| encoded(ids.clone())).collect())
+    }
+}
+
+fn encoded(ids: Vec<u32>) -> Encoded {
+    let mut encoding = Encoding::default();
+    encoding.ids = ids;
+    Encoded::Text(encoding)
 }
 
 /// Nobody looks here.
