@@ -198,8 +198,6 @@ async fn inferred(
     version: Option<&str>,
     request: Request,
 ) -> Result<Response, Failure> {
-    let served = named(&call.app, name, version)?;
-    served.embedder()?;
     let head = request.headers();
     let length = json_length(head)?;
     // Clients of this protocol name no type; a page of another site cannot leave it out.
@@ -207,6 +205,8 @@ async fn inferred(
         check_is_json(head)?;
     }
     let mut json = call.body(request).await?;
+    let served = named(&call.app, name, version)?;
+    served.embedder()?;
     let length = length.unwrap_or(json.len());
     if length > json.len() {
         let message = format!(
