@@ -70,7 +70,7 @@ pub(crate) struct TextReader {
     /// Shorter texts are filled up to so many tokens: the model was trained to see padding.
     pub(crate) filled: Option<usize>,
     /// The token of each id, once somebody wants to read one.
-    tokens: OnceLock<Vec<String>>,
+    pub(super) tokens: OnceLock<Vec<String>>,
 }
 
 impl TextReader {
