@@ -65,9 +65,9 @@ fn compact(full: &Indexed, nearest: &[Vec<(usize, f64)>]) -> Result<(), AnyError
     let dim = queries.dim();
     let one = |row: &[f32]| Embeddings::new(dim, row.to_vec(), queries.fingerprint().clone());
     let singles = queries.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    let again = |by: &dyn Fn(&Embeddings, &[Hit]) -> isovec::Result<Vec<Hit>>| {
-        let find = |query: &Embeddings| by(query, &signs.search_one(query, 100)?);
-        singles.iter().map(find).collect::<isovec::Result<Vec<_>>>()
+    let found = || {
+        let find = |query| isovec::Result::Ok((query, signs.search_one(query, 100)?));
+        singles.iter().map(find)
     };
     type Search<'a> = &'a dyn Fn() -> isovec::Result<Vec<Vec<Hit>>>;
     let searches: [(&str, usize, Search<'_>); 5] = [
@@ -75,10 +75,18 @@ fn compact(full: &Indexed, nearest: &[Vec<(usize, f64)>]) -> Result<(), AnyError
         ("int8", dim + 4, &|| int8.search(queries, TOP)),
         ("binary", dim / 8, &|| signs.search(queries, TOP)),
         ("binary, 100 of them by int8", dim / 8 + dim + 4, &|| {
-            again(&|query, hits| int8.rescored(query, hits, TOP))
+            let scored = found().map(|found| {
+                let (query, hits) = found?;
+                int8.rescored(query, &hits, TOP)
+            });
+            scored.collect()
         }),
         ("binary, 100 of them by f32", dim / 8 + 4 * dim, &|| {
-            again(&|query, hits| passages.rescored(query, hits, TOP))
+            let scored = found().map(|found| {
+                let (query, hits) = found?;
+                passages.rescored(query, &hits, TOP)
+            });
+            scored.collect()
         }),
     ];
     let mut plain = None;
