@@ -67,11 +67,6 @@ pub(crate) struct TextReader {
     pub(crate) lowercase: bool,
     /// Shorter texts are filled up to so many tokens: the model was trained to see padding.
     pub(crate) filled: Option<usize>,
-<<<<<<< HEAD
-=======
-    /// The token of each id, once somebody wants to read one.
-    pub(super) tokens: OnceLock<Vec<String>>,
->>>>>>> help-sparse
 }
 
 impl TextReader {
