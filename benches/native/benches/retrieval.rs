@@ -65,28 +65,19 @@ fn compact(full: &Indexed, nearest: &[Vec<(usize, f64)>]) -> Result<(), AnyError
     let dim = queries.dim();
     let one = |row: &[f32]| Embeddings::new(dim, row.to_vec(), queries.fingerprint().clone());
     let singles = queries.iter().map(one).collect::<Result<Vec<_>, _>>()?;
-    let found = || {
-        let find = |query| isovec::Result::Ok((query, signs.search_one(query, 100)?));
-        singles.iter().map(find)
-    };
+    let rough = |query| signs.search_one(query, 100);
     type Search<'a> = &'a dyn Fn() -> isovec::Result<Vec<Vec<Hit>>>;
     let searches: [(&str, usize, Search<'_>); 5] = [
         ("f32", 4 * dim, &|| passages.search(queries, TOP)),
         ("int8", dim + 4, &|| int8.search(queries, TOP)),
         ("binary", dim / 8, &|| signs.search(queries, TOP)),
         ("binary, 100 of them by int8", dim / 8 + dim + 4, &|| {
-            let scored = found().map(|found| {
-                let (query, hits) = found?;
-                int8.rescored(query, &hits, TOP)
-            });
-            scored.collect()
+            let find = |query| int8.rescored(query, &rough(query)?, TOP);
+            singles.iter().map(find).collect()
         }),
         ("binary, 100 of them by f32", dim / 8 + 4 * dim, &|| {
-            let scored = found().map(|found| {
-                let (query, hits) = found?;
-                passages.rescored(query, &hits, TOP)
-            });
-            scored.collect()
+            let find = |query| passages.rescored(query, &rough(query)?, TOP);
+            singles.iter().map(find).collect()
         }),
     ];
     let mut plain = None;
