@@ -559,7 +559,7 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) keep_tokens_of: Vec<PathBuf>,
 
-    /// Make a static model: a vector of so many components for each token, and no transformer. Hundreds of times as fast, and
+    /// Make a static model: a vector of so many components for each token, and no transformer. Many times as fast, and
     /// less accurate: the report says how much on your texts. --dtype int8 makes the table a quarter.
     #[arg(long = "static", value_name = "COMPONENTS", value_parser = at_least_one)]
     pub(crate) static_dimension: Option<usize>,
