@@ -44,18 +44,31 @@ pub(super) fn norm_of_int8(codes: &[u8]) -> f64 {
     (squares.sum::<i64>() as f64).sqrt()
 }
 
+/// The eight signs of every byte as ±1: a table is read several times as fast as its bits are tested.
+const SIGNS: [[f32; 8]; 256] = {
+    let mut signs = [[-1.0; 8]; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let mut at = 0;
+        while at < 8 {
+            if byte >> (7 - at) & 1 == 1 {
+                signs[byte][at] = 1.0;
+            }
+            at += 1;
+        }
+        byte += 1;
+    }
+    signs
+};
+
 /// The inner product of a query with the signs as ±1.
 pub(super) fn product_of_signs(query: &[f32], codes: &[u8]) -> f64 {
-    // The signs of eight components, for a sum in the order of all others.
+    // Eight components a byte, for a sum in the order of all others.
     let mut lanes = [0f64; 8];
-    for (eight, byte) in query.chunks(8).zip(codes) {
-        for (at, (lane, &value)) in lanes.iter_mut().zip(eight).enumerate() {
-            let value = f64::from(value);
-            *lane += if byte >> (7 - at) & 1 == 1 {
-                value
-            } else {
-                -value
-            };
+    for (eight, &byte) in query.chunks(8).zip(codes) {
+        let signs = &SIGNS[usize::from(byte)];
+        for ((lane, &value), &sign) in lanes.iter_mut().zip(eight).zip(signs) {
+            *lane += f64::from(value * sign);
         }
     }
     total(lanes)
