@@ -27,7 +27,7 @@ const CANDIDATES = 4;
 /** Vectors in a compact form, with the fingerprint of the model. A search looks at every vector; queries stay in f32. */
 export class CompactEmbeddings {
   #parts: CompactParts;
-  /** With which the product of a query and a row's codes is multiplied to get the score, before the query's length. */
+  /** With which the product of a query and each row's codes is multiplied to get the score, before the query's length; of signs it is one number. */
   #factors: Float32Array;
   /** Bytes of a row. */
   #width: number;
@@ -130,14 +130,14 @@ export class CompactEmbeddings {
     const length = this.metric === "cosine" ? Math.sqrt(squared(query)) : 1;
     const signed = new Int8Array(this.codes.buffer, this.codes.byteOffset, this.codes.length);
     const product = this.form === "int8" ? (row: number) => ofInt8(query, signed, row * this.#width) : (row: number) => ofSigns(query, this.codes, row * this.#width);
-    return (row) => (length === 0 ? 0 : Math.fround((product(row) * this.#factors[row]!) / length));
+    return (row) => (length === 0 ? 0 : Math.fround((product(row) * this.#factors[this.form === "int8" ? row : 0]!) / length));
   }
 
   #factorsOf(): Float32Array {
     const { metric, form, length, dimension, scales } = this;
     if (metric === "euclidean" || metric === "manhattan") throw new IsovecError("InvalidEmbeddings", "this model compares vectors by a distance, which compact forms do not keep; keep the set in f32");
-    if (metric === "dot") return form === "int8" ? scales : new Float32Array(length).fill(1);
-    if (form === "binary") return new Float32Array(length).fill(1 / Math.sqrt(dimension));
+    if (form === "binary") return Float32Array.of(metric === "dot" ? 1 : 1 / Math.sqrt(dimension));
+    if (metric === "dot") return scales;
     // The length of what the codes stand for, and not of the vector before: so a vector's own score is 1.
     const signed = new Int8Array(this.codes.buffer, this.codes.byteOffset, this.codes.length);
     return Float32Array.from({ length }, (_, row) => {

@@ -146,14 +146,14 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<CompactEmbeddings> {
         dim,
         codes: codes.to_vec(),
         scales,
-        factors: Vec::new(),
+        inverse_lengths: Vec::new(),
         labels,
         fingerprint: metadata.fingerprint,
         metric: metadata.metric,
         prompt: metadata.prompt,
         model: metadata.model,
     }
-    .with_factors(origin)
+    .with_lengths(origin)
 }
 
 /// Whether a row has bits where it has no component: they would count as signs that differ.

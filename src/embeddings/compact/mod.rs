@@ -9,7 +9,7 @@ use isovec_engine::fingerprint::Fingerprint;
 
 use super::{Embeddings, comparable, rescored};
 use crate::error::{Error, Result};
-use crate::similarity::{Hit, Similarity, norm, top_k};
+use crate::similarity::{Hit, Similarity, best, norm, top_k};
 
 /// How a compact set holds its vectors, by the names that sentence-transformers has for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,8 +43,8 @@ pub struct CompactEmbeddings {
     codes: Vec<u8>,
     /// One for each row of int8, with which codes are multiplied to get the row back; none of signs.
     scales: Vec<f32>,
-    /// With which the product of a query and a row's codes is multiplied to get the score, before the query's length.
-    factors: Vec<f32>,
+    /// One over the length of each row's codes, where int8 is compared by the cosine; else none.
+    inverse_lengths: Vec<f32>,
     labels: Option<Vec<String>>,
     fingerprint: Arc<Fingerprint>,
     metric: Similarity,
@@ -75,31 +75,28 @@ impl Embeddings {
             dim: self.dim,
             codes,
             scales,
-            factors: Vec::new(),
+            inverse_lengths: Vec::new(),
             labels: self.labels.clone(),
             fingerprint: Arc::clone(&self.fingerprint),
             metric: self.metric,
             prompt: self.prompt.clone(),
             model: self.model.clone(),
         }
-        .with_factors("this set")
+        .with_lengths("this set")
     }
 }
 
 impl CompactEmbeddings {
-    /// The set with the factors of its scores.
-    fn with_factors(mut self, origin: &str) -> Result<Self> {
-        self.factors = match (self.metric, self.form) {
+    /// The set with what its metric needs of the rows' lengths.
+    fn with_lengths(mut self, origin: &str) -> Result<Self> {
+        match (self.metric, self.form) {
             // The length of what the codes stand for, and not of the vector before: so a vector's own score is 1.
             (Similarity::Cosine, CompactForm::Int8) => {
                 let rows = self.codes.chunks_exact(self.dim);
-                rows.map(|row| inverse(codes::norm_of_int8(row))).collect()
+                let inverses = rows.map(|row| inverse(codes::norm_of_int8(row)));
+                self.inverse_lengths = inverses.collect();
             }
-            (Similarity::Cosine, CompactForm::Binary) => {
-                vec![inverse((self.dim as f64).sqrt()); self.rows()]
-            }
-            (Similarity::Dot, CompactForm::Int8) => self.scales.clone(),
-            (Similarity::Dot, CompactForm::Binary) => vec![1.0; self.rows()],
+            (Similarity::Cosine | Similarity::Dot, _) => {}
             (Similarity::Euclidean | Similarity::Manhattan, _) => {
                 return Err(Error::InvalidEmbeddings {
                     origin: origin.into(),
@@ -109,22 +106,18 @@ impl CompactEmbeddings {
                     ),
                 });
             }
-        };
+        }
         Ok(self)
-    }
-
-    fn rows(&self) -> usize {
-        self.codes.len() / bytes_of_row(self.form, self.dim)
     }
 
     /// Number of vectors.
     pub fn len(&self) -> usize {
-        self.factors.len()
+        self.codes.len() / bytes_of_row(self.form, self.dim)
     }
 
     /// Whether there are no vectors.
     pub fn is_empty(&self) -> bool {
-        self.factors.is_empty()
+        self.codes.is_empty()
     }
 
     /// Components of a vector.
@@ -214,7 +207,7 @@ impl CompactEmbeddings {
                     score: query.score(hit.index),
                     ..hit
                 });
-                crate::similarity::best(again, k)
+                best(again, k)
             }
         }
     }
@@ -226,18 +219,21 @@ struct Query<'a> {
     vector: &'a [f32],
     /// By which scores are divided.
     length: f64,
+    /// With which the product with a row's signs is multiplied: all rows of signs have one length.
+    of_signs: f32,
 }
 
 impl<'a> Query<'a> {
     fn new(set: &'a CompactEmbeddings, vector: &'a [f32]) -> Self {
-        let length = match set.metric {
-            Similarity::Cosine => norm(vector),
-            _ => 1.0,
+        let (length, of_signs) = match set.metric {
+            Similarity::Cosine => (norm(vector), inverse((set.dim as f64).sqrt())),
+            _ => (1.0, 1.0),
         };
         Self {
             set,
             vector,
             length,
+            of_signs,
         }
     }
 
@@ -245,14 +241,23 @@ impl<'a> Query<'a> {
     fn score(&self, row: usize) -> f32 {
         let bytes = bytes_of_row(self.set.form, self.set.dim);
         let codes = &self.set.codes[row * bytes..][..bytes];
-        let product = match self.set.form {
-            CompactForm::Int8 => codes::product_of_int8(self.vector, codes),
-            CompactForm::Binary => codes::product_of_signs(self.vector, codes),
-        };
         if self.length == 0.0 {
             return 0.0;
         }
-        (product * f64::from(self.set.factors[row]) / self.length) as f32
+        let (product, factor) = match (self.set.form, self.set.metric) {
+            (CompactForm::Int8, Similarity::Cosine) => (
+                codes::product_of_int8(self.vector, codes),
+                self.set.inverse_lengths[row],
+            ),
+            (CompactForm::Int8, _) => (
+                codes::product_of_int8(self.vector, codes),
+                self.set.scales[row],
+            ),
+            (CompactForm::Binary, _) => {
+                (codes::product_of_signs(self.vector, codes), self.of_signs)
+            }
+        };
+        (product * f64::from(factor) / self.length) as f32
     }
 }
 
