@@ -94,7 +94,9 @@ pub(crate) async fn around(
         })
     };
     response.headers_mut().insert(REQUEST_ID, line.id.clone());
-    line.status = response.status().as_u16();
+    // gRPC has a status of its own, and HTTP's says that there is one.
+    let failed: Option<Kind> = response.extensions_mut().remove();
+    line.status = failed.map_or(response.status(), Kind::status).as_u16();
     line.computed = response.extensions_mut().remove();
     response
 }

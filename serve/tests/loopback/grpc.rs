@@ -189,6 +189,16 @@ async fn the_server_and_its_models_are_described() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_failed_call_is_counted_as_a_failure() {
+    let server = Running::start().await;
+    let nobody = framed(&field(1, b"nobody"));
+    let called = call(&server, "ModelReady", &[], &nobody).await;
+    assert_eq!(&*called.status, "5");
+    let count = "isovec_serve_http_answers_total{route=\"/inference.GRPCInferenceService/ModelReady\",status=\"404\"}";
+    server.until(count, 1).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn calls_that_cannot_be_used_have_grpcs_status() {
     let server = Running::start().await;
     let right = infer(true, &[]);

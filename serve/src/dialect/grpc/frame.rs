@@ -106,6 +106,8 @@ pub(super) fn answer(headers: HeaderMap, message: &impl Message) -> Response {
 /// A failure: the status alone, without a message before it.
 pub(in super::super) fn failed(failure: &Failure) -> Response {
     let mut response = Response::new(Body::empty());
+    // For the log and the metrics, to which every answer of HTTP is otherwise a success.
+    response.extensions_mut().insert(failure.kind);
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(KIND));
     headers.insert(STATUS, HeaderValue::from(code(failure.kind)));
