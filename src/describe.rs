@@ -200,7 +200,7 @@ macro_rules! describe_words {
             }
 
             /// The `most` heaviest words of a vector of this model, for people: the largest weight first, words of the same weight
-            /// in the order of their ids.
+            /// in the order of their ids. Looking up the words reads the whole vocabulary once a call.
             ///
             /// # Errors
             /// [`Error::InvalidEmbeddings`](crate::Error::InvalidEmbeddings) for an index past the vocabulary, which is of
