@@ -280,15 +280,18 @@ fn cleaned(text: String) -> String {
     text
 }
 
-/// Runs of pieces that are bytes become text; what is no UTF-8 becomes a replacement character a byte.
+/// Runs of pieces that are bytes become a piece of text; what is no UTF-8 becomes a piece for each byte, which is a
+/// replacement character.
 fn joined_bytes(pieces: Vec<String>) -> Vec<String> {
     let mut joined = Vec::with_capacity(pieces.len());
     let mut bytes = Vec::new();
     let flush = |bytes: &mut Vec<u8>, joined: &mut Vec<String>| {
         if !bytes.is_empty() {
             let count = bytes.len();
-            let text = String::from_utf8(std::mem::take(bytes));
-            joined.push(text.unwrap_or_else(|_| "\u{fffd}".repeat(count)));
+            match String::from_utf8(std::mem::take(bytes)) {
+                Ok(text) => joined.push(text),
+                Err(_) => joined.extend(std::iter::repeat_n("\u{fffd}".to_owned(), count)),
+            }
         }
     };
     for piece in pieces {

@@ -73,9 +73,11 @@ proptest! {
     fn ids_are_the_same_text(decoder in decoder(), texts in prop::collection::vec(prop::collection::vec(0_u32..30, 1..12), 1..4), all in any::<bool>()) {
         let Twins { ours, theirs } = Twins::new(&file(&decoder));
         let ids: Vec<&[u32]> = texts.iter().map(Vec::as_slice).collect();
+        // Theirs panics at a decoder of suffixes that is given no piece.
+        let empty = |ids: &[u32]| !all && ids.iter().all(|&id| id < 2);
         let wanted: Vec<String> = ids
             .iter()
-            .map(|ids| theirs.decode(ids, !all).unwrap())
+            .map(|ids| if empty(ids) { String::new() } else { theirs.decode(ids, !all).unwrap() })
             .collect();
         prop_assert_eq!(ours.decode(&ids, all).unwrap(), wanted);
     }
