@@ -1,4 +1,4 @@
-//! Functions on numbers that are known while a graph is read.
+//! Functions in double precision: of numbers that are known while a graph is read, and the seldom ones of others.
 
 use crate::node::Unary;
 

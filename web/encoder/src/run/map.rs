@@ -2,6 +2,7 @@
 
 use isovec_kernels::Activation;
 
+use crate::eval;
 use crate::node::Unary;
 
 /// The function for a stretch of a row, where it needs no parameter: what an epilogue takes.
@@ -23,35 +24,14 @@ pub(super) fn apply(f: Unary, x: &mut [f32]) {
     if let Some(activation) = activation(f) {
         return activation(x);
     }
-    let flag = |truth: bool| f32::from(u8::from(truth));
     match f {
         Unary::Affine { factor, shift } => each(x, |x| factor * x + shift),
         Unary::Abs => each(x, f32::abs),
-        Unary::Acos => each(x, libm::acosf),
-        Unary::Acosh => each(x, libm::acoshf),
-        Unary::Asin => each(x, libm::asinf),
-        Unary::Asinh => each(x, libm::asinhf),
-        Unary::Atan => each(x, libm::atanf),
-        Unary::Atanh => each(x, libm::atanhf),
-        Unary::Ceil => each(x, f32::ceil),
-        Unary::Cos => each(x, libm::cosf),
         Unary::Erf => Activation::Erf.apply(x),
         Unary::Exp => Activation::Exp.apply(x),
-        Unary::Floor => each(x, f32::floor),
-        Unary::IsNan => each(x, |x| flag(x.is_nan())),
         Unary::Log => each(x, libm::logf),
-        Unary::Not => each(x, |x| flag(x == 0.0)),
-        Unary::Power(exponent) => each(x, |x| libm::powf(x, exponent)),
         Unary::Swish(slope) => each(x, |x| x / (1.0 + libm::expf(-slope * x))),
         Unary::Reciprocal => each(x, |x| 1.0 / x),
-        Unary::Sign => each(x, |x| {
-            if x == 0.0 || x.is_nan() {
-                x
-            } else {
-                x.signum()
-            }
-        }),
-        Unary::Sin => each(x, libm::sinf),
         Unary::Sqrt => each(x, f32::sqrt),
         Unary::Square => each(x, |x| x * x),
         // In this order, so that NaN stays NaN.
@@ -59,7 +39,8 @@ pub(super) fn apply(f: Unary, x: &mut [f32]) {
             let x = if x < least { least } else { x };
             if x > most { most } else { x }
         }),
-        Unary::Gelu | Unary::GeluTanh | Unary::Relu | Unary::Sigmoid | Unary::Tanh => {}
+        // Seldom on a path that anyone waits for: one loop for all of them.
+        rare => each(x, |x| eval::unary(rare, x.into()) as f32),
     }
 }
 

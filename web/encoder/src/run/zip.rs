@@ -38,20 +38,11 @@ fn inner<const N: usize>(extents: &[usize], walks: [Walk<'_>; N]) -> (usize, [us
 
 /// `out = f(a, b)` for one row.
 pub(super) fn zip(f: Binary, extents: &[usize], a: Walk<'_>, b: Walk<'_>, out: &mut [f32]) {
-    let flag = |truth: bool| f32::from(u8::from(truth));
     match f {
         Binary::Add => each(extents, a, b, out, |a, b| a + b),
         Binary::Sub => each(extents, a, b, out, |a, b| a - b),
         Binary::Mul => each(extents, a, b, out, |a, b| a * b),
         Binary::Div => each(extents, a, b, out, |a, b| a / b),
-        Binary::DivWhole => each(extents, a, b, out, |a, b| (a / b).trunc()),
-        Binary::And => each(extents, a, b, out, |a, b| flag(a != 0.0 && b != 0.0)),
-        Binary::Or => each(extents, a, b, out, |a, b| flag(a != 0.0 || b != 0.0)),
-        Binary::Equal => each(extents, a, b, out, |a, b| flag(a == b)),
-        Binary::Greater => each(extents, a, b, out, |a, b| flag(a > b)),
-        Binary::GreaterOrEqual => each(extents, a, b, out, |a, b| flag(a >= b)),
-        Binary::Less => each(extents, a, b, out, |a, b| flag(a < b)),
-        Binary::LessOrEqual => each(extents, a, b, out, |a, b| flag(a <= b)),
         // A NaN on either side stays one.
         Binary::Max => each(
             extents,
@@ -71,13 +62,10 @@ pub(super) fn zip(f: Binary, extents: &[usize], a: Walk<'_>, b: Walk<'_>, out: &
                 if a.is_nan() || a < b { a } else { b }
             },
         ),
-        Binary::Modulo => each(extents, a, b, out, |a, b| {
-            let rest = a % b;
-            let turned = rest != 0.0 && (rest < 0.0) != (b < 0.0);
-            if turned { rest + b } else { rest }
+        // Seldom on a path that anyone waits for: one loop for all of them.
+        rare => each(extents, a, b, out, |a, b| {
+            rare.apply(a.into(), b.into()) as f32
         }),
-        Binary::Remainder => each(extents, a, b, out, |a, b| a % b),
-        Binary::Power => each(extents, a, b, out, libm::powf),
     }
 }
 
