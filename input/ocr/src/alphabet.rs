@@ -7,7 +7,7 @@ use crate::{OcrError, Result};
 pub struct Alphabet(Vec<String>);
 
 /// A line of text that was recognised.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Line {
     /// The text; empty where nothing was recognised.
     pub text: String,
