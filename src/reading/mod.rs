@@ -7,6 +7,7 @@ mod asking;
 mod hocr;
 mod network;
 mod reader;
+mod sizes;
 mod text;
 
 pub(crate) use asking::{Asking, ask_for_text};

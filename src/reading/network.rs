@@ -4,11 +4,12 @@ use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::{Dim, ValueDescription, describe_value};
-use isovec_engine::engine::{Batch, ProviderInfo};
+use isovec_engine::engine::Batch;
 use isovec_engine::tensor::{DType, NamedTensor};
 use isovec_image::PixelValues;
 use isovec_ocr::Alphabet;
 
+use super::sizes::{Size, Sizes};
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::{Error, Result};
@@ -39,6 +40,15 @@ impl Role {
         fits && output.dtype == Some(DType::F32)
     }
 
+    /// The size of pictures that are read most.
+    fn usual(self) -> Size {
+        match self {
+            Self::Detector => (736, 736),
+            Self::Orientation => (48, 192),
+            Self::Recognizer => (48, 320),
+        }
+    }
+
     fn wanted(self) -> &'static str {
         match self {
             Self::Detector => "a detector of text, which gives [n, 1, height, width]",
@@ -51,7 +61,7 @@ impl Role {
 /// A loaded network.
 #[derive(Debug)]
 pub(super) struct Network {
-    pub(super) engines: Engines,
+    sizes: Sizes,
     input: String,
     output: String,
 }
@@ -61,6 +71,7 @@ const CHARACTERS: &str = "character";
 
 /// A network's file that is read and was found to be what it is named for.
 pub(super) struct Opened {
+    role: Role,
     bundle: ModelBundle,
     input: ValueDescription,
     output: ValueDescription,
@@ -94,6 +105,7 @@ impl Opened {
         let (input, output) = ends(role, &bundle)?;
         memory_for_weights(&bundle, &config)?;
         Ok(Self {
+            role,
             bundle,
             input,
             output,
@@ -135,8 +147,9 @@ impl Opened {
     pub(super) async fn start(self, watch: &Watch) -> Result<Network> {
         watch.cancel.check()?;
         watch.report(Progress::Preparing);
+        let usual = self.role.usual();
         Ok(Network {
-            engines: Engines::load(&self.bundle, &self.config.runtime, &watch.cancel).await?,
+            sizes: Sizes::load(self.bundle, self.config.runtime, usual, &watch.cancel).await?,
             input: self.input.name,
             output: self.output.name,
         })
@@ -144,8 +157,9 @@ impl Opened {
 }
 
 impl Network {
-    pub(super) fn provider(&self) -> &ProviderInfo {
-        self.engines.current().provider()
+    /// The engines, or those of the usual size where there are some for each.
+    pub(super) fn engines(&self) -> &Engines {
+        self.sizes.usual()
     }
 
     /// Runs pictures of one size, and gives the values of each.
@@ -157,12 +171,25 @@ impl Network {
         pictures: &[&PixelValues],
         cancel: &Cancel,
     ) -> Result<Vec<Vec<f32>>> {
+        let mut rows = Vec::with_capacity(pictures.len());
+        for together in pictures.chunks(self.sizes.together()) {
+            rows.extend(self.run_together(together, cancel).await?);
+        }
+        Ok(rows)
+    }
+
+    async fn run_together(
+        &self,
+        pictures: &[&PixelValues],
+        cancel: &Cancel,
+    ) -> Result<Vec<Vec<f32>>> {
         let Some(first) = pictures.first() else {
             return Ok(Vec::new());
         };
         let shape = [pictures.len(), first.channels, first.height, first.width];
-        self.engines.recover(cancel).await;
-        let mut engine = self.engines.current();
+        let engines = self.sizes.of((first.height, first.width), cancel).await?;
+        engines.recover(cancel).await;
+        let mut engine = engines.current();
         let mut output = loop {
             let mut tensor = engine.alloc(DType::F32, &shape)?;
             let rows = tensor
@@ -177,7 +204,7 @@ impl Network {
             };
             match engine.run(batch, cancel).await {
                 Ok(output) => break output,
-                Err(error) => engine = self.engines.after_loss(engine, error, cancel).await?,
+                Err(error) => engine = engines.after_loss(engine, error, cancel).await?,
             }
         };
         let found = output.take(&self.output);

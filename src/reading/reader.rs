@@ -75,7 +75,7 @@ impl TextReaderBuilder {
             };
             let recognizer = recognizer.start(&watch).await?;
             let mut effective = EffectiveConfig::default();
-            effective::note_runtime(&mut effective, &config, &detector.engines);
+            effective::note_runtime(&mut effective, &config, detector.engines());
             Ok(TextReader(Arc::new(Networks {
                 name,
                 detector,
@@ -175,7 +175,7 @@ impl TextReader {
 
     /// The provider that really computes the detector, which takes most of the time.
     pub fn provider(&self) -> &ProviderInfo {
-        self.0.detector.provider()
+        self.0.detector.engines().current().provider()
     }
 
     /// The value in effect of each knob of the detector's engine, with the reason.

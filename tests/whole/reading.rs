@@ -96,6 +96,18 @@ fn pages_have_the_boxes_and_the_strings_of_rapidocr() {
 }
 
 #[test]
+fn the_portable_engine_reads_the_same() {
+    let Some(folder) = pp_ocr() else { return };
+    let config = Which::Portable.configure(EmbeddingConfig::default());
+    let reader = TextReader::builder(&*folder).config(config).load().unwrap();
+    assert_eq!(reader.provider().engine, "portable");
+    // The page with the fewest pixels that has text.
+    let (path, peer) = pages(&data("pages")).swap_remove(6);
+    let text = reader.read_one(Picture::open(path).unwrap()).unwrap();
+    assert_eq!(differences(&text, &peer), Vec::<String>::new());
+}
+
+#[test]
 fn a_line_that_stands_on_its_head_is_turned() {
     let Some((reader, folder)) = reader() else {
         return;
