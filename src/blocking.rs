@@ -25,6 +25,9 @@ mod image_embedder;
 mod reranker;
 #[path = "blocking/sparse.rs"]
 mod sparse;
+#[cfg(feature = "ocr")]
+#[path = "blocking/text_reader.rs"]
+mod text_reader;
 
 use std::future::ready;
 use std::path::Path;
@@ -63,6 +66,8 @@ pub use image_classifier::{ImageClassifier, ImageClassifierBuilder};
 pub use image_embedder::{ImageEmbedder, ImageEmbedderBuilder};
 pub use reranker::{Reranker, RerankerBuilder};
 pub use sparse::{SparseEmbedder, SparseEmbedderBuilder};
+#[cfg(feature = "ocr")]
+pub use text_reader::{TextReader, TextReaderBuilder};
 
 /// Loads a model while the caller blocks; from [`Embedder::builder`]. Options that are not set are as in
 /// [`EmbeddingConfig::default`].

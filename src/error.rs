@@ -82,6 +82,16 @@ pub enum Error {
         source: Box<isovec_image::ImageError>,
     },
 
+    /// A picture whose text cannot be read.
+    #[cfg(feature = "ocr")]
+    #[error("picture {picture}: {source}")]
+    Reading {
+        /// The picture's place in the list.
+        picture: usize,
+        /// The cause.
+        source: Box<isovec_ocr::OcrError>,
+    },
+
     /// A `preprocessor_config.json` that cannot be followed, or that does not make what the model reads.
     #[cfg(feature = "image")]
     #[error("{origin}: {source}")]
@@ -196,6 +206,8 @@ impl Error {
             Self::NoTokens { .. } => "NoTokens",
             #[cfg(feature = "image")]
             Self::Picture { .. } => "Picture",
+            #[cfg(feature = "ocr")]
+            Self::Reading { .. } => "Reading",
             #[cfg(feature = "image")]
             Self::Preprocessor { .. } => "Preprocessor",
             Self::NotFinite { .. } => "NotFinite",
@@ -220,6 +232,8 @@ impl Error {
             | Self::Tokenize(_) => true,
             #[cfg(feature = "image")]
             Self::Picture { .. } => true,
+            #[cfg(feature = "ocr")]
+            Self::Reading { .. } => true,
             Self::Engine(error) => matches!(
                 error,
                 EngineError::InvalidInput { .. }
@@ -245,6 +259,11 @@ impl Error {
                 picture: place(picture),
                 source,
             },
+            #[cfg(feature = "ocr")]
+            Self::Reading { picture, source } => Self::Reading {
+                picture: place(picture),
+                source,
+            },
             Self::NotFinite { text } => Self::NotFinite { text: place(text) },
             Self::NotNormalized { text, norm } => Self::NotNormalized {
                 text: place(text),
@@ -267,6 +286,23 @@ impl Error {
     /// Whether the caller's own cancellation is the cause.
     pub fn is_cancelled(&self) -> bool {
         matches!(self, Self::Engine(EngineError::Cancelled))
+    }
+}
+
+#[cfg(feature = "ocr")]
+impl From<isovec_ocr::OcrError> for Error {
+    /// Of the first picture of a list.
+    fn from(source: isovec_ocr::OcrError) -> Self {
+        match source {
+            isovec_ocr::OcrError::Image(source) => Self::Picture {
+                picture: 0,
+                source: Box::new(source),
+            },
+            source => Self::Reading {
+                picture: 0,
+                source: Box::new(source),
+            },
+        }
     }
 }
 

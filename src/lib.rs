@@ -42,6 +42,7 @@
 //! - [`ModelSource`], [`models`]: where models come from.
 //! - `ImageEmbedder` and `ImageClassifier`, with the feature `image`: pictures become vectors or labels; `image` has what makes them ready, with Pillow's
 //!   exact bytes.
+//! - `TextReader`, with the feature `ocr`: the text of pictures, with boxes, by PP-OCR's networks.
 //! - [`export()`]: writes a model as one ONNX file, pooling head included.
 //! - [`optimize()`]: writes a smaller model, and a report of what that changed; [`mod@optimize`] has its parts.
 //!
@@ -171,6 +172,8 @@ pub mod models;
 pub mod optimize;
 mod plan;
 pub mod profile;
+#[cfg(feature = "ocr")]
+mod reading;
 mod record;
 mod reranker;
 mod sentence_transformers;
@@ -196,6 +199,8 @@ pub use export::{ExportOptions, Exported, export};
 pub use fusion::fuse;
 #[cfg(feature = "image")]
 pub use isovec_image as image;
+#[cfg(feature = "ocr")]
+pub use isovec_ocr as ocr;
 pub use isovec_tokenize::Token;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
@@ -205,6 +210,8 @@ pub use optimize::optimize;
 pub use pictures::{
     ImageClassifier, ImageClassifierBuilder, ImageEmbedder, ImageEmbedderBuilder, Picture,
 };
+#[cfg(feature = "ocr")]
+pub use reading::{PictureText, TextLine, TextReader, TextReaderBuilder, hocr};
 pub use reranker::{
     PairScores, RankOptions, Ranked, Reranker, RerankerBuilder, ScoreOptions, Scored,
 };
@@ -252,6 +259,9 @@ mod documents {
     #[cfg(feature = "image")]
     #[doc = include_str!("../docs/pictures.md")]
     struct Pictures;
+    #[cfg(feature = "ocr")]
+    #[doc = include_str!("../docs/reading-text.md")]
+    struct ReadingText;
     #[doc = include_str!("../docs/saved-embeddings.md")]
     struct SavedEmbeddings;
     #[doc = include_str!("../docs/sparse.md")]

@@ -51,6 +51,12 @@ pub(crate) enum Command {
     Search(Search),
     /// Put documents in the order of their relevance to a query, by a model that reads each with the query (a cross-encoder).
     Rerank(Rerank),
+    /// Read the text of pictures, with a box around each line.
+    ///
+    /// Takes PP-OCR's three networks, as the Python package rapidocr-onnxruntime 1.4.4 has them. A picture that cannot be read is
+    /// named and left out, and the exit code is then 1.
+    #[cfg(feature = "ocr")]
+    Ocr(Ocr),
     /// Write a model as one ONNX file, including pooling and normalisation.
     Export(Export),
     /// Write a smaller or faster model, and report what that changed on your own texts.
@@ -393,6 +399,65 @@ pub(crate) enum ScoresArg {
     Sigmoid,
     /// The model's own numbers, as they are.
     Logits,
+}
+
+#[cfg(feature = "ocr")]
+#[derive(Debug, clap::Args)]
+// Pictures have no tokens, and text has no components.
+#[command(mut_arg("dimension", |dimension| dimension.hide(true)), mut_arg("max_length", |length| length.hide(true)))]
+pub(crate) struct Ocr {
+    /// Pictures: files, and folders with all that is in them. PNG, JPEG, WebP and GIF, whatever they are called.
+    #[arg(required = true, value_name = "IMAGE")]
+    pub(crate) images: Vec<PathBuf>,
+
+    /// How the text is written [default: by the ending of --out, else text].
+    #[arg(long, value_enum)]
+    pub(crate) format: Option<TextFormat>,
+
+    /// Where it is written [default: standard output].
+    #[arg(long, short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+
+    /// Leave out lines with a lower score than this, from 0 to 1 [default: 0.5].
+    #[arg(long, value_name = "SCORE")]
+    pub(crate) min_score: Option<f64>,
+
+    /// Take every line to be upright, and load no network that finds out.
+    #[arg(long, conflicts_with = "orientation")]
+    pub(crate) upright: bool,
+
+    /// The folder with the three networks (written as a path: ./model), or a model id of the hub. Without it: where `cargo xtask
+    /// setup` put them.
+    #[arg(long, value_name = "FOLDER|ID", help_heading = "Model")]
+    pub(crate) model: Option<String>,
+
+    /// The network that finds lines [default: ch_PP-OCRv4_det_infer.onnx].
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub(crate) detector: Option<String>,
+
+    /// The network that knows which way up a line is [default: ch_ppocr_mobile_v2.0_cls_infer.onnx].
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub(crate) orientation: Option<String>,
+
+    /// The network that reads lines [default: ch_PP-OCRv4_rec_infer.onnx].
+    #[arg(long, value_name = "FILE", help_heading = "Model")]
+    pub(crate) recognizer: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) knobs: KnobArgs,
+}
+
+#[cfg(feature = "ocr")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum TextFormat {
+    /// The lines alone, with an empty line between two pictures.
+    Text,
+    /// A JSON object a picture and line: "image", "width", "height" and "lines", each with "text", "score" and "corners".
+    Jsonl,
+    /// The same objects as one array.
+    Json,
+    /// hOCR 1.2: XHTML with boxes, a page for each picture.
+    Hocr,
 }
 
 #[derive(Debug, clap::Args)]

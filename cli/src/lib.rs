@@ -52,6 +52,8 @@ pub fn main() -> ExitCode {
         Command::Rerank(rerank) => commands::rerank::run(rerank),
         Command::Similarity(similarity) => commands::similarity::run(similarity),
         Command::Search(search) => commands::search::run(search),
+        #[cfg(feature = "ocr")]
+        Command::Ocr(ocr) => commands::ocr::run(ocr),
         Command::Export(export) => commands::export::run(export),
         Command::Optimize(optimize) => commands::optimize::run(optimize),
         Command::Bench(bench) => commands::bench::run(bench),

@@ -80,6 +80,12 @@ pub(crate) fn write<R>(
                 bar.suspend(|| eprintln!("isovec: {name}: {source}"));
                 Ok(())
             }
+            #[cfg(feature = "ocr")]
+            Err(isovec::Error::Reading { source, .. }) => {
+                written.unreadable += 1;
+                bar.suspend(|| eprintln!("isovec: {name}: {source}"));
+                Ok(())
+            }
             Err(error) => Err(CliError::Sdk(error)),
         }
     });

@@ -78,7 +78,7 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    fn report(&self, progress: Progress) {
+    pub(crate) fn report(&self, progress: Progress) {
         if let Some(report) = &self.progress {
             report(progress);
         }
@@ -371,7 +371,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
 }
 
 /// Refuses a limit that the weights alone are past.
-fn memory_for_weights(bundle: &ModelBundle, config: &EmbeddingConfig) -> Result<()> {
+pub(crate) fn memory_for_weights(bundle: &ModelBundle, config: &EmbeddingConfig) -> Result<()> {
     let Some(limit) = config.runtime.memory.memory_limit else {
         return Ok(());
     };

@@ -35,6 +35,8 @@ use web_time::Instant;
 
 pub(crate) use batching::Batching;
 pub(crate) use item::{Item, OwnedItem, Pair, TokenIds, prepared};
+#[cfg(feature = "ocr")]
+pub(crate) use load::memory_for_weights;
 pub use load::{OnProgress, Progress};
 pub(crate) use load::{
     Output, Prepared, Purpose, Watch, complete, load, load_for, open, prepare, resolve,

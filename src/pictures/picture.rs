@@ -33,6 +33,18 @@ impl Picture {
         Ok(bytes.into())
     }
 
+    /// Its pixels.
+    #[cfg(feature = "ocr")]
+    pub(crate) fn decode(
+        &self,
+        options: &isovec_image::DecodeOptions,
+    ) -> isovec_image::Result<Image> {
+        match &self.0 {
+            Content::File(file) => isovec_image::decode(file, options),
+            Content::Pixels(image) => Ok((**image).clone()),
+        }
+    }
+
     pub(super) fn content(&self) -> &Content {
         &self.0
     }

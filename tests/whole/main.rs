@@ -25,6 +25,7 @@ mod pictures;
 mod presets;
 mod profile;
 mod providers;
+mod reading;
 mod reranker;
 mod sparse;
 mod static_embeddings;

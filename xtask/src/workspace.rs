@@ -65,6 +65,11 @@ impl Workspace {
         self.cache.join("models").join(MODEL)
     }
 
+    /// The folder of the networks that read the text of pictures.
+    pub(crate) fn ocr(&self) -> PathBuf {
+        self.cache.join("models").join("pp-ocrv4")
+    }
+
     /// The ONNX project's node tests, a folder each.
     pub(crate) fn node_tests(&self) -> PathBuf {
         self.cache.join("onnx-nodes").join("1.20.0")

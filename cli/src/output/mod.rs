@@ -9,6 +9,8 @@ mod objects;
 mod safetensors;
 mod sparse;
 pub(crate) mod start;
+#[cfg(feature = "ocr")]
+pub(crate) mod texts;
 
 pub(crate) use sparse::SparseJsonl;
 

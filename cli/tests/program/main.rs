@@ -9,6 +9,8 @@ mod features;
 mod graph;
 mod images;
 mod kept;
+#[cfg(feature = "ocr")]
+mod ocr;
 mod optimize;
 mod rerank;
 mod resume;

@@ -109,6 +109,24 @@ pub fn minilm_folder() -> Option<PathBuf> {
     }
 }
 
+/// PP-OCR's three networks where `cargo xtask setup` put them, or where `ISOVEC_TEST_OCR` says. `None`, aloud, where they are not;
+/// `ISOVEC_REQUIRE_OCR=1` makes that a failure.
+pub fn pp_ocr() -> Option<PathBuf> {
+    let folder = std::env::var_os("ISOVEC_TEST_OCR").map_or_else(
+        || isovec::cache_dir().map(|cache| cache.join("models/pp-ocrv4")),
+        |folder| Some(PathBuf::from(folder)),
+    );
+    let folder = folder.filter(|folder| folder.join("ch_PP-OCRv4_det_infer.onnx").is_file());
+    if folder.is_none() {
+        assert!(
+            !required("ISOVEC_REQUIRE_OCR"),
+            "PP-OCR's networks are not there: run `cargo xtask setup ocr`"
+        );
+        eprintln!("not run: PP-OCR's networks are not there; `cargo xtask setup ocr` fetches them");
+    }
+    folder
+}
+
 /// Texts of mixed lengths, the same every time: most of them up to 12 words, every sixteenth up
 /// to 100, in no order.
 pub fn mixed_texts(count: usize) -> Vec<String> {

@@ -11,6 +11,7 @@ mod model;
 mod nightly;
 mod node;
 mod nodes;
+mod ocr;
 mod onnxruntime;
 mod peers;
 mod python;
@@ -30,6 +31,7 @@ pub(crate) use gpu::has_gpu;
 pub(crate) use nightly::Nightly;
 pub(crate) use node::{everywhere, install_packages};
 pub(crate) use nodes::has_node_tests;
+pub(crate) use ocr::has_ocr;
 
 /// One thing to bring.
 #[derive(Clone, Copy)]
@@ -56,6 +58,7 @@ const STEPS: &[Step] = &[
     gpu::STEP,
     arm::STEP,
     nodes::STEP,
+    ocr::STEP,
     node::STEP,
     node::EVERYWHERE,
     node::CLIENTS,

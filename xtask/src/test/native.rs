@@ -103,6 +103,7 @@ fn required(workspace: &Workspace) -> Vec<(String, OsString)> {
             "ISOVEC_REQUIRE_NODE_TESTS",
             flag(setup::has_node_tests(workspace)),
         ),
+        ("ISOVEC_REQUIRE_OCR", flag(setup::has_ocr(workspace))),
         ("ISOVEC_REQUIRE_ONNXRUNTIME", "1"),
         ("ISOVEC_REQUIRE_MODELS", "1"),
     ]
