@@ -12,12 +12,11 @@ use isovec::{EmbedOptions, Embedder, Embeddings, ModelTask};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Dialect;
-use super::floats::{self, Format, Vector, small};
+use super::floats::{self, Format, Vector};
 use crate::app::App;
 use crate::body::apart;
 use crate::call::Call;
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Failure, Kind};
 use crate::options::MOST_TOKENS;
 use crate::route::Route;
 use crate::schema::{
@@ -26,6 +25,8 @@ use crate::schema::{
 };
 use crate::served::Served;
 use crate::tokens::{Input, Items};
+use isovec_http::Dialect;
+use isovec_http::small;
 
 pub(super) fn routes() -> Vec<Route> {
     let row = object([
@@ -183,7 +184,7 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
         tokens: call.tokens(),
         truncated: call.truncated().to_vec(),
     };
-    let headers = call.describe(&served, set.fingerprint().id());
+    let headers = call.describe_set(&served, &set);
     let name = Arc::clone(&served.name);
     floats::json(headers, set, move |set| write(set, &name, &seen, format)).await
 }
@@ -195,7 +196,10 @@ async fn check_tokens(embedder: &Embedder, items: Items) -> Result<Items, Failur
         Items::Texts(texts) if texts.len().saturating_mul(longest) > MOST_TOKENS => {
             let embedder = embedder.clone();
             let counted = move || {
-                let count = |text: &String| Ok(embedder.count_tokens(text)?.min(longest));
+                let count = |text: &String| {
+                    let tokens = embedder.count_tokens(text).map_err(failure::of)?;
+                    Ok(tokens.min(longest))
+                };
                 let tokens: Result<usize, Failure> = texts.iter().map(count).sum();
                 tokens.map(|tokens| (Items::Texts(texts), tokens))
             };
@@ -280,39 +284,4 @@ async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respons
         Ok(served) => small(&described(&served)),
         Err(failure) => Dialect::OpenAi.failed(&failure),
     }
-}
-
-/// `{"error": {message, type, param, code}}`.
-pub(super) fn failed(failure: &Failure) -> Response {
-    let code = match failure.kind {
-        Kind::Invalid | Kind::Tokens => None,
-        Kind::Empty => Some("empty_array"),
-        Kind::TooMany => Some("array_above_max_length"),
-        Kind::TooManyTokens => Some("max_tokens_per_request"),
-        Kind::TooLarge => Some("request_too_large"),
-        Kind::MediaType => Some("unsupported_media_type"),
-        Kind::SlowBody | Kind::TimedOut => Some("timeout"),
-        Kind::NoRoute => Some("unknown_url"),
-        Kind::Method => Some("method_not_supported"),
-        Kind::Unauthorized => Some("invalid_api_key"),
-        Kind::NoModel => Some("model_not_found"),
-        Kind::WrongTask => Some("model_not_supported"),
-        Kind::Overloaded => Some("rate_limit_exceeded"),
-        Kind::Unready => Some("service_unavailable"),
-        Kind::Broken => Some("internal_error"),
-    };
-    let sort = match failure.kind {
-        Kind::Overloaded => "rate_limit_error",
-        Kind::Unauthorized => "authentication_error",
-        Kind::Unready | Kind::TimedOut | Kind::Broken => "server_error",
-        _ => "invalid_request_error",
-    };
-    let mut response = small(&json!({"error": {
-        "message": failure.message,
-        "type": sort,
-        "param": failure.field,
-        "code": code,
-    }}));
-    *response.status_mut() = failure.kind.status();
-    response
 }
