@@ -1,5 +1,8 @@
 //! A request as it goes to a replica, the answer, and what can come in its place.
 
+use std::sync::Arc;
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::uri::PathAndQuery;
@@ -8,7 +11,6 @@ use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use isovec_http::{Failure, Kind};
-use std::time::Duration;
 use tokio::time::Instant;
 
 /// gRPC's status, where the answer has no message: 8 is no room, 14 not ready
@@ -48,6 +50,10 @@ pub(crate) struct Answer {
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
     pub(crate) trailers: Option<HeaderMap>,
+    /// Who answered.
+    pub(crate) replica: Arc<str>,
+    /// How often the request was sent.
+    pub(crate) tries: u32,
 }
 
 impl Answer {
@@ -79,35 +85,39 @@ impl Answer {
 }
 
 /// Why there is no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Lost {
     /// The replica was not reached; it has seen nothing of the request.
+    #[error("no replica could be reached: {0}")]
     Unreached(String),
     /// The connection ended before the whole answer was there.
+    #[error("the replica broke off: {0}")]
     Broken(String),
     /// The answer is of other models.
+    #[error("the replica is none of the others: {0}")]
     Foreign(String),
     /// The answer is larger than the router holds.
+    #[error("the answer is larger than {0} bytes; send the texts in several requests")]
     TooLarge(usize),
     /// The deadline passed.
+    #[error("the deadline passed before a replica had answered")]
     Late,
     /// No replica is in rotation.
+    #[error("no replica is ready; /status of the router says why")]
     Nobody,
 }
 
 impl From<Lost> for Failure {
     fn from(lost: Lost) -> Self {
-        let unready = |message: String| Failure::new(Kind::Unready, message).retry_after(AGAIN);
-        match lost {
-            Lost::Unreached(why) => unready(format!("no replica could be reached: {why}")),
-            Lost::Broken(why) => unready(format!("the replica broke off: {why}")),
-            Lost::Foreign(why) => unready(format!("the replica is not one of the others: {why}")),
-            Lost::Nobody => unready("no replica is ready; /status of the router says why".into()),
-            Lost::Late => Failure::new(Kind::TimedOut, "the deadline passed before a replica had answered"),
-            Lost::TooLarge(most) => Failure::new(
-                Kind::Broken,
-                format!("the answer is larger than {most} bytes; send the texts in several requests"),
-            ),
+        let kind = match &lost {
+            Lost::Late => Kind::TimedOut,
+            Lost::TooLarge(_) => Kind::Broken,
+            _ => Kind::Unready,
+        };
+        let failure = Failure::new(kind, lost.to_string());
+        match kind {
+            Kind::Unready => failure.retry_after(AGAIN),
+            _ => failure,
         }
     }
 }

@@ -61,7 +61,7 @@ pub(crate) struct Counts {
 pub(crate) struct Replica {
     pub(crate) target: Target,
     /// The target as the log, the metrics and the status have it.
-    pub(crate) name: String,
+    pub(crate) name: Arc<str>,
     shared: Arc<Shared>,
     state: Mutex<State>,
     is_in: AtomicBool,
@@ -70,7 +70,7 @@ pub(crate) struct Replica {
     /// Asks for a probe now.
     pub(crate) doubted: Notify,
     in_flight: AtomicU64,
-    /// Failures since it last answered a request.
+    /// How often it failed and left the rotation since it last answered a request.
     fails: AtomicU32,
     /// Until when it said that it is full.
     full_until: Mutex<Option<Instant>>,
@@ -80,7 +80,7 @@ pub(crate) struct Replica {
 impl Replica {
     pub(crate) fn new(target: Target, shared: Arc<Shared>) -> Arc<Self> {
         Arc::new(Self {
-            name: target.to_string(),
+            name: target.to_string().into(),
             target,
             shared,
             state: Mutex::new(State::Unknown),
@@ -102,7 +102,12 @@ impl Replica {
         self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Failures since it last answered a request.
+    /// How often it left the rotation.
+    pub(crate) fn ejections(&self) -> u64 {
+        self.counts.ejections.load(Ordering::Acquire)
+    }
+
+    /// How often it failed and left the rotation since it last answered a request.
     pub(crate) fn fails(&self) -> u32 {
         self.fails.load(Ordering::Acquire)
     }
@@ -139,19 +144,21 @@ impl Replica {
     /// A request failed: it leaves the rotation until a probe says otherwise.
     pub(crate) fn failed(&self, why: String) {
         self.counts.failures.fetch_add(1, Ordering::Relaxed);
-        self.fails.fetch_add(1, Ordering::AcqRel);
-        self.set(State::Out(why));
+        // Requests that fail together are one failure of the replica.
+        if self.set(State::Out(why)) == State::In {
+            self.fails.fetch_add(1, Ordering::AcqRel);
+        }
         self.doubted.notify_one();
     }
 
-    /// A probe found it so: ready with these models, or not ready. `fails` is what [`fails`](Self::fails) was before the probe;
-    /// a probe that began before a failure proves nothing.
-    pub(crate) fn found(&self, found: Result<HeaderValue, String>, fails: u32) {
+    /// A probe found it so: ready with these models, or not ready. `ejections` is how often it had left the rotation before the
+    /// probe; a probe that began before it left proves nothing.
+    pub(crate) fn found(&self, found: Result<HeaderValue, String>, ejections: u64) {
         match found {
-            Ok(_) if self.fails() != fails => self.doubted.notify_one(),
-            Ok(models) if self.shared.agrees(&models) => self.set(State::In),
-            Ok(models) => self.set(State::Refused(self.other(&models))),
-            Err(why) => self.set(State::Out(why)),
+            Ok(_) if self.ejections() != ejections => self.doubted.notify_one(),
+            Ok(models) if self.shared.agrees(&models) => drop(self.set(State::In)),
+            Ok(models) => drop(self.set(State::Refused(self.other(&models)))),
+            Err(why) => drop(self.set(State::Out(why))),
         }
     }
 
@@ -176,18 +183,19 @@ impl Replica {
         )
     }
 
-    fn set(&self, new: State) {
+    /// Gives it a state, and gives back the one before.
+    fn set(&self, new: State) -> State {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
-        if *state == new {
-            return;
-        }
         let before = std::mem::replace(&mut *state, new.clone());
         self.is_in.store(new == State::In, Ordering::Release);
-        drop(state);
-        if before == State::In {
-            self.counts.ejections.fetch_add(1, Ordering::Relaxed);
+        if before == State::In && new != State::In {
+            self.counts.ejections.fetch_add(1, Ordering::AcqRel);
         }
-        let replica = &self.name;
+        drop(state);
+        if before == new {
+            return before;
+        }
+        let replica = &*self.name;
         match (&new, &before) {
             (State::In, _) => {
                 tracing::info!(replica, "the replica is in rotation");
@@ -200,9 +208,11 @@ impl Replica {
             (State::Out(why), State::In) => {
                 tracing::warn!(replica, why, "the replica is out of rotation");
             }
+            // What is out may be so for one reason after another.
+            (State::Out(_), State::Out(_)) | (State::Unknown, _) => {}
             (State::Out(why), _) => tracing::info!(replica, why, "the replica is not ready"),
-            (State::Unknown, _) => {}
         }
+        before
     }
 }
 
@@ -250,14 +260,20 @@ mod tests {
     fn a_failure_is_believed_over_a_probe_that_began_before_it() {
         let [replica, _] = two();
         replica.found(Ok(models("x")), 0);
-        let before = replica.fails();
+        let before = replica.ejections();
         replica.failed("reset".into());
         replica.found(Ok(models("x")), before);
         assert!(!replica.is_in());
-        replica.found(Ok(models("x")), replica.fails());
+        replica.found(Ok(models("x")), replica.ejections());
         assert!(replica.is_in());
-        assert_eq!(replica.counts.ejections.load(Ordering::Relaxed), 1);
-        assert_eq!(replica.counts.failures.load(Ordering::Relaxed), 1);
+        assert_eq!((replica.ejections(), replica.fails()), (1, 1));
+        // What fails together is one failure.
+        replica.failed("reset".into());
+        replica.failed("reset".into());
+        assert_eq!((replica.ejections(), replica.fails()), (2, 2));
+        assert_eq!(replica.counts.failures.load(Ordering::Relaxed), 3);
+        replica.answered();
+        assert_eq!(replica.fails(), 0);
     }
 
     #[test]

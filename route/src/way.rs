@@ -25,7 +25,7 @@ use crate::options::RouteOptions;
 use crate::replica::Replica;
 
 /// Bytes of an answer, at most: more than the vectors of 2,048 texts of 8,192 components take as digits.
-const LARGEST_ANSWER: usize = 256 << 20;
+pub(crate) const LARGEST_ANSWER: usize = 256 << 20;
 
 /// How long a connection without a request is kept: less than a server keeps it, so that it does not end under a request.
 const IDLE: Duration = Duration::from_secs(5);
@@ -164,7 +164,7 @@ async fn tried(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result
 }
 
 async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<Answer, Lost> {
-    let Attempt { method, path, mut headers, body, is_grpc, until, .. } = attempt;
+    let Attempt { method, path, mut headers, body, is_grpc, until, tries, .. } = attempt;
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(Lost::Late);
@@ -198,7 +198,7 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
         replica.check(named).map_err(Lost::Foreign)?;
     }
     head::end_to_end(&mut headers);
-    Ok(Answer { status, headers, body, trailers })
+    Ok(Answer { status, headers, body, trailers, replica: Arc::clone(&replica.name), tries: tries + 1 })
 }
 
 /// The whole of an answer, in memory.

@@ -16,12 +16,12 @@ use axum::response::Response;
 use futures_util::FutureExt as _;
 
 use crate::app::App;
-use crate::body::apart;
 use crate::call::Computed;
 use crate::failure::{Failure, Kind};
 use crate::health;
 use crate::status;
 use http_body_util::{BodyExt as _, Collected};
+use isovec_http::body::apart;
 use isovec_http::coding::{self, Coding};
 use isovec_http::{Dialect, MODELS, access};
 

@@ -5,6 +5,8 @@ use axum::http::header::CONTENT_TYPE;
 use bytes::Bytes;
 use serde::de::DeserializeOwned;
 
+use isovec_http::body::apart;
+
 use crate::failure::{Failure, Kind};
 use crate::object::Object;
 
@@ -45,13 +47,4 @@ pub(crate) async fn parse<T: DeserializeOwned + Send + 'static>(body: Bytes) -> 
             })
     };
     if heavy { apart(read).await? } else { read() }
-}
-
-/// Does work that takes milliseconds where no other request waits for it.
-pub(crate) async fn apart<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| Failure::new(Kind::Broken, "the server panicked; please report it"))
 }

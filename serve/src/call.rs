@@ -101,7 +101,7 @@ impl Call {
         let Some(coding) = coding else {
             return Ok(read);
         };
-        let whole = body::apart(move || coding.decode(&read, most)).await??;
+        let whole = bytes_of::apart(move || coding.decode(&read, most)).await??;
         self.place.take(whole.len())?;
         Ok(whole)
     }

@@ -8,11 +8,10 @@ use std::time::Duration;
 use axum::response::Response;
 use isovec::stats::{QueueCounts, Stats, open_metrics};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
 
@@ -204,13 +203,11 @@ fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::R
         ),
     ];
     for (name, help, read) in gauges {
-        let kind = ConstGauge::new(0i64).metric_type();
-        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-        for (model, queue) in &counts {
-            let of = [("model", *model)];
-            let metric = family.encode_family(&of)?;
-            ConstGauge::new(i64::try_from(read(queue)).unwrap_or(i64::MAX)).encode(metric)?;
-        }
+        let values: Vec<(&str, u64)> = counts
+            .iter()
+            .map(|(model, queue)| (*model, read(queue) as u64))
+            .collect();
+        metrics::gauges(encoder, name, help, "model", &values)?;
     }
     let counters: [(_, _, Part<u64>); 4] = [
         (

@@ -18,6 +18,7 @@ mod failure;
 mod header;
 mod json;
 pub mod metrics;
+pub mod openai;
 pub mod service_manager;
 mod signals;
 

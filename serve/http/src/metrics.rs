@@ -45,6 +45,27 @@ pub fn gauge(
     gauge.encode(metric)
 }
 
+/// A value of now for each value of a label.
+///
+/// # Errors
+/// The encoder's.
+pub fn gauges(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &str,
+    values: &[(&str, u64)],
+) -> fmt::Result {
+    let kind = ConstGauge::new(0i64).metric_type();
+    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
+    for &(value, now) in values {
+        let labels = [(label, value)];
+        let metric = family.encode_family(&labels)?;
+        ConstGauge::new(i64::try_from(now).unwrap_or(i64::MAX)).encode(metric)?;
+    }
+    Ok(())
+}
+
 /// A counter for each value of a label.
 ///
 /// # Errors

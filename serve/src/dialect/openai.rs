@@ -14,7 +14,6 @@ use serde_json::{Value, json};
 
 use super::floats::{self, Format, Vector};
 use crate::app::App;
-use crate::body::apart;
 use crate::call::Call;
 use crate::failure::{self, Failure, Kind};
 use crate::options::MOST_TOKENS;
@@ -26,6 +25,8 @@ use crate::schema::{
 use crate::served::Served;
 use crate::tokens::{Input, Items};
 use isovec_http::Dialect;
+use isovec_http::body::apart;
+use isovec_http::openai::Answer;
 use isovec_http::small;
 
 pub(super) fn routes() -> Vec<Route> {
@@ -128,30 +129,6 @@ struct Asked {
     encoding_format: Option<Format>,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    object: &'static str,
-    data: Vec<Row<'a>>,
-    model: &'a str,
-    usage: Usage,
-    fingerprint: String,
-    truncated: &'a [usize],
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    object: &'static str,
-    index: usize,
-    embedding: Vector<'a>,
-}
-
-/// Tokens that the model saw.
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u64,
-    total_tokens: u64,
-}
-
 async fn embeddings(State(app): State<Arc<App>>, request: Request) -> Response {
     let mut call = Call::new(app);
     let result = embed(&mut call, request).await;
@@ -231,22 +208,14 @@ fn write(
     seen: &Seen,
     format: Format,
 ) -> serde_json::Result<Vec<u8>> {
-    let row = |(index, vector)| Row {
-        object: "embedding",
-        index,
-        embedding: Vector(vector, format),
-    };
-    serde_json::to_vec(&Answer {
-        object: "list",
-        data: set.iter().enumerate().map(row).collect(),
-        model,
-        usage: Usage {
-            prompt_tokens: seen.tokens,
-            total_tokens: seen.tokens,
-        },
-        fingerprint: set.fingerprint().id(),
-        truncated: &seen.truncated,
-    })
+    let vectors = set.iter().map(|vector| Vector(vector, format));
+    let fingerprint = set.fingerprint().id();
+    serde_json::to_vec(&Answer::new(
+        vectors,
+        [model, &fingerprint],
+        seen.tokens,
+        &seen.truncated,
+    ))
 }
 
 #[derive(Serialize)]

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use super::super::floats::answer;
 use crate::app::App;
-use crate::body::apart;
 use crate::call::Call;
 use crate::failure::{self, Failure};
 use crate::route::Route;
@@ -21,6 +20,7 @@ use crate::schema::{
 use crate::texts::Texts;
 use crate::tokens::{Input, Items};
 use isovec_http::Dialect;
+use isovec_http::body::apart;
 
 pub(super) fn routes() -> [Route; 2] {
     let id = || whole(0, "The token's id.");
