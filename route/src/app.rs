@@ -39,15 +39,27 @@ impl App {
     pub(crate) fn new(targets: Vec<Target>, options: RouteOptions) -> Arc<Self> {
         let shared = Arc::new(Shared::default());
         let clients = Clients::new(&options);
-        let replicas: Arc<[Arc<Replica>]> =
-            targets.into_iter().map(|target| Replica::new(target, Arc::clone(&shared))).collect();
+        let replicas: Arc<[Arc<Replica>]> = targets
+            .into_iter()
+            .map(|target| Replica::new(target, Arc::clone(&shared)))
+            .collect();
         let way = |replica: &Arc<Replica>| Way {
             replica: Arc::clone(replica),
             clients: clients.clone(),
         };
-        let choice = Choice::new(options.strategy, replicas.iter().map(way).collect(), Arc::clone(&shared));
-        let sender = Sender::new(Again::new(&options, Arc::clone(&replicas)), choice, options.compression);
-        let joiner = options.join_wait.map(|wait| Arc::new(Joiner::new(wait, sender.clone())));
+        let choice = Choice::new(
+            options.strategy,
+            replicas.iter().map(way).collect(),
+            Arc::clone(&shared),
+        );
+        let sender = Sender::new(
+            Again::new(&options, Arc::clone(&replicas)),
+            choice,
+            options.compression,
+        );
+        let joiner = options
+            .join_wait
+            .map(|wait| Arc::new(Joiner::new(wait, sender.clone())));
         Arc::new(Self {
             metrics: Metrics::new(Arc::clone(&replicas), joiner.clone()),
             requests: Arc::new(Semaphore::new(options.max_requests)),
@@ -71,7 +83,12 @@ impl App {
             return Err(stopping());
         }
         let request = Arc::clone(&self.requests).try_acquire_owned();
-        let request = request.map_err(|_| full(format!("{} requests are in work", self.options.max_requests)))?;
+        let request = request.map_err(|_| {
+            full(format!(
+                "{} requests are in work",
+                self.options.max_requests
+            ))
+        })?;
         Ok(Place {
             _request: request,
             bytes: None,
@@ -96,7 +113,10 @@ impl App {
     /// Completes when nobody is inside; after [`close`](Self::close).
     pub(crate) async fn empty(&self) {
         // `max_requests` was checked to be a u32. A semaphore that nobody closes gives all of its permits at last.
-        let all = self.requests.acquire_many(self.options.max_requests as u32).await;
+        let all = self
+            .requests
+            .acquire_many(self.options.max_requests as u32)
+            .await;
         drop(all);
     }
 
@@ -120,7 +140,11 @@ fn stopping() -> Failure {
 }
 
 fn full(why: String) -> Failure {
-    Failure::new(Kind::Overloaded, format!("the router is at its limit: {why}")).retry_after(AGAIN)
+    Failure::new(
+        Kind::Overloaded,
+        format!("the router is at its limit: {why}"),
+    )
+    .retry_after(AGAIN)
 }
 
 /// A request's share of what may be in work; dropping it gives the share back.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use axum::http::header::CONTENT_TYPE;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Request, Version};
 use axum::response::Response;
@@ -21,18 +21,27 @@ pub(crate) async fn answer(app: Arc<App>, mut request: Request<Body>) -> Respons
     let path = request.uri().path();
     let dialect = Dialect::of(path);
     let method = request.method().clone();
-    let mut line = Line::new(Arc::clone(&app), access::method(&method), dialect, access::id(&request));
+    let mut line = Line::new(
+        Arc::clone(&app),
+        access::method(&method),
+        dialect,
+        access::id(&request),
+    );
     let mut response = match own::answer(&app, &method, path) {
         Some(response) => response,
         None => {
-            request.headers_mut().insert(access::REQUEST_ID, line.id.clone());
+            request
+                .headers_mut()
+                .insert(access::REQUEST_ID, line.id.clone());
             match routed(&app, request).await {
                 Ok(answer) => {
                     line.replica = Some(Arc::clone(&answer.replica));
                     line.tries = answer.tries;
                     line.status = answer.meaning().as_u16();
                     let mut response = answer.response(&method);
-                    response.headers_mut().insert(access::REQUEST_ID, line.id.clone());
+                    response
+                        .headers_mut()
+                        .insert(access::REQUEST_ID, line.id.clone());
                     return response;
                 }
                 Err(failure) => {
@@ -43,7 +52,9 @@ pub(crate) async fn answer(app: Arc<App>, mut request: Request<Body>) -> Respons
             }
         }
     };
-    response.headers_mut().insert(access::REQUEST_ID, line.id.clone());
+    response
+        .headers_mut()
+        .insert(access::REQUEST_ID, line.id.clone());
     let failed: Option<Kind> = response.extensions_mut().remove();
     line.status = failed.map_or(response.status(), Kind::status).as_u16();
     response
@@ -52,7 +63,11 @@ pub(crate) async fn answer(app: Arc<App>, mut request: Request<Body>) -> Respons
 async fn routed(app: &App, request: Request<Body>) -> Result<Answer, Failure> {
     let started = Instant::now();
     let mut place = app.place()?;
-    let (is_grpc, time) = checked(request.version(), request.headers(), app.options.request_timeout)?;
+    let (is_grpc, time) = checked(
+        request.version(),
+        request.headers(),
+        app.options.request_timeout,
+    )?;
     let until = started + time;
     let method = request.method().clone();
     let path = path(&request)?;
@@ -80,15 +95,17 @@ async fn routed(app: &App, request: Request<Body>) -> Result<Answer, Failure> {
 /// Whether it is a call of gRPC, and the time that it has.
 ///
 /// # Errors
-/// What is no time, and a body with two lengths.
-fn checked(version: Version, headers: &HeaderMap, most: Duration) -> Result<(bool, Duration), Failure> {
-    // RFC 9112, 6.1: what has both may be two requests to somebody else.
-    if headers.contains_key(TRANSFER_ENCODING) && headers.contains_key(CONTENT_LENGTH) {
-        let message = "the request has a content-length and a transfer-encoding; send one of them";
-        return Err(Failure::new(Kind::Invalid, message));
-    }
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
-    let is_grpc = version == Version::HTTP_2 && kind.is_some_and(|kind| kind.starts_with("application/grpc"));
+/// What is no time.
+fn checked(
+    version: Version,
+    headers: &HeaderMap,
+    most: Duration,
+) -> Result<(bool, Duration), Failure> {
+    let kind = headers
+        .get(CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok());
+    let is_grpc =
+        version == Version::HTTP_2 && kind.is_some_and(|kind| kind.starts_with("application/grpc"));
     let mut time = deadline::of(headers, most)?;
     if let Some(own) = deadline::of_grpc(headers)?.filter(|_| is_grpc) {
         time = time.min(own);
@@ -99,5 +116,10 @@ fn checked(version: Version, headers: &HeaderMap, most: Duration) -> Result<(boo
 /// The path and the query. A host that the request names is not asked: the router has its own.
 fn path(request: &Request<Body>) -> Result<PathAndQuery, Failure> {
     let path = request.uri().path_and_query().cloned();
-    path.ok_or_else(|| Failure::new(Kind::Method, "a router is no proxy for connections; send a request"))
+    path.ok_or_else(|| {
+        Failure::new(
+            Kind::Method,
+            "a router is no proxy for connections; send a request",
+        )
+    })
 }

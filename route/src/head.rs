@@ -1,8 +1,8 @@
 //! Which headers go on: those of the request and the answer, and not those of a connection (RFC 9110, 7.6.1).
 
 use axum::http::header::{
-    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER, TRANSFER_ENCODING,
-    UPGRADE, VIA,
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRAILER,
+    TRANSFER_ENCODING, UPGRADE, VIA,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -87,6 +87,9 @@ mod tests {
         ]);
         assert_eq!(onward(given, false), left);
         let call = onward(headers(&[("te", "gzip")]), true);
-        assert_eq!(call, headers(&[("via", "1.1 isovec-route"), ("te", "trailers")]));
+        assert_eq!(
+            call,
+            headers(&[("via", "1.1 isovec-route"), ("te", "trailers")])
+        );
     }
 }

@@ -16,7 +16,8 @@ use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use bytes::Bytes;
 use isovec_http::{
-    Failure, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, access, coding, deadline, header, openai, ranges,
+    Failure, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, access, coding, deadline, header, openai,
+    ranges,
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -103,7 +104,10 @@ impl Joiner {
     }
 
     /// The answer to a request that was joined with others; `None` if it is to be sent alone.
-    pub(crate) async fn join(self: &Arc<Self>, attempt: &Attempt) -> Option<Result<Answer, Failure>> {
+    pub(crate) async fn join(
+        self: &Arc<Self>,
+        attempt: &Attempt,
+    ) -> Option<Result<Answer, Failure>> {
         let (sort, texts) = read(attempt)?;
         let (back, answer) = oneshot::channel();
         self.enter(sort, texts, attempt, back);
@@ -117,7 +121,13 @@ impl Joiner {
     }
 
     /// Joins the others of its sort, or is the first of them.
-    fn enter(self: &Arc<Self>, sort: Sort, texts: Vec<Box<RawValue>>, attempt: &Attempt, back: oneshot::Sender<Joined>) {
+    fn enter(
+        self: &Arc<Self>,
+        sort: Sort,
+        texts: Vec<Box<RawValue>>,
+        attempt: &Attempt,
+        back: oneshot::Sender<Joined>,
+    ) {
         let mut groups = self.groups.lock().unwrap_or_else(PoisonError::into_inner);
         let mut group = match groups.entry(sort.clone()) {
             Entry::Occupied(group) => group,
@@ -164,10 +174,18 @@ impl Joiner {
 
     /// Sends what was joined, and gives each its part.
     async fn run(&self, sort: &Sort, group: Group) {
-        let Group { texts, mut members, headers, until, .. } = group;
+        let Group {
+            texts,
+            mut members,
+            headers,
+            until,
+            ..
+        } = group;
         members.retain(|member| !member.back.is_closed());
         if members.len() < 2 {
-            return members.into_iter().for_each(|member| member.tell(Joined::Alone));
+            return members
+                .into_iter()
+                .for_each(|member| member.tell(Joined::Alone));
         }
         // The texts of those that went away are not computed.
         let mut body = format!("{{{}\"input\":[", sort.fields);
@@ -185,7 +203,8 @@ impl Joiner {
         }
         body.push_str("]}");
         self.joined.fetch_add(1, Ordering::Relaxed);
-        self.requests.fetch_add(members.len() as u64, Ordering::Relaxed);
+        self.requests
+            .fetch_add(members.len() as u64, Ordering::Relaxed);
         let attempt = Attempt {
             method: Method::POST,
             path: axum::http::uri::PathAndQuery::from_static(ROUTE),
@@ -197,7 +216,10 @@ impl Joiner {
             last: None,
         };
         let result = self.sender.send(attempt).await;
-        let whole = result.as_ref().ok().and_then(|answer| Whole::of(answer, count));
+        let whole = result
+            .as_ref()
+            .ok()
+            .and_then(|answer| Whole::of(answer, count));
         for member in members {
             let joined = match (&whole, &result) {
                 (Some(whole), Ok(answer)) => match whole.part(answer, member.texts.clone()) {
@@ -243,12 +265,15 @@ fn joint(headers: &HeaderMap) -> HeaderMap {
 /// The sort of a request and its texts, if it can be joined.
 fn read(attempt: &Attempt) -> Option<(Sort, Vec<Box<RawValue>>)> {
     let headers = &attempt.headers;
-    let is_json = headers.get(CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().eq_ignore_ascii_case(b"application/json"));
+    let is_json = headers
+        .get(CONTENT_TYPE)
+        .is_some_and(|kind| kind.as_bytes().eq_ignore_ascii_case(b"application/json"));
     let is_special = headers.contains_key(CONTENT_ENCODING)
         || headers.contains_key(coding::LEVEL)
         || headers.contains_key(TEXT_TOKENS)
         || headers.get_all(AUTHORIZATION).iter().nth(1).is_some();
-    let is_plain = attempt.method == Method::POST && attempt.path == ROUTE && is_json && !is_special;
+    let is_plain =
+        attempt.method == Method::POST && attempt.path == ROUTE && is_json && !is_special;
     if !is_plain || attempt.is_grpc || attempt.body.len() > SMALL {
         return None;
     }
@@ -259,7 +284,11 @@ fn read(attempt: &Attempt) -> Option<(Sort, Vec<Box<RawValue>>)> {
             "input" => texts = Some(listed(value)?),
             // The server does not read it.
             "user" => {}
-            _ => others.push(format!("{}:{},", serde_json::to_string(&name).ok()?, value.get())),
+            _ => others.push(format!(
+                "{}:{},",
+                serde_json::to_string(&name).ok()?,
+                value.get()
+            )),
         }
     }
     others.sort_unstable();
@@ -341,7 +370,10 @@ impl<'a> Whole<'a> {
             return None;
         }
         let listed = answer.headers.get(TEXT_TOKENS)?.to_str().ok()?;
-        let tokens: Vec<u64> = listed.split(',').map(|count| count.parse().ok()).collect::<Option<_>>()?;
+        let tokens: Vec<u64> = listed
+            .split(',')
+            .map(|count| count.parse().ok())
+            .collect::<Option<_>>()?;
         let body: Body<'a> = serde_json::from_slice(&answer.body).ok()?;
         (body.data.len() == texts && tokens.len() == texts).then_some(Self { body, tokens })
     }

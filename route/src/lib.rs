@@ -66,3 +66,10 @@ pub use target::Target;
 pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
     isovec_http::stop_signal().map_err(Error::Signals)
 }
+
+/// Compiles the examples of the book.
+#[cfg(doctest)]
+mod book {
+    #[doc = include_str!("../../docs/routing.md")]
+    struct Routing;
+}

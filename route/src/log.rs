@@ -24,7 +24,12 @@ pub(crate) struct Line {
 }
 
 impl Line {
-    pub(crate) fn new(app: Arc<App>, method: &'static str, dialect: Dialect, id: HeaderValue) -> Self {
+    pub(crate) fn new(
+        app: Arc<App>,
+        method: &'static str,
+        dialect: Dialect,
+        id: HeaderValue,
+    ) -> Self {
         Self {
             app,
             started: Instant::now(),

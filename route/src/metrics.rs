@@ -76,34 +76,56 @@ type Part = fn(&Replica) -> u64;
 impl Collector for AtScrape {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let of_each = |read: Part| -> Vec<(&str, u64)> {
-            self.replicas.iter().map(|replica| (&*replica.name, read(replica))).collect()
+            self.replicas
+                .iter()
+                .map(|replica| (&*replica.name, read(replica)))
+                .collect()
         };
         let now: [(_, _, Part); 2] = [
-            ("replica_in_rotation", "1 for a replica that requests are sent to", |replica| {
-                u64::from(replica.is_in())
-            }),
-            ("replica_in_flight", "Requests that a replica is computing", Replica::in_flight),
+            (
+                "replica_in_rotation",
+                "1 for a replica that requests are sent to",
+                |replica| u64::from(replica.is_in()),
+            ),
+            (
+                "replica_in_flight",
+                "Requests that a replica is computing",
+                Replica::in_flight,
+            ),
         ];
         for (name, help, read) in now {
             gauges(&mut encoder, name, help, "replica", &of_each(read))?;
         }
         let counters: [(_, _, Part); 4] = [
-            ("replica_requests", "Requests that were sent, second tries included", |replica| {
-                replica.counts.requests.load(Relaxed)
-            }),
-            ("replica_failures", "Requests without an answer that could be given out", |replica| {
-                replica.counts.failures.load(Relaxed)
-            }),
-            ("replica_retries", "Requests that another replica had failed before", |replica| {
-                replica.counts.retries.load(Relaxed)
-            }),
-            ("replica_ejections", "How often a replica left the rotation", Replica::ejections),
+            (
+                "replica_requests",
+                "Requests that were sent, second tries included",
+                |replica| replica.counts.requests.load(Relaxed),
+            ),
+            (
+                "replica_failures",
+                "Requests without an answer that could be given out",
+                |replica| replica.counts.failures.load(Relaxed),
+            ),
+            (
+                "replica_retries",
+                "Requests that another replica had failed before",
+                |replica| replica.counts.retries.load(Relaxed),
+            ),
+            (
+                "replica_ejections",
+                "How often a replica left the rotation",
+                Replica::ejections,
+            ),
         ];
         for (name, help, read) in counters {
             labelled(&mut encoder, name, help, "replica", &of_each(read))?;
         }
         if let Some(joiner) = &self.joiner {
-            let counts = [("requests", joiner.requests.load(Relaxed)), ("joined", joiner.joined.load(Relaxed))];
+            let counts = [
+                ("requests", joiner.requests.load(Relaxed)),
+                ("joined", joiner.joined.load(Relaxed)),
+            ];
             let help = "Requests that were joined with others, and what they were joined to";
             labelled(&mut encoder, "join", help, "of", &counts)?;
         }

@@ -109,7 +109,9 @@ impl RouteOptions {
         ];
         for (name, value, least, most) in within {
             if !(least..=most).contains(&value) {
-                faults.push(format!("{name} is {value} and has to be from {least} to {most}"));
+                faults.push(format!(
+                    "{name} is {value} and has to be from {least} to {most}"
+                ));
             }
         }
         let times = [
@@ -126,13 +128,20 @@ impl RouteOptions {
         }
         if !(0.0..=10.0).contains(&self.retry_budget) {
             let budget = self.retry_budget;
-            faults.push(format!("retry_budget is {budget} and has to be from 0 to 10"));
+            faults.push(format!(
+                "retry_budget is {budget} and has to be from 0 to 10"
+            ));
         }
         if let Some(Compression { coding, level }) = self.compression
             && !coding.levels().contains(&level)
         {
-            let (first, last) = (coding.levels().start().to_owned(), coding.levels().end().to_owned());
-            faults.push(format!("{coding} has the levels {first} to {last}, and no {level}"));
+            let (first, last) = (
+                coding.levels().start().to_owned(),
+                coding.levels().end().to_owned(),
+            );
+            faults.push(format!(
+                "{coding} has the levels {first} to {last}, and no {level}"
+            ));
         }
         if faults.is_empty() {
             Ok(())
@@ -162,7 +171,13 @@ mod tests {
         let Err(Error::Options(faults)) = options.check(0) else {
             panic!("these cannot work");
         };
-        let named = ["there is no replica", "max_bytes", "probe_interval", "retry_budget", "gzip"];
+        let named = [
+            "there is no replica",
+            "max_bytes",
+            "probe_interval",
+            "retry_budget",
+            "gzip",
+        ];
         assert_eq!(faults.len(), named.len(), "{faults:?}");
         for (fault, name) in faults.iter().zip(named) {
             assert!(fault.starts_with(name), "{fault}");

@@ -33,7 +33,11 @@ fn ready(app: &App, path: &str, yes: &Value) -> Response {
 
 fn status(app: &App) -> Value {
     let models = app.shared.models().and_then(|models| models.to_str().ok());
-    let replicas: Vec<Value> = app.replicas.iter().map(|replica| described(replica)).collect();
+    let replicas: Vec<Value> = app
+        .replicas
+        .iter()
+        .map(|replica| described(replica))
+        .collect();
     json!({"models": models, "stopping": app.is_closed(), "replicas": replicas})
 }
 

@@ -48,10 +48,19 @@ impl Probes {
             Err(_) => {
                 self.late += 1;
                 let is_out = self.late >= LATE || !self.replica.is_in();
-                is_out.then(|| Err(format!("it does not answer /health/ready within {:?}", self.most)))
+                is_out.then(|| {
+                    Err(format!(
+                        "it does not answer /health/ready within {:?}",
+                        self.most
+                    ))
+                })
             }
         };
-        Found { replica: Arc::clone(&self.replica), answer, ejections }
+        Found {
+            replica: Arc::clone(&self.replica),
+            answer,
+            ejections,
+        }
     }
 
     /// Asks for ever: at intervals, and at once when a request failed.
@@ -74,7 +83,9 @@ impl Probes {
 
 fn pause(interval: Duration, fails: u32) -> Duration {
     match fails.checked_sub(2) {
-        Some(more) => interval.saturating_mul(2u32.saturating_pow(more)).min(LONGEST_PAUSE),
+        Some(more) => interval
+            .saturating_mul(2u32.saturating_pow(more))
+            .min(LONGEST_PAUSE),
         None => Duration::ZERO,
     }
 }

@@ -99,7 +99,10 @@ impl Replica {
     }
 
     pub(crate) fn state(&self) -> State {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.state
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// How often it left the rotation.
@@ -119,13 +122,19 @@ impl Replica {
 
     /// Whether it said lately that it has no room.
     pub(crate) fn is_full(&self) -> bool {
-        let until = *self.full_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = *self
+            .full_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         until.is_some_and(|until| Instant::now() < until)
     }
 
     /// It has no room for so long.
     pub(crate) fn fills(&self, time: Duration) {
-        let mut until = self.full_until.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut until = self
+            .full_until
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         *until = Some(Instant::now() + time);
     }
 
@@ -233,7 +242,8 @@ mod tests {
 
     fn two() -> [Arc<Replica>; 2] {
         let shared = Arc::new(Shared::default());
-        ["http://a:1", "http://b:1"].map(|url| Replica::new(url.parse().unwrap(), Arc::clone(&shared)))
+        ["http://a:1", "http://b:1"]
+            .map(|url| Replica::new(url.parse().unwrap(), Arc::clone(&shared)))
     }
 
     fn models(name: &'static str) -> HeaderValue {
@@ -247,7 +257,9 @@ mod tests {
         first.found(Ok(models("x")), 0);
         second.found(Ok(models("y")), 0);
         assert!(first.is_in() && !second.is_in());
-        assert!(matches!(second.state(), State::Refused(why) if why.contains("are y") && why.contains("others x")));
+        assert!(
+            matches!(second.state(), State::Refused(why) if why.contains("are y") && why.contains("others x"))
+        );
         // It comes back when it has been given the same.
         second.found(Ok(models("x")), 0);
         assert!(second.is_in());

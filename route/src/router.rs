@@ -35,7 +35,11 @@ impl Router {
     ///
     /// # Errors
     /// [`Error::Options`], and [`Error::Bind`] for an address that is taken or not this machine's.
-    pub async fn bind(address: SocketAddr, replicas: Vec<Target>, options: RouteOptions) -> Result<Self> {
+    pub async fn bind(
+        address: SocketAddr,
+        replicas: Vec<Target>,
+        options: RouteOptions,
+    ) -> Result<Self> {
         options.check(replicas.len())?;
         let listener = TcpListener::bind(address)
             .await
@@ -72,7 +76,12 @@ impl Router {
                 async move { Ok::<_, Infallible>(front::answer(app, request.map(Body::new)).await) }
             })
         };
-        let connections = Connections::accept(listener, service, options.max_connections, options.read_timeout);
+        let connections = Connections::accept(
+            listener,
+            service,
+            options.max_connections,
+            options.read_timeout,
+        );
         let mut beside = JoinSet::new();
         beside.spawn(probes(Arc::clone(&app)));
         if let Some(socket) = options.notify_socket.clone() {
@@ -94,7 +103,10 @@ impl Router {
         if let Some(socket) = &options.notify_socket {
             service_manager::tell(socket, service_manager::STOPPING);
         }
-        tracing::info!(requests = app.inside(), "stopping: requests that were let in are finished");
+        tracing::info!(
+            requests = app.inside(),
+            "stopping: requests that were let in are finished"
+        );
         let drained = timeout(options.drain_timeout, app.empty()).await;
         let left = app.inside();
         if drained.is_ok() {

@@ -1,7 +1,7 @@
 //! A request's whole way: compressed, sent as often as is needed, and its answer made plain again.
 
-use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use axum::http::HeaderValue;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use bytes::Bytes;
 use isovec_http::body::apart;
 use isovec_http::coding::{self, Coding};
@@ -59,8 +59,17 @@ async fn compressed(mut attempt: Attempt, compression: Compression) -> Result<At
     }
     let body = attempt.body.clone();
     let encode = move || coding.encode(&body, level);
-    let encoded = if attempt.body.len() > HEAVY { apart(encode).await? } else { encode() };
-    let encoded = encoded.map_err(|error| Failure::new(Kind::Broken, format!("the body cannot be compressed: {error}")))?;
+    let encoded = if attempt.body.len() > HEAVY {
+        apart(encode).await?
+    } else {
+        encode()
+    };
+    let encoded = encoded.map_err(|error| {
+        Failure::new(
+            Kind::Broken,
+            format!("the body cannot be compressed: {error}"),
+        )
+    })?;
     attempt.body = encoded.into();
     let (name, value) = coding::name(coding);
     attempt.headers.insert(name, value);

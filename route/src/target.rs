@@ -46,23 +46,35 @@ impl FromStr for Target {
         };
         let (url, weight) = match given.rsplit_once('=') {
             Some((url, weight)) => {
-                let weight = weight.parse().ok().filter(|weight| (1..=MOST).contains(weight));
-                (url, weight.ok_or_else(|| fail("the weight behind = is a whole number from 1 to 1000"))?)
+                let weight = weight
+                    .parse()
+                    .ok()
+                    .filter(|weight| (1..=MOST).contains(weight));
+                (
+                    url,
+                    weight.ok_or_else(|| {
+                        fail("the weight behind = is a whole number from 1 to 1000")
+                    })?,
+                )
             }
             None => (given, 1),
         };
-        let uri: Uri = url
-            .parse()
-            .map_err(|_| fail("write it as http://HOST:PORT, and a weight as http://HOST:PORT=2"))?;
+        let uri: Uri = url.parse().map_err(|_| {
+            fail("write it as http://HOST:PORT, and a weight as http://HOST:PORT=2")
+        })?;
         if uri.scheme() != Some(&Scheme::HTTP) {
             return Err(fail("it begins with http://; TLS is for a proxy"));
         }
         if !matches!(uri.path(), "" | "/") || uri.query().is_some() {
-            return Err(fail("it has a path; the router keeps the paths of requests"));
+            return Err(fail(
+                "it has a path; the router keeps the paths of requests",
+            ));
         }
         let authority = uri.authority().ok_or_else(|| fail("it has no host"))?;
         if authority.as_str().contains('@') {
-            return Err(fail("it has a user; replicas know API keys, which requests carry"));
+            return Err(fail(
+                "it has a user; replicas know API keys, which requests carry",
+            ));
         }
         Ok(Self {
             authority: authority.clone(),
@@ -84,7 +96,10 @@ mod tests {
             ("http://embed.example=3", "http://embed.example", 3),
         ] {
             let target: Target = given.parse().unwrap();
-            assert_eq!((target.to_string().as_str(), target.weight()), (shown, weight));
+            assert_eq!(
+                (target.to_string().as_str(), target.weight()),
+                (shown, weight)
+            );
         }
         for (given, said) in [
             ("https://a:1", "TLS"),

@@ -45,14 +45,21 @@ impl Turns {
     }
 
     fn next(&mut self) -> Option<usize> {
-        let candidate = |(at, way): (&usize, &Way)| (*at, way.replica.target.weight(), way.replica.is_full());
-        let mut candidates: Vec<(usize, u32, bool)> = self.ready.iter_ready().map(candidate).collect();
+        let candidate =
+            |(at, way): (&usize, &Way)| (*at, way.replica.target.weight(), way.replica.is_full());
+        let mut candidates: Vec<(usize, u32, bool)> =
+            self.ready.iter_ready().map(candidate).collect();
         // Full ones have their turn when all are.
         if candidates.iter().any(|(.., full)| !full) {
             candidates.retain(|(.., full)| !full);
         }
         candidates.sort_unstable();
-        choose(&mut self.behind, candidates.iter().map(|&(at, weight, _)| (at, i64::from(weight))))
+        choose(
+            &mut self.behind,
+            candidates
+                .iter()
+                .map(|&(at, weight, _)| (at, i64::from(weight))),
+        )
     }
 }
 
@@ -80,11 +87,15 @@ mod tests {
     fn weights_are_kept_and_turns_are_spread() {
         let mut behind = vec![0; 3];
         let weights = [(0, 5), (1, 1), (2, 1)];
-        let turns: Vec<_> = (0..7).filter_map(|_| choose(&mut behind, weights.into_iter())).collect();
+        let turns: Vec<_> = (0..7)
+            .filter_map(|_| choose(&mut behind, weights.into_iter()))
+            .collect();
         assert_eq!(turns, [0, 0, 1, 0, 2, 0, 0]);
         assert_eq!(behind, [0, 0, 0]);
         // One that is gone has no turn.
-        let turns: Vec<_> = (0..4).filter_map(|_| choose(&mut behind, [(1, 1), (2, 1)].into_iter())).collect();
+        let turns: Vec<_> = (0..4)
+            .filter_map(|_| choose(&mut behind, [(1, 1), (2, 1)].into_iter()))
+            .collect();
         assert_eq!(turns, [1, 2, 1, 2]);
         assert_eq!(choose(&mut behind, std::iter::empty()), None);
     }

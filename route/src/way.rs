@@ -61,11 +61,20 @@ impl Clients {
         connector.set_nodelay(true);
         connector.set_connect_timeout(Some(options.connect_timeout));
         let mut builder = Client::builder(TokioExecutor::new());
-        builder.pool_timer(TokioTimer::new()).pool_idle_timeout(IDLE);
+        builder
+            .pool_timer(TokioTimer::new())
+            .pool_idle_timeout(IDLE);
         let plain = builder.build(connector.clone());
-        let probes = builder.clone().pool_max_idle_per_host(0).build(connector.clone());
+        let probes = builder
+            .clone()
+            .pool_max_idle_per_host(0)
+            .build(connector.clone());
         let grpc = builder.http2_only(true).build(connector);
-        Self { plain, grpc, probes }
+        Self {
+            plain,
+            grpc,
+            probes,
+        }
     }
 
     /// Asks a replica whether it is ready: its models, or why not.
@@ -75,10 +84,15 @@ impl Clients {
         let response = self.probes.request(request).await;
         let response = response.map_err(|error| cause(&error))?;
         if response.status() != StatusCode::OK {
-            return Err(format!("/health/ready answers {}", response.status().as_u16()));
+            return Err(format!(
+                "/health/ready answers {}",
+                response.status().as_u16()
+            ));
         }
         let models = response.headers().get(MODELS).cloned();
-        models.ok_or_else(|| "it is no isovec server, or of another version: it does not name its models".into())
+        models.ok_or_else(|| {
+            "it is no isovec server, or of another version: it does not name its models".into()
+        })
     }
 }
 
@@ -112,8 +126,13 @@ impl Load for Way {
     type Metric = u64;
 
     fn load(&self) -> u64 {
-        let load = (self.replica.in_flight() + 1).saturating_mul(LOAD) / u64::from(self.replica.target.weight());
-        if self.replica.is_full() { load.saturating_add(FULL) } else { load }
+        let load = (self.replica.in_flight() + 1).saturating_mul(LOAD)
+            / u64::from(self.replica.target.weight());
+        if self.replica.is_full() {
+            load.saturating_add(FULL)
+        } else {
+            load
+        }
     }
 }
 
@@ -124,7 +143,11 @@ impl Service<Attempt> for Way {
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Lost>> {
         self.replica.waker.register(cx.waker());
-        if self.replica.is_in() { Poll::Ready(Ok(())) } else { Poll::Pending }
+        if self.replica.is_in() {
+            Poll::Ready(Ok(()))
+        } else {
+            Poll::Pending
+        }
     }
 
     fn call(&mut self, attempt: Attempt) -> Self::Future {
@@ -154,7 +177,9 @@ async fn tried(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result
             StatusCode::TOO_MANY_REQUESTS => replica.fills(wait(&answer.headers)),
             _ => replica.answered(),
         },
-        Err(Lost::Unreached(why) | Lost::Broken(why) | Lost::Foreign(why)) => replica.failed(why.clone()),
+        Err(Lost::Unreached(why) | Lost::Broken(why) | Lost::Foreign(why)) => {
+            replica.failed(why.clone())
+        }
         // A request may be late because it asked for much in little time. Whether the replica is stuck is for probes to say.
         Err(_) => {
             replica.counts.failures.fetch_add(1, Relaxed);
@@ -164,7 +189,16 @@ async fn tried(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result
 }
 
 async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<Answer, Lost> {
-    let Attempt { method, path, mut headers, body, is_grpc, until, tries, .. } = attempt;
+    let Attempt {
+        method,
+        path,
+        mut headers,
+        body,
+        is_grpc,
+        until,
+        tries,
+        ..
+    } = attempt;
     let left = until.saturating_duration_since(Instant::now());
     if left.is_zero() {
         return Err(Lost::Late);
@@ -174,7 +208,10 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
         let millis = left.as_millis().clamp(1, 86_400_000);
         headers.insert(deadline::GRPC, header(format!("{millis}m")));
     } else {
-        headers.insert(deadline::HEADER, header(format!("{:.6}", left.as_secs_f64().max(1e-6))));
+        headers.insert(
+            deadline::HEADER,
+            header(format!("{:.6}", left.as_secs_f64().max(1e-6))),
+        );
     }
     let uri = uri(replica, path.as_str()).map_err(Lost::Unreached)?;
     let mut request = Request::new(Full::new(body));
@@ -189,7 +226,11 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
     };
     let response = client.request(request).await.map_err(|error| {
         let why = cause(&error);
-        if error.is_connect() { Lost::Unreached(why) } else { Lost::Broken(why) }
+        if error.is_connect() {
+            Lost::Unreached(why)
+        } else {
+            Lost::Broken(why)
+        }
     })?;
     let (status, mut headers, body, trailers) = held(response).await?;
     let named = headers.get(MODELS);
@@ -198,11 +239,20 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
         replica.check(named).map_err(Lost::Foreign)?;
     }
     head::end_to_end(&mut headers);
-    Ok(Answer { status, headers, body, trailers, replica: Arc::clone(&replica.name), tries: tries + 1 })
+    Ok(Answer {
+        status,
+        headers,
+        body,
+        trailers,
+        replica: Arc::clone(&replica.name),
+        tries: tries + 1,
+    })
 }
 
 /// The whole of an answer, in memory.
-async fn held<B>(response: Response<B>) -> Result<(StatusCode, HeaderMap, Bytes, Option<HeaderMap>), Lost>
+async fn held<B>(
+    response: Response<B>,
+) -> Result<(StatusCode, HeaderMap, Bytes, Option<HeaderMap>), Lost>
 where
     B: axum::body::HttpBody<Data = Bytes> + Unpin,
     B::Error: std::error::Error + 'static,
@@ -224,7 +274,11 @@ where
             Err(frame) => trailers = frame.into_trailers().ok(),
         }
     }
-    let body = if whole.is_empty() { first } else { whole.freeze() };
+    let body = if whole.is_empty() {
+        first
+    } else {
+        whole.freeze()
+    };
     Ok((head.status, head.headers, body, trailers))
 }
 
