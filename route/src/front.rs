@@ -107,7 +107,7 @@ fn checked(
     let is_grpc =
         version == Version::HTTP_2 && kind.is_some_and(|kind| kind.starts_with("application/grpc"));
     let mut time = deadline::of(headers, most)?;
-    if let Some(own) = deadline::of_grpc(headers)?.filter(|_| is_grpc) {
+    if is_grpc && let Some(own) = deadline::of_grpc(headers)? {
         time = time.min(own);
     }
     Ok((is_grpc, time))

@@ -32,7 +32,8 @@ fn ready(app: &App, path: &str, yes: &Value) -> Response {
 }
 
 fn status(app: &App) -> Value {
-    let models = app.shared.models().and_then(|models| models.to_str().ok());
+    let models = app.shared.models();
+    let models = models.as_ref().and_then(|models| models.to_str().ok());
     let replicas: Vec<Value> = app
         .replicas
         .iter()
@@ -47,7 +48,7 @@ fn described(replica: &Replica) -> Value {
         State::Unknown => ("unknown", None),
         State::In => ("in", None),
         State::Out(why) => ("out", Some(why)),
-        State::Refused(why) => ("refused", Some(why)),
+        State::Refused(_, why) => ("refused", Some(why)),
     };
     let counts = &replica.counts;
     json!({

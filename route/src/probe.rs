@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::time::{sleep, timeout};
 
 use crate::options::RouteOptions;
-use crate::replica::Replica;
+use crate::replica::{self, Replica};
 use crate::way::Clients;
 
 /// The longest time that a replica is left alone which fails requests and answers probes.
@@ -63,14 +63,15 @@ impl Probes {
         }
     }
 
-    /// Asks for ever: at intervals, and at once when a request failed.
-    pub(crate) async fn go_on(mut self) {
+    /// Asks for ever, one of all these replicas: at intervals, and at once when a request failed.
+    pub(crate) async fn go_on(mut self, all: &[Arc<Replica>]) {
         loop {
             tokio::select! {
                 () = sleep(self.interval) => {}
                 () = self.replica.doubted.notified() => sleep(self.pause()).await,
             }
             self.ask().await.tell();
+            replica::follow(all);
         }
     }
 

@@ -1,7 +1,7 @@
 //! A server that requests are sent to, and what is known of it.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use axum::http::HeaderValue;
@@ -18,28 +18,32 @@ pub(crate) enum State {
     In,
     /// It failed, or says itself that it is not ready.
     Out(String),
-    /// It has other models than the others.
-    Refused(String),
+    /// It has these models, which are others than those of the others.
+    Refused(HeaderValue, String),
 }
 
 /// What all replicas share.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     /// The models that answers have to be of: those of the first replica that was ready.
-    models: OnceLock<HeaderValue>,
+    models: Mutex<Option<HeaderValue>>,
     /// Told when a replica comes into rotation.
     pub(crate) came: Notify,
 }
 
 impl Shared {
     /// The models, once there was a replica.
-    pub(crate) fn models(&self) -> Option<&HeaderValue> {
-        self.models.get()
+    pub(crate) fn models(&self) -> Option<HeaderValue> {
+        self.lock().clone()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<HeaderValue>> {
+        self.models.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether these are the models of all others, which they are if there is no other.
     fn agrees(&self, models: &HeaderValue) -> bool {
-        self.models.get_or_init(|| models.clone()) == models
+        self.lock().get_or_insert_with(|| models.clone()) == models
     }
 }
 
@@ -166,7 +170,10 @@ impl Replica {
         match found {
             Ok(_) if self.ejections() != ejections => self.doubted.notify_one(),
             Ok(models) if self.shared.agrees(&models) => drop(self.set(State::In)),
-            Ok(models) => drop(self.set(State::Refused(self.other(&models)))),
+            Ok(models) => {
+                let why = self.other(&models);
+                drop(self.set(State::Refused(models, why)));
+            }
             Err(why) => drop(self.set(State::Out(why))),
         }
     }
@@ -177,7 +184,7 @@ impl Replica {
     /// Why not.
     pub(crate) fn check(&self, models: Option<&HeaderValue>) -> Result<(), String> {
         match models {
-            Some(models) if self.shared.models() == Some(models) => Ok(()),
+            Some(models) if self.shared.lock().as_ref() == Some(models) => Ok(()),
             Some(models) => Err(self.other(models)),
             None => Err("its answer does not name its models".into()),
         }
@@ -188,7 +195,7 @@ impl Replica {
         format!(
             "its models are {}, and those of the others {}; /info of each says which",
             text(models),
-            self.shared.models().map_or_else(String::new, text)
+            self.shared.lock().as_ref().map_or_else(String::new, text)
         )
     }
 
@@ -211,7 +218,7 @@ impl Replica {
                 self.waker.wake();
                 self.shared.came.notify_waiters();
             }
-            (State::Refused(why), _) => {
+            (State::Refused(_, why), _) => {
                 tracing::error!(replica, why, "the replica is refused: it has other models");
             }
             (State::Out(why), State::In) => {
@@ -222,6 +229,30 @@ impl Replica {
             (State::Out(why), _) => tracing::info!(replica, why, "the replica is not ready"),
         }
         before
+    }
+}
+
+/// Takes other models as the right ones, if all replicas have been given the same others. One that is away may still have those of
+/// before, so none may be.
+pub(crate) fn follow(replicas: &[Arc<Replica>]) {
+    let mut new = None;
+    for replica in replicas {
+        match (replica.state(), &new) {
+            (State::Refused(models, _), None) => new = Some(models),
+            (State::Refused(models, _), Some(before)) if models == *before => {}
+            _ => return,
+        }
+    }
+    let (Some(models), Some(first)) = (new, replicas.first()) else {
+        return;
+    };
+    tracing::warn!(
+        models = models.to_str().unwrap_or("?"),
+        "all replicas have other models now; these are the right ones"
+    );
+    *first.shared.lock() = Some(models.clone());
+    for replica in replicas {
+        replica.found(Ok(models.clone()), replica.ejections());
     }
 }
 
@@ -258,7 +289,7 @@ mod tests {
         second.found(Ok(models("y")), 0);
         assert!(first.is_in() && !second.is_in());
         assert!(
-            matches!(second.state(), State::Refused(why) if why.contains("are y") && why.contains("others x"))
+            matches!(second.state(), State::Refused(_, why) if why.contains("are y") && why.contains("others x"))
         );
         // It comes back when it has been given the same.
         second.found(Ok(models("x")), 0);
@@ -266,6 +297,32 @@ mod tests {
         assert!(second.check(Some(&models("x"))).is_ok());
         assert!(second.check(Some(&models("y"))).is_err());
         assert!(second.check(None).is_err());
+    }
+
+    #[test]
+    fn other_models_are_right_once_every_replica_has_them() {
+        let replicas = two();
+        let [first, second] = &replicas;
+        first.found(Ok(models("x")), 0);
+        second.found(Ok(models("x")), 0);
+        second.found(Ok(models("y")), 0);
+        follow(&replicas);
+        assert!(
+            first.is_in() && !second.is_in(),
+            "one still has those of before"
+        );
+        first.found(Err("away".into()), 0);
+        follow(&replicas);
+        assert!(!second.is_in(), "it may come back with those of before");
+        first.found(Ok(models("z")), first.ejections());
+        follow(&replicas);
+        assert!(!first.is_in() && !second.is_in(), "no two agree");
+        first.found(Ok(models("y")), first.ejections());
+        follow(&replicas);
+        assert!(first.is_in() && second.is_in());
+        assert!(
+            first.check(Some(&models("y"))).is_ok() && first.check(Some(&models("x"))).is_err()
+        );
     }
 
     #[test]

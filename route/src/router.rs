@@ -128,5 +128,5 @@ async fn probes(app: Arc<App>) {
     for found in join_all(probes.iter_mut().map(Probes::ask)).await {
         found.tell();
     }
-    join_all(probes.into_iter().map(Probes::go_on)).await;
+    join_all(probes.into_iter().map(|probes| probes.go_on(&app.replicas))).await;
 }

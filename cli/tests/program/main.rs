@@ -12,6 +12,8 @@ mod kept;
 mod optimize;
 mod rerank;
 mod resume;
+#[cfg(all(feature = "route", feature = "serve"))]
+mod route;
 #[cfg(feature = "serve")]
 mod serve;
 mod sparse;

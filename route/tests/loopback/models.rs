@@ -50,18 +50,54 @@ async fn a_replica_with_another_model_is_refused_until_it_has_the_same() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_answer_of_a_model_that_no_probe_has_seen_is_not_given_out() {
-    let served = Served::start().await;
-    // The only probe is the first.
+    let (stays, changes) = (Served::start().await, Served::start().await);
+    // The only probes are the first, and those that failures ask for.
     let mut options = options();
     options.probe_interval = Duration::from_secs(3600);
-    let router = Routing::before(&[served.address], options).await;
-    assert_eq!(router.embed(&["a"]).await.status, 200);
-    let exchanged = Served::with(served.kill().await, other()).await;
-    let answer = router.embed(&["a"]).await;
-    assert_eq!(answer.status, 503);
-    assert_eq!(answer.header("x-isovec-fingerprint"), None);
+    options.strategy = isovec_route::Strategy::RoundRobin;
+    let router = Routing::before(&[stays.address, changes.address], options).await;
+    let fingerprint = router
+        .embed(&["a"])
+        .await
+        .header("x-isovec-fingerprint")
+        .unwrap()
+        .to_owned();
+    let changes = Served::with(changes.kill().await, other()).await;
+    assert_eq!(router.of(changes.address, "state").await, "in");
+    for _ in 0..10 {
+        let answer = router.embed(&["a"]).await;
+        assert_eq!(
+            (answer.status, answer.header("x-isovec-fingerprint")),
+            (200, Some(&*fingerprint))
+        );
+    }
+    assert_eq!(router.of(changes.address, "failures").await, 1);
     router
-        .until(exchanged.address, "state", &json!("refused"))
+        .until(changes.address, "state", &json!("refused"))
         .await;
-    assert_eq!(router.get("/health/ready").await.status, 503);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_that_all_replicas_have_are_the_new_ones() {
+    let (one, two) = (Served::start().await, Served::start().await);
+    let router = Routing::before(&[one.address, two.address], options()).await;
+    let before = router
+        .embed(&["a"])
+        .await
+        .header("x-isovec-fingerprint")
+        .unwrap()
+        .to_owned();
+    let one = Served::with(one.kill().await, other()).await;
+    router.until(one.address, "state", &json!("refused")).await;
+    assert_eq!(
+        router.embed(&["a"]).await.header("x-isovec-fingerprint"),
+        Some(&*before)
+    );
+    let two = Served::with(two.kill().await, other()).await;
+    for replica in [one.address, two.address] {
+        router.until(replica, "state", &json!("in")).await;
+    }
+    let after = router.embed(&["a"]).await;
+    assert_eq!(after.status, 200);
+    assert_ne!(after.header("x-isovec-fingerprint"), Some(&*before));
 }

@@ -156,13 +156,14 @@ async fn requests_over_a_limit_are_refused_in_their_protocol() {
         .await;
     assert_eq!(answer.status, 413);
     assert!(answer.openai_error().0.contains("100 bytes"));
-    for (head, said) in [
-        ("x-request-timeout: soon\r\n", "x-request-timeout"),
-        ("grpc-timeout: soon\r\n", "grpc-timeout"),
-    ] {
-        let answer = post(router.address, "/embed", head, &json!({})).await;
-        assert_eq!(answer.status, 422);
-        assert!(answer.tei_error().0.contains(said));
-    }
+    let answer = post(
+        router.address,
+        "/embed",
+        "x-request-timeout: soon\r\n",
+        &json!({}),
+    )
+    .await;
+    assert_eq!(answer.status, 422);
+    assert!(answer.tei_error().0.contains("x-request-timeout"));
     assert_eq!(puppet.came().len(), 0);
 }
