@@ -1,7 +1,7 @@
 //! The command line as clap reads it.
 
 use std::path::PathBuf;
-#[cfg(feature = "serve")]
+#[cfg(any(feature = "serve", feature = "route"))]
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
@@ -106,6 +106,13 @@ pub(crate) enum Command {
     /// ends it at once. Standard error has a line for each request, without texts and keys.
     #[cfg(feature = "serve")]
     Serve(Box<Serve>),
+    /// Send requests to several servers: one address before many replicas of `isovec serve`, without a model of its own.
+    ///
+    /// A replica is in rotation while /health/ready of it is 200. A request whose replica fails is sent to another, within its
+    /// deadline. A replica with other models than the first one is refused. Ctrl-C and SIGTERM let nobody in any more, and end the
+    /// program when everybody inside was answered; a second one ends it at once. /status and /metrics say how the replicas are.
+    #[cfg(feature = "route")]
+    Route(Box<Route>),
 }
 
 /// The model, and the engine that runs it.
@@ -1091,7 +1098,89 @@ pub(crate) enum TaskArg {
     Sparse,
 }
 
-#[cfg(feature = "serve")]
+#[cfg(feature = "route")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct Route {
+    /// A replica, and how many requests it gets for each one of the others: http://HOST:PORT or http://HOST:PORT=WEIGHT. Once for
+    /// each.
+    #[arg(long, value_name = "URL[=WEIGHT]", required = true)]
+    pub(crate) to: Vec<String>,
+
+    /// The address and the port to listen on; port 0 is any that is free.
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
+    pub(crate) listen: std::net::SocketAddr,
+
+    /// Which replica a request goes to.
+    #[arg(long, value_enum, default_value_t = StrategyArg::LeastLoaded)]
+    pub(crate) strategy: StrategyArg,
+
+    /// Compress bodies between router and replicas, in both directions: zstd or gzip, and a level: zstd=9 [level: 3].
+    #[arg(long, value_name = "CODING[=LEVEL]")]
+    pub(crate) compress: Option<String>,
+
+    /// Join small requests to /v1/embeddings that come within this time, for the same model with the same options.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) join: Option<Duration>,
+
+    /// Second tries, as a part of all requests [default: 0.2].
+    #[arg(long, value_name = "PART")]
+    pub(crate) retry_budget: Option<f32>,
+
+    /// Requests that are in work at the same time [default: 4096].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_requests: Option<usize>,
+
+    /// Bytes of all requests' bodies that are held [default: 256 MiB].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_bytes: Option<usize>,
+
+    /// Bytes of one body [default: 16 MiB].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_body: Option<usize>,
+
+    /// Connections of clients that are open at the same time [default: 4096].
+    #[arg(long, value_name = "N")]
+    pub(crate) max_connections: Option<usize>,
+
+    /// How long a request may take, all tries together; its header x-request-timeout can only shorten it [default: 60s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) request_timeout: Option<Duration>,
+
+    /// How long a client may take for a request's head, and for its body [default: 10s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) read_timeout: Option<Duration>,
+
+    /// How long a connection to a replica may take to open [default: 1s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) connect_timeout: Option<Duration>,
+
+    /// The time between two probes of a replica [default: 1s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) probe_interval: Option<Duration>,
+
+    /// How long a replica may take to answer a probe [default: 2s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) probe_timeout: Option<Duration>,
+
+    /// How long requests in work may go on after Ctrl-C or SIGTERM [default: 30s].
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    pub(crate) drain_timeout: Option<Duration>,
+
+    /// How the log is written.
+    #[arg(long, value_enum, default_value_t = LogArg::Text)]
+    pub(crate) log: LogArg,
+}
+
+#[cfg(feature = "route")]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum StrategyArg {
+    /// The one with fewer requests for its weight, of two that are drawn at random.
+    LeastLoaded,
+    /// All in turn, each as often as its weight says.
+    RoundRobin,
+}
+
+#[cfg(any(feature = "serve", feature = "route"))]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LogArg {
     /// Lines for people.

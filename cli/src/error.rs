@@ -53,6 +53,11 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Serve(#[from] isovec_serve::Error),
 
+    /// The router did not start, or did not end as it should.
+    #[cfg(feature = "route")]
+    #[error(transparent)]
+    Route(#[from] isovec_route::Error),
+
     /// A file could not be written in its format.
     #[cfg(feature = "columns")]
     #[error("{name}: cannot be written as {format}: {detail}")]
@@ -139,6 +144,8 @@ impl CliError {
             Self::Model(_) => 3,
             #[cfg(feature = "serve")]
             Self::Serve(isovec_serve::Error::Options(_) | isovec_serve::Error::Keys { .. }) => 2,
+            #[cfg(feature = "route")]
+            Self::Route(isovec_route::Error::Options(_) | isovec_route::Error::Target { .. }) => 2,
             Self::Slower { .. } => 4,
             Self::Kept { error, .. } if error.is_usage() => 2,
             Self::Resumable { error, .. } => error.exit_code(),

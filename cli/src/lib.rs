@@ -1,4 +1,4 @@
-//! `isovec` on the command line: embed, classify, search, compare, export, inspect and serve.
+//! `isovec` on the command line: embed, classify, search, compare, export, inspect, serve and route.
 //!
 //! This is a library only so that the code that reads users' files can be fuzzed: [`reading`].
 //!
@@ -65,6 +65,8 @@ pub fn main() -> ExitCode {
         Command::Trace(trace) => commands::trace::run(trace),
         #[cfg(feature = "serve")]
         Command::Serve(serve) => commands::serve::run(serve),
+        #[cfg(feature = "route")]
+        Command::Route(route) => commands::route::run(route),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,
@@ -78,7 +80,10 @@ pub fn main() -> ExitCode {
 }
 
 /// Writes to standard error what happens: warnings, and of a server every request, with its time.
-#[cfg_attr(not(feature = "serve"), allow(unused_variables))]
+#[cfg_attr(
+    not(any(feature = "serve", feature = "route")),
+    allow(unused_variables)
+)]
 fn log(command: &Command) {
     let filter = |usual| {
         tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
@@ -87,13 +92,22 @@ fn log(command: &Command) {
     let log = tracing_subscriber::fmt()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
-    #[cfg(feature = "serve")]
-    if let Command::Serve(serve) = command {
-        let log = log.with_env_filter(filter("info"));
-        return match serve.log {
-            args::LogArg::Text => log.init(),
-            args::LogArg::Json => log.json().flatten_event(true).init(),
+    #[cfg(any(feature = "serve", feature = "route"))]
+    {
+        let form = match command {
+            #[cfg(feature = "serve")]
+            Command::Serve(serve) => Some(serve.log),
+            #[cfg(feature = "route")]
+            Command::Route(route) => Some(route.log),
+            _ => None,
         };
+        if let Some(form) = form {
+            let log = log.with_env_filter(filter("info"));
+            return match form {
+                args::LogArg::Text => log.init(),
+                args::LogArg::Json => log.json().flatten_event(true).init(),
+            };
+        }
     }
     log.with_env_filter(filter("warn")).without_time().init();
 }

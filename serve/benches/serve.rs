@@ -4,15 +4,16 @@
 //! `cargo bench -p isovec-serve --bench serve`, on all-MiniLM-L6-v2 where set-up put it, else on the tiny model.
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
 
+mod client;
+
 use std::net::Ipv4Addr;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use isovec::{Embedder, EmbeddingConfig};
 use isovec_serve::{ServeOptions, Server};
 use isovec_test_support::{Which, minilm, tiny_model};
-use serde_json::json;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::net::TcpStream;
+
+use client::{Client, median};
 
 const TEXT: &str = "the quick brown fox jumps over the lazy dog";
 
@@ -39,21 +40,14 @@ async fn measure() {
     let served = embedder.clone();
     tokio::spawn(server.run(async { Ok(served) }, std::future::pending()));
 
-    let mut stream = TcpStream::connect(address).await.unwrap();
-    stream.set_nodelay(true).unwrap();
-    let body = json!({"input": TEXT, "encoding_format": "base64"}).to_string();
-    let request = format!(
-        "POST /v1/embeddings HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
-        body.len()
-    );
+    let mut client = Client::connect(address, TEXT).await;
     let (mut library, mut http) = (Vec::new(), Vec::new());
     for round in 0..WARM_UP + ROUNDS {
         let start = Instant::now();
         embedder.embed_one(TEXT).await.unwrap();
         let alone = start.elapsed();
         let start = Instant::now();
-        stream.write_all(request.as_bytes()).await.unwrap();
-        let is_vector = read(&mut stream).await;
+        let is_vector = client.ask().await;
         let asked = start.elapsed();
         if round >= WARM_UP {
             assert!(is_vector, "the model is there");
@@ -69,28 +63,4 @@ async fn measure() {
         asked.saturating_sub(alone),
         asked.as_secs_f64() / alone.as_secs_f64(),
     );
-}
-
-/// Reads one answer; whether its status is 200.
-async fn read(stream: &mut TcpStream) -> bool {
-    let mut bytes = Vec::with_capacity(8192);
-    loop {
-        assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0);
-        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
-            continue;
-        };
-        let head = std::str::from_utf8(&bytes[..end]).unwrap();
-        let mut lines = head.split("\r\n");
-        let is_vector = lines.next().unwrap().contains(" 200 ");
-        let length = lines.find_map(|line| line.strip_prefix("content-length: "));
-        let length: usize = length.unwrap().parse().unwrap();
-        if bytes.len() >= end + 4 + length {
-            return is_vector;
-        }
-    }
-}
-
-fn median(mut times: Vec<Duration>) -> Duration {
-    times.sort_unstable();
-    times[times.len() / 2]
 }

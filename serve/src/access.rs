@@ -6,31 +6,24 @@
 use std::borrow::Cow;
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
-use axum::http::header::WWW_AUTHENTICATE;
-use axum::http::{HeaderName, HeaderValue, Method};
+use axum::http::HeaderValue;
+use axum::http::header::{CONTENT_LENGTH, WWW_AUTHENTICATE};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 
 use crate::app::App;
-use crate::call::{Computed, header};
-use crate::dialect::Dialect;
+use crate::call::Computed;
 use crate::failure::{Failure, Kind};
 use crate::health;
 use crate::status;
-
-/// A client's own id for its request, or one that the server gives it; in the answer and in the log.
-const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Characters of a client's id, at most.
-const LONGEST_ID: usize = 128;
-
-/// The status in the log and the metrics of a request whose client went away, as nginx has it.
-const CLIENT_WENT: u16 = 499;
+use http_body_util::{BodyExt as _, Collected};
+use isovec_http::body::apart;
+use isovec_http::coding::{self, Coding};
+use isovec_http::{Dialect, MODELS, access};
 
 /// A path that no route has: it may be anything.
 const NO_ROUTE: &str = "none";
@@ -76,13 +69,15 @@ pub(crate) async fn around(
     let route = request.extensions().get::<MatchedPath>();
     let mut line = Line {
         started: Instant::now(),
-        method: name(request.method()),
+        method: access::method(request.method()),
         route: route.map_or(NO_ROUTE.into(), |route| route.as_str().to_owned().into()),
-        id: id(&request),
-        status: CLIENT_WENT,
+        id: access::id(&request),
+        status: access::CLIENT_WENT,
         computed: None,
         app,
     };
+    let models = line.app.models.id();
+    let asked = coding::asked(request.headers());
     let mut response = if refused(&line.app, &mut request) {
         unauthorized(dialect)
     } else {
@@ -93,12 +88,44 @@ pub(crate) async fn around(
             dialect.failed(&Failure::new(Kind::Broken, message))
         })
     };
-    response.headers_mut().insert(REQUEST_ID, line.id.clone());
+    // While models are exchanged, nobody can say which of them answered.
+    if let Some(id) = models.filter(|id| line.app.models.id().as_ref() == Some(id)) {
+        response.headers_mut().insert(MODELS, id);
+    }
+    if let Some((coding, level)) = asked.filter(|_| dialect != Dialect::Grpc) {
+        response = compressed(response, coding, level).await;
+    }
+    response
+        .headers_mut()
+        .insert(access::REQUEST_ID, line.id.clone());
     // gRPC has a status of its own, and HTTP's says that there is one.
     let failed: Option<Kind> = response.extensions_mut().remove();
     line.status = failed.map_or(response.status(), Kind::status).as_u16();
     line.computed = response.extensions_mut().remove();
     response
+}
+
+/// The same answer with a compressed body, if it is large enough to gain by it.
+async fn compressed(response: Response, coding: Coding, level: u32) -> Response {
+    let (mut head, body) = response.into_parts();
+    // It is in memory, whole.
+    let Ok(whole) = body.collect().await.map(Collected::to_bytes) else {
+        let message = "the answer cannot be written";
+        return Dialect::Tei.failed(&Failure::new(Kind::Broken, message));
+    };
+    if whole.len() < coding::LEAST {
+        return Response::from_parts(head, whole.into());
+    }
+    let plain = whole.clone();
+    match apart(move || coding.encode(&whole, level)).await {
+        Ok(Ok(small)) => {
+            let (name, value) = coding::name(coding);
+            head.headers.insert(name, value);
+            head.headers.remove(CONTENT_LENGTH);
+            Response::from_parts(head, small.into())
+        }
+        _ => Response::from_parts(head, plain.into()),
+    }
 }
 
 /// Whether a key is asked for and missing; one that is right goes on with the request. Whoever looks after the process
@@ -129,40 +156,6 @@ fn unauthorized(dialect: Dialect) -> Response {
     response
 }
 
-/// A method that HTTP has; any other word of a client belongs in no log.
-fn name(method: &Method) -> &'static str {
-    match *method {
-        Method::GET => "GET",
-        Method::HEAD => "HEAD",
-        Method::POST => "POST",
-        Method::PUT => "PUT",
-        Method::PATCH => "PATCH",
-        Method::DELETE => "DELETE",
-        Method::OPTIONS => "OPTIONS",
-        _ => "other",
-    }
-}
-
-fn id(request: &Request) -> HeaderValue {
-    let given = request.headers().get(REQUEST_ID);
-    let usable = given.filter(|id| id.len() <= LONGEST_ID && id.to_str().is_ok());
-    usable.cloned().unwrap_or_else(new_id)
-}
-
-/// The process's start in microseconds, and a number.
-fn new_id() -> HeaderValue {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
-    static START: std::sync::OnceLock<u64> = std::sync::OnceLock::new();
-    let start = START.get_or_init(|| {
-        let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.map_or(0, |since| since.as_micros() as u64)
-    });
-    header(format!(
-        "{start:x}-{:x}",
-        NEXT.fetch_add(1, Ordering::Relaxed)
-    ))
-}
-
 /// The answer to a path that no route has.
 pub(crate) async fn no_route(request: Request) -> Response {
     let dialect = Dialect::of(request.uri().path());
@@ -177,7 +170,7 @@ pub(crate) async fn no_method(request: Request) -> Response {
     let dialect = Dialect::of(request.uri().path());
     let message = format!(
         "the method {} is not for this route",
-        name(request.method())
+        access::method(request.method())
     );
     dialect.failed(&Failure::new(Kind::Method, message))
 }

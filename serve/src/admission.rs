@@ -12,6 +12,8 @@ use tokio::sync::Notify;
 
 use self::meter::Meter;
 pub(crate) use self::pace::Pace;
+use isovec_http::body::Room;
+
 use crate::failure::{Failure, Kind};
 use crate::keys::Key;
 use crate::options::ServeOptions;
@@ -218,27 +220,6 @@ pub(crate) enum End {
 }
 
 impl Place {
-    /// Takes room for more bytes of the body.
-    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Failure> {
-        let mut state = self.gate.lock();
-        let most = self.gate.max.bytes;
-        if state.now.bytes.saturating_add(bytes) > most {
-            let now = state.now.bytes;
-            return Err(state.overloaded(format_args!("{now} of {most} bytes are in work")));
-        }
-        if let Some(InWork { bytes: most, .. }) = self.gate.max_of_key {
-            let now = state.of_key(self.key).bytes;
-            if now.saturating_add(bytes) > most {
-                return Err(state.overloaded(format_args!(
-                    "of the share of this API key, {now} of {most} bytes are in work"
-                )));
-            }
-        }
-        state.change(self.key, |now| now.bytes += bytes);
-        self.bytes += bytes;
-        Ok(())
-    }
-
     /// Lets the request in with all of its texts, or not at all. `left` is the time until its deadline: a request that
     /// would wait for longer than that, by the pace of its model, is not let in, since it would be computed for nobody.
     pub(crate) fn admit(
@@ -296,6 +277,28 @@ pub(crate) fn stopping() -> Failure {
 /// The model is not there yet.
 pub(crate) fn loading() -> Failure {
     Failure::new(Kind::Unready, "the model is being loaded").retry_after(UNKNOWN_WAIT)
+}
+
+impl Room for Place {
+    fn take(&mut self, bytes: usize) -> Result<(), Failure> {
+        let mut state = self.gate.lock();
+        let most = self.gate.max.bytes;
+        if state.now.bytes.saturating_add(bytes) > most {
+            let now = state.now.bytes;
+            return Err(state.overloaded(format_args!("{now} of {most} bytes are in work")));
+        }
+        if let Some(InWork { bytes: most, .. }) = self.gate.max_of_key {
+            let now = state.of_key(self.key).bytes;
+            if now.saturating_add(bytes) > most {
+                return Err(state.overloaded(format_args!(
+                    "of the share of this API key, {now} of {most} bytes are in work"
+                )));
+            }
+        }
+        state.change(self.key, |now| now.bytes += bytes);
+        self.bytes += bytes;
+        Ok(())
+    }
 }
 
 impl Drop for Place {
@@ -370,12 +373,12 @@ mod tests {
     fn bytes_are_bounded_while_a_body_is_read_and_come_back() {
         let gate = gate();
         let (mut a, mut b) = (gate.place(), gate.place());
-        a.grow(60).unwrap();
-        a.grow(40).unwrap();
-        assert_eq!(b.grow(1).unwrap_err().kind, Kind::Overloaded);
+        a.take(60).unwrap();
+        a.take(40).unwrap();
+        assert_eq!(b.take(1).unwrap_err().kind, Kind::Overloaded);
         assert_eq!(gate.in_work().bytes, 100);
         drop(a);
-        b.grow(100).unwrap();
+        b.take(100).unwrap();
         drop(b);
         assert_eq!(gate.in_work(), InWork::default());
         assert_eq!(gate.counts().overloaded, 1);

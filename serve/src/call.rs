@@ -4,37 +4,26 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use axum::body::Body;
-use axum::http::{HeaderMap, HeaderValue, Request};
+use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use bytes::Bytes;
 use isovec::{EmbedOptions, Embeddings};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout_at;
 
+use isovec_http::body::Room as _;
+use isovec_http::{
+    COMPUTED_BY, Dialect, FINGERPRINT, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, body as bytes_of,
+    coding, deadline, header, ranges,
+};
+
 use crate::admission::{End, Place};
 use crate::app::App;
-use crate::dialect::Dialect;
 use crate::failure::{Failure, Kind};
 use crate::priority::Priority;
 use crate::seen::{Counted, Seen};
 use crate::served::Served;
-use crate::{body, deadline, priority};
-
-/// The model and settings that computed: [`Fingerprint::id`](isovec::fingerprint::Fingerprint::id). Vectors of equal ids
-/// may be compared.
-const FINGERPRINT: &str = "x-isovec-fingerprint";
-
-/// The engine, provider and version that computed.
-const COMPUTED_BY: &str = "x-isovec-computed-by";
-
-/// How many texts were truncated, where any was.
-const TRUNCATED: &str = "x-isovec-truncated";
-
-/// Which ones: places in the list, from 0, as `0-3,7`. Where they do not fit, the list ends with `...`.
-const TRUNCATED_TEXTS: &str = "x-isovec-truncated-texts";
-
-/// Characters of that list, at most: well below what clients and proxies take for all headers.
-const LONGEST_LIST: usize = 1000;
+use crate::{body, failure, priority};
 
 /// What a request came to, for the log and the metrics.
 #[derive(Debug, Clone)]
@@ -54,6 +43,8 @@ pub(crate) struct Call {
     pub(crate) started: Instant,
     until: tokio::time::Instant,
     priority: Priority,
+    /// Whether the answer is to list the tokens of each text.
+    lists_tokens: bool,
     place: Place,
     admitted: bool,
     computed: Option<Computed>,
@@ -67,6 +58,7 @@ impl Call {
             place: app.gate.place(),
             started,
             priority: Priority::default(),
+            lists_tokens: false,
             admitted: false,
             computed: None,
             app,
@@ -94,15 +86,24 @@ impl Call {
         let options = &self.app.options;
         let time = deadline::of(request.headers(), options.request_timeout)?;
         self.priority = priority::of(request.headers())?;
+        self.lists_tokens = request.headers().contains_key(TEXT_TOKENS);
         self.place.key = request.extensions().get().copied();
         let started = tokio::time::Instant::from_std(self.started);
         self.until = self.until.min(started + time);
         let until = self.until.min(started + options.read_timeout);
-        let read = body::read(request, &mut self.place, options.max_body, until).await;
-        read.map_err(|failure| match failure.kind {
+        let most = options.max_body;
+        let coding = coding::of(request.headers())?;
+        let read = bytes_of::read(request, &mut self.place, most, until).await;
+        let read = read.map_err(|failure| match failure.kind {
             Kind::SlowBody if tokio::time::Instant::now() >= self.until => self.too_late(),
             _ => failure,
-        })
+        })?;
+        let Some(coding) = coding else {
+            return Ok(read);
+        };
+        let whole = bytes_of::apart(move || coding.decode(&read, most)).await??;
+        self.place.take(whole.len())?;
+        Ok(whole)
     }
 
     /// The request's own limit on its time, which its body names; it never lengthens what there is.
@@ -135,11 +136,15 @@ impl Call {
         let left = self
             .until
             .saturating_duration_since(tokio::time::Instant::now());
+        if left.is_zero() {
+            return Err(self.too_late());
+        }
         self.place.admit(texts, left, &served.pace, self.priority)?;
         self.admitted = true;
         let since = Instant::now();
         let in_time = timeout_at(self.until, work()).await;
-        let result = in_time.map_err(|_| self.too_late())??;
+        let result = in_time.map_err(|_| self.too_late())?;
+        let result = result.map_err(failure::of)?;
         self.computed = Some(Computed {
             model: Arc::clone(&served.name),
             seen: result.seen(),
@@ -241,6 +246,17 @@ impl Call {
         headers
     }
 
+    /// The same of vectors, with the tokens of each text if the request asks for them.
+    pub(crate) fn describe_set(&self, served: &Served, set: &Embeddings) -> HeaderMap {
+        let mut headers = self.describe(served, set.fingerprint().id());
+        if self.lists_tokens {
+            let counts = set.token_counts().iter().map(u32::to_string);
+            let list = counts.collect::<Vec<_>>().join(",");
+            headers.insert(TEXT_TOKENS, header(list));
+        }
+        headers
+    }
+
     /// Ends the request, and says it in a dialect.
     pub(crate) fn end(mut self, dialect: Dialect, result: Result<Response, Failure>) -> Response {
         if self.admitted {
@@ -263,74 +279,8 @@ impl Call {
     }
 }
 
-/// A value for a header: what is no visible ASCII becomes `?`.
-pub(crate) fn header(text: impl Into<String>) -> HeaderValue {
-    let text: String = text.into();
-    let visible = text.chars().map(|c| {
-        if c == ' ' || c.is_ascii_graphic() {
-            c
-        } else {
-            '?'
-        }
-    });
-    HeaderValue::from_str(&visible.collect::<String>()).unwrap_or(HeaderValue::from_static(""))
-}
-
 /// The first vector without a direction.
 fn zero(set: &Embeddings) -> Option<usize> {
     set.iter()
         .position(|vector| vector.iter().all(|value| *value == 0.0))
-}
-
-/// Ascending places as ranges: `0-3,7`.
-fn ranges(places: impl IntoIterator<Item = usize>) -> String {
-    let mut places = places.into_iter().peekable();
-    let mut list = String::new();
-    while let Some(first) = places.next() {
-        let mut last = first;
-        while places.next_if_eq(&(last + 1)).is_some() {
-            last += 1;
-        }
-        let mut range = first.to_string();
-        if last > first {
-            range = format!("{first}-{last}");
-        }
-        if list.len() + range.len() > LONGEST_LIST {
-            list.push_str(",...");
-            break;
-        }
-        if !list.is_empty() {
-            list.push(',');
-        }
-        list.push_str(&range);
-    }
-    list
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn places_are_listed_as_ranges() {
-        assert_eq!(ranges([]), "");
-        assert_eq!(ranges([3]), "3");
-        assert_eq!(ranges([0, 1, 2, 7, 9, 10]), "0-2,7,9-10");
-        assert_eq!(ranges(0..2048), "0-2047");
-    }
-
-    #[test]
-    fn a_list_that_does_not_fit_says_that_it_is_cut() {
-        let list = ranges((0..2048).step_by(2));
-        assert!(
-            list.starts_with("0,2,4,") && list.ends_with(",..."),
-            "{list}"
-        );
-        assert!(list.len() < LONGEST_LIST + 10, "{}", list.len());
-    }
-
-    #[test]
-    fn a_header_holds_visible_characters_only() {
-        assert_eq!(header("portable 1\n\u{e4}"), "portable 1??");
-    }
 }

@@ -1,129 +1,24 @@
-//! Why a request gets no vectors, before a dialect says it.
+//! What the SDK's errors are to a client.
 
-use std::time::Duration;
+pub(crate) use isovec_http::{Failure, Kind};
 
-use axum::http::StatusCode;
-
-/// What is wrong with a request, or with the server.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// A value of the request cannot be used.
-    Invalid,
-    /// A text that the tokenizer makes nothing of.
-    Tokens,
-    /// The list of texts is empty.
-    Empty,
-    /// More texts than a request may have.
-    TooMany,
-    /// More tokens than a request may have.
-    TooManyTokens,
-    /// A body over the limit.
-    TooLarge,
-    /// The body is not said to be JSON.
-    MediaType,
-    /// A client that did not send its body in time.
-    SlowBody,
-    /// No route has this path.
-    NoRoute,
-    /// The path has no such method.
-    Method,
-    /// The API key is missing or wrong.
-    Unauthorized,
-    /// No model of this name is served.
-    NoModel,
-    /// The model is for another task than the route.
-    WrongTask,
-    /// There is no room.
-    Overloaded,
-    /// The model is being loaded, or the server stops.
-    Unready,
-    /// The request's deadline has passed.
-    TimedOut,
-    /// The model or the server is at fault.
-    Broken,
-}
-
-impl Kind {
-    /// The status that HTTP has for it. Dialects differ in a few.
-    pub(crate) fn status(self) -> StatusCode {
-        match self {
-            Self::Invalid
-            | Self::Tokens
-            | Self::Empty
-            | Self::TooMany
-            | Self::TooManyTokens
-            | Self::WrongTask => StatusCode::BAD_REQUEST,
-            Self::TooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            Self::MediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            Self::SlowBody => StatusCode::REQUEST_TIMEOUT,
-            Self::NoRoute | Self::NoModel => StatusCode::NOT_FOUND,
-            Self::Method => StatusCode::METHOD_NOT_ALLOWED,
-            Self::Unauthorized => StatusCode::UNAUTHORIZED,
-            Self::Overloaded => StatusCode::TOO_MANY_REQUESTS,
-            Self::Unready => StatusCode::SERVICE_UNAVAILABLE,
-            Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,
-            Self::Broken => StatusCode::INTERNAL_SERVER_ERROR,
+/// The failure that an error of the SDK is.
+pub(crate) fn of(error: isovec::Error) -> Failure {
+    use isovec::Error::{Config, Engine, NoDirection, NoTokens, Overloaded, ShutDown, Tokenize};
+    use isovec::error::EngineError::{InputTooLarge, InvalidInput};
+    let message = error.to_string();
+    match error {
+        Overloaded { retry_after, .. } => {
+            Failure::new(Kind::Overloaded, message).retry_after(retry_after)
         }
-    }
-}
-
-/// Why a request gets no vectors.
-#[derive(Debug, Clone)]
-pub(crate) struct Failure {
-    pub(crate) kind: Kind,
-    pub(crate) message: String,
-    /// The field of the request that is wrong.
-    pub(crate) field: Option<&'static str>,
-    /// When to try again.
-    pub(crate) retry_after: Option<Duration>,
-}
-
-impl Failure {
-    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
-        Self {
-            kind,
-            message: message.into(),
-            field: None,
-            retry_after: None,
+        ShutDown => Failure::new(
+            Kind::Unready,
+            "the server was stopped before it had computed this",
+        ),
+        NoTokens { .. } | Tokenize(_) => Failure::new(Kind::Tokens, message),
+        Config(_) | NoDirection { .. } | Engine(InputTooLarge { .. } | InvalidInput { .. }) => {
+            Failure::new(Kind::Invalid, message)
         }
-    }
-
-    /// A field of the request that cannot be used.
-    pub(crate) fn field(field: &'static str, message: impl Into<String>) -> Self {
-        Self::new(Kind::Invalid, message).about(field)
-    }
-
-    pub(crate) fn about(mut self, field: &'static str) -> Self {
-        self.field = Some(field);
-        self
-    }
-
-    pub(crate) fn retry_after(mut self, time: Duration) -> Self {
-        self.retry_after = Some(time);
-        self
-    }
-}
-
-impl From<isovec::Error> for Failure {
-    fn from(error: isovec::Error) -> Self {
-        use isovec::Error::{
-            Config, Engine, NoDirection, NoTokens, Overloaded, ShutDown, Tokenize,
-        };
-        use isovec::error::EngineError::{InputTooLarge, InvalidInput};
-        let message = error.to_string();
-        match error {
-            Overloaded { retry_after, .. } => {
-                Self::new(Kind::Overloaded, message).retry_after(retry_after)
-            }
-            ShutDown => Self::new(
-                Kind::Unready,
-                "the server was stopped before it had computed this",
-            ),
-            NoTokens { .. } | Tokenize(_) => Self::new(Kind::Tokens, message),
-            Config(_) | NoDirection { .. } | Engine(InputTooLarge { .. } | InvalidInput { .. }) => {
-                Self::new(Kind::Invalid, message)
-            }
-            _ => Self::new(Kind::Broken, message),
-        }
+        _ => Failure::new(Kind::Broken, message),
     }
 }

@@ -10,9 +10,9 @@ use axum::response::Response;
 use serde_json::json;
 
 use crate::app::App;
-use crate::dialect::{Dialect, small};
 use crate::route::Route;
 use crate::schema::{needed, object, text};
+use isovec_http::{Dialect, small};
 
 /// Whether a path asks for health, for which no key is needed.
 pub(crate) fn is_asked_by(path: &str) -> bool {

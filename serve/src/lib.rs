@@ -34,15 +34,14 @@
 //! **Ready is what was seen to work** (`served.rs`). Results that were just given out prove that the server computes;
 //! without them, a probe goes the way of every text, through the queue and the engine, with a time limit.
 //!
-//! **The port opens first** (`server.rs`). Connections are accepted by hyper and not by `axum::serve`, which knows no time
-//! limits for heads, no bound of connections and no time for the last answers.
+//! **The port opens first** (`server.rs`). What a router of servers does as well (connections, deadlines, signals, how a
+//! protocol says a failure, compressed bodies) is in the crate `isovec-http`.
 
 mod access;
 mod admission;
 mod app;
 mod body;
 mod call;
-mod deadline;
 mod dialect;
 mod documents;
 mod error;
@@ -64,20 +63,37 @@ mod schema;
 mod seen;
 mod served;
 mod server;
-mod service_manager;
-mod signals;
 mod spec;
 mod status;
 mod texts;
 mod tokens;
+
+use futures_util::Stream;
 
 pub use error::{Error, Result};
 pub use keys::ApiKeys;
 pub use model::Model;
 pub use options::{MOST_TEXTS, ServeOptions};
 pub use server::Server;
-pub use signals::{reload_signal, stop_signal};
 pub use spec::ModelSpec;
+
+/// Completes when the process is told to stop: by Ctrl-C (SIGINT), and on Unix by SIGTERM, as service managers and
+/// Kubernetes send it. From the call on, the signals no longer end the process by themselves.
+///
+/// # Errors
+/// [`Error::Signals`] where the system lets nobody wait for them.
+pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
+    isovec_http::stop_signal().map_err(Error::Signals)
+}
+
+/// An item whenever the process is told to read its files again: on Unix by SIGHUP, which no longer ends the process from the
+/// call on; elsewhere never. Signals that come while an item is worked on are one.
+///
+/// # Errors
+/// As [`stop_signal`].
+pub fn reload_signal() -> Result<impl Stream<Item = ()> + Send + 'static> {
+    isovec_http::reload_signal().map_err(Error::Signals)
+}
 
 /// Compiles the examples of the book.
 #[cfg(doctest)]

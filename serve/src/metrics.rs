@@ -5,33 +5,25 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::http::header::CONTENT_TYPE;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use isovec::stats::{QueueCounts, Stats, open_metrics};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
 use prometheus_client::metrics::MetricType;
-use prometheus_client::metrics::counter::{ConstCounter, Counter};
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
-use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
+
+use isovec_http::metrics::{self, SECONDS, gauge, labelled};
 
 use crate::admission::Gate;
 use crate::call::Computed;
 use crate::models::Models;
 use crate::served::Served;
 
-/// What OpenMetrics asks for as its media type.
-const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
 /// The last line of a page.
 const END: &str = "# EOF\n";
-
-/// Bounds of the buckets for times, in seconds.
-const SECONDS: [f64; 14] = [
-    0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0,
-];
 
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answer {
@@ -134,14 +126,7 @@ impl Metrics {
         let mut page = open_metrics(stats.iter().map(|(name, stats)| (&**name, stats)));
         // One page has one end.
         page.truncate(page.trim_end_matches(END).len());
-        match prometheus_client::encoding::text::encode(&mut page, &self.registry) {
-            Ok(()) => ([(CONTENT_TYPE, OPEN_METRICS)], page).into_response(),
-            // Writing into a string does not fail.
-            Err(error) => {
-                tracing::error!(%error, "the metrics cannot be written");
-                axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response()
-            }
-        }
+        metrics::page(page, &self.registry)
     }
 }
 
@@ -218,13 +203,11 @@ fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::R
         ),
     ];
     for (name, help, read) in gauges {
-        let kind = ConstGauge::new(0i64).metric_type();
-        let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-        for (model, queue) in &counts {
-            let of = [("model", *model)];
-            let metric = family.encode_family(&of)?;
-            ConstGauge::new(i64::try_from(read(queue)).unwrap_or(i64::MAX)).encode(metric)?;
-        }
+        let values: Vec<(&str, u64)> = counts
+            .iter()
+            .map(|(model, queue)| (*model, read(queue) as u64))
+            .collect();
+        metrics::gauges(encoder, name, help, "model", &values)?;
     }
     let counters: [(_, _, Part<u64>); 4] = [
         (
@@ -261,30 +244,6 @@ fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::R
             ("fingerprint", model.fingerprint().id()),
             ("provider", model.provider().to_string()),
         ])?;
-    }
-    Ok(())
-}
-
-fn gauge(encoder: &mut DescriptorEncoder<'_>, name: &str, help: &str, value: usize) -> fmt::Result {
-    let gauge = ConstGauge::new(i64::try_from(value).unwrap_or(i64::MAX));
-    let metric = encoder.encode_descriptor(name, help, None, gauge.metric_type())?;
-    gauge.encode(metric)
-}
-
-/// A counter for each value of a label.
-fn labelled(
-    encoder: &mut DescriptorEncoder<'_>,
-    name: &str,
-    help: &str,
-    label: &str,
-    values: &[(&str, u64)],
-) -> fmt::Result {
-    let kind = ConstCounter::new(0u64).metric_type();
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for &(value, count) in values {
-        let labels = [(label, value)];
-        let metric = family.encode_family(&labels)?;
-        ConstCounter::new(count).encode(metric)?;
     }
     Ok(())
 }

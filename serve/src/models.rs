@@ -2,7 +2,9 @@
 
 use std::sync::{Arc, Mutex, PoisonError, RwLock, Weak};
 
+use axum::http::HeaderValue;
 use isovec::ModelTask;
+use isovec_http::header;
 
 use crate::admission::loading;
 use crate::failure::{Failure, Kind};
@@ -11,11 +13,18 @@ use crate::served::Served;
 /// Characters of a name that is not known, in the error about it: it may be as long as the body.
 const LONGEST_NAME: usize = 100;
 
+/// The models that new requests are given.
+#[derive(Debug, Clone)]
+struct Listed {
+    models: Arc<[Arc<Served>]>,
+    id: HeaderValue,
+}
+
 /// The models of a server. A request keeps the one that it began with, whatever comes in its place.
 #[derive(Debug, Default)]
 pub(crate) struct Models {
     /// Those that new requests are given; `None` until they are loaded.
-    now: RwLock<Option<Arc<[Arc<Served>]>>>,
+    now: RwLock<Option<Listed>>,
     /// Every model that some request may still hold.
     all: Mutex<Vec<Weak<Served>>>,
 }
@@ -28,7 +37,9 @@ impl Models {
         all.extend(models.iter().map(Arc::downgrade));
         drop(all);
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
-        let before = now.replace(models.into());
+        let id = id(&models);
+        let models = models.into();
+        let before = now.replace(Listed { models, id });
         drop(now);
         // What is freed with it takes its time, in which requests find their models.
         drop(before);
@@ -37,7 +48,13 @@ impl Models {
     /// The models in their order, once they are loaded.
     pub(crate) fn list(&self) -> Option<Arc<[Arc<Served>]>> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
-        now.clone()
+        now.as_ref().map(|now| Arc::clone(&now.models))
+    }
+
+    /// What tells these models from others: equal values mean that every name has the same task and fingerprint.
+    pub(crate) fn id(&self) -> Option<HeaderValue> {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        now.as_ref().map(|now| now.id.clone())
     }
 
     /// Those that some request may still hold, served or not.
@@ -91,4 +108,21 @@ impl Models {
         );
         Err(Failure::new(Kind::NoModel, message).about("model"))
     }
+}
+
+/// A hash over names, tasks and fingerprints, in the order of the models: a request that names none gets the first.
+fn id(models: &[Arc<Served>]) -> HeaderValue {
+    let mut hasher = blake3::Hasher::new();
+    let mut add = |text: &str| {
+        hasher.update(&(text.len() as u64).to_le_bytes());
+        hasher.update(text.as_bytes());
+    };
+    for model in models {
+        add(&model.name);
+        add(&model.aliases().len().to_string());
+        model.aliases().iter().for_each(|alias| add(alias));
+        add(model.task_name());
+        add(&model.fingerprint().id());
+    }
+    header(&hasher.finalize().to_hex()[..16])
 }

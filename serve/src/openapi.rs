@@ -8,10 +8,12 @@ use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
 use serde_json::{Map, Value, json};
 
-use crate::dialect::Dialect;
+use crate::priority;
 use crate::route::{Method, Route};
 use crate::schema::{one_of, text, word};
-use crate::{deadline, priority};
+use isovec_http::{Dialect, deadline};
+
+use crate::dialect::error_schema;
 
 /// The page loads nothing, and runs nothing.
 const NOTHING_ELSE: &str = "default-src 'none'; style-src 'unsafe-inline'";
@@ -79,7 +81,7 @@ fn openapi(routes: &[Route]) -> Value {
         if let Some(schema) = &route.gives {
             answer["content"] = json(schema);
         }
-        let failed = json!({"description": "An error.", "content": json(&dialect.error_schema())});
+        let failed = json!({"description": "An error.", "content": json(&error_schema(dialect))});
         let mut operation = json!({
             "summary": route.summary,
             "tags": [dialect.name()],

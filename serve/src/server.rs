@@ -11,12 +11,8 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use futures_util::Stream;
 use futures_util::future::join_all;
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
-use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use isovec_http::{Connections, LAST_WORDS, service_manager};
+use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tower::util::MapRequest;
 
@@ -31,24 +27,11 @@ use crate::options::ServeOptions;
 use crate::reload;
 use crate::route;
 use crate::served::Served;
-use crate::service_manager;
 use crate::spec::ModelSpec;
 use crate::status;
 
-/// How a connection of HTTP/2 begins (RFC 9113, 3.4).
-const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-
-/// Bytes of a request's head, at most.
-const LARGEST_HEAD: usize = 64 << 10;
-
-/// How long answers may take to be written after the last request has ended.
-const LAST_WORDS: Duration = Duration::from_secs(5);
-
-/// How long a connection whose first bytes tell no version is left alone, and a server that is not ready.
+/// How long a server that is not ready is left alone.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
-
-/// How long nothing is accepted after the system had no room for a connection.
-const PAUSE: Duration = Duration::from_millis(50);
 
 /// An open port, before a model is behind it.
 #[derive(Debug)]
@@ -134,8 +117,14 @@ impl Server {
         stop: impl Future<Output = ()>,
     ) -> Result<()> {
         let Self { listener, app } = self;
-        let (close, closing) = watch::channel(());
-        let accepting = tokio::spawn(accept(listener, Arc::clone(&app), closing));
+        let options = &app.options;
+        let service = MapRequest::new(router(Arc::clone(&app)), dialect::fold);
+        let connections = Connections::accept(
+            listener,
+            service,
+            options.max_connections,
+            options.read_timeout,
+        );
 
         let ready = app.options.notify_socket.clone().map(|socket| {
             let app = Arc::clone(&app);
@@ -153,13 +142,7 @@ impl Server {
             ready.abort();
         }
 
-        // Nobody hears it if the task is gone, and then there is nothing to close.
-        let _ = close.send(());
-        if let Ok(connections) = accepting.await
-            && timeout(LAST_WORDS, connections.shutdown()).await.is_err()
-        {
-            tracing::warn!("connections were closed whose clients did not read their answers");
-        }
+        connections.end().await;
         result
     }
 }
@@ -215,90 +198,4 @@ fn router(app: Arc<App>) -> Router {
         .method_not_allowed_fallback(access::no_method)
         .layer(from_fn_with_state(Arc::clone(&app), access::around))
         .with_state(app)
-}
-
-/// Accepts connections until it is told to close, and gives them back to be ended.
-async fn accept(
-    listener: TcpListener,
-    app: Arc<App>,
-    mut closing: watch::Receiver<()>,
-) -> GracefulShutdown {
-    let connections = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(app.options.max_connections));
-    let time = app.options.read_timeout;
-    let mut builder = Builder::new(TokioExecutor::new());
-    builder
-        .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(time)
-        .max_buf_size(LARGEST_HEAD);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .keep_alive_interval(time)
-        .max_header_list_size(LARGEST_HEAD as u32);
-    let service = MapRequest::new(router(app), dialect::fold);
-    let service = TowerToHyperService::new(service);
-    loop {
-        let next = async {
-            let place = Arc::clone(&places).acquire_owned().await;
-            (place, listener.accept().await)
-        };
-        let (place, accepted) = tokio::select! {
-            next = next => next,
-            _ = closing.changed() => return connections,
-        };
-        let (stream, _) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                // Too many open files, or a client that was gone before it was looked at.
-                tracing::warn!(%error, "a connection was not accepted");
-                sleep(PAUSE).await;
-                continue;
-            }
-        };
-        let (watcher, mut closing) = (connections.watcher(), closing.clone());
-        let (builder, service) = (builder.clone(), service.clone());
-        tokio::spawn(async move {
-            let _place = place;
-            let begun = tokio::select! {
-                begun = begins(&stream, time) => begun,
-                _ = closing.changed() => false,
-            };
-            if !begun {
-                return;
-            }
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
-            let connection = watcher.watch(connection.into_owned());
-            tokio::select! {
-                // Clients that break off are no news.
-                _ = connection => {}
-                () = over(closing) => {}
-            }
-        });
-    }
-}
-
-/// Completes when the server is gone.
-async fn over(mut closing: watch::Receiver<()>) {
-    while closing.changed().await.is_ok() {}
-}
-
-/// Waits for as much of a connection's first request as tells the version of HTTP; false for a client that does not send
-/// it in time. What reads the version afterwards knows no time.
-async fn begins(stream: &TcpStream, time: Duration) -> bool {
-    // Small answers leave at once.
-    let _ = stream.set_nodelay(true);
-    let mut start = [0; HTTP_2.len()];
-    let told = async {
-        loop {
-            match stream.peek(&mut start).await {
-                Err(_) | Ok(0) => return false,
-                Ok(read) if read == start.len() || start[..read] != HTTP_2[..read] => return true,
-                // The same bytes are there to be seen again at once.
-                Ok(_) => sleep(LOOK_AGAIN).await,
-            }
-        }
-    };
-    timeout(time, told).await.unwrap_or(false)
 }

@@ -17,6 +17,8 @@ pub(crate) mod info;
 pub(crate) mod ocr;
 pub(crate) mod optimize;
 pub(crate) mod rerank;
+#[cfg(feature = "route")]
+pub(crate) mod route;
 pub(crate) mod search;
 #[cfg(feature = "image")]
 pub(crate) mod search_images;
@@ -65,4 +67,25 @@ pub(crate) fn print(text: &str) -> Result<()> {
         .lock()
         .write_all(text.as_bytes())
         .map_err(CliError::io("standard output"))
+}
+
+/// Completes when the process is told to stop, as `signal` says. From then on a second signal ends the process at once.
+#[cfg(any(feature = "serve", feature = "route"))]
+pub(crate) fn until_stopped<S, E>(
+    signal: impl Fn() -> Result<S, E>,
+) -> Result<impl Future<Output = ()>, E>
+where
+    S: Future<Output = ()> + Send + 'static,
+{
+    let stop = signal()?;
+    Ok(async move {
+        stop.await;
+        if let Ok(again) = signal() {
+            tokio::spawn(async {
+                again.await;
+                // Everybody inside is let down, as was asked for.
+                std::process::exit(130);
+            });
+        }
+    })
 }

@@ -14,6 +14,8 @@ mod ocr;
 mod optimize;
 mod rerank;
 mod resume;
+#[cfg(all(feature = "route", feature = "serve"))]
+mod route;
 #[cfg(feature = "serve")]
 mod serve;
 mod sparse;

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use crate::{isovec, model, stderr, stdout};
 
 /// A server, and the lines of its log.
-struct Server {
-    process: Child,
+pub(crate) struct Server {
+    pub(crate) process: Child,
     log: std::io::Lines<BufReader<std::process::ChildStderr>>,
-    address: String,
+    pub(crate) address: String,
 }
 
 /// A model of the tests.
@@ -30,13 +30,17 @@ impl Drop for Server {
 }
 
 impl Server {
-    fn start(args: &[&str]) -> Self {
+    pub(crate) fn start(args: &[&str]) -> Self {
+        let serve = ["serve", "--port", "0", "--engine", "portable"];
+        Self::run(&[&serve, args].concat())
+    }
+
+    /// Runs a command that listens.
+    pub(crate) fn run(args: &[&str]) -> Self {
         let mut process = Command::cargo_bin("isovec")
             .expect("the program is built")
-            .args([
-                "serve", "--port", "0", "--engine", "portable", "--log", "json",
-            ])
             .args(args)
+            .args(["--log", "json"])
             .env("ISOVEC_MODEL", model())
             .stderr(Stdio::piped())
             .spawn()
@@ -53,7 +57,7 @@ impl Server {
     }
 
     /// The next line of the log with this message.
-    fn line(&mut self, message: &str) -> Value {
+    pub(crate) fn line(&mut self, message: &str) -> Value {
         loop {
             let line = self.log.next().expect("another line").expect("readable");
             let line: Value = serde_json::from_str(&line).expect("JSON");
@@ -64,7 +68,7 @@ impl Server {
     }
 
     /// The status and the body of an answer.
-    fn ask(&self, request: &str) -> (u16, String) {
+    pub(crate) fn ask(&self, request: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
         stream.write_all(request.as_bytes()).expect("written");
         let mut answer = String::new();
@@ -74,7 +78,7 @@ impl Server {
         (status.parse().expect("a number"), body.into())
     }
 
-    fn post(&self, path: &str, body: &Value) -> (u16, String) {
+    pub(crate) fn post(&self, path: &str, body: &Value) -> (u16, String) {
         let body = body.to_string();
         let length = body.len();
         self.ask(&format!(
@@ -84,7 +88,7 @@ impl Server {
     }
 
     #[cfg(unix)]
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.process.id().to_string();
         let sent = Command::new("kill").args(["-s", name, &id]).status();
         assert!(sent.expect("kill is there").success());

@@ -2,14 +2,14 @@
 
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderValue};
-use axum::response::{IntoResponse as _, Response};
+use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use isovec::Embeddings;
 use serde::{Serialize, Serializer};
 
-use crate::body::apart;
 use crate::failure::{Failure, Kind};
+use isovec_http::body::apart;
 
 /// The size of an answer, in numbers or bytes of texts, above which it is written on a thread where it delays no other request.
 const HEAVY: usize = 64 << 10;
@@ -87,18 +87,4 @@ pub(super) async fn written<T: Send + 'static>(
         write()
     };
     written.map_err(|error| Failure::new(Kind::Broken, error.to_string()))
-}
-
-/// A value in JSON, which is not large.
-pub(crate) fn small(value: &impl Serialize) -> Response {
-    match serde_json::to_vec(value) {
-        Ok(body) => {
-            let json = [(CONTENT_TYPE, HeaderValue::from_static("application/json"))];
-            (json, body).into_response()
-        }
-        Err(error) => {
-            tracing::error!(%error, "an answer cannot be written");
-            axum::http::StatusCode::INTERNAL_SERVER_ERROR.into_response()
-        }
-    }
 }

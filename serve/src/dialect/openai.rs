@@ -12,12 +12,10 @@ use isovec::{EmbedOptions, Embedder, Embeddings, ModelTask};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::Dialect;
-use super::floats::{self, Format, Vector, small};
+use super::floats::{self, Format, Vector};
 use crate::app::App;
-use crate::body::apart;
 use crate::call::Call;
-use crate::failure::{Failure, Kind};
+use crate::failure::{self, Failure, Kind};
 use crate::options::MOST_TOKENS;
 use crate::route::Route;
 use crate::schema::{
@@ -26,6 +24,10 @@ use crate::schema::{
 };
 use crate::served::Served;
 use crate::tokens::{Input, Items};
+use isovec_http::Dialect;
+use isovec_http::body::apart;
+use isovec_http::openai::Answer;
+use isovec_http::small;
 
 pub(super) fn routes() -> Vec<Route> {
     let row = object([
@@ -127,30 +129,6 @@ struct Asked {
     encoding_format: Option<Format>,
 }
 
-#[derive(Serialize)]
-struct Answer<'a> {
-    object: &'static str,
-    data: Vec<Row<'a>>,
-    model: &'a str,
-    usage: Usage,
-    fingerprint: String,
-    truncated: &'a [usize],
-}
-
-#[derive(Serialize)]
-struct Row<'a> {
-    object: &'static str,
-    index: usize,
-    embedding: Vector<'a>,
-}
-
-/// Tokens that the model saw.
-#[derive(Serialize)]
-struct Usage {
-    prompt_tokens: u64,
-    total_tokens: u64,
-}
-
 async fn embeddings(State(app): State<Arc<App>>, request: Request) -> Response {
     let mut call = Call::new(app);
     let result = embed(&mut call, request).await;
@@ -183,7 +161,7 @@ async fn embed(call: &mut Call, request: Request) -> Result<Response, Failure> {
         tokens: call.tokens(),
         truncated: call.truncated().to_vec(),
     };
-    let headers = call.describe(&served, set.fingerprint().id());
+    let headers = call.describe_set(&served, &set);
     let name = Arc::clone(&served.name);
     floats::json(headers, set, move |set| write(set, &name, &seen, format)).await
 }
@@ -195,7 +173,10 @@ async fn check_tokens(embedder: &Embedder, items: Items) -> Result<Items, Failur
         Items::Texts(texts) if texts.len().saturating_mul(longest) > MOST_TOKENS => {
             let embedder = embedder.clone();
             let counted = move || {
-                let count = |text: &String| Ok(embedder.count_tokens(text)?.min(longest));
+                let count = |text: &String| {
+                    let tokens = embedder.count_tokens(text).map_err(failure::of)?;
+                    Ok(tokens.min(longest))
+                };
                 let tokens: Result<usize, Failure> = texts.iter().map(count).sum();
                 tokens.map(|tokens| (Items::Texts(texts), tokens))
             };
@@ -227,22 +208,14 @@ fn write(
     seen: &Seen,
     format: Format,
 ) -> serde_json::Result<Vec<u8>> {
-    let row = |(index, vector)| Row {
-        object: "embedding",
-        index,
-        embedding: Vector(vector, format),
-    };
-    serde_json::to_vec(&Answer {
-        object: "list",
-        data: set.iter().enumerate().map(row).collect(),
-        model,
-        usage: Usage {
-            prompt_tokens: seen.tokens,
-            total_tokens: seen.tokens,
-        },
-        fingerprint: set.fingerprint().id(),
-        truncated: &seen.truncated,
-    })
+    let vectors = set.iter().map(|vector| Vector(vector, format));
+    let fingerprint = set.fingerprint().id();
+    serde_json::to_vec(&Answer::new(
+        vectors,
+        [model, &fingerprint],
+        seen.tokens,
+        &seen.truncated,
+    ))
 }
 
 #[derive(Serialize)]
@@ -280,39 +253,4 @@ async fn model(State(app): State<Arc<App>>, Path(name): Path<String>) -> Respons
         Ok(served) => small(&described(&served)),
         Err(failure) => Dialect::OpenAi.failed(&failure),
     }
-}
-
-/// `{"error": {message, type, param, code}}`.
-pub(super) fn failed(failure: &Failure) -> Response {
-    let code = match failure.kind {
-        Kind::Invalid | Kind::Tokens => None,
-        Kind::Empty => Some("empty_array"),
-        Kind::TooMany => Some("array_above_max_length"),
-        Kind::TooManyTokens => Some("max_tokens_per_request"),
-        Kind::TooLarge => Some("request_too_large"),
-        Kind::MediaType => Some("unsupported_media_type"),
-        Kind::SlowBody | Kind::TimedOut => Some("timeout"),
-        Kind::NoRoute => Some("unknown_url"),
-        Kind::Method => Some("method_not_supported"),
-        Kind::Unauthorized => Some("invalid_api_key"),
-        Kind::NoModel => Some("model_not_found"),
-        Kind::WrongTask => Some("model_not_supported"),
-        Kind::Overloaded => Some("rate_limit_exceeded"),
-        Kind::Unready => Some("service_unavailable"),
-        Kind::Broken => Some("internal_error"),
-    };
-    let sort = match failure.kind {
-        Kind::Overloaded => "rate_limit_error",
-        Kind::Unauthorized => "authentication_error",
-        Kind::Unready | Kind::TimedOut | Kind::Broken => "server_error",
-        _ => "invalid_request_error",
-    };
-    let mut response = small(&json!({"error": {
-        "message": failure.message,
-        "type": sort,
-        "param": failure.field,
-        "code": code,
-    }}));
-    *response.status_mut() = failure.kind.status();
-    response
 }

@@ -13,7 +13,6 @@ use isovec::{ModelTask, RankOptions, Ranked, Scores};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::Dialect;
 use super::floats::answer;
 use super::openai;
 use super::tei::{self, Reading};
@@ -27,6 +26,7 @@ use crate::schema::{
 };
 use crate::served::Served;
 use crate::texts::Texts;
+use isovec_http::Dialect;
 
 pub(super) fn routes() -> Vec<Route> {
     let documents = || list(schema::either([text(), object([needed("text", text())])]));

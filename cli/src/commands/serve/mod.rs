@@ -10,6 +10,7 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use isovec::{EmbeddingConfig, ModelTask};
 use isovec_serve::{ApiKeys, ModelSpec, ServeOptions, Server, reload_signal, stop_signal};
 
+use super::until_stopped;
 use crate::args::{Serve, TaskArg};
 use crate::error::{CliError, Result};
 use crate::model::{bar, source};
@@ -27,23 +28,13 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
         .map_err(CliError::io("the server's threads"))?;
     let ended = runtime.block_on(async {
         // From here on a signal drains; before there is nothing to drain.
-        let stop = stop_signal()?;
+        let stop = until_stopped(stop_signal)?;
         let wanted = match args.models.clone() {
             Some(path) => Either::Left(changes(path, config)?),
             None => Either::Right(stream::empty()),
         };
         let wanted = stream::once(async { first }).chain(wanted);
         let server = Server::bind(SocketAddr::new(args.host, args.port), options).await?;
-        let stop = async {
-            stop.await;
-            if let Ok(again) = stop_signal() {
-                tokio::spawn(async {
-                    again.await;
-                    // Everybody inside is let down, as was asked for.
-                    std::process::exit(130);
-                });
-            }
-        };
         let ended = server.run_models(wanted, stop).await;
         ended.map_err(|error| match error {
             isovec_serve::Error::Model { source, .. } => args.knobs.failed(*source),

@@ -1,9 +1,6 @@
 //! One message in, one out, as gRPC has them on HTTP/2
 //! (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>): five bytes before a message, and the status behind it.
 
-use std::fmt::Write as _;
-use std::time::Duration;
-
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
@@ -15,8 +12,6 @@ use prost::Message;
 use crate::failure::{Failure, Kind};
 
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
-const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
-const TIMEOUT: &str = "grpc-timeout";
 
 /// The media type; what stands behind a `+` or `;` says more of the messages.
 const KIND: &str = "application/grpc";
@@ -34,32 +29,6 @@ pub(super) fn check(version: Version, head: &HeaderMap) -> Result<(), Failure> {
     }
     let message = format!("this is a method of gRPC: send {KIND} over HTTP/2");
     Err(Failure::new(Kind::MediaType, message))
-}
-
-/// The time that a client gives its call, if it says so.
-///
-/// # Errors
-/// What is no time.
-pub(super) fn timeout(head: &HeaderMap) -> Result<Option<Duration>, Failure> {
-    let Some(value) = head.get(TIMEOUT) else {
-        return Ok(None);
-    };
-    let time = value.to_str().ok().and_then(|text| {
-        let (count, unit) = text.split_at_checked(text.len().checked_sub(1)?)?;
-        let digits = count.len() <= 8 && count.bytes().all(|digit| digit.is_ascii_digit());
-        let count: u64 = digits.then(|| count.parse().ok()).flatten()?;
-        Some(match unit {
-            "H" => Duration::from_secs(count * 3600),
-            "M" => Duration::from_secs(count * 60),
-            "S" => Duration::from_secs(count),
-            "m" => Duration::from_millis(count),
-            "u" => Duration::from_micros(count),
-            "n" => Duration::from_nanos(count),
-            _ => return None,
-        })
-    });
-    let wrong = || Failure::new(Kind::Invalid, format!("the header {TIMEOUT} is no time"));
-    time.map(Some).ok_or_else(wrong)
 }
 
 /// The one message of a call.
@@ -103,56 +72,6 @@ pub(super) fn answer(headers: HeaderMap, message: &impl Message) -> Response {
     response
 }
 
-/// A failure: the status alone, without a message before it.
-pub(in super::super) fn failed(failure: &Failure) -> Response {
-    let mut response = Response::new(Body::empty());
-    // For the log and the metrics, to which every answer of HTTP is otherwise a success.
-    response.extensions_mut().insert(failure.kind);
-    let headers = response.headers_mut();
-    headers.insert(CONTENT_TYPE, HeaderValue::from_static(KIND));
-    headers.insert(STATUS, HeaderValue::from(code(failure.kind)));
-    // What is written so is a header's value.
-    if let Ok(message) = HeaderValue::from_str(&escaped(&failure.message)) {
-        headers.insert(MESSAGE, message);
-    }
-    response
-}
-
-/// The status by gRPC's numbers (<https://grpc.github.io/grpc/core/md_doc_statuscodes.html>).
-fn code(kind: Kind) -> u16 {
-    match kind {
-        Kind::Invalid
-        | Kind::Tokens
-        | Kind::Empty
-        | Kind::TooMany
-        | Kind::TooManyTokens
-        | Kind::MediaType
-        | Kind::WrongTask => 3,
-        Kind::SlowBody | Kind::TimedOut => 4,
-        Kind::NoModel => 5,
-        Kind::TooLarge | Kind::Overloaded => 8,
-        Kind::NoRoute | Kind::Method => 12,
-        Kind::Broken => 13,
-        Kind::Unready => 14,
-        Kind::Unauthorized => 16,
-    }
-}
-
-/// A message as a header has it: what is no visible ASCII, and the sign itself, as `%` and two digits.
-fn escaped(message: &str) -> String {
-    let mut escaped = String::with_capacity(message.len());
-    for byte in message.bytes() {
-        match byte {
-            b'%' | ..b' ' | 0x7f.. => {
-                // A String takes all that is written.
-                let _ = write!(escaped, "%{byte:02X}");
-            }
-            _ => escaped.push(char::from(byte)),
-        }
-    }
-    escaped
-}
-
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
 mod tests {
@@ -183,34 +102,5 @@ mod tests {
             let error = read(bytes).unwrap_err();
             assert!(error.message.contains(said), "{bytes:?}: {}", error.message);
         }
-    }
-
-    #[test]
-    fn times_have_one_of_six_units() {
-        let read = |value: &str| {
-            let mut head = HeaderMap::new();
-            head.insert(TIMEOUT, value.parse().unwrap());
-            timeout(&head)
-        };
-        for (value, micros) in [
-            ("1H", 3_600_000_000),
-            ("2M", 120_000_000),
-            ("3S", 3_000_000),
-            ("4m", 4_000),
-            ("5u", 5),
-            ("6000n", 6),
-            ("99999999S", 99_999_999_000_000),
-        ] {
-            assert_eq!(read(value).unwrap(), Some(Duration::from_micros(micros)));
-        }
-        for value in ["", "S", "5", "5x", "-5S", "1.5S", "123456789S", "+5S"] {
-            assert!(read(value).is_err(), "{value}");
-        }
-        assert_eq!(timeout(&HeaderMap::new()).unwrap(), None);
-    }
-
-    #[test]
-    fn a_message_of_any_characters_is_a_headers_value() {
-        assert_eq!(escaped("50% of \"ä\"\n"), "50%25 of \"%C3%A4\"%0A");
     }
 }

@@ -22,21 +22,16 @@ use self::messages::{
     Contents, Infer, Inferred, InputTensor, ModelMetadata, ModelVersion, Nothing, Parameter,
     ServerMetadata, TensorMetadata, Value, Whether,
 };
-use super::Dialect;
 use super::floats::written;
 use super::oip::{self, EXTENSIONS, INPUT, OUTPUT, VERSION, named, priority, tensor};
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Kind};
-
-pub(super) use self::frame::failed;
-
-/// The service, as paths begin.
-pub(super) const SERVICE: &str = "inference.GRPCInferenceService";
+use isovec_http::{Dialect, GRPC_SERVICE, deadline};
 
 /// The methods; they are no routes of the OpenAPI document, which has no word for gRPC.
 pub(crate) fn router() -> Router<Arc<App>> {
-    let path = |method: &str| format!("/{SERVICE}/{method}");
+    let path = |method: &str| format!("/{GRPC_SERVICE}/{method}");
     Router::new()
         .route(&path("ServerLive"), post(server_live))
         .route(&path("ServerReady"), post(server_ready))
@@ -49,7 +44,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
 /// A call's one message.
 async fn read<M: Message + Default>(call: &mut Call, request: Request) -> Result<M, Failure> {
     frame::check(request.version(), request.headers())?;
-    if let Some(time) = frame::timeout(request.headers())? {
+    if let Some(time) = deadline::of_grpc(request.headers())? {
         call.within(time);
     }
     frame::read(call.body(request).await?)

@@ -11,17 +11,18 @@ use isovec::{EmbedOptions, Embeddings};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::Dialect;
 use super::super::floats::written;
 use super::tensor::Tensor;
 use super::{INPUT, OUTPUT, VERSION, extent, named, priority};
 use crate::app::App;
 use crate::body::{self, check_is_json};
-use crate::call::{Call, header};
+use crate::call::Call;
 use crate::failure::Failure;
 use crate::object::Object;
 use crate::route::Route;
 use crate::schema::{boolean, list, needed, number, object, one_of, optional, text, whole, word};
+use isovec_http::Dialect;
+use isovec_http::header;
 
 /// Bytes of JSON, where tensors are behind it.
 const JSON_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");

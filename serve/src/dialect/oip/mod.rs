@@ -15,8 +15,6 @@ use axum::response::Response;
 use futures_util::future::join_all;
 use serde_json::{Value, json};
 
-use super::Dialect;
-use super::floats::small;
 use crate::app::App;
 use crate::body;
 use crate::call::Call;
@@ -25,6 +23,8 @@ use crate::priority::Priority;
 use crate::route::Route;
 use crate::schema::{boolean, list, needed, object, one_of, optional, text, whole, word};
 use crate::served::Served;
+use isovec_http::Dialect;
+use isovec_http::small;
 
 pub(crate) use self::name::fold;
 
@@ -120,13 +120,6 @@ pub(super) fn routes() -> Vec<Route> {
 /// The schema of a failure.
 pub(super) fn error_schema() -> Value {
     object([needed("error", text())])
-}
-
-/// `{"error"}`.
-pub(super) fn failed(failure: &Failure) -> Response {
-    let mut response = small(&json!({"error": failure.message}));
-    *response.status_mut() = failure.kind.status();
-    response
 }
 
 /// The schema of an extent of a tensor that is there.

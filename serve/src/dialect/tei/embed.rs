@@ -9,7 +9,6 @@ use isovec::{EmbedOptions, Embeddings, ModelTask, Prompt};
 use serde::Deserialize;
 use serde_json::json;
 
-use super::super::Dialect;
 use super::super::floats::{self, Rows};
 use super::{Reading, characters, headers, reading};
 use crate::app::App;
@@ -22,6 +21,7 @@ use crate::schema::{
 };
 use crate::served::Served;
 use crate::texts::Texts;
+use isovec_http::Dialect;
 
 pub(super) fn routes() -> Vec<Route> {
     let prompt = || optional("prompt_name", word("The prompt to put before each text."));

@@ -8,13 +8,13 @@ use axum::response::Response;
 use isovec::ModelTask;
 use serde_json::{Value, json};
 
-use super::super::Dialect;
-use super::super::floats::small;
 use crate::app::App;
 use crate::options::MOST_TEXTS;
 use crate::route::Route;
 use crate::schema::{list, needed, object, one_of, text, whole};
 use crate::served::Served;
+use isovec_http::Dialect;
+use isovec_http::small;
 
 pub(super) fn route() -> Route {
     let about = object([

@@ -22,16 +22,16 @@ use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use isovec::config::Truncation;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 
-use super::Dialect;
-use super::floats::small;
 use crate::app::App;
-use crate::call::{Call, header};
-use crate::failure::{Failure, Kind};
+use crate::call::Call;
+use crate::failure::Failure;
 use crate::route::Route;
 use crate::schema::{Field, boolean, needed, object, one_of, optional, text};
 use crate::served::Served;
+use isovec_http::Dialect;
+use isovec_http::header;
 
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = embed::routes();
@@ -164,24 +164,4 @@ async fn health(State(app): State<Arc<App>>) -> Response {
 
 async fn metrics(State(app): State<Arc<App>>) -> Response {
     app.metrics.page()
-}
-
-/// `{"error", "error_type"}`.
-pub(super) fn failed(failure: &Failure) -> Response {
-    let sort = match failure.kind {
-        Kind::Empty => "empty",
-        Kind::Tokens => "tokenizer",
-        Kind::Overloaded => "overloaded",
-        Kind::Unready => "unhealthy",
-        Kind::TimedOut | Kind::Broken | Kind::WrongTask => "backend",
-        _ => "validation",
-    };
-    let mut response = small(&json!({"error": failure.message, "error_type": sort}));
-    *response.status_mut() = match failure.kind {
-        Kind::Invalid | Kind::Tokens => StatusCode::UNPROCESSABLE_ENTITY,
-        Kind::TooMany => StatusCode::PAYLOAD_TOO_LARGE,
-        Kind::Broken | Kind::WrongTask => StatusCode::FAILED_DEPENDENCY,
-        kind => kind.status(),
-    };
-    response
 }

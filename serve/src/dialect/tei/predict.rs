@@ -9,7 +9,6 @@ use isovec::{Classifications, ClassifyOptions, ModelTask, Scores};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::Dialect;
 use super::super::floats::answer;
 use super::{Reading, characters, headers, reading};
 use crate::app::App;
@@ -19,6 +18,7 @@ use crate::inputs::Inputs;
 use crate::route::Route;
 use crate::schema::{boolean, either, list, model, needed, number, object, optional, text};
 use crate::seen::{Counted, Seen};
+use isovec_http::Dialect;
 
 pub(super) fn route() -> Route {
     let inputs = either([text(), list(text()), list(list(text()))]);

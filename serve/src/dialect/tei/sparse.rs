@@ -8,7 +8,6 @@ use isovec::{ModelTask, Prompt, SparseOptions, SparseRow};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::Dialect;
 use super::super::floats::answer;
 use super::{Reading, characters, headers, reading};
 use crate::app::App;
@@ -17,6 +16,7 @@ use crate::failure::Failure;
 use crate::route::Route;
 use crate::schema::{list, model, needed, number, object, optional, texts, whole, word};
 use crate::texts::Texts;
+use isovec_http::Dialect;
 
 pub(super) fn route() -> Route {
     let fields = [

@@ -9,18 +9,18 @@ use isovec::{ModelTask, Token};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
-use super::super::Dialect;
 use super::super::floats::answer;
 use crate::app::App;
-use crate::body::apart;
 use crate::call::Call;
-use crate::failure::Failure;
+use crate::failure::{self, Failure};
 use crate::route::Route;
 use crate::schema::{
     boolean, either, list, model, needed, object, optional, text, texts, whole, word,
 };
 use crate::texts::Texts;
 use crate::tokens::{Input, Items};
+use isovec_http::Dialect;
+use isovec_http::body::apart;
 
 pub(super) fn routes() -> [Route; 2] {
     let id = || whole(0, "The token's id.");
@@ -100,7 +100,7 @@ async fn tokenized(call: &mut Call, request: Request) -> Result<Response, Failur
     let texts = asked.inputs.checked("inputs")?;
     let special = asked.add_special_tokens.unwrap_or(true);
     let work = move || served.tokenize(&texts, asked.prompt_name, special);
-    let texts = apart(work).await??;
+    let texts = apart(work).await?.map_err(failure::of)?;
     let row = |Token {
                    id, text, special, ..
                }| Row { id, text, special };
@@ -123,7 +123,8 @@ async fn decoded(call: &mut Call, request: Request) -> Result<Response, Failure>
         return Err(Failure::field("ids", "ids holds texts; send token ids"));
     };
     let special = !asked.skip_special_tokens.unwrap_or(true);
-    let texts = apart(move || served.decode(&texts, special)).await??;
+    let texts = apart(move || served.decode(&texts, special)).await?;
+    let texts = texts.map_err(failure::of)?;
     written(texts).await
 }
 

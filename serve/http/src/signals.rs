@@ -1,22 +1,21 @@
 //! When the process is told to stop, and when to read its files again.
 
 use std::future::Future;
+use std::io;
 
 use futures_util::Stream;
-
-use crate::error::{Error, Result};
 
 /// Completes when the process is told to stop: by Ctrl-C (SIGINT), and on Unix by SIGTERM, as service managers and
 /// Kubernetes send it. From the call on, the signals no longer end the process by themselves.
 ///
 /// # Errors
-/// [`Error::Signals`] where the system lets nobody wait for them.
-pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
+/// The system's, where it lets nobody wait for them.
+pub fn stop_signal() -> io::Result<impl Future<Output = ()> + Send + 'static> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
-        let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut terminate = signal(SignalKind::terminate())?;
         Ok(async move {
             tokio::select! {
                 _ = interrupt.recv() => {}
@@ -26,7 +25,7 @@ pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
     }
     #[cfg(windows)]
     {
-        let mut interrupt = tokio::signal::windows::ctrl_c().map_err(Error::Signals)?;
+        let mut interrupt = tokio::signal::windows::ctrl_c()?;
         Ok(async move {
             interrupt.recv().await;
         })
@@ -38,11 +37,11 @@ pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
 ///
 /// # Errors
 /// As [`stop_signal`].
-pub fn reload_signal() -> Result<impl Stream<Item = ()> + Send + 'static> {
+pub fn reload_signal() -> io::Result<impl Stream<Item = ()> + Send + 'static> {
     #[cfg(unix)]
     {
         use tokio::signal::unix::{SignalKind, signal};
-        let hangup = signal(SignalKind::hangup()).map_err(Error::Signals)?;
+        let hangup = signal(SignalKind::hangup())?;
         Ok(futures_util::stream::unfold(hangup, |mut hangup| async {
             hangup.recv().await.map(|()| ((), hangup))
         }))

@@ -5,14 +5,14 @@ use std::ffi::OsStr;
 use std::io;
 
 /// The server answers requests.
-pub(crate) const READY: &str = "READY=1";
+pub const READY: &str = "READY=1";
 
 /// The server finishes what it was given, and ends.
-pub(crate) const STOPPING: &str = "STOPPING=1";
+pub const STOPPING: &str = "STOPPING=1";
 
 /// Says it to the socket of this path; a path that begins with `@` is a name of Linux's that no file has. The log has what
 /// goes wrong, because a server that cannot say that it works works all the same.
-pub(crate) fn tell(socket: &OsStr, state: &str) {
+pub fn tell(socket: &OsStr, state: &str) {
     if let Err(error) = send(socket, state) {
         tracing::warn!(%error, state, "the service manager cannot be told");
     }

@@ -1,0 +1,65 @@
+//! What the router answers itself: whether it lives, whether it is ready, and how its replicas are.
+
+use axum::http::Method;
+use axum::response::Response;
+use isovec_http::{Dialect, small};
+use serde_json::{Value, json};
+
+use crate::app::App;
+use crate::replica::{Replica, State};
+
+/// The answer to a request for the router itself; `None` for all others.
+pub(crate) fn answer(app: &App, method: &Method, path: &str) -> Option<Response> {
+    if method != Method::GET && method != Method::HEAD {
+        return None;
+    }
+    Some(match path {
+        "/health/live" => small(&json!({"status": "live"})),
+        "/v2/health/live" => small(&json!({"live": true})),
+        "/health" | "/health/ready" => ready(app, path, &json!({"status": "ready"})),
+        "/v2/health/ready" => ready(app, path, &json!({"ready": true})),
+        "/metrics" => app.metrics.page(),
+        "/status" => small(&status(app)),
+        _ => return None,
+    })
+}
+
+fn ready(app: &App, path: &str, yes: &Value) -> Response {
+    match app.ready() {
+        Ok(()) => small(yes),
+        Err(failure) => Dialect::of(path).failed(&failure),
+    }
+}
+
+fn status(app: &App) -> Value {
+    let models = app.shared.models();
+    let models = models.as_ref().and_then(|models| models.to_str().ok());
+    let replicas: Vec<Value> = app
+        .replicas
+        .iter()
+        .map(|replica| described(replica))
+        .collect();
+    json!({"models": models, "stopping": app.is_closed(), "replicas": replicas})
+}
+
+fn described(replica: &Replica) -> Value {
+    use std::sync::atomic::Ordering::Relaxed;
+    let (state, why) = match replica.state() {
+        State::Unknown => ("unknown", None),
+        State::In => ("in", None),
+        State::Out(why) => ("out", Some(why)),
+        State::Refused(_, why) => ("refused", Some(why)),
+    };
+    let counts = &replica.counts;
+    json!({
+        "url": &*replica.name,
+        "weight": replica.target.weight(),
+        "state": state,
+        "why": why,
+        "in_flight": replica.in_flight(),
+        "requests": counts.requests.load(Relaxed),
+        "failures": counts.failures.load(Relaxed),
+        "retries": counts.retries.load(Relaxed),
+        "ejections": replica.ejections(),
+    })
+}

@@ -1,0 +1,60 @@
+//! A client with one open connection, which asks for the vector of one text again and again.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::json;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+
+pub(crate) struct Client {
+    stream: TcpStream,
+    request: String,
+}
+
+impl Client {
+    pub(crate) async fn connect(address: SocketAddr, text: &str) -> Self {
+        let stream = TcpStream::connect(address).await.unwrap();
+        stream.set_nodelay(true).unwrap();
+        let body = json!({"input": text, "encoding_format": "base64"}).to_string();
+        let request = format!(
+            "POST /v1/embeddings HTTP/1.1\r\nhost: bench\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        Self { stream, request }
+    }
+
+    /// Asks once; whether there was a vector.
+    pub(crate) async fn ask(&mut self) -> bool {
+        self.stream
+            .write_all(self.request.as_bytes())
+            .await
+            .unwrap();
+        read(&mut self.stream).await
+    }
+}
+
+/// Reads one answer; whether its status is 200.
+async fn read(stream: &mut TcpStream) -> bool {
+    let mut bytes = Vec::with_capacity(8192);
+    loop {
+        assert_ne!(stream.read_buf(&mut bytes).await.unwrap(), 0);
+        let Some(end) = bytes.windows(4).position(|four| four == b"\r\n\r\n") else {
+            continue;
+        };
+        let head = std::str::from_utf8(&bytes[..end]).unwrap();
+        let mut lines = head.split("\r\n");
+        let is_vector = lines.next().unwrap().contains(" 200 ");
+        let length = lines.find_map(|line| line.strip_prefix("content-length: "));
+        let length: usize = length.unwrap().parse().unwrap();
+        if bytes.len() >= end + 4 + length {
+            return is_vector;
+        }
+    }
+}
+
+/// The middle of times.
+pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
+    times.sort_unstable();
+    times[times.len() / 2]
+}

@@ -1,0 +1,115 @@
+//! Reading a request's body: bounded in bytes and time.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::Request;
+use axum::http::header::{CONTENT_LENGTH, EXPECT};
+use bytes::{Bytes, BytesMut};
+use http_body_util::BodyExt as _;
+use tokio::time::{Instant, timeout, timeout_at};
+
+use crate::failure::{Failure, Kind};
+
+/// How long a refused body is read on, only to be thrown away: a client that is still writing would not read the answer.
+const DISCARD: Duration = Duration::from_secs(2);
+
+/// Bounds the bytes of all bodies together.
+pub trait Room {
+    /// Takes room for more bytes.
+    ///
+    /// # Errors
+    /// That there is none.
+    fn take(&mut self, bytes: usize) -> Result<(), Failure>;
+}
+
+/// Reads a body into memory, which `room` is taken for.
+///
+/// # Errors
+/// A body of more than `most` bytes, one that is not there at `until`, one that ends too early, and one that there is
+/// no room for.
+pub async fn read(
+    request: Request<Body>,
+    room: &mut impl Room,
+    most: usize,
+    until: Instant,
+) -> Result<Bytes, Failure> {
+    let (head, mut body) = request.into_parts();
+    let told = head.headers.get(CONTENT_LENGTH);
+    let told = told.and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if told.is_some_and(|told| told > most as u64) {
+        // Whoever waits for a word before sending the body is not asked for it.
+        if !head.headers.contains_key(EXPECT) {
+            discard(&mut body).await;
+        }
+        return Err(too_large(most));
+    }
+    let mut first = Bytes::new();
+    let mut whole = BytesMut::new();
+    loop {
+        let frame = match timeout_at(until, body.frame()).await {
+            Ok(Some(Ok(frame))) => frame,
+            Ok(None) => break,
+            Ok(Some(Err(_))) => {
+                return Err(Failure::new(
+                    Kind::Invalid,
+                    "the body ended before it was complete",
+                ));
+            }
+            Err(_) => {
+                return Err(Failure::new(
+                    Kind::SlowBody,
+                    "the body did not arrive in time",
+                ));
+            }
+        };
+        let Ok(data) = frame.into_data() else {
+            continue;
+        };
+        if first.len() + whole.len() + data.len() > most {
+            discard(&mut body).await;
+            return Err(too_large(most));
+        }
+        if let Err(refused) = room.take(data.len()) {
+            discard(&mut body).await;
+            return Err(refused);
+        }
+        // Most bodies come as one frame, which is not copied.
+        if first.is_empty() && whole.is_empty() {
+            first = data;
+        } else {
+            whole.extend_from_slice(&std::mem::take(&mut first));
+            whole.extend_from_slice(&data);
+        }
+    }
+    Ok(if whole.is_empty() {
+        first
+    } else {
+        whole.freeze()
+    })
+}
+
+/// Does work that takes milliseconds where no other request waits for it.
+///
+/// # Errors
+/// That it panicked.
+pub async fn apart<T: Send + 'static>(
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<T, Failure> {
+    tokio::task::spawn_blocking(work)
+        .await
+        .map_err(|_| Failure::new(Kind::Broken, "the server panicked; please report it"))
+}
+
+async fn discard(body: &mut Body) {
+    let all = async { while let Some(Ok(_)) = body.frame().await {} };
+    // In time or not, the answer is the same.
+    let _ = timeout(DISCARD, all).await;
+}
+
+fn too_large(most: usize) -> Failure {
+    Failure::new(
+        Kind::TooLarge,
+        format!("the body is larger than {most} bytes; send the texts in several requests"),
+    )
+}

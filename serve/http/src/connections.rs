@@ -1,0 +1,167 @@
+//! Connections: accepted by hyper and not by `axum::serve`, which knows no time limits for heads, no bound of connections
+//! and no time for the last answers.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::http::Request;
+use axum::response::Response;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinHandle;
+use tokio::time::{sleep, timeout};
+use tower::Service;
+
+/// How a connection of HTTP/2 begins (RFC 9113, 3.4).
+const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+/// Bytes of a request's head, at most.
+const LARGEST_HEAD: usize = 64 << 10;
+
+/// How long answers may take to be written after the last request has ended.
+pub const LAST_WORDS: Duration = Duration::from_secs(5);
+
+/// How long a connection whose first bytes tell no version is left alone.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// How long nothing is accepted after the system had no room for a connection.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// The connections of a port.
+#[derive(Debug)]
+pub struct Connections {
+    close: watch::Sender<()>,
+    accepting: JoinHandle<GracefulShutdown>,
+}
+
+impl Connections {
+    /// Accepts connections in a task of its own and answers their requests, over HTTP/1.1 and HTTP/2. At most `most` are
+    /// open; more wait to be accepted. A client has `time` for the head of a request, and a connection without a request
+    /// is closed after the same time.
+    pub fn accept<S>(listener: TcpListener, service: S, most: usize, time: Duration) -> Self
+    where
+        S: Service<Request<Incoming>, Response = Response, Error = Infallible>
+            + Clone
+            + Send
+            + Sync
+            + 'static,
+        S::Future: Send + 'static,
+    {
+        let (close, closing) = watch::channel(());
+        Self {
+            close,
+            accepting: tokio::spawn(accept(listener, service, most, time, closing)),
+        }
+    }
+
+    /// Accepts no more, and returns when the last answers are written, or after [`LAST_WORDS`].
+    pub async fn end(self) {
+        // Nobody hears it if the task is gone, and then there is nothing to close.
+        let _ = self.close.send(());
+        if let Ok(connections) = self.accepting.await
+            && timeout(LAST_WORDS, connections.shutdown()).await.is_err()
+        {
+            tracing::warn!("connections were closed whose clients did not read their answers");
+        }
+    }
+}
+
+/// Accepts connections until it is told to close, and gives them back to be ended.
+async fn accept<S>(
+    listener: TcpListener,
+    service: S,
+    most: usize,
+    time: Duration,
+    mut closing: watch::Receiver<()>,
+) -> GracefulShutdown
+where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible>
+        + Clone
+        + Send
+        + Sync
+        + 'static,
+    S::Future: Send + 'static,
+{
+    let connections = GracefulShutdown::new();
+    let places = Arc::new(Semaphore::new(most));
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(time)
+        .max_buf_size(LARGEST_HEAD);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .keep_alive_interval(time)
+        .max_header_list_size(LARGEST_HEAD as u32);
+    let service = TowerToHyperService::new(service);
+    loop {
+        let next = async {
+            let place = Arc::clone(&places).acquire_owned().await;
+            (place, listener.accept().await)
+        };
+        let (place, accepted) = tokio::select! {
+            next = next => next,
+            _ = closing.changed() => return connections,
+        };
+        let (stream, _) = match accepted {
+            Ok(accepted) => accepted,
+            Err(error) => {
+                // Too many open files, or a client that was gone before it was looked at.
+                tracing::warn!(%error, "a connection was not accepted");
+                sleep(PAUSE).await;
+                continue;
+            }
+        };
+        let (watcher, mut closing) = (connections.watcher(), closing.clone());
+        let (builder, service) = (builder.clone(), service.clone());
+        tokio::spawn(async move {
+            let _place = place;
+            let begun = tokio::select! {
+                begun = begins(&stream, time) => begun,
+                _ = closing.changed() => false,
+            };
+            if !begun {
+                return;
+            }
+            let connection = builder.serve_connection(TokioIo::new(stream), service);
+            let connection = watcher.watch(connection.into_owned());
+            tokio::select! {
+                // Clients that break off are no news.
+                _ = connection => {}
+                () = over(closing) => {}
+            }
+        });
+    }
+}
+
+/// Completes when the server is gone.
+async fn over(mut closing: watch::Receiver<()>) {
+    while closing.changed().await.is_ok() {}
+}
+
+/// Waits for as much of a connection's first request as tells the version of HTTP; false for a client that does not send
+/// it in time. What reads the version afterwards knows no time.
+async fn begins(stream: &TcpStream, time: Duration) -> bool {
+    // Small answers leave at once.
+    let _ = stream.set_nodelay(true);
+    let mut start = [0; HTTP_2.len()];
+    let told = async {
+        loop {
+            match stream.peek(&mut start).await {
+                Err(_) | Ok(0) => return false,
+                Ok(read) if read == start.len() || start[..read] != HTTP_2[..read] => return true,
+                // The same bytes are there to be seen again at once.
+                Ok(_) => sleep(LOOK_AGAIN).await,
+            }
+        }
+    };
+    timeout(time, told).await.unwrap_or(false)
+}

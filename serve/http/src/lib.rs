@@ -1,0 +1,32 @@
+//! What isovec's server and its router share of HTTP. It knows no models and no engines.
+//!
+//! # Design
+//!
+//! **A failure has no form** ([`Failure`]). The [`Dialect`] that a path belongs to says it as its protocol does, so a client reads
+//! the router's errors as it reads the server's.
+//!
+//! **Nothing is read without a bound.** Connections ([`Connections`]), heads, bodies ([`body`]) and what compressed bodies become
+//! ([`coding`]) have one, in bytes and in time.
+
+pub mod access;
+pub mod body;
+pub mod coding;
+mod connections;
+pub mod deadline;
+mod dialect;
+mod failure;
+mod header;
+mod json;
+pub mod metrics;
+pub mod openai;
+pub mod service_manager;
+mod signals;
+
+pub use connections::{Connections, LAST_WORDS};
+pub use dialect::{Dialect, GRPC_SERVICE};
+pub use failure::{Failure, Kind};
+pub use header::{
+    COMPUTED_BY, FINGERPRINT, MODELS, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, header, ranges,
+};
+pub use json::small;
+pub use signals::{reload_signal, stop_signal};
