@@ -1,7 +1,6 @@
 //! Whole runs of jobs, with an engine that counts.
 #![allow(clippy::unwrap_used)]
 
-
 mod disk;
 mod engine;
 mod folder;
