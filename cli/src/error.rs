@@ -53,6 +53,18 @@ pub(crate) enum CliError {
     #[error(transparent)]
     Serve(#[from] isovec_serve::Error),
 
+    /// A job ended early.
+    #[cfg(feature = "jobs")]
+    #[error(transparent)]
+    Job(#[from] isovec_jobs::Error),
+
+    /// A job in which units failed. All others are done.
+    #[cfg(feature = "jobs")]
+    #[error(
+        "{failed} of {units} units failed, and the others are done; isovec job status names them all"
+    )]
+    Units { failed: u64, units: u64 },
+
     /// A file could not be written in its format.
     #[cfg(feature = "columns")]
     #[error("{name}: cannot be written as {format}: {detail}")]
@@ -141,6 +153,8 @@ impl CliError {
             Self::Serve(isovec_serve::Error::Options(_) | isovec_serve::Error::Keys { .. }) => 2,
             Self::Slower { .. } => 4,
             Self::Kept { error, .. } if error.is_usage() => 2,
+            #[cfg(feature = "jobs")]
+            Self::Job(error) if error.is_usage() => 2,
             Self::Resumable { error, .. } => error.exit_code(),
             _ if self.is_interrupt() => 130,
             _ if self.is_silent() => 0,

@@ -106,6 +106,14 @@ pub enum Error {
 }
 
 impl Error {
+    /// Whether the job was asked for wrongly, so that the spec or the command has to change.
+    pub fn is_usage(&self) -> bool {
+        matches!(
+            self,
+            Self::Spec(_) | Self::Place { .. } | Self::OtherJob { .. } | Self::Foreign { .. }
+        )
+    }
+
     /// Whether the fault is in a unit's own input, so that other units may well succeed.
     pub(crate) fn is_of_input(&self) -> bool {
         match self {

@@ -70,5 +70,5 @@ pub use error::{Error, Result};
 pub use observer::{Event, Observer};
 pub use run::{Failure, Report, run};
 pub use spec::{Poisoned, Spec};
-pub use status::{FailedUnit, Stale, Status, status};
+pub use status::{Stale, Status, status};
 pub use unit::UnitId;

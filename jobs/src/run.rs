@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
+use serde::Serialize;
 
 use crate::compute::Compute;
 use crate::context::Context;
@@ -26,7 +27,7 @@ use crate::vectors::{self, Vectors};
 const NAMED: usize = 20;
 
 /// What a run did.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Report {
     /// Units of the input.
@@ -54,7 +55,7 @@ pub struct Report {
 }
 
 /// A unit that failed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Failure {
     /// The unit.

@@ -9,6 +9,7 @@ use crate::error::Result;
 use crate::input::Input;
 use crate::manifest::{Manifest, Settings, rows_name};
 use crate::plan;
+use crate::run::Failure;
 use crate::spec::Spec;
 
 /// How far a job is.
@@ -26,21 +27,11 @@ pub struct Status {
     /// Rows among them without a vector.
     pub poisoned: u64,
     /// Units that failed when they were last tried.
-    pub failed: Vec<FailedUnit>,
+    pub failed: Vec<Failure>,
     /// Outputs whose input has changed or is not named any more.
     pub stale: Vec<Stale>,
     /// The files of the finished units' output, in the order of the input.
     pub outputs: Vec<String>,
-}
-
-/// A unit that failed.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[non_exhaustive]
-pub struct FailedUnit {
-    /// Its file, and the part of it.
-    pub of: String,
-    /// Why.
-    pub reason: String,
 }
 
 /// The output of a unit that is none any more.
@@ -91,7 +82,8 @@ pub fn status(spec: &Spec) -> Result<Status> {
             && let Some(failed) = manifest.failure(id)?
         {
             let (of, reason) = (failed.of, failed.reason);
-            status.failed.push(FailedUnit { of, reason });
+            let unit = id;
+            status.failed.push(Failure { unit, of, reason });
         }
     }
     let mut finished: Vec<_> = finished.into_iter().collect();

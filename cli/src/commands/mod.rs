@@ -13,6 +13,8 @@ pub(crate) mod export;
 pub(crate) mod features;
 pub(crate) mod graph;
 pub(crate) mod info;
+#[cfg(feature = "jobs")]
+pub(crate) mod job;
 pub(crate) mod optimize;
 pub(crate) mod rerank;
 pub(crate) mod search;
