@@ -45,6 +45,7 @@
 
 mod compute;
 mod context;
+mod disk;
 mod error;
 #[cfg(feature = "s3")]
 mod http;

@@ -10,6 +10,7 @@
 //! | `manifest/ID.json` | that the unit is finished: created last |
 //! | `failed/ID.json` | why the unit failed, until it is finished |
 //! | `plan/ID.json` | the row groups of a file, so that another run need not read its footer |
+//! | `writing/…` | on a disk: what is being written, until it is whole and gets its name |
 
 use std::collections::HashSet;
 

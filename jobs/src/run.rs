@@ -168,6 +168,8 @@ impl Run<'_> {
             match self.unit(*id, unit) {
                 Ok(outcome) => self.count(*id, unit, &outcome),
                 Err(Error::Stopped) => return self.end(Error::Stopped),
+                // A wait that the stop has ended ends with the error that it waited for.
+                Err(_) if self.observer.stopped() => return self.end(Error::Stopped),
                 Err(error) if error.is_of_input() => {
                     if let Err(error) = self.failure(*id, unit, &error) {
                         return self.end(error);

@@ -13,6 +13,7 @@ use object_store::{
 };
 
 use crate::context::Context;
+use crate::disk::Disk;
 use crate::error::{Error, Result};
 use crate::unit::File;
 use crate::url;
@@ -30,6 +31,7 @@ pub(crate) struct Store {
     inner: Arc<dyn ObjectStore>,
     under: Path,
     shown: String,
+    disk: Option<Disk>,
     context: Context,
     read: AtomicU64,
 }
@@ -40,9 +42,13 @@ impl Store {
         Ok(Self::of(url::open(url, false)?, context))
     }
 
-    /// Opens a folder that is written to.
+    /// Opens a folder that is written to, and clears what killed runs left half written.
     pub(crate) fn create_folder(url: &str, context: &Context) -> Result<Self> {
-        Ok(Self::of(url::open(url, true)?, context))
+        let store = Self::of(url::open(url, true)?, context);
+        if let Some(disk) = &store.disk {
+            disk.sweep();
+        }
+        Ok(store)
     }
 
     fn of(place: url::Place, context: &Context) -> Self {
@@ -50,14 +56,20 @@ impl Store {
             inner: place.inner,
             under: place.under,
             shown: place.shown,
+            disk: place.disk.map(Disk::new),
             context: context.clone(),
             read: AtomicU64::new(0),
         }
     }
 
-    /// The place of a name. Names of a job's own files need no escapes.
+    /// The place of a name. On a disk some characters are escaped in it; a store's names are as they are.
     pub(crate) fn at(&self, name: &str) -> Path {
-        self.under.parts().chain(Path::from(name).parts()).collect()
+        let plain = match self.disk {
+            Some(_) => None,
+            None => Path::parse(name).ok(),
+        };
+        let inside = plain.unwrap_or_else(|| Path::from(name));
+        self.under.parts().chain(inside.parts()).collect()
     }
 
     /// What messages call an object.
@@ -157,8 +169,13 @@ impl Store {
     }
 
     fn put(&self, at: &Path, bytes: Bytes, mode: PutMode) -> Result<()> {
-        let payload = PutPayload::from(bytes);
         let name = || self.shown(at);
+        if let Some(disk) = &self.disk {
+            return self.tried("written", name, async || {
+                disk.put(at.as_ref(), &bytes, &mode)
+            });
+        }
+        let payload = PutPayload::from(bytes);
         self.tried("written", name, async || {
             let options = PutOptions::from(mode.clone());
             self.inner.put_opts(at, payload.clone(), options).await

@@ -1,6 +1,6 @@
 //! Places, as specs name them.
 
-use std::path::Path as LocalPath;
+use std::path::{Path as LocalPath, PathBuf};
 use std::sync::Arc;
 
 use object_store::ObjectStore;
@@ -16,6 +16,8 @@ pub(crate) struct Place {
     pub(crate) under: Path,
     /// What messages put before a name, with a slash at its end.
     pub(crate) shown: String,
+    /// The folder on the disk, if it is on one.
+    pub(crate) disk: Option<PathBuf>,
 }
 
 /// Opens a folder of a disk or a store.
@@ -53,9 +55,9 @@ fn local(path: &str, create: bool) -> Result<Place, String> {
     let shown = path.display().to_string();
     let inner = LocalFileSystem::new_with_prefix(&path).map_err(|error| error.to_string())?;
     Ok(Place {
-        // What the manifest says must be on the disk, also after the power was cut.
-        inner: Arc::new(inner.with_fsync(true)),
+        inner: Arc::new(inner),
         under: Path::default(),
+        disk: Some(path),
         shown: format!("{}/", shown.trim_end_matches('/')),
     })
 }
@@ -87,6 +89,7 @@ fn s3(rest: &str) -> Result<Place, String> {
         inner: Arc::new(inner),
         under,
         shown,
+        disk: None,
     })
 }
 

@@ -251,30 +251,29 @@ impl Compute for Engine {
     }
 
     fn embed(&self, texts: &[&str]) -> Result<Vec<f32>, Refusal> {
-        use isovec::Error::{NoTokens, NotFinite, NotNormalized};
         let embedded = self.embedder.embed_with(texts, self.options.clone());
-        embedded
-            .map(isovec::Embeddings::into_vec)
-            .map_err(|error| match error {
-                NoTokens { text } | NotFinite { text } | NotNormalized { text, .. } => {
-                    Refusal::Text {
-                        index: text,
-                        // The job says which row it is, and the list's numbers are nobody's.
-                        reason: match error {
-                            NoTokens { .. } => "the text has no tokens".into(),
-                            NotFinite { .. } => "its vector has values that are not finite".into(),
-                            _ => "its vector cannot be brought to unit length".into(),
-                        },
-                    }
-                }
-                error if error.is_cancelled() => Refusal::Cancelled,
-                error => Refusal::Failed(error.to_string()),
-            })
+        let vectors = embedded.map(isovec::Embeddings::into_vec);
+        vectors.map_err(|error| refusal(&error))
     }
 
     fn metadata(&self) -> Vec<(String, String)> {
         vec![("isovec.fingerprint".into(), self.metadata.clone())]
     }
+}
+
+/// Which text is at fault, if one is. The job says which row that is: the list's numbers are nobody's.
+fn refusal(error: &isovec::Error) -> Refusal {
+    use isovec::Error::{NoDirection, NoTokens, NotFinite, NotNormalized};
+    let (index, reason) = match *error {
+        NoTokens { text } => (text, "the text has no tokens"),
+        NotFinite { text } => (text, "its vector has values that are not finite"),
+        NotNormalized { text, .. } => (text, "its vector does not have unit length"),
+        NoDirection { text } => (text, "its vector has no direction"),
+        _ if error.is_cancelled() => return Refusal::Cancelled,
+        _ => return Refusal::Failed(error.to_string()),
+    };
+    let reason = reason.to_owned();
+    Refusal::Text { index, reason }
 }
 
 /// Shows progress, tells what went wrong, and hears Ctrl-C.
@@ -343,6 +342,17 @@ impl Watch {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_text_that_the_sdk_blames_is_blamed_and_nothing_else_is() {
+        let blamed = refusal(&isovec::Error::NotFinite { text: 3 });
+        assert!(
+            matches!(blamed, Refusal::Text { index: 3, .. }),
+            "{blamed:?}"
+        );
+        let none = refusal(&isovec::Error::ShutDown);
+        assert!(matches!(none, Refusal::Failed(_)), "{none:?}");
+    }
 
     const PLACES: &str = "input = 'a'\noutput = 'b'\n";
 

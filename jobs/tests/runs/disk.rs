@@ -255,3 +255,47 @@ fn an_engine_without_power_ends_the_run_and_blames_no_row() {
     run(&spec, &engine, Arc::new(())).unwrap();
     assert_eq!(folder.rows("out"), expected(0, 101));
 }
+
+/// Changes a file when the first text of the other one is embedded.
+struct Meddling<'a> {
+    folder: &'a Folder,
+    engine: Counting,
+}
+
+impl isovec_jobs::Compute for Meddling<'_> {
+    fn fingerprint(&self) -> serde_json::Value {
+        self.engine.fingerprint()
+    }
+
+    fn dim(&self) -> usize {
+        self.engine.dim()
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<f32>, isovec_jobs::Refusal> {
+        let other = match texts[0] {
+            "text number 0" => "b.jsonl",
+            _ => "a.jsonl",
+        };
+        if self.engine.texts.load(Relaxed) == 0 {
+            self.folder.write(other, lines(90, 7));
+        }
+        self.engine.embed(texts)
+    }
+}
+
+#[test]
+fn a_file_that_changes_under_a_run_fails_its_unit_and_is_done_by_the_next() {
+    let folder = Folder::new();
+    folder.write("a.jsonl", lines(0, 8));
+    folder.write("b.jsonl", lines(10, 8));
+    let spec = folder.spec("out", "");
+    let meddling = Meddling {
+        folder: &folder,
+        engine: Counting::default(),
+    };
+    let report = run(&spec, &meddling, Arc::new(())).unwrap();
+    assert_eq!((report.finished, report.rows, report.failures), (1, 8, 1));
+    let report = run(&spec, &Counting::default(), Arc::new(())).unwrap();
+    assert_eq!((report.finished, report.rows, report.failures), (1, 7, 0));
+    assert!(folder.rows("out").ends_with(&expected(90, 7)));
+}
