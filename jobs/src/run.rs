@@ -342,7 +342,7 @@ impl Run<'_> {
         counts: &'static str,
         side: &mut String,
     ) -> Result<Vectors> {
-        if self.observer.stopped() {
+        if self.observer.stopped() || self.ended.load(Relaxed) {
             return Err(Error::Stopped);
         }
         let texts: Vec<&str> = chunk
