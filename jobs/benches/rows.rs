@@ -1,6 +1,6 @@
 //! What a job costs besides its model: ten million rows with an engine that only counts. A run is killed at about its half and
 //! gone on with, and then there is a run that has nothing to do. Each is a process of its own, of which Linux says the peak of its
-//! memory.
+//! memory, and all settings have their defaults.
 //!
 //! `cargo bench -p isovec-jobs --bench rows [-- ROWS]`
 #![allow(clippy::unwrap_used, reason = "a benchmark ends at the first surprise")]
@@ -96,7 +96,7 @@ fn measure(rows: usize, ending: &str) {
         .sum();
     println!("{rows} rows, {ending}, {:.1} MB", size as f64 / 1e6);
     let toml = format!(
-        "input = '{0}/in/*.{ending}'\noutput = '{0}/out'\nkeep = ['id']\nunit_rows = 50000\nworkers = 2",
+        "input = '{0}/in/*.{ending}'\noutput = '{0}/out'\nkeep = ['id']",
         folder.path().display()
     );
     let spec = Spec::parse(&toml).unwrap();

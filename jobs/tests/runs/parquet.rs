@@ -145,13 +145,16 @@ fn kept_columns_have_their_types_and_the_schema_names_the_model() {
     assert_eq!(batch.column(5).null_count(), 7);
 }
 
+/// A row's id and the bytes of its text.
+type Bytes<'a> = (&'a str, Option<&'a [u8]>);
+
 /// A file of two row groups, as a program writes it that does not look at its texts.
 fn careless(folder: &Folder) {
     let message = "message m { required binary id (UTF8); optional binary text (UTF8); }";
     let schema = Arc::new(parse_message_type(message).unwrap());
     let file = File::create(folder.path("in/a.parquet")).unwrap();
     let mut writer = SerializedFileWriter::new(file, schema, Default::default()).unwrap();
-    let groups: [[(&str, Option<&[u8]>); 3]; 2] = [
+    let groups: [[Bytes<'_>; 3]; 2] = [
         [
             ("000000", Some(b"text number 0")),
             ("a", None),
