@@ -99,6 +99,14 @@ pub(crate) enum Command {
     /// Reads traces of --profile, ONNX Runtime's own profiles (session.profiling) and Chrome's traces, as a stream: a
     /// trace may be larger than the memory. A truncated trace is read up to its end.
     Trace(Trace),
+    /// Turn texts in many files into vectors in many files, exactly once, by runs that may be killed at any point.
+    ///
+    /// SPEC is a TOML file: the input (Parquet, JSON lines), the output, the columns, the model. The input is cut into units of
+    /// work, and each has an output of its own. The same command goes on with what is left. Several of them may run at the
+    /// same time.
+    #[cfg(feature = "jobs")]
+    #[command(subcommand)]
+    Job(Job),
     /// Answer requests over HTTP: an embedding server for OpenAI's clients and those of text-embeddings-inference.
     ///
     /// The port opens at once; /health/ready is 200 when the model computes. A request is let in as a whole or gets 429.
@@ -998,6 +1006,31 @@ pub(crate) struct Trace {
     /// Lines of each list, at most.
     #[arg(long, value_name = "N", default_value_t = 10)]
     pub(crate) top: usize,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[cfg(feature = "jobs")]
+#[derive(Debug, Subcommand)]
+pub(crate) enum Job {
+    /// Do what is left of a job. After Ctrl-C, a crash or a kill the same command goes on.
+    ///
+    /// A unit whose input is at fault is told, and the others are done; the exit code is then 1. If a store or the model fails
+    /// on everything, the run ends with the unit at which it did.
+    Run(JobArgs),
+    /// Show how far a job is: units that are done, left and failed, rows, and outputs of input that has changed. Loads no
+    /// model.
+    Status(JobArgs),
+}
+
+#[cfg(feature = "jobs")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct JobArgs {
+    /// The job, TOML. Paths in it are relative to the working directory.
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: PathBuf,
 
     /// Print JSON.
     #[arg(long)]

@@ -95,6 +95,15 @@ fn every_configuration_is_one_that_is_read() {
             }
             continue;
         }
+        // A job.
+        if code.contains("output = ") {
+            #[cfg(feature = "jobs")]
+            {
+                let job = crate::commands::job::parse(&code).map(drop);
+                assert!(job.is_ok(), "{}: {job:?}", path.display());
+            }
+            continue;
+        }
         let read = toml::from_str::<EmbeddingConfig>(&code).map_err(|error| error.to_string());
         let checked = read.and_then(|config| config.build().map_err(|error| error.to_string()));
         assert!(checked.is_ok(), "{}: {checked:?}", path.display());

@@ -57,6 +57,16 @@ pub(crate) enum CliError {
     #[cfg(feature = "route")]
     #[error(transparent)]
     Route(#[from] isovec_route::Error),
+    /// A job ended early.
+    #[cfg(feature = "jobs")]
+    Job(#[from] isovec_jobs::Error),
+
+    /// A job in which units failed. All others are done.
+    #[cfg(feature = "jobs")]
+    #[error(
+        "{failed} of {units} units failed, and the others are done; isovec job status names them all"
+    )]
+    Units { failed: u64, units: u64 },
 
     /// A file could not be written in its format.
     #[cfg(feature = "columns")]
@@ -148,6 +158,8 @@ impl CliError {
             Self::Route(isovec_route::Error::Options(_) | isovec_route::Error::Target { .. }) => 2,
             Self::Slower { .. } => 4,
             Self::Kept { error, .. } if error.is_usage() => 2,
+            #[cfg(feature = "jobs")]
+            Self::Job(error) if error.is_usage() => 2,
             Self::Resumable { error, .. } => error.exit_code(),
             _ if self.is_interrupt() => 130,
             _ if self.is_silent() => 0,

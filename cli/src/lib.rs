@@ -63,6 +63,8 @@ pub fn main() -> ExitCode {
         Command::Features(features) => commands::features::run(features),
         Command::Graph(graph) => commands::graph::run(graph),
         Command::Trace(trace) => commands::trace::run(trace),
+        #[cfg(feature = "jobs")]
+        Command::Job(job) => commands::job::run(job),
         #[cfg(feature = "serve")]
         Command::Serve(serve) => commands::serve::run(serve),
         #[cfg(feature = "route")]

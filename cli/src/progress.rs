@@ -15,6 +15,15 @@ pub(crate) fn texts(total: Option<u64>) -> ProgressBar {
     bar
 }
 
+/// Counts units of a job, and says how many rows they had.
+#[cfg(feature = "jobs")]
+pub(crate) fn units() -> ProgressBar {
+    let bar =
+        ProgressBar::no_length().with_style(style("{bar:30} {pos}/{len} units, {msg}, {eta} left"));
+    bar.enable_steady_tick(Duration::from_millis(120));
+    bar
+}
+
 /// Says what is under way.
 pub(crate) fn steps() -> ProgressBar {
     let bar = ProgressBar::new_spinner().with_style(style("{spinner} {msg}"));

@@ -13,6 +13,8 @@ pub(crate) mod export;
 pub(crate) mod features;
 pub(crate) mod graph;
 pub(crate) mod info;
+#[cfg(feature = "jobs")]
+pub(crate) mod job;
 #[cfg(feature = "ocr")]
 pub(crate) mod ocr;
 pub(crate) mod optimize;

@@ -8,6 +8,8 @@ mod compact;
 mod features;
 mod graph;
 mod images;
+#[cfg(feature = "jobs")]
+mod job;
 mod kept;
 #[cfg(feature = "ocr")]
 mod ocr;

@@ -1,0 +1,83 @@
+//! The files of the input.
+
+use std::sync::Arc;
+
+use globset::GlobBuilder;
+use object_store::ObjectMeta;
+
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::store::Store;
+use crate::unit::{File, Kind};
+use crate::url;
+
+/// The store of the input, and its files in the order of their names.
+pub(crate) struct Input {
+    pub(crate) store: Store,
+    pub(crate) files: Vec<Arc<File>>,
+}
+
+impl Input {
+    /// Lists the files that a pattern names. Reads none of them.
+    ///
+    /// # Errors
+    /// [`Error::Place`] where there is none, and where one has an ending that no reader knows.
+    pub(crate) fn list(pattern: &str, context: &Context) -> Result<Self> {
+        let fault = |detail: String| Error::Place {
+            url: pattern.to_owned(),
+            detail,
+        };
+        let (folder, names) = url::split(pattern);
+        let store = Store::open(folder, context)?;
+        let mut found = Vec::new();
+        if !url::is_pattern(names) {
+            found.extend(store.find(&store.at(names))?);
+        } else {
+            let glob = GlobBuilder::new(names).literal_separator(true).build();
+            let glob = glob
+                .map_err(|error| fault(error.to_string()))?
+                .compile_matcher();
+            let root = store.at("");
+            let deep = names.contains('/') || names.contains("**");
+            store.list(&root, deep, |object| {
+                let inside = object.location.prefix_match(&root);
+                let inside: Option<object_store::path::Path> = inside.map(|parts| parts.collect());
+                if inside.is_some_and(|inside| glob.is_match(inside.as_ref())) {
+                    found.push(object);
+                }
+            })?;
+        }
+        if found.is_empty() {
+            return Err(fault(
+                "there is no such file; name files, or write folder/*.parquet or folder/**/*.jsonl"
+                    .into(),
+            ));
+        }
+        found.sort_by(|a, b| a.location.cmp(&b.location));
+        let files = found.into_iter().map(|object| file(&store, object));
+        let files = files.collect::<Result<_>>()?;
+        Ok(Self { store, files })
+    }
+}
+
+fn file(store: &Store, object: ObjectMeta) -> Result<Arc<File>> {
+    let name = store.shown(&object.location);
+    let Some(kind) = Kind::of(&name) else {
+        return Err(Error::Input {
+            file: name,
+            detail: "its ending is none of .jsonl, .ndjson and .parquet; name only files of these"
+                .into(),
+        });
+    };
+    // A store without etags says when an object was written.
+    let etag = object
+        .e_tag
+        .unwrap_or_else(|| object.last_modified.timestamp_micros().to_string());
+    Ok(Arc::new(File {
+        at: object.location,
+        name,
+        etag,
+        size: object.size,
+        kind,
+    }))
+}
