@@ -215,3 +215,15 @@ macro_rules! describe_words {
         }
     };
 }
+
+/// What both handles of a model of late interaction say besides.
+macro_rules! describe_tokens {
+    ($handle:ty) => {
+        impl $handle {
+            /// Components of a token's vector.
+            pub fn dimension(&self) -> usize {
+                self.model.dim
+            }
+        }
+    };
+}

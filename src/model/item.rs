@@ -175,6 +175,42 @@ impl Item for Pair {
     }
 }
 
+/// A text of late interaction, as a query or as a passage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LateText {
+    pub(crate) text: String,
+    pub(crate) is_query: bool,
+}
+
+impl Item for LateText {
+    type Owned = Self;
+
+    const WINDOW: usize = TEXTS;
+
+    fn owned(&self) -> Self {
+        self.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
+        let role = if self.is_query { "query" } else { "passage" };
+        scope.key_of_pair(role, &prepared(prefix, &self.text, lowercase))
+    }
+
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
+        let reader = model.reader.texts()?;
+        let late = model.late()?;
+        let encode = |item: &Self| {
+            let text = prepared(prefix, &item.text, reader.lowercase);
+            late.encoded(reader, &text, item.is_query)
+        };
+        items.iter().map(encode).collect()
+    }
+}
+
 /// A text as its own token ids, without special ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TokenIds(pub(crate) Vec<u32>);

@@ -34,7 +34,7 @@ use isovec_model::sparse::Weighting;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
-pub(crate) use item::{Item, OwnedItem, Pair, TokenIds, prepared};
+pub(crate) use item::{Item, LateText, OwnedItem, Pair, TokenIds, prepared};
 pub use load::{OnProgress, Progress};
 pub(crate) use load::{
     Output, Prepared, Purpose, Watch, complete, load, load_for, open, prepare, resolve,
@@ -53,6 +53,7 @@ use crate::effective::EffectiveConfig;
 use crate::embeddings::{Embeddings, Parts};
 use crate::error::{Error, Result};
 use crate::fallback::Engines;
+use crate::multi_vector::LateReader;
 use crate::plan::{Budget, Plan};
 use crate::similarity::Similarity;
 use crate::stats::{Recorder, Stats};
@@ -129,6 +130,8 @@ pub(crate) struct Model {
     pub(crate) labels: Option<Labels>,
     /// What makes weights of the rows' numbers, where they are words'.
     pub(crate) weighting: Option<Weighting>,
+    /// How texts are read whose tokens get a vector each.
+    late: Option<LateReader>,
     effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
     pub(crate) reader: Reader,
@@ -275,6 +278,15 @@ impl Model {
         self.labels.as_ref().map_or(&[], |labels| &labels.names)
     }
 
+    /// How texts are read whose tokens get a vector each.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a model that was loaded for something else.
+    pub(crate) fn late(&self) -> Result<&LateReader> {
+        let fault = || Error::Config(vec!["this model was not loaded for late interaction".into()]);
+        self.late.as_ref().ok_or_else(fault)
+    }
+
     /// What was done so far.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.recorder.read(self.engines.stats());
@@ -315,6 +327,7 @@ impl Model {
     /// Room for the rows of so many items.
     pub(crate) fn new_rows(&self, items: usize, prompt: Option<String>) -> Result<Rows> {
         let form = match (self.weighting, self.normalized) {
+            _ if self.late.is_some() => RowForm::Tokens,
             (Some(weighting), _) => RowForm::Packed(weighting),
             (None, true) => RowForm::Unit,
             (None, false) => RowForm::Whole,
