@@ -244,6 +244,8 @@ mod documents {
     struct Embedding;
     #[doc = include_str!("../docs/getting-started.md")]
     struct GettingStarted;
+    #[doc = include_str!("../docs/late-interaction.md")]
+    struct LateInteraction;
     #[doc = include_str!("../docs/reranking.md")]
     struct Reranking;
     #[doc = include_str!("../docs/models.md")]

@@ -74,9 +74,14 @@ impl ModelTask {
             backend::offload("reading the model's config.json", async move {
                 let mut small = BTreeMap::new();
                 for name in DESCRIBING {
-                    small.extend(file(&source, &origin, name)?.map(|bytes| (name.to_owned(), bytes)));
+                    small.extend(
+                        file(&source, &origin, name)?.map(|bytes| (name.to_owned(), bytes)),
+                    );
                 }
-                if small.get("modules.json").is_some_and(|modules| has_splade(modules)) {
+                if small
+                    .get("modules.json")
+                    .is_some_and(|modules| has_splade(modules))
+                {
                     return Ok(Self::Sparse);
                 }
                 if sentence_transformers::is_late(&small) {

@@ -390,7 +390,8 @@ impl Core {
         match ran {
             Ok((vectors, width)) => {
                 state.measure(batch.texts.len() * self.longest(&batch.texts), took);
-                for (&(ticket, index), vector) in batch.owners.iter().zip(vectors.chunks_exact(width))
+                for (&(ticket, index), vector) in
+                    batch.owners.iter().zip(vectors.chunks_exact(width))
                 {
                     let Some(caller) = state.callers.get_mut(&ticket) else {
                         continue;

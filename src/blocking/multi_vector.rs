@@ -78,7 +78,10 @@ impl MultiVectorEmbedder {
         &self,
         texts: impl IntoIterator<Item = T>,
     ) -> Result<MultiVectorEmbeddings> {
-        self.embed_with(texts, &MultiVectorOptions::default().with_prompt(Prompt::Query))
+        self.embed_with(
+            texts,
+            &MultiVectorOptions::default().with_prompt(Prompt::Query),
+        )
     }
 
     /// Embeds a text to search with: a set of one.

@@ -182,6 +182,18 @@ pub(crate) struct LateText {
     pub(crate) is_query: bool,
 }
 
+impl LateText {
+    /// What the model reads of the text behind a prompt.
+    ///
+    /// # Errors
+    /// [`Error::Tokenize`](crate::Error::Tokenize).
+    pub(crate) fn encoded(&self, model: &Model, prefix: &str) -> Result<Encoded> {
+        let reader = model.reader.texts()?;
+        let text = prepared(prefix, &self.text, reader.lowercase);
+        model.late()?.encoded(reader, &text, self.is_query)
+    }
+}
+
 impl Item for LateText {
     type Owned = Self;
 
@@ -201,13 +213,10 @@ impl Item for LateText {
     }
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
-        let reader = model.reader.texts()?;
-        let late = model.late()?;
-        let encode = |item: &Self| {
-            let text = prepared(prefix, &item.text, reader.lowercase);
-            late.encoded(reader, &text, item.is_query)
-        };
-        items.iter().map(encode).collect()
+        items
+            .iter()
+            .map(|item| item.encoded(model, prefix))
+            .collect()
     }
 }
 

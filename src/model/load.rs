@@ -24,9 +24,7 @@ use super::batching;
 use super::calibration::Calibration;
 use super::feed::Feed;
 use super::frame;
-use super::head::{
-    Head, classifying_head, late_head, pooling_name, resolve_head, sparse_head,
-};
+use super::head::{Head, classifying_head, late_head, pooling_name, resolve_head, sparse_head};
 use super::origin::Origin;
 use super::reader::{Input, Reader, TextReader};
 use super::small::{self, Stored};

@@ -283,7 +283,11 @@ impl Model {
     /// # Errors
     /// [`Error::Config`] for a model that was loaded for something else.
     pub(crate) fn late(&self) -> Result<&LateReader> {
-        let fault = || Error::Config(vec!["this model was not loaded for late interaction".into()]);
+        let fault = || {
+            Error::Config(vec![
+                "this model was not loaded for late interaction".into(),
+            ])
+        };
         self.late.as_ref().ok_or_else(fault)
     }
 
@@ -319,7 +323,8 @@ impl Model {
         Vectors::of(self, options)?.set(self, self.no_rows(&options.prompt)?)
     }
 
-    fn no_rows(&self, prompt: &Prompt) -> Result<Rows> {
+    /// The rows of no items.
+    pub(crate) fn no_rows(&self, prompt: &Prompt) -> Result<Rows> {
         let (_, prompt) = self.prompts.resolve(prompt)?;
         self.new_rows(0, prompt)
     }

@@ -148,7 +148,9 @@ impl Rows {
     }
 
     fn tokens(&self, text: usize) -> usize {
-        self.token_counts.get(text).map_or(0, |&count| count as usize)
+        self.token_counts
+            .get(text)
+            .map_or(0, |&count| count as usize)
     }
 
     /// Takes a vector that was checked when it was made, and what the model saw of its text.

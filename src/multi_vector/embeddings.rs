@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use isovec_engine::fingerprint::Fingerprint;
 
+use super::MultiVectorEmbedded;
 use super::max_sim::Query;
 use crate::embeddings::compact::codes::{SIGNS, int8, signs};
 use crate::embeddings::{CompactForm, check_comparable};
@@ -166,6 +167,35 @@ impl MultiVectorEmbeddings {
         }
     }
 
+    /// Puts the vectors of a stream's text behind those of this set, which is in f32.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmbeddings`] for vectors of another number of components or that are not finite, and for a set in a compact
+    /// form.
+    pub fn push(&mut self, embedded: MultiVectorEmbedded) -> Result<()> {
+        let MultiVectorEmbedded {
+            vectors,
+            tokens,
+            truncated,
+        } = embedded;
+        let fits = vectors.len().is_multiple_of(self.dim) && vectors.iter().all(|x| x.is_finite());
+        let (Vectors::Whole(values), true) = (&mut self.vectors, fits) else {
+            return Err(Error::InvalidEmbeddings {
+                origin: "the text to add".into(),
+                detail: format!(
+                    "its {} values are not whole vectors of {} components in the set's form",
+                    vectors.len(),
+                    self.dim
+                ),
+            });
+        };
+        values.extend(vectors);
+        self.offsets.push(values.len() / self.dim);
+        self.token_counts.push(tokens);
+        self.truncated.push(truncated);
+        Ok(())
+    }
+
     /// Puts the texts of another set of the same model and form behind those of this one.
     ///
     /// # Errors
@@ -182,12 +212,15 @@ impl MultiVectorEmbeddings {
             _ => {
                 return Err(Error::InvalidEmbeddings {
                     origin: "the set to append".into(),
-                    detail: "it holds its vectors in another form; bring both into one with `compact`".into(),
+                    detail:
+                        "it holds its vectors in another form; bring both into one with `compact`"
+                            .into(),
                 });
             }
         }
         let end = self.offsets[self.len()];
-        self.offsets.extend(other.offsets[1..].iter().map(|offset| end + offset));
+        self.offsets
+            .extend(other.offsets[1..].iter().map(|offset| end + offset));
         self.token_counts.extend(other.token_counts);
         self.truncated.extend(other.truncated);
         Ok(())
@@ -234,7 +267,11 @@ impl MultiVectorEmbeddings {
         let mut hits = Vec::new();
         if !query.is_empty() {
             let query = Query::new(query, self.dim)?;
-            query.scores(&self.offsets, |start, end| self.between(start, end), |hit| hits.push(hit))?;
+            query.scores(
+                &self.offsets,
+                |start, end| self.between(start, end),
+                |hit| hits.push(hit),
+            )?;
         }
         Ok(best(hits, k))
     }

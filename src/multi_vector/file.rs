@@ -8,7 +8,8 @@ use std::sync::Arc;
 use super::MultiVectorEmbeddings;
 use super::embeddings::Vectors;
 use crate::embeddings::layout::{
-    self, Column, F32, File, I8, Metadata, TOKENS, U8, U32, f32s, has_loose_bits, marks, u32s, words,
+    self, Column, F32, File, I8, Metadata, TOKENS, U8, U32, f32s, has_loose_bits, marks, u32s,
+    words,
 };
 use crate::error::{Error, Result};
 use crate::similarity::Similarity;
@@ -67,7 +68,10 @@ impl MultiVectorEmbeddings {
     }
 
     fn file(&self) -> Result<Vec<Cow<'_, [u8]>>> {
-        let counts = self.offsets.windows(2).map(|ends| u32::try_from(ends[1] - ends[0]));
+        let counts = self
+            .offsets
+            .windows(2)
+            .map(|ends| u32::try_from(ends[1] - ends[0]));
         let counts: Vec<u32> = counts
             .collect::<std::result::Result<_, _>>()
             .map_err(|error| layout::invalid("this set", error))?;
@@ -139,8 +143,12 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<MultiVectorEmbeddings> {
     let (_, counts) = file.tensor("vector_counts", U32, 4, 1)?;
     let mut offsets = vec![0usize];
     for count in u32s(counts) {
-        let end = offsets.last().and_then(|end| end.checked_add(count as usize));
-        offsets.push(end.ok_or_else(|| file.fail("`vector_counts` add up to more than there can be"))?);
+        let end = offsets
+            .last()
+            .and_then(|end| end.checked_add(count as usize));
+        offsets.push(
+            end.ok_or_else(|| file.fail("`vector_counts` add up to more than there can be"))?,
+        );
     }
     let texts = offsets.len() - 1;
     let vectors = read_vectors(&file, dim, offsets[texts])?;

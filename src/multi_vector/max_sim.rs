@@ -72,7 +72,8 @@ impl Query {
             );
             product.map_err(too_large)?;
             for index in (first..last).filter(|&index| offsets[index] < offsets[index + 1]) {
-                let own = (offsets[index] - start) * columns..(offsets[index + 1] - start) * columns;
+                let own =
+                    (offsets[index] - start) * columns..(offsets[index + 1] - start) * columns;
                 largest.fill(f32::NEG_INFINITY);
                 for row in products[own].chunks_exact(columns) {
                     for (most, &product) in largest.iter_mut().zip(row) {

@@ -51,23 +51,14 @@ pub struct MultiVectorEmbedder {
 }
 
 /// How texts are embedded, where it differs from the model's settings.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct MultiVectorOptions {
     /// With [`Prompt::Query`] texts are read as queries, with every other prompt as passages. The prompt itself stands before them,
-    /// where the model has one. [`Prompt::Passage`] where nothing is chosen.
+    /// where the model has one; [`Prompt::Default`] is that of passages.
     pub prompt: Prompt,
     /// Stops the work when cancelled, as dropping the future does.
     pub cancel: Option<Cancel>,
-}
-
-impl Default for MultiVectorOptions {
-    fn default() -> Self {
-        Self {
-            prompt: Prompt::Passage,
-            cancel: None,
-        }
-    }
 }
 
 impl MultiVectorOptions {
@@ -183,7 +174,10 @@ impl MultiVectorEmbedder {
         &self,
         texts: impl IntoIterator<Item = T>,
     ) -> BoxFuture<'static, Result<MultiVectorEmbeddings>> {
-        self.embed_with(texts, MultiVectorOptions::default().with_prompt(Prompt::Query))
+        self.embed_with(
+            texts,
+            MultiVectorOptions::default().with_prompt(Prompt::Query),
+        )
     }
 
     /// Embeds a text to search with: a set of one.
@@ -283,7 +277,10 @@ impl Task for TokenVectors {
 
     fn flow(options: &MultiVectorOptions) -> FlowOptions {
         FlowOptions {
-            prompt: options.prompt.clone(),
+            prompt: match &options.prompt {
+                Prompt::Default => Prompt::Passage,
+                chosen => chosen.clone(),
+            },
             cancel: options.cancel.clone(),
         }
     }
@@ -318,6 +315,15 @@ impl Task for TokenVectors {
     fn tokens(row: &MultiVectorEmbedded) -> u32 {
         row.tokens
     }
+}
+
+/// The set of no texts, as these options would have it.
+pub(crate) fn empty_set(
+    model: &Model,
+    options: &MultiVectorOptions,
+) -> Result<MultiVectorEmbeddings> {
+    let rows = model.no_rows(&TokenVectors::flow(options).prompt)?;
+    TokenVectors::of(model, options)?.set(model, rows)
 }
 
 describe_model!(MultiVectorEmbedder);

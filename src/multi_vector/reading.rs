@@ -56,7 +56,10 @@ impl LateReader {
             let Some(token) = token else { return Ok(None) };
             let id = tokenizer.token_to_id(token).ok_or_else(|| {
                 unsupported(
-                    format!("{} names the marker {token:?}, which its tokenizer lacks", files.from),
+                    format!(
+                        "{} names the marker {token:?}, which its tokenizer lacks",
+                        files.from
+                    ),
                     "Take the tokenizer that was saved with the model",
                 )
             })?;
@@ -81,9 +84,12 @@ impl LateReader {
             }
         };
         let query_length = files.query_length.or(positions).unwrap_or(max_length);
-        let longest = expansion.map_or(0, |filling| filling.length).max(query_length);
+        let longest = expansion
+            .map_or(0, |filling| filling.length)
+            .max(query_length);
         if let Some(positions) = positions.filter(|&positions| positions < longest) {
-            let reason = format!("its queries have {longest} tokens, and it has positions for {positions}");
+            let reason =
+                format!("its queries have {longest} tokens, and it has positions for {positions}");
             return Err(unsupported(reason, "Correct the length of queries in its files").into());
         }
         let hidden = expansion.filter(|filling| !filling.is_seen);
@@ -94,7 +100,11 @@ impl LateReader {
                 "its queries are filled up to {} tokens that are not seen, and its layers see {reach} tokens to each side",
                 filling.length
             );
-            return Err(unsupported(reason, "Turn the expansion of queries off in its files, or shorten queries").into());
+            return Err(unsupported(
+                reason,
+                "Turn the expansion of queries off in its files, or shorten queries",
+            )
+            .into());
         }
         let mut skipped: Vec<u32> = files
             .skipped
@@ -125,7 +135,11 @@ impl LateReader {
         };
         let filled = self.expansion.map_or_else(
             || "none".into(),
-            |Filling { id, length, is_seen }| {
+            |Filling {
+                 id,
+                 length,
+                 is_seen,
+             }| {
                 let seen = if is_seen { "seen" } else { "not seen" };
                 format!("{length} of {id}, {seen}")
             },

@@ -61,7 +61,9 @@ impl LateFiles {
     /// How many tokens a passage may have, and which file says so.
     pub(super) fn passage_length(&self, positions: Option<usize>) -> Option<(usize, &'static str)> {
         match (self.passage_length, positions) {
-            (Some(length), Some(positions)) if positions < length => Some((positions, "config.json")),
+            (Some(length), Some(positions)) if positions < length => {
+                Some((positions, "config.json"))
+            }
             (Some(length), _) => Some((length, self.from)),
             (None, positions) => Some((positions?, "config.json")),
         }
@@ -141,16 +143,18 @@ impl Folder<'_> {
         let own = self.settings()?;
         let model_type = own.model_type.as_deref().unwrap_or_default();
         let has = |what: &dyn Fn(&Module) -> bool| modules.iter().any(what);
-        Ok(if has(&|module| class(module) == MASK) || model_type == "MultiVectorEncoder" {
-            Some(Format::SentenceTransformers6)
-        } else if has(&|module| module.r#type.starts_with("pylate."))
-            || model_type == "ColBERT"
-            || own.query_prefix.is_some()
-        {
-            Some(Format::PyLate)
-        } else {
-            None
-        })
+        Ok(
+            if has(&|module| class(module) == MASK) || model_type == "MultiVectorEncoder" {
+                Some(Format::SentenceTransformers6)
+            } else if has(&|module| module.r#type.starts_with("pylate."))
+                || model_type == "ColBERT"
+                || own.query_prefix.is_some()
+            {
+                Some(Format::PyLate)
+            } else {
+                None
+            },
+        )
     }
 
     fn settings(&self) -> Result<Settings> {
@@ -182,7 +186,8 @@ impl Folder<'_> {
         let dense = self.layers(modules, false)?;
         if dense.is_empty() {
             return Err(self.unsupported(
-                "its modules.json has no Dense step, which makes the vectors that are compared".into(),
+                "its modules.json has no Dense step, which makes the vectors that are compared"
+                    .into(),
                 "Save the model with PyLate, which writes one",
             ));
         }
@@ -190,13 +195,16 @@ impl Folder<'_> {
             Some(set.clone().unwrap_or_else(|| usual.into())).filter(|marker| !marker.is_empty())
         };
         let query_length = own.query_length.unwrap_or(QUERY_LENGTH);
-        let expansion = own.do_query_expansion.unwrap_or(true).then(|| -> Result<_> {
-            Ok(Expansion {
-                tokens: self.fillers(transformer)?,
-                length: query_length,
-                is_seen: own.attend_to_expansion_tokens.unwrap_or(false),
-            })
-        });
+        let expansion = own
+            .do_query_expansion
+            .unwrap_or(true)
+            .then(|| -> Result<_> {
+                Ok(Expansion {
+                    tokens: self.fillers(transformer)?,
+                    length: query_length,
+                    is_seen: own.attend_to_expansion_tokens.unwrap_or(false),
+                })
+            });
         Ok(LateFiles {
             dense,
             query_marker: marker(&own.query_prefix, "[Q] "),
@@ -217,7 +225,10 @@ impl Folder<'_> {
         ] {
             if let Some(value) = value.as_deref().filter(|value| *value != known) {
                 let reason = format!("artifact.metadata names the {key} {value:?}");
-                return Err(self.unsupported(reason, "isovec has the cosine, summed over a query's tokens"));
+                return Err(self.unsupported(
+                    reason,
+                    "isovec has the cosine, summed over a query's tokens",
+                ));
             }
         }
         Ok(LateFiles {
@@ -248,9 +259,13 @@ impl Folder<'_> {
         let dense = self.layers(modules, true)?;
         let mut skipped = Vec::new();
         for module in modules.iter().filter(|module| class(module) == MASK) {
-            let mask: Mask = self.json_in(&module.path, "config.json")?.unwrap_or_default();
+            let mask: Mask = self
+                .json_in(&module.path, "config.json")?
+                .unwrap_or_default();
             let tasks = mask.skiplist_tasks.as_deref();
-            if mask.keep_only_token_ids.is_some() || tasks.is_some_and(|tasks| tasks != ["document"]) {
+            if mask.keep_only_token_ids.is_some()
+                || tasks.is_some_and(|tasks| tasks != ["document"])
+            {
                 return Err(self.unsupported(
                     format!("its step {MASK} skips tokens of other texts than documents, or keeps only some ids"),
                     "isovec skips the words of a list in documents",
@@ -312,7 +327,8 @@ impl Folder<'_> {
         }
         if normalised && !is_normalised {
             return Err(self.unsupported(
-                "its modules.json has no Normalize step, so its vectors have lengths of their own".into(),
+                "its modules.json has no Normalize step, so its vectors have lengths of their own"
+                    .into(),
                 "isovec compares tokens by the cosine",
             ));
         }
@@ -343,4 +359,102 @@ fn class(module: &Module) -> &str {
 
 fn punctuation() -> Vec<String> {
     PUNCTUATION.chars().map(String::from).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn late(files: &[(&str, &str)]) -> LateFiles {
+        let files = files
+            .iter()
+            .map(|(name, text)| ((*name).to_owned(), Bytes::from((*text).to_owned())));
+        let files: BTreeMap<String, Bytes> = files.collect();
+        assert!(is_late(&files));
+        super::super::read("model", &files).unwrap().late.unwrap()
+    }
+
+    /// What `colbert-ir/colbertv2.0` states, and what it leaves to the settings' own defaults.
+    #[test]
+    fn settings_of_stanford_have_its_defaults() {
+        let config = (
+            "config.json",
+            r#"{"architectures": ["HF_ColBERT"], "max_position_embeddings": 512}"#,
+        );
+        let own = late(&[config]);
+        assert_eq!(
+            (own.query_marker.as_deref(), own.passage_marker.as_deref()),
+            (Some("[unused0]"), Some("[unused1]"))
+        );
+        assert_eq!(
+            (own.query_length, own.passage_length),
+            (Some(32), Some(220))
+        );
+        let filled = own.expansion.unwrap();
+        assert_eq!(
+            (filled.tokens, filled.length, filled.is_seen),
+            (vec!["[MASK]".to_owned()], 32, false)
+        );
+        assert_eq!(own.skipped.len(), 32);
+        let own = late(&[
+            config,
+            (
+                "artifact.metadata",
+                r#"{"doc_maxlen": 180, "query_maxlen": 24, "mask_punctuation": false, "attend_to_mask_tokens": true, "nbits": 1}"#,
+            ),
+        ]);
+        assert_eq!(
+            (own.query_length, own.passage_length),
+            (Some(24), Some(180))
+        );
+        assert!(
+            own.skipped.is_empty()
+                && own
+                    .expansion
+                    .is_some_and(|filled| filled.is_seen && filled.length == 24)
+        );
+    }
+
+    #[test]
+    fn a_shorter_query_of_sentence_transformers_is_filled_and_a_longer_one_is_not_cut() {
+        let own = late(&[
+            (
+                "modules.json",
+                r#"[{"path": "", "type": "sentence_transformers.base.modules.transformer.Transformer"},
+                {"path": "1_MultiVectorMask", "type": "sentence_transformers.multi_vector_encoder.modules.multi_vector_mask.MultiVectorMask"},
+                {"path": "2_Normalize", "type": "sentence_transformers.base.modules.normalize.Normalize"}]"#,
+            ),
+            (
+                "sentence_bert_config.json",
+                r#"{"query_length": 8, "query_expansion": {"strategy": "min", "length": 16}}"#,
+            ),
+            (
+                "special_tokens_map.json",
+                r#"{"mask_token": {"content": "<mask>"}, "eos_token": "</s>"}"#,
+            ),
+        ]);
+        assert_eq!((own.query_length, own.query_marker), (Some(16), None));
+        assert!(own.dense.is_empty() && own.skipped.is_empty());
+        assert_eq!(own.expansion.unwrap().tokens, ["<mask>", "</s>"]);
+    }
+
+    #[test]
+    fn other_models_are_none_of_these() {
+        for files in [
+            &[("config.json", r#"{"architectures": ["BertModel"]}"#)][..],
+            &[
+                (
+                    "modules.json",
+                    r#"[{"path": "", "type": "sentence_transformers.models.Transformer"}]"#,
+                ),
+                ("config.json", r#"{"architectures": ["HF_ColBERT"]}"#),
+            ],
+            &[("modules.json", "[")],
+        ] {
+            let files = files
+                .iter()
+                .map(|(name, text)| ((*name).to_owned(), Bytes::from(*text)));
+            assert!(!is_late(&files.collect()));
+        }
+    }
 }

@@ -9,8 +9,10 @@ mod objects;
 mod safetensors;
 mod sparse;
 pub(crate) mod start;
+mod tokens;
 
 pub(crate) use sparse::SparseJsonl;
+pub(crate) use tokens::{TokensIndex, TokensJsonl};
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

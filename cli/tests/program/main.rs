@@ -9,6 +9,7 @@ mod features;
 mod graph;
 mod images;
 mod kept;
+mod multi_vector;
 mod optimize;
 mod rerank;
 mod resume;

@@ -58,7 +58,9 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
     }
     if opset < 13 {
         return Err(unsupported(
-            format!("its operator set is version {opset}, and the head of late interaction needs at least 13"),
+            format!(
+                "its operator set is version {opset}, and the head of late interaction needs at least 13"
+            ),
             "Export the model again with a newer opset",
         ));
     }

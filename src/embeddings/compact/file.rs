@@ -106,7 +106,9 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<CompactEmbeddings> {
             return Err(file.fail("its vectors are in f32; open it as Embeddings"));
         }
         _ if metadata.format_version == TOKENS => {
-            return Err(file.fail("it holds a vector for each token; open it as MultiVectorEmbeddings"));
+            return Err(
+                file.fail("it holds a vector for each token; open it as MultiVectorEmbeddings")
+            );
         }
         _ => return Err(file.fail("it does not say how many components a vector has")),
     };

@@ -49,7 +49,10 @@ pub(crate) fn words(
     ]);
     words.extend(texts.offsets().iter().map(|&offset| offset as u32));
     words.extend(match texts.seen() {
-        None => texts.offsets()[1..].iter().map(|&end| end as u32).collect::<Vec<_>>(),
+        None => texts.offsets()[1..]
+            .iter()
+            .map(|&end| end as u32)
+            .collect::<Vec<_>>(),
         Some(seen) => {
             let ends = texts.offsets().iter().zip(seen);
             ends.map(|(first, seen)| (first + seen) as u32).collect()

@@ -417,9 +417,10 @@ impl Model {
         texts: &Texts,
         encoder: &mut wgpu::CommandEncoder,
     ) -> (wgpu::Buffer, u64) {
-        let outputs = self.dispatches.outputs.iter().map(|(output, slot)| {
-            (*slot, (values_of(output, texts) * size_of::<f32>()) as u64)
-        });
+        let outputs =
+            self.dispatches.outputs.iter().map(|(output, slot)| {
+                (*slot, (values_of(output, texts) * size_of::<f32>()) as u64)
+            });
         let outputs: Vec<_> = outputs.collect();
         let bytes = outputs.iter().map(|(_, bytes)| bytes).sum();
         let staging = self.staging(bytes);

@@ -314,7 +314,10 @@ fn tokens_that_are_not_seen_see_the_others() {
     };
     let seen = [5, 4];
     let (fused, stride) = case.fused();
-    let (width, keys) = (case.heads() * case.head_size, case.kv_heads * case.head_size);
+    let (width, keys) = (
+        case.heads() * case.head_size,
+        case.kv_heads * case.head_size,
+    );
     for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
         let offsets = offsets(&case.lengths);
         let mut out = vec![f32::NAN; case.tokens() * width];
@@ -335,7 +338,11 @@ fn tokens_that_are_not_seen_see_the_others() {
                 let mut own = fused[ends[0] * stride..][..seen[text] * stride].to_vec();
                 own[..width].copy_from_slice(&fused[token * stride..][..width]);
                 let alone = case.run_on(arithmetic, &own, stride, &[0, seen[text]], 1);
-                assert_eq!(bits(&out[token * width..][..width]), bits(&alone[..width]), "{token}");
+                assert_eq!(
+                    bits(&out[token * width..][..width]),
+                    bits(&alone[..width]),
+                    "{token}"
+                );
             }
         }
     }

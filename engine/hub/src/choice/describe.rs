@@ -3,7 +3,9 @@
 use isovec_engine::error::EngineError;
 use serde::Deserialize;
 
-use super::{CONFIG, Known, MODULES, Need, Presence, Question, Stop, TOKENIZERS, content, is_there};
+use super::{
+    CONFIG, Known, MODULES, Need, Presence, Question, Stop, TOKENIZERS, content, is_there,
+};
 use crate::paths::path_fault;
 
 /// Where a step of the model has its weights. Steps of these classes have none.

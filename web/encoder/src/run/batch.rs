@@ -72,9 +72,14 @@ impl Texts {
                 }
                 None => batch.row_lengths.get(row).copied().unwrap_or(length),
             };
-            let own = batch.row_lengths.get(row).map_or(seen, |&own| own.max(seen));
+            let own = batch
+                .row_lengths
+                .get(row)
+                .map_or(seen, |&own| own.max(seen));
             if seen == 0 || own > length {
-                return Err(invalid(format!("row {row} has {own} tokens of {length}, of which {seen} are seen")));
+                return Err(invalid(format!(
+                    "row {row} has {own} tokens of {length}, of which {seen} are seen"
+                )));
             }
             offsets.push(offsets[row] + own);
             all_seen.push(seen);

@@ -124,7 +124,11 @@ impl Run {
                 true => {
                     let width = output.extents.iter().product();
                     let extents = [&[self.texts.length()], &output.extents[..]].concat();
-                    (output.name.clone(), extents, self.texts.padded(&values, width))
+                    (
+                        output.name.clone(),
+                        extents,
+                        self.texts.padded(&values, width),
+                    )
                 }
             }
         });

@@ -158,7 +158,10 @@ impl<'a> AttentionRun<'a> {
         let lengths = self.offsets.windows(2).map(|ends| ends[1] - ends[0]);
         assert!(
             seen.len() + 1 == self.offsets.len()
-                && seen.iter().zip(lengths).all(|(&seen, length)| seen <= length && (seen > 0 || length == 0)),
+                && seen
+                    .iter()
+                    .zip(lengths)
+                    .all(|(&seen, length)| seen <= length && (seen > 0 || length == 0)),
             "{seen:?} tokens are seen of texts at {:?}",
             self.offsets
         );
