@@ -189,8 +189,8 @@ impl LateText {
     /// [`Error::Tokenize`](crate::Error::Tokenize).
     pub(crate) fn encoded(&self, model: &Model, prefix: &str) -> Result<Encoded> {
         let reader = model.reader.texts()?;
-        let text = prepared(prefix, &self.text, reader.lowercase);
-        model.late()?.encoded(reader, &text, self.is_query)
+        let (late, text) = (model.late()?, &self.text);
+        late.encoded(reader, prefix, text, self.is_query)
     }
 }
 
@@ -207,9 +207,10 @@ impl Item for LateText {
         self.text.len()
     }
 
-    fn key(&self, scope: &Scope, prefix: &str, lowercase: bool) -> Key {
+    fn key(&self, scope: &Scope, prefix: &str, _: bool) -> Key {
+        // As it is: not every model wants white space off its ends.
         let role = if self.is_query { "query" } else { "passage" };
-        scope.key_of_pair(role, &prepared(prefix, &self.text, lowercase))
+        scope.key_of_pair(role, &format!("{prefix}{}", self.text))
     }
 
     fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {

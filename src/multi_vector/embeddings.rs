@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 use crate::model::rows::Packed;
 use crate::similarity::{Hit, best};
 
-/// The vectors of texts' tokens, one text after another, with the fingerprint of the model. Each vector has unit length.
+/// The vectors of texts' tokens, one text after another, with the fingerprint of the model. A model's vectors have unit length.
 ///
 /// A search looks at every token of every text, on the calling thread. A score is the same number whatever else is in the set.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,6 +50,42 @@ pub(super) struct About {
 }
 
 impl MultiVectorEmbeddings {
+    /// A set of vectors that come from elsewhere: for each text those of its tokens, `[vectors, dim]`, one after another. Which sets they
+    /// can be compared with is the fingerprint's to say. How many tokens the texts have is not known, and is 0.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmbeddings`] for vectors that are not of `dim` components, and for a component that is not finite.
+    pub fn new(
+        dim: usize,
+        texts: impl IntoIterator<Item = Vec<f32>>,
+        fingerprint: Fingerprint,
+    ) -> Result<Self> {
+        let mut set = Self {
+            dim,
+            offsets: vec![0],
+            vectors: Vectors::Whole(Vec::new()),
+            token_counts: Vec::new(),
+            truncated: Vec::new(),
+            fingerprint: Arc::new(fingerprint),
+            prompt: None,
+            model: String::new(),
+        };
+        if dim == 0 {
+            return Err(Error::InvalidEmbeddings {
+                origin: "this set".into(),
+                detail: "vectors have at least one component".into(),
+            });
+        }
+        for vectors in texts {
+            set.push(MultiVectorEmbedded {
+                vectors,
+                tokens: 0,
+                truncated: false,
+            })?;
+        }
+        Ok(set)
+    }
+
     /// A set of a model's own vectors.
     pub(super) fn of(rows: Vec<Packed>, about: About) -> Self {
         let mut offsets = vec![0];
@@ -300,6 +336,73 @@ impl MultiVectorEmbeddings {
                     values.extend(signs.take(dim).map(|sign| sign * one));
                 }
                 Cow::Owned(values)
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn set(dim: usize, texts: Vec<Vec<f32>>) -> MultiVectorEmbeddings {
+        MultiVectorEmbeddings::new(dim, texts, Fingerprint::default()).unwrap()
+    }
+
+    #[test]
+    fn vectors_that_make_no_set_are_refused() {
+        for (dim, values) in [(2, vec![1.0]), (0, vec![]), (1, vec![f32::INFINITY])] {
+            let refused = MultiVectorEmbeddings::new(dim, [values], Fingerprint::default());
+            assert_eq!(refused.unwrap_err().kind(), "InvalidEmbeddings");
+        }
+        let (two, three) = (set(2, vec![vec![1.0; 4]]), set(3, vec![vec![1.0; 3]]));
+        assert_eq!(
+            two.search(&three, 1).unwrap_err().kind(),
+            "InvalidEmbeddings"
+        );
+        // A text without vectors is no hit, and a query without them has none.
+        let some = set(2, vec![vec![], vec![-1.0, 0.0], vec![]]);
+        let hits = some
+            .search(&set(2, vec![vec![1.0, 0.0], vec![]]), 5)
+            .unwrap();
+        assert_eq!(
+            hits,
+            [
+                vec![Hit {
+                    index: 1,
+                    score: -1.0
+                }],
+                vec![]
+            ]
+        );
+    }
+
+    proptest! {
+        /// Texts of any numbers of vectors, some longer than a block.
+        #[test]
+        fn a_score_is_the_formula_and_does_not_depend_on_the_others(lengths in prop::collection::vec(0usize..400, 1..8), query in 1usize..40, dim in 1usize..40, seed in any::<u32>()) {
+            let mut state = seed;
+            let mut values = |many: usize| -> Vec<f32> {
+                (0..many * dim).map(|_| {
+                    state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+                    (state >> 8) as f32 / 8_388_608.0 - 1.0
+                }).collect()
+            };
+            let texts: Vec<Vec<f32>> = lengths.iter().map(|&many| values(many)).collect();
+            let asked = set(dim, vec![values(query)]);
+            let own = asked.get(0).unwrap();
+            let hits = set(dim, texts.clone()).search_one(&asked, 10).unwrap();
+            prop_assert_eq!(hits.len(), lengths.iter().filter(|&&many| many > 0).count());
+            for hit in hits {
+                let text = &texts[hit.index];
+                let dot = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(x, y)| f64::from(*x) * f64::from(*y)).sum::<f64>();
+                let largest = |a: &[f32]| text.chunks(dim).map(|b| dot(a, b)).fold(f64::NEG_INFINITY, f64::max);
+                let score: f64 = own.chunks(dim).map(largest).sum();
+                prop_assert!((f64::from(hit.score) - score).abs() <= 1e-4, "{} for {}", hit.score, score);
+                let alone = set(dim, vec![text.clone()]).search_one(&asked, 1).unwrap();
+                prop_assert_eq!(alone[0].score.to_bits(), hit.score.to_bits());
             }
         }
     }

@@ -6,6 +6,7 @@ use isovec_tokenize::{Limits, Tokenizer};
 
 use crate::error::Result;
 use crate::model::encoded::Encoded;
+use crate::model::prepared;
 use crate::model::reader::TextReader;
 use crate::sentence_transformers::LateFiles;
 
@@ -17,6 +18,8 @@ pub(crate) struct LateReader {
     expansion: Option<Filling>,
     /// Ids of passages that are read and not compared, in ascending order.
     skipped: Vec<u32>,
+    /// Whether white space is taken off both ends of a text.
+    strips: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -124,6 +127,7 @@ impl LateReader {
             },
             expansion,
             skipped,
+            strips: files.strips,
         })
     }
 
@@ -146,20 +150,22 @@ impl LateReader {
         );
         let skipped: Vec<String> = self.skipped.iter().map(u32::to_string).collect();
         format!(
-            "query: {}; filled: {filled}; passage: {}; skipped: {}",
+            "query: {}; filled: {filled}; passage: {}; skipped: {}; {}",
             side(self.query),
             side(self.passage),
-            skipped.join(" ")
+            skipped.join(" "),
+            if self.strips { "strip" } else { "as they are" }
         )
     }
 
-    /// What the model reads of a text as the tokenizer is given it.
+    /// What the model reads of a text behind a prompt.
     ///
     /// # Errors
     /// [`Error::Tokenize`](crate::Error::Tokenize).
     pub(crate) fn encoded(
         &self,
         reader: &TextReader,
+        prefix: &str,
         text: &str,
         is_query: bool,
     ) -> Result<Encoded> {
@@ -168,7 +174,12 @@ impl LateReader {
             max_tokens: Some(most - usize::from(marker.is_some()).min(most)),
             ..reader.limits
         };
-        let mut encodings = reader.tokenizer.encode(&[text], &limits)?;
+        let text = match self.strips {
+            true => prepared(prefix, text, reader.lowercase),
+            false if reader.lowercase => format!("{prefix}{text}").to_lowercase().into(),
+            false => format!("{prefix}{text}").into(),
+        };
+        let mut encodings = reader.tokenizer.encode(&[&*text], &limits)?;
         let mut text = encodings.pop().unwrap_or_default();
         if let Some(marker) = marker {
             // Behind the token that begins every text.

@@ -42,6 +42,8 @@ pub(crate) struct LateFiles {
     pub(crate) expansion: Option<Expansion>,
     /// Tokens of passages that are read and not compared.
     pub(crate) skipped: Vec<String>,
+    /// Whether white space is taken off both ends of a text.
+    pub(crate) strips: bool,
     /// The file that says so.
     pub(crate) from: &'static str,
 }
@@ -213,6 +215,7 @@ impl Folder<'_> {
             passage_length: Some(own.document_length.unwrap_or(180)),
             expansion: expansion.transpose()?,
             skipped: own.skiplist_words.clone().unwrap_or_else(punctuation),
+            strips: true,
             from: "config_sentence_transformers.json",
         })
     }
@@ -246,6 +249,7 @@ impl Folder<'_> {
                 Some(false) => Vec::new(),
                 _ => punctuation(),
             },
+            strips: false,
             from: "artifact.metadata",
         })
     }
@@ -303,6 +307,7 @@ impl Folder<'_> {
             passage_length: bert.document_length.or(bert.max_seq_length),
             expansion,
             skipped,
+            strips: false,
             from: "sentence_bert_config.json",
         })
     }

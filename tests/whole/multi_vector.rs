@@ -82,7 +82,12 @@ fn near(own: &[f32], wanted: &[Vec<f64>]) {
 fn all_near(set: &MultiVectorEmbeddings, late: &Late, texts: &[&str], is_query: bool) {
     assert_eq!((set.len(), set.dim()), (texts.len(), DIM));
     for (at, text) in texts.iter().enumerate() {
-        near(&set.get(at).unwrap(), &late.vectors(text, is_query, None));
+        let far = far(&set.get(at).unwrap(), &late.vectors(text, is_query, None));
+        let name = late.format;
+        assert!(
+            far <= NEAR,
+            "{far:e} in {text:?} of {name:?}, query: {is_query}"
+        );
     }
 }
 

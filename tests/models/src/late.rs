@@ -134,10 +134,13 @@ impl Late {
     pub fn vectors(&self, text: &str, is_query: bool, mistake: Option<Mistake>) -> Rows {
         let is = |which| mistake == Some(which);
         let words = vocabulary();
-        let skipped: Vec<i64> = SKIPPED
-            .iter()
-            .filter_map(|&skipped| Some(words.iter().position(|word| word == skipped)? as i64))
-            .collect();
+        let is_skipped = |word: &str| match self.format {
+            // All punctuation, which it does not list.
+            Format::Stanford => word.len() == 1 && word.as_bytes()[0].is_ascii_punctuation(),
+            _ => SKIPPED.contains(&word),
+        };
+        let skipped = (0..).zip(&words).filter(|(_, word)| is_skipped(word));
+        let skipped: Vec<i64> = skipped.map(|(id, _)| id).collect();
         let of_queries = is_query != is(Mistake::OtherMarker);
         let marker = words.len() as i64 + i64::from(!of_queries);
         let mut own = tokens(&words, text);
