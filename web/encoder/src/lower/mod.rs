@@ -37,7 +37,8 @@ use crate::value::{Axis, Data, Value, Weight};
 use call::Call;
 use fits::Types;
 
-/// The input that says which positions are real. Rows have no others, so it is all ones.
+/// The input that says which positions are seen. Rows have no padding, so it is all ones; attention knows of those that are not
+/// seen by itself.
 const MASK: &str = isovec_engine::engine::MASK;
 
 /// What a graph amounts to.
