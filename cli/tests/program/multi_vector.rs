@@ -57,7 +57,7 @@ fn a_line_has_the_vectors_of_the_reference() {
         .iter()
         .map(|text| text["text"].as_str().expect("a text"))
         .collect();
-    let written = stdout(embed(&texts));
+    let written = stdout(&mut embed(&texts));
     let rows: Vec<Value> = written
         .lines()
         .map(|line| serde_json::from_str(line).expect("JSON"))
@@ -68,7 +68,7 @@ fn a_line_has_the_vectors_of_the_reference() {
         near(&row["vectors"], &passage["vectors"]);
     }
     let query = &reference["query"];
-    let written = stdout(embed(&[
+    let written = stdout(&mut embed(&[
         query["text"].as_str().expect("a text"),
         "--role",
         "query",
