@@ -10,6 +10,9 @@ use crate::model::prepared;
 use crate::model::reader::TextReader;
 use crate::sentence_transformers::LateFiles;
 
+/// Tokens of a query of a model whose files say no number of positions: more than any has, and few enough for memory.
+const LONGEST: usize = 1 << 16;
+
 /// Reads queries and passages, each in its own way.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LateReader {
@@ -90,7 +93,8 @@ impl LateReader {
         let longest = expansion
             .map_or(0, |filling| filling.length)
             .max(query_length);
-        if let Some(positions) = positions.filter(|&positions| positions < longest) {
+        let positions = positions.unwrap_or(LONGEST);
+        if positions < longest {
             let reason =
                 format!("its queries have {longest} tokens, and it has positions for {positions}");
             return Err(unsupported(reason, "Correct the length of queries in its files").into());
