@@ -21,6 +21,8 @@ mod image_classifier;
 #[path = "blocking/image_embedder.rs"]
 mod image_embedder;
 
+#[path = "blocking/multi_vector.rs"]
+mod multi_vector;
 #[path = "blocking/reranker.rs"]
 mod reranker;
 #[path = "blocking/sparse.rs"]
@@ -64,6 +66,7 @@ pub use classifier::{Classifier, ClassifierBuilder};
 pub use image_classifier::{ImageClassifier, ImageClassifierBuilder};
 #[cfg(feature = "image")]
 pub use image_embedder::{ImageEmbedder, ImageEmbedderBuilder};
+pub use multi_vector::{MultiVectorEmbedder, MultiVectorEmbedderBuilder};
 pub use reranker::{Reranker, RerankerBuilder};
 pub use sparse::{SparseEmbedder, SparseEmbedderBuilder};
 #[cfg(feature = "ocr")]

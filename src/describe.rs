@@ -215,3 +215,28 @@ macro_rules! describe_words {
         }
     };
 }
+
+/// What both handles of a model of late interaction say besides.
+macro_rules! describe_tokens {
+    ($handle:ty) => {
+        impl $handle {
+            /// A set without texts, for
+            /// [`MultiVectorEmbeddings::push`](crate::MultiVectorEmbeddings::push): filled with a stream's vectors under
+            /// these options, it equals the result of `embed_with`.
+            ///
+            /// # Errors
+            /// [`Error::Config`](crate::Error::Config) when the model has no prompt of that name.
+            pub fn empty_set(
+                &self,
+                options: &crate::MultiVectorOptions,
+            ) -> crate::Result<crate::MultiVectorEmbeddings> {
+                crate::multi_vector::empty_set(&self.model, options)
+            }
+
+            /// Components of a token's vector.
+            pub fn dimension(&self) -> usize {
+                self.model.dim
+            }
+        }
+    };
+}

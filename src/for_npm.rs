@@ -17,7 +17,8 @@ use crate::loading::Loading;
 use crate::model::encoded::Encoded;
 use crate::model::reader::Input;
 pub use crate::model::reader::Preprocessing;
-use crate::model::{self, EmbedOptions, Item, Model, Output, Pair, Vectors};
+use crate::model::{self, EmbedOptions, Item, LateText, Model, Output, Pair, Vectors};
+use crate::multi_vector::{MultiVectorEmbeddings, MultiVectorOptions, TokenVectors};
 use crate::source::ModelSource;
 use crate::sparse::{SparseEmbeddings, SparseOptions, Words};
 
@@ -32,6 +33,8 @@ pub enum Makes {
     Relevance,
     /// A weight of each for each word.
     Words,
+    /// A vector of each for each token.
+    Tokens,
 }
 
 impl FromStr for Makes {
@@ -43,8 +46,9 @@ impl FromStr for Makes {
             "labels" => Ok(Self::Labels),
             "relevance" => Ok(Self::Relevance),
             "words" => Ok(Self::Words),
+            "tokens" => Ok(Self::Tokens),
             other => Err(Error::Config(vec![format!(
-                "there is no output {other:?}; there are \"vectors\", \"labels\", \"relevance\" and \"words\""
+                "there is no output {other:?}; there are \"vectors\", \"labels\", \"relevance\", \"words\" and \"tokens\""
             )])),
         }
     }
@@ -64,6 +68,7 @@ pub struct Purpose {
 enum Content {
     Text(String),
     Pair(Pair),
+    Late(LateText),
     /// The values of a picture.
     Values(Arc<[f32]>),
 }
@@ -81,6 +86,7 @@ impl Item for Content {
         match self {
             Self::Text(text) => text.len(),
             Self::Pair(pair) => pair.bytes(),
+            Self::Late(late) => late.bytes(),
             Self::Values(values) => size_of_val(&values[..]),
         }
     }
@@ -89,6 +95,7 @@ impl Item for Content {
         match self {
             Self::Text(text) => text.key(scope, prefix, lowercase),
             Self::Pair(pair) => pair.key(scope, prefix, lowercase),
+            Self::Late(late) => late.key(scope, prefix, lowercase),
             Self::Values(values) => scope.key_of_picture("values", bytemuck::cast_slice(values)),
         }
     }
@@ -100,6 +107,7 @@ impl Item for Content {
             match item {
                 Self::Text(text) => texts.push(text.as_str()),
                 Self::Pair(pair) => others.push(pair.encoded(model, prefix)?),
+                Self::Late(late) => others.push(late.encoded(model, prefix)?),
                 Self::Values(values) => others.push(model.reader.frame()?.encode(values.to_vec())),
             }
         }
@@ -142,6 +150,7 @@ impl Loaded {
             Makes::Labels => Output::Labels,
             Makes::Relevance => Output::Relevance,
             Makes::Words => Output::Sparse,
+            Makes::Tokens => Output::Tokens,
         };
         let input = purpose.pictures.map_or(Input::Texts, Input::Values);
         let model = Arc::new(model::load_for(loading.asked(), output, input).await?);
@@ -175,6 +184,20 @@ impl Loaded {
     ) -> BoxFuture<'static, Result<SparseEmbeddings>> {
         let texts = texts.into_iter().map(Content::Text).collect();
         self.queue.call::<Words, Content>(texts, options)
+    }
+
+    /// Gives texts' tokens vectors together with those of other calls.
+    ///
+    /// # Errors
+    /// As [`MultiVectorEmbedder::embed_with`](crate::MultiVectorEmbedder::embed_with).
+    pub fn embed_tokens(
+        &self,
+        texts: Vec<String>,
+        options: MultiVectorOptions,
+    ) -> BoxFuture<'static, Result<MultiVectorEmbeddings>> {
+        let texts = options.items(texts).into_iter().map(Content::Late);
+        self.queue
+            .call::<TokenVectors, Content>(texts.collect(), options)
     }
 
     /// The tokens of ids, as the tokenizer's file writes them; empty for an id without one.

@@ -22,6 +22,7 @@
 //! - [`Classifier`]: a model that gives texts labels with scores, loaded and run in the same way.
 //! - [`Reranker`]: a model that says how relevant documents are to a query.
 //! - [`SparseEmbedder`]: a model that gives texts weights of words.
+//! - [`MultiVectorEmbedder`]: a model that gives every token a vector, for late interaction.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
 //! - [`Embedder::embed_chunks`], [`Embedder::embed_long`]: texts that are longer than the model sees.
@@ -63,7 +64,8 @@
 //! knows it by. Planning, batches, the batcher's queue, streams, the cache, statistics and profiles know an item only by
 //! that, and a row only by its width. `Vectors` makes an [`Embeddings`] of the rows. `Labelling` (`classifier/`) makes
 //! scores of labels, `Relevance` (`reranker/`) one score of a pair, `Words` (`sparse/`)
-//! weights of words, of which rows keep what is above 0 as soon as a batch is computed. Each task defines what a call may choose, what its rows become, and what one
+//! weights of words, of which rows keep what is above 0 as soon as a batch is computed, and `TokenVectors` (`multi_vector/`) a vector
+//! for each token, of which rows keep those that are compared. Each task defines what a call may choose, what its rows become, and what one
 //! row of a stream is. When a model is loaded, the head that the task needs is added to the graph (`Output` in
 //! `model/load.rs`). A call that asks for fewer components, or for unit length where the model was loaded without it,
 //! converts the rows afterwards (`model/form.rs`). Batches and the cache hold the model's own vectors.
@@ -169,6 +171,7 @@ mod metrics;
 mod model;
 mod model_task;
 pub mod models;
+mod multi_vector;
 pub mod optimize;
 mod plan;
 pub mod profile;
@@ -205,6 +208,10 @@ pub use isovec_tokenize::Token;
 pub use loading::EmbedderBuilder;
 pub use model::{EmbedOptions, OnProgress, Progress, Prompt};
 pub use model_task::ModelTask;
+pub use multi_vector::{
+    MultiVectorEmbedded, MultiVectorEmbedder, MultiVectorEmbedderBuilder, MultiVectorEmbeddings,
+    MultiVectorOptions,
+};
 pub use optimize::optimize;
 #[cfg(feature = "image")]
 pub use pictures::{
@@ -244,6 +251,8 @@ mod documents {
     struct Embedding;
     #[doc = include_str!("../docs/getting-started.md")]
     struct GettingStarted;
+    #[doc = include_str!("../docs/late-interaction.md")]
+    struct LateInteraction;
     #[doc = include_str!("../docs/reranking.md")]
     struct Reranking;
     #[doc = include_str!("../docs/models.md")]

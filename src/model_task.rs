@@ -11,6 +11,7 @@ use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::model::{Watch, resolve};
+use crate::sentence_transformers;
 use crate::source::ModelSource;
 
 /// The end of the names of transformers' classes that give labels.
@@ -18,6 +19,13 @@ const WITH_LABELS: &str = "ForSequenceClassification";
 
 /// Labels of a model whose `config.json` counts none: the default of transformers' `PretrainedConfig`.
 const DEFAULT_LABELS: usize = 2;
+
+/// The files that say what a model is for.
+const DESCRIBING: [&str; 3] = [
+    "modules.json",
+    "config.json",
+    "config_sentence_transformers.json",
+];
 
 /// What a model of texts is for, and with that the handle that loads it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -32,6 +40,8 @@ pub enum ModelTask {
     Classify,
     /// Weights of words: [`SparseEmbedder`](crate::SparseEmbedder).
     Sparse,
+    /// A vector for each token: [`MultiVectorEmbedder`](crate::MultiVectorEmbedder).
+    MultiVector,
 }
 
 #[derive(Default, Deserialize)]
@@ -44,7 +54,8 @@ struct Config {
 
 impl ModelTask {
     /// Reads in a model's files what it is for: a class `...ForSequenceClassification` in `config.json` gives labels, and with one
-    /// label it is a reranker; a step `SpladePooling` in `modules.json` gives weights of words; every other model gives vectors. A
+    /// label it is a reranker; a step `SpladePooling` in `modules.json` gives weights of words; what PyLate, the class
+    /// `HF_ColBERT` and the step `MultiVectorMask` describe gives a vector for each token; every other model gives vectors. A
     /// model id that is not in the cache is downloaded first, all files that a
     /// load needs.
     ///
@@ -61,13 +72,23 @@ impl ModelTask {
             let origin = source.to_string();
             let (source, _) = resolve(source, &config, &Watch::default()).await?.split();
             backend::offload("reading the model's config.json", async move {
-                if let Some(modules) = file(&source, &origin, "modules.json")?
-                    && has_splade(&modules)
+                let mut small = BTreeMap::new();
+                for name in DESCRIBING {
+                    small.extend(
+                        file(&source, &origin, name)?.map(|bytes| (name.to_owned(), bytes)),
+                    );
+                }
+                if small
+                    .get("modules.json")
+                    .is_some_and(|modules| has_splade(modules))
                 {
                     return Ok(Self::Sparse);
                 }
-                Ok(match file(&source, &origin, "config.json")? {
-                    Some(bytes) => Self::read(&origin, &bytes)?,
+                if sentence_transformers::is_late(&small) {
+                    return Ok(Self::MultiVector);
+                }
+                Ok(match small.get("config.json") {
+                    Some(bytes) => Self::read(&origin, bytes)?,
                     None => Self::Embed,
                 })
             })

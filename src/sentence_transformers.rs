@@ -7,6 +7,8 @@
 //! A model of static embeddings is told by `modules.json` or, if it is Model2Vec's, by `config.json`.
 //! Their meaning is defined by that library's source, `sentence_transformers/models/*.py`.
 
+mod late;
+
 use std::collections::BTreeMap;
 
 use bytes::Bytes;
@@ -21,6 +23,8 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
+pub(crate) use late::{LateFiles, is_late};
+
 use crate::similarity::Similarity;
 
 type Result<T> = isovec_engine::Result<T>;
@@ -32,6 +36,8 @@ pub(crate) struct ModelFiles {
     pub(crate) head: Option<FileHead>,
     /// The step after the transformer where it makes weights of words.
     pub(crate) splade: Option<Splade>,
+    /// How texts are read and compared token by token, where the model is one of late interaction.
+    pub(crate) late: Option<LateFiles>,
     /// How many tokens a text may have, and which file says so.
     pub(crate) max_length: Option<(usize, &'static str)>,
     /// Tokens that the model has positions for.
@@ -89,14 +95,18 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
         Some(modules) => folder.splade(modules)?,
         None => None,
     };
+    let bert = folder.sentence_bert(transformer)?;
+    let st: SentenceTransformersConfig = folder
+        .json("config_sentence_transformers.json")?
+        .unwrap_or_default();
+    let late = folder.late(modules.as_deref(), transformer, &bert)?;
     let mut head = modules
         .as_deref()
-        .filter(|_| splade.is_none())
+        .filter(|_| splade.is_none() && late.is_none())
         .map(|modules| folder.head(modules))
         .transpose()?;
     let table = folder.table(modules.as_deref(), &mut head)?;
 
-    let bert = folder.sentence_bert(transformer)?;
     let config: Option<HfConfig> = folder.json_in(transformer, "config.json")?;
     let config = config.unwrap_or_default().of_texts();
     let tokenizer: Option<TokenizerConfig> =
@@ -105,15 +115,13 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
     let tokenizer_length = tokenizer.and_then(|tokenizer| tokenizer.length());
     let model2vec = table.as_ref().map(|table| table.tokens == Tokens::Known);
     let max_length = match model2vec {
+        _ if let Some(late) = &late => late.passage_length(positions),
         Some(true) => Some((MODEL2VEC_LENGTH, "Model2Vec's default")),
         // Only its tokenizer limits it.
         Some(false) => None,
         None => max_length(&bert, tokenizer_length, positions),
     };
 
-    let st: SentenceTransformersConfig = folder
-        .json("config_sentence_transformers.json")?
-        .unwrap_or_default();
     if let Some(name) = &st.default_prompt_name
         && !st.prompts.contains_key(name)
     {
@@ -122,14 +130,17 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
             format!("default_prompt_name is {name:?}, which is not among the prompts"),
         ));
     }
+    // Tokens are compared in one way, whatever old files say.
     let similarity = st
         .similarity_fn_name
         .as_deref()
+        .filter(|_| late.is_none())
         .map(|name| folder.similarity(name))
         .transpose()?;
     Ok(ModelFiles {
         head,
         splade,
+        late,
         max_length,
         positions,
         vocab_size: config.vocab_size,
@@ -191,6 +202,9 @@ impl Module {
 struct SentenceBertConfig {
     max_seq_length: Option<usize>,
     do_lower_case: bool,
+    query_length: Option<usize>,
+    document_length: Option<usize>,
+    query_expansion: Option<late::QueryExpansion>,
 }
 
 #[derive(Default, Deserialize)]
@@ -287,6 +301,8 @@ struct DenseConfig {
     #[serde(default = "yes")]
     bias: bool,
     activation_function: Option<String>,
+    #[serde(default)]
+    use_residual: bool,
 }
 
 fn yes() -> bool {
@@ -521,6 +537,10 @@ impl Folder<'_> {
     fn dense(&self, path: &str) -> Result<Dense> {
         let file = join(path, "config.json");
         let config: DenseConfig = self.required(path, "config.json")?;
+        if config.use_residual {
+            let reason = format!("{file} adds the layer's input to its output (use_residual)");
+            return Err(self.unsupported(reason, "isovec has dense steps without it"));
+        }
         let name = config.activation_function.as_deref().unwrap_or("Tanh");
         let activation = match name.rsplit('.').next().unwrap_or_default() {
             "Identity" => Activation::Identity,

@@ -230,12 +230,17 @@ pub(crate) struct Embed {
     /// Embed pictures instead of texts: files, and folders with all that is in them. PNG, JPEG, WebP and GIF, whatever
     /// they are called. One that cannot be read is named and left out, and the exit code is then 1.
     #[cfg(feature = "image")]
-    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "files", "resume", "role", "sparse"])]
+    #[arg(long, value_name = "PATH", num_args = 1.., conflicts_with_all = ["texts", "files", "resume", "role", "sparse", "multi_vector"])]
     pub(crate) images: Vec<PathBuf>,
 
     /// Give every text weights of words instead of a vector, by a SPLADE model (named with --model). Written as JSON lines.
     #[arg(long, conflicts_with = "resume", requires = "model")]
     pub(crate) sparse: bool,
+
+    /// Give every token of a text a vector, by a model of late interaction such as ColBERT (named with --model). Written as JSON lines,
+    /// or with --out and its ending .safetensors as a set to search in. --role query reads texts as queries.
+    #[arg(long, conflicts_with_all = ["resume", "sparse"], requires = "model")]
+    pub(crate) multi_vector: bool,
 
     /// Keep so many of the largest weights of each text.
     #[arg(long, value_name = "N", requires = "sparse", value_parser = at_least_one)]

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use futures_util::{Stream, StreamExt};
-use isovec::blocking::{Classifier, Embedder, SparseEmbedder};
+use isovec::blocking::{Classifier, Embedder, MultiVectorEmbedder, SparseEmbedder};
 use isovec::stream::StreamProgress;
 use isovec::{
-    Classified, ClassifyOptions, EmbedOptions, Embedded, SparseEmbedded, SparseOptions,
-    StreamOptions,
+    Classified, ClassifyOptions, EmbedOptions, Embedded, MultiVectorEmbedded, MultiVectorOptions,
+    SparseEmbedded, SparseOptions, StreamOptions,
 };
 
 use crate::error::{CliError, Result};
@@ -64,6 +64,18 @@ pub(crate) fn embed_sparse(
     options: SparseOptions,
 ) -> impl Iterator<Item = Result<Done<SparseEmbedded>>> + use<> {
     let embedder = isovec::SparseEmbedder::from(embedder.clone());
+    through(rows, move |texts, progress| {
+        embedder.try_embed_stream(texts, options, move |at| progress.heard(at))
+    })
+}
+
+/// Gives every token of rows a vector in the same way.
+pub(crate) fn embed_multi_vector(
+    embedder: &MultiVectorEmbedder,
+    rows: Feed,
+    options: MultiVectorOptions,
+) -> impl Iterator<Item = Result<Done<MultiVectorEmbedded>>> + use<> {
+    let embedder = isovec::MultiVectorEmbedder::from(embedder.clone());
     through(rows, move |texts, progress| {
         embedder.try_embed_stream(texts, options, move |at| progress.heard(at))
     })

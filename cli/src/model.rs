@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use isovec::blocking::{Classifier, Embedder, Reranker, SparseEmbedder};
+use isovec::blocking::{Classifier, Embedder, MultiVectorEmbedder, Reranker, SparseEmbedder};
 use isovec::config::EngineChoice;
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource, OnProgress, Progress, models};
@@ -47,6 +47,7 @@ handle!(Embedder);
 handle!(Classifier);
 handle!(Reranker);
 handle!(SparseEmbedder);
+handle!(MultiVectorEmbedder);
 #[cfg(feature = "image")]
 handle!(isovec::blocking::ImageEmbedder);
 #[cfg(feature = "image")]

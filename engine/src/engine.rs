@@ -16,7 +16,8 @@ use crate::profile::{Event, Runs, Scope};
 use crate::stats::EngineStats;
 use crate::tensor::{DType, NamedTensor, Tensor};
 
-/// The input that says which positions are real: 1 for one that is, 0 for padding.
+/// The input that says which positions are seen: 1 for one that is, 0 for padding, and for a position that is computed and that no
+/// other sees. Such positions stand behind those that are seen.
 pub const MASK: &str = "attention_mask";
 
 /// Named tensors that go through a model together. Axis 0 of every tensor is the row.
@@ -27,8 +28,8 @@ pub const MASK: &str = "attention_mask";
 pub struct Batch {
     /// One tensor per model input.
     pub inputs: Vec<NamedTensor>,
-    /// How many positions of each row are real, the rest being padding. Empty when rows have
-    /// no length (images).
+    /// How many positions of each row are computed, the rest being padding; those that the mask says are not seen are among them.
+    /// Empty when rows have no length (images).
     pub row_lengths: Vec<usize>,
     /// Tensors to write outputs to, by name, where their type and size fit; the others are made
     /// by the engine. May be empty. The list itself comes back in [`RunOutput::outputs`].

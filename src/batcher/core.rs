@@ -261,6 +261,11 @@ impl Core {
             super::driver::start(Arc::clone(self))?;
             state.driven = true;
         }
+        let mut starts = vec![0];
+        starts.extend(texts.iter().scan(0, |end, text| {
+            *end += text.width(self.model.dim);
+            Some(*end)
+        }));
         let ticket = state.number();
         let (answer, answered) = oneshot::channel();
         state.callers.insert(
@@ -270,7 +275,8 @@ impl Core {
                 picked: false,
                 scope: call.scope.clone(),
                 queued: call.scope.span(Stage::Queue),
-                values: vec![f32::NAN; texts.len() * self.model.dim],
+                values: vec![f32::NAN; starts[texts.len()]],
+                starts,
                 left: texts.len(),
                 running: SmallVec::new(),
                 answer,
@@ -374,24 +380,26 @@ impl Core {
             .map(|(owners, texts)| state.register(owners, texts))
     }
 
-    /// A batch ran: hands its vectors, `[texts, dim]`, or its error to the callers.
-    pub(super) fn settle(&self, mut batch: Batch, took: Duration, ran: Result<&[f32]>) {
-        let dim = self.model.dim;
+    /// A batch ran: hands its vectors, and how many values a text's row has, or its error to the callers.
+    pub(super) fn settle(&self, mut batch: Batch, took: Duration, ran: Result<(&[f32], usize)>) {
         let span = std::mem::take(&mut batch.span);
         let copy = ran.is_ok().then(|| span.scope().span(Stage::Copy));
         let mut later = Later::default();
         let mut state = self.lock();
         state.end(&batch);
         match ran {
-            Ok(vectors) => {
+            Ok((vectors, width)) => {
                 state.measure(batch.texts.len() * self.longest(&batch.texts), took);
-                for (&(ticket, index), vector) in batch.owners.iter().zip(vectors.chunks_exact(dim))
+                for (&(ticket, index), vector) in
+                    batch.owners.iter().zip(vectors.chunks_exact(width))
                 {
                     let Some(caller) = state.callers.get_mut(&ticket) else {
                         continue;
                     };
-                    if let Some(row) = caller.values.get_mut(index * dim..(index + 1) * dim) {
-                        row.copy_from_slice(vector);
+                    // What is behind a text's own tokens is padding.
+                    let place = caller.starts[index]..caller.starts[index + 1];
+                    if let Some(row) = caller.values.get_mut(place) {
+                        row.copy_from_slice(&vector[..row.len()]);
                     }
                     caller.left -= 1;
                     if caller.left == 0 {

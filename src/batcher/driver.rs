@@ -15,6 +15,7 @@ use super::core::{Core, Due};
 use super::state::Batch;
 use crate::backend;
 use crate::error::Result;
+use crate::model::encoded::Encoded;
 use crate::model::rows;
 use crate::sync::{Delay, Instant};
 
@@ -108,7 +109,8 @@ impl Driver<'_> {
             }
             Err(error) => self.core.settle(batch, took, Err(error)),
             Ok(output) => {
-                let vectors = rows::vectors(&output, rows, self.core.model.dim);
+                let late = batch.texts.iter().any(Encoded::is_late);
+                let vectors = rows::vectors(&output, rows, self.core.model.dim, late);
                 self.core.settle(batch, took, vectors);
             }
         }

@@ -62,6 +62,8 @@ pub(super) struct Caller {
     /// Its wait, until the first of its texts is picked.
     pub(super) queued: Span,
     pub(super) values: Vec<f32>,
+    /// Where the values of each text begin, and where the last ones end.
+    pub(super) starts: Vec<usize>,
     /// Texts without a vector.
     pub(super) left: usize,
     /// Batches that run texts of this caller, and how many.

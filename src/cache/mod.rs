@@ -98,7 +98,7 @@ impl EmbeddingCache {
         }
         let opened = config.disk.map(|bytes| match dim {
             Some(dim) => Shelf::open(config.folder.as_deref(), bytes, dim),
-            None => Err("sparse vectors are kept in memory alone"),
+            None => Err("sparse vectors and vectors of tokens are kept in memory alone"),
         });
         note(effective, config, opened.as_ref());
         let shelf = opened.and_then(Result::ok);

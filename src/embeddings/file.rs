@@ -6,7 +6,9 @@ use std::io::{Read, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::layout::{self, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, u32s, words};
+use super::layout::{
+    self, COMPACT, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, marks, u32s, words,
+};
 use super::{Embeddings, Parts};
 use crate::error::{Error, Result};
 
@@ -122,7 +124,10 @@ impl Embeddings {
 fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let (file, metadata) = File::open(origin, bytes)?;
     if metadata.format_version > PLAIN {
-        return Err(file.fail("its vectors are in a compact form; open it as CompactEmbeddings"));
+        return Err(file.fail(match metadata.format_version {
+            COMPACT => "its vectors are in a compact form; open it as CompactEmbeddings",
+            _ => "it holds a vector for each token; open it as MultiVectorEmbeddings",
+        }));
     }
     let (shape, values) = file.tensor("embeddings", F32, 4, 2)?;
     let [rows, dim] = shape[..] else {
@@ -131,17 +136,7 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let values = f32s(values);
     let (_, counts) = file.tensor("token_counts", U32, 4, 1)?;
     let token_counts: Vec<u32> = u32s(counts).collect();
-    let (_, marks) = file.tensor("truncated", U8, 1, 1)?;
-    let truncated: Vec<bool> = marks
-        .iter()
-        .map(|&byte| match byte {
-            0 => Ok(false),
-            1 => Ok(true),
-            other => Err(file.fail(format!(
-                "`truncated` holds {other}, which is neither 0 nor 1"
-            ))),
-        })
-        .collect::<Result<_>>()?;
+    let truncated = marks(&file)?;
     if [token_counts.len(), truncated.len()] != [rows, rows] {
         return Err(file.fail(format!(
             "`token_counts` or `truncated` does not have {rows} entries"

@@ -19,44 +19,46 @@ use crate::similarity::Similarity;
 const METADATA_KEY: &str = "isovec.embeddings";
 
 /// The version of files with vectors in f32.
-pub(super) const PLAIN: u32 = 1;
-/// The version of files with vectors in a compact form, the newest that is read.
-pub(super) const COMPACT: u32 = 2;
+pub(crate) const PLAIN: u32 = 1;
+/// The version of files with vectors in a compact form.
+pub(crate) const COMPACT: u32 = 2;
+/// The version of files with a vector for each token, the newest that is read.
+pub(crate) const TOKENS: u32 = 3;
 
 /// Element types by their names in the header.
-pub(super) const F32: &str = "F32";
-pub(super) const U32: &str = "U32";
-pub(super) const U8: &str = "U8";
-pub(super) const I8: &str = "I8";
+pub(crate) const F32: &str = "F32";
+pub(crate) const U32: &str = "U32";
+pub(crate) const U8: &str = "U8";
+pub(crate) const I8: &str = "I8";
 
 /// What the file says about its tensors.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Metadata {
-    pub(super) format_version: u32,
-    pub(super) model: String,
+pub(crate) struct Metadata {
+    pub(crate) format_version: u32,
+    pub(crate) model: String,
     #[serde(with = "super::shared")]
-    pub(super) fingerprint: Arc<Fingerprint>,
+    pub(crate) fingerprint: Arc<Fingerprint>,
     #[serde(rename = "similarity")]
-    pub(super) metric: Similarity,
-    pub(super) prompt: Option<String>,
+    pub(crate) metric: Similarity,
+    pub(crate) prompt: Option<String>,
     /// Components of a vector, where the shape does not say it: bits fill whole bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(super) dimension: Option<usize>,
+    pub(crate) dimension: Option<usize>,
 }
 
 /// One tensor on its way into the file.
-pub(super) struct Column<'a> {
-    pub(super) name: &'static str,
-    pub(super) dtype: &'static str,
-    pub(super) shape: Vec<usize>,
-    pub(super) data: Cow<'a, [u8]>,
+pub(crate) struct Column<'a> {
+    pub(crate) name: &'static str,
+    pub(crate) dtype: &'static str,
+    pub(crate) shape: Vec<usize>,
+    pub(crate) data: Cow<'a, [u8]>,
 }
 
 /// Where each label ends, and the labels one after another.
 ///
 /// # Errors
 /// [`Error::InvalidEmbeddings`] when they take 4 GiB or more.
-pub(super) fn of_labels(labels: &[String]) -> Result<[Column<'static>; 2]> {
+pub(crate) fn of_labels(labels: &[String]) -> Result<[Column<'static>; 2]> {
     let text = labels.concat();
     let mut end = 0u32;
     let ends: Option<Vec<u32>> = labels
@@ -84,7 +86,7 @@ pub(super) fn of_labels(labels: &[String]) -> Result<[Column<'static>; 2]> {
 }
 
 /// The file, one part after another: its header, and the tensors.
-pub(super) fn file<'a>(
+pub(crate) fn file<'a>(
     metadata: &Metadata,
     tensors: Vec<Column<'a>>,
 ) -> Result<Vec<Cow<'a, [u8]>>> {
@@ -94,7 +96,7 @@ pub(super) fn file<'a>(
 }
 
 /// Writes a file's parts to a writer, and flushes it.
-pub(super) fn write(mut writer: impl Write, parts: &[Cow<'_, [u8]>]) -> Result<()> {
+pub(crate) fn write(mut writer: impl Write, parts: &[Cow<'_, [u8]>]) -> Result<()> {
     let written = parts.iter().try_for_each(|part| writer.write_all(part));
     written
         .and_then(|()| writer.flush())
@@ -103,7 +105,7 @@ pub(super) fn write(mut writer: impl Write, parts: &[Cow<'_, [u8]>]) -> Result<(
 
 /// Writes a file's parts: beside it first, then renamed, so that a full disk or a crash leaves no half file and an older one
 /// stays whole.
-pub(super) fn save(path: &Path, parts: &[Cow<'_, [u8]>]) -> Result<()> {
+pub(crate) fn save(path: &Path, parts: &[Cow<'_, [u8]>]) -> Result<()> {
     let write = || {
         let (fresh, file) = Fresh::file(path)?;
         let mut writer = BufWriter::with_capacity(1 << 18, file);
@@ -118,7 +120,7 @@ pub(super) fn save(path: &Path, parts: &[Cow<'_, [u8]>]) -> Result<()> {
 }
 
 /// Four-byte elements, borrowed where the machine already holds them as the file does.
-pub(super) fn words<T: bytemuck::Pod>(values: &[T], to_le: fn(T) -> [u8; 4]) -> Cow<'_, [u8]> {
+pub(crate) fn words<T: bytemuck::Pod>(values: &[T], to_le: fn(T) -> [u8; 4]) -> Cow<'_, [u8]> {
     if 1u16 == u16::from_le(1) {
         Cow::Borrowed(bytemuck::cast_slice(values))
     } else {
@@ -135,7 +137,7 @@ fn head(metadata: &Metadata, tensors: &[Column<'_>]) -> serde_json::Result<Vec<u
     header_of(&entries, &places.collect::<Vec<_>>())
 }
 
-pub(super) fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {
+pub(crate) fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {
     Error::InvalidEmbeddings {
         origin: origin.to_owned(),
         detail: detail.to_string(),
@@ -143,7 +145,7 @@ pub(super) fn invalid(origin: &str, detail: impl std::fmt::Display) -> Error {
 }
 
 /// A file whose header was read.
-pub(super) struct File<'a> {
+pub(crate) struct File<'a> {
     origin: &'a str,
     bytes: &'a [u8],
     header: Header<HashMap<String, String>>,
@@ -151,7 +153,7 @@ pub(super) struct File<'a> {
 
 impl<'a> File<'a> {
     /// Reads the header, and what it says of the set.
-    pub(super) fn open(origin: &'a str, bytes: &'a [u8]) -> Result<(Self, Metadata)> {
+    pub(crate) fn open(origin: &'a str, bytes: &'a [u8]) -> Result<(Self, Metadata)> {
         let fail = |detail: String| invalid(origin, detail);
         let malformed = |error: Malformed| invalid(origin, error);
         let at = place_of_header(bytes, bytes.len()).map_err(malformed)?;
@@ -172,9 +174,9 @@ impl<'a> File<'a> {
         let metadata: Metadata = serde_json::from_slice(json.as_bytes())
             .map_err(|error| fail(format!("`{METADATA_KEY}`: {error}")))?;
         once(&format!("`{METADATA_KEY}`"), json)?;
-        if metadata.format_version > COMPACT {
+        if metadata.format_version > TOKENS {
             return Err(fail(format!(
-                "it has format version {}, and this isovec reads up to {COMPACT}; update isovec",
+                "it has format version {}, and this isovec reads up to {TOKENS}; update isovec",
                 metadata.format_version
             )));
         }
@@ -187,7 +189,7 @@ impl<'a> File<'a> {
     }
 
     /// A tensor's shape and bytes.
-    pub(super) fn tensor(
+    pub(crate) fn tensor(
         &self,
         name: &str,
         dtype: &str,
@@ -213,7 +215,7 @@ impl<'a> File<'a> {
     }
 
     /// Refuses a tensor of another name: a damaged name must not make a part of the set vanish; new parts raise the version.
-    pub(super) fn has_only(&self, names: &[&str]) -> Result<()> {
+    pub(crate) fn has_only(&self, names: &[&str]) -> Result<()> {
         let mut found = self.header.tensors.iter().map(|place| place.name.as_str());
         match found.find(|name| !names.contains(name)) {
             Some(name) => Err(self.fail(format!(
@@ -223,12 +225,19 @@ impl<'a> File<'a> {
         }
     }
 
-    pub(super) fn has(&self, name: &str) -> bool {
+    /// A tensor's element type, if there is such a tensor.
+    pub(crate) fn dtype(&self, name: &str) -> Option<&str> {
+        let mut places = self.header.tensors.iter();
+        let place = places.find(|place| place.name == name)?;
+        Some(&place.dtype)
+    }
+
+    pub(crate) fn has(&self, name: &str) -> bool {
         self.header.tensors.iter().any(|place| place.name == name)
     }
 
     /// The labels, if it has any.
-    pub(super) fn labels(&self) -> Result<Option<Vec<String>>> {
+    pub(crate) fn labels(&self) -> Result<Option<Vec<String>>> {
         if !["label_ends", "label_text"]
             .iter()
             .any(|name| self.has(name))
@@ -261,13 +270,33 @@ impl<'a> File<'a> {
         Ok(Some(labels))
     }
 
-    pub(super) fn fail(&self, detail: impl std::fmt::Display) -> Error {
+    pub(crate) fn fail(&self, detail: impl std::fmt::Display) -> Error {
         invalid(self.origin, detail)
     }
 }
 
+/// The marks of texts of which the model saw only a part.
+pub(crate) fn marks(file: &File<'_>) -> Result<Vec<bool>> {
+    let (_, marks) = file.tensor("truncated", U8, 1, 1)?;
+    let marks = marks.iter().map(|&byte| match byte {
+        0 => Ok(false),
+        1 => Ok(true),
+        other => Err(file.fail(format!(
+            "`truncated` holds {other}, which is neither 0 nor 1"
+        ))),
+    });
+    marks.collect()
+}
+
+/// Whether a row of signs has bits where it has no component: they would count as signs that differ.
+pub(crate) fn has_loose_bits(codes: &[u8], dim: usize) -> bool {
+    let used = dim % 8;
+    let mut last = codes.chunks_exact(dim.div_ceil(8)).filter_map(<[u8]>::last);
+    used != 0 && last.any(|byte| byte << used != 0)
+}
+
 /// Four-byte numbers as the file has them.
-pub(super) fn f32s(bytes: &[u8]) -> Vec<f32> {
+pub(crate) fn f32s(bytes: &[u8]) -> Vec<f32> {
     let words = bytes.as_chunks().0;
     words
         .iter()
@@ -276,7 +305,7 @@ pub(super) fn f32s(bytes: &[u8]) -> Vec<f32> {
 }
 
 /// Four-byte numbers as the file has them.
-pub(super) fn u32s(bytes: &[u8]) -> impl Iterator<Item = u32> {
+pub(crate) fn u32s(bytes: &[u8]) -> impl Iterator<Item = u32> {
     let words = bytes.as_chunks().0;
     words.iter().map(|bytes| u32::from_le_bytes(*bytes))
 }

@@ -1,8 +1,8 @@
 //! A set of vectors with the fingerprint of its model.
 
-mod compact;
+pub(crate) mod compact;
 mod file;
-mod layout;
+pub(crate) mod layout;
 mod once;
 
 use std::sync::Arc;

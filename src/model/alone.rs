@@ -136,7 +136,9 @@ fn in_one_batch(model: &Model, texts: &[&str]) -> Vec<Vec<u32>> {
         .batch(&**engine, &encodings, &places, Batch::default())
         .unwrap();
     let output = engine.run_blocking(batch, &Cancel::new()).unwrap();
-    let vectors = rows::vectors(&output, texts.len(), model.dim).unwrap();
+    let vectors = rows::vectors(&output, texts.len(), model.dim, false)
+        .unwrap()
+        .0;
     vectors.chunks_exact(model.dim).map(bits).collect()
 }
 

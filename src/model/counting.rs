@@ -265,6 +265,7 @@ pub(crate) fn with_config(
         metric: Similarity::Cosine,
         labels: None,
         weighting: None,
+        late: None,
         effective,
         prompts: Prompts::new(&ModelFiles::default(), &TextConfig::default()),
         reader: Reader::Texts(Box::new(TextReader {

@@ -9,6 +9,15 @@ use crate::error::{Error, Result};
 pub(crate) enum Encoded {
     /// A text, or a pair, as token ids.
     Text(Encoding),
+    /// A text of whose tokens each gets a vector.
+    Late {
+        /// Its token ids.
+        text: Encoding,
+        /// How many of them, from the first, the others see.
+        seen: usize,
+        /// The places of those whose vectors are kept. `None`: all.
+        kept: Option<Box<[u32]>>,
+    },
     /// A picture.
     Picture {
         /// Its part of the model's input.
@@ -33,7 +42,7 @@ impl Encoded {
     /// The token ids of a text.
     pub(crate) fn text(&self) -> Option<&Encoding> {
         match self {
-            Self::Text(text) => Some(text),
+            Self::Text(text) | Self::Late { text, .. } => Some(text),
             Self::Picture { .. } => None,
             #[cfg(feature = "image")]
             Self::Unread(_) => None,
@@ -43,17 +52,38 @@ impl Encoded {
     /// Positions that it takes: tokens, or parts of a picture.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Text(text) => text.ids.len(),
+            Self::Text(text) | Self::Late { text, .. } => text.ids.len(),
             Self::Picture { positions, .. } => *positions,
             #[cfg(feature = "image")]
             Self::Unread(_) => 0,
         }
     }
 
+    /// Tokens, from the first, that the others see.
+    pub(crate) fn seen(&self) -> usize {
+        match self {
+            Self::Late { seen, .. } => *seen,
+            encoded => encoded.len(),
+        }
+    }
+
+    /// Whether the model's answer has a vector for each of its tokens, and not one for all.
+    pub(crate) fn is_late(&self) -> bool {
+        matches!(self, Self::Late { .. })
+    }
+
+    /// Values of its own in the model's answer, whose vectors have `dim` components.
+    pub(crate) fn width(&self, dim: usize) -> usize {
+        match self.is_late() {
+            true => self.len() * dim,
+            false => dim,
+        }
+    }
+
     /// Whether a part of it was left out.
     pub(crate) fn truncated(&self) -> bool {
         match self {
-            Self::Text(text) => text.truncated,
+            Self::Text(text) | Self::Late { text, .. } => text.truncated,
             Self::Picture { .. } => false,
             #[cfg(feature = "image")]
             Self::Unread(_) => false,

@@ -187,13 +187,17 @@ impl Feed {
         texts: impl Iterator<Item = &'t Encoded>,
         as_id: fn(u32) -> T,
     ) {
-        let texts = texts.filter_map(Encoded::text);
-        for (row, text) in values.chunks_exact_mut(positions.max(1)).zip(texts) {
+        let texts = texts.filter_map(|encoded| Some((encoded.text()?, encoded.seen())));
+        for (row, (text, seen)) in values.chunks_exact_mut(positions.max(1)).zip(texts) {
             let (real, padding) = row.split_at_mut(text.ids.len().min(positions));
             match role {
                 Role::Ids => copy(real, &text.ids, as_id),
                 Role::Types => copy(real, &text.type_ids, as_id),
-                Role::Mask => real.fill(as_id(1)),
+                Role::Mask => {
+                    let (seen, unseen) = real.split_at_mut(seen.min(real.len()));
+                    seen.fill(as_id(1));
+                    unseen.fill(as_id(0));
+                }
             }
             padding.fill(as_id(match role {
                 Role::Ids => self.pad_id,

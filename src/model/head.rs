@@ -6,10 +6,11 @@ use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::head::{CLASSIFIER, HeadSpec, METADATA_KEY, Pooling, attach_head, keep_logits};
 use isovec_model::sparse::{Over, SparseInfo, Splade, Weighting, attach_splade};
+use isovec_model::tokens::{TokensInfo, attach_tokens};
 
 use crate::config::TextConfig;
 use crate::error::{Error, Result};
-use crate::sentence_transformers::FileHead;
+use crate::sentence_transformers::{FileHead, LateFiles};
 
 /// The head of a graph.
 #[derive(Debug, Default)]
@@ -148,6 +149,26 @@ pub(crate) fn sparse_head(
             Some(_) => "modules.json",
             None => "the default",
         },
+    })
+}
+
+/// Leaves a vector of each token, as the model's files say.
+///
+/// # Errors
+/// [`Error::Config`] when the configuration asks for a head of vectors; those of [`attach_tokens`].
+pub(crate) fn late_head(
+    bundle: &mut ModelBundle,
+    text: &TextConfig,
+    files: &LateFiles,
+) -> Result<Head> {
+    refuse_vectors(text, "late interaction has one for each token")?;
+    let TokensInfo { dim, identity } = attach_tokens(bundle, &files.dense)?;
+    Ok(Head {
+        dim: Some(dim),
+        pooling: identity,
+        normalize: true,
+        why: files.from,
+        ..Head::default()
     })
 }
 

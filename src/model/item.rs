@@ -175,6 +175,52 @@ impl Item for Pair {
     }
 }
 
+/// A text of late interaction, as a query or as a passage.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct LateText {
+    pub(crate) text: String,
+    pub(crate) is_query: bool,
+}
+
+impl LateText {
+    /// What the model reads of the text behind a prompt.
+    ///
+    /// # Errors
+    /// [`Error::Tokenize`](crate::Error::Tokenize).
+    pub(crate) fn encoded(&self, model: &Model, prefix: &str) -> Result<Encoded> {
+        let reader = model.reader.texts()?;
+        let (late, text) = (model.late()?, &self.text);
+        late.encoded(reader, prefix, text, self.is_query)
+    }
+}
+
+impl Item for LateText {
+    type Owned = Self;
+
+    const WINDOW: usize = TEXTS;
+
+    fn owned(&self) -> Self {
+        self.clone()
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.len()
+    }
+
+    fn key(&self, scope: &Scope, prefix: &str, _: bool) -> Key {
+        // As it is: not every model wants white space off its ends.
+        let role = if self.is_query { "query" } else { "passage" };
+        scope.key_of_pair(role, &format!("{prefix}{}", self.text))
+    }
+
+    fn encode(model: &Model, items: &[Self], prefix: &str) -> Result<Vec<Encoded>> {
+        items
+            .iter()
+            .map(|item| item.encoded(model, prefix))
+            .collect()
+    }
+}
+
 /// A text as its own token ids, without special ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct TokenIds(pub(crate) Vec<u32>);

@@ -24,7 +24,7 @@ use super::batching;
 use super::calibration::Calibration;
 use super::feed::Feed;
 use super::frame;
-use super::head::{Head, classifying_head, pooling_name, resolve_head, sparse_head};
+use super::head::{Head, classifying_head, late_head, pooling_name, resolve_head, sparse_head};
 use super::origin::Origin;
 use super::reader::{Input, Reader, TextReader};
 use super::small::{self, Stored};
@@ -38,6 +38,7 @@ use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
 use crate::loading::Asked;
+use crate::multi_vector::LateReader;
 use crate::reranker::activation;
 use crate::sentence_transformers::{self, ModelFiles};
 use crate::source::ModelSource;
@@ -116,6 +117,8 @@ pub(crate) enum Output {
     Relevance,
     /// A weight for each word of the vocabulary.
     Sparse,
+    /// A vector for each token.
+    Tokens,
 }
 
 /// What a bundle is prepared for.
@@ -233,6 +236,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
 
     let optimize = config.runtime.io.batch_optimization.unwrap_or(true);
 
+    let mut late = None;
     let read = match &mut reader {
         Reader::Texts(reader) => {
             reader.limits = Limits {
@@ -242,7 +246,14 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
                     None => reader.tokenizer.truncation_side(),
                 },
             };
-            texts_identity(reader, max_length, &prompts)
+            let mut read = texts_identity(reader, max_length, &prompts);
+            if let (Output::Tokens, Some(files)) = (output, &prepared.files.late) {
+                let positions = prepared.files.positions;
+                let own = LateReader::new(bundle, files, &reader.tokenizer, max_length, positions)?;
+                read.push(("late interaction", own.identity()));
+                late = Some(own);
+            }
+            read
         }
         reader => vec![("pixels", reader.frame()?.identity().to_owned())],
     };
@@ -256,7 +267,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     let labels = match output {
         Output::Labels => Some(Labels::read(&bundle.origin, &bundle.files, dim)?),
         Output::Relevance => Some(activation::read(&bundle.origin, &bundle.files, dim)?),
-        Output::AsFile | Output::Vectors | Output::Sparse => None,
+        Output::AsFile | Output::Vectors | Output::Sparse | Output::Tokens => None,
     };
     let mut effective = EffectiveConfig::default();
     effective::note_runtime(&mut effective, &config, &engines);
@@ -338,9 +349,9 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
 
     let options = serde_json::json!(config.runtime.providers.options).to_string();
     let scope = Scope::of(&fingerprint, &bundle.graph, &engines, &effective, &options);
-    let width = match prepared.head.weighting {
-        None => Some(dim),
-        Some(_) => None,
+    let width = match output {
+        Output::Sparse | Output::Tokens => None,
+        _ => Some(dim),
     };
     let cache = EmbeddingCache::open(&config.embedding_cache, width, scope, &mut effective)?;
 
@@ -353,6 +364,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         metric,
         labels,
         weighting: prepared.head.weighting,
+        late,
         effective,
         prompts,
         reader,
@@ -455,8 +467,40 @@ pub(crate) async fn complete(
     let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
     let (mut bundle, stored) =
         small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
-    let head = match purpose.output {
-        Output::AsFile => Head::default(),
+    let wrong = |reason: &str, handle: &str| EngineError::UnsupportedModel {
+        origin: bundle.origin.clone(),
+        reason: reason.into(),
+        hint: format!("Load it with `{handle}`"),
+    };
+    let head = match (purpose.output, &files.late) {
+        (Output::AsFile, _) => Head::default(),
+        (Output::Tokens, Some(late)) => late_head(&mut bundle, &config.text, late)?,
+        (Output::Tokens, None) => {
+            return Err(wrong("its files describe no vectors of tokens", "Embedder").into());
+        }
+        (_, Some(_)) => {
+            let reason = "it gives a vector for each token, for late interaction";
+            return Err(wrong(reason, "MultiVectorEmbedder").into());
+        }
+        (output, None) => other_head(&mut bundle, config, &files, output)?,
+    };
+    Ok(Prepared {
+        bundle,
+        head,
+        stored,
+        files,
+    })
+}
+
+/// The head of a model without late interaction.
+fn other_head(
+    bundle: &mut ModelBundle,
+    config: &EmbeddingConfig,
+    files: &ModelFiles,
+    output: Output,
+) -> Result<Head> {
+    Ok(match output {
+        Output::AsFile | Output::Tokens => Head::default(),
         Output::Sparse => {
             if files.head.is_some() {
                 return Err(EngineError::UnsupportedModel {
@@ -468,7 +512,7 @@ pub(crate) async fn complete(
                 }
                 .into());
             }
-            sparse_head(&mut bundle, &config.text, files.splade)?
+            sparse_head(bundle, &config.text, files.splade)?
         }
         Output::Vectors if files.splade.is_some() => {
             return Err(EngineError::UnsupportedModel {
@@ -481,7 +525,7 @@ pub(crate) async fn complete(
         Output::Vectors => {
             let input = PictureInput::of(&bundle.graph);
             if let Some(PictureInput::Whole { .. }) = input {
-                pictures::keep_features(&mut bundle)?;
+                pictures::keep_features(bundle)?;
                 let output = bundle
                     .graph
                     .graph
@@ -493,20 +537,14 @@ pub(crate) async fn complete(
             }
             // Their first token stands for the picture; texts have no such rule.
             let usual = input.map(|_| Pooling::Cls);
-            resolve_head(&mut bundle, &config.text, files.head.as_ref(), usual)?
+            resolve_head(bundle, &config.text, files.head.as_ref(), usual)?
         }
         Output::Labels | Output::Relevance => {
             if let Some(PictureInput::Whole { .. }) = PictureInput::of(&bundle.graph) {
-                pictures::keep_scores(&mut bundle)?;
+                pictures::keep_scores(bundle)?;
             }
-            classifying_head(&mut bundle, &config.text)?
+            classifying_head(bundle, &config.text)?
         }
-    };
-    Ok(Prepared {
-        bundle,
-        head,
-        stored,
-        files,
     })
 }
 

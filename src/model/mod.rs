@@ -34,7 +34,7 @@ use isovec_model::sparse::Weighting;
 use web_time::Instant;
 
 pub(crate) use batching::Batching;
-pub(crate) use item::{Item, OwnedItem, Pair, TokenIds, prepared};
+pub(crate) use item::{Item, LateText, OwnedItem, Pair, TokenIds, prepared};
 #[cfg(feature = "ocr")]
 pub(crate) use load::memory_for_weights;
 pub use load::{OnProgress, Progress};
@@ -55,6 +55,7 @@ use crate::effective::EffectiveConfig;
 use crate::embeddings::{Embeddings, Parts};
 use crate::error::{Error, Result};
 use crate::fallback::Engines;
+use crate::multi_vector::LateReader;
 use crate::plan::{Budget, Plan};
 use crate::similarity::Similarity;
 use crate::stats::{Recorder, Stats};
@@ -131,6 +132,8 @@ pub(crate) struct Model {
     pub(crate) labels: Option<Labels>,
     /// What makes weights of the rows' numbers, where they are words'.
     pub(crate) weighting: Option<Weighting>,
+    /// How texts are read whose tokens get a vector each.
+    late: Option<LateReader>,
     effective: EffectiveConfig,
     pub(crate) prompts: Prompts,
     pub(crate) reader: Reader,
@@ -277,6 +280,19 @@ impl Model {
         self.labels.as_ref().map_or(&[], |labels| &labels.names)
     }
 
+    /// How texts are read whose tokens get a vector each.
+    ///
+    /// # Errors
+    /// [`Error::Config`] for a model that was loaded for something else.
+    pub(crate) fn late(&self) -> Result<&LateReader> {
+        let fault = || {
+            Error::Config(vec![
+                "this model was not loaded for late interaction".into(),
+            ])
+        };
+        self.late.as_ref().ok_or_else(fault)
+    }
+
     /// What was done so far.
     pub(crate) fn stats(&self) -> Stats {
         let mut stats = self.recorder.read(self.engines.stats());
@@ -309,7 +325,8 @@ impl Model {
         Vectors::of(self, options)?.set(self, self.no_rows(&options.prompt)?)
     }
 
-    fn no_rows(&self, prompt: &Prompt) -> Result<Rows> {
+    /// The rows of no items.
+    pub(crate) fn no_rows(&self, prompt: &Prompt) -> Result<Rows> {
         let (_, prompt) = self.prompts.resolve(prompt)?;
         self.new_rows(0, prompt)
     }
@@ -317,6 +334,7 @@ impl Model {
     /// Room for the rows of so many items.
     pub(crate) fn new_rows(&self, items: usize, prompt: Option<String>) -> Result<Rows> {
         let form = match (self.weighting, self.normalized) {
+            _ if self.late.is_some() => RowForm::Tokens,
             (Some(weighting), _) => RowForm::Packed(weighting),
             (None, true) => RowForm::Unit,
             (None, false) => RowForm::Whole,

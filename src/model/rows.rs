@@ -17,18 +17,20 @@ const UNIT_TOLERANCE: f64 = 1e-2;
 pub(crate) struct Rows {
     /// Row after row; empty where rows are kept packed.
     pub(crate) values: Vec<f32>,
-    /// A packed row for each text, where only what is above 0 is kept.
+    /// A packed row for each text, where only what is above 0 is kept, or a vector for each token.
     pub(crate) packed: Vec<Packed>,
     pub(crate) token_counts: Vec<u32>,
     pub(crate) truncated: Vec<bool>,
+    /// The places of the tokens of each text whose vectors are kept, where they are not all.
+    kept: Vec<Option<Box<[u32]>>>,
     /// The name of the prompt that was put before every text, if it has one.
     pub(crate) prompt: Option<String>,
     dim: usize,
     form: RowForm,
 }
 
-/// A row of words' weights: the indices of those above 0 in ascending order, as the bits of floats, and then the weights. A cache
-/// keeps it as it keeps a vector.
+/// A row of words' weights: the indices of those above 0 in ascending order, as the bits of floats, and then the weights. Or the
+/// vectors of a text's tokens, one after another. A cache keeps it as it keeps a vector.
 pub(crate) type Packed = Box<[f32]>;
 
 /// What is checked of a model's rows, and how they are kept.
@@ -40,6 +42,8 @@ pub(crate) enum RowForm {
     Unit,
     /// What is above 0 of the weights that are made of the model's numbers.
     Packed(Weighting),
+    /// A vector of unit length for each token.
+    Tokens,
 }
 
 impl Rows {
@@ -50,8 +54,8 @@ impl Rows {
         prompt: Option<String>,
     ) -> Result<Self> {
         let (width, rows) = match form {
-            RowForm::Packed(_) => (0, texts),
-            _ => (dim, 0),
+            RowForm::Packed(_) | RowForm::Tokens => (0, texts),
+            RowForm::Whole | RowForm::Unit => (dim, 0),
         };
         let size = texts
             .checked_mul(width)
@@ -70,6 +74,10 @@ impl Rows {
         Ok(Self {
             values,
             packed: vec![Packed::default(); rows],
+            kept: match form {
+                RowForm::Tokens => vec![None; texts],
+                _ => Vec::new(),
+            },
             token_counts: vec![0; texts],
             truncated: vec![false; texts],
             prompt,
@@ -89,6 +97,11 @@ impl Rows {
             encoding.check(start + offset)?;
             *count = u32::try_from(encoding.len()).unwrap_or(u32::MAX);
             *truncated = encoding.truncated();
+            if let (Encoded::Late { kept, .. }, Some(own)) =
+                (encoding, self.kept.get_mut(start + offset))
+            {
+                own.clone_from(kept);
+            }
         }
         Ok(())
     }
@@ -109,19 +122,35 @@ impl Rows {
         places: &[usize],
         output: &RunOutput,
     ) -> Result<()> {
-        let vectors = vectors(output, places.len(), self.dim)?;
-        for (&place, vector) in places.iter().zip(vectors.chunks_exact(self.dim)) {
+        let late = self.form == RowForm::Tokens;
+        let (vectors, width) = vectors(output, places.len(), self.dim, late)?;
+        for (&place, vector) in places.iter().zip(vectors.chunks_exact(width)) {
             self.put(start + place, vector)?;
         }
         Ok(())
     }
 
     /// Takes the vectors of the texts from `start` on, row after row.
-    pub(crate) fn place_values(&mut self, start: usize, values: &[f32]) -> Result<()> {
-        for (place, vector) in values.chunks_exact(self.dim).enumerate() {
-            self.put(start + place, vector)?;
+    pub(crate) fn place_values(&mut self, start: usize, mut values: &[f32]) -> Result<()> {
+        let mut text = start;
+        while !values.is_empty() {
+            let width = match self.form {
+                RowForm::Tokens => self.tokens(text) * self.dim,
+                _ => self.dim,
+            };
+            let Some((own, rest)) = values.split_at_checked(width) else {
+                break;
+            };
+            self.put(text, own)?;
+            (text, values) = (text + 1, rest);
         }
         Ok(())
+    }
+
+    fn tokens(&self, text: usize) -> usize {
+        self.token_counts
+            .get(text)
+            .map_or(0, |&count| count as usize)
     }
 
     /// Takes a vector that was checked when it was made, and what the model saw of its text.
@@ -142,6 +171,9 @@ impl Rows {
     }
 
     fn put(&mut self, text: usize, vector: &[f32]) -> Result<()> {
+        if self.form == RowForm::Tokens {
+            return self.put_tokens(text, vector);
+        }
         if !vector.iter().all(|value| value.is_finite()) {
             return Err(Error::NotFinite { text });
         }
@@ -150,16 +182,48 @@ impl Rows {
             return Ok(());
         }
         if self.form == RowForm::Unit {
-            let norm = norm(vector);
-            if (norm - 1.0).abs() > UNIT_TOLERANCE {
-                return Err(Error::NotNormalized { text, norm });
-            }
+            check_unit(text, vector)?;
         }
         let begin = text * self.dim;
         if let Some(row) = self.values.get_mut(begin..begin + self.dim) {
             row.copy_from_slice(vector);
         }
         Ok(())
+    }
+
+    /// Takes the vectors of a text's tokens, and of padding behind them.
+    fn put_tokens(&mut self, text: usize, vectors: &[f32]) -> Result<()> {
+        let all: Vec<&[f32]> = vectors
+            .chunks_exact(self.dim)
+            .take(self.tokens(text))
+            .collect();
+        let kept = self.kept.get(text).and_then(Option::as_deref);
+        let own: Vec<&[f32]> = match kept {
+            None => all,
+            Some(kept) => kept
+                .iter()
+                .filter_map(|&place| all.get(place as usize).copied())
+                .collect(),
+        };
+        for vector in &own {
+            if !vector.iter().all(|value| value.is_finite()) {
+                return Err(Error::NotFinite { text });
+            }
+            check_unit(text, vector)?;
+        }
+        if let Some(row) = self.packed.get_mut(text) {
+            *row = own.concat().into();
+        }
+        Ok(())
+    }
+}
+
+/// Refuses a vector that has no unit length.
+fn check_unit(text: usize, vector: &[f32]) -> Result<()> {
+    let norm = norm(vector);
+    match (norm - 1.0).abs() > UNIT_TOLERANCE {
+        true => Err(Error::NotNormalized { text, norm }),
+        false => Ok(()),
     }
 }
 
@@ -175,19 +239,34 @@ fn packed(weighting: Weighting, numbers: &[f32]) -> Packed {
     row.into()
 }
 
-/// The vectors in an engine's answer, `[rows or more, dim]`.
-pub(crate) fn vectors(output: &RunOutput, rows: usize, dim: usize) -> Result<&[f32]> {
+/// The vectors in an engine's answer, `[rows or more, dim]`, and the values of a row; where they are of tokens, `[rows or more,
+/// positions, dim]`.
+pub(crate) fn vectors(
+    output: &RunOutput,
+    rows: usize,
+    dim: usize,
+    of_tokens: bool,
+) -> Result<(&[f32], usize)> {
     let tensor = output
         .output(head::OUTPUT)
         .ok_or_else(|| Error::InvalidOutput {
             wanted: format!("an output {}", head::OUTPUT),
             got: format!("{} others", output.outputs.len()),
         })?;
-    let fits = matches!(*tensor.shape(), [has, of] if has >= rows && of == dim);
-    match tensor.as_slice::<f32>() {
-        Ok(vectors) if fits => Ok(vectors),
+    let width = match *tensor.shape() {
+        [has, of] if !of_tokens && has >= rows && of == dim => Some(dim),
+        [has, positions, of] if of_tokens && has >= rows && of == dim && positions > 0 => {
+            Some(positions * dim)
+        }
+        _ => None,
+    };
+    match (tensor.as_slice::<f32>(), width) {
+        (Ok(vectors), Some(width)) => Ok((vectors, width)),
         _ => Err(Error::InvalidOutput {
-            wanted: format!("f32 [{rows}, {dim}]"),
+            wanted: match of_tokens {
+                false => format!("f32 [{rows}, {dim}]"),
+                true => format!("f32 [{rows}, positions, {dim}]"),
+            },
             got: format!("{} {:?}", tensor.dtype(), tensor.shape()),
         }),
     }

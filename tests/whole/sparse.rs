@@ -471,7 +471,7 @@ fn a_cache_on_disk_says_that_it_is_not_used() {
     let loaded = load(source(&bert(), MAX), config).unwrap();
     let effective = loaded.effective_config().to_string();
     assert!(
-        effective.contains("sparse vectors are kept in memory alone"),
+        effective.contains("sparse vectors and vectors of tokens are kept in memory alone"),
         "{effective}"
     );
 }

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::{
-    BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
-    SparseOptions,
+    BoxFuture, Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource,
+    MultiVectorOptions, Prompt, Scores, SparseOptions,
 };
 use isovec_js_error::{to_js, with_kind};
 use js_sys::WebAssembly::Memory;
@@ -92,7 +92,7 @@ pub struct RawModel {
 impl RawModel {
     /// Loads a model from its files: a `Map` from path to `Uint8Array`, which is emptied, so that
     /// the arrays are free when the model is loaded. `config` is the Rust configuration as JSON, `output`
-    /// what the model is loaded for: `vectors`, `labels`, `relevance` or `words`; `pixels` is the Rust `Preprocessing` as JSON, where it is loaded for
+    /// what the model is loaded for: `vectors`, `labels`, `relevance`, `words` or `tokens`; `pixels` is the Rust `Preprocessing` as JSON, where it is loaded for
     /// pictures.
     ///
     /// # Errors
@@ -178,6 +178,26 @@ impl RawModel {
             .with_prompt(prompt(role)?);
         options.top_k = top_k;
         let embedded = self.model.embed_words(texts, options);
+        Ok(promised(Box::pin(async {
+            embedded.await.map(RawRows::from)
+        })))
+    }
+
+    /// Gives texts' tokens vectors, of queries where the role is `query`; else as [`embed`](Self::embed).
+    ///
+    /// # Errors
+    /// As there.
+    #[wasm_bindgen(js_name = embedTokens, unchecked_return_type = "Promise<RawRows>")]
+    pub fn embed_tokens(
+        &self,
+        texts: Vec<String>,
+        role: &str,
+        cancel: &RawCancel,
+    ) -> Result<Promise, JsValue> {
+        let options = MultiVectorOptions::default()
+            .with_cancel(cancel.0.clone())
+            .with_prompt(prompt(role)?);
+        let embedded = self.model.embed_tokens(texts, options);
         Ok(promised(Box::pin(async {
             embedded.await.map(RawRows::from)
         })))

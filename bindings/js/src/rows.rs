@@ -1,6 +1,6 @@
 //! Passes the rows of a call to JavaScript, where the classes `Embeddings` and `Classifications` hold them.
 
-use isovec::{Classifications, Embeddings, SparseEmbeddings};
+use isovec::{Classifications, Embeddings, MultiVectorEmbeddings, SparseEmbeddings};
 use js_sys::{Float32Array, Uint8Array, Uint32Array};
 use wasm_bindgen::prelude::wasm_bindgen;
 
@@ -14,6 +14,7 @@ enum Set {
     Vectors(Embeddings),
     Labels(Classifications),
     Words(SparseEmbeddings),
+    Tokens(MultiVectorEmbeddings),
 }
 
 impl From<Embeddings> for RawRows {
@@ -34,6 +35,12 @@ impl From<SparseEmbeddings> for RawRows {
     }
 }
 
+impl From<MultiVectorEmbeddings> for RawRows {
+    fn from(set: MultiVectorEmbeddings) -> Self {
+        Self(Set::Tokens(set))
+    }
+}
+
 #[wasm_bindgen]
 impl RawRows {
     /// All rows, one after another.
@@ -42,6 +49,7 @@ impl RawRows {
             Set::Vectors(set) => set.as_slice(),
             Set::Labels(set) => set.as_slice(),
             Set::Words(set) => set.values(),
+            Set::Tokens(set) => set.as_slice().unwrap_or_default(),
         })
     }
 
@@ -53,10 +61,11 @@ impl RawRows {
         })
     }
 
-    /// Of weights of words: where each text's begin, and at last where they end.
+    /// Of weights of words, and of tokens' vectors: where each text's begin, and at last where they end.
     pub fn offsets(&self) -> Uint32Array {
         let offsets = match &self.0 {
             Set::Words(set) => set.offsets(),
+            Set::Tokens(set) => set.offsets(),
             _ => &[],
         };
         let offsets: Vec<u32> = offsets.iter().map(|&offset| offset as u32).collect();
@@ -69,6 +78,7 @@ impl RawRows {
             Set::Vectors(set) => set.truncated(),
             Set::Labels(set) => set.truncated(),
             Set::Words(set) => set.truncated(),
+            Set::Tokens(set) => set.truncated(),
         };
         let marks: Vec<u8> = marks.iter().map(|&truncated| u8::from(truncated)).collect();
         Uint8Array::from(&marks[..])
@@ -81,6 +91,7 @@ impl RawRows {
             Set::Vectors(set) => set.token_counts(),
             Set::Labels(set) => set.token_counts(),
             Set::Words(set) => set.token_counts(),
+            Set::Tokens(set) => set.token_counts(),
         })
     }
 
@@ -91,16 +102,19 @@ impl RawRows {
             Set::Vectors(set) => set.dim(),
             Set::Labels(set) => set.labels().len(),
             Set::Words(set) => set.vocabulary_size(),
+            Set::Tokens(set) => set.dim(),
         }
     }
 
     /// What made the vectors, as JSON; of labels, nothing.
     pub fn fingerprint(&self) -> Option<String> {
-        match &self.0 {
-            Set::Vectors(set) => Some(serde_json::json!(set.fingerprint()).to_string()),
-            Set::Words(set) => Some(serde_json::json!(set.fingerprint()).to_string()),
+        let fingerprint = match &self.0 {
+            Set::Vectors(set) => Some(set.fingerprint()),
+            Set::Words(set) => Some(set.fingerprint()),
+            Set::Tokens(set) => Some(set.fingerprint()),
             Set::Labels(_) => None,
-        }
+        };
+        fingerprint.map(|own| serde_json::json!(own).to_string())
     }
 
     /// The name of the prompt that was put before the texts, if one was.
@@ -108,6 +122,7 @@ impl RawRows {
         match &self.0 {
             Set::Vectors(set) => set.prompt().map(str::to_owned),
             Set::Words(set) => set.prompt().map(str::to_owned),
+            Set::Tokens(set) => set.prompt().map(str::to_owned),
             Set::Labels(_) => None,
         }
     }

@@ -18,6 +18,7 @@ export const classifier = join(data, "tiny-classifier");
 export const reranker = join(data, "tiny-reranker");
 /** The seeded model of sparse vectors. */
 export const splade = join(data, "tiny-splade");
+export const colbert = join(data, "tiny-colbert");
 export const CLASSIFIER_FILES = ["config.json", "tokenizer.json", "model.safetensors"];
 
 /** What makes a page isolated. Workers of an isolated page have to be as strict as it is; others do not mind. */

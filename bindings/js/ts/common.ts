@@ -15,6 +15,8 @@ export type { Picture, PixelOptions, RawPicture } from "./pictures.js";
 export type { Capabilities, Downloaded, Knob, ModelDescription, Progress, ProviderInfo, Role, ScoreForm } from "./host.js";
 export type { ErrorKind } from "./kinds.js";
 export { Profile, ProfileSession, type ProfileOptions, type TraceEvent } from "./profile.js";
+export type { MultiVectorEmbedded, MultiVectorOptions, MultiVectorStreamOptions } from "./multi-vector.js";
+export { MultiVectorEmbeddings } from "./multi-vector-embeddings.js";
 export { PairScores, type RankOptions, type Ranked, type Relevance, type ScoreOptions, type Scored } from "./reranker.js";
 export { Scores, cosine, fuse, topK, type Hit, type Similarity } from "./similarity.js";
 export type { FetchOptions, FileContent, ModelSource } from "./source.js";

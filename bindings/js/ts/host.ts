@@ -6,8 +6,8 @@ import type { ProfileOptions, RawProfile } from "./profile.js";
 import type { Similarity } from "./similarity.js";
 import type { Stats } from "./stats.js";
 
-/** What a model makes: vectors, a score for each label, the relevance of pairs, or weights of words. */
-export type Output = "vectors" | "labels" | "relevance" | "words";
+/** What a model makes: vectors, a score for each label, the relevance of pairs, weights of words, or vectors of tokens. */
+export type Output = "vectors" | "labels" | "relevance" | "words" | "tokens";
 
 /** What a model is loaded for. */
 export interface Task {
@@ -122,7 +122,7 @@ export interface Rows {
   /** Numbers of a row. */
   dimension: number;
   fingerprint: Fingerprint;
-  /** Of weights of words: where each text's begin, and at last where they end. */
+  /** Of weights of words, and of tokens' vectors: where each text's begin, and at last where they end. */
   offsets?: Uint32Array<ArrayBuffer>;
   /** Of weights of words: the ids of the tokens that `values` are the weights of. */
   indices?: Uint32Array<ArrayBuffer>;
@@ -144,6 +144,12 @@ export interface AskedVectors {
 export interface AskedWords {
   role: Role;
   topK: number | undefined;
+}
+
+/** What is asked of a call for vectors of tokens. */
+export interface AskedTokens {
+  role: Role;
+  tokens: true;
 }
 
 /** What is asked of a call for labels. */
@@ -175,7 +181,7 @@ export interface AskedPictureVectors extends AskedPictures {
 export interface AskedPictureLabels extends AskedPictures, AskedLabels {}
 
 /** What is asked of a call; all of it can be handed to a worker. */
-export type Asked = AskedVectors | AskedWords | AskedLabels | AskedPairs | AskedPictureVectors | AskedPictureLabels;
+export type Asked = AskedVectors | AskedWords | AskedTokens | AskedLabels | AskedPairs | AskedPictureVectors | AskedPictureLabels;
 
 /** How far loading has come. */
 export interface Progress {

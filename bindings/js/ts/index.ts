@@ -16,6 +16,7 @@ import { BaseImageEmbedder } from "./image.js";
 import type { Opener } from "./model.js";
 import { open as inWorker } from "./remote.js";
 import type { LoadPictures, LoadOptions as Options } from "./request.js";
+import { BaseMultiVectorEmbedder } from "./multi-vector.js";
 import { BaseReranker } from "./reranker.js";
 import type { ModelSource } from "./source.js";
 import { BaseSparseEmbedder } from "./sparse.js";
@@ -75,6 +76,22 @@ export class SparseEmbedder extends BaseSparseEmbedder {
   /** Loads a model as `Embedder.load` does. One that gives words no numbers is the error `UnsupportedModel`. */
   static load(source: ModelSource, options: LoadOptions = {}): Promise<SparseEmbedder> {
     return BaseSparseEmbedder.opened({ output: "words", pictures: false }, (host, open) => new SparseEmbedder(host, open), opener(options), source, options);
+  }
+}
+
+/**
+ * A loaded model of late interaction (ColBERT): every token of a text gets a vector. A query's score with a passage is the sum over the
+ * query's tokens of the largest inner product with any token of the passage.
+ *
+ * @example
+ * const embedder = await MultiVectorEmbedder.load("colbert-ir/colbertv2.0");
+ * const index = await embedder.embedPassages(["rain is expected tomorrow", "shares fell"]);
+ * const [best] = index.searchOne(await embedder.embedQuery("stock market"), 1);
+ */
+export class MultiVectorEmbedder extends BaseMultiVectorEmbedder {
+  /** Loads a model as `Embedder.load` does. One whose files describe no late interaction is the error `UnsupportedModel`. */
+  static load(source: ModelSource, options: LoadOptions = {}): Promise<MultiVectorEmbedder> {
+    return BaseMultiVectorEmbedder.opened({ output: "tokens", pictures: false }, (host, open) => new MultiVectorEmbedder(host, open), opener(options), source, options);
   }
 }
 

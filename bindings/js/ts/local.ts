@@ -133,6 +133,7 @@ class Local implements Host {
       const rows = await withSignal(this.#module, own.signal, (cancel) => {
         if ("skip" in asked) return "scores" in asked ? raw.classifyValues(read!.values, asked.scores, cancel) : raw.embedValues(read!.values, cancel, asked.dimension, asked.normalize);
         const texts = [...(items as readonly string[])];
+        if ("tokens" in asked) return raw.embedTokens(texts, asked.role, cancel);
         if ("topK" in asked) return raw.embedWords(texts, asked.role, cancel, asked.topK);
         return "role" in asked ? raw.embed(texts, asked.role, cancel, asked.dimension, asked.normalize) : raw.classify(texts, "seconds" in asked ? [...asked.seconds] : undefined, asked.scores, cancel);
       });
@@ -140,7 +141,7 @@ class Local implements Host {
         // Other vectors than the model was loaded for are other vectors to compare with.
         const made = "dimension" in asked && (asked.dimension !== undefined || asked.normalize !== undefined) ? rows.fingerprint() : undefined;
         const fingerprint = made === undefined ? this.about.fingerprint : (JSON.parse(made) as Fingerprint);
-        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint, ...(read && { unread: read.unread }), ...("topK" in asked && { offsets: rows.offsets(), indices: rows.indices() }) } as Rows;
+        return { values: rows.values(), tokenCounts: rows.tokenCounts(), truncated: rows.truncated(), prompt: rows.prompt() ?? null, dimension: rows.dimension, fingerprint, ...(read && { unread: read.unread }), ...("tokens" in asked && { offsets: rows.offsets() }), ...("topK" in asked && { offsets: rows.offsets(), indices: rows.indices() }) } as Rows;
       } finally {
         rows.free();
       }

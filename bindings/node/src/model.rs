@@ -6,8 +6,8 @@ use isovec::for_npm::{Loaded, Purpose};
 use isovec::profile::{ProfileOptions, ProfileSession};
 use isovec::source::Content;
 use isovec::{
-    Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, Prompt, Scores,
-    SparseOptions,
+    Cancel, ClassifyOptions, EmbedOptions, EmbeddingConfig, ModelSource, MultiVectorOptions,
+    Prompt, Scores, SparseOptions,
 };
 use napi::bindgen_prelude::{Float32Array, Object, Uint8ArraySlice, Uint32Array};
 use napi::{Env, Result};
@@ -111,7 +111,7 @@ fn embedding(
 #[napi]
 impl RawModel {
     /// Loads a model from its files: their paths, and for each its bytes. `config` is the Rust configuration as JSON, `output`
-    /// what the model is loaded for: `vectors`, `labels`, `relevance` or `words`; `pixels` is the Rust `Preprocessing` as JSON, where it is
+    /// what the model is loaded for: `vectors`, `labels`, `relevance`, `words` or `tokens`; `pixels` is the Rust `Preprocessing` as JSON, where it is
     /// loaded for pictures.
     ///
     /// # Errors
@@ -188,6 +188,29 @@ impl RawModel {
         tasks::promise(
             env,
             async move { model.embed_words(texts, options).await },
+            RawRows::from,
+        )
+    }
+
+    /// Gives texts' tokens vectors, of queries where the role is `query`; else as [`embed`](Self::embed).
+    ///
+    /// # Errors
+    /// As there.
+    #[napi]
+    pub fn embed_tokens<'env>(
+        &self,
+        env: &'env Env,
+        texts: Vec<String>,
+        role: String,
+        cancel: &RawCancel,
+    ) -> Result<Object<'env>> {
+        let model = self.live(env)?;
+        let options = MultiVectorOptions::default()
+            .with_cancel(cancel.cancel.clone())
+            .with_prompt(prompt(env, &role)?);
+        tasks::promise(
+            env,
+            async move { model.embed_tokens(texts, options).await },
             RawRows::from,
         )
     }

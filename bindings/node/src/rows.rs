@@ -1,7 +1,7 @@
 //! Passes the rows of a call to JavaScript, where the classes `Embeddings` and `Classifications` hold them.
 
 use isovec::fingerprint::Fingerprint;
-use isovec::{Classifications, Embeddings, SparseEmbeddings};
+use isovec::{Classifications, Embeddings, MultiVectorEmbeddings, SparseEmbeddings};
 use napi::bindgen_prelude::{Float32Array, Uint8Array, Uint32Array};
 use napi_derive::napi;
 
@@ -64,6 +64,21 @@ impl From<SparseEmbeddings> for RawRows {
     }
 }
 
+impl From<MultiVectorEmbeddings> for RawRows {
+    fn from(set: MultiVectorEmbeddings) -> Self {
+        Self {
+            token_counts: set.token_counts().to_vec(),
+            truncated: set.truncated().iter().map(|&one| one.into()).collect(),
+            dimension: set.dim() as u32,
+            fingerprint: Some(set.fingerprint().clone()),
+            prompt: set.prompt().map(str::to_owned),
+            values: set.as_slice().unwrap_or_default().to_vec(),
+            indices: Vec::new(),
+            offsets: set.offsets().iter().map(|&offset| offset as u32).collect(),
+        }
+    }
+}
+
 #[napi]
 impl RawRows {
     /// All rows, one after another.
@@ -78,7 +93,7 @@ impl RawRows {
         std::mem::take(&mut self.indices).into()
     }
 
-    /// Of weights of words: where each text's begin, and at last where they end.
+    /// Of weights of words, and of tokens' vectors: where each text's begin, and at last where they end.
     #[napi]
     pub fn offsets(&mut self) -> Uint32Array {
         std::mem::take(&mut self.offsets).into()

@@ -34,6 +34,7 @@ mod json;
 mod loading;
 mod logs;
 mod model;
+mod multi_vector;
 mod options;
 mod pictures;
 mod profile;
@@ -55,6 +56,8 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<classifier::Classifier>()?;
     module.add_class::<reranker::Reranker>()?;
     module.add_class::<sparse::SparseEmbedder>()?;
+    module.add_class::<multi_vector::MultiVectorEmbedder>()?;
+    module.add_class::<multi_vector::MultiVectorEmbeddings>()?;
     module.add_class::<pictures::ImageEmbedder>()?;
     module.add_class::<embeddings::Embeddings>()?;
     module.add_class::<compact::CompactEmbeddings>()?;

@@ -1,7 +1,10 @@
 //! What every handle says about its model.
 
 use isovec::profile::ProfileOptions;
-use isovec::{Classifier, Embedder, EmbeddingConfig, ImageEmbedder, Reranker, SparseEmbedder};
+use isovec::{
+    Classifier, Embedder, EmbeddingConfig, ImageEmbedder, MultiVectorEmbedder, Reranker,
+    SparseEmbedder,
+};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
 use serde_json::json;
@@ -16,6 +19,7 @@ pub(crate) enum Handle {
     Labels(Classifier),
     Relevance(Reranker),
     Words(SparseEmbedder),
+    Tokens(MultiVectorEmbedder),
     Pictures(ImageEmbedder),
 }
 
@@ -27,12 +31,13 @@ macro_rules! any {
             Handle::Labels($model) => $said,
             Handle::Relevance($model) => $said,
             Handle::Words($model) => $said,
+            Handle::Tokens($model) => $said,
             Handle::Pictures($model) => $said,
         }
     };
 }
 
-/// The base of `Embedder`, `Classifier`, `Reranker`, `SparseEmbedder` and `ImageEmbedder`.
+/// The base of `Embedder`, `Classifier`, `Reranker`, `SparseEmbedder`, `MultiVectorEmbedder` and `ImageEmbedder`.
 #[pyclass(subclass, frozen, module = "isovec")]
 pub(crate) struct Model {
     handle: Owned<Handle>,

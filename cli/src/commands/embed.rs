@@ -47,6 +47,9 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
     if args.sparse {
         return commands::embed_sparse::run(args);
     }
+    if args.multi_vector {
+        return commands::embed_multi_vector::run(args);
+    }
     let out = args.out.as_deref();
     let format = output::format(args.format, out)?;
     let compact = output::compact(args.compact, format)?;

@@ -8,6 +8,7 @@ pub(crate) mod classify_images;
 pub(crate) mod embed;
 #[cfg(feature = "image")]
 pub(crate) mod embed_images;
+pub(crate) mod embed_multi_vector;
 pub(crate) mod embed_sparse;
 pub(crate) mod export;
 pub(crate) mod features;

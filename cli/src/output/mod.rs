@@ -11,8 +11,10 @@ mod sparse;
 pub(crate) mod start;
 #[cfg(feature = "ocr")]
 pub(crate) mod texts;
+mod tokens;
 
 pub(crate) use sparse::SparseJsonl;
+pub(crate) use tokens::{TokensIndex, TokensJsonl};
 
 use std::fs::File;
 use std::io::{BufWriter, Write};

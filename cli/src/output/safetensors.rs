@@ -64,7 +64,7 @@ impl<W: Write> Sink<Embedded> for Index<W> {
 }
 
 /// The SDK knows only that it writes somewhere; a closed pipe has to stay recognisable.
-fn named(error: isovec::Error, name: &str) -> CliError {
+pub(super) fn named(error: isovec::Error, name: &str) -> CliError {
     match error {
         isovec::Error::Io { source, .. } => {
             CliError::io(name)(io::Error::new(source.kind(), source.to_string()))

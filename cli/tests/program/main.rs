@@ -11,6 +11,7 @@ mod images;
 #[cfg(feature = "jobs")]
 mod job;
 mod kept;
+mod multi_vector;
 #[cfg(feature = "ocr")]
 mod ocr;
 mod optimize;

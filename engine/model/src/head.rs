@@ -127,7 +127,7 @@ impl HeadSpec {
 }
 
 impl Dense {
-    fn identity(&self) -> String {
+    pub(crate) fn identity(&self) -> String {
         let mut hasher = blake3::Hasher::new();
         for values in std::iter::once(&self.weight).chain(&self.bias) {
             hasher.update(&(values.len() as u64).to_le_bytes());
@@ -142,7 +142,7 @@ impl Dense {
         )
     }
 
-    fn check(&self, features: Option<usize>, origin: &str) -> Result<()> {
+    pub(crate) fn check(&self, features: Option<usize>, origin: &str) -> Result<()> {
         let bias_fits = self
             .bias
             .as_ref()
@@ -287,7 +287,7 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
         features = Some(dim);
     }
     if spec.normalize {
-        value = head.normalize(&value);
+        value = head.normalize(&value, 1);
     }
 
     rename(graph, OUTPUT, &format!("{OUTPUT}.in_graph"));
@@ -438,9 +438,9 @@ pub(crate) fn last_token(graph: &mut GraphBuilder<'_>, hidden: &str) -> String {
 }
 
 /// Writes the head's nodes.
-struct Head<'g> {
-    graph: GraphBuilder<'g>,
-    opset: i64,
+pub(crate) struct Head<'g> {
+    pub(crate) graph: GraphBuilder<'g>,
+    pub(crate) opset: i64,
 }
 
 impl Head<'_> {
@@ -521,13 +521,32 @@ impl Head<'_> {
             .chain(bias.as_deref())
             .collect();
         let out = self.graph.node("Gemm", &inputs, vec![int("transB", 1)]);
-        let activation = match dense.activation {
-            Activation::Identity => return out,
+        self.activate(out, dense.activation)
+    }
+
+    /// The same layer of every token's vector, `[batch, sequence, in]` to `[batch, sequence, out]`.
+    pub(crate) fn dense_of_tokens(&mut self, value: &str, dense: &Dense) -> String {
+        let (out, inner) = (dense.out_features, dense.in_features);
+        let transposed: Vec<f32> = (0..inner * out)
+            .map(|at| dense.weight[at % out * inner + at / out])
+            .collect();
+        let weight = self.graph.f32s(&[inner as i64, out as i64], &transposed);
+        let mut value = self.graph.node("MatMul", &[value, &weight], Vec::new());
+        if let Some(bias) = &dense.bias {
+            let bias = self.graph.f32s(&[out as i64], bias);
+            value = self.graph.node("Add", &[&value, &bias], Vec::new());
+        }
+        self.activate(value, dense.activation)
+    }
+
+    fn activate(&mut self, value: String, activation: Activation) -> String {
+        let activation = match activation {
+            Activation::Identity => return value,
             Activation::Tanh => "Tanh",
             Activation::Relu => "Relu",
             Activation::Sigmoid => "Sigmoid",
         };
-        self.graph.node(activation, &[&out], Vec::new())
+        self.graph.node(activation, &[&value], Vec::new())
     }
 
     fn cut(&mut self, value: &str, dim: usize) -> String {
@@ -538,9 +557,10 @@ impl Head<'_> {
             .node("Slice", &[value, &start, &end, &axis], Vec::new())
     }
 
-    fn normalize(&mut self, value: &str) -> String {
+    /// Vectors of unit length along an axis.
+    pub(crate) fn normalize(&mut self, value: &str, axis: i64) -> String {
         let square = self.graph.node("Mul", &[value, value], Vec::new());
-        let sum = self.reduce_sum(&square, 1, true);
+        let sum = self.reduce_sum(&square, axis, true);
         let norm = self.graph.node("Sqrt", &[&sum], Vec::new());
         self.divide(value, &norm, 1e-12)
     }
@@ -551,7 +571,7 @@ impl Head<'_> {
         self.graph.node("Div", &[value, &by], Vec::new())
     }
 
-    fn cast(&mut self, value: &str, to: DataType) -> String {
+    pub(crate) fn cast(&mut self, value: &str, to: DataType) -> String {
         self.graph
             .node("Cast", &[value], vec![int("to", to as i64)])
     }
@@ -591,7 +611,7 @@ impl Head<'_> {
 }
 
 /// Version of the default operator set.
-fn opset(model: &ModelProto) -> i64 {
+pub(crate) fn opset(model: &ModelProto) -> i64 {
     let default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
     model
         .opset_import
@@ -601,7 +621,7 @@ fn opset(model: &ModelProto) -> i64 {
 }
 
 /// The output to pool, and whether the graph has pooled it already.
-fn find_source(graph: &GraphProto) -> Option<(ValueInfoProto, bool)> {
+pub(crate) fn find_source(graph: &GraphProto) -> Option<(ValueInfoProto, bool)> {
     let with_rank = |rank: usize| {
         graph.output.iter().filter(move |output| {
             tensor_type(output)
@@ -645,7 +665,7 @@ pub(crate) fn tensor_type(value: &ValueInfoProto) -> Option<(i32, Option<Vec<Dim
     Some((tensor.elem_type, dims))
 }
 
-fn fixed_last_dim(value: &ValueInfoProto) -> Option<usize> {
+pub(crate) fn fixed_last_dim(value: &ValueInfoProto) -> Option<usize> {
     match tensor_type(value)?.1?.last()? {
         Dim::Fixed(extent) => Some(*extent),
         Dim::Symbolic(_) => None,

@@ -48,3 +48,4 @@ pub mod precision;
 pub mod safetensors;
 mod sniff;
 pub mod sparse;
+pub mod tokens;

@@ -9,7 +9,7 @@ const LARGEST: f32 = 127.0;
 
 /// A row as 8-bit whole numbers, appended to `codes`: each component divided by the row's largest magnitude over 127, rounded to
 /// the nearest, halves away from zero. Returns that divisor, with which the codes are multiplied to get the row back.
-pub(super) fn int8(row: &[f32], codes: &mut Vec<u8>) -> f32 {
+pub(crate) fn int8(row: &[f32], codes: &mut Vec<u8>) -> f32 {
     let largest = row.iter().fold(0f32, |most, value| most.max(value.abs()));
     let scale = largest / LARGEST;
     // A row of zeros, or of numbers so small that the divisor is none.
@@ -24,7 +24,7 @@ pub(super) fn int8(row: &[f32], codes: &mut Vec<u8>) -> f32 {
 
 /// A row's signs, appended to `codes`: a bit for each component, 1 where it is above 0, the first component in the highest bit of
 /// the first byte, as numpy's `packbits` has them. What is left of the last byte is 0.
-pub(super) fn signs(row: &[f32], codes: &mut Vec<u8>) {
+pub(crate) fn signs(row: &[f32], codes: &mut Vec<u8>) {
     codes.extend(row.chunks(8).map(|eight| {
         let bits = eight.iter().enumerate();
         bits.fold(0u8, |byte, (at, &value)| {
@@ -45,7 +45,7 @@ pub(super) fn norm_of_int8(codes: &[u8]) -> f64 {
 }
 
 /// The eight signs of every byte as ±1: a table is read several times as fast as its bits are tested.
-const SIGNS: [[f32; 8]; 256] = {
+pub(crate) const SIGNS: [[f32; 8]; 256] = {
     let mut signs = [[-1.0; 8]; 256];
     let mut byte = 0;
     while byte < 256 {

@@ -5,7 +5,9 @@ use std::io::Write;
 use std::path::Path;
 use std::sync::Arc;
 
-use super::super::layout::{self, COMPACT, Column, F32, File, I8, Metadata, U8, f32s, words};
+use super::super::layout::{
+    self, COMPACT, Column, F32, File, I8, Metadata, TOKENS, U8, f32s, has_loose_bits, words,
+};
 use super::{CompactEmbeddings, CompactForm, bytes_of_row};
 use crate::error::{Error, Result};
 
@@ -103,6 +105,11 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<CompactEmbeddings> {
         _ if metadata.format_version < COMPACT => {
             return Err(file.fail("its vectors are in f32; open it as Embeddings"));
         }
+        _ if metadata.format_version == TOKENS => {
+            return Err(
+                file.fail("it holds a vector for each token; open it as MultiVectorEmbeddings")
+            );
+        }
         _ => return Err(file.fail("it does not say how many components a vector has")),
     };
     let form = match file.has("scales") {
@@ -154,11 +161,4 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<CompactEmbeddings> {
         model: metadata.model,
     }
     .with_lengths(origin)
-}
-
-/// Whether a row has bits where it has no component: they would count as signs that differ.
-fn has_loose_bits(codes: &[u8], dim: usize) -> bool {
-    let used = dim % 8;
-    let mut last = codes.chunks_exact(dim.div_ceil(8)).filter_map(<[u8]>::last);
-    used != 0 && last.any(|byte| byte << used != 0)
 }

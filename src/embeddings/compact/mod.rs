@@ -1,6 +1,6 @@
 //! Sets of vectors in a quarter or a thirty-second of their bytes, for large indexes and small pages.
 
-mod codes;
+pub(crate) mod codes;
 mod file;
 
 use std::sync::Arc;

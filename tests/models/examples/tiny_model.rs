@@ -3,7 +3,7 @@
 
 use std::path::PathBuf;
 
-use isovec_test_models::{classifier, reranker, sparse, tiny, tiny_clip, tiny_network};
+use isovec_test_models::{classifier, late, reranker, sparse, tiny, tiny_clip, tiny_network};
 
 fn main() -> std::io::Result<()> {
     let folder = std::env::args_os().nth(1).map_or_else(
@@ -15,6 +15,7 @@ fn main() -> std::io::Result<()> {
         ("tiny-classifier", classifier::files()),
         ("tiny-reranker", reranker::files()),
         ("tiny-splade", sparse::tiny_files()),
+        ("tiny-colbert", late::tiny_files()),
         ("tiny-clip", tiny_clip::files()),
         ("tiny-network", tiny_network::files()),
     ];

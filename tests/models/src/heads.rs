@@ -94,6 +94,7 @@ pub fn published(mut model: Checkpoint) -> Checkpoint {
         "vocab_",
         "lm_head.",
         "decoder.",
+        "linear.",
     ];
     model.tensors = model
         .tensors

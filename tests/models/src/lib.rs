@@ -7,6 +7,7 @@
 //! - [`decoders`]: decoders, with theirs; [`embedding_gemma`]: one with all files of a published model.
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`sparse`]: models of sparse vectors, with theirs.
+//! - [`late`]: models of late interaction, with theirs, one of them in `tests/data/tiny-colbert`.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`static_embedding`]: models of static embeddings, with theirs.
 //! - [`convolutions`]: convolutional networks.
@@ -25,6 +26,7 @@ pub mod embedding_gemma;
 pub mod exact;
 pub mod full_size;
 pub mod heads;
+pub mod late;
 pub mod models;
 mod picture_files;
 pub mod pictures;

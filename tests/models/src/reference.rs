@@ -18,12 +18,23 @@ pub type Rows = Vec<Vec<f64>>;
 
 /// The last hidden state of one text.
 pub fn last_hidden_state(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows {
+    last_hidden_state_seeing(model, ids, types, ids.len())
+}
+
+/// The same where only the first `seen` tokens are seen, by all; of BERT and ModernBERT.
+pub fn last_hidden_state_seeing(
+    model: &Checkpoint,
+    ids: &[i64],
+    types: &[i64],
+    seen: usize,
+) -> Rows {
     match model.config["model_type"].as_str().expect("a model type") {
-        "bert" => bert(model, ids, types),
+        "bert" => bert(model, ids, types, seen),
+        "modernbert" => modernbert(model, ids, seen),
+        _ if seen < ids.len() => panic!("no reference with tokens that are not seen"),
         "roberta" | "xlm-roberta" | "camembert" => roberta(model, ids),
         "mpnet" => mpnet(model, ids),
         "distilbert" => distilbert(model, ids),
-        "modernbert" => modernbert(model, ids),
         "nomic_bert" => nomicbert(model, ids, types),
         "qwen2" | "qwen3" | "llama" | "mistral" | "gemma3_text" => decoders::decoder(model, ids),
         other => panic!("no reference for {other}"),
@@ -248,7 +259,7 @@ pub(crate) fn pre_norm_layer_turned(
     sum(&x, &fed)
 }
 
-fn bert_layers(model: &Checkpoint, embedded: Rows) -> Rows {
+fn bert_layers(model: &Checkpoint, embedded: Rows, seen: usize) -> Rows {
     let config = &model.config;
     let epsilon = config["layer_norm_eps"].as_f64().expect("an epsilon");
     let act = config["hidden_act"].as_str().expect("an activation");
@@ -264,20 +275,20 @@ fn bert_layers(model: &Checkpoint, embedded: Rows) -> Rows {
             BERT_NAMES,
             &x,
             (heads, act, epsilon),
-            &|_, _, _| 0.0,
+            &|_, _, to| if to < seen { 0.0 } else { f64::NEG_INFINITY },
         );
     }
     x
 }
 
-fn bert(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Rows {
+fn bert(model: &Checkpoint, ids: &[i64], types: &[i64], seen: usize) -> Rows {
     let embedded = ids.iter().zip(types).enumerate().map(|(at, (&id, &kind))| {
         let word = row(model, "embeddings.word_embeddings", id as usize);
         let place = row(model, "embeddings.position_embeddings", at);
         let kind = row(model, "embeddings.token_type_embeddings", kind as usize);
         add(&add(&word, &place), &kind)
     });
-    bert_layers(model, embedded.collect())
+    bert_layers(model, embedded.collect(), seen)
 }
 
 /// Tokens count from the padding id plus one; padding itself stands at the padding id.
@@ -302,7 +313,7 @@ fn roberta(model: &Checkpoint, ids: &[i64]) -> Rows {
         let place = row(model, "embeddings.position_embeddings", at);
         add(&add(&word, &place), &kind)
     });
-    bert_layers(model, embedded.collect())
+    bert_layers(model, embedded.collect(), ids.len())
 }
 
 /// 16 buckets for each side; in each, 8 exact ones, and then the k-th starts where the distance n
@@ -423,7 +434,7 @@ fn unpack(packed: &Rows) -> [Rows; 3] {
     [0, 1, 2].map(|part| each(packed, |row| row[part * size..(part + 1) * size].to_vec()))
 }
 
-fn modernbert(model: &Checkpoint, ids: &[i64]) -> Rows {
+fn modernbert(model: &Checkpoint, ids: &[i64], seen: usize) -> Rows {
     let config = &model.config;
     let epsilon = config["norm_eps"].as_f64().expect("an epsilon");
     let act = config["hidden_activation"].as_str().expect("an activation");
@@ -458,7 +469,7 @@ fn modernbert(model: &Checkpoint, ids: &[i64]) -> Rows {
         let [query, key, value] = unpack(&packed);
         let (query, key) = (rotate(&query, heads, theta), rotate(&key, heads, theta));
         let context = attend(&query, &key, &value, heads, |_, from, to, score| {
-            if global || from.abs_diff(to) <= reach {
+            if to < seen && (global || from.abs_diff(to) <= reach) {
                 score
             } else {
                 f64::NEG_INFINITY

@@ -26,26 +26,38 @@ impl Given {
 }
 
 /// The words of a batch: the numbers of tokens and texts, where the parts begin, the texts' first
-/// tokens, the text of each token, and the caller's numbers for them.
+/// tokens, the token behind the last one of each text that is seen, the text of each token, and the caller's numbers for them.
 pub(crate) fn words(
     texts: &Texts,
     batch: &Batch,
     inputs: &[Given],
     ids: &[(String, usize)],
 ) -> Result<Vec<u32>> {
-    let of_tokens = HEAD + texts.offsets().len();
+    let ends = HEAD + texts.offsets().len();
+    let of_tokens = ends + texts.count();
     let given = of_tokens + texts.tokens();
     let columns: usize = inputs.iter().map(Given::width).sum();
     let mut words = Vec::with_capacity(given + columns * texts.tokens());
     words.resize(HEAD, 0);
-    words[..5].copy_from_slice(&[
+    words[..6].copy_from_slice(&[
         texts.tokens() as u32,
         texts.count() as u32,
         of_tokens as u32,
         f32::NAN.to_bits(),
         given as u32,
+        ends as u32,
     ]);
     words.extend(texts.offsets().iter().map(|&offset| offset as u32));
+    words.extend(match texts.seen() {
+        None => texts.offsets()[1..]
+            .iter()
+            .map(|&end| end as u32)
+            .collect::<Vec<_>>(),
+        Some(seen) => {
+            let ends = texts.offsets().iter().zip(seen);
+            ends.map(|(first, seen)| (first + seen) as u32).collect()
+        }
+    });
     words.extend(texts.of_tokens().iter().map(|&text| text as u32));
     for input in inputs {
         let name = match input {

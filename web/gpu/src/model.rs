@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_lock::Mutex as AsyncMutex;
-use isovec_encoder::program::Rows;
+use isovec_encoder::program::{Output, Rows};
 use isovec_encoder::{Pause, Program, Texts};
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
@@ -248,13 +248,19 @@ impl Model {
         self.measured(cost.saturating_mul(1000) / took);
         let mut at = 0;
         let outputs = self.dispatches.outputs.iter().map(|(output, _)| {
-            let own: usize = texts.count() * output.extents.iter().product::<usize>();
-            let shape = [texts.count()]
-                .into_iter()
-                .chain(output.extents.iter().copied());
-            let values = values[at..at + own].to_vec();
+            let own = values_of(output, texts);
+            let mut shape = vec![texts.count()];
+            let own_values = &values[at..at + own];
             at += own;
-            (output.name.clone(), shape.collect(), values)
+            let values = match output.of_tokens {
+                false => own_values.to_vec(),
+                true => {
+                    shape.push(texts.length());
+                    texts.padded(own_values, output.extents.iter().product())
+                }
+            };
+            shape.extend(&output.extents);
+            (output.name.clone(), shape, values)
         });
         Ok(outputs.collect())
     }
@@ -282,6 +288,11 @@ impl Model {
     /// Bytes of the weights.
     pub(crate) fn weight_bytes(&self) -> u64 {
         self.weights.bytes
+    }
+
+    /// The graph's outputs.
+    pub(crate) fn outputs(&self) -> impl Iterator<Item = &Output> {
+        self.dispatches.outputs.iter().map(|(output, _)| output)
     }
 
     /// The inputs whose numbers are rows of tables, and how many rows those have.
@@ -406,10 +417,10 @@ impl Model {
         texts: &Texts,
         encoder: &mut wgpu::CommandEncoder,
     ) -> (wgpu::Buffer, u64) {
-        let outputs = self.dispatches.outputs.iter().map(|(output, slot)| {
-            let values = texts.count() * output.extents.iter().product::<usize>();
-            (*slot, (values * size_of::<f32>()) as u64)
-        });
+        let outputs =
+            self.dispatches.outputs.iter().map(|(output, slot)| {
+                (*slot, (values_of(output, texts) * size_of::<f32>()) as u64)
+            });
         let outputs: Vec<_> = outputs.collect();
         let bytes = outputs.iter().map(|(_, bytes)| bytes).sum();
         let staging = self.staging(bytes);
@@ -436,6 +447,15 @@ impl Model {
             mapped_at_creation: false,
         })
     }
+}
+
+/// Values of an output, without padding.
+fn values_of(output: &Output, texts: &Texts) -> usize {
+    let rows = match output.of_tokens {
+        true => texts.tokens(),
+        false => texts.count(),
+    };
+    rows * output.extents.iter().product::<usize>()
 }
 
 fn rows(step: &Step, texts: &Texts) -> usize {

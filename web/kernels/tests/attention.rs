@@ -304,6 +304,51 @@ proptest! {
 }
 
 #[test]
+fn tokens_that_are_not_seen_see_the_others() {
+    let case = Case {
+        reach: None,
+        causal: false,
+        bias: false,
+        lengths: vec![21, 4],
+        ..long()
+    };
+    let seen = [5, 4];
+    let (fused, stride) = case.fused();
+    let (width, keys) = (
+        case.heads() * case.head_size,
+        case.kv_heads * case.head_size,
+    );
+    for arithmetic in [Arithmetic::Fast, Arithmetic::Deterministic] {
+        let offsets = offsets(&case.lengths);
+        let mut out = vec![f32::NAN; case.tokens() * width];
+        let run = AttentionRun::new(
+            case.attention(arithmetic, &[]),
+            Columns::new(&fused, stride, 0, width),
+            Columns::new(&fused, stride, width, keys),
+            Columns::new(&fused, stride, width + keys, keys),
+            &offsets,
+            &mut out,
+        );
+        let run = run.unwrap().seeing(&seen);
+        run.run(&mut Scratch::default());
+        drop(run);
+        // Each token in turn as the first of a text that has the keys that are seen, and no others.
+        for (text, ends) in offsets.windows(2).enumerate() {
+            for token in ends[0]..ends[1] {
+                let mut own = fused[ends[0] * stride..][..seen[text] * stride].to_vec();
+                own[..width].copy_from_slice(&fused[token * stride..][..width]);
+                let alone = case.run_on(arithmetic, &own, stride, &[0, seen[text]], 1);
+                assert_eq!(
+                    bits(&out[token * width..][..width]),
+                    bits(&alone[..width]),
+                    "{token}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn long_texts_are_summed_in_chunks() {
     for (reach, causal) in [
         (None, false),

@@ -3,18 +3,24 @@
 use isovec_engine::error::EngineError;
 use serde::Deserialize;
 
-use super::{CONFIG, Known, MODULES, Need, Question, Stop, TOKENIZERS, content, is_there};
+use super::{
+    CONFIG, Known, MODULES, Need, Presence, Question, Stop, TOKENIZERS, content, is_there,
+};
 use crate::paths::path_fault;
 
 /// Where a step of the model has its weights. Steps of these classes have none.
 const MODULE_WEIGHTS: &str = "model.safetensors";
-const WITHOUT_WEIGHTS: [&str; 3] = ["Pooling", "Normalize", "Dropout"];
+const WITHOUT_WEIGHTS: [&str; 4] = ["Pooling", "Normalize", "Dropout", "MultiVectorMask"];
 
 /// More steps than any model has; each is two files to ask for.
 const MAX_MODULES: usize = 64;
 
 /// The class of a step whose folder has the whole model in it: a tokenizer, and a table of tokens' vectors.
 const STATIC: &str = "StaticEmbedding";
+
+/// The class of Stanford's ColBERT, and the file of its settings.
+const COLBERT: &[u8] = b"\"HF_ColBERT\"";
+const COLBERT_SETTINGS: &str = "artifact.metadata";
 
 #[derive(Deserialize)]
 struct Module {
@@ -95,6 +101,22 @@ pub(super) fn modules(known: &dyn Known) -> Result<Vec<String>, Stop> {
     let mut found = optional(known, &wanted, Need::Taken)?;
     found.push(MODULES.to_owned());
     Ok(found)
+}
+
+/// What Stanford's ColBERT says of itself, for a model whose `config.json` was read and names its class. Nobody else is asked.
+pub(super) fn of_colbert(known: &dyn Known) -> Result<Vec<String>, Stop> {
+    let config = match known.presence(CONFIG) {
+        Presence::There { .. } => known.content(CONFIG)?,
+        _ => None,
+    };
+    let named = config.is_some_and(|config| {
+        let mut places = config.windows(COLBERT.len());
+        places.any(|place| place == COLBERT)
+    });
+    match named {
+        true => optional(known, &[COLBERT_SETTINGS.to_owned()], Need::Taken),
+        false => Ok(Vec::new()),
+    }
 }
 
 /// Where a model that is sentence-transformers' `StaticEmbedding` has that file.

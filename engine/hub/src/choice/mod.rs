@@ -236,6 +236,7 @@ impl FileSelection {
         if self.embedding {
             part(describe::first_of(known, &TOKENIZERS))?;
             part(describe::modules(known))?;
+            part(describe::of_colbert(known))?;
         }
         let mut weights = Weights::None;
         part(self.choose_weights(known).map(|(chosen, files)| {

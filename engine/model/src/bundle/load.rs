@@ -323,7 +323,7 @@ fn side_files(
     let mut total = 0;
     for name in files.names() {
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
-        let text = matches!(ending, "json" | "txt" | "model" | "vocab");
+        let text = matches!(ending, "json" | "txt" | "model" | "vocab" | "metadata");
         let module = name.contains('/') && ending == "safetensors" && name != model_file;
         if !text && !module {
             continue;

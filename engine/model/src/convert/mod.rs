@@ -38,6 +38,7 @@ mod norm;
 mod patches;
 mod positions;
 mod pre_norm;
+mod projection;
 mod qwen;
 mod relative;
 mod roberta;
@@ -94,7 +95,7 @@ pub struct Converted {
     /// Inputs `input_ids`, `attention_mask` and, where the family has them, `token_type_ids`, i64
     /// `[batch, sequence]`; output `last_hidden_state`, f32 `[batch, sequence, hidden]`, and, of a classifier that is
     /// converted, `logits`, f32 `[batch, labels]`; where the vocabulary's layers are wanted,
-    /// [`TOKEN_LOGITS`](crate::sparse::TOKEN_LOGITS). Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`]. A model of pictures has
+    /// [`TOKEN_LOGITS`](crate::sparse::TOKEN_LOGITS); of ColBERT's class, [`TOKEN_VECTORS`](crate::tokens::TOKEN_VECTORS). Its metadata holds [`MAX_SEQUENCE`] and [`VOCABULARY`]. A model of pictures has
     /// the input [`PATCHES`] instead, and its metadata a [`PatchGrid`]; CLIP's output is `image_embeds`, f32 `[batch, projection]`.
     pub graph: ModelProto,
     /// Every tensor that the graph names and does not hold, converted when it is read.
@@ -437,6 +438,7 @@ pub fn convert_within(
     let words = words
         .then(|| masked::add(family, &config, &mut net))
         .transpose()?;
+    projection::add(&config, &mut net)?;
     let no_logits = net.why_no_logits();
     let weights = net.into_weights();
     // Tables are made when an engine asks for them, so what is refused here was not made.

@@ -37,7 +37,8 @@ use crate::value::{Axis, Data, Value, Weight};
 use call::Call;
 use fits::Types;
 
-/// The input that says which positions are real. Rows have no others, so it is all ones.
+/// The input that says which positions are seen. Rows have no padding, so it is all ones; attention knows of those that are not
+/// seen by itself.
 const MASK: &str = isovec_engine::engine::MASK;
 
 /// What a graph amounts to.
@@ -48,15 +49,17 @@ pub(crate) struct Lowered {
     pub(crate) outputs: Vec<Output>,
 }
 
-/// An output of the graph: a row for each text.
+/// An output of the graph: a row for each text, or one for each token.
 #[derive(Debug, Clone)]
 pub struct Output {
     /// Its name in the graph.
     pub name: String,
     /// The node that it shows all of.
     pub node: NodeId,
-    /// The extents of a text's row; their product is the node's width.
+    /// The extents of a text's or a token's row; their product is the node's width.
     pub extents: Vec<usize>,
+    /// Whether there is a row for each token.
+    pub of_tokens: bool,
 }
 
 /// Operators between two turns of others.
@@ -406,15 +409,20 @@ impl Lowerer {
         let Value::Data(data) = value else {
             return Err(wrong(format!("is {}", value.what())));
         };
-        let rest = match data.axes.split_first() {
-            Some((Axis::Unit, rest)) if !rest.contains(&Axis::Tokens) => rest,
+        let (rest, of_tokens) = match &data.axes[..] {
+            [Axis::Unit, Axis::Tokens, rest @ ..] => (rest, true),
+            [Axis::Unit, rest @ ..] => (rest, false),
             _ => return Err(wrong("is not one row for each text".into())),
         };
+        if rest.contains(&Axis::Tokens) {
+            return Err(wrong("is not one row for each text or token".into()));
+        }
         let extents = rest.iter().filter_map(|axis| axis.dim().extent()).collect();
         Ok(Output {
             name: name.to_owned(),
             node: self.builder.matrix(&data),
             extents,
+            of_tokens,
         })
     }
 }

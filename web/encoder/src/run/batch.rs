@@ -18,11 +18,16 @@ pub struct Texts {
     offsets: Vec<usize>,
     /// The text of each token.
     of_token: Vec<usize>,
+    /// The tokens of each text that others see, where some are not seen.
+    seen: Option<Vec<usize>>,
+    /// Positions of a row of the batch, padding included.
+    length: usize,
 }
 
 impl Texts {
     /// The texts of a batch of tensors `[rows, length]`, for a model that takes at most so many
-    /// tokens. Each row is as long as its mask says, or else `row_lengths`.
+    /// tokens. Each row is as long as its mask says, or as `row_lengths` says where that is more: no token sees those behind the
+    /// mask's, and they see the mask's.
     ///
     /// # Errors
     /// [`EngineError::InvalidInput`] for a row without tokens, a mask with a hole, and a row that
@@ -49,8 +54,9 @@ impl Texts {
         let length = first.and_then(|input| input.tensor.shape().get(1)).copied();
         let length = length.unwrap_or(0);
         let mut offsets = vec![0];
+        let mut all_seen = Vec::with_capacity(rows);
         for row in 0..rows {
-            let own = match batch.input(MASK) {
+            let seen = match batch.input(MASK) {
                 Some(mask) => {
                     let mask = whole_numbers(mask, row).ok_or_else(|| {
                         invalid(format!("{mask:?} is no [batch, sequence] of whole numbers"))
@@ -66,16 +72,27 @@ impl Texts {
                 }
                 None => batch.row_lengths.get(row).copied().unwrap_or(length),
             };
-            if own == 0 || own > length {
-                return Err(invalid(format!("row {row} has {own} tokens of {length}")));
+            let own = batch
+                .row_lengths
+                .get(row)
+                .map_or(seen, |&own| own.max(seen));
+            if seen == 0 || own > length {
+                return Err(invalid(format!(
+                    "row {row} has {own} tokens of {length}, of which {seen} are seen"
+                )));
             }
             offsets.push(offsets[row] + own);
+            all_seen.push(seen);
         }
+        let mut all = offsets.windows(2).zip(&all_seen);
+        let some_unseen = all.any(|(ends, seen)| ends[1] - ends[0] != *seen);
         let of_token = offsets.windows(2).enumerate();
         let of_token = of_token.flat_map(|(text, ends)| vec![text; ends[1] - ends[0]]);
         Ok(Self {
             of_token: of_token.collect(),
+            seen: some_unseen.then_some(all_seen),
             offsets,
+            length,
         })
     }
 
@@ -102,6 +119,26 @@ impl Texts {
     /// The text of each token.
     pub fn of_tokens(&self) -> &[usize] {
         &self.of_token
+    }
+
+    /// The tokens of each text, from its first, that others see; `None` where all are seen.
+    pub fn seen(&self) -> Option<&[usize]> {
+        self.seen.as_deref()
+    }
+
+    /// Positions of a row of the batch, padding included.
+    pub fn length(&self) -> usize {
+        self.length
+    }
+
+    /// Rows of so many values for each token, as `[texts, length, width]` with zeros where padding is.
+    pub fn padded(&self, values: &[f32], width: usize) -> Vec<f32> {
+        let mut padded = vec![0.0; self.count() * self.length * width];
+        for (row, ends) in self.offsets.windows(2).enumerate() {
+            let own = &values[ends[0] * width..ends[1] * width];
+            padded[row * self.length * width..][..own.len()].copy_from_slice(own);
+        }
+        padded
     }
 
     /// The row of a value that belongs to row `row` of a result.

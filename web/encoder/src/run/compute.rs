@@ -158,7 +158,7 @@ impl Run {
             causal: attention.causal,
             arithmetic: executable.arithmetic,
         };
-        let run = AttentionRun::new(
+        let mut run = AttentionRun::new(
             heads,
             columns(attention.query),
             columns(attention.key),
@@ -170,6 +170,9 @@ impl Run {
             name: "batch".into(),
             detail: error.to_string(),
         })?;
+        if let Some(seen) = self.texts.seen() {
+            run = run.seeing(&seen[first..last]);
+        }
         let threads = pool.threads().min(run.jobs()).max(1);
         scratch.resize_with(scratch.len().max(threads), Scratch::default);
         let scratch: Vec<_> = scratch.iter_mut().map(std::sync::Mutex::new).collect();

@@ -40,7 +40,7 @@ pub struct Run {
 
 impl Run {
     /// A run of a batch: tensors `[rows, length]` of whole numbers, or `[rows, length, width]` of floats, by the graph's
-    /// names. Each row is as long as its mask says, or else `row_lengths`.
+    /// names. Each row is as long as [`Texts::of`] finds it.
     ///
     /// # Errors
     /// [`InvalidInput`](isovec_engine::EngineError::InvalidInput) for a row without tokens, a mask with a hole, an
@@ -119,7 +119,18 @@ impl Run {
             let values = &mut self.values[output.node.0];
             let values = if again { values.clone() } else { values.take() };
             let values = values.unwrap_or_default();
-            (output.name.clone(), output.extents.clone(), values)
+            match output.of_tokens {
+                false => (output.name.clone(), output.extents.clone(), values),
+                true => {
+                    let width = output.extents.iter().product();
+                    let extents = [&[self.texts.length()], &output.extents[..]].concat();
+                    (
+                        output.name.clone(),
+                        extents,
+                        self.texts.padded(&values, width),
+                    )
+                }
+            }
         });
         outputs.collect()
     }

@@ -1,4 +1,4 @@
-// What attention reads and writes, and which keys a query sees: those of its own text, as far as it reaches.
+// What attention reads and writes, and which keys a query sees: those of its own text that are seen, as far as it reaches.
 
 @group(0) @binding(0) var<storage, read_write> out: array<OUT>;
 @group(0) @binding(3) var<storage, read> queries: array<Q_ITEMS>;
@@ -9,7 +9,7 @@ struct Seen { first: u32, end: u32 }
 
 fn seen_by(token: u32) -> Seen {
   let text = text_of(token);
-  var seen = Seen(first_token(text), first_token(text + 1u));
+  var seen = Seen(first_token(text), seen_until(text));
   if (HAS_REACH) {
     seen.first = max(seen.first, token - min(token, REACH));
     seen.end = min(seen.end, token + REACH + 1u);

@@ -7,6 +7,7 @@
 fn tokens() -> u32 { return batch[0]; }
 fn texts() -> u32 { return batch[1]; }
 fn first_token(text: u32) -> u32 { return batch[HEAD + text]; }
+fn seen_until(text: u32) -> u32 { return batch[batch[5] + text]; }
 fn text_of(token: u32) -> u32 { return batch[batch[2] + token]; }
 fn not_a_number() -> f32 { return bitcast<f32>(batch[3]); }
 

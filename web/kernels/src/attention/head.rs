@@ -26,6 +26,8 @@ pub(super) struct Head<'a> {
     pub(super) keys: Columns<'a>,
     pub(super) values: Columns<'a>,
     pub(super) tokens: Range<usize>,
+    /// How many of the tokens, from the first, are keys.
+    pub(super) seen: usize,
     pub(super) scale: f32,
     /// For every offset within the text, the most negative first.
     pub(super) bias: Option<&'a [f32]>,
@@ -77,7 +79,8 @@ impl Head<'_> {
         }
         for first in (0..count).step_by(N) {
             let last = (first + N).min(count) - 1;
-            let seen = first.saturating_sub(before)..(last + after + 1).min(count);
+            let end = (last + after + 1).min(self.seen);
+            let seen = first.saturating_sub(before).min(end)..end;
             self.pack_queries::<N>(first, queries);
             for number in seen.start / M..seen.end.div_ceil(M) {
                 let keys = &keys[number * size * M..(number + 1) * size * M];

@@ -59,6 +59,8 @@ pub struct AttentionRun<'a> {
     keys: Columns<'a>,
     values: Columns<'a>,
     offsets: &'a [usize],
+    /// The tokens of each text that are seen, where some are not.
+    seen: Option<&'a [usize]>,
     /// `[tokens, heads * head_size]`.
     out: *mut f32,
     borrowed: PhantomData<&'a mut [f32]>,
@@ -140,10 +142,31 @@ impl<'a> AttentionRun<'a> {
             keys,
             values,
             offsets,
+            seen: None,
             out: out.as_mut_ptr(),
             borrowed: PhantomData,
             next: AtomicUsize::new(0),
         })
+    }
+
+    /// Only the first `seen[i]` tokens of text `i` are keys. Those after them are queries all the same.
+    ///
+    /// # Panics
+    /// When there is not one count for each text, between 1 and the text's tokens.
+    #[must_use]
+    pub fn seeing(mut self, seen: &'a [usize]) -> Self {
+        let lengths = self.offsets.windows(2).map(|ends| ends[1] - ends[0]);
+        assert!(
+            seen.len() + 1 == self.offsets.len()
+                && seen
+                    .iter()
+                    .zip(lengths)
+                    .all(|(&seen, length)| seen <= length && (seen > 0 || length == 0)),
+            "{seen:?} tokens are seen of texts at {:?}",
+            self.offsets
+        );
+        self.seen = Some(seen);
+        self
     }
 
     /// The number of jobs.
@@ -166,7 +189,8 @@ impl<'a> AttentionRun<'a> {
         let (text, head) = (job / self.attention.heads, job % self.attention.heads);
         let tokens = self.offsets[text]..self.offsets[text + 1];
         if !tokens.is_empty() {
-            self.head(tokens, head, scratch);
+            let seen = self.seen.map_or(tokens.len(), |seen| seen[text]);
+            self.head(tokens, seen, head, scratch);
         }
         true
     }
@@ -177,7 +201,7 @@ impl<'a> AttentionRun<'a> {
     }
 
     /// Runs a job that this call alone was given.
-    fn head(&self, tokens: Range<usize>, head: usize, scratch: &mut Scratch) {
+    fn head(&self, tokens: Range<usize>, seen: usize, head: usize, scratch: &mut Scratch) {
         let Attention {
             heads,
             kv_heads,
@@ -194,6 +218,7 @@ impl<'a> AttentionRun<'a> {
             keys: self.keys.part(kv_head * head_size, head_size),
             values: self.values.part(kv_head * head_size, head_size),
             tokens: tokens.clone(),
+            seen,
             scale,
             bias: bias.map(|bias| {
                 let offsets = 2 * bias.positions - 1;
