@@ -146,22 +146,14 @@ pub(crate) fn written_down(
         })
 }
 
-/// Values of a row that share a scale where a model asks for activations in 8 bits, and where it does not.
-const BLOCKS: (usize, usize) = (128, 32);
-
-/// The model as a session takes it. Products with int8 weights multiply whole numbers where the processor multiplies bytes;
-/// elsewhere that gains nothing. All other weights are f32s: ONNX Runtime would dequantise a table at every run.
+/// The model as a session takes it. Products multiply whole numbers where the model asks for rounded activations and the
+/// processor multiplies bytes; elsewhere that gains nothing. All other small weights become f32s: of int8 ones ONNX Runtime
+/// would make products that round activations as well, and it would dequantise tables at every run.
 fn held(bundle: &ModelBundle, options: &Options) -> ModelBundle {
-    if options.provider != Provider::Cpu || !multiplies_bytes() {
-        return widened(bundle);
+    match options.provider == Provider::Cpu && multiplies_bytes() {
+        true => widened(&in_blocks(bundle)),
+        false => widened(bundle),
     }
-    let (rounded, wide) = BLOCKS;
-    let block = if bundle.rounds_activations() {
-        rounded
-    } else {
-        wide
-    };
-    widened(&in_blocks(bundle, block))
 }
 
 /// The coarsest numbers that products of a model compute with, as [`held`] made them.
@@ -174,7 +166,7 @@ fn precision(bundle: &ModelBundle) -> Precision {
 }
 
 /// Whether the processor multiplies bytes, as ONNX Runtime's kernels for 8 bits want it.
-fn multiplies_bytes() -> bool {
+pub(crate) fn multiplies_bytes() -> bool {
     #[cfg(target_arch = "x86_64")]
     return std::arch::is_x86_feature_detected!("avx512vnni")
         || std::arch::is_x86_feature_detected!("avxvnni");

@@ -6,8 +6,11 @@ use std::sync::Arc;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::Batch;
+use isovec_model::precision::widened;
 use isovec_optimize::OptimizeError;
-use isovec_optimize::int8::{Activations, Int8Options, Observed, Product, Products, quantise};
+use isovec_optimize::int8::{
+    Activations, Int8Options, Observed, Product, Products, check, quantise,
+};
 use isovec_tokenize::Limits;
 
 use super::{OptimizeOptions, Step};
@@ -36,6 +39,9 @@ pub(super) async fn make(
     activations: Activations,
 ) -> Result<(ModelBundle, Vec<Product>)> {
     let cancel = &options.watch.cancel;
+    check(bundle)?;
+    // Matrices in 16 bits are taken as well.
+    let bundle = &widened(bundle);
     let products = Products::of(bundle)?;
     let texts = match (&options.texts, &options.keep_tokens_of) {
         (texts, Some(kept)) if texts.is_empty() => kept,

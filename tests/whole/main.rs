@@ -20,6 +20,7 @@ mod image_classifier;
 mod long_texts;
 mod mutants;
 mod optimize;
+mod optimize_int8;
 mod parity;
 mod pictures;
 mod presets;

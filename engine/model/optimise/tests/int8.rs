@@ -210,6 +210,8 @@ fn bad_input_is_refused_with_a_reason() {
             .to_string()
     };
     assert!(refused(None, None).contains("no text to calibrate with"));
+    let nothing = Observed::new(&products);
+    assert!(refused(Some(&nothing), None).contains("no text to calibrate with"));
     for strength in [-0.1, 1.1, f64::NAN] {
         assert!(refused(None, Some(strength)).contains("strength"));
     }

@@ -17,16 +17,21 @@ use crate::onnx::builder::int;
 /// The operator set of ONNX Runtime's own operators.
 const CONTRIB: &str = "com.microsoft";
 
+/// Values of a row that share a scale, as a model that asks for rounded activations has it
+/// ([`EIGHT_BITS`](isovec_engine::bundle::EIGHT_BITS)).
+const BLOCK: usize = 128;
+
 /// The same model with a `MatMulNBits` of `com.microsoft` in the place of every `MatMul` whose matrix is stored in int8 with a
-/// scale for each column, if its rows are whole blocks. The operator rounds every `block` values of a row to 8 bits, with a
+/// scale for each column, if its rows are whole blocks of 128 and the model
+/// [asks](ModelBundle::rounds_activations) for rounded activations. The operator rounds the values of a block to 8 bits with a
 /// scale of their own, and multiplies whole numbers. Rows do not depend on each other, and weights stay in 8 bits in memory.
-/// `block` is a power of two from 16.
 ///
 /// Everything else stays as it is; [`widened`](super::widened) makes f32 weights of the rest
 /// (<https://github.com/microsoft/onnxruntime/blob/main/docs/ContribOperators.md>).
 #[must_use]
-pub fn in_blocks(bundle: &ModelBundle, block: usize) -> ModelBundle {
-    let Some(graph) = &bundle.graph.graph else {
+pub fn in_blocks(bundle: &ModelBundle) -> ModelBundle {
+    let graph = bundle.graph.graph.as_ref();
+    let Some(graph) = graph.filter(|_| bundle.rounds_activations()) else {
         return bundle.clone();
     };
     let constants = Constants::of(graph, bundle.weights.weights());
@@ -52,7 +57,7 @@ pub fn in_blocks(bundle: &ModelBundle, block: usize) -> ModelBundle {
             continue;
         };
         let (rows, columns) = (stored.rows, stored.columns);
-        if rows % block != 0 {
+        if rows % BLOCK != 0 {
             continue;
         }
         let [ints, scales] = ["blocks", "scales"].map(|what| format!("{matrix}.{what}"));
@@ -61,7 +66,7 @@ pub fn in_blocks(bundle: &ModelBundle, block: usize) -> ModelBundle {
             infos.push(WeightInfo {
                 name: ints.clone(),
                 dtype: DType::U8,
-                shape: vec![columns, rows / block, block],
+                shape: vec![columns, rows / BLOCK, BLOCK],
             });
             forms.push(Form::Turned {
                 weight: stored.weight,
@@ -70,11 +75,11 @@ pub fn in_blocks(bundle: &ModelBundle, block: usize) -> ModelBundle {
             infos.push(WeightInfo {
                 name: scales.clone(),
                 dtype: DType::F32,
-                shape: vec![columns * (rows / block)],
+                shape: vec![columns * (rows / BLOCK)],
             });
             forms.push(Form::Repeated {
                 scales: stored.scales,
-                times: rows / block,
+                times: rows / BLOCK,
             });
         }
         let of = |value: usize| value as i64;
@@ -86,7 +91,7 @@ pub fn in_blocks(bundle: &ModelBundle, block: usize) -> ModelBundle {
                 int("K", of(rows)),
                 int("N", of(columns)),
                 int("bits", 8),
-                int("block_size", of(block)),
+                int("block_size", of(BLOCK)),
                 // Activations in 8 bits.
                 int("accuracy_level", 4),
             ],

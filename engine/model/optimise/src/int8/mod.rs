@@ -28,7 +28,7 @@ use crate::error::{OptimizeError, Result};
 use crate::history;
 
 pub use observed::Observed;
-pub use products::Products;
+pub use products::{Products, check};
 
 /// Where the scale of activations comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +107,7 @@ pub async fn quantise(
         });
     }
     let needed = options.activations == Activations::Static || options.smooth.is_some();
+    let observed = observed.filter(|observed| observed.rows() > 0);
     if needed && observed.is_none() {
         return Err(OptimizeError::Texts(
             "there is no text to calibrate with; give texts like those that will be embedded"

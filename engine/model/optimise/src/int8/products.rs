@@ -69,33 +69,11 @@ impl Products {
     /// Those of a model.
     ///
     /// # Errors
-    /// [`OptimizeError::Unsuitable`] for a model that is quantised already, whose operator set is too old, or that has no such
-    /// product.
+    /// Those of [`check`]; [`OptimizeError::Unsuitable`] for a model that has no such product.
     pub fn of(bundle: &ModelBundle) -> Result<Self> {
         let empty = GraphProto::default();
         let graph = bundle.graph.graph.as_ref().unwrap_or(&empty);
-        let unsuitable = |reason: String, hint: &str| OptimizeError::Unsuitable {
-            origin: bundle.origin.clone(),
-            reason,
-            hint: hint.into(),
-        };
-        if let Some(node) = graph.node.iter().find(|node| quantises(node)) {
-            return Err(unsuitable(
-                format!(
-                    "it is quantised already (node {}, {})",
-                    shown(node),
-                    node.op_type
-                ),
-                "Optimise the original model",
-            ));
-        }
-        let opset = default_opset(&bundle.graph);
-        if opset < OPSET {
-            return Err(unsuitable(
-                format!("it uses operator set {opset}, and products in int8 need at least {OPSET}"),
-                "Export the model again with a newer operator set",
-            ));
-        }
+        check(bundle)?;
         let infos = bundle.weights.weights();
         let weights: HashMap<&str, usize> = (0..)
             .zip(infos)
@@ -179,10 +157,12 @@ impl Products {
             }
         }
         if inputs.is_empty() {
-            return Err(unsuitable(
-                "it has no product (MatMul) with a matrix of its own that is large enough".into(),
-                "Leave it as it is",
-            ));
+            return Err(OptimizeError::Unsuitable {
+                origin: bundle.origin.clone(),
+                reason: "it has no product (MatMul) with a matrix of its own that is large enough"
+                    .into(),
+                hint: "Leave it as it is".into(),
+            });
         }
         Ok(Self {
             inputs,
@@ -215,6 +195,39 @@ impl Products {
         });
         widths.sum::<usize>() * size_of::<f32>()
     }
+}
+
+/// Refuses what cannot be quantised, however its weights are stored.
+///
+/// # Errors
+/// [`OptimizeError::Unsuitable`] for a model that is quantised already, or whose operator set is too old.
+pub fn check(bundle: &ModelBundle) -> Result<()> {
+    let unsuitable = |reason: String, hint: &str| {
+        Err(OptimizeError::Unsuitable {
+            origin: bundle.origin.clone(),
+            reason,
+            hint: hint.into(),
+        })
+    };
+    let mut nodes = bundle.graph.graph.iter().flat_map(|graph| &graph.node);
+    if let Some(node) = nodes.find(|node| quantises(node)) {
+        return unsuitable(
+            format!(
+                "it is quantised already (node {}, {})",
+                shown(node),
+                node.op_type
+            ),
+            "Optimise the original model",
+        );
+    }
+    let opset = default_opset(&bundle.graph);
+    if opset < OPSET {
+        return unsuitable(
+            format!("it uses operator set {opset}, and products in int8 need at least {OPSET}"),
+            "Export the model again with a newer operator set",
+        );
+    }
+    Ok(())
 }
 
 /// A value of f32s.
