@@ -16,6 +16,7 @@ use isovec_engine::description::ModelDescription;
 use isovec_engine::effective::EffectiveConfig;
 use isovec_engine::engine::{Batch, Capabilities, Engine, ProviderInfo, RunOutput};
 use isovec_engine::error::{EngineError, Result};
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::panics;
 use isovec_engine::profile::{Event, Runs, Span, Stage};
@@ -87,6 +88,8 @@ pub(crate) struct Parts {
     pub(crate) description: ModelDescription,
     pub(crate) settings: Settings,
     pub(crate) session: Session,
+    /// The coarsest numbers that its products compute with.
+    pub(crate) precision: Precision,
     pub(crate) origin: String,
 }
 
@@ -98,6 +101,7 @@ impl OrtEngine {
             description,
             settings,
             session,
+            precision,
             origin,
         } = parts;
         let inputs = c_names(description.inputs.iter().map(|input| &input.name), &origin)?;
@@ -110,6 +114,7 @@ impl OrtEngine {
         capabilities.intra_op_threads = settings.intra_op_threads;
         capabilities.cancels_running = true;
         capabilities.deterministic = settings.deterministic && settings.provider == Provider::Cpu;
+        capabilities.precision = precision;
 
         let output_sizes = OutputSizes::new(&description);
         let unbound = output_sizes.unknown(&description);

@@ -11,8 +11,9 @@ use isovec_engine::config::EngineConfig;
 use isovec_engine::description::{ModelDescription, describe};
 use isovec_engine::engine::{Engine, EngineFactory, Probe};
 use isovec_engine::error::{EngineError, Result};
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::maybe_send::EngineFuture;
-use isovec_model::precision::widened;
+use isovec_model::precision::{in_blocks, widened};
 
 use crate::engine::{OrtEngine, Parts, c_names, spawn};
 use crate::kept::Kept;
@@ -131,7 +132,7 @@ pub(crate) fn written_down(
         move || load.cancel()
     });
     let runtime = runtime(options.library.as_deref())?;
-    let bundle = &widened(bundle);
+    let bundle = &held(bundle, options);
     let description = describe(bundle);
     let settings = Settings::new(config, &description, options);
     drop(load.session(runtime, bundle, options, &description, &settings)?);
@@ -143,6 +144,36 @@ pub(crate) fn written_down(
             doing: "writing the optimised graph",
             detail: "the written file cannot be read".into(),
         })
+}
+
+/// The model as a session takes it. Products multiply whole numbers where the model asks for rounded activations and the
+/// processor multiplies bytes; elsewhere that gains nothing. All other small weights become f32s: of int8 ones ONNX Runtime
+/// would make products that round activations as well, and it would dequantise tables at every run.
+fn held(bundle: &ModelBundle, options: &Options) -> ModelBundle {
+    match options.provider == Provider::Cpu && multiplies_bytes() {
+        true => widened(&in_blocks(bundle)),
+        false => widened(bundle),
+    }
+}
+
+/// The coarsest numbers that products of a model compute with, as [`held`] made them.
+fn precision(bundle: &ModelBundle) -> Precision {
+    let mut nodes = bundle.graph.graph.iter().flat_map(|graph| &graph.node);
+    match bundle.rounds_activations() && nodes.any(|node| node.op_type == "MatMulNBits") {
+        true => Precision::Int8Fast,
+        false => Precision::F32,
+    }
+}
+
+/// Whether the processor multiplies bytes, as ONNX Runtime's kernels for 8 bits want it.
+pub(crate) fn multiplies_bytes() -> bool {
+    #[cfg(target_arch = "x86_64")]
+    return std::arch::is_x86_feature_detected!("avx512vnni")
+        || std::arch::is_x86_feature_detected!("avxvnni");
+    #[cfg(target_arch = "aarch64")]
+    return std::arch::is_aarch64_feature_detected!("dotprod");
+    #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+    return false;
 }
 
 /// A model that is being loaded, and the handles to stop that.
@@ -186,9 +217,7 @@ impl Load {
         cancel: &Cancel,
     ) -> Result<Arc<dyn Engine>> {
         let runtime = runtime(options.library.as_deref())?;
-        // Of int8 weights ONNX Runtime makes MatMulNBits, which rounds activations as well, and it
-        // dequantises tables at every run.
-        let bundle = &widened(bundle);
+        let bundle = &held(bundle, options);
         let description = describe(bundle);
         let settings = Settings::new(config, &description, options);
         let session = self.session(runtime, bundle, options, &description, &settings)?;
@@ -208,6 +237,7 @@ impl Load {
             description,
             settings,
             session,
+            precision: precision(bundle),
             origin: bundle.origin.clone(),
         };
         Ok(Arc::new(OrtEngine::new(parts, cancel)?))

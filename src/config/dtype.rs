@@ -25,9 +25,9 @@ pub enum Dtype {
     /// 13 to 15 bits.
     Int8,
     /// The same bytes as `int8`, and activations rounded to 8 bits, with a scale for every 128 of them. Faster than
-    /// `int8` on processors that multiply bytes (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. Only
-    /// the portable engine on the processor computes so; it is chosen where no engine is named. Others compute as with
-    /// `int8`, and `effective_config()` says so.
+    /// `int8` on processors that multiply bytes (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. The
+    /// portable engine on the processor computes so, and is chosen where no engine is named; so does ONNX Runtime on
+    /// processors that multiply bytes. Others compute as with `int8`, and `effective_config()` says so.
     #[serde(rename = "int8-fast")]
     Int8Fast,
 }

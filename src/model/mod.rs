@@ -4,7 +4,7 @@ mod allowance;
 mod batching;
 mod calibration;
 pub(crate) mod encoded;
-mod feed;
+pub(crate) mod feed;
 mod form;
 pub(crate) mod frame;
 mod head;

@@ -30,7 +30,7 @@ impl Stored {
         let (used, why) = match self.precision {
             Precision::Int8Fast if computed != Precision::Int8Fast => (
                 Precision::Int8,
-                "nothing rounds activations here: the portable engine does, on the processor, where a product's weights are int8",
+                "nothing rounds activations here: the portable engine does on the processor, and ONNX Runtime on one that multiplies bytes, where a product's weights are int8",
             ),
             stored => (stored, self.why.as_str()),
         };

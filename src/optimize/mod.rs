@@ -4,6 +4,7 @@
 //! are here as well, for programs that work on tensors themselves.
 
 mod distil;
+mod int8;
 mod measure;
 mod options;
 mod report;
@@ -32,6 +33,7 @@ pub use isovec_optimize::OptimizeError;
 pub use isovec_optimize::calibrate::{Calibrator, Histogram, Range};
 pub use isovec_optimize::distil::{PrincipalComponents, sif_weights};
 pub use isovec_optimize::history::History;
+pub use isovec_optimize::int8::{Activations, LEAST_SQNR, Product};
 pub use isovec_optimize::measure::{mse, sqnr};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
 pub use options::OptimizeOptions;
@@ -96,6 +98,7 @@ pub fn optimize(
             steps,
             quality,
             speed,
+            products: made.products,
             files: files.collect(),
             bytes: made.written.bytes,
         })
@@ -110,6 +113,8 @@ struct Made {
     trimmed: Option<TrimmedVocabulary>,
     /// What is said of a static model.
     distilled: Option<String>,
+    /// What became of each product, where they were made of whole numbers.
+    products: Vec<Product>,
     written: Written,
 }
 
@@ -139,6 +144,11 @@ async fn make(
             let same = trimmed.tokens == trimmed.tokens_before;
             (if same { original } else { bundle }, Some(trimmed))
         }
+    };
+    cancel.check()?;
+    let (bundle, products) = match options.int8 {
+        None => (bundle, Vec::new()),
+        Some(activations) => int8::make(&bundle, config, options, activations).await?,
     };
     cancel.check()?;
     let fresh = beside(place)?;
@@ -195,6 +205,7 @@ async fn make(
         after,
         trimmed,
         distilled,
+        products,
         written,
     })
 }
@@ -244,17 +255,30 @@ impl Made {
                 format!("{asked} was asked for, and {stored} is stored"),
             ),
         };
-        vec![vocabulary, distilled, precision]
+        vec![vocabulary, distilled, int8::step(&self.products), precision]
     }
 }
 
 /// What can be known before a model is opened.
 fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
-    if nothing && config.model.dtype.is_none() {
-        return Err(Error::Config(vec![
-            "nothing is to be optimised: give texts whose tokens are kept, the dimension of a static model, or model.dtype".into(),
-        ]));
+    let mut faults = Vec::new();
+    if nothing && options.int8.is_none() && config.model.dtype.is_none() {
+        faults.push(
+            "nothing is to be optimised: give texts whose tokens are kept, the dimension of a static model, products in int8, or model.dtype",
+        );
+    }
+    if options.int8.is_some() && options.static_dimension.is_some() {
+        faults.push("a static model has no products to make in int8: choose one of the two");
+    }
+    if options.int8.is_some() && config.model.dtype.is_some() {
+        faults.push("products in int8 have their own weights, which model.dtype would store once more: choose one of the two");
+    }
+    if options.smooth.is_some() && options.int8.is_none() {
+        faults.push("smoothing belongs to products in int8, which were not asked for");
+    }
+    if !faults.is_empty() {
+        return Err(Error::Config(faults.into_iter().map(Into::into).collect()));
     }
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
         Ok(true) => Err(Error::io(

@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
 
+use isovec_optimize::int8::Activations;
+
 use crate::model::{OnProgress, Watch};
 
 /// What [`optimize`](crate::optimize()) does. How weights are stored is `model.dtype` of the configuration.
@@ -14,7 +16,12 @@ pub struct OptimizeOptions {
     pub keep_tokens_of: Option<Vec<String>>,
     /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
     pub static_dimension: Option<usize>,
-    /// Texts that the original and the result are compared and timed with. Empty: those of
+    /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so.
+    pub int8: Option<Activations>,
+    /// The strength, 0 to 1, with which [`int8`](Self::int8) moves scales from activations into weights. `None`: where there are
+    /// texts, for each input the one that predicts the least noise.
+    pub smooth: Option<f64>,
+    /// Texts that [`int8`](Self::int8) observes, and that the original and the result are compared and timed with. Empty: those of
     /// [`keep_tokens_of`](Self::keep_tokens_of), and without those nothing is measured.
     pub texts: Vec<String>,
     pub(super) watch: Watch,
@@ -35,6 +42,20 @@ impl OptimizeOptions {
     #[must_use]
     pub fn with_static(mut self, dimension: usize) -> Self {
         self.static_dimension = Some(dimension);
+        self
+    }
+
+    /// Makes products of whole numbers of 8 bits, with scales of activations from the texts or from each run.
+    #[must_use]
+    pub fn with_int8(mut self, activations: Activations) -> Self {
+        self.int8 = Some(activations);
+        self
+    }
+
+    /// Moves scales from activations into weights with this strength, 0 to 1.
+    #[must_use]
+    pub fn with_smooth(mut self, strength: f64) -> Self {
+        self.smooth = Some(strength);
         self
     }
 

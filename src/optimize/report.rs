@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::describe;
 use isovec_model::precision::widened;
+use isovec_optimize::int8::Product;
 use serde::Serialize;
 
 use crate::source::ModelSource;
@@ -25,6 +26,8 @@ pub struct Report {
     pub quality: Option<Quality>,
     /// How fast both are; `None` without texts.
     pub speed: Option<Speed>,
+    /// What became of each product and table, where products were made of whole numbers; else empty.
+    pub products: Vec<Product>,
     /// The files that were written.
     pub files: Vec<PathBuf>,
     /// Bytes of all of them.
@@ -195,6 +198,9 @@ impl Report {
                 format!("{applied}: {}", step.detail),
             ));
         }
+        for product in self.products.iter().filter(|product| !product.int8) {
+            rows.push((format!("f32: {}", product.node), product.reason.clone()));
+        }
         if let Some(quality) = &self.quality {
             let texts = format!("{} of {}", quality.identical, quality.texts);
             rows.push(("texts whose vectors have the same bits".into(), texts));
@@ -273,6 +279,7 @@ mod tests {
             steps: vec![Step::left_out("precision", "nobody asked")],
             quality: None,
             speed: None,
+            products: Vec::new(),
             files: Vec::new(),
             bytes: 0,
         };

@@ -311,9 +311,9 @@ export interface TextConfig {
  *   Runtime computes with them in f32, the portable engine in integers, against activations in
  *   13 to 15 bits.
  * - `int8-fast`: The same bytes as `int8`, and activations rounded to 8 bits, with a scale for every 128 of them. Faster than
- *   `int8` on processors that multiply bytes (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. Only
- *   the portable engine on the processor computes so; it is chosen where no engine is named. Others compute as with
- *   `int8`, and `effectiveConfig()` says so.
+ *   `int8` on processors that multiply bytes (AVX-512 VNNI, AVX-VNNI, ARM's dot products), as fast elsewhere. The
+ *   portable engine on the processor computes so, and is chosen where no engine is named; so does ONNX Runtime on
+ *   processors that multiply bytes. Others compute as with `int8`, and `effectiveConfig()` says so.
  */
 export type Dtype = "auto" | "f32" | "f16" | "int8" | "int8-fast";
 

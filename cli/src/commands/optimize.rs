@@ -2,9 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use isovec::optimize::{OptimizeOptions, Report};
+use isovec::optimize::{Activations, OptimizeOptions, Report};
 
-use crate::args::{InputArgs, Optimize};
+use crate::args::{InputArgs, Optimize, Scales};
 use crate::error::{CliError, Result};
 use crate::input;
 use crate::model;
@@ -22,6 +22,15 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     }
     if let Some(dimension) = args.static_dimension {
         options = options.with_static(dimension);
+    }
+    if let Some(scales) = args.int8 {
+        options = options.with_int8(match scales {
+            Scales::Static => Activations::Static,
+            Scales::Dynamic => Activations::Dynamic,
+        });
+    }
+    if let Some(strength) = args.smooth {
+        options = options.with_smooth(strength);
     }
     let source = model::source(args.original.as_deref().or(args.model.model.as_deref()));
     let report = isovec::blocking::optimize(source, &args.out, config, options).map_err(

@@ -8,6 +8,7 @@ mod loading;
 mod models;
 mod predicting;
 mod running;
+mod whole_numbers;
 
 use std::future::Future;
 use std::pin::pin;

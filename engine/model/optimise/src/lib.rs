@@ -4,6 +4,7 @@
 //! - [`distil`]: makes a static model of a model's vectors of single tokens.
 //! - [`mod@measure`]: mean squared error, and the ratio of signal to quantisation noise.
 //! - [`calibrate`]: ranges of activations, in flat memory.
+//! - [`int8`]: products of whole numbers of 8 bits, for ONNX Runtime.
 //! - [`history`]: what was done to a model, in its own metadata.
 //!
 //! This crate changes models as `isovec-model` reads them. It runs none: `isovec::optimize` does that, writes the result and
@@ -13,6 +14,7 @@ pub mod calibrate;
 pub mod distil;
 pub mod error;
 pub mod history;
+pub mod int8;
 pub mod measure;
 pub mod vocabulary;
 

@@ -34,6 +34,11 @@ impl Channels {
         (run > 0).then_some(Self { count: 1, run })
     }
 
+    /// Whether they are the columns of a matrix of these extents.
+    pub(super) fn are_columns(self, rows: usize, columns: usize) -> bool {
+        rows > 0 && self.count == columns && self.run == 1
+    }
+
     /// Elements in pieces that begin with the first channel.
     fn rounds<T>(self, values: &[T]) -> Chunks<'_, T> {
         values.chunks(self.count * self.run)

@@ -2,7 +2,8 @@
 //!
 //! [`quantize_weights`] and [`dequantize`] do one tensor, for programs that quantise themselves. [`narrowed`] stores a model's
 //! matrices in fewer bits, as nodes of the standard operator set that every ONNX
-//! runtime knows; [`widened`] removes them, for engines that compute on f32 weights.
+//! runtime knows; [`widened`] removes them, for engines that compute on f32 weights, and [`in_blocks`]
+//! makes products of ONNX Runtime of them that multiply whole numbers.
 //!
 //! | stored | the weight `w` becomes | bytes |
 //! |---|---|---|
@@ -17,6 +18,7 @@
 //! The operators that read a weight read `w` as before, and the bundle's
 //! [identity](isovec_engine::weights::WeightsIdentity) is that of the original weights.
 
+mod blocks;
 mod bytes;
 mod error;
 mod half;
@@ -26,6 +28,7 @@ mod source;
 mod tensor;
 mod widen;
 
+pub use blocks::in_blocks;
 pub use narrow::{NARROWED_KEY, Narrowed, NarrowedWeight, RULES, narrowed};
 pub use tensor::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
 pub use widen::widened;

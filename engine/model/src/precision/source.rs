@@ -1,5 +1,6 @@
 //! Converts weights to another form when they are read.
 
+use std::iter::repeat_n;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -28,6 +29,10 @@ pub(super) enum Form {
     },
     /// The scales of an int8 weight.
     Scales(Arc<[f32]>),
+    /// An int8 matrix of so many rows, column by column, with 128 for zero.
+    Turned { weight: usize, rows: usize },
+    /// f32s, each so many times.
+    Repeated { scales: Operand, times: usize },
     /// Quantised to f32.
     FromInts {
         weight: usize,
@@ -75,6 +80,21 @@ impl Reformed {
                 Ok(le::of_i8s(quantise(&values, 0, scales, *channels)))
             }
             Form::Scales(scales) => Ok(le::of_f32s(scales)),
+            Form::Turned { weight, rows } => {
+                let data = self.read(*weight).await?;
+                let columns = data.len() / (*rows).max(1);
+                let turned = (0..columns).flat_map(|column| {
+                    let values = data.iter().skip(column).step_by(columns);
+                    // Two's complement with its highest bit turned is the number above -128.
+                    values.map(|value| value ^ 0x80)
+                });
+                Ok(turned.collect::<Vec<u8>>().into())
+            }
+            Form::Repeated { scales, times } => {
+                let scales = le::f32s(&self.operand(scales).await?.1);
+                let repeated = scales.iter().flat_map(|&scale| repeat_n(scale, *times));
+                Ok(le::of_f32s(&repeated.collect::<Vec<_>>()))
+            }
             Form::FromInts {
                 weight,
                 scales,

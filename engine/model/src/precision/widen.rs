@@ -65,7 +65,7 @@ pub fn widened(bundle: &ModelBundle) -> ModelBundle {
 }
 
 /// What has a value before a run.
-struct Constants<'b> {
+pub(super) struct Constants<'b> {
     weights: HashMap<&'b str, (usize, &'b WeightInfo)>,
     small: HashMap<&'b str, &'b TensorProto>,
     /// A weight that is an output stays: runtimes look for weights where operators read.
@@ -73,7 +73,7 @@ struct Constants<'b> {
 }
 
 impl<'b> Constants<'b> {
-    fn of(graph: &'b GraphProto, weights: &'b [WeightInfo]) -> Self {
+    pub(super) fn of(graph: &'b GraphProto, weights: &'b [WeightInfo]) -> Self {
         let indexed = weights.iter().enumerate();
         Self {
             weights: indexed
@@ -93,7 +93,7 @@ impl<'b> Constants<'b> {
     }
 
     /// The f32 weight that a node makes of a small one.
-    fn widened(&self, node: &NodeProto) -> Option<(WeightInfo, Form)> {
+    pub(super) fn widened(&self, node: &NodeProto) -> Option<(WeightInfo, Form)> {
         let [output] = node.output.as_slice() else {
             return None;
         };
@@ -117,6 +117,11 @@ impl<'b> Constants<'b> {
             shape: info.shape.clone(),
         };
         Some((info, form))
+    }
+
+    /// How a weight is stored.
+    pub(super) fn dtype(&self, name: &str) -> Option<DType> {
+        self.weights.get(name).map(|(_, info)| info.dtype)
     }
 
     /// <https://onnx.ai/onnx/operators/onnx__DequantizeLinear.html>

@@ -1,0 +1,445 @@
+//! Writes the nodes of products of whole numbers.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use isovec_engine::bundle::{ModelBundle, WEIGHT_MIN_BYTES};
+use isovec_engine::cancel::Cancel;
+use isovec_engine::onnx::default_domain;
+use isovec_engine::onnx::proto::{AttributeProto, DataType, GraphProto, NodeProto, TensorProto};
+use isovec_engine::tensor::DType;
+use isovec_engine::weights::{WeightInfo, WeightsIdentity};
+use isovec_model::bundle::prune;
+use isovec_model::onnx::builder::int;
+use isovec_model::precision::dequantize;
+
+use super::noise::{Plan, Values, decibels, plan};
+use super::observed::Observed;
+use super::products::{Input, Products, Table, users};
+use super::source::{Form, Reformed, floats, matrix, table};
+use super::{Activations, Int8Options, LEAST_SQNR, Product};
+use crate::error::{OptimizeError, Result};
+use crate::measure::sqnr;
+
+/// Writes the nodes, and says what became of each product and table.
+pub(super) async fn rewrite(
+    bundle: &ModelBundle,
+    products: &Products,
+    observed: Option<&Observed>,
+    options: Int8Options,
+    cancel: &Cancel,
+) -> Result<(ModelBundle, Vec<Product>)> {
+    let empty = GraphProto::default();
+    let graph = bundle.graph.graph.as_ref().unwrap_or(&empty);
+    let mut writing = Writing::new(bundle, graph, options.activations);
+    let mut told = products.kept.clone();
+    let mut any = false;
+    for (at, input) in products.inputs.iter().enumerate() {
+        cancel.check().map_err(OptimizeError::from)?;
+        let mut matrices = Vec::new();
+        for matrix in &input.matrices {
+            matrices.push(floats(&bundle.weights, matrix.weight).await?);
+        }
+        let values: Vec<Values<'_>> = input
+            .matrices
+            .iter()
+            .zip(&matrices)
+            .map(|(matrix, values)| Values {
+                values,
+                columns: matrix.columns,
+            })
+            .collect();
+        let seen = observed.map(|observed| {
+            let powers = observed.powers[at].iter();
+            let signals: Vec<f64> = powers.map(|power| power.of_row()).collect();
+            let plan = plan(&observed.inputs[at], &values, &signals, options.smooth);
+            (plan, signals)
+        });
+        let mut taken = Vec::new();
+        for (place, matrix) in input.matrices.iter().enumerate() {
+            let ratio = seen
+                .as_ref()
+                .map(|(plan, signals)| decibels(signals[place], plan.noise[place]));
+            let int8 = ratio.is_none_or(|ratio| ratio >= LEAST_SQNR);
+            if int8 {
+                taken.push(place);
+            }
+            told.push(Product {
+                node: matrix.shown.clone(),
+                int8,
+                sqnr: ratio,
+                smooth: seen
+                    .as_ref()
+                    .and_then(|(plan, _)| plan.strength)
+                    .filter(|_| int8),
+                reason: match int8 {
+                    true => String::new(),
+                    false => format!(
+                        "{:.1} dB of signal to noise are predicted, and {LEAST_SQNR} are needed",
+                        ratio.unwrap_or_default()
+                    ),
+                },
+            });
+        }
+        if !taken.is_empty() {
+            any = true;
+            writing
+                .input(input, &taken, seen.map(|(plan, _)| plan))
+                .await?;
+        }
+    }
+    if !any {
+        return Err(OptimizeError::Unsuitable {
+            origin: bundle.origin.clone(),
+            reason: format!(
+                "none of its products keeps {LEAST_SQNR} dB of signal to noise in int8"
+            ),
+            hint: "Store its weights in int8 (`--dtype int8`), which rounds no activations".into(),
+        });
+    }
+    for table in &products.tables {
+        cancel.check().map_err(OptimizeError::from)?;
+        told.push(writing.table(table).await?);
+    }
+    Ok((writing.finish(), told))
+}
+
+/// The graph that is being written.
+struct Writing<'b> {
+    bundle: &'b ModelBundle,
+    graph: &'b GraphProto,
+    activations: Activations,
+    names: HashSet<String>,
+    /// How often each value of the original is read.
+    users: HashMap<&'b str, usize>,
+    /// Nodes in the place of others, by the index of those.
+    instead: BTreeMap<usize, Vec<NodeProto>>,
+    /// Layer norms whose weight and bias are others now, by their index.
+    norms: BTreeMap<usize, NodeProto>,
+    small: Vec<TensorProto>,
+    infos: Vec<WeightInfo>,
+    forms: Vec<Form>,
+    hash: blake3::Hasher,
+}
+
+impl<'b> Writing<'b> {
+    fn new(bundle: &'b ModelBundle, graph: &'b GraphProto, activations: Activations) -> Self {
+        let infos = bundle.weights.weights().to_vec();
+        let mut hash = blake3::Hasher::new();
+        hash.update(b"isovec int8 1");
+        hash.update(bundle.identity.0.as_bytes());
+        hash.update(&[u8::from(activations == Activations::Dynamic)]);
+        let names = infos.iter().map(|info| &info.name);
+        let names = names.chain(graph.input.iter().map(|input| &input.name));
+        let names = names.chain(graph.initializer.iter().map(|tensor| &tensor.name));
+        let names = names.chain(graph.node.iter().flat_map(|node| &node.output));
+        Self {
+            bundle,
+            graph,
+            activations,
+            names: names.cloned().collect(),
+            users: users(graph),
+            instead: BTreeMap::new(),
+            norms: BTreeMap::new(),
+            small: Vec::new(),
+            forms: (0..infos.len()).map(Form::Same).collect(),
+            infos,
+            hash,
+        }
+    }
+
+    /// Quantises an input, and multiplies it with some of its matrices.
+    async fn input(&mut self, input: &Input, taken: &[usize], plan: Option<Plan>) -> Result<()> {
+        let mut before = Vec::new();
+        let mut value = input.name.clone();
+        let ones: Arc<[f32]> = vec![1.0; input.width].into();
+        let mut by = ones;
+        if let Some(plan) = plan.as_ref().filter(|plan| plan.strength.is_some()) {
+            by = plan.divisors.as_slice().into();
+            let all = taken.len() == input.matrices.len();
+            if !(all && self.scaled_norm(input, &by).await?) {
+                let factors: Vec<f32> = by.iter().map(|by| by.recip()).collect();
+                let factors = self.f32s(&format!("{}.smooth", input.name), &[by.len()], &factors);
+                let smoothed = self.fresh(&format!("{}.smoothed", input.name));
+                before.push(node("Mul", &[&value, &factors], &[&smoothed], None));
+                value = smoothed;
+            }
+        }
+        let rounded = self.fresh(&format!("{}.int8", input.name));
+        let (scale, zero, wide);
+        match (self.activations, &plan) {
+            (Activations::Static, Some(plan)) => {
+                let (step, offset) = plan.range.to_u8();
+                scale = self.f32s(&format!("{}.scale", input.name), &[], &[step]);
+                zero = self.constant(
+                    &format!("{}.zero", input.name),
+                    DType::U8,
+                    &[],
+                    vec![offset],
+                );
+                wide = self.fresh(&format!("{}.wide", input.name));
+                before.push(node(
+                    "QuantizeLinear",
+                    &[&value, &scale, &zero],
+                    &[&rounded],
+                    None,
+                ));
+                before.push(node(
+                    "DequantizeLinear",
+                    &[&rounded, &scale, &zero],
+                    &[&wide],
+                    None,
+                ));
+            }
+            _ => {
+                scale = self.fresh(&format!("{}.scale", input.name));
+                zero = self.fresh(&format!("{}.zero", input.name));
+                wide = rounded.clone();
+                let outputs = [rounded.as_str(), &scale, &zero];
+                before.push(node("DynamicQuantizeLinear", &[&value], &outputs, None));
+            }
+        }
+        for &place in taken {
+            let product = &input.matrices[place];
+            let info = &self.bundle.weights.weights()[product.weight];
+            let whole = matrix(&self.bundle.weights, product.weight, &by).await?;
+            let name = self.fresh(&format!("{}.int8", info.name));
+            self.infos.push(WeightInfo {
+                name: name.clone(),
+                dtype: DType::I8,
+                shape: info.shape.clone(),
+            });
+            self.forms.push(Form::Matrix {
+                weight: product.weight,
+                by: Arc::clone(&by),
+            });
+            let scales = &whole.channels.scales;
+            let scales = self.f32s(&format!("{}.scale", info.name), &[scales.len()], scales);
+            let old = &self.graph.node[product.node];
+            let mut nodes = std::mem::take(&mut before);
+            match self.activations {
+                Activations::Static => {
+                    let matrix = self.fresh(&format!("{}.wide", info.name));
+                    let axis = Some(int("axis", 1));
+                    nodes.push(node(
+                        "DequantizeLinear",
+                        &[&name, &scales],
+                        &[&matrix],
+                        axis,
+                    ));
+                    nodes.push(NodeProto {
+                        input: vec![wide.clone(), matrix],
+                        ..old.clone()
+                    });
+                }
+                Activations::Dynamic => {
+                    let whole = self.fresh(&format!("{}.whole", product.output));
+                    let float = self.fresh(&format!("{}.float", product.output));
+                    let scaled = self.fresh(&format!("{}.scale", product.output));
+                    let to = Some(int("to", DataType::Float as i64));
+                    nodes.push(node(
+                        "MatMulInteger",
+                        &[&wide, &name, &zero],
+                        &[&whole],
+                        None,
+                    ));
+                    nodes.push(node("Cast", &[&whole], &[&float], to));
+                    nodes.push(node("Mul", &[&scale, &scales], &[&scaled], None));
+                    nodes.push(NodeProto {
+                        op_type: "Mul".into(),
+                        input: vec![float, scaled],
+                        ..old.clone()
+                    });
+                }
+            }
+            self.instead.insert(product.node, nodes);
+        }
+        Ok(())
+    }
+
+    /// Divides the weight and the bias of the layer norm that makes an input, where nothing else reads it or them.
+    async fn scaled_norm(&mut self, input: &Input, by: &[f32]) -> Result<bool> {
+        let made = self
+            .graph
+            .node
+            .iter()
+            .position(|node| node.output.first() == Some(&input.name));
+        let read = self.users.get(input.name.as_str()).copied();
+        let Some(at) = made.filter(|_| read == Some(input.matrices.len())) else {
+            return Ok(false);
+        };
+        let norm = &self.graph.node[at];
+        if norm.op_type != "LayerNormalization" || !default_domain(&norm.domain).is_empty() {
+            return Ok(false);
+        }
+        let mut found = Vec::new();
+        for name in norm.input.iter().skip(1).filter(|name| !name.is_empty()) {
+            let alone = self.users.get(name.as_str()) == Some(&1);
+            match self
+                .vector(name)
+                .await?
+                .filter(|values| alone && values.len() == by.len())
+            {
+                Some(values) => found.push((name, values)),
+                None => return Ok(false),
+            }
+        }
+        let mut changed = norm.clone();
+        for (place, (name, values)) in found.into_iter().enumerate() {
+            let divided: Vec<f32> = values
+                .iter()
+                .zip(by)
+                .map(|(value, by)| value / by)
+                .collect();
+            changed.input[place + 1] = self.f32s(&format!("{name}.smooth"), &[by.len()], &divided);
+        }
+        self.norms.insert(at, changed);
+        Ok(true)
+    }
+
+    /// The values of a constant of f32s.
+    async fn vector(&self, name: &str) -> Result<Option<Vec<f32>>> {
+        let infos = self.bundle.weights.weights();
+        if let Some(at) = infos.iter().position(|info| info.name == name) {
+            return match infos[at].dtype {
+                DType::F32 => Ok(Some(floats(&self.bundle.weights, at).await?)),
+                _ => Ok(None),
+            };
+        }
+        let mut small = self.graph.initializer.iter();
+        let tensor =
+            small.find(|tensor| tensor.name == name && tensor.data_type == DataType::Float as i32);
+        Ok(tensor.map(|tensor| {
+            let (values, _) = tensor.raw_data.as_chunks::<4>();
+            values
+                .iter()
+                .map(|bytes| f32::from_le_bytes(*bytes))
+                .collect()
+        }))
+    }
+
+    /// Looks rows up in whole numbers.
+    async fn table(&mut self, at: &Table) -> Result<Product> {
+        let info = &self.bundle.weights.weights()[at.weight];
+        let values = floats(&self.bundle.weights, at.weight).await?;
+        let whole = table(&self.bundle.weights, at.weight).await?;
+        let ratio = sqnr(&values, &dequantize(&whole)?);
+        let int8 = ratio >= LEAST_SQNR;
+        if int8 {
+            let name = self.fresh(&format!("{}.int8", info.name));
+            self.infos.push(WeightInfo {
+                name: name.clone(),
+                dtype: DType::I8,
+                shape: info.shape.clone(),
+            });
+            self.forms.push(Form::Table(at.weight));
+            let scales = &whole.channels.scales;
+            let scales = self.f32s(&format!("{}.scale", info.name), &[scales.len(), 1], scales);
+            let (ids, output) = (&at.rows, &at.output);
+            let [rows, float, factors] =
+                ["rows", "float", "factors"].map(|what| self.fresh(&format!("{output}.{what}")));
+            let to = Some(int("to", DataType::Float as i64));
+            let nodes = vec![
+                node("Gather", &[&name, ids], &[&rows], None),
+                node("Cast", &[&rows], &[&float], to),
+                node("Gather", &[&scales, ids], &[&factors], None),
+                node("Mul", &[&float, &factors], &[output], None),
+            ];
+            self.instead.insert(at.node, nodes);
+        }
+        Ok(Product {
+            node: at.shown.clone(),
+            int8,
+            sqnr: Some(ratio),
+            smooth: None,
+            reason: match int8 {
+                true => String::new(),
+                false => {
+                    format!("its rows have {ratio:.1} dB in int8, and {LEAST_SQNR} are needed")
+                }
+            },
+        })
+    }
+
+    fn fresh(&mut self, name: &str) -> String {
+        let mut fresh = name.to_owned();
+        while !self.names.insert(fresh.clone()) {
+            fresh.push('_');
+        }
+        fresh
+    }
+
+    fn f32s(&mut self, name: &str, shape: &[usize], values: &[f32]) -> String {
+        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
+        self.constant(name, DType::F32, shape, bytes.collect())
+    }
+
+    /// A constant, where reading a file would put it.
+    fn constant(&mut self, name: &str, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> String {
+        let name = self.fresh(name);
+        self.hash.update(name.as_bytes());
+        self.hash.update(&bytes);
+        if bytes.len() >= WEIGHT_MIN_BYTES {
+            self.infos.push(WeightInfo {
+                name: name.clone(),
+                dtype,
+                shape: shape.to_vec(),
+            });
+            self.forms.push(Form::Bytes(bytes.into()));
+        } else {
+            self.small.push(TensorProto {
+                name: name.clone(),
+                data_type: DataType::from(dtype) as i32,
+                dims: shape.iter().map(|&extent| extent as i64).collect(),
+                raw_data: Bytes::from(bytes),
+                ..TensorProto::default()
+            });
+        }
+        name
+    }
+
+    fn finish(mut self) -> ModelBundle {
+        let mut model = self.bundle.graph.clone();
+        if let Some(graph) = model.graph.as_mut() {
+            let mut nodes = Vec::new();
+            for (at, old) in std::mem::take(&mut graph.node).into_iter().enumerate() {
+                match self.instead.remove(&at) {
+                    Some(new) => nodes.extend(new),
+                    None => nodes.push(self.norms.remove(&at).unwrap_or(old)),
+                }
+            }
+            graph.node = nodes;
+            graph.initializer.append(&mut self.small);
+        }
+        let mut made = ModelBundle {
+            graph: model,
+            weights: Arc::new(Reformed {
+                source: self.bundle.weights.clone(),
+                infos: self.infos,
+                forms: self.forms,
+            }),
+            identity: WeightsIdentity(self.hash.finalize().to_hex().to_string()),
+            ..self.bundle.clone()
+        };
+        prune(&mut made);
+        made
+    }
+}
+
+fn node(
+    op: &str,
+    inputs: &[&str],
+    outputs: &[&str],
+    attribute: Option<AttributeProto>,
+) -> NodeProto {
+    let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
+    NodeProto {
+        op_type: op.into(),
+        name: format!("{}.node", outputs[0]),
+        input: all(inputs),
+        output: all(outputs),
+        attribute: attribute.into_iter().collect(),
+        ..NodeProto::default()
+    }
+}

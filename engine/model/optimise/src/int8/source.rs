@@ -1,0 +1,98 @@
+//! Weights of which some are made whole numbers when they are read.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use isovec_engine::error::{EngineError, Result};
+use isovec_engine::maybe_send::EngineFuture;
+use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
+use isovec_model::precision::{QuantizedTensor, quantize_weights};
+
+/// What is made of the weights of a source.
+#[derive(Debug, Clone)]
+pub(super) enum Form {
+    /// The weight of this index as it is.
+    Same(usize),
+    /// A matrix whose rows are multiplied, in whole numbers with a scale for each column.
+    Matrix { weight: usize, by: Arc<[f32]> },
+    /// A table in whole numbers with a scale for each row.
+    Table(usize),
+    /// Other values.
+    Bytes(Bytes),
+}
+
+/// A source's weights in these forms.
+#[derive(Debug)]
+pub(super) struct Reformed {
+    pub(super) source: Weights,
+    pub(super) infos: Vec<WeightInfo>,
+    pub(super) forms: Vec<Form>,
+}
+
+impl WeightSource for Reformed {
+    fn weights(&self) -> &[WeightInfo] {
+        &self.infos
+    }
+
+    fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
+        Box::pin(async move {
+            let whole = match &self.forms[index] {
+                Form::Same(weight) => return self.source.read(*weight).await,
+                Form::Bytes(bytes) => return Ok(bytes.clone()),
+                Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?,
+                Form::Table(weight) => table(&self.source, *weight).await?,
+            };
+            let bytes: Vec<u8> = whole.values.into_iter().map(|value| value as u8).collect();
+            Ok(bytes.into())
+        })
+    }
+
+    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
+        match &self.forms[index] {
+            Form::Same(weight) => self.source.read_pieces(*weight, sink),
+            _ => Box::pin(async move { sink.take(&self.read(index).await?) }),
+        }
+    }
+}
+
+/// A matrix whose rows are multiplied, in whole numbers with a scale for each column.
+pub(super) async fn matrix(source: &Weights, weight: usize, by: &[f32]) -> Result<QuantizedTensor> {
+    let info = &source.weights()[weight];
+    let mut values = floats(source, weight).await?;
+    let width = info.shape.last().copied().unwrap_or(0).max(1);
+    for (row, by) in values.chunks_exact_mut(width).zip(by) {
+        row.iter_mut().for_each(|value| *value *= by);
+    }
+    quantize_weights(&values, &info.shape, Some(1)).map_err(|error| named(info, &error))
+}
+
+/// A table in whole numbers with a scale for each row.
+pub(super) async fn table(source: &Weights, weight: usize) -> Result<QuantizedTensor> {
+    let info = &source.weights()[weight];
+    let values = floats(source, weight).await?;
+    quantize_weights(&values, &info.shape, Some(0)).map_err(|error| named(info, &error))
+}
+
+/// A weight's values, as many as it says.
+pub(super) async fn floats(source: &Weights, weight: usize) -> Result<Vec<f32>> {
+    let info = &source.weights()[weight];
+    let data = source.read(weight).await?;
+    let (values, rest) = data.as_chunks::<4>();
+    if values.len() != info.elements() || !rest.is_empty() {
+        return Err(EngineError::Weight {
+            name: info.name.clone(),
+            detail: format!("gave {} bytes instead of {}", data.len(), info.byte_len()),
+        });
+    }
+    Ok(values
+        .iter()
+        .map(|bytes| f32::from_le_bytes(*bytes))
+        .collect())
+}
+
+fn named(info: &WeightInfo, error: &EngineError) -> EngineError {
+    EngineError::Weight {
+        name: info.name.clone(),
+        detail: error.to_string(),
+    }
+}
