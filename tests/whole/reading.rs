@@ -152,10 +152,10 @@ fn what_cannot_be_read_is_named_by_its_place() {
         return;
     };
     let dot = || Picture::from(Image::new(1, 1, Channels::Gray, vec![9]).unwrap());
-    assert_eq!(reader.read(&[dot(), dot()]).unwrap()[1].lines, []);
-    assert_eq!(reader.read(&[]).unwrap(), []);
+    assert!(reader.read(&[dot(), dot()]).unwrap()[1].lines.is_empty());
+    assert!(reader.read(&[]).unwrap().is_empty());
     let error = reader
-        .read(&[dot(), Picture::from(vec![1, 2, 3])])
+        .read(&[dot(), Picture::from(vec![1_u8, 2, 3])])
         .unwrap_err();
     assert!(
         matches!(error, Error::Picture { picture: 1, .. }),

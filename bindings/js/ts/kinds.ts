@@ -35,6 +35,7 @@ export type ErrorKind =
   | "Picture"
   | "Preprocessor"
   | "ProviderUnavailable"
+  | "Reading"
   | "Runtime"
   | "ShutDown"
   | "TooCostly"

@@ -51,7 +51,7 @@ fn every_format_has_the_same_text() {
     assert_eq!(objects.len(), 2);
     assert_eq!(
         (&objects[0]["image"], &objects[1]["lines"]),
-        (&page.clone().into(), &Value::Array(Vec::new()))
+        (&Value::from(page.clone()), &Value::Array(Vec::new()))
     );
     let lines = objects[0]["lines"].as_array().expect("lines");
     let texts: Vec<&str> = lines

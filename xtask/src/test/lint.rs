@@ -57,6 +57,7 @@ const WASM_CRATES: &[&str] = &[
     "isovec-model",
     "isovec-optimize",
     "isovec-image",
+    "isovec-ocr",
     "isovec-pixels",
     "isovec-tokenize",
     "isovec-kernels",
