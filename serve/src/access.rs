@@ -14,16 +14,16 @@ use axum::http::header::{CONTENT_LENGTH, WWW_AUTHENTICATE};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt as _;
+use http_body_util::{BodyExt as _, Collected};
+use isovec_http::body::apart;
+use isovec_http::coding::{self, Coding};
+use isovec_http::{Dialect, MODELS, access};
 
 use crate::app::App;
 use crate::call::Computed;
 use crate::failure::{Failure, Kind};
 use crate::health;
 use crate::status;
-use http_body_util::{BodyExt as _, Collected};
-use isovec_http::body::apart;
-use isovec_http::coding::{self, Coding};
-use isovec_http::{Dialect, MODELS, access};
 
 /// A path that no route has: it may be anything.
 const NO_ROUTE: &str = "none";
@@ -93,7 +93,7 @@ pub(crate) async fn around(
         response.headers_mut().insert(MODELS, id);
     }
     if let Some((coding, level)) = asked.filter(|_| dialect != Dialect::Grpc) {
-        response = compressed(response, coding, level).await;
+        response = compressed(response, dialect, coding, level).await;
     }
     response
         .headers_mut()
@@ -106,12 +106,12 @@ pub(crate) async fn around(
 }
 
 /// The same answer with a compressed body, if it is large enough to gain by it.
-async fn compressed(response: Response, coding: Coding, level: u32) -> Response {
+async fn compressed(response: Response, dialect: Dialect, coding: Coding, level: u32) -> Response {
     let (mut head, body) = response.into_parts();
     // It is in memory, whole.
     let Ok(whole) = body.collect().await.map(Collected::to_bytes) else {
         let message = "the answer cannot be written";
-        return Dialect::Tei.failed(&Failure::new(Kind::Broken, message));
+        return dialect.failed(&Failure::new(Kind::Broken, message));
     };
     if whole.len() < coding::LEAST {
         return Response::from_parts(head, whole.into());

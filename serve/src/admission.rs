@@ -8,12 +8,11 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use isovec_http::body::Room;
 use tokio::sync::Notify;
 
 use self::meter::Meter;
 pub(crate) use self::pace::Pace;
-use isovec_http::body::Room;
-
 use crate::failure::{Failure, Kind};
 use crate::keys::Key;
 use crate::options::ServeOptions;

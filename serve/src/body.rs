@@ -3,9 +3,8 @@
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use bytes::Bytes;
-use serde::de::DeserializeOwned;
-
 use isovec_http::body::apart;
+use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Kind};
 use crate::object::Object;

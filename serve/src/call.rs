@@ -8,14 +8,13 @@ use axum::http::{HeaderMap, Request};
 use axum::response::Response;
 use bytes::Bytes;
 use isovec::{EmbedOptions, Embeddings};
+use isovec_http::body::{self as http_body, Room as _};
+use isovec_http::{
+    COMPUTED_BY, Dialect, FINGERPRINT, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, coding, deadline,
+    header, ranges,
+};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout_at;
-
-use isovec_http::body::Room as _;
-use isovec_http::{
-    COMPUTED_BY, Dialect, FINGERPRINT, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, body as bytes_of,
-    coding, deadline, header, ranges,
-};
 
 use crate::admission::{End, Place};
 use crate::app::App;
@@ -93,7 +92,7 @@ impl Call {
         let until = self.until.min(started + options.read_timeout);
         let most = options.max_body;
         let coding = coding::of(request.headers())?;
-        let read = bytes_of::read(request, &mut self.place, most, until).await;
+        let read = http_body::read(request, &mut self.place, most, until).await;
         let read = read.map_err(|failure| match failure.kind {
             Kind::SlowBody if tokio::time::Instant::now() >= self.until => self.too_late(),
             _ => failure,
@@ -101,7 +100,7 @@ impl Call {
         let Some(coding) = coding else {
             return Ok(read);
         };
-        let whole = bytes_of::apart(move || coding.decode(&read, most)).await??;
+        let whole = http_body::apart(move || coding.decode(&read, most)).await??;
         self.place.take(whole.len())?;
         Ok(whole)
     }

@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
+use isovec_http::{Dialect, small};
 use serde_json::json;
 
 use crate::app::App;
 use crate::route::Route;
 use crate::schema::{needed, object, text};
-use isovec_http::{Dialect, small};
 
 /// Whether a path asks for health, for which no key is needed.
 pub(crate) fn is_asked_by(path: &str) -> bool {

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use axum::response::Response;
 use isovec::stats::{QueueCounts, Stats, open_metrics};
+use isovec_http::metrics::{self, SECONDS, gauge, labelled};
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet};
 use prometheus_client::metrics::MetricType;
@@ -14,8 +15,6 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::{Family, MetricConstructor};
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::Registry;
-
-use isovec_http::metrics::{self, SECONDS, gauge, labelled};
 
 use crate::admission::Gate;
 use crate::call::Computed;

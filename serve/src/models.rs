@@ -36,10 +36,12 @@ impl Models {
         all.retain(|model| model.strong_count() > 0);
         all.extend(models.iter().map(Arc::downgrade));
         drop(all);
+        let listed = Listed {
+            id: id(&models),
+            models: models.into(),
+        };
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
-        let id = id(&models);
-        let models = models.into();
-        let before = now.replace(Listed { models, id });
+        let before = now.replace(listed);
         drop(now);
         // What is freed with it takes its time, in which requests find their models.
         drop(before);

@@ -6,12 +6,12 @@ use std::sync::{Arc, OnceLock};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
+use isovec_http::{Dialect, deadline};
 use serde_json::{Map, Value, json};
 
 use crate::priority;
 use crate::route::{Method, Route};
 use crate::schema::{one_of, text, word};
-use isovec_http::{Dialect, deadline};
 
 use crate::dialect::error_schema;
 

@@ -438,7 +438,11 @@ const LANGUAGES: [&str; 10] = [
 fn every_example_is_one_that_a_test_reads() {
     // Each compiles those of its own crate.
     let sdk = read("src/lib.rs");
-    let others = [read("insight/src/lib.rs"), read("serve/src/lib.rs")];
+    let others = [
+        read("insight/src/lib.rs"),
+        read("route/src/lib.rs"),
+        read("serve/src/lib.rs"),
+    ];
     let python = read("bindings/python/tests/test_documents.py");
     let mut examples = 0;
     for name in documents() {
@@ -462,7 +466,7 @@ fn every_example_is_one_that_a_test_reads() {
                 assert!(
                     sdk.contains(&format!("include_str!(\"../{name}\")"))
                         || others.iter().any(|other| other.contains(&below)),
-                    "no lib.rs of src, insight/src and serve/src compiles {name}"
+                    "no lib.rs of src, insight/src, route/src and serve/src compiles {name}"
                 );
             }
         }

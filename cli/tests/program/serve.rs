@@ -42,6 +42,11 @@ impl Server {
             .args(args)
             .args(["--log", "json"])
             .env("ISOVEC_MODEL", model())
+            // Nobody reads a line a request, and a full pipe would stop the program.
+            .env(
+                "ISOVEC_LOG",
+                "info,isovec_serve::access=off,isovec_route::access=off",
+            )
             .stderr(Stdio::piped())
             .spawn()
             .expect("it starts");

@@ -6,10 +6,10 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use isovec::Embeddings;
+use isovec_http::body::apart;
 use serde::{Serialize, Serializer};
 
 use crate::failure::{Failure, Kind};
-use isovec_http::body::apart;
 
 /// The size of an answer, in numbers or bytes of texts, above which it is written on a thread where it delays no other request.
 const HEAVY: usize = 64 << 10;

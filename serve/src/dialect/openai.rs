@@ -9,6 +9,9 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use isovec::{EmbedOptions, Embedder, Embeddings, ModelTask};
+use isovec_http::body::apart;
+use isovec_http::openai::Answer;
+use isovec_http::{Dialect, small};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -24,10 +27,6 @@ use crate::schema::{
 };
 use crate::served::Served;
 use crate::tokens::{Input, Items};
-use isovec_http::Dialect;
-use isovec_http::body::apart;
-use isovec_http::openai::Answer;
-use isovec_http::small;
 
 pub(super) fn routes() -> Vec<Route> {
     let row = object([

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use isovec::{ModelTask, RankOptions, Ranked, Scores};
+use isovec_http::Dialect;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -26,7 +27,6 @@ use crate::schema::{
 };
 use crate::served::Served;
 use crate::texts::Texts;
-use isovec_http::Dialect;
 
 pub(super) fn routes() -> Vec<Route> {
     let documents = || list(schema::either([text(), object([needed("text", text())])]));

@@ -16,6 +16,7 @@ use axum::response::Response;
 use axum::routing::post;
 use bytes::Bytes;
 use isovec::EmbedOptions;
+use isovec_http::{Dialect, GRPC_SERVICE, deadline};
 use prost::Message;
 
 use self::messages::{
@@ -27,7 +28,6 @@ use super::oip::{self, EXTENSIONS, INPUT, OUTPUT, VERSION, named, priority, tens
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Kind};
-use isovec_http::{Dialect, GRPC_SERVICE, deadline};
 
 /// The methods; they are no routes of the OpenAPI document, which has no word for gRPC.
 pub(crate) fn router() -> Router<Arc<App>> {

@@ -8,6 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 use axum::response::Response;
 use isovec::{EmbedOptions, Embeddings};
+use isovec_http::{Dialect, header};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -21,8 +22,6 @@ use crate::failure::Failure;
 use crate::object::Object;
 use crate::route::Route;
 use crate::schema::{boolean, list, needed, number, object, one_of, optional, text, whole, word};
-use isovec_http::Dialect;
-use isovec_http::header;
 
 /// Bytes of JSON, where tensors are behind it.
 const JSON_LENGTH: HeaderName = HeaderName::from_static("inference-header-content-length");

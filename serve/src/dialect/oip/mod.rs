@@ -13,6 +13,7 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use futures_util::future::join_all;
+use isovec_http::{Dialect, small};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -23,8 +24,6 @@ use crate::priority::Priority;
 use crate::route::Route;
 use crate::schema::{boolean, list, needed, object, one_of, optional, text, whole, word};
 use crate::served::Served;
-use isovec_http::Dialect;
-use isovec_http::small;
 
 pub(crate) use self::name::fold;
 

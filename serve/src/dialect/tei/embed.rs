@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use isovec::{EmbedOptions, Embeddings, ModelTask, Prompt};
+use isovec_http::Dialect;
 use serde::Deserialize;
 use serde_json::json;
 
@@ -21,7 +22,6 @@ use crate::schema::{
 };
 use crate::served::Served;
 use crate::texts::Texts;
-use isovec_http::Dialect;
 
 pub(super) fn routes() -> Vec<Route> {
     let prompt = || optional("prompt_name", word("The prompt to put before each text."));

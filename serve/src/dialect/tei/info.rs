@@ -6,6 +6,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::Response;
 use isovec::ModelTask;
+use isovec_http::{Dialect, small};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -13,8 +14,6 @@ use crate::options::MOST_TEXTS;
 use crate::route::Route;
 use crate::schema::{list, needed, object, one_of, text, whole};
 use crate::served::Served;
-use isovec_http::Dialect;
-use isovec_http::small;
 
 pub(super) fn route() -> Route {
     let about = object([

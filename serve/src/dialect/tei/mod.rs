@@ -21,6 +21,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, StatusCode};
 use axum::response::{IntoResponse as _, Response};
 use isovec::config::Truncation;
+use isovec_http::{Dialect, header};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -30,8 +31,6 @@ use crate::failure::Failure;
 use crate::route::Route;
 use crate::schema::{Field, boolean, needed, object, one_of, optional, text};
 use crate::served::Served;
-use isovec_http::Dialect;
-use isovec_http::header;
 
 pub(super) fn routes() -> Vec<Route> {
     let mut routes = embed::routes();

@@ -6,6 +6,7 @@ use axum::extract::{Request, State};
 use axum::response::Response;
 use futures_util::future::try_join;
 use isovec::{Classifications, ClassifyOptions, ModelTask, Scores};
+use isovec_http::Dialect;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -18,7 +19,6 @@ use crate::inputs::Inputs;
 use crate::route::Route;
 use crate::schema::{boolean, either, list, model, needed, number, object, optional, text};
 use crate::seen::{Counted, Seen};
-use isovec_http::Dialect;
 
 pub(super) fn route() -> Route {
     let inputs = either([text(), list(text()), list(list(text()))]);

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use isovec::{ModelTask, Prompt, SparseOptions, SparseRow};
+use isovec_http::Dialect;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -16,7 +17,6 @@ use crate::failure::Failure;
 use crate::route::Route;
 use crate::schema::{list, model, needed, number, object, optional, texts, whole, word};
 use crate::texts::Texts;
-use isovec_http::Dialect;
 
 pub(super) fn route() -> Route {
     let fields = [

@@ -6,6 +6,8 @@ use axum::extract::{Request, State};
 use axum::http::HeaderMap;
 use axum::response::Response;
 use isovec::{ModelTask, Token};
+use isovec_http::Dialect;
+use isovec_http::body::apart;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
@@ -19,8 +21,6 @@ use crate::schema::{
 };
 use crate::texts::Texts;
 use crate::tokens::{Input, Items};
-use isovec_http::Dialect;
-use isovec_http::body::apart;
 
 pub(super) fn routes() -> [Route; 2] {
     let id = || whole(0, "The token's id.");
