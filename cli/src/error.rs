@@ -57,8 +57,10 @@ pub(crate) enum CliError {
     #[cfg(feature = "route")]
     #[error(transparent)]
     Route(#[from] isovec_route::Error),
+
     /// A job ended early.
     #[cfg(feature = "jobs")]
+    #[error(transparent)]
     Job(#[from] isovec_jobs::Error),
 
     /// A job in which units failed. All others are done.
