@@ -136,31 +136,6 @@ mod tests {
     }
 
     #[test]
-    fn nobody_sees_a_part() {
-        let folder = tempfile::tempdir().unwrap();
-        let disk = Disk::new(folder.path().to_owned());
-        let bytes = vec![7; 4 << 20];
-        std::thread::scope(|scope| {
-            scope.spawn(|| {
-                for number in 0..10 {
-                    let name = format!("rows/{number}");
-                    disk.put(&name, &bytes, &PutMode::Create).unwrap();
-                }
-            });
-            for number in 0..10 {
-                let path = folder.path().join(format!("rows/{number}"));
-                let seen = loop {
-                    match fs::metadata(&path) {
-                        Ok(seen) => break seen.len(),
-                        Err(_) => std::thread::yield_now(),
-                    }
-                };
-                assert_eq!(seen, 4 << 20);
-            }
-        });
-    }
-
-    #[test]
     fn what_cannot_be_named_is_not_left_half_written() {
         let folder = tempfile::tempdir().unwrap();
         let disk = Disk::new(folder.path().to_owned());
