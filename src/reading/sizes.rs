@@ -28,7 +28,7 @@ pub(super) enum Sizes {
     /// For pictures of every size, as many together as there are.
     Any(Arc<Engines>),
     /// For one picture of one size each.
-    Each(Each),
+    Each(Box<Each>),
 }
 
 #[derive(Debug)]
@@ -60,12 +60,12 @@ impl Sizes {
                 | EngineError::UnsupportedOperator { .. },
             ) => {
                 let engines = fixed(&bundle, &config, usual, cancel).await?;
-                Ok(Self::Each(Each {
+                Ok(Self::Each(Box::new(Each {
                     bundle,
                     config,
                     usual: Arc::clone(&engines),
                     kept: Mutex::new(vec![(usual, engines)]),
-                }))
+                })))
             }
             Err(error) => Err(error.into()),
         }
