@@ -8,6 +8,7 @@ use isovec_engine::config::EngineConfig;
 use isovec_engine::description::describe;
 use isovec_engine::engine::{Batch, Engine};
 use isovec_engine::error::EngineError;
+use isovec_engine::fingerprint::Precision;
 
 use super::models::*;
 use super::{available, poll};
@@ -35,6 +36,7 @@ fn engine() -> Arc<OrtEngine> {
         description,
         settings,
         session,
+        precision: Precision::F32,
         origin: "test".into(),
     };
     Arc::new(OrtEngine::new(parts, &Cancel::new()).unwrap())
