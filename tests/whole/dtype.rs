@@ -191,12 +191,19 @@ fn used(source: &ModelSource, config: EmbeddingConfig) -> (String, bool, Precisi
 /// Whether ONNX Runtime has products of whole numbers that gain something here.
 fn multiplies_bytes() -> bool {
     #[cfg(target_arch = "x86_64")]
-    return std::arch::is_x86_feature_detected!("avx512vnni")
-        || std::arch::is_x86_feature_detected!("avxvnni");
+    {
+        let wide = std::arch::is_x86_feature_detected!("avx512vnni");
+        let narrow = std::arch::is_x86_feature_detected!("avxvnni");
+        wide || narrow
+    }
     #[cfg(target_arch = "aarch64")]
-    return std::arch::is_aarch64_feature_detected!("dotprod");
+    {
+        std::arch::is_aarch64_feature_detected!("dotprod")
+    }
     #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
-    return false;
+    {
+        false
+    }
 }
 
 #[test]

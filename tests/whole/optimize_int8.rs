@@ -9,12 +9,13 @@ use isovec::optimize::{Activations, LEAST_SQNR, OptimizeOptions, Report};
 use isovec::{Dtype, EmbeddingConfig, ModelSource};
 use isovec_parity::Reference;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
-use isovec_test_models::models::{VOCABULARY, bert_of};
+use isovec_test_models::models::bert_of;
 use isovec_test_support::{Which, data, engines, minilm, mixed_texts};
 
-/// A seeded BERT that is wide enough for its matrices and its table to be worth 8 bits.
+/// A seeded BERT that is wide enough for its matrices and its table to be worth 8 bits. It has a row for each token of the tiny
+/// model's tokenizer.
 fn wide() -> Checkpoint {
-    bert_of(11, VOCABULARY, 128, 2)
+    bert_of(11, 600, 128, 2)
 }
 
 fn written(model: &Checkpoint, folder: &Path) -> ModelSource {
