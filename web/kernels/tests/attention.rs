@@ -331,7 +331,6 @@ fn tokens_that_are_not_seen_see_the_others() {
         );
         let run = run.unwrap().seeing(&seen);
         run.run(&mut Scratch::default());
-        drop(run);
         // Each token in turn as the first of a text that has the keys that are seen, and no others.
         for (text, ends) in offsets.windows(2).enumerate() {
             for token in ends[0]..ends[1] {

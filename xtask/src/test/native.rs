@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
         name: "native",
         what: "unit, integration and documentation tests, with all engines and the real model",
         concerned: Broken::in_packages,
-        needs: &["onnxruntime", "model", "gpu", "nodes"],
+        needs: &["onnxruntime", "model", "gpu", "nodes", "ocr"],
         run: native,
     },
     Check {
