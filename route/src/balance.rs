@@ -21,22 +21,21 @@ impl Loads {
         Self(Balance::new(ServiceList::new::<Attempt>(ways)))
     }
 
-    /// Sends a request to a replica; gives it back if none is in rotation.
+    /// Takes the request and sends it to a replica; leaves it there if none is in rotation.
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
-        attempt: Attempt,
-    ) -> Result<BoxFuture<'static, Result<Answer, Lost>>, Attempt> {
-        match self.0.poll_ready(cx) {
-            Poll::Ready(Ok(())) => {
-                let lost = |error: tower::BoxError| match error.downcast() {
-                    Ok(lost) => *lost,
-                    // A list ends with no error of its own.
-                    Err(error) => Lost::Broken(error.to_string()),
-                };
-                Ok(Box::pin(self.0.call(attempt).map_err(lost)))
-            }
-            Poll::Ready(Err(_)) | Poll::Pending => Err(attempt),
-        }
+        attempt: &mut Option<Attempt>,
+    ) -> Option<BoxFuture<'static, Result<Answer, Lost>>> {
+        let Poll::Ready(Ok(())) = self.0.poll_ready(cx) else {
+            return None;
+        };
+        let lost = |error: tower::BoxError| match error.downcast() {
+            Ok(lost) => *lost,
+            // A list ends with no error of its own.
+            Err(error) => Lost::Broken(error.to_string()),
+        };
+        let sent = self.0.call(attempt.take()?);
+        Some(Box::pin(sent.map_err(lost)))
     }
 }

@@ -44,8 +44,12 @@ impl Choice {
         }
     }
 
-    /// Begins a request, or gives it back. Nobody waits in here, so that nobody has to be woken: every call looks anew.
-    fn start(&self, attempt: Attempt) -> Result<BoxFuture<'static, Result<Answer, Lost>>, Attempt> {
+    /// Takes a request and begins it, or leaves it there. Nobody waits in here, so that nobody has to be woken: every call looks
+    /// anew.
+    fn start(
+        &self,
+        attempt: &mut Option<Attempt>,
+    ) -> Option<BoxFuture<'static, Result<Answer, Lost>>> {
         let mut ways = self.ways.lock().unwrap_or_else(PoisonError::into_inner);
         let cx = &mut Context::from_waker(noop_waker_ref());
         match &mut *ways {
@@ -54,17 +58,17 @@ impl Choice {
         }
     }
 
-    async fn send(self, mut attempt: Attempt) -> Result<Answer, Lost> {
+    async fn send(self, attempt: Attempt) -> Result<Answer, Lost> {
         let patience = attempt.until.min(Instant::now() + PATIENCE);
+        let mut attempt = Some(attempt);
         loop {
             // Who comes while it is looked is not missed.
             let came = self.shared.came.notified();
-            match self.start(attempt) {
-                Ok(sent) => return sent.await,
-                Err(back) => attempt = back,
+            if let Some(sent) = self.start(&mut attempt) {
+                return sent.await;
             }
             if timeout_at(patience, came).await.is_err() {
-                return attempt.last.ok_or(Lost::Nobody);
+                return attempt.and_then(|attempt| attempt.last).ok_or(Lost::Nobody);
             }
         }
     }

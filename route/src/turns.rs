@@ -27,21 +27,21 @@ impl Turns {
         Self { ready, behind }
     }
 
-    /// Sends a request to the replica whose turn it is; gives it back if there is none.
+    /// Takes the request and sends it to the replica whose turn it is; leaves it there if there is none.
     pub(crate) fn start(
         &mut self,
         cx: &mut Context<'_>,
-        attempt: Attempt,
-    ) -> Result<<Way as Service<Attempt>>::Future, Attempt> {
+        attempt: &mut Option<Attempt>,
+    ) -> Option<<Way as Service<Attempt>>::Future> {
         // Replicas are never lost, only unready.
         let _ = self.ready.poll_pending(cx);
         while let Some(at) = self.next() {
             // One that has just left the rotation is ready no more, and waits with the others.
             if let Ok(true) = self.ready.check_ready(cx, &at) {
-                return Ok(self.ready.call_ready(&at, attempt));
+                return Some(self.ready.call_ready(&at, attempt.take()?));
             }
         }
-        Err(attempt)
+        None
     }
 
     fn next(&mut self) -> Option<usize> {
