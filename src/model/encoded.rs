@@ -9,15 +9,8 @@ use crate::error::{Error, Result};
 pub(crate) enum Encoded {
     /// A text, or a pair, as token ids.
     Text(Encoding),
-    /// A text of whose tokens each gets a vector.
-    Late {
-        /// Its token ids.
-        text: Encoding,
-        /// How many of them, from the first, the others see.
-        seen: usize,
-        /// The places of those whose vectors are kept. `None`: all.
-        kept: Option<Box<[u32]>>,
-    },
+    /// A text of whose tokens each gets a vector. Apart, so that a list of texts takes the memory of the list of their ids.
+    Late(Box<Late>),
     /// A picture.
     Picture {
         /// Its part of the model's input.
@@ -28,6 +21,17 @@ pub(crate) enum Encoded {
     /// A picture that could not be read.
     #[cfg(feature = "image")]
     Unread(Box<isovec_image::ImageError>),
+}
+
+/// A text of whose tokens each gets a vector.
+#[derive(Debug, Clone)]
+pub(crate) struct Late {
+    /// Its token ids.
+    pub(crate) text: Encoding,
+    /// How many of them, from the first, the others see.
+    pub(crate) seen: usize,
+    /// The places of those whose vectors are kept. `None`: all.
+    pub(crate) kept: Option<Box<[u32]>>,
 }
 
 impl Encoded {
@@ -42,7 +46,8 @@ impl Encoded {
     /// The token ids of a text.
     pub(crate) fn text(&self) -> Option<&Encoding> {
         match self {
-            Self::Text(text) | Self::Late { text, .. } => Some(text),
+            Self::Text(text) => Some(text),
+            Self::Late(late) => Some(&late.text),
             Self::Picture { .. } => None,
             #[cfg(feature = "image")]
             Self::Unread(_) => None,
@@ -52,7 +57,8 @@ impl Encoded {
     /// Positions that it takes: tokens, or parts of a picture.
     pub(crate) fn len(&self) -> usize {
         match self {
-            Self::Text(text) | Self::Late { text, .. } => text.ids.len(),
+            Self::Text(text) => text.ids.len(),
+            Self::Late(late) => late.text.ids.len(),
             Self::Picture { positions, .. } => *positions,
             #[cfg(feature = "image")]
             Self::Unread(_) => 0,
@@ -62,14 +68,14 @@ impl Encoded {
     /// Tokens, from the first, that the others see.
     pub(crate) fn seen(&self) -> usize {
         match self {
-            Self::Late { seen, .. } => *seen,
+            Self::Late(late) => late.seen,
             encoded => encoded.len(),
         }
     }
 
     /// Whether the model's answer has a vector for each of its tokens, and not one for all.
     pub(crate) fn is_late(&self) -> bool {
-        matches!(self, Self::Late { .. })
+        matches!(self, Self::Late(_))
     }
 
     /// Values of its own in the model's answer, whose vectors have `dim` components.
@@ -83,7 +89,8 @@ impl Encoded {
     /// Whether a part of it was left out.
     pub(crate) fn truncated(&self) -> bool {
         match self {
-            Self::Text(text) | Self::Late { text, .. } => text.truncated,
+            Self::Text(text) => text.truncated,
+            Self::Late(late) => late.text.truncated,
             Self::Picture { .. } => false,
             #[cfg(feature = "image")]
             Self::Unread(_) => false,

@@ -97,10 +97,9 @@ impl Rows {
             encoding.check(start + offset)?;
             *count = u32::try_from(encoding.len()).unwrap_or(u32::MAX);
             *truncated = encoding.truncated();
-            if let (Encoded::Late { kept, .. }, Some(own)) =
-                (encoding, self.kept.get_mut(start + offset))
+            if let (Encoded::Late(late), Some(own)) = (encoding, self.kept.get_mut(start + offset))
             {
-                own.clone_from(kept);
+                own.clone_from(&late.kept);
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_tokenize::{Limits, Tokenizer};
 
 use crate::error::Result;
-use crate::model::encoded::Encoded;
+use crate::model::encoded::{Encoded, Late};
 use crate::model::prepared;
 use crate::model::reader::TextReader;
 use crate::sentence_transformers::LateFiles;
@@ -207,7 +207,7 @@ impl LateReader {
             let compared: Box<[u32]> = compared.map(|(place, _)| place).collect();
             kept = Some(compared).filter(|compared| compared.len() < own);
         }
-        Ok(Encoded::Late { text, seen, kept })
+        Ok(Encoded::Late(Box::new(Late { text, seen, kept })))
     }
 }
 
