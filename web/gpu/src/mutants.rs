@@ -36,8 +36,8 @@ const PLAIN: [Mutant; 6] = [
     ),
     (
         "keys of other texts",
-        "Seen(first_token(text), first_token(text + 1u))",
-        "Seen(0u, first_token(text + 1u))",
+        "Seen(first_token(text), seen_until(text))",
+        "Seen(0u, seen_until(text))",
     ),
     (
         "values of the next token",
