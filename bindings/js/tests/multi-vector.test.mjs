@@ -31,7 +31,8 @@ after(() => embedder.dispose());
 
 test("vectors are those of the reference, on every way in", async () => {
   const set = await embedder.embedPassages(texts);
-  assert.deepEqual([set.length, set.dimension, set.truncated.some(Boolean)], [texts.length, embedder.dimension, false]);
+  // The last is longer than the model's passages.
+  assert.deepEqual([set.length, set.dimension, [...set.truncated].map(Boolean)], [texts.length, embedder.dimension, [false, false, true]]);
   const streamed = [];
   for await (const one of embedder.embedStream(texts)) streamed.push(one);
   const joined = await Promise.all(texts.map((text) => embedder.embedPassage(text)));
