@@ -17,6 +17,7 @@ EXAMPLES = [
     for document in DOCUMENTS
     for at, example in enumerate(re.findall(r"```python\n(.*?)```", document.read_text(encoding="utf-8"), re.DOTALL))
 ]
+COLBERT = BERT.with_name("tiny-colbert")
 MODEL = os.environ.get("ISOVEC_TEST_MODEL")
 
 
@@ -25,7 +26,9 @@ def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.Monke
     # The real model where set-up brought it.
     model = Path(MODEL) if MODEL and Path(MODEL).is_dir() else BERT
     monkeypatch.chdir(tmp_path)
-    exec(example.replace('"sentence-transformers/all-MiniLM-L6-v2"', repr(str(model))), {"__name__": "example"})
+    for name, folder in [("sentence-transformers/all-MiniLM-L6-v2", model), ("colbert-ir/colbertv2.0", COLBERT)]:
+        example = example.replace(f'"{name}"', repr(str(folder)))
+    exec(example, {"__name__": "example"})
 
 
 def test_there_are_examples() -> None:
