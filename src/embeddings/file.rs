@@ -2,13 +2,13 @@
 //! The layout is specified in `docs/embeddings-format.md`.
 
 use std::borrow::Cow;
-use std::io::{Read, Write};
-use std::path::Path;
+use std::io::Read;
 use std::sync::Arc;
 
 use super::layout::{
     self, COMPACT, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, marks, u32s, words,
 };
+use super::saved::saved_as_file;
 use super::{Embeddings, Parts};
 use crate::error::{Error, Result};
 
@@ -21,52 +21,9 @@ const TENSORS: [&str; 5] = [
     "label_text",
 ];
 
+saved_as_file!(Embeddings, parse, too_large: "the labels take 4 GiB or more");
+
 impl Embeddings {
-    /// Writes the set to a file: beside it first, then renamed, so that a full disk or a crash
-    /// leaves no half file and an older one stays whole.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be written; [`Error::InvalidEmbeddings`] when the labels take
-    /// 4 GiB or more.
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        layout::save(path.as_ref(), &self.file()?)
-    }
-
-    /// The file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::InvalidEmbeddings`] when the labels take 4 GiB or more.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        Ok(self.file()?.concat())
-    }
-
-    /// Writes the file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::Io`] from the writer; as [`to_bytes`](Self::to_bytes).
-    pub fn write_to(&self, writer: impl Write) -> Result<()> {
-        layout::write(writer, &self.file()?)
-    }
-
-    /// Reads a file that [`save`](Self::save) or the JavaScript package wrote.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be read; [`Error::InvalidEmbeddings`] when it is cut short,
-    /// damaged, or something else.
-    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| Error::io(path, source))?;
-        parse(&path.display().to_string(), &bytes)
-    }
-
-    /// Reads the file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::InvalidEmbeddings`] when they are cut short, damaged, or something else.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        parse("this file", bytes)
-    }
-
     /// Reads to the end, and parses the bytes as a file.
     ///
     /// # Errors

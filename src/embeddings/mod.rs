@@ -4,6 +4,7 @@ pub(crate) mod compact;
 mod file;
 pub(crate) mod layout;
 mod once;
+pub(crate) mod saved;
 
 use std::sync::Arc;
 

@@ -482,7 +482,31 @@ pub(crate) async fn complete(
             let reason = "it gives a vector for each token, for late interaction";
             return Err(wrong(reason, "MultiVectorEmbedder").into());
         }
-        (output, None) => other_head(&mut bundle, config, &files, output)?,
+        (Output::Sparse, None) if files.head.is_some() => {
+            let reason = "its modules.json describes vectors of components, and no SpladePooling";
+            return Err(wrong(reason, "Embedder").into());
+        }
+        (Output::Sparse, None) => sparse_head(&mut bundle, &config.text, files.splade)?,
+        (Output::Vectors, None) if files.splade.is_some() => {
+            let reason =
+                "it gives a weight for each word of its vocabulary (SpladePooling in modules.json)";
+            return Err(wrong(reason, "SparseEmbedder").into());
+        }
+        (Output::Vectors, None) => {
+            let input = PictureInput::of(&bundle.graph);
+            if let Some(PictureInput::Whole { .. }) = input {
+                keep_features(&mut bundle)?;
+            }
+            // Their first token stands for the picture; texts have no such rule.
+            let usual = input.map(|_| Pooling::Cls);
+            resolve_head(&mut bundle, &config.text, files.head.as_ref(), usual)?
+        }
+        (Output::Labels | Output::Relevance, None) => {
+            if let Some(PictureInput::Whole { .. }) = PictureInput::of(&bundle.graph) {
+                pictures::keep_scores(&mut bundle)?;
+            }
+            classifying_head(&mut bundle, &config.text)?
+        }
     };
     Ok(Prepared {
         bundle,
@@ -492,60 +516,14 @@ pub(crate) async fn complete(
     })
 }
 
-/// The head of a model without late interaction.
-fn other_head(
-    bundle: &mut ModelBundle,
-    config: &EmbeddingConfig,
-    files: &ModelFiles,
-    output: Output,
-) -> Result<Head> {
-    Ok(match output {
-        Output::AsFile | Output::Tokens => Head::default(),
-        Output::Sparse => {
-            if files.head.is_some() {
-                return Err(EngineError::UnsupportedModel {
-                    origin: bundle.origin.clone(),
-                    reason:
-                        "its modules.json describes vectors of components, and no SpladePooling"
-                            .into(),
-                    hint: "Load it with `Embedder`".into(),
-                }
-                .into());
-            }
-            sparse_head(bundle, &config.text, files.splade)?
-        }
-        Output::Vectors if files.splade.is_some() => {
-            return Err(EngineError::UnsupportedModel {
-                origin: bundle.origin.clone(),
-                reason: "it gives a weight for each word of its vocabulary (SpladePooling in modules.json)".into(),
-                hint: "Load it with `SparseEmbedder`".into(),
-            }
-            .into());
-        }
-        Output::Vectors => {
-            let input = PictureInput::of(&bundle.graph);
-            if let Some(PictureInput::Whole { .. }) = input {
-                pictures::keep_features(bundle)?;
-                let output = bundle
-                    .graph
-                    .graph
-                    .iter()
-                    .flat_map(|graph| &graph.output)
-                    .next();
-                let output = output.map_or("", |output| &output.name);
-                tracing::info!(target: "isovec", "{}: the value {output} is a picture's features", bundle.origin);
-            }
-            // Their first token stands for the picture; texts have no such rule.
-            let usual = input.map(|_| Pooling::Cls);
-            resolve_head(bundle, &config.text, files.head.as_ref(), usual)?
-        }
-        Output::Labels | Output::Relevance => {
-            if let Some(PictureInput::Whole { .. }) = PictureInput::of(&bundle.graph) {
-                pictures::keep_scores(bundle)?;
-            }
-            classifying_head(bundle, &config.text)?
-        }
-    })
+/// Leaves a picture's features as the graph's output, and says which value that is.
+fn keep_features(bundle: &mut ModelBundle) -> Result<()> {
+    pictures::keep_features(bundle)?;
+    let graphs = bundle.graph.graph.iter();
+    let output = graphs.flat_map(|graph| &graph.output).next();
+    let output = output.map_or("", |output| &output.name);
+    tracing::info!(target: "isovec", "{}: the value {output} is a picture's features", bundle.origin);
+    Ok(())
 }
 
 /// Tokens that the model sees of a text, and where the number comes from; `own` is what limits a model without positions.

@@ -1,8 +1,6 @@
 //! Sets of tokens' vectors as files (`docs/embeddings-format.md`).
 
 use std::borrow::Cow;
-use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::MultiVectorEmbeddings;
@@ -11,7 +9,8 @@ use crate::embeddings::layout::{
     self, Column, F32, File, I8, Metadata, TOKENS, U8, U32, f32s, has_loose_bits, marks, u32s,
     words,
 };
-use crate::error::{Error, Result};
+use crate::embeddings::saved::saved_as_file;
+use crate::error::Result;
 use crate::similarity::Similarity;
 
 /// Every tensor that a file may hold: `scales` with 8-bit numbers only.
@@ -23,50 +22,9 @@ const TENSORS: [&str; 5] = [
     "truncated",
 ];
 
+saved_as_file!(MultiVectorEmbeddings, parse, too_large: "a text has 2^32 vectors or more");
+
 impl MultiVectorEmbeddings {
-    /// Writes the set to a file: beside it first, then renamed, so that a full disk or a crash leaves no half file and an older
-    /// one stays whole.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be written; as [`to_bytes`](Self::to_bytes).
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        layout::save(path.as_ref(), &self.file()?)
-    }
-
-    /// The file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::InvalidEmbeddings`] when a text has 2^32 vectors or more.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        Ok(self.file()?.concat())
-    }
-
-    /// Writes the file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::Io`] from the writer; as [`to_bytes`](Self::to_bytes).
-    pub fn write_to(&self, writer: impl Write) -> Result<()> {
-        layout::write(writer, &self.file()?)
-    }
-
-    /// Reads a file that [`save`](Self::save) wrote.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be read; as [`from_bytes`](Self::from_bytes).
-    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| Error::io(path, source))?;
-        parse(&path.display().to_string(), &bytes)
-    }
-
-    /// Reads the file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::InvalidEmbeddings`] when they are cut short, damaged, or something else.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        parse("this file", bytes)
-    }
-
     fn file(&self) -> Result<Vec<Cow<'_, [u8]>>> {
         let counts = self
             .offsets

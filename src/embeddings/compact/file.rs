@@ -1,63 +1,21 @@
 //! Compact sets as files (`docs/embeddings-format.md`).
 
 use std::borrow::Cow;
-use std::io::Write;
-use std::path::Path;
 use std::sync::Arc;
 
 use super::super::layout::{
     self, COMPACT, Column, F32, File, I8, Metadata, TOKENS, U8, f32s, has_loose_bits, words,
 };
+use super::super::saved::saved_as_file;
 use super::{CompactEmbeddings, CompactForm, bytes_of_row};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// Every tensor that a file may hold: `scales` with int8 only, the last two only together.
 const TENSORS: [&str; 4] = ["embeddings", "scales", "label_ends", "label_text"];
 
+saved_as_file!(CompactEmbeddings, parse, too_large: "the labels take 4 GiB or more");
+
 impl CompactEmbeddings {
-    /// Writes the set to a file: beside it first, then renamed, so that a full disk or a crash leaves no half file and an older
-    /// one stays whole.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be written; as [`to_bytes`](Self::to_bytes).
-    pub fn save(&self, path: impl AsRef<Path>) -> Result<()> {
-        layout::save(path.as_ref(), &self.file()?)
-    }
-
-    /// The file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::InvalidEmbeddings`] when the labels take 4 GiB or more.
-    pub fn to_bytes(&self) -> Result<Vec<u8>> {
-        Ok(self.file()?.concat())
-    }
-
-    /// Writes the file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::Io`] from the writer; as [`to_bytes`](Self::to_bytes).
-    pub fn write_to(&self, writer: impl Write) -> Result<()> {
-        layout::write(writer, &self.file()?)
-    }
-
-    /// Reads a file that [`save`](Self::save) or the JavaScript package wrote.
-    ///
-    /// # Errors
-    /// [`Error::Io`] when it cannot be read; as [`from_bytes`](Self::from_bytes).
-    pub fn load(path: impl AsRef<Path>) -> Result<Self> {
-        let path = path.as_ref();
-        let bytes = std::fs::read(path).map_err(|source| Error::io(path, source))?;
-        parse(&path.display().to_string(), &bytes)
-    }
-
-    /// Reads the file's bytes.
-    ///
-    /// # Errors
-    /// [`Error::InvalidEmbeddings`] when they are cut short, damaged, or something else.
-    pub fn from_bytes(bytes: &[u8]) -> Result<Self> {
-        parse("this file", bytes)
-    }
-
     fn file(&self) -> Result<Vec<Cow<'_, [u8]>>> {
         let row = bytes_of_row(self.form, self.dim);
         // Larger elements first, so that all lie at multiples of their size.
