@@ -18,9 +18,9 @@
 //! `tract` of `isovec-web` is on.
 //!
 //! **Nothing is computed for padding** (`run/`). A batch is the tokens of its texts, one after another. Products, norms
-//! and activations run over all tokens at once. Attention and pooling run text by text; tokens
-//! that the mask hides are computed where `row_lengths` counts them, and are no keys. A sum over rows of a table reads
-//! them where they are (`bag.rs`), so a model of static embeddings writes nothing for a token.
+//! and activations run over all tokens at once. Attention and pooling run text by text. A token that the mask hides and
+//! `row_lengths` counts is computed, and is nobody's key. A sum over rows of a table reads them where they are (`bag.rs`),
+//! so a model of static embeddings writes nothing for a token.
 //!
 //! **Costs are counted in one place** (`cost.rs`). Profiles and the view of a graph use the same rule. `facts.rs`
 //! describes the nodes of a program without running it.
