@@ -34,6 +34,8 @@ mod progress;
 #[doc(hidden)]
 pub mod reading;
 mod resume;
+#[cfg(any(feature = "serve", feature = "route"))]
+mod server;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
