@@ -36,6 +36,8 @@ pub mod reading;
 mod resume;
 #[cfg(any(feature = "serve", feature = "route"))]
 mod server;
+mod tally;
+mod texts;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;
