@@ -145,11 +145,11 @@ mod tests {
     #[test]
     fn of_writers_at_once_one_is_first_and_nobody_sees_a_part() {
         const BYTES: usize = 1 << 20;
-        let folder = tempfile::tempdir().unwrap();
-        for round in 0..100 {
-            let target = &folder.path().join(round.to_string());
+        for _ in 0..100 {
+            let folder = tempfile::tempdir().unwrap();
+            let target = &folder.path().join("named");
             let staged = [0, 1].map(|own: u8| {
-                let staged = folder.path().join(format!("{round}-{own}"));
+                let staged = folder.path().join(own.to_string());
                 fs::write(&staged, vec![own; BYTES]).unwrap();
                 staged
             });
