@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
 use isovec::{CompactForm, Scores};
+use serde::{Deserialize, Serialize};
 
 use crate::commands::bench::limits::{MOST_CALLERS, MOST_ROUNDS, MOST_SECONDS};
 use crate::config::Preset;
@@ -327,8 +328,10 @@ pub(crate) enum OutputFormat {
     Safetensors,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub(crate) enum RoleArg {
+    #[default]
     Default,
     Query,
     Passage,

@@ -34,6 +34,10 @@ mod progress;
 #[doc(hidden)]
 pub mod reading;
 mod resume;
+#[cfg(any(feature = "serve", feature = "route"))]
+mod server;
+mod tally;
+mod texts;
 
 use std::io::IsTerminal as _;
 use std::process::ExitCode;

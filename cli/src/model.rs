@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use isovec::blocking::{Classifier, Embedder, MultiVectorEmbedder, Reranker, SparseEmbedder};
 use isovec::config::EngineChoice;
 use isovec::profile::{ProfileOptions, ProfileSession};
+use isovec::stats::Stats;
 use isovec::{Cancel, Dtype, EmbeddingConfig, ModelSource, OnProgress, Progress, models};
 
 use crate::args::{DtypeArg, EngineArg, KnobArgs, ModelArgs};
@@ -22,6 +23,15 @@ pub(crate) trait Handle: Sized {
 
     /// Begins a profile.
     fn record(&self, options: ProfileOptions) -> Result<ProfileSession, isovec::Error>;
+
+    /// What was counted.
+    fn stats(&self) -> Stats;
+
+    /// What really computes it.
+    fn provider(&self) -> String;
+
+    /// The id of its fingerprint.
+    fn fingerprint(&self) -> String;
 }
 
 macro_rules! handle {
@@ -38,6 +48,18 @@ macro_rules! handle {
 
             fn record(&self, options: ProfileOptions) -> Result<ProfileSession, isovec::Error> {
                 self.profile(options)
+            }
+
+            fn stats(&self) -> Stats {
+                <$handle>::stats(self)
+            }
+
+            fn provider(&self) -> String {
+                <$handle>::provider(self).to_string()
+            }
+
+            fn fingerprint(&self) -> String {
+                <$handle>::fingerprint(self).id()
             }
         }
     };

@@ -75,18 +75,12 @@ pub(crate) fn write<R>(
                 written.rows += 1;
                 sink.write(row, result).inspect_err(|_| whole = false)
             }
-            Err(isovec::Error::Picture { source, .. }) => {
+            Err(error) => {
+                let reason = unreadable(error)?;
                 written.unreadable += 1;
-                bar.suspend(|| eprintln!("isovec: {name}: {source}"));
+                bar.suspend(|| eprintln!("isovec: {name}: {reason}"));
                 Ok(())
             }
-            #[cfg(feature = "ocr")]
-            Err(isovec::Error::Reading { source, .. }) => {
-                written.unreadable += 1;
-                bar.suspend(|| eprintln!("isovec: {name}: {source}"));
-                Ok(())
-            }
-            Err(error) => Err(CliError::Sdk(error)),
         }
     });
     bar.finish_and_clear();
@@ -99,4 +93,14 @@ pub(crate) fn write<R>(
             true => CliError::Interrupted(format!("{} pictures were written", written.rows)),
             false => error,
         })
+}
+
+/// Why a picture cannot be read. Any other error is the run's own.
+fn unreadable(error: isovec::Error) -> Result<String> {
+    match error {
+        isovec::Error::Picture { source, .. } => Ok(source.to_string()),
+        #[cfg(feature = "ocr")]
+        isovec::Error::Reading { source, .. } => Ok(source.to_string()),
+        error => Err(CliError::Sdk(error)),
+    }
 }

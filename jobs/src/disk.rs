@@ -61,10 +61,7 @@ impl Disk {
                 fs::create_dir_all(folder)?;
                 sync(&self.root)?;
             }
-            match mode {
-                PutMode::Create => fs::hard_link(&staged, &target)?,
-                _ => fs::rename(&staged, &target)?,
-            }
+            name_whole(&staged, &target, mode)?;
             drop(file);
             sync(folder)
         });
@@ -98,6 +95,14 @@ impl Disk {
     }
 }
 
+/// Gives a staged file its name, at once and whole. Only a hard link also fails where there is one already.
+fn name_whole(staged: &Path, target: &Path, mode: &PutMode) -> io::Result<()> {
+    match mode {
+        PutMode::Create => fs::hard_link(staged, target),
+        _ => fs::rename(staged, target),
+    }
+}
+
 /// Brings a folder's names onto the disk.
 fn sync(folder: &Path) -> io::Result<()> {
     // Only Unix opens folders.
@@ -109,6 +114,8 @@ fn sync(folder: &Path) -> io::Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Barrier;
+
     use super::*;
 
     fn names(folder: &Path) -> Vec<String> {
@@ -133,6 +140,41 @@ mod tests {
         assert_eq!(read(), b"third");
         assert_eq!(names(&folder.path().join("rows")), ["a"]);
         assert_eq!(names(&folder.path().join(STAGED)), Vec::<String>::new());
+    }
+
+    #[test]
+    fn of_writers_at_once_one_is_first_and_nobody_sees_a_part() {
+        const BYTES: usize = 1 << 20;
+        for _ in 0..100 {
+            let folder = tempfile::tempdir().unwrap();
+            let target = &folder.path().join("named");
+            let staged = [0, 1].map(|own: u8| {
+                let staged = folder.path().join(own.to_string());
+                fs::write(&staged, vec![own; BYTES]).unwrap();
+                staged
+            });
+            let (begun, ended) = (&Barrier::new(3), &AtomicU64::new(0));
+            let named = std::thread::scope(|scope| {
+                let writers = staged.each_ref().map(|staged| {
+                    scope.spawn(move || {
+                        begun.wait();
+                        let named = name_whole(staged, target, &PutMode::Create);
+                        ended.fetch_add(1, Relaxed);
+                        named.is_ok()
+                    })
+                });
+                begun.wait();
+                while ended.load(Relaxed) < 2 {
+                    if let Ok(read) = fs::read(target) {
+                        assert_eq!(read.len(), BYTES);
+                    }
+                }
+                writers.map(|writer| writer.join().unwrap())
+            });
+            let first = u8::from(named[1]);
+            assert_eq!(named, [first == 0, first == 1]);
+            assert!(fs::read(target).unwrap() == vec![first; BYTES]);
+        }
     }
 
     #[test]

@@ -21,7 +21,7 @@ impl Input {
     /// Lists the files that a pattern names. Reads none of them.
     ///
     /// # Errors
-    /// [`Error::Place`] where there is none, and where one has an ending that no reader knows.
+    /// [`Error::Place`] where there is none. [`Error::Input`] where one has an ending that no reader knows.
     pub(crate) fn list(pattern: &str, context: &Context) -> Result<Self> {
         let fault = |detail: String| Error::Place {
             url: pattern.to_owned(),
@@ -39,13 +39,12 @@ impl Input {
                 .compile_matcher();
             let root = store.at("");
             let deep = names.contains('/') || names.contains("**");
-            store.list(&root, deep, |object| {
+            found = store.list(&root, deep)?;
+            found.retain(|object| {
                 let inside = object.location.prefix_match(&root);
                 let inside: Option<object_store::path::Path> = inside.map(|parts| parts.collect());
-                if inside.is_some_and(|inside| glob.is_match(inside.as_ref())) {
-                    found.push(object);
-                }
-            })?;
+                inside.is_some_and(|inside| glob.is_match(inside.as_ref()))
+            });
         }
         if found.is_empty() {
             return Err(fault(

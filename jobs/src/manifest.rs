@@ -113,6 +113,13 @@ pub(crate) struct Entry {
     pub(crate) by: String,
 }
 
+impl Entry {
+    /// The names of a unit's files of output.
+    pub(crate) fn outputs(&self, id: UnitId) -> impl Iterator<Item = String> + use<> {
+        (0..self.files).map(move |file| rows_name(id, file))
+    }
+}
+
 /// Why a unit failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Failed {
@@ -209,6 +216,10 @@ impl Manifest {
         self.store.at(&format!("failed/{id}.json"))
     }
 
+    fn plan_at(&self, file: UnitId) -> Path {
+        self.store.at(&format!("plan/{file}.json"))
+    }
+
     /// The units that are finished. Reads no entry: their names are all it takes.
     pub(crate) fn finished(&self) -> Result<HashSet<UnitId>> {
         self.ids("manifest")
@@ -220,15 +231,12 @@ impl Manifest {
     }
 
     fn ids(&self, folder: &str) -> Result<HashSet<UnitId>> {
-        let mut ids = HashSet::new();
-        self.store.list(&self.store.at(folder), true, |object| {
-            let name = object
-                .location
-                .filename()
-                .and_then(|name| name.strip_suffix(".json"));
-            ids.extend(name.and_then(UnitId::parse));
-        })?;
-        Ok(ids)
+        let found = self.store.list(&self.store.at(folder), true)?;
+        let ids = found.iter().filter_map(|object| {
+            let name = object.location.filename()?;
+            UnitId::parse(name.strip_suffix(".json")?)
+        });
+        Ok(ids.collect())
     }
 
     /// Whether a unit is finished now.
@@ -268,13 +276,13 @@ impl Manifest {
 
     /// The row groups of a file that an earlier run noted.
     pub(crate) fn row_groups(&self, file: UnitId) -> Result<Option<RowGroups>> {
-        self.read(&self.store.at(&format!("plan/{file}.json")))
+        self.read(&self.plan_at(file))
     }
 
     /// Notes the row groups of a file.
     pub(crate) fn note_row_groups(&self, file: UnitId, groups: &RowGroups) -> Result<()> {
-        let at = self.store.at(&format!("plan/{file}.json"));
-        self.store.create(&at, json(groups)?).map(drop)
+        let created = self.store.create(&self.plan_at(file), json(groups)?);
+        created.map(drop)
     }
 
     fn read<T: DeserializeOwned>(&self, at: &Path) -> Result<Option<T>> {
@@ -290,7 +298,7 @@ impl Manifest {
 }
 
 /// The name of a file of a unit's output.
-pub(crate) fn rows_name(id: UnitId, file: u32) -> String {
+fn rows_name(id: UnitId, file: u32) -> String {
     match file {
         0 => format!("rows/{id}.parquet"),
         file => format!("rows/{id}-{file}.parquet"),

@@ -22,9 +22,7 @@ use crate::vectors::Vectors;
 
 /// Writes a file of a unit's output in memory: a store takes it whole.
 pub(crate) struct Output {
-    schema: SchemaRef,
-    dim: i32,
-    poisoned: Poisoned,
+    form: Form,
     writer: ArrowWriter<Vec<u8>>,
     /// Rows of the input in it, also those that were left out.
     rows: usize,
@@ -82,9 +80,7 @@ impl Output {
         let schema = Arc::clone(&form.schema);
         let writer = ArrowWriter::try_new(Vec::new(), schema, Some(properties));
         Ok(Self {
-            schema: Arc::clone(&form.schema),
-            dim: form.dim,
-            poisoned: form.poisoned,
+            form: form.clone(),
             writer: writer.map_err(|error| error.to_string())?,
             rows: 0,
         })
@@ -109,9 +105,9 @@ impl Output {
         let Vectors { values, reasons } = vectors;
         let good: Vec<bool> = reasons.iter().map(Option::is_none).collect();
         let mut columns = chunk.kept.clone();
-        if self.poisoned == Poisoned::Null {
+        if self.form.poisoned == Poisoned::Null {
             // A null has the room of a vector.
-            let dim = self.dim as usize;
+            let dim = self.form.dim as usize;
             let mut all = Vec::with_capacity(good.len() * dim);
             let mut values = values.chunks_exact(dim.max(1));
             for &good in &good {
@@ -136,12 +132,12 @@ impl Output {
             }
             columns.push(self.vectors(values, None)?);
         }
-        RecordBatch::try_new(Arc::clone(&self.schema), columns)
+        RecordBatch::try_new(Arc::clone(&self.form.schema), columns)
     }
 
     fn vectors(&self, values: Vec<f32>, nulls: Option<NullBuffer>) -> Result<ArrayRef, ArrowError> {
         let values = Arc::new(Float32Array::from(values));
-        let list = FixedSizeListArray::try_new(item(), self.dim, values, nulls)?;
+        let list = FixedSizeListArray::try_new(item(), self.form.dim, values, nulls)?;
         Ok(Arc::new(list))
     }
 

@@ -9,7 +9,7 @@ use crate::error::Result;
 
 /// Rows of a chunk, at most: what is embedded together.
 pub(crate) const ROWS: usize = 4096;
-/// Bytes of text that are enough for a chunk, too: offsets have 32 bits.
+/// Bytes of JSON lines that are enough for a chunk, too: a column's offsets have 32 bits.
 pub(crate) const BYTES: usize = 32 << 20;
 
 /// A row of the input.

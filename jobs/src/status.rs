@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::context::Context;
 use crate::error::Result;
 use crate::input::Input;
-use crate::manifest::{Manifest, Settings, rows_name};
+use crate::manifest::{Manifest, Settings};
 use crate::plan;
 use crate::run::Failure;
 use crate::spec::Spec;
@@ -73,8 +73,7 @@ pub fn status(spec: &Spec) -> Result<Status> {
             status.done += 1;
             status.rows += entry.rows;
             status.poisoned += entry.poisoned;
-            let files = (0..entry.files).map(|file| rows_name(id, file));
-            status.outputs.extend(files);
+            status.outputs.extend(entry.outputs(id));
             continue;
         }
         status.left += 1;
@@ -91,9 +90,9 @@ pub fn status(spec: &Spec) -> Result<Status> {
     for id in finished {
         if let Some(entry) = manifest.entry(id)? {
             status.stale.push(Stale {
+                outputs: entry.outputs(id).collect(),
                 file: entry.file,
                 etag: entry.etag,
-                outputs: (0..entry.files).map(|file| rows_name(id, file)).collect(),
             });
         }
     }

@@ -189,27 +189,20 @@ impl Store {
         absent(self.tried("removed", name, async || self.inner.delete(at).await)).map(drop)
     }
 
-    /// Names what is in a folder, one after another and in no order. `deep` also goes into its folders.
-    pub(crate) fn list(
-        &self,
-        folder: &Path,
-        deep: bool,
-        mut each: impl FnMut(ObjectMeta),
-    ) -> Result<()> {
-        let name = || self.shown(folder);
-        if !deep {
-            let found = self.tried("listed", name, async || {
-                self.inner.list_with_delimiter(Some(folder)).await
-            })?;
-            found.objects.into_iter().for_each(each);
-            return Ok(());
-        }
+    /// What is in a folder, in no order. `deep` also goes into its folders.
+    pub(crate) fn list(&self, folder: &Path, deep: bool) -> Result<Vec<ObjectMeta>> {
         // A listing that fails in its middle begins again, so what it has named is held.
-        let found: Vec<ObjectMeta> = self.tried("listed", name, async || {
-            self.inner.list(Some(folder)).try_collect().await
-        })?;
-        found.into_iter().for_each(&mut each);
-        Ok(())
+        self.tried(
+            "listed",
+            || self.shown(folder),
+            async || match deep {
+                true => self.inner.list(Some(folder)).try_collect().await,
+                false => {
+                    let found = self.inner.list_with_delimiter(Some(folder)).await?;
+                    Ok(found.objects)
+                }
+            },
+        )
     }
 }
 

@@ -1,42 +1,25 @@
 //! `isovec embed`.
 
-use std::time::Instant;
-
 use isovec::EmbedOptions;
 use isovec::blocking::Embedder;
 use serde::Serialize;
 
 use crate::args::Embed;
 use crate::error::{CliError, Result};
-use crate::flow::{self, Done};
+use crate::flow;
 use crate::in_place::Draft;
-use crate::input::feed::feed;
-use crate::output::{self, Target};
-use crate::resume::{Keeper, Made};
-use crate::{commands, input, interrupt, profile, progress, resume};
+use crate::output::{self, Sink, Target};
+use crate::resume::{Keeper, Kept, Made};
+use crate::tally::Tally;
+use crate::texts::{self, Texts};
+use crate::{commands, input, progress, resume};
 
-/// What was done in this run.
-#[derive(Default)]
-struct Counts {
-    texts: u64,
-    tokens: u64,
-    truncated: u64,
-}
-
-/// What `--json` prints.
+/// What `--json` prints beside the rest.
 #[derive(Serialize)]
-struct Summary {
-    texts: u64,
-    tokens: u64,
-    truncated: u64,
+struct More {
     /// Rows that earlier runs had written.
     #[serde(skip_serializing_if = "Option::is_none")]
     resumed_after: Option<u64>,
-    seconds: f64,
-    provider: String,
-    fingerprint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<isovec::stats::Stats>,
 }
 
 pub(crate) fn run(args: &Embed) -> Result<()> {
@@ -58,17 +41,15 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         true => resume::look(out, record_path.as_deref())?,
         false => None,
     };
-    for written in [out, args.profile.profile.as_deref()].into_iter().flatten() {
-        input::not_read(&args.input, written)?;
-    }
-    args.profile.not_into(out)?;
-    let input = input::open(&args.input)?;
-    let cancel = interrupt::on_ctrl_c()?;
-    let (embedder, profiling) = args.profile.load::<Embedder>(&args.model, &cancel)?;
-    let mut rows = feed(input, &cancel)?;
+    let Texts {
+        model,
+        mut rows,
+        profiling,
+        cancel,
+    } = texts::open::<Embedder>(&args.input, out, &args.profile, &args.model)?;
     let mut keeper = match (out, record_path) {
         (Some(out), Some(path)) => {
-            let made = Made::new(format, args.role, embedder.fingerprint());
+            let made = Made::new(format, args.role, model.fingerprint());
             Some(Keeper::open(out, path, made, before, &mut rows)?)
         }
         _ => None,
@@ -85,85 +66,43 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         out,
         format,
         compact,
-        empty: embedder.empty_set(&options)?,
+        empty: model.empty_set(&options)?,
         keeper: keeper.as_ref(),
         draft: draft.as_ref(),
     };
-    let mut sink = target.open()?;
+    let sink = target.open()?;
+    let sink: Box<dyn Sink<_> + '_> = match &mut keeper {
+        Some(keeper) => Box::new(Kept { sink, keeper }),
+        None => sink,
+    };
 
-    let started = Instant::now();
+    let mut tally = Tally::begin();
     let bar = progress::texts(input::count(&args.input));
     bar.set_position(resumed_after);
     bar.reset_eta();
-    let mut counts = Counts::default();
-    // Whether every row that was embedded was written.
-    let mut whole = true;
-    let result = flow::embed(&embedder, rows, options).try_for_each(|done| -> Result<()> {
-        let Done {
-            row,
-            result: embedded,
-            ends_window,
-        } = done?;
-        if let Some(keeper) = &mut keeper {
-            keeper.row(&row);
+    let results = flow::embed(&model, rows, options).inspect(|done| {
+        if let Ok(done) = done {
+            tally.add(done.result.tokens, done.result.truncated);
         }
-        let (tokens, truncated) = (embedded.tokens, embedded.truncated);
-        sink.write(row, embedded).inspect_err(|_| whole = false)?;
-        counts.texts += 1;
-        counts.tokens += u64::from(tokens);
-        counts.truncated += u64::from(truncated);
-        if ends_window {
-            sink.flush().inspect_err(|_| whole = false)?;
-            bar.set_position(resumed_after + counts.texts);
-            if let Some(keeper) = &mut keeper {
-                keeper.window(resumed_after + counts.texts)?;
-            }
-        }
-        Ok(())
     });
-    bar.finish_and_clear();
-    let finished = output::close(sink, draft, whole);
-    let profiled = profile::finish(profiling);
-    if let Err(error) = result.and(finished).and(profiled) {
-        // What was counted may tell why.
-        if args.stats {
-            // Whatever standard error says to that, the run's own error is what matters.
-            commands::print_stats(&embedder.stats()).ok();
-        }
-        return Err(stopped(error, &counts, keeper));
-    }
+    let mut written = texts::write(results, &bar, sink, draft, profiling);
     if let Some(keeper) = keeper {
-        keeper.complete()?;
+        written = ended(written, keeper);
     }
-    if args.json {
-        let summary = Summary {
-            texts: counts.texts,
-            tokens: counts.tokens,
-            truncated: counts.truncated,
-            resumed_after: args.resume.then_some(resumed_after),
-            seconds: started.elapsed().as_secs_f64(),
-            provider: embedder.provider().to_string(),
-            fingerprint: embedder.fingerprint().id(),
-            stats: args.stats.then(|| embedder.stats()),
-        };
-        commands::print_line(&summary)?;
-    } else if args.stats {
-        commands::print_stats(&embedder.stats())?;
-    }
-    Ok(())
+    let resumed_after = args.resume.then_some(resumed_after);
+    tally.end(args, &model, written, More { resumed_after })
 }
 
-/// Why the run ended early, and whether it can be gone on with.
-fn stopped(error: CliError, counts: &Counts, keeper: Option<Keeper>) -> CliError {
-    let error = match error.is_interrupt() {
-        true => CliError::Interrupted(format!("{} texts were written", counts.texts)),
-        false => error,
-    };
-    match keeper.map(Keeper::stop) {
-        Some(rows) if rows > 0 => CliError::Resumable {
-            error: Box::new(error),
-            rows,
-        },
-        _ => error,
+/// Ends the keeping: an output that is complete needs no record, and with any other a run can go on.
+fn ended(written: Result<u64>, keeper: Keeper) -> Result<u64> {
+    match written {
+        Ok(texts) => keeper.complete().map(|()| texts),
+        Err(error) => Err(match keeper.stop() {
+            0 => error,
+            rows => CliError::Resumable {
+                error: Box::new(error),
+                rows,
+            },
+        }),
     }
 }

@@ -1,32 +1,23 @@
 //! `isovec embed --multi-vector`.
 
-use std::time::Instant;
-
 use isovec::MultiVectorOptions;
 use isovec::blocking::MultiVectorEmbedder;
 use serde::Serialize;
 
 use crate::args::{Embed, OutputFormat};
 use crate::error::{CliError, Result};
-use crate::flow::{self, Done};
+use crate::flow;
 use crate::in_place::Draft;
-use crate::input::feed::feed;
 use crate::output::{self, Sink, TokensIndex, TokensJsonl};
-use crate::{commands, input, interrupt, profile, progress};
+use crate::tally::Tally;
+use crate::texts::{self, Texts};
+use crate::{input, progress};
 
-/// What `--json` prints.
+/// What `--json` prints beside the rest.
 #[derive(Serialize)]
-struct Summary {
-    texts: u64,
-    tokens: u64,
-    truncated: u64,
+struct More {
     /// Vectors of all texts.
     vectors: u64,
-    seconds: f64,
-    provider: String,
-    fingerprint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<isovec::stats::Stats>,
 }
 
 pub(crate) fn run(args: &Embed) -> Result<()> {
@@ -39,79 +30,33 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
         ));
     }
     let compact = output::compact(args.compact, format)?;
-    for written in [out, args.profile.profile.as_deref()].into_iter().flatten() {
-        input::not_read(&args.input, written)?;
-    }
-    args.profile.not_into(out)?;
-    let input = input::open(&args.input)?;
-    let cancel = interrupt::on_ctrl_c()?;
-    let (embedder, profiling) = args
-        .profile
-        .load::<MultiVectorEmbedder>(&args.model, &cancel)?;
-    let rows = feed(input, &cancel)?;
-    let file = out.map(Draft::create).transpose()?;
+    let Texts {
+        model,
+        rows,
+        profiling,
+        cancel,
+    } = texts::open::<MultiVectorEmbedder>(&args.input, out, &args.profile, &args.model)?;
+    let draft = out.map(Draft::create).transpose()?;
     let options = MultiVectorOptions::default()
         .with_prompt(args.role.prompt())
         .with_cancel(cancel);
-    let draft = file.as_ref();
-    let mut sink: Box<dyn Sink<_>> = match format {
-        OutputFormat::Safetensors => Box::new(TokensIndex::open(
-            draft,
-            embedder.empty_set(&options)?,
-            compact,
-        )?),
-        _ => Box::new(TokensJsonl::open(draft, embedder.dimension())?),
+    let sink: Box<dyn Sink<_>> = match format {
+        OutputFormat::Safetensors => {
+            let empty = model.empty_set(&options)?;
+            Box::new(TokensIndex::open(draft.as_ref(), empty, compact)?)
+        }
+        _ => Box::new(TokensJsonl::open(draft.as_ref(), model.dimension())?),
     };
 
-    let started = Instant::now();
-    let bar = progress::texts(input::count(&args.input));
-    let (mut texts, mut tokens, mut truncated, mut vectors) = (0, 0, 0, 0);
-    // Whether every row that was embedded was written.
-    let mut whole = true;
-    let result =
-        flow::embed_multi_vector(&embedder, rows, options).try_for_each(|done| -> Result<()> {
-            let Done {
-                row,
-                result,
-                ends_window,
-            } = done?;
-            tokens += u64::from(result.tokens);
-            truncated += u64::from(result.truncated);
-            vectors += (result.vectors.len() / embedder.dimension()) as u64;
-            sink.write(row, result).inspect_err(|_| whole = false)?;
-            texts += 1;
-            if ends_window {
-                sink.flush().inspect_err(|_| whole = false)?;
-                bar.set_position(texts);
-            }
-            Ok(())
-        });
-    bar.finish_and_clear();
-    let finished = output::close(sink, file, whole);
-    let profiled = profile::finish(profiling);
-    if let Err(error) = result.and(finished).and(profiled) {
-        if args.stats {
-            // Whatever standard error says to that, the run's own error is what matters.
-            commands::print_stats(&embedder.stats()).ok();
+    let mut tally = Tally::begin();
+    let mut vectors = 0;
+    let results = flow::embed_multi_vector(&model, rows, options).inspect(|done| {
+        if let Ok(done) = done {
+            tally.add(done.result.tokens, done.result.truncated);
+            vectors += (done.result.vectors.len() / model.dimension()) as u64;
         }
-        return Err(match error.is_interrupt() {
-            true => CliError::Interrupted(format!("{texts} texts were written")),
-            false => error,
-        });
-    }
-    if args.json {
-        commands::print_line(&Summary {
-            texts,
-            tokens,
-            truncated,
-            vectors,
-            seconds: started.elapsed().as_secs_f64(),
-            provider: embedder.provider().to_string(),
-            fingerprint: embedder.fingerprint().id(),
-            stats: args.stats.then(|| embedder.stats()),
-        })?;
-    } else if args.stats {
-        commands::print_stats(&embedder.stats())?;
-    }
-    Ok(())
+    });
+    let bar = progress::texts(input::count(&args.input));
+    let written = texts::write(results, &bar, sink, draft, profiling);
+    tally.end(args, &model, written, More { vectors })
 }

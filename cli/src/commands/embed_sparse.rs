@@ -1,32 +1,23 @@
 //! `isovec embed --sparse`.
 
-use std::time::Instant;
-
 use isovec::SparseOptions;
 use isovec::blocking::SparseEmbedder;
 use serde::Serialize;
 
 use crate::args::{Embed, OutputFormat};
 use crate::error::{CliError, Result};
-use crate::flow::{self, Done};
+use crate::flow;
 use crate::in_place::Draft;
-use crate::input::feed::feed;
-use crate::output::{self, Sink, SparseJsonl};
-use crate::{commands, input, interrupt, profile, progress};
+use crate::output::{self, SparseJsonl};
+use crate::tally::Tally;
+use crate::texts::{self, Texts};
+use crate::{input, progress};
 
-/// What `--json` prints.
+/// What `--json` prints beside the rest.
 #[derive(Serialize)]
-struct Summary {
-    texts: u64,
-    tokens: u64,
-    truncated: u64,
+struct More {
     /// Weights of all texts.
     weights: u64,
-    seconds: f64,
-    provider: String,
-    fingerprint: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    stats: Option<isovec::stats::Stats>,
 }
 
 pub(crate) fn run(args: &Embed) -> Result<()> {
@@ -36,72 +27,29 @@ pub(crate) fn run(args: &Embed) -> Result<()> {
             "--sparse is written as JSON lines; take --format jsonl".into(),
         ));
     }
-    for written in [out, args.profile.profile.as_deref()].into_iter().flatten() {
-        input::not_read(&args.input, written)?;
-    }
-    args.profile.not_into(out)?;
-    let input = input::open(&args.input)?;
-    let cancel = interrupt::on_ctrl_c()?;
-    let (embedder, profiling) = args.profile.load::<SparseEmbedder>(&args.model, &cancel)?;
-    let rows = feed(input, &cancel)?;
+    let Texts {
+        model,
+        rows,
+        profiling,
+        cancel,
+    } = texts::open::<SparseEmbedder>(&args.input, out, &args.profile, &args.model)?;
     let draft = out.map(Draft::create).transpose()?;
-    let mut sink: Box<dyn Sink<_>> = Box::new(SparseJsonl::open(
-        draft.as_ref(),
-        args.words.map(|most| (embedder.clone(), most)),
-    )?);
+    let words = args.words.map(|most| (model.clone(), most));
+    let sink = Box::new(SparseJsonl::open(draft.as_ref(), words)?);
     let mut options = SparseOptions::default()
         .with_prompt(args.role.prompt())
         .with_cancel(cancel);
     options.top_k = args.top_k;
 
-    let started = Instant::now();
-    let bar = progress::texts(input::count(&args.input));
-    let (mut texts, mut tokens, mut truncated, mut weights) = (0, 0, 0, 0);
-    // Whether every row that was embedded was written.
-    let mut whole = true;
-    let result = flow::embed_sparse(&embedder, rows, options).try_for_each(|done| -> Result<()> {
-        let Done {
-            row,
-            result,
-            ends_window,
-        } = done?;
-        tokens += u64::from(result.tokens);
-        truncated += u64::from(result.truncated);
-        weights += result.vector.values.len() as u64;
-        sink.write(row, result).inspect_err(|_| whole = false)?;
-        texts += 1;
-        if ends_window {
-            sink.flush().inspect_err(|_| whole = false)?;
-            bar.set_position(texts);
+    let mut tally = Tally::begin();
+    let mut weights = 0;
+    let results = flow::embed_sparse(&model, rows, options).inspect(|done| {
+        if let Ok(done) = done {
+            tally.add(done.result.tokens, done.result.truncated);
+            weights += done.result.vector.values.len() as u64;
         }
-        Ok(())
     });
-    bar.finish_and_clear();
-    let finished = output::close(sink, draft, whole);
-    let profiled = profile::finish(profiling);
-    if let Err(error) = result.and(finished).and(profiled) {
-        if args.stats {
-            // Whatever standard error says to that, the run's own error is what matters.
-            commands::print_stats(&embedder.stats()).ok();
-        }
-        return Err(match error.is_interrupt() {
-            true => CliError::Interrupted(format!("{texts} texts were written")),
-            false => error,
-        });
-    }
-    if args.json {
-        commands::print_line(&Summary {
-            texts,
-            tokens,
-            truncated,
-            weights,
-            seconds: started.elapsed().as_secs_f64(),
-            provider: embedder.provider().to_string(),
-            fingerprint: embedder.fingerprint().id(),
-            stats: args.stats.then(|| embedder.stats()),
-        })?;
-    } else if args.stats {
-        commands::print_stats(&embedder.stats())?;
-    }
-    Ok(())
+    let bar = progress::texts(input::count(&args.input));
+    let written = texts::write(results, &bar, sink, draft, profiling);
+    tally.end(args, &model, written, More { weights })
 }

@@ -7,12 +7,12 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use indicatif::ProgressBar;
 use isovec::blocking::Embedder;
-use isovec::{Cancel, Device, Dtype, EmbedOptions, EmbeddingConfig, Prompt};
+use isovec::{Cancel, Device, Dtype, EmbedOptions, EmbeddingConfig};
 use isovec_jobs::{Compute, Event, Observer, Refusal, Report, Spec, Status, UnitId};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::args::{Job, JobArgs};
+use crate::args::{Job, JobArgs, RoleArg};
 use crate::error::{CliError, Result};
 use crate::model::{Handle as _, source};
 use crate::{commands, config, interrupt, progress};
@@ -34,39 +34,11 @@ pub(crate) struct Model {
     /// A folder, written as a path, or a model id.
     source: Option<String>,
     #[serde(default)]
-    role: Role,
+    role: RoleArg,
     dtype: Option<Dtype>,
     device: Option<Device>,
     /// Knobs.
     config: Option<Value>,
-}
-
-/// What the texts are, for models with prompts.
-#[derive(Debug, Clone, Copy, Default, Deserialize)]
-#[serde(rename_all = "lowercase")]
-enum Role {
-    #[default]
-    Default,
-    Query,
-    Passage,
-}
-
-impl Role {
-    fn prompt(self) -> Prompt {
-        match self {
-            Self::Default => Prompt::Default,
-            Self::Query => Prompt::Query,
-            Self::Passage => Prompt::Passage,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Default => "default",
-            Self::Query => "query",
-            Self::Passage => "passage",
-        }
-    }
 }
 
 impl Model {
@@ -225,12 +197,12 @@ struct Engine {
 }
 
 impl Engine {
-    fn new(embedder: Embedder, role: Role, cancel: Cancel) -> Result<Self> {
+    fn new(embedder: Embedder, role: RoleArg, cancel: Cancel) -> Result<Self> {
         let options = EmbedOptions::default()
             .with_prompt(role.prompt())
             .with_cancel(cancel);
         let empty = embedder.empty_set(&options)?;
-        let fingerprint = json!({ "vectors": empty.fingerprint(), "role": role.name() });
+        let fingerprint = json!({ "vectors": empty.fingerprint(), "role": role });
         Ok(Self {
             dim: empty.dim(),
             metadata: fingerprint["vectors"].to_string(),
@@ -293,6 +265,12 @@ impl Watch {
         self.bar.set_message(format!("{rows} rows"));
         self.bar.inc(1);
     }
+
+    fn lost(&self, unit: UnitId, of: &str) {
+        self.tell(&format!(
+            "another run finished unit {unit} ({of}) first; this run's work on it was thrown away"
+        ));
+    }
 }
 
 impl Observer for Watch {
@@ -331,14 +309,6 @@ impl Observer for Watch {
     }
 }
 
-impl Watch {
-    fn lost(&self, unit: UnitId, of: &str) {
-        self.tell(&format!(
-            "another run finished unit {unit} ({of}) first; this run's work on it was thrown away"
-        ));
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -363,7 +333,7 @@ mod tests {
         ))
         .expect("readable");
         assert_eq!(model.source.as_deref(), Some("./m"));
-        assert_eq!(model.role.name(), "passage");
+        assert_eq!(model.role, RoleArg::Passage);
         let expected = EmbeddingConfig::default()
             .with_deterministic_compute(true)
             .with_dtype(Dtype::Int8);

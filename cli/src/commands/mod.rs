@@ -71,24 +71,3 @@ pub(crate) fn print(text: &str) -> Result<()> {
         .write_all(text.as_bytes())
         .map_err(CliError::io("standard output"))
 }
-
-/// Completes when the process is told to stop, as `signal` says. From then on a second signal ends the process at once.
-#[cfg(any(feature = "serve", feature = "route"))]
-pub(crate) fn until_stopped<S, E>(
-    signal: impl Fn() -> Result<S, E>,
-) -> Result<impl Future<Output = ()>, E>
-where
-    S: Future<Output = ()> + Send + 'static,
-{
-    let stop = signal()?;
-    Ok(async move {
-        stop.await;
-        if let Ok(again) = signal() {
-            tokio::spawn(async {
-                again.await;
-                // Everybody inside is let down, as was asked for.
-                std::process::exit(130);
-            });
-        }
-    })
-}

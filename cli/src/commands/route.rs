@@ -2,9 +2,9 @@
 
 use isovec_route::{Compression, Error, RouteOptions, Router, Strategy, Target, stop_signal};
 
-use super::until_stopped;
 use crate::args::{Route, StrategyArg};
 use crate::error::{CliError, Result};
+use crate::server::{notify_socket, on_threads, set, until_stopped};
 
 /// The level of a coding that is named without one: zstd's own default.
 const LEVEL: u32 = 3;
@@ -13,18 +13,12 @@ pub(crate) fn run(args: &Route) -> Result<()> {
     let options = options(args)?;
     let targets = args.to.iter().map(|to| to.parse::<Target>());
     let targets = targets.collect::<Result<Vec<Target>, Error>>()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(CliError::io("the router's threads"))?;
-    let ended = runtime.block_on(async {
+    let ended = on_threads("the router's threads", async {
         // From here on a signal drains; before there is nothing to drain.
         let stop = until_stopped(stop_signal)?;
         let router = Router::bind(args.listen, targets, options).await?;
         router.run(stop).await
-    });
-    // Clients that do not read are not waited for.
-    runtime.shutdown_background();
+    })?;
     Ok(ended?)
 }
 
@@ -37,27 +31,21 @@ fn options(args: &Route) -> Result<RouteOptions> {
     options.compression = args.compress.as_deref().map(compression).transpose()?;
     options.join_wait = args.join;
     options.retry_budget = args.retry_budget.unwrap_or(options.retry_budget);
-    options.notify_socket = std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty());
-    let numbers = [
+    options.notify_socket = notify_socket();
+    set([
         (&mut options.max_requests, args.max_requests),
         (&mut options.max_bytes, args.max_bytes),
         (&mut options.max_body, args.max_body),
         (&mut options.max_connections, args.max_connections),
-    ];
-    for (option, given) in numbers {
-        *option = given.unwrap_or(*option);
-    }
-    let times = [
+    ]);
+    set([
         (&mut options.request_timeout, args.request_timeout),
         (&mut options.read_timeout, args.read_timeout),
         (&mut options.connect_timeout, args.connect_timeout),
         (&mut options.probe_interval, args.probe_interval),
         (&mut options.probe_timeout, args.probe_timeout),
         (&mut options.drain_timeout, args.drain_timeout),
-    ];
-    for (option, given) in times {
-        *option = given.unwrap_or(*option);
-    }
+    ]);
     Ok(options)
 }
 

@@ -123,6 +123,14 @@ impl Target<'_> {
     }
 }
 
+/// Where rows are written: a draft or standard output. And what errors call it.
+fn writer(out: Option<&Draft>) -> Result<(Box<dyn Write + Send>, String)> {
+    Ok(match out {
+        Some(draft) => (buffered(draft.file()?), draft.name().to_owned()),
+        None => (buffered(std::io::stdout()), "standard output".to_owned()),
+    })
+}
+
 fn buffered(out: impl Write + Send + 'static) -> Box<dyn Write + Send> {
     Box::new(BufWriter::with_capacity(1 << 16, out))
 }

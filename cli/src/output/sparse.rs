@@ -7,7 +7,7 @@ use isovec::blocking::SparseEmbedder;
 use serde_json::{Value, json};
 
 use super::objects::{Frame, Objects, decimal};
-use super::{Sink, buffered};
+use super::{Sink, writer};
 use crate::error::{CliError, Result};
 use crate::in_place::Draft;
 use crate::input::Row;
@@ -25,10 +25,7 @@ impl SparseJsonl {
         out: Option<&Draft>,
         words: Option<(SparseEmbedder, usize)>,
     ) -> Result<Self> {
-        let (writer, name) = match out {
-            Some(draft) => (buffered(draft.file()?), draft.name().to_owned()),
-            None => (buffered(std::io::stdout()), "standard output".to_owned()),
-        };
+        let (writer, name) = writer(out)?;
         Ok(Self {
             objects: Objects::new(writer, name, Frame::Lines),
             words,

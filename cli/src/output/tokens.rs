@@ -7,24 +7,14 @@ use serde_json::Value;
 
 use super::objects::{Frame, Objects, decimal};
 use super::safetensors::named;
-use super::{Sink, buffered};
+use super::{Sink, writer};
 use crate::error::{CliError, Result};
 use crate::in_place::Draft;
 use crate::input::Row;
 
-type Writer = Box<dyn Write + Send>;
-
-/// Where rows are written, and what errors call it.
-fn writer(out: Option<&Draft>) -> Result<(Writer, String)> {
-    Ok(match out {
-        Some(draft) => (buffered(draft.file()?), draft.name().to_owned()),
-        None => (buffered(std::io::stdout()), "standard output".to_owned()),
-    })
-}
-
 /// What a row's object is, and `vectors`: a list for each token.
 pub(crate) struct TokensJsonl {
-    objects: Objects<Writer>,
+    objects: Objects<Box<dyn Write + Send>>,
     dim: usize,
 }
 
@@ -60,7 +50,7 @@ impl Sink<MultiVectorEmbedded> for TokensJsonl {
 
 /// Gathers everything: the format's header stands before the vectors.
 pub(crate) struct TokensIndex {
-    writer: Writer,
+    writer: Box<dyn Write + Send>,
     name: String,
     gathered: MultiVectorEmbeddings,
     compact: Option<CompactForm>,

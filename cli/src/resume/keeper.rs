@@ -28,6 +28,8 @@ pub(crate) struct Keeper {
     /// The end of the last window.
     record: Record,
     input: InputHash,
+    /// Rows so far, those of earlier runs included.
+    rows: u64,
     written: u64,
     written_at: Instant,
     /// Bytes did not reach the disk. Linux says so once: a second try would succeed without them.
@@ -134,6 +136,7 @@ impl Keeper {
             output,
             name: out.display().to_string(),
             record_path,
+            rows: record.rows,
             written: record.rows,
             record,
             input,
@@ -155,15 +158,16 @@ impl Keeper {
     /// Notes a row before it is written.
     pub(crate) fn row(&mut self, row: &Row) {
         self.input.add(row);
+        self.rows += 1;
     }
 
-    /// Notes that the output was given everything up to the end of a window, `rows` rows in all.
-    pub(crate) fn window(&mut self, rows: u64) -> Result<()> {
+    /// Notes that the output was given every row so far, the last of a window.
+    pub(crate) fn window(&mut self) -> Result<()> {
         let metadata = self.output.metadata();
         self.record.bytes = metadata.map_err(CliError::io(&self.name))?.len();
-        self.record.rows = rows;
+        self.record.rows = self.rows;
         self.record.input = self.input.hex();
-        if rows - self.written >= ROWS || self.written_at.elapsed() >= TIME {
+        if self.rows - self.written >= ROWS || self.written_at.elapsed() >= TIME {
             self.keep()?;
         }
         Ok(())

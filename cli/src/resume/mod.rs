@@ -4,6 +4,7 @@
 //! options. The file is removed when the output is complete.
 
 mod keeper;
+mod kept;
 mod record;
 
 use std::fs;
@@ -14,6 +15,7 @@ use crate::args::OutputFormat;
 use crate::error::{CliError, Result};
 
 pub(crate) use keeper::Keeper;
+pub(crate) use kept::Kept;
 pub(crate) use record::{Made, Record};
 
 /// The place of an output's record, if the output is one that can be gone on with: in a format

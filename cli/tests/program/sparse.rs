@@ -4,7 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
-use crate::{isovec, model, stderr, stdout};
+use crate::{isovec, model, rows, stderr, stdout};
 
 /// The largest difference of two weights.
 const NEAR: f64 = 1e-5;
@@ -49,10 +49,7 @@ fn a_line_has_the_weights_of_the_reference() {
             None => vec!["-", "--words", "2"],
         };
         let written = stdout(embed(&args).write_stdin(lines.clone()));
-        let rows: Vec<Value> = written
-            .lines()
-            .map(|line| serde_json::from_str(line).expect("JSON"))
-            .collect();
+        let rows = rows(&written);
         assert_eq!(rows.len(), texts.len());
         for (row, text) in rows.iter().zip(&texts) {
             assert_eq!(row["text"], text["text"]);
@@ -87,24 +84,19 @@ fn what_cannot_be_written_or_loaded_is_said() {
     let said = stderr(&mut embed(&["a", "--out", &out.display().to_string()]), 2);
     assert!(said.contains("JSON lines"), "{said}");
     assert!(!out.exists());
-    let dense = isovec(&["embed", "--sparse", "a"]).assert().failure();
-    let said = String::from_utf8_lossy(&dense.get_output().stderr).into_owned();
+    let said = stderr(&mut isovec(&["embed", "--sparse", "a"]), 3);
     assert!(said.contains("BertForMaskedLM"), "{said}");
     stderr(&mut isovec(&["embed", "a", "--top-k", "3"]), 2);
     stderr(&mut embed(&["a", "--top-k", "0"]), 2);
     let folder = model().with_file_name("tiny-splade");
-    let plain = isovec(&["embed", "a", "--model", &folder.display().to_string()])
-        .assert()
-        .failure();
-    let said = String::from_utf8_lossy(&plain.get_output().stderr).into_owned();
+    let folder = folder.display().to_string();
+    let said = stderr(&mut isovec(&["embed", "a", "--model", &folder]), 3);
     assert!(said.contains("SparseEmbedder"), "{said}");
 }
 
 #[test]
 fn a_summary_counts() {
-    let mut command = embed(&["the dog", "money in the bank", "--json"]);
-    let done = command.assert().success();
-    let said = String::from_utf8_lossy(&done.get_output().stderr).into_owned();
+    let said = stderr(&mut embed(&["the dog", "money in the bank", "--json"]), 0);
     let summary: Value = serde_json::from_str(said.trim()).expect("JSON");
     assert_eq!(
         (&summary["texts"], &summary["tokens"]),

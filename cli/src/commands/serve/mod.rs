@@ -10,10 +10,10 @@ use futures_util::stream::{self, Stream, StreamExt as _};
 use isovec::{EmbeddingConfig, ModelTask};
 use isovec_serve::{ApiKeys, ModelSpec, ServeOptions, Server, reload_signal, stop_signal};
 
-use super::until_stopped;
 use crate::args::{Serve, TaskArg};
 use crate::error::{CliError, Result};
 use crate::model::{bar, source};
+use crate::server::{notify_socket, on_threads, set, until_stopped};
 
 pub(crate) fn run(args: &Serve) -> Result<()> {
     let options = options(args)?;
@@ -22,11 +22,7 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
         Some(path) => file::read(path, &config)?,
         None => named(args, &config)?,
     };
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .enable_all()
-        .build()
-        .map_err(CliError::io("the server's threads"))?;
-    let ended = runtime.block_on(async {
+    on_threads("the server's threads", async {
         // From here on a signal drains; before there is nothing to drain.
         let stop = until_stopped(stop_signal)?;
         let wanted = match args.models.clone() {
@@ -40,10 +36,7 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
             isovec_serve::Error::Model { source, .. } => args.knobs.failed(*source),
             error => error.into(),
         })
-    });
-    // Work of clients that are gone is not waited for.
-    runtime.shutdown_background();
-    ended
+    })?
 }
 
 /// The models that the command line names.
@@ -88,26 +81,20 @@ fn changes(path: PathBuf, config: EmbeddingConfig) -> Result<impl Stream<Item = 
 fn options(args: &Serve) -> Result<ServeOptions> {
     let mut options = ServeOptions::default();
     options.api_keys = args.api_keys.as_ref().map(ApiKeys::read).transpose()?;
-    options.notify_socket = std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty());
+    options.notify_socket = notify_socket();
     options.key_share = args.key_share.unwrap_or(options.key_share);
-    let numbers = [
+    set([
         (&mut options.max_requests, args.max_requests),
         (&mut options.max_texts, args.max_texts),
         (&mut options.max_bytes, args.max_bytes),
         (&mut options.max_body, args.max_body),
         (&mut options.max_connections, args.max_connections),
-    ];
-    for (option, given) in numbers {
-        *option = given.unwrap_or(*option);
-    }
-    let times = [
+    ]);
+    set([
         (&mut options.request_timeout, args.request_timeout),
         (&mut options.read_timeout, args.read_timeout),
         (&mut options.probe_timeout, args.probe_timeout),
         (&mut options.drain_timeout, args.drain_timeout),
-    ];
-    for (option, given) in times {
-        *option = given.unwrap_or(*option);
-    }
+    ]);
     Ok(options)
 }

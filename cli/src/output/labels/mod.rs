@@ -9,7 +9,7 @@ use std::path::Path;
 use isovec::Classified;
 
 use super::objects::Frame;
-use super::{Sink, buffered, ending};
+use super::{Sink, ending, writer};
 use crate::args::LabelsFormat;
 use crate::error::{CliError, Result};
 use crate::in_place::Draft;
@@ -28,10 +28,7 @@ pub(crate) fn open(
     out: Option<&Draft>,
     shown: &Shown<'_>,
 ) -> Result<Box<dyn Sink<Classified>>> {
-    let (writer, name) = match out {
-        Some(draft) => (buffered(draft.file()?), draft.name().to_owned()),
-        None => (buffered(std::io::stdout()), "standard output".to_owned()),
-    };
+    let (writer, name) = writer(out)?;
     let most = shown.most;
     Ok(match format {
         LabelsFormat::Table => Box::new(table::Table::new(writer, name, shown.names, most)?),

@@ -1,0 +1,49 @@
+//! What the commands that answer over HTTP share.
+
+use std::ffi::OsString;
+
+use crate::error::{CliError, Result};
+
+/// Runs something on threads of its own, which errors call `threads`. What clients have left of their work when it ends, those
+/// that are gone and those that do not read, is not waited for.
+pub(crate) fn on_threads<T>(threads: &str, work: impl Future<Output = T>) -> Result<T> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(CliError::io(threads))?;
+    let ended = runtime.block_on(work);
+    runtime.shutdown_background();
+    Ok(ended)
+}
+
+/// Where a supervisor wants to hear that the server is ready.
+pub(crate) fn notify_socket() -> Option<OsString> {
+    std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty())
+}
+
+/// Sets the options that were given, and leaves the others at their defaults.
+pub(crate) fn set<T: Copy, const N: usize>(options: [(&mut T, Option<T>); N]) {
+    for (option, given) in options {
+        *option = given.unwrap_or(*option);
+    }
+}
+
+/// Completes when the process is told to stop, as `signal` says. From then on a second signal ends the process at once.
+pub(crate) fn until_stopped<S, E>(
+    signal: impl Fn() -> Result<S, E>,
+) -> Result<impl Future<Output = ()>, E>
+where
+    S: Future<Output = ()> + Send + 'static,
+{
+    let stop = signal()?;
+    Ok(async move {
+        stop.await;
+        if let Ok(again) = signal() {
+            tokio::spawn(async {
+                again.await;
+                // Everybody inside is let down, as was asked for.
+                std::process::exit(130);
+            });
+        }
+    })
+}
