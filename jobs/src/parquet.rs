@@ -21,7 +21,7 @@ use parquet::file::reader::{ChunkReader, Length, RowGroupReader as _};
 use parquet::file::serialized_reader::SerializedRowGroupReader;
 
 use crate::error::{Error, Result};
-use crate::rows::{Chunk, Columns, Reader, Row, strings, texts, too_long};
+use crate::rows::{COLUMN, Chunk, Columns, Reader, Row, bytes, strings, texts, too_long};
 use crate::store::Store;
 use crate::unit::File;
 
@@ -331,7 +331,17 @@ impl<'a> Groups<'a> {
                 column
                     .ok_or_else(|| fault(self.file, format!("lost the column {:?}", field.name())))
             }
-            _ => Ok(texts(rows)),
+            // JSON lines stop long before that; a chunk of row groups has no bound but its rows.
+            _ => match bytes(rows) {
+                0..=COLUMN => Ok(texts(rows)),
+                bytes => Err(fault(
+                    self.file,
+                    format!(
+                        "has {bytes} bytes of texts in {} rows, and a kept column holds {COLUMN}; set unit_rows lower",
+                        rows.len()
+                    ),
+                )),
+            },
         });
         kept.collect()
     }

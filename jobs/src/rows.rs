@@ -9,7 +9,9 @@ use crate::error::Result;
 
 /// Rows of a chunk, at most: what is embedded together.
 pub(crate) const ROWS: usize = 4096;
-/// Bytes of JSON lines that are enough for a chunk, too: a column's offsets have 32 bits.
+/// Bytes of texts that a column's offsets can count: they have 32 bits.
+pub(crate) const COLUMN: u64 = i32::MAX as u64;
+/// Bytes of JSON lines that are enough for a chunk, too.
 pub(crate) const BYTES: usize = 32 << 20;
 
 /// A row of the input.
@@ -45,7 +47,13 @@ pub(crate) fn strings(name: &str) -> FieldRef {
     Arc::new(Field::new(name, DataType::Utf8, true))
 }
 
-/// The texts as a column.
+/// Bytes of all texts.
+pub(crate) fn bytes(rows: &[Row]) -> u64 {
+    let texts = rows.iter().filter_map(|row| row.text.as_ref().ok());
+    texts.map(|text| text.len() as u64).sum()
+}
+
+/// The texts as a column; together they have [`COLUMN`] bytes at most.
 pub(crate) fn texts(rows: &[Row]) -> ArrayRef {
     let texts = rows.iter().map(|row| row.text.as_deref().ok());
     Arc::new(texts.collect::<StringArray>())
