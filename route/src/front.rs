@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Request, Version};
 use axum::response::Response;
-use isovec_http::{Dialect, Failure, Kind, access, body, deadline};
+use isovec_http::{Dialect, Failure, Kind, access, body, deadline, grpc};
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -105,7 +105,7 @@ fn checked(
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
     let is_grpc =
-        version == Version::HTTP_2 && kind.is_some_and(|kind| kind.starts_with("application/grpc"));
+        version == Version::HTTP_2 && kind.is_some_and(|kind| kind.starts_with(grpc::KIND));
     let mut time = deadline::of(headers, most)?;
     if is_grpc && let Some(own) = deadline::of_grpc(headers)? {
         time = time.min(own);

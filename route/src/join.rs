@@ -16,8 +16,8 @@ use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use bytes::Bytes;
 use isovec_http::{
-    Failure, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, access, coding, deadline, header, openai,
-    ranges,
+    Failure, PRIORITY, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, access, coding, deadline, header,
+    openai, ranges,
 };
 use serde::Deserialize;
 use serde::de::{Deserializer, MapAccess, Visitor};
@@ -30,9 +30,6 @@ use crate::send::Sender;
 
 /// The route whose requests are joined.
 const ROUTE: &str = "/v1/embeddings";
-
-/// As the server has it.
-const PRIORITY: &str = "x-request-priority";
 
 /// Bytes of a request that is small.
 const SMALL: usize = 16 << 10;

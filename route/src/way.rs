@@ -14,7 +14,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use isovec_http::{MODELS, deadline, header};
+use isovec_http::{MODELS, RETRY_AFTER_MS, deadline, header};
 use tokio::time::{Instant, timeout_at};
 use tower::Service;
 use tower::load::Load;
@@ -38,9 +38,6 @@ const FULL: u64 = 1 << 48;
 
 /// A request's part of the load of a replica with weight 1. It is divided by weights, and so is large.
 const LOAD: u64 = 1 << 20;
-
-/// As OpenAI's clients read it.
-const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 type Http = Client<HttpConnector, Full<Bytes>>;
 
