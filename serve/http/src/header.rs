@@ -6,7 +6,8 @@ use axum::http::{HeaderName, HeaderValue};
 /// may be compared.
 pub const FINGERPRINT: &str = "x-isovec-fingerprint";
 
-/// All models of a server: a hash over their names and fingerprints. Servers of equal values give the same vectors for a name.
+/// All models of a server: a hash over their names, tasks and fingerprints. Servers of equal values give the same vectors for
+/// a name.
 pub const MODELS: &str = "x-isovec-models";
 
 /// Tokens of each text that the model saw, as `5,9,3`. In a request it asks for them in the answer.
