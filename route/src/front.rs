@@ -44,19 +44,14 @@ pub(crate) async fn answer(app: Arc<App>, mut request: Request<Body>) -> Respons
                         .insert(access::REQUEST_ID, line.id.clone());
                     return response;
                 }
-                Err(failure) => {
-                    let mut response = dialect.failed(&failure);
-                    response.extensions_mut().insert(failure.kind);
-                    response
-                }
+                Err(failure) => dialect.failed(&failure),
             }
         }
     };
     response
         .headers_mut()
         .insert(access::REQUEST_ID, line.id.clone());
-    let failed: Option<Kind> = response.extensions_mut().remove();
-    line.status = failed.map_or(response.status(), Kind::status).as_u16();
+    line.status = access::status(&mut response);
     response
 }
 

@@ -98,9 +98,7 @@ pub(crate) async fn around(
     response
         .headers_mut()
         .insert(access::REQUEST_ID, line.id.clone());
-    // gRPC has a status of its own, and HTTP's says that there is one.
-    let failed: Option<Kind> = response.extensions_mut().remove();
-    line.status = failed.map_or(response.status(), Kind::status).as_u16();
+    line.status = access::status(&mut response);
     line.computed = response.extensions_mut().remove();
     response
 }
