@@ -1,6 +1,5 @@
 //! A request's whole way: compressed, sent as often as is needed, and its answer made plain again.
 
-use axum::http::HeaderValue;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use bytes::Bytes;
 use isovec_http::body::apart;
@@ -52,7 +51,7 @@ impl Sender {
 async fn compressed(mut attempt: Attempt, compression: Compression) -> Result<Attempt, Failure> {
     let Compression { coding, level } = compression;
     let headers = &mut attempt.headers;
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(coding.name()));
+    headers.insert(ACCEPT_ENCODING, coding.into());
     headers.insert(coding::LEVEL, header(level.to_string()));
     if attempt.body.len() < coding::LEAST || headers.contains_key(CONTENT_ENCODING) {
         return Ok(attempt);
@@ -71,8 +70,7 @@ async fn compressed(mut attempt: Attempt, compression: Compression) -> Result<At
         )
     })?;
     attempt.body = encoded.into();
-    let (name, value) = coding::name(coding);
-    attempt.headers.insert(name, value);
+    attempt.headers.insert(CONTENT_ENCODING, coding.into());
     Ok(attempt)
 }
 

@@ -10,7 +10,7 @@ use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_LENGTH, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, WWW_AUTHENTICATE};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt as _;
@@ -117,13 +117,16 @@ async fn compressed(response: Response, dialect: Dialect, coding: Coding, level:
     let plain = whole.clone();
     match apart(move || coding.encode(&whole, level)).await {
         Ok(Ok(small)) => {
-            let (name, value) = coding::name(coding);
-            head.headers.insert(name, value);
+            head.headers.insert(CONTENT_ENCODING, coding.into());
             head.headers.remove(CONTENT_LENGTH);
-            Response::from_parts(head, small.into())
+            return Response::from_parts(head, small.into());
         }
-        _ => Response::from_parts(head, plain.into()),
+        Ok(Err(error)) => tracing::warn!(%error, %coding, "an answer is not compressed"),
+        Err(failure) => {
+            tracing::warn!(error = failure.message, %coding, "an answer is not compressed")
+        }
     }
+    Response::from_parts(head, plain.into())
 }
 
 /// Whether a key is asked for and missing; one that is right goes on with the request. Whoever looks after the process
