@@ -53,7 +53,8 @@ struct Sort {
 #[derive(Debug)]
 struct Group {
     id: u64,
-    texts: Vec<Box<RawValue>>,
+    /// Texts and bytes of all members.
+    texts: usize,
     bytes: usize,
     members: Vec<Member>,
     headers: HeaderMap,
@@ -62,7 +63,7 @@ struct Group {
 
 #[derive(Debug)]
 struct Member {
-    texts: Range<usize>,
+    texts: Vec<Box<RawValue>>,
     back: oneshot::Sender<Joined>,
 }
 
@@ -139,7 +140,7 @@ impl Joiner {
                 });
                 place.insert_entry(Group {
                     id,
-                    texts: Vec::new(),
+                    texts: 0,
                     bytes: 0,
                     members: Vec::new(),
                     headers: joint(&attempt.headers),
@@ -148,13 +149,11 @@ impl Joiner {
             }
         };
         let entered = group.get_mut();
-        let first = entered.texts.len();
+        entered.texts += texts.len();
         entered.bytes += attempt.body.len();
         entered.until = entered.until.max(attempt.until);
-        entered.texts.extend(texts);
-        let texts = first..entered.texts.len();
         entered.members.push(Member { texts, back });
-        if entered.texts.len() >= ENOUGH_TEXTS || entered.bytes >= ENOUGH_BYTES {
+        if entered.texts >= ENOUGH_TEXTS || entered.bytes >= ENOUGH_BYTES {
             let group = group.remove();
             drop(groups);
             let joiner = Arc::clone(self);
@@ -172,33 +171,22 @@ impl Joiner {
     /// Sends what was joined, and gives each its part.
     async fn run(&self, sort: &Sort, group: Group) {
         let Group {
-            texts,
             mut members,
             headers,
             until,
             ..
         } = group;
+        // The texts of those that went away are not computed.
         members.retain(|member| !member.back.is_closed());
         if members.len() < 2 {
             return members
                 .into_iter()
                 .for_each(|member| member.tell(Joined::Alone));
         }
-        // The texts of those that went away are not computed.
-        let mut body = format!("{{{}\"input\":[", sort.fields);
-        let mut count = 0;
-        for member in &mut members {
-            let first = count;
-            for text in &texts[member.texts.clone()] {
-                if count > 0 {
-                    body.push(',');
-                }
-                body.push_str(text.get());
-                count += 1;
-            }
-            member.texts = first..count;
-        }
-        body.push_str("]}");
+        let texts = members.iter().flat_map(|member| &member.texts);
+        let texts: Vec<&str> = texts.map(|text| text.get()).collect();
+        let count = texts.len();
+        let body = format!("{{{}\"input\":[{}]}}", sort.fields, texts.join(","));
         self.joined.fetch_add(1, Ordering::Relaxed);
         self.requests
             .fetch_add(members.len() as u64, Ordering::Relaxed);
@@ -217,9 +205,12 @@ impl Joiner {
             .as_ref()
             .ok()
             .and_then(|answer| Whole::of(answer, count));
+        let mut first = 0;
         for member in members {
+            let texts = first..first + member.texts.len();
+            first = texts.end;
             let joined = match (&whole, &result) {
-                (Some(whole), Ok(answer)) => match whole.part(answer, member.texts.clone()) {
+                (Some(whole), Ok(answer)) => match whole.part(answer, texts) {
                     Some(part) => Joined::Answer(part),
                     None => Joined::Alone,
                 },
