@@ -15,7 +15,7 @@ use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Collected};
-use isovec_http::body::apart;
+use isovec_http::apart;
 use isovec_http::coding::{self, Coding};
 use isovec_http::{Dialect, MODELS, access};
 

@@ -116,18 +116,6 @@ impl Whole {
     }
 }
 
-/// Does work that takes milliseconds where no other request waits for it.
-///
-/// # Errors
-/// That it panicked.
-pub async fn apart<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| Failure::new(Kind::Broken, "the server panicked; please report it"))
-}
-
 async fn discard(body: &mut Body) {
     let all = async { while let Some(Ok(_)) = body.frame().await {} };
     // In time or not, the answer is the same.

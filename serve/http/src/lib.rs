@@ -9,6 +9,7 @@
 //! ([`coding`]) have one, in bytes and in time.
 
 pub mod access;
+mod apart;
 pub mod body;
 pub mod coding;
 mod connections;
@@ -22,6 +23,7 @@ pub mod openai;
 pub mod service_manager;
 mod signals;
 
+pub use apart::{apart, apart_if_large};
 pub use connections::{Connections, LAST_WORDS};
 pub use dialect::{Dialect, GRPC_SERVICE, grpc};
 pub use failure::{Failure, Kind};
