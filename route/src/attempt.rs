@@ -10,12 +10,8 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
 use axum::response::Response;
 use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
-use isovec_http::{Failure, Kind};
+use isovec_http::{Failure, Kind, grpc};
 use tokio::time::Instant;
-
-/// gRPC's status, where the answer has no message: 8 is no room, 14 not ready
-/// (<https://grpc.github.io/grpc/core/md_doc_statuscodes.html>).
-const GRPC_STATUS: &str = "grpc-status";
 
 /// When to try again, if nobody said so.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -57,9 +53,10 @@ pub(crate) struct Answer {
 }
 
 impl Answer {
-    /// The status that HTTP has for it.
+    /// The status that HTTP has for it. A call of gRPC that failed has gRPC's number in its head: 8 is no room, 14 not ready
+    /// (<https://grpc.github.io/grpc/core/md_doc_statuscodes.html>).
     pub(crate) fn meaning(&self) -> StatusCode {
-        match self.headers.get(GRPC_STATUS).map(HeaderValue::as_bytes) {
+        match self.headers.get(grpc::STATUS).map(HeaderValue::as_bytes) {
             Some(b"8") => StatusCode::TOO_MANY_REQUESTS,
             Some(b"14") => StatusCode::SERVICE_UNAVAILABLE,
             _ => self.status,

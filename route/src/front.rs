@@ -8,7 +8,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Request, Version};
 use axum::response::Response;
-use isovec_http::{Dialect, Failure, Kind, access, body, deadline};
+use isovec_http::{Dialect, Failure, Kind, access, body, deadline, grpc};
 use tokio::time::Instant;
 
 use crate::app::App;
@@ -44,19 +44,14 @@ pub(crate) async fn answer(app: Arc<App>, mut request: Request<Body>) -> Respons
                         .insert(access::REQUEST_ID, line.id.clone());
                     return response;
                 }
-                Err(failure) => {
-                    let mut response = dialect.failed(&failure);
-                    response.extensions_mut().insert(failure.kind);
-                    response
-                }
+                Err(failure) => dialect.failed(&failure),
             }
         }
     };
     response
         .headers_mut()
         .insert(access::REQUEST_ID, line.id.clone());
-    let failed: Option<Kind> = response.extensions_mut().remove();
-    line.status = failed.map_or(response.status(), Kind::status).as_u16();
+    line.status = access::status(&mut response);
     response
 }
 
@@ -105,7 +100,7 @@ fn checked(
         .get(CONTENT_TYPE)
         .and_then(|kind| kind.to_str().ok());
     let is_grpc =
-        version == Version::HTTP_2 && kind.is_some_and(|kind| kind.starts_with("application/grpc"));
+        version == Version::HTTP_2 && kind.is_some_and(|kind| kind.starts_with(grpc::KIND));
     let mut time = deadline::of(headers, most)?;
     if is_grpc && let Some(own) = deadline::of_grpc(headers)? {
         time = time.min(own);

@@ -4,59 +4,37 @@
 //! A request that is anything but plain is not joined: its model, its options, its key and its priority have to be those of the
 //! others, byte for byte. If the server refuses what was joined, each is sent alone, so that nobody gets another's error.
 
+mod answer;
+mod request;
+
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
-use std::fmt;
-use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::http::header::{AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE};
-use axum::http::{HeaderMap, HeaderValue, Method, StatusCode};
-use bytes::Bytes;
-use isovec_http::{
-    Failure, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, access, coding, deadline, header, openai,
-    ranges,
-};
-use serde::Deserialize;
-use serde::de::{Deserializer, MapAccess, Visitor};
+use axum::http::uri::PathAndQuery;
+use axum::http::{HeaderMap, Method, StatusCode};
+use isovec_http::Failure;
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep, timeout_at};
 
+use self::answer::Whole;
+use self::request::{ROUTE, Sort, joint, read};
 use crate::attempt::{Answer, Attempt, Lost};
 use crate::send::Sender;
-
-/// The route whose requests are joined.
-const ROUTE: &str = "/v1/embeddings";
-
-/// As the server has it.
-const PRIORITY: &str = "x-request-priority";
-
-/// Bytes of a request that is small.
-const SMALL: usize = 16 << 10;
-
-/// Texts of a request that is small.
-const FEW: usize = 16;
 
 /// Texts and bytes of what was joined, at which it waits for no more.
 const ENOUGH_TEXTS: usize = 128;
 const ENOUGH_BYTES: usize = 256 << 10;
 
-/// What requests have to share: the key, the priority, and all fields but the texts.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Sort {
-    key: Option<HeaderValue>,
-    priority: Option<HeaderValue>,
-    fields: String,
-}
-
 /// Requests that wait for each other.
 #[derive(Debug)]
 struct Group {
     id: u64,
-    texts: Vec<Box<RawValue>>,
+    /// Texts and bytes of all members.
+    texts: usize,
     bytes: usize,
     members: Vec<Member>,
     headers: HeaderMap,
@@ -65,7 +43,7 @@ struct Group {
 
 #[derive(Debug)]
 struct Member {
-    texts: Range<usize>,
+    texts: Vec<Box<RawValue>>,
     back: oneshot::Sender<Joined>,
 }
 
@@ -142,7 +120,7 @@ impl Joiner {
                 });
                 place.insert_entry(Group {
                     id,
-                    texts: Vec::new(),
+                    texts: 0,
                     bytes: 0,
                     members: Vec::new(),
                     headers: joint(&attempt.headers),
@@ -151,13 +129,11 @@ impl Joiner {
             }
         };
         let entered = group.get_mut();
-        let first = entered.texts.len();
+        entered.texts += texts.len();
         entered.bytes += attempt.body.len();
         entered.until = entered.until.max(attempt.until);
-        entered.texts.extend(texts);
-        let texts = first..entered.texts.len();
         entered.members.push(Member { texts, back });
-        if entered.texts.len() >= ENOUGH_TEXTS || entered.bytes >= ENOUGH_BYTES {
+        if entered.texts >= ENOUGH_TEXTS || entered.bytes >= ENOUGH_BYTES {
             let group = group.remove();
             drop(groups);
             let joiner = Arc::clone(self);
@@ -175,39 +151,28 @@ impl Joiner {
     /// Sends what was joined, and gives each its part.
     async fn run(&self, sort: &Sort, group: Group) {
         let Group {
-            texts,
             mut members,
             headers,
             until,
             ..
         } = group;
+        // The texts of those that went away are not computed.
         members.retain(|member| !member.back.is_closed());
         if members.len() < 2 {
             return members
                 .into_iter()
                 .for_each(|member| member.tell(Joined::Alone));
         }
-        // The texts of those that went away are not computed.
-        let mut body = format!("{{{}\"input\":[", sort.fields);
-        let mut count = 0;
-        for member in &mut members {
-            let first = count;
-            for text in &texts[member.texts.clone()] {
-                if count > 0 {
-                    body.push(',');
-                }
-                body.push_str(text.get());
-                count += 1;
-            }
-            member.texts = first..count;
-        }
-        body.push_str("]}");
+        let texts = members.iter().flat_map(|member| &member.texts);
+        let texts: Vec<&str> = texts.map(|text| text.get()).collect();
+        let count = texts.len();
+        let body = format!("{{{}\"input\":[{}]}}", sort.fields, texts.join(","));
         self.joined.fetch_add(1, Ordering::Relaxed);
         self.requests
             .fetch_add(members.len() as u64, Ordering::Relaxed);
         let attempt = Attempt {
             method: Method::POST,
-            path: axum::http::uri::PathAndQuery::from_static(ROUTE),
+            path: PathAndQuery::from_static(ROUTE),
             headers,
             body: body.into(),
             is_grpc: false,
@@ -220,9 +185,12 @@ impl Joiner {
             .as_ref()
             .ok()
             .and_then(|answer| Whole::of(answer, count));
+        let mut first = 0;
         for member in members {
+            let texts = first..first + member.texts.len();
+            first = texts.end;
             let joined = match (&whole, &result) {
-                (Some(whole), Ok(answer)) => match whole.part(answer, member.texts.clone()) {
+                (Some(whole), Ok(answer)) => match whole.part(answer, texts) {
                     Some(part) => Joined::Answer(part),
                     None => Joined::Alone,
                 },
@@ -251,162 +219,4 @@ fn is_of_all(status: StatusCode) -> bool {
         StatusCode::GATEWAY_TIMEOUT,
     ]
     .contains(&status)
-}
-
-/// The head of what is joined: what all share. The time is the longest of all; each waits for its own.
-fn joint(headers: &HeaderMap) -> HeaderMap {
-    let mut headers = headers.clone();
-    headers.remove(access::REQUEST_ID);
-    headers.remove(deadline::HEADER);
-    headers.insert(TEXT_TOKENS, HeaderValue::from_static("each"));
-    headers
-}
-
-/// The sort of a request and its texts, if it can be joined.
-fn read(attempt: &Attempt) -> Option<(Sort, Vec<Box<RawValue>>)> {
-    let headers = &attempt.headers;
-    let is_json = headers
-        .get(CONTENT_TYPE)
-        .is_some_and(|kind| kind.as_bytes().eq_ignore_ascii_case(b"application/json"));
-    let is_special = headers.contains_key(CONTENT_ENCODING)
-        || headers.contains_key(coding::LEVEL)
-        || headers.contains_key(TEXT_TOKENS)
-        || headers.get_all(AUTHORIZATION).iter().nth(1).is_some();
-    let is_plain =
-        attempt.method == Method::POST && attempt.path == ROUTE && is_json && !is_special;
-    if !is_plain || attempt.is_grpc || attempt.body.len() > SMALL {
-        return None;
-    }
-    let Fields(fields) = serde_json::from_slice(&attempt.body).ok()?;
-    let (mut texts, mut others) = (None, Vec::new());
-    for (name, value) in fields {
-        match &*name {
-            "input" => texts = Some(listed(value)?),
-            // The server does not read it.
-            "user" => {}
-            _ => others.push(format!(
-                "{}:{},",
-                serde_json::to_string(&name).ok()?,
-                value.get()
-            )),
-        }
-    }
-    others.sort_unstable();
-    let sort = Sort {
-        key: headers.get(AUTHORIZATION).cloned(),
-        priority: headers.get(PRIORITY).cloned(),
-        fields: others.concat(),
-    };
-    Some((sort, texts?))
-}
-
-/// The texts of `input`: one, or a list of a few; `None` for what is not plain, token ids among it.
-fn listed(input: Box<RawValue>) -> Option<Vec<Box<RawValue>>> {
-    let is_text = |value: &RawValue| value.get().starts_with('"') && value.get() != "\"\"";
-    if is_text(&input) {
-        return Some(vec![input]);
-    }
-    let texts: Vec<Box<RawValue>> = serde_json::from_str(input.get()).ok()?;
-    let fits = (1..=FEW).contains(&texts.len()) && texts.iter().all(|text| is_text(text));
-    fits.then_some(texts)
-}
-
-/// The fields of an object, each once.
-struct Fields(Vec<(String, Box<RawValue>)>);
-
-impl<'de> Deserialize<'de> for Fields {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Object;
-        impl<'de> Visitor<'de> for Object {
-            type Value = Fields;
-
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object")
-            }
-
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields, M::Error> {
-                let mut fields: Vec<(String, Box<RawValue>)> = Vec::new();
-                while let Some((name, value)) = map.next_entry::<String, _>()? {
-                    if fields.iter().any(|(before, _)| *before == name) {
-                        return Err(serde::de::Error::custom("a field is there twice"));
-                    }
-                    fields.push((name, value));
-                }
-                Ok(Fields(fields))
-            }
-        }
-        deserializer.deserialize_map(Object)
-    }
-}
-
-/// The answer to what was joined.
-struct Whole<'a> {
-    body: Body<'a>,
-    /// Tokens of each text.
-    tokens: Vec<u64>,
-}
-
-#[derive(Deserialize)]
-struct Body<'a> {
-    #[serde(borrow)]
-    data: Vec<Row<'a>>,
-    #[serde(borrow)]
-    model: &'a RawValue,
-    #[serde(borrow)]
-    fingerprint: &'a RawValue,
-    truncated: Vec<usize>,
-}
-
-#[derive(Deserialize)]
-struct Row<'a> {
-    #[serde(borrow)]
-    embedding: &'a RawValue,
-}
-
-impl<'a> Whole<'a> {
-    /// Reads an answer with so many vectors; `None` if it is no such answer.
-    fn of(answer: &'a Answer, texts: usize) -> Option<Self> {
-        if answer.status != StatusCode::OK {
-            return None;
-        }
-        let listed = answer.headers.get(TEXT_TOKENS)?.to_str().ok()?;
-        let tokens: Vec<u64> = listed
-            .split(',')
-            .map(|count| count.parse().ok())
-            .collect::<Option<_>>()?;
-        let body: Body<'a> = serde_json::from_slice(&answer.body).ok()?;
-        (body.data.len() == texts && tokens.len() == texts).then_some(Self { body, tokens })
-    }
-
-    /// The answer to some of the texts, as the server would have written it.
-    fn part(&self, answer: &Answer, texts: Range<usize>) -> Option<Answer> {
-        let truncated: Vec<usize> = self
-            .body
-            .truncated
-            .iter()
-            .filter(|place| texts.contains(place))
-            .map(|place| place - texts.start)
-            .collect();
-        let rows = self.body.data[texts.clone()].iter();
-        let body = openai::Answer::new(
-            rows.map(|row| row.embedding),
-            [self.body.model, self.body.fingerprint],
-            self.tokens[texts].iter().sum(),
-            &truncated,
-        );
-        let body: Bytes = serde_json::to_vec(&body).ok()?.into();
-        let mut headers = answer.headers.clone();
-        for name in [TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS] {
-            headers.remove(name);
-        }
-        if !truncated.is_empty() {
-            headers.insert(TRUNCATED, header(truncated.len().to_string()));
-            headers.insert(TRUNCATED_TEXTS, header(ranges(truncated)));
-        }
-        Some(Answer {
-            headers,
-            body,
-            ..answer.clone()
-        })
-    }
 }

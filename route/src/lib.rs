@@ -25,10 +25,10 @@
 //! **A replica is out at its first failure, and in when a probe says so** (`replica.rs`, `probe.rs`). A failure asks for a probe
 //! at once, so a replica that was only restarted is back soon.
 //!
-//! **One list of models** (`replica.rs`). Each answer of a server names its models by a hash over names and fingerprints. The
-//! router takes that of the first replica that is ready, and gives out no answer with another: vectors of two models never mix.
+//! **One list of models** (`replica.rs`). Each answer of a server names its models by a hash over names, tasks and fingerprints.
+//! The router takes that of the first replica that is ready, and gives out no answer with another: vectors of two models never mix.
 //!
-//! **Nothing is parsed that need not be.** Bodies pass as bytes. Only joined requests (`join.rs`) are read, and their vectors are
+//! **Nothing is parsed that need not be.** Bodies pass as bytes. Only joined requests (`join/`) are read, and their vectors are
 //! handed on as they were written.
 
 mod app;

@@ -1,9 +1,8 @@
 //! A request's whole way: compressed, sent as often as is needed, and its answer made plain again.
 
-use axum::http::HeaderValue;
 use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
 use bytes::Bytes;
-use isovec_http::body::apart;
+use isovec_http::apart_if_large;
 use isovec_http::coding::{self, Coding};
 use isovec_http::{Failure, Kind, header};
 use tower::retry::Retry;
@@ -15,8 +14,8 @@ use crate::options::Compression;
 use crate::retry::Again;
 use crate::way::LARGEST_ANSWER;
 
-/// A body of more bytes is coded on a thread where it delays no other request.
-const HEAVY: usize = 64 << 10;
+/// How many times as large the body of an answer may become: a small one is a large one then.
+const GROWS: usize = 8;
 
 /// What sends requests.
 #[derive(Debug, Clone)]
@@ -52,18 +51,13 @@ impl Sender {
 async fn compressed(mut attempt: Attempt, compression: Compression) -> Result<Attempt, Failure> {
     let Compression { coding, level } = compression;
     let headers = &mut attempt.headers;
-    headers.insert(ACCEPT_ENCODING, HeaderValue::from_static(coding.name()));
+    headers.insert(ACCEPT_ENCODING, coding.into());
     headers.insert(coding::LEVEL, header(level.to_string()));
     if attempt.body.len() < coding::LEAST || headers.contains_key(CONTENT_ENCODING) {
         return Ok(attempt);
     }
     let body = attempt.body.clone();
-    let encode = move || coding.encode(&body, level);
-    let encoded = if attempt.body.len() > HEAVY {
-        apart(encode).await?
-    } else {
-        encode()
-    };
+    let encoded = apart_if_large(body.len(), move || coding.encode(&body, level)).await?;
     let encoded = encoded.map_err(|error| {
         Failure::new(
             Kind::Broken,
@@ -71,8 +65,7 @@ async fn compressed(mut attempt: Attempt, compression: Compression) -> Result<At
         )
     })?;
     attempt.body = encoded.into();
-    let (name, value) = coding::name(coding);
-    attempt.headers.insert(name, value);
+    attempt.headers.insert(CONTENT_ENCODING, coding.into());
     Ok(attempt)
 }
 
@@ -88,12 +81,8 @@ async fn plain(mut answer: Answer) -> Result<Answer, Failure> {
 }
 
 async fn decoded(coding: Coding, body: Bytes) -> Result<Bytes, Failure> {
-    // A small body may become a large one.
-    let decoded = if body.len() > HEAVY / 8 {
-        apart(move || coding.decode(&body, LARGEST_ANSWER)).await?
-    } else {
-        coding.decode(&body, LARGEST_ANSWER)
-    };
+    let size = body.len().saturating_mul(GROWS);
+    let decoded = apart_if_large(size, move || coding.decode(&body, LARGEST_ANSWER)).await?;
     decoded.map_err(|failure| {
         let message = format!("a replica's answer cannot be read: {}", failure.message);
         Failure::new(Kind::Broken, message)

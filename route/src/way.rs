@@ -9,12 +9,13 @@ use std::time::Duration;
 use axum::http::header::RETRY_AFTER;
 use axum::http::uri::Scheme;
 use axum::http::{HeaderMap, HeaderName, Request, Response, StatusCode, Uri, Version};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use http_body_util::{BodyExt as _, Full};
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use isovec_http::{MODELS, deadline, header};
+use isovec_http::body::Whole;
+use isovec_http::{MODELS, RETRY_AFTER_MS, deadline, header};
 use tokio::time::{Instant, timeout_at};
 use tower::Service;
 use tower::load::Load;
@@ -38,9 +39,6 @@ const FULL: u64 = 1 << 48;
 
 /// A request's part of the load of a replica with weight 1. It is divided by weights, and so is large.
 const LOAD: u64 = 1 << 20;
-
-/// As OpenAI's clients read it.
-const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 type Http = Client<HttpConnector, Full<Bytes>>;
 
@@ -258,28 +256,18 @@ where
     B::Error: std::error::Error + 'static,
 {
     let (head, mut body) = response.into_parts();
-    let (mut first, mut whole, mut trailers) = (Bytes::new(), BytesMut::new(), None);
+    let (mut whole, mut trailers) = (Whole::default(), None);
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| Lost::Broken(cause(&error)))?;
         match frame.into_data() {
-            Ok(data) if first.len() + whole.len() + data.len() > LARGEST_ANSWER => {
+            Ok(data) if whole.len() + data.len() > LARGEST_ANSWER => {
                 return Err(Lost::TooLarge(LARGEST_ANSWER));
             }
-            // Most bodies come as one frame, which is not copied.
-            Ok(data) if first.is_empty() && whole.is_empty() => first = data,
-            Ok(data) => {
-                whole.extend_from_slice(&std::mem::take(&mut first));
-                whole.extend_from_slice(&data);
-            }
+            Ok(data) => whole.push(data),
             Err(frame) => trailers = frame.into_trailers().ok(),
         }
     }
-    let body = if whole.is_empty() {
-        first
-    } else {
-        whole.freeze()
-    };
-    Ok((head.status, head.headers, body, trailers))
+    Ok((head.status, head.headers, whole.bytes(), trailers))
 }
 
 /// How long a replica says that it has no room.

@@ -10,12 +10,12 @@ use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::HeaderValue;
-use axum::http::header::{CONTENT_LENGTH, WWW_AUTHENTICATE};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_LENGTH, WWW_AUTHENTICATE};
 use axum::middleware::Next;
 use axum::response::Response;
 use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Collected};
-use isovec_http::body::apart;
+use isovec_http::apart;
 use isovec_http::coding::{self, Coding};
 use isovec_http::{Dialect, MODELS, access};
 
@@ -98,9 +98,7 @@ pub(crate) async fn around(
     response
         .headers_mut()
         .insert(access::REQUEST_ID, line.id.clone());
-    // gRPC has a status of its own, and HTTP's says that there is one.
-    let failed: Option<Kind> = response.extensions_mut().remove();
-    line.status = failed.map_or(response.status(), Kind::status).as_u16();
+    line.status = access::status(&mut response);
     line.computed = response.extensions_mut().remove();
     response
 }
@@ -119,13 +117,16 @@ async fn compressed(response: Response, dialect: Dialect, coding: Coding, level:
     let plain = whole.clone();
     match apart(move || coding.encode(&whole, level)).await {
         Ok(Ok(small)) => {
-            let (name, value) = coding::name(coding);
-            head.headers.insert(name, value);
+            head.headers.insert(CONTENT_ENCODING, coding.into());
             head.headers.remove(CONTENT_LENGTH);
-            Response::from_parts(head, small.into())
+            return Response::from_parts(head, small.into());
         }
-        _ => Response::from_parts(head, plain.into()),
+        Ok(Err(error)) => tracing::warn!(%error, %coding, "an answer is not compressed"),
+        Err(failure) => {
+            tracing::warn!(error = failure.message, %coding, "an answer is not compressed")
+        }
     }
+    Response::from_parts(head, plain.into())
 }
 
 /// Whether a key is asked for and missing; one that is right goes on with the request. Whoever looks after the process

@@ -3,14 +3,11 @@
 use axum::http::HeaderMap;
 use axum::http::header::CONTENT_TYPE;
 use bytes::Bytes;
-use isovec_http::body::apart;
+use isovec_http::apart_if_large;
 use serde::de::DeserializeOwned;
 
 use crate::failure::{Failure, Kind};
 use crate::object::Object;
-
-/// A body of more bytes is parsed on a thread where it delays no other request.
-const HEAVY: usize = 64 << 10;
 
 /// Refuses a body that is not said to be JSON.
 pub(crate) fn check_is_json(headers: &HeaderMap) -> Result<(), Failure> {
@@ -32,7 +29,7 @@ pub(crate) fn check_is_json(headers: &HeaderMap) -> Result<(), Failure> {
 
 /// The object that a JSON body holds.
 pub(crate) async fn parse<T: DeserializeOwned + Send + 'static>(body: Bytes) -> Result<T, Failure> {
-    let heavy = body.len() > HEAVY;
+    let size = body.len();
     let read = move || {
         serde_json::from_slice(&body)
             .map(|Object(value)| value)
@@ -45,5 +42,5 @@ pub(crate) async fn parse<T: DeserializeOwned + Send + 'static>(body: Bytes) -> 
                 Failure::new(Kind::Invalid, format!("{what}: {error}"))
             })
     };
-    if heavy { apart(read).await? } else { read() }
+    apart_if_large(size, read).await?
 }

@@ -10,8 +10,8 @@ use bytes::Bytes;
 use isovec::{EmbedOptions, Embeddings};
 use isovec_http::body::{self as http_body, Room as _};
 use isovec_http::{
-    COMPUTED_BY, Dialect, FINGERPRINT, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, coding, deadline,
-    header, ranges,
+    COMPUTED_BY, Dialect, FINGERPRINT, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, apart, coding,
+    deadline, header, ranges,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::timeout_at;
@@ -100,7 +100,7 @@ impl Call {
         let Some(coding) = coding else {
             return Ok(read);
         };
-        let whole = http_body::apart(move || coding.decode(&read, most)).await??;
+        let whole = apart(move || coding.decode(&read, most)).await??;
         self.place.take(whole.len())?;
         Ok(whole)
     }

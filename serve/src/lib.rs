@@ -27,9 +27,9 @@
 //! **A request keeps its model** (`models.rs`). It takes a share of the model when it has read the name, so another list of
 //! models is one exchange of a pointer (`reload.rs`), and what left is freed by the last request that holds it.
 //!
-//! **A dialect is one file** (`dialect/`). It reads its own requests and says vectors and failures in its own form. A
-//! `Failure` has no form: what fails before a dialect is known (a key, a panic, a path without a route)
-//! is said by the one that the path belongs to.
+//! **A dialect is one file** (`dialect/`). It reads its own requests and says vectors in its own form. A `Failure` has no
+//! form: `isovec-http` says it in that of the dialect that the path belongs to, so what fails before there is a route (a key, a
+//! panic, a path without one) is said as the rest is.
 //!
 //! **Ready is what was seen to work** (`served.rs`). Results that were just given out prove that the server computes;
 //! without them, a probe goes the way of every text, through the queue and the engine, with a time limit.

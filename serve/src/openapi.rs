@@ -6,10 +6,9 @@ use std::sync::{Arc, OnceLock};
 use axum::http::HeaderValue;
 use axum::http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE};
 use axum::response::{IntoResponse as _, Response};
-use isovec_http::{Dialect, deadline};
+use isovec_http::{Dialect, PRIORITY, deadline};
 use serde_json::{Map, Value, json};
 
-use crate::priority;
 use crate::route::{Method, Route};
 use crate::schema::{one_of, text, word};
 
@@ -101,7 +100,7 @@ fn openapi(routes: &[Route]) -> Value {
         if route.takes.is_some() {
             let timeout = word("Seconds, or a number with its unit (250ms).");
             let low = one_of(&["low", "normal"]);
-            for (name, schema) in [(deadline::HEADER, timeout), (priority::HEADER, low)] {
+            for (name, schema) in [(deadline::HEADER, timeout), (PRIORITY, low)] {
                 parameters.push(json!({"name": name, "in": "header", "schema": schema}));
             }
         }

@@ -1,11 +1,9 @@
 //! How much a request matters.
 
 use axum::http::HeaderMap;
+use isovec_http::PRIORITY;
 
 use crate::failure::{Failure, Kind};
-
-/// A client's own word for it: `low` or `normal`.
-pub(crate) const HEADER: &str = "x-request-priority";
 
 /// How much a request matters.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -21,7 +19,7 @@ pub(crate) enum Priority {
 /// # Errors
 /// A word that is no priority.
 pub(crate) fn of(headers: &HeaderMap) -> Result<Priority, Failure> {
-    let Some(value) = headers.get(HEADER) else {
+    let Some(value) = headers.get(PRIORITY) else {
         return Ok(Priority::default());
     };
     match value.as_bytes().trim_ascii() {
@@ -29,7 +27,7 @@ pub(crate) fn of(headers: &HeaderMap) -> Result<Priority, Failure> {
         b"normal" => Ok(Priority::Normal),
         _ => Err(Failure::new(
             Kind::Invalid,
-            format!("the header {HEADER} is no priority; write low or normal"),
+            format!("the header {PRIORITY} is no priority; write low or normal"),
         )),
     }
 }
@@ -46,7 +44,7 @@ mod tests {
         assert_eq!(of(&HeaderMap::new()).unwrap(), Priority::Normal);
         let read = |value: &[u8]| {
             let mut headers = HeaderMap::new();
-            headers.insert(HEADER, HeaderValue::from_bytes(value).unwrap());
+            headers.insert(PRIORITY, HeaderValue::from_bytes(value).unwrap());
             of(&headers)
         };
         assert_eq!(read(b" low").unwrap(), Priority::Low);

@@ -12,6 +12,13 @@ fn other() -> EmbeddingConfig {
     EmbeddingConfig::default().with_pooling(Pooling::Cls)
 }
 
+/// What an answer to a text is of.
+async fn fingerprint(router: &Routing) -> String {
+    let answer = router.embed(&["a"]).await;
+    assert_eq!(answer.status, 200);
+    answer.header("x-isovec-fingerprint").unwrap().to_owned()
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_with_another_model_is_refused_until_it_has_the_same() {
     let (right, wrong) = (Served::start().await, Served::start().await.kill().await);
@@ -22,18 +29,9 @@ async fn a_replica_with_another_model_is_refused_until_it_has_the_same() {
         .await;
     let why = router.of(wrong.address, "why").await;
     assert!(why.as_str().unwrap().contains("/info"), "{why}");
-    let fingerprint = router
-        .embed(&["a"])
-        .await
-        .header("x-isovec-fingerprint")
-        .unwrap()
-        .to_owned();
+    let wanted = fingerprint(&router).await;
     for _ in 0..20 {
-        let answer = router.embed(&["a"]).await;
-        assert_eq!(
-            (answer.status, answer.header("x-isovec-fingerprint")),
-            (200, Some(&*fingerprint))
-        );
+        assert_eq!(fingerprint(&router).await, wanted);
     }
     assert_eq!(router.of(wrong.address, "requests").await, 0);
 
@@ -41,10 +39,7 @@ async fn a_replica_with_another_model_is_refused_until_it_has_the_same() {
     let now_right = Served::with(address, EmbeddingConfig::default()).await;
     router.until(now_right.address, "state", &json!("in")).await;
     while router.of(now_right.address, "requests").await == 0 {
-        assert_eq!(
-            router.embed(&["a"]).await.header("x-isovec-fingerprint"),
-            Some(&*fingerprint)
-        );
+        assert_eq!(fingerprint(&router).await, wanted);
     }
 }
 
@@ -56,20 +51,11 @@ async fn an_answer_of_a_model_that_no_probe_has_seen_is_not_given_out() {
     options.probe_interval = Duration::from_secs(3600);
     options.strategy = isovec_route::Strategy::RoundRobin;
     let router = Routing::before(&[stays.address, changes.address], options).await;
-    let fingerprint = router
-        .embed(&["a"])
-        .await
-        .header("x-isovec-fingerprint")
-        .unwrap()
-        .to_owned();
+    let wanted = fingerprint(&router).await;
     let changes = Served::with(changes.kill().await, other()).await;
     assert_eq!(router.of(changes.address, "state").await, "in");
     for _ in 0..10 {
-        let answer = router.embed(&["a"]).await;
-        assert_eq!(
-            (answer.status, answer.header("x-isovec-fingerprint")),
-            (200, Some(&*fingerprint))
-        );
+        assert_eq!(fingerprint(&router).await, wanted);
     }
     assert_eq!(router.of(changes.address, "failures").await, 1);
     router
@@ -81,23 +67,13 @@ async fn an_answer_of_a_model_that_no_probe_has_seen_is_not_given_out() {
 async fn models_that_all_replicas_have_are_the_new_ones() {
     let (one, two) = (Served::start().await, Served::start().await);
     let router = Routing::before(&[one.address, two.address], options()).await;
-    let before = router
-        .embed(&["a"])
-        .await
-        .header("x-isovec-fingerprint")
-        .unwrap()
-        .to_owned();
+    let before = fingerprint(&router).await;
     let one = Served::with(one.kill().await, other()).await;
     router.until(one.address, "state", &json!("refused")).await;
-    assert_eq!(
-        router.embed(&["a"]).await.header("x-isovec-fingerprint"),
-        Some(&*before)
-    );
+    assert_eq!(fingerprint(&router).await, before);
     let two = Served::with(two.kill().await, other()).await;
     for replica in [one.address, two.address] {
         router.until(replica, "state", &json!("in")).await;
     }
-    let after = router.embed(&["a"]).await;
-    assert_eq!(after.status, 200);
-    assert_ne!(after.header("x-isovec-fingerprint"), Some(&*before));
+    assert_ne!(fingerprint(&router).await, before);
 }

@@ -165,5 +165,8 @@ async fn requests_over_a_limit_are_refused_in_their_protocol() {
     .await;
     assert_eq!(answer.status, 422);
     assert!(answer.tei_error().0.contains("x-request-timeout"));
+    let page = router.get("/metrics").await;
+    let line = "isovec_route_http_answers_total{status=\"422\"} 1";
+    assert!(page.text().contains(line), "{}", page.text());
     assert_eq!(puppet.came().len(), 0);
 }

@@ -155,8 +155,7 @@ impl Routing {
 }
 
 pub(crate) async fn get(address: SocketAddr, path: &str) -> Answer {
-    let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
-    client::send(address, head.as_bytes()).await
+    client::send(address, &client::get(path)).await
 }
 
 pub(crate) async fn post(address: SocketAddr, path: &str, head: &str, body: &Value) -> Answer {

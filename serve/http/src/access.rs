@@ -6,7 +6,9 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::extract::Request;
 use axum::http::{HeaderName, HeaderValue, Method};
+use axum::response::Response;
 
+use crate::failure::Kind;
 use crate::header::header;
 
 /// A client's own id for its request, or one that the server gives it; in the answer and in the log.
@@ -37,6 +39,13 @@ pub fn id(request: &Request) -> HeaderValue {
     let given = request.headers().get(REQUEST_ID);
     let usable = given.filter(|id| id.len() <= LONGEST_ID && id.to_str().is_ok());
     usable.cloned().unwrap_or_else(new_id)
+}
+
+/// The status of an answer in the log and the metrics. gRPC has a status of its own, and HTTP's says that there is one: a call that
+/// failed has the one that HTTP has for its cause.
+pub fn status(response: &mut Response) -> u16 {
+    let failed: Option<Kind> = response.extensions_mut().remove();
+    failed.map_or(response.status(), Kind::status).as_u16()
 }
 
 /// The process's start in microseconds, and a number.

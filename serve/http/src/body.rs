@@ -44,8 +44,7 @@ pub async fn read(
         }
         return Err(too_large(most));
     }
-    let mut first = Bytes::new();
-    let mut whole = BytesMut::new();
+    let mut whole = Whole::default();
     loop {
         let frame = match timeout_at(until, body.frame()).await {
             Ok(Some(Ok(frame))) => frame,
@@ -66,7 +65,7 @@ pub async fn read(
         let Ok(data) = frame.into_data() else {
             continue;
         };
-        if first.len() + whole.len() + data.len() > most {
+        if whole.len() + data.len() > most {
             discard(&mut body).await;
             return Err(too_large(most));
         }
@@ -74,31 +73,47 @@ pub async fn read(
             discard(&mut body).await;
             return Err(refused);
         }
-        // Most bodies come as one frame, which is not copied.
-        if first.is_empty() && whole.is_empty() {
-            first = data;
-        } else {
-            whole.extend_from_slice(&std::mem::take(&mut first));
-            whole.extend_from_slice(&data);
-        }
+        whole.push(data);
     }
-    Ok(if whole.is_empty() {
-        first
-    } else {
-        whole.freeze()
-    })
+    Ok(whole.bytes())
 }
 
-/// Does work that takes milliseconds where no other request waits for it.
-///
-/// # Errors
-/// That it panicked.
-pub async fn apart<T: Send + 'static>(
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, Failure> {
-    tokio::task::spawn_blocking(work)
-        .await
-        .map_err(|_| Failure::new(Kind::Broken, "the server panicked; please report it"))
+/// A body that is put together of the data of its frames.
+#[derive(Debug, Default)]
+pub struct Whole {
+    first: Bytes,
+    all: BytesMut,
+}
+
+impl Whole {
+    /// The next data. Most bodies come as one frame, which is not copied.
+    pub fn push(&mut self, data: Bytes) {
+        if self.is_empty() {
+            self.first = data;
+        } else {
+            self.all.extend_from_slice(&std::mem::take(&mut self.first));
+            self.all.extend_from_slice(&data);
+        }
+    }
+
+    /// Bytes that are there.
+    pub fn len(&self) -> usize {
+        self.first.len() + self.all.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// All data, in one.
+    pub fn bytes(self) -> Bytes {
+        if self.all.is_empty() {
+            self.first
+        } else {
+            self.all.freeze()
+        }
+    }
 }
 
 async fn discard(body: &mut Body) {
@@ -112,4 +127,28 @@ fn too_large(most: usize) -> Failure {
         Kind::TooLarge,
         format!("the body is larger than {most} bytes; send the texts in several requests"),
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_frame_is_not_copied_and_more_are_put_together() {
+        let frames = [
+            Bytes::new(),
+            Bytes::from_static(b"a"),
+            Bytes::from_static(b"bc"),
+            Bytes::from_static(b"d"),
+        ];
+        let whole = |frames: &[Bytes]| {
+            let mut whole = Whole::default();
+            frames.iter().cloned().for_each(|data| whole.push(data));
+            (whole.len(), whole.bytes())
+        };
+        assert_eq!(whole(&[]), (0, Bytes::new()));
+        assert_eq!(whole(&frames), (4, Bytes::from_static(b"abcd")));
+        let (length, one) = whole(&frames[..2]);
+        assert_eq!((length, one.as_ptr()), (1, frames[1].as_ptr()));
+    }
 }

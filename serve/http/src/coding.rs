@@ -115,6 +115,12 @@ impl fmt::Display for Coding {
     }
 }
 
+impl From<Coding> for HeaderValue {
+    fn from(coding: Coding) -> Self {
+        Self::from_static(coding.name())
+    }
+}
+
 impl FromStr for Coding {
     type Err = String;
 
@@ -154,11 +160,6 @@ pub fn asked(headers: &HeaderMap) -> Option<(Coding, u32)> {
         .split(',')
         .find_map(|name| name.trim().parse().ok())?;
     Some((coding, level))
-}
-
-/// What says in a head that the body behind it is of this coding.
-pub fn name(coding: Coding) -> (HeaderName, HeaderValue) {
-    (CONTENT_ENCODING, HeaderValue::from_static(coding.name()))
 }
 
 #[cfg(test)]

@@ -89,7 +89,8 @@ where
     S::Future: Send + 'static,
 {
     let connections = GracefulShutdown::new();
-    let places = Arc::new(Semaphore::new(most));
+    // More than a semaphore holds is as good as no bound.
+    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()

@@ -1,16 +1,23 @@
-//! What answers say in their heads, and how it is written.
+//! What requests and answers say in their heads, and how it is written.
 
-use axum::http::HeaderValue;
+use axum::http::{HeaderName, HeaderValue};
 
 /// The model and settings that computed: the `id` of the SDK's `Fingerprint`. Vectors of equal ids
 /// may be compared.
 pub const FINGERPRINT: &str = "x-isovec-fingerprint";
 
-/// All models of a server: a hash over their names and fingerprints. Servers of equal values give the same vectors for a name.
+/// All models of a server: a hash over their names, tasks and fingerprints. Servers of equal values give the same vectors for
+/// a name.
 pub const MODELS: &str = "x-isovec-models";
 
 /// Tokens of each text that the model saw, as `5,9,3`. In a request it asks for them in the answer.
 pub const TEXT_TOKENS: &str = "x-isovec-text-tokens";
+
+/// How much a request matters, in the request: `low` or `normal`.
+pub const PRIORITY: &str = "x-request-priority";
+
+/// The exact time of `retry-after`, which only has whole seconds, as OpenAI's clients read it.
+pub const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// The engine, provider and version that computed.
 pub const COMPUTED_BY: &str = "x-isovec-computed-by";

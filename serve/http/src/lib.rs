@@ -9,6 +9,7 @@
 //! ([`coding`]) have one, in bytes and in time.
 
 pub mod access;
+mod apart;
 pub mod body;
 pub mod coding;
 mod connections;
@@ -22,11 +23,13 @@ pub mod openai;
 pub mod service_manager;
 mod signals;
 
+pub use apart::{apart, apart_if_large};
 pub use connections::{Connections, LAST_WORDS};
-pub use dialect::{Dialect, GRPC_SERVICE};
+pub use dialect::{Dialect, GRPC_SERVICE, grpc};
 pub use failure::{Failure, Kind};
 pub use header::{
-    COMPUTED_BY, FINGERPRINT, MODELS, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, header, ranges,
+    COMPUTED_BY, FINGERPRINT, MODELS, PRIORITY, RETRY_AFTER_MS, TEXT_TOKENS, TRUNCATED,
+    TRUNCATED_TEXTS, header, ranges,
 };
 pub use json::small;
 pub use signals::{reload_signal, stop_signal};

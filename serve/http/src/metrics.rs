@@ -5,7 +5,7 @@ use std::fmt;
 use axum::http::StatusCode;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric as _};
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric};
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::Registry;
@@ -56,14 +56,8 @@ pub fn gauges(
     label: &str,
     values: &[(&str, u64)],
 ) -> fmt::Result {
-    let kind = ConstGauge::new(0i64).metric_type();
-    let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for &(value, now) in values {
-        let labels = [(label, value)];
-        let metric = family.encode_family(&labels)?;
-        ConstGauge::new(i64::try_from(now).unwrap_or(i64::MAX)).encode(metric)?;
-    }
-    Ok(())
+    let gauge = |now| ConstGauge::new(i64::try_from(now).unwrap_or(i64::MAX));
+    family(encoder, name, help, label, values, gauge)
 }
 
 /// A counter for each value of a label.
@@ -77,12 +71,22 @@ pub fn labelled(
     label: &str,
     values: &[(&str, u64)],
 ) -> fmt::Result {
-    let kind = ConstCounter::new(0u64).metric_type();
+    family(encoder, name, help, label, values, ConstCounter::new)
+}
+
+fn family<M: EncodeMetric>(
+    encoder: &mut DescriptorEncoder<'_>,
+    name: &str,
+    help: &str,
+    label: &str,
+    values: &[(&str, u64)],
+    metric: impl Fn(u64) -> M,
+) -> fmt::Result {
+    let kind = metric(0).metric_type();
     let mut family = encoder.encode_descriptor(name, help, None, kind)?;
-    for &(value, count) in values {
+    for &(value, number) in values {
         let labels = [(label, value)];
-        let metric = family.encode_family(&labels)?;
-        ConstCounter::new(count).encode(metric)?;
+        metric(number).encode(family.encode_family(&labels)?)?;
     }
     Ok(())
 }

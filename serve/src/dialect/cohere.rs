@@ -1,4 +1,4 @@
-//! Failures as Cohere's protocol has them; `rerank.rs` has its route.
+//! How failures look in Cohere's protocol; `rerank.rs` has its route.
 
 use serde_json::Value;
 

@@ -6,13 +6,10 @@ use axum::response::Response;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use isovec::Embeddings;
-use isovec_http::body::apart;
+use isovec_http::apart_if_large;
 use serde::{Serialize, Serializer};
 
 use crate::failure::{Failure, Kind};
-
-/// The size of an answer, in numbers or bytes of texts, above which it is written on a thread where it delays no other request.
-const HEAVY: usize = 64 << 10;
 
 /// How a vector is written.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Deserialize)]
@@ -81,10 +78,6 @@ pub(super) async fn written<T: Send + 'static>(
     size: usize,
     write: impl FnOnce() -> serde_json::Result<T> + Send + 'static,
 ) -> Result<T, Failure> {
-    let written = if size > HEAVY {
-        apart(write).await?
-    } else {
-        write()
-    };
+    let written = apart_if_large(size, write).await?;
     written.map_err(|error| Failure::new(Kind::Broken, error.to_string()))
 }

@@ -1,5 +1,5 @@
-//! The protocols that are spoken, one file each. A dialect reads its own requests, and says vectors and failures in its
-//! own form; everything between is `call.rs`.
+//! The protocols that are spoken, one file each. A dialect reads its own requests, and says vectors in its own form;
+//! everything between is `call.rs`, and `isovec-http` says failures.
 
 mod cohere;
 mod floats;
@@ -9,13 +9,13 @@ mod openai;
 mod rerank;
 mod tei;
 
+use isovec_http::Dialect;
 use serde_json::Value;
 
 use crate::route::Route;
 
 pub(crate) use self::grpc::router as grpc_router;
 pub(crate) use self::oip::fold;
-pub(crate) use isovec_http::Dialect;
 
 /// The routes of all dialects.
 pub(crate) fn routes() -> Vec<Route> {

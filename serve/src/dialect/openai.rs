@@ -9,7 +9,7 @@ use std::sync::Arc;
 use axum::extract::{Path, Request, State};
 use axum::response::Response;
 use isovec::{EmbedOptions, Embedder, Embeddings, ModelTask};
-use isovec_http::body::apart;
+use isovec_http::apart;
 use isovec_http::openai::Answer;
 use isovec_http::{Dialect, small};
 use serde::{Deserialize, Serialize};

@@ -76,6 +76,11 @@ impl Answer {
     }
 }
 
+/// The bytes of a request without a body.
+pub(crate) fn get(path: &str) -> Vec<u8> {
+    format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n").into_bytes()
+}
+
 /// The bytes of a request with a JSON body.
 pub(crate) fn post(path: &str, head: &str, body: &[u8]) -> Vec<u8> {
     let length = body.len();

@@ -164,6 +164,14 @@ async fn an_idle_connection_does_not_hold_a_drain_up() {
     drop((silent, kept));
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_bound_that_no_count_of_connections_reaches_is_none() {
+    let mut options = options();
+    options.max_connections = usize::MAX;
+    let server = Running::with(EmbeddingConfig::default(), options).await;
+    assert_eq!(send(server.address, LIVE).await.status, 200);
+}
+
 #[cfg(unix)]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_service_manager_hears_when_requests_are_answered_and_when_the_server_ends() {

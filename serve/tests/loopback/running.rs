@@ -87,8 +87,7 @@ impl<H> Running<H> {
     }
 
     pub(crate) async fn get(&self, path: &str) -> Answer {
-        let head = format!("GET {path} HTTP/1.1\r\nhost: test\r\nconnection: close\r\n\r\n");
-        self.raw(head.as_bytes()).await
+        self.raw(&client::get(path)).await
     }
 
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {

@@ -1,4 +1,4 @@
-//! A failure of gRPC (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
+//! What is gRPC's own, and its failures (<https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md>).
 
 use std::fmt::Write as _;
 
@@ -9,11 +9,12 @@ use axum::response::Response;
 
 use crate::failure::{Failure, Kind};
 
-const STATUS: HeaderName = HeaderName::from_static("grpc-status");
+/// What came of a call: gRPC's number for it.
+pub const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 
-/// The media type.
-const KIND: &str = "application/grpc";
+/// The media type; what stands behind a `+` or `;` says more of the messages.
+pub const KIND: &str = "application/grpc";
 
 /// A failure: the status alone, without a message before it.
 pub(super) fn failed(failure: &Failure) -> Response {

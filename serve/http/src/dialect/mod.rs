@@ -1,18 +1,15 @@
 //! How each protocol says that a request failed.
 
-mod grpc;
+pub mod grpc;
 
 use axum::http::header::{CONNECTION, RETRY_AFTER};
-use axum::http::{HeaderName, HeaderValue, StatusCode};
+use axum::http::{HeaderValue, StatusCode};
 use axum::response::Response;
 use serde_json::json;
 
 use crate::failure::{Failure, Kind};
-use crate::header::header;
+use crate::header::{RETRY_AFTER_MS, header};
 use crate::json::small;
-
-/// The exact time of `retry-after`, which only has whole seconds, as OpenAI's clients read it.
-const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
 /// The service of the Open Inference Protocol over gRPC, as paths begin.
 pub const GRPC_SERVICE: &str = "inference.GRPCInferenceService";

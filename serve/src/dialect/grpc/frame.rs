@@ -3,18 +3,14 @@
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
+use axum::http::{HeaderMap, HeaderValue, Version};
 use axum::response::Response;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
+use isovec_http::grpc::{KIND, STATUS};
 use prost::Message;
 
 use crate::failure::{Failure, Kind};
-
-const STATUS: HeaderName = HeaderName::from_static("grpc-status");
-
-/// The media type; what stands behind a `+` or `;` says more of the messages.
-const KIND: &str = "application/grpc";
 
 /// Whether a message is compressed, and its length.
 const HEAD: usize = 5;

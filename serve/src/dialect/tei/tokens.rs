@@ -7,7 +7,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use isovec::{ModelTask, Token};
 use isovec_http::Dialect;
-use isovec_http::body::apart;
+use isovec_http::apart;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 
