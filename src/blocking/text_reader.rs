@@ -81,7 +81,7 @@ impl TextReader {
         self.0.provider()
     }
 
-    /// The value in effect of each knob of the detector's engine, with the reason.
+    /// The value in effect of each knob, with the reason. Where networks differ, it is the detector's.
     pub fn effective_config(&self) -> &EffectiveConfig {
         self.0.effective_config()
     }
