@@ -8,7 +8,7 @@ use crate::backend;
 use crate::error::Result;
 use crate::loading::Loading;
 use crate::pictures::Picture;
-use crate::reading::{Asking, ask_for_text};
+use crate::reading::asking::{Asking, ask_for_text};
 use crate::source::ModelSource;
 
 /// Loads the networks that read text while the caller blocks; from [`TextReader::builder`]. Options that are not set are as in
