@@ -55,10 +55,14 @@ impl Sizes {
         match Engines::load(bundle, &config, cancel).await {
             Ok(engines) => Ok(Self::Any(Arc::new(engines))),
             Err(
-                EngineError::InvalidModel { .. }
+                error @ (EngineError::InvalidModel { .. }
                 | EngineError::UnsupportedModel { .. }
-                | EngineError::UnsupportedOperator { .. },
+                | EngineError::UnsupportedOperator { .. }),
             ) => {
+                tracing::info!(
+                    target: "isovec",
+                    "{} is loaded again for each size of pictures: {error}", bundle.model_file
+                );
                 let engines = fixed(bundle, &config, usual, cancel).await?;
                 Ok(Self::Each(Box::new(Each {
                     bundle: bundle.clone(),
