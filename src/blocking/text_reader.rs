@@ -8,7 +8,7 @@ use crate::backend;
 use crate::error::Result;
 use crate::loading::Loading;
 use crate::pictures::Picture;
-use crate::reading::{Asking, ask_for_text};
+use crate::reading::asking::{Asking, ask_for_text};
 use crate::source::ModelSource;
 
 /// Loads the networks that read text while the caller blocks; from [`TextReader::builder`]. Options that are not set are as in
@@ -81,7 +81,7 @@ impl TextReader {
         self.0.provider()
     }
 
-    /// The value in effect of each knob of the detector's engine, with the reason.
+    /// The value in effect of each knob, with the reason. Where networks differ, it is the detector's.
     pub fn effective_config(&self) -> &EffectiveConfig {
         self.0.effective_config()
     }

@@ -35,8 +35,6 @@ use web_time::Instant;
 
 pub(crate) use batching::Batching;
 pub(crate) use item::{Item, LateText, OwnedItem, Pair, TokenIds, prepared};
-#[cfg(feature = "ocr")]
-pub(crate) use load::memory_for_weights;
 pub use load::{OnProgress, Progress};
 pub(crate) use load::{
     Output, Prepared, Purpose, Watch, complete, load, load_for, open, prepare, resolve,
@@ -46,6 +44,11 @@ pub(crate) use own_cancel::OwnCancel;
 pub use prompts::Prompt;
 pub(crate) use prompts::Prompts;
 pub(crate) use task::{FlowOptions, Task, Vectors};
+#[cfg(feature = "ocr")]
+pub(crate) use {
+    head::pooling_name, load::memory_for_weights, origin::HubUse, precision::computed,
+    small::Stored,
+};
 
 use crate::backend;
 use crate::cache::EmbeddingCache;

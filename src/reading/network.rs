@@ -5,6 +5,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::description::{Dim, ValueDescription, describe_value};
 use isovec_engine::engine::Batch;
+use isovec_engine::fingerprint::Precision;
 use isovec_engine::tensor::{DType, NamedTensor};
 use isovec_image::PixelValues;
 use isovec_ocr::Alphabet;
@@ -12,9 +13,13 @@ use isovec_ocr::Alphabet;
 use super::sizes::{Size, Sizes};
 use crate::backend;
 use crate::config::EmbeddingConfig;
+use crate::effective::EffectiveConfig;
 use crate::error::{Error, Result};
 use crate::fallback::Engines;
-use crate::model::{Output, Progress, Purpose, Watch, memory_for_weights, prepare, resolve};
+use crate::model::{
+    HubUse, Output, Prepared, Progress, Purpose, Stored, Watch, computed, memory_for_weights,
+    prepare, resolve,
+};
 use crate::source::ModelSource;
 
 /// What a network does.
@@ -64,6 +69,10 @@ pub(super) struct Network {
     sizes: Sizes,
     input: String,
     output: String,
+    hub: HubUse,
+    stored: Stored,
+    /// What it is computed in.
+    precision: Precision,
 }
 
 /// The key of a recogniser's metadata under which its characters stand.
@@ -76,6 +85,8 @@ pub(super) struct Opened {
     input: ValueDescription,
     output: ValueDescription,
     config: EmbeddingConfig,
+    hub: HubUse,
+    stored: Stored,
 }
 
 impl Opened {
@@ -93,15 +104,16 @@ impl Opened {
         let mut config = config.clone();
         config.model.onnx_file = Some(file.to_owned());
         let cancel = watch.cancel.clone();
-        let (source, _) = resolve(source, &config, watch).await?.split();
+        let (source, hub) = resolve(source, &config, watch).await?.split();
         cancel.check()?;
         watch.report(Progress::Reading);
         let asked = config.clone();
-        let bundle = backend::offload("reading the model", async move {
+        let prepared = backend::offload("reading the model", async move {
             let purpose = Purpose::run(&asked, Output::AsFile);
-            Ok(prepare(source, &asked, purpose, &cancel).await?.bundle)
+            prepare(source, &asked, purpose, &cancel).await
         })
         .await?;
+        let Prepared { bundle, stored, .. } = prepared;
         let (input, output) = ends(role, &bundle)?;
         memory_for_weights(&bundle, &config)?;
         Ok(Self {
@@ -110,6 +122,8 @@ impl Opened {
             input,
             output,
             config,
+            hub,
+            stored,
         })
     }
 
@@ -148,10 +162,15 @@ impl Opened {
         watch.cancel.check()?;
         watch.report(Progress::Preparing);
         let usual = self.role.usual();
+        let sizes = Sizes::load(&self.bundle, self.config.runtime, usual, &watch.cancel).await?;
+        let precision = computed(&self.bundle, &**sizes.usual().current());
         Ok(Network {
-            sizes: Sizes::load(self.bundle, self.config.runtime, usual, &watch.cancel).await?,
+            sizes,
             input: self.input.name,
             output: self.output.name,
+            hub: self.hub,
+            stored: self.stored,
+            precision,
         })
     }
 }
@@ -160,6 +179,13 @@ impl Network {
     /// The engines, or those of the usual size where there are some for each.
     pub(super) fn engines(&self) -> &Engines {
         self.sizes.usual()
+    }
+
+    /// Notes where its file is from, and how its weights are stored.
+    pub(super) fn note(&self, effective: &mut EffectiveConfig, config: &EmbeddingConfig) {
+        self.hub.note(effective, config);
+        let dtype = config.model.dtype;
+        self.stored.note(effective, dtype, self.precision);
     }
 
     /// Runs pictures of one size, and gives the values of each.

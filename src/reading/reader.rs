@@ -13,9 +13,8 @@ use isovec_ocr::{
 
 use super::asking::{Asking, ask_for_text};
 use super::network::{Network, Opened, Role};
-use super::{PictureText, TextLine};
+use super::{PictureText, TextLine, effective};
 use crate::backend;
-use crate::effective;
 use crate::error::{Error, Result};
 use crate::fallback;
 use crate::loading::{Asked, Loading};
@@ -74,8 +73,7 @@ impl TextReaderBuilder {
                 None => None,
             };
             let recognizer = recognizer.start(&watch).await?;
-            let mut effective = EffectiveConfig::default();
-            effective::note_runtime(&mut effective, &config, detector.engines());
+            let effective = effective::of(&config, &detector, &asking.detector);
             Ok(TextReader(Arc::new(Networks {
                 name,
                 detector,
@@ -178,7 +176,7 @@ impl TextReader {
         self.0.detector.engines().current().provider()
     }
 
-    /// The value in effect of each knob of the detector's engine, with the reason.
+    /// The value in effect of each knob, with the reason. Where networks differ, it is the detector's.
     pub fn effective_config(&self) -> &EffectiveConfig {
         &self.0.effective
     }

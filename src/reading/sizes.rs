@@ -47,21 +47,25 @@ impl Sizes {
     /// # Errors
     /// As [`Engines::load`].
     pub(super) async fn load(
-        bundle: ModelBundle,
+        bundle: &ModelBundle,
         config: RuntimeConfig,
         usual: Size,
         cancel: &Cancel,
     ) -> Result<Self> {
-        match Engines::load(&bundle, &config, cancel).await {
+        match Engines::load(bundle, &config, cancel).await {
             Ok(engines) => Ok(Self::Any(Arc::new(engines))),
             Err(
-                EngineError::InvalidModel { .. }
+                error @ (EngineError::InvalidModel { .. }
                 | EngineError::UnsupportedModel { .. }
-                | EngineError::UnsupportedOperator { .. },
+                | EngineError::UnsupportedOperator { .. }),
             ) => {
-                let engines = fixed(&bundle, &config, usual, cancel).await?;
+                tracing::info!(
+                    target: "isovec",
+                    "{} is loaded again for each size of pictures: {error}", bundle.model_file
+                );
+                let engines = fixed(bundle, &config, usual, cancel).await?;
                 Ok(Self::Each(Box::new(Each {
-                    bundle,
+                    bundle: bundle.clone(),
                     config,
                     usual: Arc::clone(&engines),
                     kept: Mutex::new(vec![(usual, engines)]),

@@ -20,7 +20,7 @@ fn rows(document: &'static str) -> impl Iterator<Item = &'static str> {
 }
 
 /// The knobs that have a row, each one of its own.
-fn documented() -> BTreeSet<&'static str> {
+pub(crate) fn documented() -> BTreeSet<&'static str> {
     let mut names = BTreeSet::new();
     for name in rows(REFERENCE) {
         assert!(names.insert(name), "{name} has two rows");

@@ -1,14 +1,17 @@
 //! The text of pictures, against what rapidocr reads of the same pages. `tests/data/pages/make.py` has written both;
 //! `ISOVEC_OCR_PAGES` names a folder of other pages that it has written.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use isovec::blocking::{TextReader, TextReaderBuilder};
 use isovec::image::{Channels, DecodeOptions, Image};
-use isovec::{EmbeddingConfig, Error, Picture, PictureText};
+use isovec::{Dtype, EmbeddingConfig, Error, Picture, PictureText};
 use isovec_test_support::{Which, data, engines, pp_ocr};
 use serde_json::Value;
+
+use crate::configuration_reference::documented;
 
 /// How far a corner may be from the peer's, in pixels.
 const NEAR: f32 = 1.0;
@@ -144,6 +147,28 @@ fn files_that_are_another_network_are_refused() {
     assert_eq!(error.kind(), "MissingFile", "{error}");
     let error = builder(&folder).min_score(1.5).load().unwrap_err();
     assert!(matches!(error, Error::Config(_)), "{error}");
+}
+
+#[test]
+fn every_knob_has_its_effect_said_and_those_of_texts_have_none() {
+    let Some((_, folder)) = reader() else { return };
+    let config = Which::OnnxRuntime
+        .configure(EmbeddingConfig::default())
+        .with_dtype(Dtype::F32)
+        .with_max_length(9)
+        .with_max_batch_size(2);
+    let reader = TextReader::builder(folder).config(config).load().unwrap();
+    let effective = reader.effective_config();
+    let said: BTreeSet<&str> = effective.knobs().iter().map(|knob| &*knob.name).collect();
+    assert_eq!(said.len(), effective.knobs().len());
+    // Options of other providers stand there only where some are given.
+    let mut documented = documented();
+    documented.remove("providers.options");
+    assert_eq!(said, documented);
+    let unused: Vec<&str> = effective.not_honoured().map(|knob| &*knob.name).collect();
+    assert_eq!(unused, ["text.max_length", "batching.max_batch_size"]);
+    let file = &effective.get("model.onnx_file").unwrap().used;
+    assert_eq!(file, "ch_PP-OCRv4_det_infer.onnx");
 }
 
 #[test]

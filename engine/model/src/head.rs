@@ -11,12 +11,12 @@
 use std::collections::HashSet;
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::description::Dim;
+use isovec_engine::description::{Dim, default_opset};
 use isovec_engine::engine::MASK;
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::onnx::proto::{
-    AttributeProto, DataType, DimensionValue, GraphProto, ModelProto, StringStringEntryProto,
-    TypeValue, ValueInfoProto,
+    AttributeProto, DataType, DimensionValue, GraphProto, StringStringEntryProto, TypeValue,
+    ValueInfoProto,
 };
 use isovec_engine::tensor::DType;
 use serde::{Deserialize, Serialize};
@@ -185,23 +185,14 @@ pub struct HeadInfo {
 /// requested one, or too old an operator set; [`EngineError::InvalidModel`] when the sizes do not fit.
 pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo> {
     let origin = bundle.origin.clone();
-    let opset = opset(&bundle.graph);
+    let opset = default_opset(&bundle.graph);
     let unsupported = |reason: String, hint: &str| EngineError::UnsupportedModel {
         origin: origin.clone(),
         reason,
         hint: hint.into(),
     };
-    let carried = bundle
-        .graph
-        .metadata_props
-        .iter()
-        .find(|entry| entry.key == METADATA_KEY);
-    let carried = carried.map(|entry| entry.value.clone());
-    let graph = bundle
-        .graph
-        .graph
-        .as_mut()
-        .ok_or_else(|| EngineError::invalid_model(origin.clone(), "the file holds no graph"))?;
+    let carried = carried(bundle).map(str::to_owned);
+    let graph = graph_of(bundle)?;
 
     if let Some(carried) = carried {
         if carried != spec.identity() {
@@ -248,11 +239,8 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
     }
     // A token at a fixed place is found without one: models of pictures have no padding.
     let wants_mask = !pooled_by_graph && spec.pooling != Pooling::Cls;
-    if wants_mask && !graph.input.iter().any(|input| input.name == MASK) {
-        return Err(unsupported(
-            format!("it has no input {MASK}"),
-            "Export the model with its attention mask",
-        ));
+    if wants_mask {
+        needs_mask(graph, &origin)?;
     }
     let mut features = fixed_last_dim(&source);
     let element = tensor_type(&source).map_or(DataType::Float as i32, |(element, _)| element);
@@ -310,10 +298,7 @@ pub fn attach_head(bundle: &mut ModelBundle, spec: &HeadSpec) -> Result<HeadInfo
         DType::F32,
         &[Dim::Symbolic(batch), last],
     )];
-    bundle.graph.metadata_props.push(StringStringEntryProto {
-        key: METADATA_KEY.into(),
-        value: spec.identity(),
-    });
+    remember(bundle, spec.identity());
     prune(bundle);
     Ok(HeadInfo {
         dim: features,
@@ -336,17 +321,11 @@ pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
         reason,
         hint: hint.into(),
     };
-    let mut entries = bundle.graph.metadata_props.iter();
-    let carried = entries.find(|entry| entry.key == METADATA_KEY);
-    let carried = carried.map(|entry| entry.value.clone());
+    let carried = carried(bundle).map(str::to_owned);
     let mut entries = bundle.graph.metadata_props.iter();
     let explained = entries.find(|entry| entry.key == NO_LOGITS);
     let explained = explained.map(|entry| entry.value.clone());
-    let graph = bundle
-        .graph
-        .graph
-        .as_mut()
-        .ok_or_else(|| EngineError::invalid_model(origin.clone(), "the file holds no graph"))?;
+    let graph = graph_of(bundle)?;
     let name = match carried.as_deref() {
         None => LOGITS,
         Some(CLASSIFIER) => OUTPUT,
@@ -391,12 +370,58 @@ pub fn keep_logits(bundle: &mut ModelBundle) -> Result<usize> {
     rename(graph, OUTPUT, &format!("{OUTPUT}.in_graph"));
     GraphBuilder::new(graph, "").named_node("Identity", &[&value], OUTPUT, Vec::new());
     graph.output = vec![value_info(OUTPUT, DType::F32, &[batch, Dim::Fixed(labels)])];
-    bundle.graph.metadata_props.push(StringStringEntryProto {
-        key: METADATA_KEY.into(),
-        value: CLASSIFIER.into(),
-    });
+    remember(bundle, CLASSIFIER.into());
     prune(bundle);
     Ok(labels)
+}
+
+/// The graph of a bundle.
+///
+/// # Errors
+/// [`EngineError::InvalidModel`] where the file holds none.
+pub(crate) fn graph_of(bundle: &mut ModelBundle) -> Result<&mut GraphProto> {
+    let origin = &bundle.origin;
+    let graph = bundle.graph.graph.as_mut();
+    graph.ok_or_else(|| EngineError::invalid_model(origin.clone(), "the file holds no graph"))
+}
+
+/// The head that a graph was given before.
+pub(crate) fn carried(bundle: &ModelBundle) -> Option<&str> {
+    let mut entries = bundle.graph.metadata_props.iter();
+    let entry = entries.find(|entry| entry.key == METADATA_KEY)?;
+    Some(&entry.value)
+}
+
+/// Makes a graph remember the head that it was given.
+pub(crate) fn remember(bundle: &mut ModelBundle, head: String) {
+    bundle.graph.metadata_props.push(StringStringEntryProto {
+        key: METADATA_KEY.into(),
+        value: head,
+    });
+}
+
+/// Refuses a graph that ends in a head.
+pub(crate) fn needs_no_head(bundle: &ModelBundle) -> Result<()> {
+    let Some(head) = carried(bundle) else {
+        return Ok(());
+    };
+    Err(EngineError::UnsupportedModel {
+        origin: bundle.origin.clone(),
+        reason: format!("its graph ends in the head `{head}`"),
+        hint: "Load the model that it was exported from".into(),
+    })
+}
+
+/// Refuses a graph that is not told which positions are padding.
+pub(crate) fn needs_mask(graph: &GraphProto, origin: &str) -> Result<()> {
+    if graph.input.iter().any(|input| input.name == MASK) {
+        return Ok(());
+    }
+    Err(EngineError::UnsupportedModel {
+        origin: origin.into(),
+        reason: format!("it has no input {MASK}"),
+        hint: "Export the model with its attention mask".into(),
+    })
 }
 
 /// 1 where the last real position of each row is, f32 `[batch, sequence]`, by the input [`MASK`].
@@ -608,16 +633,6 @@ impl Head<'_> {
         attributes.push(ints("axes", &[axis]));
         self.graph.node(op, &[value], attributes)
     }
-}
-
-/// Version of the default operator set.
-pub(crate) fn opset(model: &ModelProto) -> i64 {
-    let default = |domain: &str| domain.is_empty() || domain == "ai.onnx";
-    model
-        .opset_import
-        .iter()
-        .find(|set| default(&set.domain))
-        .map_or(0, |set| set.version)
 }
 
 /// The output to pool, and whether the graph has pooled it already.

@@ -16,12 +16,15 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::Dim;
 use isovec_engine::engine::MASK;
 use isovec_engine::error::{EngineError, Result};
-use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto, StringStringEntryProto};
+use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto};
 use isovec_engine::tensor::DType;
 
 use crate::bundle::prune;
 use crate::convert::TOKEN_LOGITS_MADE;
-use crate::head::{LOGITS, METADATA_KEY, OUTPUT, rename, tensor_type, unused_prefix};
+use crate::head::{
+    LOGITS, OUTPUT, graph_of, needs_mask, needs_no_head, remember, rename, tensor_type,
+    unused_prefix,
+};
 use crate::onnx::GraphBuilder;
 use crate::onnx::builder::{int, ints, value_info};
 
@@ -110,21 +113,11 @@ pub fn attach_splade(bundle: &mut ModelBundle, splade: Splade) -> Result<SparseI
         reason,
         hint: hint.into(),
     };
-    let mut entries = bundle.graph.metadata_props.iter();
-    if let Some(carried) = entries.find(|entry| entry.key == METADATA_KEY) {
-        return Err(unsupported(
-            format!("its graph ends in the head `{}`", carried.value),
-            "Load the model that it was exported from",
-        ));
-    }
+    needs_no_head(bundle)?;
     let mut entries = bundle.graph.metadata_props.iter();
     let made = entries.find(|entry| entry.key == TOKEN_LOGITS_MADE);
     let made = made.map(|entry| entry.value.clone()).unwrap_or_default();
-    let graph = bundle
-        .graph
-        .graph
-        .as_mut()
-        .ok_or_else(|| EngineError::invalid_model(origin.clone(), "the file holds no graph"))?;
+    let graph = graph_of(bundle)?;
     let Some(source) = Source::of(graph) else {
         let outputs: Vec<&str> = graph.output.iter().map(|it| it.name.as_str()).collect();
         return Err(unsupported(
@@ -135,12 +128,7 @@ pub fn attach_splade(bundle: &mut ModelBundle, splade: Splade) -> Result<SparseI
             "Sparse vectors come of safetensors of a class that ends in ForMaskedLM (of BERT, RoBERTa, XLM-R, CamemBERT, MPNet, DistilBERT, ModernBERT), and of their ONNX files",
         ));
     };
-    if !graph.input.iter().any(|input| input.name == MASK) {
-        return Err(unsupported(
-            format!("it has no input {MASK}"),
-            "Export the model with its attention mask",
-        ));
-    }
+    needs_mask(graph, &origin)?;
     let mut head = Head {
         graph: GraphBuilder::new(graph, unused_prefix(graph)),
     };
@@ -171,10 +159,7 @@ pub fn attach_splade(bundle: &mut ModelBundle, splade: Splade) -> Result<SparseI
     GraphBuilder::new(graph, "").named_node("Identity", &[&value], OUTPUT, Vec::new());
     let dims = [source.batch, Dim::Fixed(source.words)];
     graph.output = vec![value_info(OUTPUT, DType::F32, &dims)];
-    bundle.graph.metadata_props.push(StringStringEntryProto {
-        key: METADATA_KEY.into(),
-        value: splade.identity(),
-    });
+    remember(bundle, splade.identity());
     prune(bundle);
     Ok(SparseInfo {
         words: source.words,

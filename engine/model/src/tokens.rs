@@ -5,16 +5,15 @@
 //! gives a vector for each, at padding too.
 
 use isovec_engine::bundle::ModelBundle;
-use isovec_engine::description::Dim;
-use isovec_engine::engine::MASK;
+use isovec_engine::description::{Dim, default_opset};
 use isovec_engine::error::{EngineError, Result};
-use isovec_engine::onnx::proto::{DataType, StringStringEntryProto};
+use isovec_engine::onnx::proto::DataType;
 use isovec_engine::tensor::DType;
 
 use crate::bundle::prune;
 use crate::head::{
-    Dense, Head, METADATA_KEY, OUTPUT, find_source, fixed_last_dim, opset, rename, tensor_type,
-    unused_prefix,
+    Dense, Head, OUTPUT, find_source, fixed_last_dim, graph_of, needs_mask, needs_no_head,
+    remember, rename, tensor_type, unused_prefix,
 };
 use crate::onnx::GraphBuilder;
 use crate::onnx::builder::value_info;
@@ -43,19 +42,13 @@ pub struct TokensInfo {
 /// [`EngineError::InvalidModel`] when the layers do not fit one another.
 pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<TokensInfo> {
     let origin = bundle.origin.clone();
-    let opset = opset(&bundle.graph);
+    let opset = default_opset(&bundle.graph);
     let unsupported = |reason: String, hint: &str| EngineError::UnsupportedModel {
         origin: origin.clone(),
         reason,
         hint: hint.into(),
     };
-    let mut entries = bundle.graph.metadata_props.iter();
-    if let Some(carried) = entries.find(|entry| entry.key == METADATA_KEY) {
-        return Err(unsupported(
-            format!("its graph ends in the head `{}`", carried.value),
-            "Load the model that it was exported from",
-        ));
-    }
+    needs_no_head(bundle)?;
     if opset < 13 {
         return Err(unsupported(
             format!(
@@ -64,11 +57,7 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
             "Export the model again with a newer opset",
         ));
     }
-    let graph = bundle
-        .graph
-        .graph
-        .as_mut()
-        .ok_or_else(|| EngineError::invalid_model(origin.clone(), "the file holds no graph"))?;
+    let graph = graph_of(bundle)?;
     let own = graph.output.iter().find(|it| it.name == TOKEN_VECTORS);
     let own = own.filter(|_| dense.is_empty()).cloned();
     let source = own.or_else(|| match find_source(graph) {
@@ -85,12 +74,7 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
             "Late interaction needs a model that gives hidden states [batch, sequence, hidden]",
         ));
     };
-    if !graph.input.iter().any(|input| input.name == MASK) {
-        return Err(unsupported(
-            format!("it has no input {MASK}"),
-            "Export the model with its attention mask",
-        ));
-    }
+    needs_mask(graph, &origin)?;
     let mut features = fixed_last_dim(&source);
     let (element, dims) = tensor_type(&source).unwrap_or((DataType::Float as i32, None));
     let mut head = Head {
@@ -123,10 +107,7 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
     graph.output = vec![value_info(OUTPUT, DType::F32, &dims)];
     let layers: Vec<String> = dense.iter().map(Dense::identity).collect();
     let identity = format!("tokens;dense=[{}];dim={dim}", layers.join(","));
-    bundle.graph.metadata_props.push(StringStringEntryProto {
-        key: METADATA_KEY.into(),
-        value: identity.clone(),
-    });
+    remember(bundle, identity.clone());
     prune(bundle);
     Ok(TokensInfo { dim, identity })
 }

@@ -37,21 +37,7 @@ const IN_WHEEL: &str = "onnx/backend/test/data/node";
 const TESTS: usize = 1653;
 
 fn make(workspace: &Workspace) -> Result<String> {
-    let content = wheel::unpack(workspace, &WHEEL)?;
-    let fresh = content.join(IN_WHEEL);
-    check(&fresh)?;
-    let folder = workspace.node_tests();
-    if folder.exists() {
-        fs::remove_dir_all(&folder)
-            .with_context(|| format!("cannot replace {}", folder.display()))?;
-    }
-    let parent = folder.parent().context("the tests' folder has no parent")?;
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    // A rename within the cache: the tests are there whole or not at all.
-    fs::rename(&fresh, &folder)
-        .with_context(|| format!("cannot move them to {}", folder.display()))?;
-    wheel::discard(&content);
-    Ok(format!("{} is there", folder.display()))
+    wheel::install_folder(workspace, &WHEEL, IN_WHEEL, check, &workspace.node_tests())
 }
 
 /// Whether the tests are there, so that what runs them may insist.

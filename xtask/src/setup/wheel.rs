@@ -84,6 +84,32 @@ pub(super) fn unpack(workspace: &Workspace, wheel: &Wheel) -> Result<PathBuf> {
     Ok(content)
 }
 
+/// Puts the folder `within` of a wheel in the place of `folder`, if `check` finds it whole.
+pub(super) fn install_folder(
+    workspace: &Workspace,
+    wheel: &Wheel,
+    within: &str,
+    check: fn(&Path) -> Result<()>,
+    folder: &Path,
+) -> Result<String> {
+    let content = unpack(workspace, wheel)?;
+    let fresh = content.join(within);
+    check(&fresh)?;
+    if folder.exists() {
+        fs::remove_dir_all(folder)
+            .with_context(|| format!("cannot replace {}", folder.display()))?;
+    }
+    let parent = folder
+        .parent()
+        .with_context(|| format!("{} has no parent", folder.display()))?;
+    fs::create_dir_all(parent).with_context(|| format!("cannot make {}", parent.display()))?;
+    // A rename within the cache: the files are there whole or not at all.
+    fs::rename(&fresh, folder)
+        .with_context(|| format!("cannot move them to {}", folder.display()))?;
+    discard(&content);
+    Ok(format!("{} is there", folder.display()))
+}
+
 /// Removes what `unpack` made.
 pub(super) fn discard(content: &Path) {
     // What stays behind is overwritten by the next run: not worth failing for.

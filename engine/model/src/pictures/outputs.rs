@@ -11,7 +11,7 @@ use isovec_engine::weights::WeightInfo;
 use serde_json::Value;
 
 use crate::bundle::prune;
-use crate::head::{LOGITS, METADATA_KEY, rename, unused_prefix};
+use crate::head::{LOGITS, carried, graph_of, rename, unused_prefix};
 use crate::onnx::GraphBuilder;
 use crate::onnx::builder::{int, value_info};
 
@@ -32,7 +32,8 @@ const BETWEEN: usize = 8;
 /// # Errors
 /// [`EngineError::UnsupportedModel`] if none of the outputs can be features.
 pub fn keep_features(bundle: &mut ModelBundle) -> Result<()> {
-    if has_head(bundle) {
+    // It was exported with its head, which stays.
+    if carried(bundle).is_some() {
         return Ok(());
     }
     let weights = bundle.weights.clone();
@@ -79,7 +80,8 @@ pub fn keep_features(bundle: &mut ModelBundle) -> Result<()> {
 /// # Errors
 /// [`EngineError::UnsupportedModel`] if that output is no number for each label.
 pub fn keep_scores(bundle: &mut ModelBundle) -> Result<()> {
-    if has_head(bundle) {
+    // It was exported with its head, which stays.
+    if carried(bundle).is_some() {
         return Ok(());
     }
     let found = bundle.graph.graph.as_mut().and_then(|graph| {
@@ -101,27 +103,17 @@ pub fn keep_scores(bundle: &mut ModelBundle) -> Result<()> {
     keep(bundle, found, "number for each label: [batch, labels]")
 }
 
-/// Whether the graph was exported with its head, which stays.
-fn has_head(bundle: &ModelBundle) -> bool {
-    let mut entries = bundle.graph.metadata_props.iter();
-    entries.any(|entry| entry.key == METADATA_KEY)
-}
-
 /// Makes the found value the graph's one output.
 fn keep(bundle: &mut ModelBundle, found: Option<(String, Vec<Dim>)>, wanted: &str) -> Result<()> {
-    let Some(graph) = bundle.graph.graph.as_mut() else {
-        return Err(EngineError::invalid_model(
-            &bundle.origin,
-            "the file holds no graph",
-        ));
-    };
+    let origin = bundle.origin.clone();
+    let graph = graph_of(bundle)?;
     let Some((name, dims)) = found else {
         let outputs = graph.output.iter().map(describe_value);
         let outputs: Vec<String> = outputs
             .map(|it| format!("{} {}", it.name, it.dims_text()))
             .collect();
         return Err(EngineError::UnsupportedModel {
-            origin: bundle.origin.clone(),
+            origin,
             reason: format!("its outputs ({}) have no {wanted}", outputs.join(", ")),
             hint: "Networks that give labels are loaded with `ImageClassifier`, and those that give features with `ImageEmbedder`".into(),
         });

@@ -30,5 +30,6 @@ mod widen;
 
 pub use blocks::in_blocks;
 pub use narrow::{NARROWED_KEY, Narrowed, NarrowedWeight, RULES, narrowed};
+pub use source::floats;
 pub use tensor::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
 pub use widen::widened;

@@ -180,8 +180,11 @@ impl Sink for Narrowing<'_> {
     }
 }
 
-/// Reads a weight of f32s, which has to be as long as it says.
-pub(super) async fn floats(source: &Weights, index: usize) -> Result<Vec<f32>> {
+/// Reads the weight of f32s at this index of a source.
+///
+/// # Errors
+/// [`EngineError::Weight`] for one that is not as long as it says; those of reading.
+pub async fn floats(source: &Weights, index: usize) -> Result<Vec<f32>> {
     struct Values(Vec<f32>);
     impl Sink for Values {
         fn take(&mut self, piece: &[u8]) -> Result<()> {

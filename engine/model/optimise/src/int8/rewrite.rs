@@ -12,12 +12,12 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::{WeightInfo, WeightsIdentity};
 use isovec_model::bundle::prune;
 use isovec_model::onnx::builder::int;
-use isovec_model::precision::dequantize;
+use isovec_model::precision::{dequantize, floats};
 
 use super::noise::{Plan, Values, decibels, plan};
 use super::observed::Observed;
 use super::products::{Input, Products, Table, users};
-use super::source::{Form, Reformed, floats, matrix, table};
+use super::source::{Form, Reformed, matrix, table};
 use super::{Activations, Int8Options, LEAST_SQNR, Product};
 use crate::error::{OptimizeError, Result};
 use crate::measure::sqnr;

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
-use isovec_model::precision::{QuantizedTensor, quantize_weights};
+use isovec_model::precision::{QuantizedTensor, floats, quantize_weights};
 
 /// What is made of the weights of a source.
 #[derive(Debug, Clone)]
@@ -71,23 +71,6 @@ pub(super) async fn table(source: &Weights, weight: usize) -> Result<QuantizedTe
     let info = &source.weights()[weight];
     let values = floats(source, weight).await?;
     quantize_weights(&values, &info.shape, Some(0)).map_err(|error| named(info, &error))
-}
-
-/// A weight's values, as many as it says.
-pub(super) async fn floats(source: &Weights, weight: usize) -> Result<Vec<f32>> {
-    let info = &source.weights()[weight];
-    let data = source.read(weight).await?;
-    let (values, rest) = data.as_chunks::<4>();
-    if values.len() != info.elements() || !rest.is_empty() {
-        return Err(EngineError::Weight {
-            name: info.name.clone(),
-            detail: format!("gave {} bytes instead of {}", data.len(), info.byte_len()),
-        });
-    }
-    Ok(values
-        .iter()
-        .map(|bytes| f32::from_le_bytes(*bytes))
-        .collect())
 }
 
 fn named(info: &WeightInfo, error: &EngineError) -> EngineError {
