@@ -4,23 +4,30 @@ use std::str::FromStr;
 use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
+use isovec_engine::description::ModelDescription;
+use isovec_engine::engine::{Capabilities, ProviderInfo};
 use isovec_engine::maybe_send::BoxFuture;
 pub use isovec_model::bundle::next_told;
+use serde::Serialize;
 
 use crate::batcher::{DynamicBatcher, QueueCounts};
 use crate::cache::{Key, Scope};
 use crate::classifier::{Classifications, ClassifyOptions, Labelling};
-use crate::config::EmbeddingConfig;
+use crate::config::{EffectiveConfig, EmbeddingConfig};
 use crate::embeddings::Embeddings;
 use crate::error::{Error, Result};
+use crate::fingerprint::Fingerprint;
+use crate::json;
 use crate::loading::Loading;
 use crate::model::encoded::Encoded;
 use crate::model::reader::Input;
 pub use crate::model::reader::Preprocessing;
 use crate::model::{self, EmbedOptions, Item, LateText, Model, Output, Pair, Vectors};
 use crate::multi_vector::{MultiVectorEmbeddings, MultiVectorOptions, TokenVectors};
+use crate::similarity::Similarity;
 use crate::source::ModelSource;
 use crate::sparse::{SparseEmbeddings, SparseOptions, Words};
+use crate::stats::Stats;
 
 /// What a model makes of what it reads.
 #[derive(Debug, Clone, Copy)]
@@ -304,6 +311,55 @@ impl Loaded {
     /// The names of the labels; none where vectors are made.
     pub fn labels(&self) -> &[String] {
         self.model.label_names()
+    }
+
+    /// All facts about the model, as JSON: provider, fingerprint, effective configuration, metric, labels, name, the engine's
+    /// capabilities, the description of its graph, height and width of the pictures that it reads.
+    pub fn about(&self) -> String {
+        #[derive(Serialize)]
+        #[serde(rename_all = "camelCase")]
+        struct About<'a> {
+            provider: &'a ProviderInfo,
+            fingerprint: &'a Fingerprint,
+            effective_config: &'a EffectiveConfig,
+            metric: Similarity,
+            labels: &'a [String],
+            model: &'a str,
+            capabilities: &'a Capabilities,
+            description: &'a ModelDescription,
+            pixels: Option<(usize, usize)>,
+        }
+        json::text(&About {
+            provider: self.provider(),
+            fingerprint: self.fingerprint(),
+            effective_config: self.effective_config(),
+            metric: self.metric(),
+            labels: self.labels(),
+            model: self.model_name(),
+            capabilities: self.capabilities(),
+            description: self.description(),
+            pixels: self.pixels(),
+        })
+    }
+
+    /// The statistics since the model was loaded, the waiting calls, and the bytes of the module's memory, as JSON.
+    pub fn stats_with(&self, wasm_bytes: u32) -> String {
+        #[derive(Serialize)]
+        struct All {
+            #[serde(flatten)]
+            stats: Stats,
+            queue: QueueCounts,
+            memory: Memory,
+        }
+        #[derive(Serialize)]
+        struct Memory {
+            wasm_bytes: u32,
+        }
+        json::text(&All {
+            stats: self.stats(),
+            queue: self.counts(),
+            memory: Memory { wasm_bytes },
+        })
     }
 }
 

@@ -8,6 +8,7 @@ pub use isovec_engine::hardware::{AdapterInfo, AdapterKind};
 use crate::backend;
 use crate::error::Result;
 pub use crate::features::{EngineFeature, Features, ProviderFeature};
+use crate::json;
 
 /// The hardware of this machine or page. Unknown values are `None`; nothing is guessed.
 ///
@@ -169,15 +170,14 @@ impl HardwareInfo {
         let mut parts = vec![
             self.arch.clone(),
             cpu.model.clone().unwrap_or_default(),
-            serde_json::json!([cpu.physical_cores, cpu.logical_cores, cpu.usable_cores])
-                .to_string(),
+            json::text(&(cpu.physical_cores, cpu.logical_cores, cpu.usable_cores)),
             cpu.simd.join(" "),
         ];
         // In an order that does not depend on how they were found.
         let mut gpus: Vec<String> = self
             .gpus
             .iter()
-            .map(|gpu| serde_json::json!([gpu.name, gpu.vendor_id, gpu.device_id]).to_string())
+            .map(|gpu| json::text(&(&gpu.name, gpu.vendor_id, gpu.device_id)))
             .collect();
         gpus.sort();
         parts.append(&mut gpus);

@@ -167,6 +167,7 @@ pub mod for_npm;
 mod fusion;
 pub mod hardware;
 pub mod inspect;
+mod json;
 mod metrics;
 mod model;
 mod model_task;

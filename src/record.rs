@@ -64,7 +64,7 @@ impl Record {
             measured_on: self.measured_on.clone(),
             values,
         };
-        match serde_json::to_vec_pretty(&measured) {
+        match serde_json::to_vec(&measured) {
             Ok(text) => cache::keep(self.kind, &self.name, &text).await,
             Err(error) => tracing::debug!(target: "isovec", "{}: {error}", self.name),
         }

@@ -2,7 +2,7 @@
 
     python3 benches/serve/measure.py PROGRAM MODEL start    # from exec to ready
     python3 benches/serve/measure.py PROGRAM MODEL stop     # SIGTERM under load, 50 times: what is lost
-    python3 benches/serve/measure.py PROGRAM MODEL memory   # resident memory over 400,000 mixed requests
+    python3 benches/serve/measure.py PROGRAM MODEL memory   # resident memory over 1,000,000 mixed requests
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def stop(program: str, model: str) -> None:
 def memory(program: str, model: str) -> None:
     server = Server(program, model)
     server.until_ready()
-    done, every, most = 0, 50_000, 400_000
+    done, every, most = 0, 50_000, 1_000_000
     lock = threading.Lock()
     seen: dict[int, int] = {}
     statuses: dict[int, int] = {}

@@ -1,6 +1,6 @@
 //! Identifies the model that made a set of vectors, so that only comparable sets are compared.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -122,8 +122,7 @@ impl Fingerprint {
             let key = ARCHITECTURE.to_owned();
             doubts.push(Doubt::Unknown { key });
         }
-        let keys: BTreeSet<&String> = self.claimed.keys().chain(other.claimed.keys()).collect();
-        for key in keys {
+        for key in keys(&self.claimed, &other.claimed) {
             // Two that hold the same, and claim the same of it, are the same.
             if self.claimed.get(key) != other.claimed.get(key) {
                 doubts.push(Doubt::Claimed { key: key.clone() });
@@ -151,11 +150,10 @@ impl Fingerprint {
     /// them does not know is not a difference; [`doubts`](Self::doubts) has it. Two that share a [`SPACE`] may read
     /// different things: an entry that only one of them has is about how, and is no difference either.
     pub fn differences(&self, other: &Self) -> Vec<Difference> {
-        let keys: BTreeSet<&String> = self.identity.keys().chain(other.identity.keys()).collect();
         let space = self.identity.get(SPACE);
         let shared = space.is_some() && space == other.identity.get(SPACE);
         let both = |key: &str| self.identity.contains_key(key) && other.identity.contains_key(key);
-        keys.into_iter()
+        keys(&self.identity, &other.identity)
             .filter(|key| !shared || both(key))
             .filter(|key| self.identity.get(*key) != other.identity.get(*key))
             .filter(|key| *key != ARCHITECTURE || (self.knows(key) && other.knows(key)))
@@ -166,6 +164,17 @@ impl Fingerprint {
             })
             .collect()
     }
+}
+
+/// The keys of either, each once, in order.
+fn keys<'a>(
+    here: &'a BTreeMap<String, String>,
+    there: &'a BTreeMap<String, String>,
+) -> impl Iterator<Item = &'a String> {
+    let mut keys: Vec<&String> = here.keys().chain(there.keys()).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 //! The rest of the batch is filled with texts of about the same length, because padding wastes time.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeSet, HashMap};
 
 use crate::plan::{Budget, rows_within};
 
@@ -48,7 +48,7 @@ impl<T> Waiting<T> {
 /// Texts that wait to be run.
 #[derive(Debug)]
 pub(super) struct Queue<T> {
-    callers: BTreeMap<Ticket, Waiting<T>>,
+    callers: HashMap<Ticket, Waiting<T>>,
     /// The same callers, least served first.
     order: BTreeSet<(u64, Ticket)>,
     /// The count of tokens with which a new caller starts.
@@ -60,7 +60,7 @@ pub(super) struct Queue<T> {
 impl<T> Default for Queue<T> {
     fn default() -> Self {
         Self {
-            callers: BTreeMap::new(),
+            callers: HashMap::new(),
             order: BTreeSet::new(),
             clock: 0,
             texts: 0,
@@ -80,9 +80,9 @@ impl<T> Queue<T> {
         self.tokens
     }
 
-    /// Who has waited longest.
+    /// Who has waited longest. It looks at every caller: it is asked for while there are too few for a batch.
     pub(super) fn oldest(&self) -> Option<Ticket> {
-        self.callers.keys().next().copied()
+        self.callers.keys().min().copied()
     }
 
     /// Takes a caller's texts with their lengths in tokens. A ticket is used once.

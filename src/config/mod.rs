@@ -12,7 +12,7 @@ mod runtime;
 mod suggest;
 mod truncation;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -397,7 +397,7 @@ impl<'de> Visitor<'de> for Groups {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<EmbeddingConfig, A::Error> {
         let mut config = EmbeddingConfig::default();
         let runtime = &mut config.runtime;
-        let mut seen = BTreeSet::new();
+        let mut seen = Vec::new();
         let mut unknown = Vec::new();
         while let Some(key) = map.next_key::<String>()? {
             match key.as_str() {
@@ -419,9 +419,10 @@ impl<'de> Visitor<'de> for Groups {
                     unknown.push(format!("there is no knob or group {key:?}; {hint}"));
                 }
             }
-            if let Some(twice) = seen.replace(key) {
-                return Err(A::Error::custom(format!("{twice:?} is there twice")));
+            if seen.contains(&key) {
+                return Err(A::Error::custom(format!("{key:?} is there twice")));
             }
+            seen.push(key);
         }
         match unknown.is_empty() {
             true => Ok(config),

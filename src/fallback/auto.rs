@@ -1,17 +1,18 @@
 //! Measures every available provider in a short run and sorts them, fastest first.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Batch, Engine, Probe};
+use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
 use super::{Result, load_one};
 use crate::backend;
 use crate::config::{EngineChoice, ExecutionProvider, RuntimeConfig};
+use crate::json;
 use crate::record::{self, Record};
 
 /// What is run: a batch as the planner makes them on a processor, by rows and their tokens.
@@ -62,6 +63,17 @@ impl Candidate {
     }
 }
 
+/// Seconds of a run, by the candidate with the batch's size. A handful: a list is shorter than a map.
+#[derive(Default, Serialize, Deserialize)]
+struct Times(Vec<(String, f64)>);
+
+impl Times {
+    fn of(&self, measured: &str) -> Option<f64> {
+        let found = self.0.iter().find(|(name, _)| name == measured);
+        found.map(|(_, seconds)| *seconds)
+    }
+}
+
 /// Measures, or remembers what was measured.
 pub(super) async fn rank(
     bundle: &ModelBundle,
@@ -75,17 +87,17 @@ pub(super) async fn rank(
         config,
         measured_on(config, &candidates),
     );
-    let remembered: Option<BTreeMap<String, f64>> = record.read().await;
+    let remembered: Option<Times> = record.read().await;
     let known = remembered.is_some();
     let times = match remembered {
         Some(times) => times,
         None => {
-            let mut times = BTreeMap::new();
+            let mut times = Times::default();
             let mut whole = true;
             let mut sizes = &[USUAL][..];
             for (at, candidate) in candidates.iter().enumerate() {
                 // What has nothing to be compared with need not be measured.
-                if times.is_empty() && at + 1 == candidates.len() {
+                if times.0.is_empty() && at + 1 == candidates.len() {
                     break;
                 }
                 let asked = match candidate.provider {
@@ -98,7 +110,7 @@ pub(super) async fn rank(
                             sizes = &SIZES;
                         }
                         for (size, time) in asked.iter().zip(measured) {
-                            times.insert(candidate.at(*size), time.as_secs_f64());
+                            times.0.push((candidate.at(*size), time.as_secs_f64()));
                         }
                     }
                     Ok(None) => whole = false,
@@ -122,7 +134,7 @@ pub(super) async fn rank(
             times
         }
     };
-    let time = |candidate: &Candidate| times.get(&candidate.at(USUAL)).copied();
+    let time = |candidate: &Candidate| times.of(&candidate.at(USUAL));
     let mut ranked: Vec<Candidate> = candidates
         .iter()
         .copied()
@@ -187,13 +199,13 @@ pub(super) async fn rank(
 
 /// Lets a GPU and the processor share the work, if the GPU is the faster one for large batches: it
 /// comes first then, and what the processor is faster at is said. Else the GPU is left out.
-fn share(ranked: &mut Vec<Candidate>, times: &BTreeMap<String, f64>) -> Option<Small> {
+fn share(ranked: &mut Vec<Candidate>, times: &Times) -> Option<Small> {
     let of = |provider| move |candidate: &Candidate| candidate.provider == provider;
     let gpu = ranked.iter().position(of(ExecutionProvider::WebGpu))?;
     let processor = *ranked.iter().find(|c| of(ExecutionProvider::Cpu)(c))?;
     let gpu = ranked.remove(gpu);
     // From the largest batch down to the first that the processor is faster at.
-    let wins = |size: &Size| match (times.get(&gpu.at(*size)), times.get(&processor.at(*size))) {
+    let wins = |size: &Size| match (times.of(&gpu.at(*size)), times.of(&processor.at(*size))) {
         (Some(gpu), Some(processor)) => gpu < processor,
         _ => false,
     };
@@ -299,7 +311,7 @@ fn measured_on(config: &RuntimeConfig, candidates: &[Candidate]) -> String {
         "{}, onnxruntime {version}, {}, {}",
         record::machine(),
         names.join(" "),
-        serde_json::json!([config.session, config.providers]),
+        json::text(&(&config.session, &config.providers)),
     )
 }
 
@@ -317,10 +329,10 @@ mod tests {
     };
 
     fn shared(gpu: [f64; 4], processor: [f64; 4]) -> (Vec<Candidate>, Option<usize>) {
-        let mut times = BTreeMap::new();
+        let mut times = Times::default();
         for (at, size) in SIZES.iter().enumerate() {
-            times.insert(GPU.at(*size), gpu[at]);
-            times.insert(CPU.at(*size), processor[at]);
+            times.0.push((GPU.at(*size), gpu[at]));
+            times.0.push((CPU.at(*size), processor[at]));
         }
         let mut ranked = vec![CPU, GPU];
         let small = share(&mut ranked, &times);
@@ -342,7 +354,7 @@ mod tests {
     #[test]
     fn alone_it_shares_with_nobody() {
         let mut ranked = vec![GPU];
-        assert_eq!(share(&mut ranked, &BTreeMap::new()), None);
+        assert_eq!(share(&mut ranked, &Times::default()), None);
         assert_eq!(ranked, [GPU]);
     }
 }

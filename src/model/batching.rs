@@ -8,6 +8,7 @@ use isovec_model::bundle::RowMixer;
 
 use crate::config::{BatchingConfig, EmbeddingConfig};
 use crate::effective::EffectiveConfig;
+use crate::json;
 use crate::plan::{Budget, Tokens};
 use crate::record::{self, Record};
 
@@ -237,12 +238,12 @@ pub(super) fn record(
         engine.provider(),
         capabilities.concurrent_runs,
         capabilities.intra_op_threads,
-        serde_json::json!([
+        json::text(&(
             config.batching.max_batch_size,
-            config.runtime.session,
-            config.runtime.providers,
+            &config.runtime.session,
+            &config.runtime.providers,
             config.runtime.memory.memory_limit,
-        ]),
+        )),
     );
     Record::of("batches", weights, &config.runtime, measured_on)
 }

@@ -1,7 +1,5 @@
 //! Decides which pooling head a model gets, or already has.
 
-use std::collections::BTreeMap;
-
 use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::head::{CLASSIFIER, HeadSpec, METADATA_KEY, Pooling, attach_head, keep_logits};
@@ -248,11 +246,11 @@ pub(crate) fn pooling_name(pooling: Pooling) -> String {
 
 /// One entry of a head's canonical text, `pooling=mean;dense=[];truncate_dim=none;normalize=true`.
 fn field(identity: &str, name: &str) -> String {
-    let fields: BTreeMap<&str, &str> = identity
+    let mut fields = identity
         .split(';')
-        .filter_map(|entry| entry.split_once('='))
-        .collect();
-    fields.get(name).copied().unwrap_or_default().to_owned()
+        .filter_map(|entry| entry.split_once('='));
+    let found = fields.find(|(field, _)| *field == name);
+    found.map_or("", |(_, value)| value).to_owned()
 }
 
 #[cfg(test)]

@@ -37,6 +37,7 @@ use crate::config::{Dtype, EmbeddingConfig, Truncation};
 use crate::effective::{self, EffectiveConfig};
 use crate::error::{Error, Result};
 use crate::fallback::{self, Engines};
+use crate::json;
 use crate::loading::Asked;
 use crate::multi_vector::LateReader;
 use crate::reranker::activation;
@@ -347,7 +348,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         "the default, for large files that the source has on disk",
     );
 
-    let options = serde_json::json!(config.runtime.providers.options).to_string();
+    let options = json::text(&config.runtime.providers.options);
     let scope = Scope::of(&fingerprint, &bundle.graph, &engines, &effective, &options);
     let width = match output {
         Output::Sparse | Output::Tokens => None,

@@ -1,6 +1,6 @@
 //! Checks a graph before it is compiled.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::HashSet;
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::onnx::proto::{GraphProto, NodeProto};
@@ -24,12 +24,14 @@ pub(crate) fn validate(bundle: &ModelBundle, known: &dyn Fn(&NodeProto) -> bool)
         .graph
         .as_ref()
         .ok_or_else(|| invalid("it holds no graph".into()))?;
-    let mut unknown = BTreeSet::new();
+    let mut unknown = Vec::new();
     unknown_operators(graph, known, &mut unknown);
     if !unknown.is_empty() {
+        unknown.sort_unstable();
+        unknown.dedup();
         return Err(EngineError::UnsupportedOperator {
             engine: ENGINE,
-            operators: unknown.into_iter().collect(),
+            operators: unknown,
         });
     }
     if graph.output.is_empty() {
@@ -48,13 +50,13 @@ fn subgraphs(node: &NodeProto) -> impl Iterator<Item = &GraphProto> {
 fn unknown_operators(
     graph: &GraphProto,
     known: &dyn Fn(&NodeProto) -> bool,
-    unknown: &mut BTreeSet<String>,
+    unknown: &mut Vec<String>,
 ) {
     for node in &graph.node {
         if !DOMAINS.contains(&node.domain.as_str()) {
-            unknown.insert(format!("{}::{}", node.domain, node.op_type));
+            unknown.push(format!("{}::{}", node.domain, node.op_type));
         } else if !known(node) {
-            unknown.insert(node.op_type.clone());
+            unknown.push(node.op_type.clone());
         }
         for inner in subgraphs(node) {
             unknown_operators(inner, known, unknown);

@@ -291,12 +291,9 @@ impl RawModel {
 
     /// The statistics since the model was loaded, the waiting calls, and the bytes of the module's memory, as JSON.
     pub fn stats(&self) -> String {
-        let mut stats = serde_json::json!(self.model.stats());
-        stats["queue"] = serde_json::json!(self.model.counts());
         let memory: Memory = wasm_bindgen::memory().unchecked_into();
         let buffer: ArrayBuffer = memory.buffer().unchecked_into();
-        stats["memory"] = serde_json::json!({ "wasm_bytes": buffer.byte_length() });
-        stats.to_string()
+        self.model.stats_with(buffer.byte_length())
     }
 
     /// Records work from now on, up to a number of events.
@@ -329,17 +326,6 @@ impl RawModel {
     /// All facts about the model, as JSON: provider, fingerprint, effective configuration, metric, labels, name, the engine's
     /// capabilities, the description of its graph, height and width of the pictures that it reads.
     pub fn about(&self) -> String {
-        serde_json::json!({
-            "provider": self.model.provider(),
-            "fingerprint": self.model.fingerprint(),
-            "effectiveConfig": self.model.effective_config(),
-            "metric": self.model.metric(),
-            "labels": self.model.labels(),
-            "model": self.model.model_name(),
-            "capabilities": self.model.capabilities(),
-            "description": self.model.description(),
-            "pixels": self.model.pixels(),
-        })
-        .to_string()
+        self.model.about()
     }
 }

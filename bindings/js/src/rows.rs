@@ -114,7 +114,7 @@ impl RawRows {
             Set::Tokens(set) => Some(set.fingerprint()),
             Set::Labels(_) => None,
         };
-        fingerprint.map(|own| serde_json::json!(own).to_string())
+        fingerprint.and_then(|own| serde_json::to_string(own).ok())
     }
 
     /// The name of the prompt that was put before the texts, if one was.

@@ -10,7 +10,6 @@ const URLS: Record<WasmBuild, () => URL> = {
   tract: () => new URL("../pkg/tract/isovec_js_bg.wasm", import.meta.url),
 };
 
-/** What to do where the file cannot be had: in a page or its worker, and in a program. */
 const PAGE = "Serve isovec_js_bg.wasm where it lies in the package, as application/wasm, and allow 'wasm-unsafe-eval' in the page's CSP";
 const SERVER =
   "Where a server's code is bundled, leave isovec out of it (Next.js: serverExternalPackages: [\"isovec\"]), so that its files lie beside its code; where there are no files, isovec/inline takes the compiled module";
@@ -28,6 +27,9 @@ export function compiled(build: Build): Promise<WebAssembly.Module> {
   }
   return module;
 }
+
+/** What to do where a file of the package cannot be had: in a page or its worker, and in a program. */
+export const whatToDo = (page: string): string => (globalThis.location ? page : SERVER);
 
 /** The error of a build that cannot be loaded. */
 export function unavailable(build: string, why: string, cause?: unknown): IsovecError {
@@ -54,6 +56,6 @@ async function compile(build: Build): Promise<WebAssembly.Module> {
     // Under another type it can only be compiled when it is all there.
     return await (isWasm ? WebAssembly.compileStreaming(response) : WebAssembly.compile(await response.arrayBuffer()));
   } catch (cause) {
-    throw unavailable(build, `${String(cause)}. ${globalThis.location ? PAGE : SERVER}`, cause);
+    throw unavailable(build, `${String(cause)}. ${whatToDo(PAGE)}`, cause);
   }
 }

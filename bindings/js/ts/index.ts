@@ -131,13 +131,7 @@ export class ImageClassifier extends BaseImageClassifier {
 const opener = ({ worker = typeof document !== "undefined" }: LoadOptions): Opener => (worker ? inWorker : here);
 
 /** In this thread. Pages that do not want that do not download what it takes. */
-const here: Opener = async (request, listening) => {
-  const [{ open }, { native, reading }, { ready }, { tract }, { Pixels }] = await Promise.all([import("./local.js"), import("./addon.js"), import("./wasm.js"), import("./tract.js"), import("./pixels.js")]);
-  const { build, threads } = request;
-  const addon = build === undefined || build === "native" ? native(build === "native") : undefined;
-  if (!(addon instanceof Error || addon === undefined)) return open(request, listening, Promise.resolve(addon), { tract, pixels: (...model) => Pixels.of(...model, () => reading(addon)) });
-  return open(request, listening, ready(build, threads), { tract, pixels: Pixels.of, notNative: addon?.message });
-};
+const here: Opener = async (request, listening) => (await import("./here.js")).here(request, listening);
 
 export type { Build } from "./builds.js";
 export { cache } from "./cache.js";

@@ -106,7 +106,7 @@ const opener = ({ module }: LoadOptions): Opener => (request, listening) => open
 async function ready(build: Build, module: LoadOptions["module"]): Promise<Module> {
   const glue = Object.hasOwn(GLUE, build) ? GLUE[build] : undefined;
   if (!glue) throw unavailable(build, `isovec/inline has ${Object.keys(GLUE).join(" and ")}`);
-  return instance(build, glue, () => module ?? compiled(build));
+  return instance(build, async () => glue, () => module ?? compiled(build));
 }
 
 export type { Build } from "./builds.js";

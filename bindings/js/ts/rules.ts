@@ -36,7 +36,7 @@ export function rulesOf(module: Promise<Module>): Rules {
 /** The rules in this thread, for a page whose worker has the module: only what fetches here has to have them here. */
 export function rulesHere({ build, threads }: Request): Rules {
   return async (known) => {
-    const { instanceOf } = await import("./wasm.js");
+    const { instanceOf } = await import("./here.js");
     return rulesOf(instanceOf(build ?? fastest(threads)))(known);
   };
 }

@@ -1,13 +1,7 @@
-import type * as Glue from "../pkg/simd128/isovec_js.js";
-import { checkBuild, compiled, unavailable } from "./compile.js";
+import { compiled } from "./compile.js";
+import { glueOf } from "./glue.js";
 import { make } from "./instances.js";
 import type { Module } from "./module.js";
-
-/**
- * The glue's address, written so that bundlers take the file along as it is. It is no `import("…")`: a bundler would split
- * the worker's script for that, which Vite refuses to do for workers of its default format.
- */
-const glue = () => new URL("../pkg/tract/isovec_js.js", import.meta.url);
 
 /** The build that is used now, and how often one was asked for. */
 let current: Promise<Module> | undefined;
@@ -35,18 +29,7 @@ export function tract(given?: Promise<WebAssembly.Module>): Promise<Module> {
   return loading;
 }
 
-async function load(before: number, given: Promise<WebAssembly.Module> | undefined): Promise<Module> {
-  checkBuild("tract");
-  const code = given ?? compiled("tract");
-  code.catch(() => {}); // It is waited for below, unless the glue fails first.
-  const address = glue();
-  // A script is evaluated once for each address, and each evaluation has a memory of its own.
-  if (before > 0) address.hash = String(before);
-  let own: typeof Glue;
-  try {
-    own = (await import(/* webpackIgnore: true */ /* @vite-ignore */ address.href)) as typeof Glue;
-  } catch (cause) {
-    throw unavailable("tract", `${String(cause)}. Serve pkg/tract as it lies in the package, and allow its script in the page's CSP ('script-src')`, cause);
-  }
-  return make("tract", own, () => code);
+/** A build that is replaced keeps its memory: each has an evaluation of the script of its own. */
+function load(before: number, given: Promise<WebAssembly.Module> | undefined): Promise<Module> {
+  return make("tract", () => glueOf("tract", String(before)), () => given ?? compiled("tract"));
 }

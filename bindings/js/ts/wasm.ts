@@ -1,15 +1,11 @@
-import * as relaxed from "../pkg/relaxed/isovec_js.js";
-import * as simd128 from "../pkg/simd128/isovec_js.js";
-import * as threads from "../pkg/threads/isovec_js.js";
-import { fastest, type Build, type WasmBuild } from "./builds.js";
+import type * as Threads from "../pkg/threads/isovec_js.js";
+import { fastest, type Build } from "./builds.js";
 import { checkBuild, compiled } from "./compile.js";
+import { glueOf } from "./glue.js";
 import { instance } from "./instances.js";
 import type { Module } from "./module.js";
 import { start } from "./threads.js";
 import { tract } from "./tract.js";
-
-/** The builds have the same interface, and `threads` a little more. That of `tract` is fetched when it is wanted. */
-const GLUE = { simd128, relaxed, threads } as unknown as Record<Exclude<WasmBuild, "tract">, typeof simd128>;
 
 /**
  * A build, ready to be called in this thread: the one that is asked for, or the fastest that runs here. It has as many
@@ -19,7 +15,7 @@ export async function ready(asked: Build | undefined, wanted: number, given?: Pr
   const build = asked ?? fastest(wanted);
   try {
     const module = await instanceOf(build, given);
-    if (build === "threads") await start(threads, wanted);
+    if (build === "threads") await start(module.glue as unknown as typeof Threads, wanted);
     return module;
   } catch (cause) {
     // Its memory is one that not every device can give.
@@ -33,5 +29,5 @@ export async function ready(asked: Build | undefined, wanted: number, given?: Pr
 export function instanceOf(build: Build, given?: Promise<WebAssembly.Module>): Promise<Module> {
   if (build === "tract") return tract(given);
   checkBuild(build);
-  return instance(build, GLUE[build], () => given ?? compiled(build));
+  return instance(build, () => glueOf(build), () => given ?? compiled(build));
 }

@@ -322,11 +322,7 @@ impl RawModel {
     /// As of [`dimension`](Self::dimension).
     #[napi]
     pub fn stats(&self, env: &Env) -> Result<String> {
-        let model = self.live(env)?;
-        let mut stats = serde_json::json!(model.stats());
-        stats["queue"] = serde_json::json!(model.counts());
-        stats["memory"] = serde_json::json!({ "wasm_bytes": 0 });
-        Ok(stats.to_string())
+        Ok(self.live(env)?.stats_with(0))
     }
 
     /// Records work from now on, up to a number of events.
@@ -362,19 +358,7 @@ impl RawModel {
     /// As of [`dimension`](Self::dimension).
     #[napi]
     pub fn about(&self, env: &Env) -> Result<String> {
-        let model = self.live(env)?;
-        let about = serde_json::json!({
-            "provider": model.provider(),
-            "fingerprint": model.fingerprint(),
-            "effectiveConfig": model.effective_config(),
-            "metric": model.metric(),
-            "labels": model.labels(),
-            "model": model.model_name(),
-            "capabilities": model.capabilities(),
-            "description": model.description(),
-            "pixels": model.pixels(),
-        });
-        Ok(about.to_string())
+        Ok(self.live(env)?.about())
     }
 
     /// Frees the model, on isovec's thread, because that may take a moment.

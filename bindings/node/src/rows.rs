@@ -120,8 +120,7 @@ impl RawRows {
     /// What made the vectors, as JSON; of labels, nothing.
     #[napi]
     pub fn fingerprint(&self) -> Option<String> {
-        let fingerprint = self.fingerprint.as_ref()?;
-        Some(serde_json::json!(fingerprint).to_string())
+        serde_json::to_string(self.fingerprint.as_ref()?).ok()
     }
 
     /// The name of the prompt that was put before the texts, if one was.

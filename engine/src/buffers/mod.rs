@@ -6,7 +6,6 @@
 
 mod gauge;
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
@@ -130,9 +129,9 @@ struct Inner {
 
 #[derive(Default)]
 struct State {
-    /// Idle buffers by their class, the one used last at the end. Shelves stay when they are
-    /// empty: the map then allocates nothing once every class was seen.
-    shelves: BTreeMap<usize, Vec<Idle>>,
+    /// Idle buffers by their class, in its order, the one used last at the end. Shelves stay when they are
+    /// empty: nothing is allocated once every class was seen.
+    shelves: Vec<(usize, Vec<Idle>)>,
     clock: u64,
     looked: Option<Instant>,
     stats: PoolStats,
@@ -279,11 +278,7 @@ impl Home for Inner {
             };
             state.stats.current_buffers += 1;
             state.stats.current_memory_bytes += bytes;
-            state
-                .shelves
-                .entry(floor_class(idle.lines.len()))
-                .or_default()
-                .push(idle);
+            state.shelf(floor_class(idle.lines.len())).push(idle);
             while (state.stats.current_buffers > self.limits.buffers
                 || state.stats.current_memory_bytes > self.limits.bytes)
                 && let Some(oldest) = state.evict()
@@ -297,10 +292,21 @@ impl Home for Inner {
 impl State {
     fn take(&mut self, class: usize) -> Option<Vec<Line>> {
         let most = class.saturating_mul(LARGER_SERVES);
-        let mut shelves = self.shelves.range_mut(class..=most);
-        let idle = shelves.find_map(|(_, shelf)| shelf.pop())?;
+        let first = self.shelves.partition_point(|(of, _)| *of < class);
+        let shelves = self.shelves[first..].iter_mut();
+        let mut serving = shelves.take_while(|(of, _)| *of <= most);
+        let idle = serving.find_map(|(_, shelf)| shelf.pop())?;
         self.gone(&idle.lines);
         Some(idle.lines)
+    }
+
+    /// The shelf of a class, made where there is none.
+    fn shelf(&mut self, class: usize) -> &mut Vec<Idle> {
+        let at = self.shelves.partition_point(|(of, _)| *of < class);
+        if self.shelves.get(at).is_none_or(|(of, _)| *of != class) {
+            self.shelves.insert(at, (class, Vec::new()));
+        }
+        &mut self.shelves[at].1
     }
 
     fn lend(&mut self, bytes: u64) {
@@ -311,8 +317,9 @@ impl State {
 
     /// Takes out the buffer that was unused for longest: on every shelf that is the first.
     fn evict(&mut self) -> Option<Vec<Line>> {
-        let shelves = self.shelves.values_mut().filter(|shelf| !shelf.is_empty());
-        let oldest = shelves.min_by_key(|shelf| shelf[0].since)?;
+        let shelves = self.shelves.iter_mut().map(|(_, shelf)| shelf);
+        let full = shelves.filter(|shelf| !shelf.is_empty());
+        let oldest = full.min_by_key(|shelf| shelf[0].since)?;
         let idle = oldest.remove(0);
         self.gone(&idle.lines);
         self.stats.evictions += 1;
@@ -327,8 +334,10 @@ impl State {
     fn clear(&mut self) -> Vec<Idle> {
         self.stats.current_buffers = 0;
         self.stats.current_memory_bytes = 0;
-        let shelves = self.shelves.values_mut();
-        shelves.flat_map(std::mem::take).collect()
+        let shelves = self.shelves.iter_mut();
+        shelves
+            .flat_map(|(_, shelf)| std::mem::take(shelf))
+            .collect()
     }
 }
 

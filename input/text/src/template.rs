@@ -3,10 +3,8 @@
 //! `tokenizers` has five post-processors. As far as ids go they all say the same thing: a fixed row of special tokens
 //! with one gap for each text. Because the row is read here, truncation can fill the gaps and keep both ends.
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::error::Fault;
 
@@ -45,7 +43,7 @@ impl Default for Template {
 struct TemplateProcessing {
     single: Vec<Piece>,
     pair: Vec<Piece>,
-    special_tokens: BTreeMap<String, SpecialToken>,
+    special_tokens: Map<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -185,6 +183,7 @@ impl Template {
                                 "its template uses the special token {id:?} and does not define it"
                             ))
                         })?;
+                        let token = SpecialToken::deserialize(token).map_err(invalid)?;
                         if row.len().saturating_add(token.ids.len()) > LONGEST_ROW {
                             return Err(Fault::Excess(format!(
                                 "its post_processor puts more than {LONGEST_ROW} tokens around a text"

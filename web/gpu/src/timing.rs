@@ -3,7 +3,6 @@
 //! A pass notes when it begins and ends (WebGPU's `timestamp-query`), so a timed run has a pass for each kernel, and
 //! reads sixteen bytes of each back. This is done only for profiles with operators.
 
-use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,8 +25,8 @@ pub(crate) struct Timer {
     kernels: u32,
     /// Nanoseconds of a tick.
     period: f64,
-    /// By the kernel's name.
-    sums: Mutex<BTreeMap<&'static str, (u64, Duration)>>,
+    /// Dispatches and their time, by the kernel's name: some twenty.
+    sums: Mutex<Vec<(&'static str, u64, Duration)>>,
 }
 
 /// A kernel of a run that was timed.
@@ -115,9 +114,13 @@ impl Timer {
         for (pair, kernel) in ticks.chunks_exact(2).zip(kernels) {
             let (began, took) = (since(zero.unwrap_or(0), pair[0]), since(pair[0], pair[1]));
             scope.ran_on_device(submitted + began, took, kernel.name, kernel.detail);
-            let (dispatches, time) = sums.entry(kernel.name).or_default();
-            *dispatches += 1;
-            *time += took;
+            match sums.iter_mut().find(|(name, ..)| *name == kernel.name) {
+                Some((_, dispatches, time)) => {
+                    *dispatches += 1;
+                    *time += took;
+                }
+                None => sums.push((kernel.name, 1, took)),
+            }
         }
         Ok(())
     }
@@ -125,7 +128,7 @@ impl Timer {
     /// What the kernels of all timed runs took.
     pub(crate) fn stats(&self) -> Vec<KernelStats> {
         let sums = self.sums.lock().unwrap_or_else(PoisonError::into_inner);
-        let stats = sums.iter().map(|(name, (dispatches, time))| {
+        let stats = sums.iter().map(|(name, dispatches, time)| {
             let mut stats = KernelStats::default();
             (*name).clone_into(&mut stats.name);
             stats.dispatches = *dispatches;

@@ -2,7 +2,6 @@
 //! measured at the first load. All ways add in the same order. A driver may still round one of them differently, so
 //! with guaranteed bits there is one kernel and no choice.
 
-use std::collections::BTreeSet;
 use std::time::Duration;
 
 use isovec_encoder::program::Rows;
@@ -91,7 +90,9 @@ impl Tuning {
     /// these very choices, and no kernel.
     pub(crate) fn alternatives(&self) -> Vec<(Option<usize>, Self)> {
         let several = self.choices.iter().filter(|all| differ(all)).flatten();
-        let kernels: BTreeSet<usize> = several.map(|(_, kernel)| *kernel).collect();
+        let mut kernels: Vec<usize> = several.map(|(_, kernel)| *kernel).collect();
+        kernels.sort_unstable();
+        kernels.dedup();
         if kernels.is_empty() {
             return vec![(None, self.clone())];
         }

@@ -18,15 +18,15 @@ mod told;
 mod weights;
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
 use isovec_engine::error::{EngineError, Result};
 
 pub use told::next_told;
-pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights};
+pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights, shards_of};
 
 /// Small files that describe an embedding model: of transformers, of tokenizers, of
 /// sentence-transformers, and of what makes pixels ready.
@@ -218,7 +218,7 @@ impl FileSelection {
     /// [`EngineError::InvalidModel`] and [`EngineError::OutsideBundle`] for a deciding file that
     /// is damaged or names files outside, or the check's error.
     pub fn next(&self, known: &dyn Known) -> Result<Answer> {
-        let mut files = BTreeSet::new();
+        let mut files = Vec::new();
         let mut questions = Vec::new();
         let mut part = |found: Result<Vec<String>, Stop>| match found {
             Ok(found) => {
@@ -246,10 +246,9 @@ impl FileSelection {
         if !questions.is_empty() {
             return Ok(Answer::Ask(once(questions)));
         }
-        Ok(Answer::Chosen(Choice {
-            weights,
-            files: files.into_iter().collect(),
-        }))
+        files.sort_unstable();
+        files.dedup();
+        Ok(Answer::Chosen(Choice { weights, files }))
     }
 
     /// Which of alternatives a cached snapshot must have when there is no list to compare it

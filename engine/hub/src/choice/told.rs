@@ -2,10 +2,10 @@
 //! JSON.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
 
 use isovec_engine::error::{EngineError, Result};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::{Answer, FileSelection, Known, Need, Presence, WeightFiles};
 
@@ -22,18 +22,8 @@ struct Told {
     smallest: bool,
     /// Whether the list of files is complete.
     listed: bool,
-    /// The files: `null` for one that is not there.
-    files: BTreeMap<String, Option<Fact>>,
-}
-
-/// What is known of a file that is there.
-#[derive(Deserialize)]
-struct Fact {
-    #[serde(default)]
-    bytes: Option<u64>,
-    /// Its content, if it was read.
-    #[serde(default)]
-    text: Option<String>,
+    /// The files: `null` for one that is not there, else its `bytes` and its content as `text`, as far as they are known.
+    files: Map<String, Value>,
 }
 
 #[derive(Serialize)]
@@ -54,23 +44,25 @@ impl Known for Told {
     }
 
     fn names(&self) -> Option<Vec<&str>> {
-        let there = self.files.iter().filter(|(_, fact)| fact.is_some());
+        let there = self.files.iter().filter(|(_, fact)| !fact.is_null());
         self.listed
             .then(|| there.map(|(name, _)| name.as_str()).collect())
     }
 
     fn presence(&self, path: &str) -> Presence {
         match self.files.get(path) {
-            Some(Some(fact)) => Presence::There { bytes: fact.bytes },
-            Some(None) => Presence::Absent,
+            Some(Value::Null) => Presence::Absent,
+            Some(fact) => Presence::There {
+                bytes: fact.get("bytes").and_then(Value::as_u64),
+            },
             None if self.listed => Presence::Absent,
             None => Presence::Unknown,
         }
     }
 
     fn content(&self, path: &str) -> Result<Option<Cow<'_, [u8]>>> {
-        let fact = self.files.get(path).and_then(Option::as_ref);
-        let text = fact.and_then(|fact| fact.text.as_ref());
+        let text = self.files.get(path).and_then(|fact| fact.get("text"));
+        let text = text.and_then(Value::as_str);
         Ok(text.map(|text| Cow::Borrowed(text.as_bytes())))
     }
 }

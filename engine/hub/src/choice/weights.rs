@@ -260,6 +260,15 @@ fn shards(known: &dyn Known) -> Result<Option<Found>, Stop> {
 /// Tensor to shard, and the shards, as the index has them; `None` where there is none.
 type Index = (BTreeMap<String, String>, Vec<String>);
 
+/// The shards that an index names, each with the first of its tensors. `weight_map` has the shard of each tensor.
+pub fn shards_of(weight_map: &BTreeMap<String, String>) -> BTreeMap<&str, &str> {
+    let mut shards = BTreeMap::new();
+    for (tensor, shard) in weight_map {
+        shards.entry(shard.as_str()).or_insert(tensor.as_str());
+    }
+    shards
+}
+
 fn shard_index(known: &dyn Known) -> Result<Option<Index>, Stop> {
     let Some(bytes) = content(known, SAFETENSORS_INDEX)? else {
         return Ok(None);
@@ -269,22 +278,19 @@ fn shard_index(known: &dyn Known) -> Result<Option<Index>, Stop> {
     };
     let index: ShardIndex =
         serde_json::from_slice(&bytes).map_err(|error| invalid(error.to_string()))?;
-    let mut shards = BTreeMap::new();
-    for (tensor, shard) in &index.weight_map {
-        shards.entry(shard).or_insert(tensor);
-    }
+    let shards = shards_of(&index.weight_map);
     if shards.is_empty() {
         return Err(invalid("it names no shard".to_owned()).into());
     }
     let outside = shards.iter().find(|(shard, _)| path_fault(shard).is_some());
     if let Some((shard, tensor)) = outside {
         return Err(EngineError::OutsideBundle {
-            tensor: (*tensor).clone(),
-            location: (*shard).clone(),
+            tensor: (*tensor).to_owned(),
+            location: (*shard).to_owned(),
         }
         .into());
     }
-    let shards = shards.into_keys().cloned().collect();
+    let shards = shards.into_keys().map(str::to_owned).collect();
     Ok(Some((index.weight_map, shards)))
 }
 

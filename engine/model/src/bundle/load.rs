@@ -12,7 +12,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::content::Content;
 use isovec_engine::error::{EngineError, Result};
 use isovec_hub::choice::{
-    Answer, CONFIG, FileSelection, Known, Presence, SAFETENSORS, WeightFiles, Weights,
+    Answer, CONFIG, FileSelection, Known, Presence, SAFETENSORS, WeightFiles, Weights, shards_of,
 };
 
 use super::BundleOptions;
@@ -277,12 +277,8 @@ fn load_shards(
     budget: &mut Budget,
 ) -> Result<TensorSet> {
     let place = format!("{}/{index}", files.origin);
-    let mut shards: BTreeMap<&str, &str> = BTreeMap::new();
-    for (tensor, shard) in weight_map {
-        shards.entry(shard).or_insert(tensor);
-    }
     let mut opened = Vec::new();
-    for (shard, tensor) in shards {
+    for (shard, tensor) in shards_of(weight_map) {
         match files.open_inside(shard)? {
             External::Found(file) => opened.push((shard.to_owned(), file)),
             External::Missing => {

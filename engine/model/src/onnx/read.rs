@@ -1,7 +1,7 @@
 //! Reading ONNX files. The file is untrusted. It is decoded, every tensor is brought to one form and compared with
 //! its shape, and the graph is checked. Only then are the large initializers moved out of it, as slices of the file.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::io;
 use std::path::{Component, Path};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ pub(crate) fn read(
     let shortened = shortened(file).map_err(unread)?;
     let (bytes, places) = match shortened {
         Some(shortened) => (shortened.bytes, shortened.places),
-        None => (file.bytes().map_err(unread)?, BTreeMap::new()),
+        None => (file.bytes().map_err(unread)?, Vec::new()),
     };
     check_size(origin, &bytes, budget)?;
     let mut model = ModelProto::decode(bytes).map_err(|error| match kind {
@@ -125,9 +125,9 @@ pub(crate) fn read(
         return Err(invalid("it holds no graph".into()));
     };
     let raw = |index: usize| {
-        let place = places.get(&index)?;
+        let at = places.binary_search_by_key(&index, |(of, _)| *of).ok()?;
         // In range: the places are from this file.
-        file.part(place.clone())
+        file.part(places[at].1.clone())
     };
     tensors.model_graph(graph, raw)?;
     let elsewhere = tensors.elsewhere;
@@ -306,13 +306,16 @@ fn hash_initializers(
     budget: &mut Budget,
     unread: impl Fn(io::Error) -> EngineError,
 ) -> Result<WeightsIdentity> {
-    let by_name: BTreeMap<&str, &TensorProto> = graph
+    let by_name: HashMap<&str, &TensorProto> = graph
         .initializer
         .iter()
         .map(|tensor| (tensor.name.as_str(), tensor))
         .collect();
+    let mut names: Vec<&str> = by_name.keys().copied().collect();
+    names.sort_unstable();
     let mut hasher = IdentityHasher::new();
-    for (name, tensor) in by_name {
+    for name in names {
+        let tensor = by_name[name];
         let content = elsewhere.get(name);
         // Many tensors may lie in one place of a file.
         let bytes = content.map_or(tensor.raw_data.len(), Content::len) as u64;

@@ -4,7 +4,6 @@
 //! raw bytes of its large initializers, and notes the place of each in the file. It writes nothing into the tensors
 //! themselves: all their other fields mean the same as in memory.
 
-use std::collections::BTreeMap;
 use std::io;
 use std::ops::Range;
 
@@ -22,8 +21,9 @@ const WINDOW: usize = 64 << 10;
 /// A file without its large tensors.
 pub(super) struct Shortened {
     pub(super) bytes: Bytes,
-    /// Where raw bytes lie in the file that were left out, by the place of their tensor among the graph's initializers.
-    pub(super) places: BTreeMap<usize, Range<usize>>,
+    /// Where raw bytes lie in the file that were left out, by the place of their tensor among the graph's initializers,
+    /// in its order.
+    pub(super) places: Vec<(usize, Range<usize>)>,
 }
 
 /// The file without its large tensors. `None` for a file in memory, which needs no copy, and for
@@ -37,7 +37,7 @@ pub(super) fn shortened(file: &Content) -> io::Result<Option<Shortened>> {
         window: Bytes::new(),
         from: 0,
         initializers: 0,
-        places: BTreeMap::new(),
+        places: Vec::new(),
     };
     let mut out = Vec::new();
     match reader.message(Kind::Model, 0..file.len(), &mut out) {
@@ -70,7 +70,7 @@ struct Reader<'f> {
     from: usize,
     /// Initializers so far.
     initializers: usize,
-    places: BTreeMap<usize, Range<usize>>,
+    places: Vec<(usize, Range<usize>)>,
 }
 
 impl Reader<'_> {
@@ -126,7 +126,7 @@ impl Reader<'_> {
             let place = self.message(inner, body, &mut message)?;
             if let Kind::Tensor = inner {
                 if let Some(place) = place {
-                    self.places.insert(self.initializers, place);
+                    self.places.push((self.initializers, place));
                 }
                 self.initializers += 1;
             }

@@ -8,7 +8,7 @@
 
 mod header;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::ops::Range;
 
@@ -110,7 +110,7 @@ pub struct SourceTensor {
 #[derive(Debug, Clone)]
 pub struct TensorSet {
     origin: String,
-    tensors: BTreeMap<String, SourceTensor>,
+    tensors: HashMap<String, SourceTensor>,
 }
 
 impl TensorSet {
@@ -133,7 +133,7 @@ impl TensorSet {
         files: Vec<(String, Content)>,
         budget: &mut Budget,
     ) -> Result<Self> {
-        let mut tensors = BTreeMap::new();
+        let mut tensors = HashMap::new();
         let mut homes: BTreeMap<String, String> = BTreeMap::new();
         for (file, data) in files {
             let place = format!("{origin}/{file}");
@@ -158,7 +158,9 @@ impl TensorSet {
 
     /// All names, sorted.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.tensors.keys().map(String::as_str)
+        let mut names: Vec<&str> = self.tensors.keys().map(String::as_str).collect();
+        names.sort_unstable();
+        names.into_iter()
     }
 
     /// Where the tensors came from, for messages.
@@ -187,7 +189,8 @@ impl TensorSet {
     /// As [`identity`](Self::identity); [`EngineError::OverBudget`]; [`EngineError::Cancelled`].
     pub fn identity_within(&self, budget: &mut Budget) -> Result<WeightsIdentity> {
         let mut hasher = IdentityHasher::new();
-        for (name, tensor) in &self.tensors {
+        for name in self.names() {
+            let tensor = &self.tensors[name];
             let place = format_args!("{}: hashing tensor {name}", self.origin);
             budget.take(Resource::Steps, tensor.data.len() as u64, place)?;
             let shape = tensor.shape.iter().map(|&extent| extent as u64);

@@ -6,7 +6,7 @@
 
 use std::sync::LazyLock;
 
-use crate::unicode::runs::{Runs, byte, varint};
+use crate::unicode::runs::{Runs, byte, differences, varint};
 
 /// A character and its change.
 pub(crate) type Edit = (char, i32);
@@ -30,57 +30,61 @@ static CLASSES: LazyLock<Runs> =
 static DECOMPOSITIONS: LazyLock<Decompositions> =
     LazyLock::new(|| Decompositions::read(include_bytes!("tables/decompositions.bin")));
 
-/// The decomposition is compatible, not canonical.
-pub(super) const COMPATIBLE: u8 = 1;
-/// The decomposition is two characters, of which the first may have its own, and which compose
-/// again.
-pub(super) const PAIR: u8 = 2;
-/// The rest of the byte is the decomposition's length in bytes.
-pub(super) const LENGTH_SHIFT: u32 = 2;
-
-/// A decomposition by its character.
-type Entry = (char, &'static str);
+/// Where the characters of a decomposition lie: the first, and behind the last.
+type Place = (usize, usize);
 
 #[derive(Debug, Default)]
 struct Decompositions {
-    compatible: Vec<Entry>,
+    /// The characters of all that are no pairs.
+    texts: Vec<char>,
+    compatible: Vec<(char, Place)>,
     /// Canonical and complete.
-    whole: Vec<Entry>,
-    /// Canonical pairs.
+    whole: Vec<(char, Place)>,
+    /// Canonical pairs, of which the first may have its own, and which compose again.
     pairs: Vec<(char, (char, char))>,
     /// The pairs again, in order: both characters and the one that they make, 21 bits each.
     composed: Vec<u64>,
 }
 
 impl Decompositions {
-    fn read(mut table: &'static [u8]) -> Self {
+    /// Reads the table: the pairs, the other canonical ones, the compatible ones. Of each kind it has the number, all
+    /// characters, the lengths of all decompositions, their first characters, and their other ones.
+    fn read(mut table: &[u8]) -> Self {
         let mut all = Self::default();
-        let mut code = 0;
-        while !table.is_empty() {
-            code += varint(&mut table);
-            let head = byte(&mut table);
-            let length = usize::from(head >> LENGTH_SHIFT).min(table.len());
-            let (text, rest) = table.split_at(length);
-            table = rest;
-            let (Some(character), Ok(text)) = (char::from_u32(code), std::str::from_utf8(text))
-            else {
-                continue;
-            };
-            let mut parts = text.chars();
-            match (parts.next(), parts.next()) {
-                (Some(first), Some(second)) if head & PAIR != 0 => {
-                    all.pairs.push((character, (first, second)));
-                }
-                _ if head & COMPATIBLE != 0 => all.compatible.push((character, text)),
-                _ => all.whole.push((character, text)),
-            }
-        }
+        let pairs = all.next(&mut table).into_iter();
+        all.pairs = pairs
+            .filter_map(|(whole, (at, _))| {
+                Some((whole, (*all.texts.get(at)?, *all.texts.get(at + 1)?)))
+            })
+            .collect();
+        all.texts.clear();
+        all.whole = all.next(&mut table);
+        all.compatible = all.next(&mut table);
         let pairs = all.pairs.iter();
         all.composed = pairs
             .map(|&(whole, (first, second))| packed(first, second) | u64::from(whole))
             .collect();
         all.composed.sort_unstable();
         all
+    }
+
+    /// The decompositions of the next kind; their characters are added to all.
+    fn next(&mut self, table: &mut &[u8]) -> Vec<(char, Place)> {
+        // The tables hold nothing but characters; a test makes them.
+        let character = |code| char::from_u32(code).unwrap_or_default();
+        let count = varint(table);
+        let characters = differences(table, count);
+        let lengths: Vec<u8> = (0..count).map(|_| byte(table)).collect();
+        let firsts = differences(table, count);
+        let mut entry = |((code, length), first): ((u32, u8), u32)| {
+            let from = self.texts.len();
+            self.texts.push(character(first));
+            let others = (1..length).map(|_| character(varint(table)));
+            self.texts.extend(others);
+            (character(code), (from, self.texts.len()))
+        };
+        let all = characters.into_iter().zip(lengths).zip(firsts);
+        all.map(&mut entry).collect()
     }
 
     /// Hands out the full decomposition of a character, which may be itself.
@@ -92,8 +96,8 @@ impl Decompositions {
             Kind::Compatible => find(&self.compatible, &character),
             Kind::Canonical => None,
         };
-        if let Some(text) = whole.or_else(|| find(&self.whole, &character)) {
-            return text.chars().for_each(out);
+        if let Some((from, to)) = whole.or_else(|| find(&self.whole, &character)) {
+            return self.texts[from..to].iter().copied().for_each(out);
         }
         match find(&self.pairs, &character) {
             Some((first, second)) => {

@@ -5,16 +5,18 @@
 pub(crate) struct Runs(Vec<(u32, u8)>);
 
 impl Runs {
-    /// Reads a table: for every run its length (in groups of seven bits, the lowest first, the
-    /// high bit set on all but the last) and its value.
+    /// Reads a table: the number of runs, the length of each, the value of each. A number is in groups of seven bits, the
+    /// lowest first, the high bit set on all but the last. Numbers of one kind lie together, which compressors like: a page
+    /// downloads the tables.
     pub(crate) fn read(mut table: &[u8]) -> Self {
-        let mut runs = Vec::new();
         let mut start = 0;
-        while !table.is_empty() {
-            let length = varint(&mut table);
-            let value = byte(&mut table);
-            runs.push((start, value));
-            start += length;
+        let mut runs: Vec<(u32, u8)> = Vec::new();
+        for _ in 0..varint(&mut table) {
+            runs.push((start, 0));
+            start += varint(&mut table);
+        }
+        for (_, value) in &mut runs {
+            *value = byte(&mut table);
         }
         Self(runs)
     }
@@ -61,6 +63,18 @@ pub(crate) fn varint(table: &mut &[u8]) -> u32 {
         }
     }
     number
+}
+
+/// Takes so many numbers off the front of a table, each as its difference from the one before: doubled, and with one less
+/// and its sign gone where it is negative.
+pub(crate) fn differences(table: &mut &[u8], count: u32) -> Vec<u32> {
+    let mut last = 0_u32;
+    let mut next = || {
+        let coded = varint(table);
+        last = last.wrapping_add(coded >> 1 ^ 0_u32.wrapping_sub(coded & 1));
+        last
+    };
+    (0..count).map(|_| next()).collect()
 }
 
 /// Takes a byte off the front of a table; 0 at its end.

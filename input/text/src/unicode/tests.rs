@@ -10,7 +10,7 @@ use unicode_categories::UnicodeCategories as _;
 use unicode_normalization_alignments::UnicodeNormalization as _;
 use unicode_normalization_alignments::char as theirs;
 
-use super::normal::{COMPATIBLE, Edit, Kind, LENGTH_SHIFT, PAIR, compose, decompose};
+use super::normal::{Edit, Kind, compose, decompose};
 use super::*;
 
 fn characters() -> impl Iterator<Item = char> {
@@ -28,16 +28,30 @@ fn varint(mut number: u32, out: &mut Vec<u8>) {
 /// A table of runs from a value for each code point.
 fn table(value: impl Fn(u32) -> u8) -> Vec<u8> {
     let end = u32::from(char::MAX) + 1;
-    let mut out = Vec::new();
+    let mut runs: Vec<(u32, u8)> = Vec::new();
     let mut start = 0;
     for code in 1..=end {
         if code == end || value(code) != value(start) {
-            varint(code - start, &mut out);
-            out.push(value(start));
+            runs.push((code - start, value(start)));
             start = code;
         }
     }
+    let mut out = Vec::new();
+    varint(runs.len() as u32, &mut out);
+    runs.iter()
+        .for_each(|&(length, _)| varint(length, &mut out));
+    out.extend(runs.iter().map(|&(_, value)| value));
     out
+}
+
+/// Numbers, each as its difference from the one before.
+fn differences(numbers: impl Iterator<Item = u32>, out: &mut Vec<u8>) {
+    let mut last = 0;
+    for number in numbers {
+        let difference = number.wrapping_sub(last) as i32;
+        varint((difference << 1 ^ difference >> 31) as u32, out);
+        last = number;
+    }
 }
 
 /// The value of each code point, from the characters of numbered classes of a pattern.
@@ -212,31 +226,33 @@ fn decompositions_are_the_originals() {
     for c in characters() {
         by_decomposition.entry(full(c)).or_default().push(c);
     }
-    let mut made = Vec::new();
-    let mut before = 0;
-    let mut write = |c: char, kind: u8, parts: &[char]| {
-        let text: String = parts.iter().collect();
-        varint(u32::from(c) - before, &mut made);
-        made.push((text.len() as u8) << LENGTH_SHIFT | kind);
-        made.extend(text.bytes());
-        before = u32::from(c);
-    };
+    let mut pairs: Vec<(char, Vec<char>)> = Vec::new();
+    let (mut whole, mut compatible) = (Vec::new(), Vec::new());
     for c in characters().filter(|&c| !is_hangul(c)) {
         let canonical = full(c);
-        let mut compatible = Vec::new();
-        theirs::decompose_compatible(c, |part| compatible.push(part));
-        if compatible != canonical {
-            write(c, COMPATIBLE, &compatible);
+        let mut parts = Vec::new();
+        theirs::decompose_compatible(c, |part| parts.push(part));
+        if parts != canonical {
+            compatible.push((c, parts));
         }
         if canonical != [c] {
             let (&second, prefix) = canonical.split_last().unwrap();
             let firsts = by_decomposition.get(prefix).into_iter().flatten();
             let mut firsts = firsts.filter(|&&first| theirs::compose(first, second) == Some(c));
             match firsts.next() {
-                Some(&first) => write(c, PAIR, &[first, second]),
-                None => write(c, 0, &canonical),
+                Some(&first) => pairs.push((c, vec![first, second])),
+                None => whole.push((c, canonical)),
             }
         }
+    }
+    let mut made = Vec::new();
+    for kind in [pairs, whole, compatible] {
+        varint(kind.len() as u32, &mut made);
+        differences(kind.iter().map(|&(c, _)| c.into()), &mut made);
+        made.extend(kind.iter().map(|(_, parts)| parts.len() as u8));
+        differences(kind.iter().map(|(_, parts)| parts[0].into()), &mut made);
+        let others = kind.iter().flat_map(|(_, parts)| &parts[1..]);
+        others.for_each(|&part| varint(part.into(), &mut made));
     }
     holds(
         "decompositions.bin",
