@@ -47,10 +47,7 @@ fn texts(lengths: &[usize], padding: i64) -> (Vec<Vec<i64>>, Vec<Vec<i64>>) {
 }
 
 fn is_decoder(name: &str) -> bool {
-    [
-        "qwen2", "qwen3", "llama", "mistral", "gemma3", "eurobert",
-    ]
-    .contains(&name)
+    ["qwen2", "qwen3", "llama", "mistral", "gemma3", "eurobert"].contains(&name)
 }
 
 fn padding(model: &Checkpoint) -> i64 {
@@ -206,10 +203,16 @@ fn each_kind_of_gte_agrees_with_the_reference() {
     let model = gte::gte();
     let newer = gte::newer(model.clone());
     let difference = difference(&graph_of(&newer), &model);
-    assert!(difference <= BOUND, "as transformers saves it: {difference:e}");
+    assert!(
+        difference <= BOUND,
+        "as transformers saves it: {difference:e}"
+    );
     // Fine-tuned models carry the code themselves.
     let own = json!({"AutoModel": "modeling_hf_alibaba_nlp_gte.GteModel"});
-    let own = model.clone().with("auto_map", own).with("model_type", "gte");
+    let own = model
+        .clone()
+        .with("auto_map", own)
+        .with("model_type", "gte");
     assert_eq!(graph_of(&own), graph_of(&model));
 }
 
@@ -217,7 +220,9 @@ fn each_kind_of_gte_agrees_with_the_reference() {
 #[test]
 fn slopes_of_twelve_heads_agree_with_the_reference() {
     for model in [jina::jina(), jina::jina_code()] {
-        let twelve = model.with("num_attention_heads", 12).with("hidden_size", 48);
+        let twelve = model
+            .with("num_attention_heads", 12)
+            .with("hidden_size", 48);
         let twelve = jina::jina_like(91, twelve.config);
         assert_same("jina of twelve heads", &twelve);
         assert_same("jina, reglu", &twelve.with("feed_forward_type", "reglu"));
@@ -592,7 +597,12 @@ fn the_comparison_notices_swapped_halves_and_slopes() {
     }
     for model in [jina::jina(), jina::jina_code()] {
         let mut graph = graph_of(&model);
-        let mut tables = graph.graph.as_mut().expect("a graph").initializer.iter_mut();
+        let mut tables = graph
+            .graph
+            .as_mut()
+            .expect("a graph")
+            .initializer
+            .iter_mut();
         let table = tables.find(|tensor| tensor.name == "alibi.by_offset");
         let table = table.expect("the table of distances");
         let mut rows = table.raw_data.to_vec();
@@ -869,7 +879,12 @@ fn what_families_cannot_be_is_refused_by_name() {
     };
     let class = |class: &str| json!({"AutoModel": format!("someone/else--modeling.{class}")});
     let cases = [
-        (gte::gte(), "position_embedding_type", json!("absolute"), "absolute"),
+        (
+            gte::gte(),
+            "position_embedding_type",
+            json!("absolute"),
+            "absolute",
+        ),
         (gte::gte(), "layer_norm_type", json!("rms_norm"), "rms_norm"),
         (
             gte::gte(),
@@ -880,7 +895,12 @@ fn what_families_cannot_be_is_refused_by_name() {
         (gte::gte(), "hidden_act", json!("mish"), "mish"),
         (gte::gte(), "rope_scaling", ntk("mixed_b", 0.6), "mixed_b"),
         (gte::gte(), "rope_scaling", yarn.clone(), "yarn"),
-        (gte::gte(), "rope_parameters", ntk("factor", 2.0), "rope_scaling"),
+        (
+            gte::gte(),
+            "rope_parameters",
+            ntk("factor", 2.0),
+            "rope_scaling",
+        ),
         (gte::gte(), "auto_map", class("OtherModel"), "auto_map"),
         (
             gte::gte(),
@@ -888,8 +908,18 @@ fn what_families_cannot_be_is_refused_by_name() {
             json!(500_000),
             "max_position_embeddings",
         ),
-        (jina::jina(), "feed_forward_type", json!("original"), "original"),
-        (jina::jina(), "feed_forward_type", json!(null), "feed_forward_type"),
+        (
+            jina::jina(),
+            "feed_forward_type",
+            json!("original"),
+            "original",
+        ),
+        (
+            jina::jina(),
+            "feed_forward_type",
+            json!(null),
+            "feed_forward_type",
+        ),
         (jina::jina(), "is_decoder", json!(true), "is_decoder"),
         (jina::jina(), "auto_map", class("BertModel"), "auto_map"),
         (
@@ -905,7 +935,12 @@ fn what_families_cannot_be_is_refused_by_name() {
             json!(["full_attention", "full_attention", "sliding_attention"]),
             "layer_types",
         ),
-        (decoders::eurobert(), "auto_map", class("LlamaModel"), "auto_map"),
+        (
+            decoders::eurobert(),
+            "auto_map",
+            class("LlamaModel"),
+            "auto_map",
+        ),
     ];
     for (model, key, value, name) in cases {
         let error = refused(&model.with(key, value.clone()));

@@ -12,9 +12,16 @@ use crate::reference::{
 
 /// A model of a configuration's sizes.
 pub fn gte_like(seed: u64, config: Value) -> Checkpoint {
-    let (hidden, wide) = (size(&config, "hidden_size"), size(&config, "intermediate_size"));
+    let (hidden, wide) = (
+        size(&config, "hidden_size"),
+        size(&config, "intermediate_size"),
+    );
     let mut maker = Maker::new(seed);
-    maker.table("embeddings.word_embeddings", size(&config, "vocab_size"), hidden);
+    maker.table(
+        "embeddings.word_embeddings",
+        size(&config, "vocab_size"),
+        hidden,
+    );
     let types = size(&config, "type_vocab_size");
     if types > 0 {
         maker.table("embeddings.token_type_embeddings", types, hidden);
@@ -139,7 +146,10 @@ pub(crate) fn hidden_state(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Ro
     let epsilon = config["layer_norm_eps"].as_f64().expect("an epsilon");
     let act = config["hidden_act"].as_str().expect("an activation");
     let heads = size(config, "num_attention_heads");
-    let (hidden, wide) = (size(config, "hidden_size"), size(config, "intermediate_size"));
+    let (hidden, wide) = (
+        size(config, "hidden_size"),
+        size(config, "intermediate_size"),
+    );
     let embedded = ids.iter().zip(types).map(|(&id, &kind)| {
         let word = row(model, "embeddings.word_embeddings", id as usize);
         let kind = match size(config, "type_vocab_size") {
@@ -173,7 +183,9 @@ pub(crate) fn hidden_state(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Ro
             turn(&projected[1], heads, &angle),
         );
         let context = attend(&query, &key, &projected[2], heads, |_, _, _, score| score);
-        let attended = each(&context, |row| linear(model, &name("attention.o_proj"), row));
+        let attended = each(&context, |row| {
+            linear(model, &name("attention.o_proj"), row)
+        });
         x = norm(&sum(&x, &attended), "attn_ln");
         let fed = each(&x, |row| {
             let both = linear(model, &name("mlp.up_gate_proj"), row);

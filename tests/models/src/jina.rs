@@ -10,9 +10,16 @@ use crate::reference::{Rows, activate, add, attend, each, layer_norm, linear, ro
 
 /// A model of a configuration's sizes. Its `auto_map` says for which version of the code.
 pub fn jina_like(seed: u64, config: Value) -> Checkpoint {
-    let (hidden, wide) = (size(&config, "hidden_size"), size(&config, "intermediate_size"));
+    let (hidden, wide) = (
+        size(&config, "hidden_size"),
+        size(&config, "intermediate_size"),
+    );
     let mut maker = Maker::new(seed);
-    maker.table("embeddings.word_embeddings", size(&config, "vocab_size"), hidden);
+    maker.table(
+        "embeddings.word_embeddings",
+        size(&config, "vocab_size"),
+        hidden,
+    );
     let types = size(&config, "type_vocab_size");
     maker.table("embeddings.token_type_embeddings", types, hidden);
     maker.norm("embeddings.LayerNorm", hidden, true);

@@ -38,9 +38,8 @@ pub(super) fn alibi_table(heads: usize, positions: usize) -> Vec<f32> {
 /// and then every other one of twice that power, as the paper's authors have it
 /// (<https://github.com/ofirpress/attention_with_linear_biases>).
 fn slopes(heads: usize) -> Vec<f64> {
-    let series = |count: usize| {
-        (1..=count).map(move |head| libm::exp2(-8.0 * head as f64 / count as f64))
-    };
+    let series =
+        |count: usize| (1..=count).map(move |head| libm::exp2(-8.0 * head as f64 / count as f64));
     let power = 1 << heads.max(1).ilog2();
     let more = series(2 * power).step_by(2);
     series(power).chain(more).take(heads).collect()

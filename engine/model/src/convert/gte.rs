@@ -235,7 +235,11 @@ impl Encoder {
         let gated = net.node("Mul", &[&active, &input], vec![]);
         let narrow = Linear::new(name("down_proj"), wide, hidden).apply(net, &gated)?;
         let sum = net.node("Add", &[&narrow, x], vec![]);
-        self.norm(net, &format!("{layer}.{}", self.parts.feed_forward_norm), &sum)
+        self.norm(
+            net,
+            &format!("{layer}.{}", self.parts.feed_forward_norm),
+            &sum,
+        )
     }
 
     fn norm(&self, net: &mut Net<'_>, name: &str, x: &str) -> Result<String> {

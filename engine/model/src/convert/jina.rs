@@ -149,9 +149,8 @@ impl Encoder {
     ) -> Result<String> {
         let hidden = self.hidden;
         let name = |part: &str| format!("{layer}.attention.{part}");
-        let project = |net: &mut Net<'_>, part: &str| {
-            Linear::new(name(part), hidden, hidden).apply(net, x)
-        };
+        let project =
+            |net: &mut Net<'_>, part: &str| Linear::new(name(part), hidden, hidden).apply(net, x);
         let mut query = project(net, "self.query")?;
         let mut key = project(net, "self.key")?;
         let value = project(net, "self.value")?;

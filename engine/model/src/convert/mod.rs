@@ -276,7 +276,9 @@ impl Family {
         }
         // A repository with its own code borrows a well-known model_type and computes something
         // else under it.
-        let own_code = config.value("auto_map").and_then(|map| map.get("AutoModel"));
+        let own_code = config
+            .value("auto_map")
+            .and_then(|map| map.get("AutoModel"));
         if own_code.is_some_and(|class| !family.is_of_class(class)) {
             return Err(config.unsupported(format!(
                 "the model brings its own code (auto_map in config.json), so it need not be the \

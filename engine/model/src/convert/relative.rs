@@ -53,7 +53,12 @@ pub(super) fn causal_bias(
 
 /// The bias `[heads, sequence, sequence]` of each pair of positions from a table `[heads, 2 * positions - 1]`, by the offset of the key
 /// from the query.
-pub(super) fn offset_bias(net: &mut Net<'_>, by_offset: &str, positions: usize, length: &str) -> String {
+pub(super) fn offset_bias(
+    net: &mut Net<'_>,
+    by_offset: &str,
+    positions: usize,
+    length: &str,
+) -> String {
     let counting = net.recipe(
         "positions".into(),
         vec![positions],

@@ -87,23 +87,25 @@ impl Wavelengths {
     pub(super) fn frequencies(&self, pairs: usize) -> Vec<f64> {
         // libm and not the platform's functions, so that every target makes the same bytes.
         let series = (0..pairs).map(|pair| libm::pow(self.base, -(pair as f64) / pairs as f64));
-        let stretched = series.enumerate().map(|(pair, frequency)| match self.stretch {
-            Stretch::None => frequency,
-            Stretch::Linear(factor) => frequency / factor,
-            Stretch::Ntk(factor) => {
-                frequency * libm::pow(factor, -((pair + 1) as f64) / pairs as f64)
-            }
-            Stretch::Llama3 {
-                factor,
-                fewest,
-                most,
-                trained,
-            } => {
-                let turns = trained * frequency / TAU;
-                let kept = ((turns - fewest) / (most - fewest)).clamp(0.0, 1.0);
-                frequency * (kept + (1.0 - kept) / factor)
-            }
-        });
+        let stretched = series
+            .enumerate()
+            .map(|(pair, frequency)| match self.stretch {
+                Stretch::None => frequency,
+                Stretch::Linear(factor) => frequency / factor,
+                Stretch::Ntk(factor) => {
+                    frequency * libm::pow(factor, -((pair + 1) as f64) / pairs as f64)
+                }
+                Stretch::Llama3 {
+                    factor,
+                    fewest,
+                    most,
+                    trained,
+                } => {
+                    let turns = trained * frequency / TAU;
+                    let kept = ((turns - fewest) / (most - fewest)).clamp(0.0, 1.0);
+                    frequency * (kept + (1.0 - kept) / factor)
+                }
+            });
         stretched.collect()
     }
 }
