@@ -66,18 +66,6 @@ pub fn all(labels: usize) -> Vec<(&'static str, Checkpoint)> {
             &distilbert,
         ),
         with(
-            models::modernbert(),
-            85,
-            "ModernBertForSequenceClassification",
-            &modernbert,
-        ),
-        with(
-            of_mean,
-            86,
-            "ModernBertForSequenceClassification",
-            &modernbert,
-        ),
-        with(
             with_classifier(gte::gte(), 87, labels),
             88,
             "NewForSequenceClassification",
@@ -88,6 +76,18 @@ pub fn all(labels: usize) -> Vec<(&'static str, Checkpoint)> {
             90,
             "JinaBertForSequenceClassification",
             &|_| {},
+        ),
+        with(
+            models::modernbert(),
+            85,
+            "ModernBertForSequenceClassification",
+            &modernbert,
+        ),
+        with(
+            of_mean,
+            86,
+            "ModernBertForSequenceClassification",
+            &modernbert,
         ),
     ]
 }
