@@ -83,6 +83,25 @@ fn encoders_with_code_of_their_own_are_themselves_on_every_engine() {
     }
 }
 
+/// The modules that `tests/data/known-models` says a model is refused for.
+#[test]
+fn a_model_that_begins_with_another_module_is_refused_by_name() {
+    let model = tiny::of_words(gte());
+    for module in ["Router", "CLIPModel", "WordEmbeddings"] {
+        let name = format!("sentence_transformers.models.{module}");
+        let modules = json!([{"idx": 0, "name": "0", "path": "", "type": name}]);
+        let files = [
+            ("config.json", model.config_json()),
+            ("model.safetensors", model.file(Stored::F32)),
+            ("modules.json", serde_json::to_vec(&modules).unwrap()),
+        ];
+        let files = files.map(|(name, bytes)| (name.to_owned(), bytes.into()));
+        let error = Embedder::load(ModelSource::bytes("an encoder", files)).unwrap_err();
+        assert_eq!(error.kind(), "UnsupportedModel", "{error}");
+        assert!(error.to_string().contains(module), "{error}");
+    }
+}
+
 /// Numbers that no tensor shows are part of what a model is.
 #[test]
 fn what_no_tensor_shows_decides_the_fingerprint() {
