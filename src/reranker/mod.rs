@@ -27,8 +27,9 @@ use crate::stream::{self, OnStreamProgress};
 /// It loads and runs as an [`Embedder`](crate::Embedder) does: the same sources, configuration, engines, batches, cache,
 /// statistics and profile. Models with one label are read from safetensors of the classes `BertForSequenceClassification`,
 /// `RobertaForSequenceClassification`, `XLMRobertaForSequenceClassification`, `CamembertForSequenceClassification`,
-/// `MPNetForSequenceClassification`, `DistilBertForSequenceClassification` and `ModernBertForSequenceClassification`, and others from
-/// ONNX files that give `logits`.
+/// `MPNetForSequenceClassification`, `DistilBertForSequenceClassification`, `ModernBertForSequenceClassification`,
+/// `NewForSequenceClassification`, `GteForSequenceClassification` and `JinaBertForSequenceClassification`, and others from ONNX files
+/// that give `logits`.
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {

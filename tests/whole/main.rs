@@ -13,6 +13,7 @@ mod documents;
 mod dtype;
 mod embedding_cache;
 mod embeddings_file;
+mod encoders;
 mod executors;
 mod f16;
 mod giving_up;

@@ -289,7 +289,10 @@ fn what_is_no_reranker_says_why() {
         ];
         for layer in layers {
             let mut model = model.clone();
-            let of_class = class == "BertForSequenceClassification" || layer != "pooler.dense";
+            // Others may hold a pooler that their classes do not use.
+            let pools = ["Bert", "New", "JinaBert"];
+            let pools = pools.map(|own| format!("{own}ForSequenceClassification"));
+            let of_class = layer != "pooler.dense" || pools.iter().any(|own| own == class);
             if model.tensors.remove(&format!("{layer}.weight")).is_none() || !of_class {
                 continue;
             }

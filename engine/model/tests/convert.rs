@@ -12,6 +12,8 @@ use isovec_model::convert::{Converted, architecture, convert, family};
 use isovec_model::safetensors::TensorSet;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::decoders;
+use isovec_test_models::gte;
+use isovec_test_models::jina;
 use isovec_test_models::models;
 use isovec_test_models::reference::last_hidden_state;
 use isovec_test_models::rng::Rng;
@@ -45,7 +47,7 @@ fn texts(lengths: &[usize], padding: i64) -> (Vec<Vec<i64>>, Vec<Vec<i64>>) {
 }
 
 fn is_decoder(name: &str) -> bool {
-    ["qwen2", "qwen3", "llama", "mistral", "gemma3"].contains(&name)
+    ["qwen2", "qwen3", "llama", "mistral", "gemma3", "eurobert"].contains(&name)
 }
 
 fn padding(model: &Checkpoint) -> i64 {
@@ -184,6 +186,61 @@ fn newer_configs_of_decoders_mean_what_they_say() {
         let biased = model.with("attention_bias", json!(true));
         assert_same("biased", &decoders::decoder_like(74, biased.config));
     }
+}
+
+/// What the published models of a family differ in.
+#[test]
+fn each_kind_of_gte_agrees_with_the_reference() {
+    let one = |key: &str, value: serde_json::Value| {
+        let mut config = gte::config();
+        config[key] = value;
+        gte::gte_like(79, config)
+    };
+    assert_same("gte without types", &one("type_vocab_size", json!(0)));
+    assert_same("gte with one type", &one("type_vocab_size", json!(1)));
+    assert_same("gte, unpacked", &one("pack_qkv", json!(false)));
+    assert_same("gte, not stretched", &one("rope_scaling", json!(null)));
+    let model = gte::gte();
+    let newer = gte::newer(model.clone());
+    let difference = difference(&graph_of(&newer), &model);
+    assert!(
+        difference <= BOUND,
+        "as transformers saves it: {difference:e}"
+    );
+    // Fine-tuned models carry the code themselves.
+    let own = json!({"AutoModel": "modeling_hf_alibaba_nlp_gte.GteModel"});
+    let own = model
+        .clone()
+        .with("auto_map", own)
+        .with("model_type", "gte");
+    assert_eq!(graph_of(&own), graph_of(&model));
+}
+
+/// Of a number of heads that is no power of two, as most of the published models have.
+#[test]
+fn slopes_of_twelve_heads_agree_with_the_reference() {
+    for model in [jina::jina(), jina::jina_code()] {
+        let twelve = model
+            .with("num_attention_heads", 12)
+            .with("hidden_size", 48);
+        let twelve = jina::jina_like(91, twelve.config);
+        assert_same("jina of twelve heads", &twelve);
+        assert_same("jina, reglu", &twelve.with("feed_forward_type", "reglu"));
+    }
+}
+
+/// Without the keys that its authors' code has defaults for.
+#[test]
+fn a_short_config_of_eurobert_means_what_its_code_says() {
+    let mut model = decoders::eurobert().with("rms_norm_eps", 1e-5);
+    let said = graph_of(&model);
+    let config = model.config.as_object_mut().expect("an object");
+    for key in ["rms_norm_eps", "rope_theta", "head_dim", "hidden_act"] {
+        config.remove(key).expect("it is there");
+    }
+    assert_eq!(graph_of(&model), said);
+    let causal = decoders::eurobert().with("is_causal", true);
+    assert_eq!(graph_of(&causal), graph_of(&decoders::eurobert()));
 }
 
 /// Half-precision checkpoints and shards convert to the values they hold, exactly.
@@ -484,6 +541,78 @@ fn the_comparison_notices_a_mistake_in_each_config_value_of_a_decoder() {
     }
 }
 
+#[test]
+fn the_comparison_notices_a_mistake_in_each_config_value_of_newer_encoders() {
+    let stretched = |factor: f64| json!({"type": "ntk", "factor": factor});
+    let mutants = [
+        (decoders::eurobert(), "hidden_act", json!("gelu")),
+        (decoders::eurobert(), "rms_norm_eps", json!(1e-5)),
+        (decoders::eurobert(), "rope_theta", json!(200_000.0)),
+        // A causal one of the same tensors.
+        (decoders::eurobert(), "model_type", json!("llama")),
+        (gte::gte(), "hidden_act", json!("gelu_new")),
+        (gte::gte(), "layer_norm_eps", json!(1e-5)),
+        (gte::gte(), "num_attention_heads", json!(2)),
+        (gte::gte(), "rope_theta", json!(480.0)),
+        (gte::gte(), "rope_scaling", json!(null)),
+        (gte::gte(), "rope_scaling", stretched(4.2)),
+        (
+            gte::gte(),
+            "rope_scaling",
+            json!({"type": "linear", "factor": 4.0}),
+        ),
+        (jina::jina(), "feed_forward_type", json!("reglu")),
+        (jina::jina(), "layer_norm_eps", json!(1e-5)),
+        (jina::jina(), "num_attention_heads", json!(2)),
+        (jina::jina_code(), "feed_forward_type", json!("reglu")),
+        (jina::jina_code(), "layer_norm_eps", json!(1e-5)),
+        (jina::jina_code(), "num_attention_heads", json!(8)),
+    ];
+    for (model, key, value) in mutants {
+        let what = format!("{} {key} {value}", model.config["model_type"]);
+        let mut mutant = model.clone().with(key, value);
+        if key == "model_type" {
+            mutant.config["auto_map"] = json!(null);
+        }
+        assert_noticed(&what, &mutant, &model);
+    }
+}
+
+/// The gate taken for the input, and slopes of other heads.
+#[test]
+fn the_comparison_notices_swapped_halves_and_slopes() {
+    for (model, packed) in [
+        (gte::gte(), "mlp.up_gate_proj"),
+        (jina::jina(), "mlp.gated_layers"),
+        (jina::jina_code(), "mlp.up_gated_layer"),
+    ] {
+        let mut swapped = model.clone();
+        for (name, array) in &mut swapped.tensors {
+            if name.contains(packed) {
+                let half = array.values.len() / 2;
+                array.values.rotate_left(half);
+            }
+        }
+        assert_noticed(packed, &swapped, &model);
+    }
+    for model in [jina::jina(), jina::jina_code()] {
+        let mut graph = graph_of(&model);
+        let mut tables = graph
+            .graph
+            .as_mut()
+            .expect("a graph")
+            .initializer
+            .iter_mut();
+        let table = tables.find(|tensor| tensor.name == "alibi.by_offset");
+        let table = table.expect("the table of distances");
+        let mut rows = table.raw_data.to_vec();
+        let row = rows.len() / 4;
+        rows.rotate_left(row);
+        table.raw_data = rows.into();
+        assert!(difference(&graph, &model) >= NOTICED);
+    }
+}
+
 /// Gemma's norms without the 1 that is added to their weights, and its words without their factor.
 #[test]
 fn the_comparison_notices_what_only_gemma_does() {
@@ -653,7 +782,7 @@ fn what_cannot_be_converted_is_refused_with_the_reason() {
 
 /// With the name of what the config asks for.
 #[test]
-fn what_decoders_cannot_be_is_refused_by_name() {
+fn what_families_cannot_be_is_refused_by_name() {
     let yarn = json!({"rope_type": "yarn", "factor": 4.0});
     let cases = [
         (decoders::qwen3(), "rope_scaling", yarn.clone(), "yarn"),
@@ -678,7 +807,7 @@ fn what_decoders_cannot_be_is_refused_by_name() {
         (
             decoders::gemma3(),
             "rope_parameters",
-            json!({"full_attention": yarn}),
+            json!({"full_attention": yarn.clone()}),
             "yarn",
         ),
         (
@@ -743,6 +872,85 @@ fn what_decoders_cannot_be_is_refused_by_name() {
             "{message}"
         );
     }
+    let ntk = |key: &str, value: f64| {
+        let mut scaling = json!({"type": "ntk", "factor": 2.0});
+        scaling[key] = json!(value);
+        scaling
+    };
+    let class = |class: &str| json!({"AutoModel": format!("someone/else--modeling.{class}")});
+    let cases = [
+        (
+            gte::gte(),
+            "position_embedding_type",
+            json!("absolute"),
+            "absolute",
+        ),
+        (gte::gte(), "layer_norm_type", json!("rms_norm"), "rms_norm"),
+        (
+            gte::gte(),
+            "logn_attention_scale",
+            json!(true),
+            "logn_attention_scale",
+        ),
+        (gte::gte(), "hidden_act", json!("mish"), "mish"),
+        (gte::gte(), "rope_scaling", ntk("mixed_b", 0.6), "mixed_b"),
+        (gte::gte(), "rope_scaling", yarn.clone(), "yarn"),
+        (
+            gte::gte(),
+            "rope_parameters",
+            ntk("factor", 2.0),
+            "rope_scaling",
+        ),
+        (gte::gte(), "auto_map", class("OtherModel"), "auto_map"),
+        (
+            gte::gte(),
+            "max_position_embeddings",
+            json!(500_000),
+            "max_position_embeddings",
+        ),
+        (
+            jina::jina(),
+            "feed_forward_type",
+            json!("original"),
+            "original",
+        ),
+        (
+            jina::jina(),
+            "feed_forward_type",
+            json!(null),
+            "feed_forward_type",
+        ),
+        (jina::jina(), "is_decoder", json!(true), "is_decoder"),
+        (jina::jina(), "auto_map", class("BertModel"), "auto_map"),
+        (
+            jina::jina(),
+            "max_position_embeddings",
+            json!(500_000),
+            "max_position_embeddings",
+        ),
+        (decoders::eurobert(), "rope_scaling", yarn, "yarn"),
+        (
+            decoders::eurobert(),
+            "layer_types",
+            json!(["full_attention", "full_attention", "sliding_attention"]),
+            "layer_types",
+        ),
+        (
+            decoders::eurobert(),
+            "auto_map",
+            class("LlamaModel"),
+            "auto_map",
+        ),
+    ];
+    for (model, key, value, name) in cases {
+        let error = refused(&model.with(key, value.clone()));
+        assert_eq!(error.kind(), "UnsupportedModel", "{key} {value}: {error}");
+        let message = error.to_string();
+        assert!(message.contains(name), "{message}");
+    }
+    let shorter = refused(&gte::gte().with("rope_scaling", ntk("factor", 0.5)));
+    assert_eq!(shorter.kind(), "InvalidModel");
+    assert!(shorter.to_string().contains("factor"), "{shorter}");
     let causal = decoders::gemma3().with("use_bidirectional_attention", false);
     let error = refused(&causal.with("is_causal", json!(false)));
     assert!(error.to_string().contains("is_causal"), "{error}");
@@ -845,8 +1053,9 @@ fn every_size_is_checked_against_the_tensors() {
             let Some(size) = model.config[key].as_u64() else {
                 continue;
             };
-            // Rotary tables are made and not stored.
-            if (name == "modernbert" || is_decoder(name)) && key == "max_position_embeddings" {
+            // Tables of angles and of distances are made and not stored.
+            let has_table = ["modernbert", "gte", "jina", "jina_code"].contains(&name);
+            if (has_table || is_decoder(name)) && key == "max_position_embeddings" {
                 continue;
             }
             let error = refused(&model.clone().with(key, size * 2));

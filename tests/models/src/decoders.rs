@@ -1,7 +1,7 @@
 //! A tiny decoder of each family with seeded random weights, and its last hidden state at f64, written from the papers and from the
 //! models' documentation (<https://huggingface.co/docs/transformers>): Qwen2 <https://arxiv.org/abs/2407.10671>, Qwen3
 //! <https://arxiv.org/abs/2505.09388>, Llama <https://arxiv.org/abs/2407.21783>, Mistral <https://arxiv.org/abs/2310.06825>, Gemma 3
-//! <https://arxiv.org/abs/2503.19786>, normalisation <https://arxiv.org/abs/1910.07467>.
+//! <https://arxiv.org/abs/2503.19786>, EuroBERT <https://arxiv.org/abs/2503.05500>, normalisation <https://arxiv.org/abs/1910.07467>.
 
 use std::f64::consts::TAU;
 
@@ -145,6 +145,35 @@ pub fn llama() -> Checkpoint {
     )
 }
 
+/// A tiny EuroBERT, an encoder of Llama's layers. Its authors publish it with code of their own.
+pub fn eurobert() -> Checkpoint {
+    decoder_like(
+        78,
+        json!({
+            "architectures": ["EuroBertForMaskedLM"],
+            "auto_map": {"AutoModel": "modeling_eurobert.EuroBertModel"},
+            "model_type": "eurobert",
+            "vocab_size": VOCABULARY,
+            "hidden_size": HIDDEN,
+            "num_hidden_layers": 3,
+            "num_attention_heads": 4,
+            "num_key_value_heads": 2,
+            "head_dim": 8,
+            "intermediate_size": WIDE,
+            "hidden_act": "silu",
+            "max_position_embeddings": 64,
+            "rms_norm_eps": 1e-6,
+            "rope_theta": 250_000.0,
+            "rope_scaling": null,
+            "attention_bias": false,
+            "mlp_bias": false,
+            "pretraining_tp": 1,
+            "tie_word_embeddings": false,
+            "pad_token_id": 0
+        }),
+    )
+}
+
 /// A tiny Mistral, every layer of which sees a window.
 pub fn mistral() -> Checkpoint {
     decoder_like(
@@ -246,7 +275,9 @@ fn sees_window(config: &Value, layer: usize) -> bool {
 
 /// Whether the token at `from` sees that at `to`.
 fn sees(config: &Value, layer: usize, from: usize, to: usize) -> bool {
-    let both_ways = config["use_bidirectional_attention"] == true || config["is_causal"] == false;
+    let both_ways = config["use_bidirectional_attention"] == true
+        || config["is_causal"] == false
+        || config["model_type"] == "eurobert";
     let mut distance = from.abs_diff(to);
     if to > from && !both_ways {
         return false;

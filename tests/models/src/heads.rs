@@ -4,6 +4,8 @@
 use serde_json::json;
 
 use crate::checkpoint::Checkpoint;
+use crate::gte;
+use crate::jina;
 use crate::models::{self, HIDDEN, Maker};
 use crate::reference::{Rows, activate, last_hidden_state, layer_norm, linear};
 use crate::tiny;
@@ -64,6 +66,18 @@ pub fn all(labels: usize) -> Vec<(&'static str, Checkpoint)> {
             &distilbert,
         ),
         with(
+            with_classifier(gte::gte(), 87, labels),
+            88,
+            "NewForSequenceClassification",
+            &|_| {},
+        ),
+        with(
+            with_classifier(jina::jina_code(), 89, labels),
+            90,
+            "JinaBertForSequenceClassification",
+            &|_| {},
+        ),
+        with(
             models::modernbert(),
             85,
             "ModernBertForSequenceClassification",
@@ -115,7 +129,7 @@ pub fn logits(model: &Checkpoint, ids: &[i64], types: &[i64]) -> Vec<f64> {
     let first = &rows[0];
     let each = |x: Vec<f64>, f: &dyn Fn(f64) -> f64| x.into_iter().map(f).collect::<Vec<f64>>();
     match model.config["model_type"].as_str().expect("a model type") {
-        "bert" => {
+        "bert" | "new" => {
             let pooled = each(linear(model, "pooler.dense", first), &libm::tanh);
             linear(model, "classifier", &pooled)
         }

@@ -4,6 +4,7 @@
 //! - [`models`], [`full_size`]: a tiny model of each family, and models of the sizes that people load.
 //! - [`reference`](mod@reference): the expected outputs of a model, from an implementation at f64 that shares no code
 //!   with the conversion.
+//! - [`gte`], [`jina`]: encoders whose authors publish them with code of their own, with theirs.
 //! - [`decoders`]: decoders, with theirs; [`embedding_gemma`]: one with all files of a published model.
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`sparse`]: models of sparse vectors, with theirs.
@@ -25,7 +26,9 @@ pub mod decoders;
 pub mod embedding_gemma;
 pub mod exact;
 pub mod full_size;
+pub mod gte;
 pub mod heads;
+pub mod jina;
 pub mod late;
 pub mod models;
 mod picture_files;

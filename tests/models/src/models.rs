@@ -8,6 +8,8 @@ use serde_json::json;
 
 use crate::checkpoint::{Array, Checkpoint};
 use crate::decoders;
+use crate::gte;
+use crate::jina;
 use crate::rng::Rng;
 
 /// Words of every tiny model.
@@ -339,5 +341,9 @@ pub fn all() -> Vec<(&'static str, Checkpoint)> {
         ("llama", decoders::llama()),
         ("mistral", decoders::mistral()),
         ("gemma3", decoders::gemma3()),
+        ("eurobert", decoders::eurobert()),
+        ("gte", gte::gte()),
+        ("jina", jina::jina()),
+        ("jina_code", jina::jina_code()),
     ]
 }

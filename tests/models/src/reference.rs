@@ -6,12 +6,14 @@
 //! <https://arxiv.org/abs/2004.09297> with the buckets of <https://arxiv.org/abs/1910.10683>,
 //! DistilBERT <https://arxiv.org/abs/1910.01108>, ModernBERT <https://arxiv.org/abs/2412.13663>,
 //! NomicBERT <https://arxiv.org/abs/2402.01613>, GELU <https://arxiv.org/abs/1606.08415>, rotary
-//! positions <https://arxiv.org/abs/2104.09864>. Decoders are in [`crate::decoders`].
+//! positions <https://arxiv.org/abs/2104.09864>. Others are in [`crate::decoders`], [`crate::gte`] and [`crate::jina`].
 
 use serde_json::Value;
 
 use crate::checkpoint::{Array, Checkpoint};
 use crate::decoders;
+use crate::gte;
+use crate::jina;
 
 /// One vector a token.
 pub type Rows = Vec<Vec<f64>>;
@@ -29,14 +31,20 @@ pub fn last_hidden_state_seeing(
     seen: usize,
 ) -> Rows {
     match model.config["model_type"].as_str().expect("a model type") {
-        "bert" => bert(model, ids, types, seen),
+        "bert" if model.config["position_embedding_type"] != "alibi" => {
+            bert(model, ids, types, seen)
+        }
         "modernbert" => modernbert(model, ids, seen),
         _ if seen < ids.len() => panic!("no reference with tokens that are not seen"),
         "roberta" | "xlm-roberta" | "camembert" => roberta(model, ids),
         "mpnet" => mpnet(model, ids),
         "distilbert" => distilbert(model, ids),
         "nomic_bert" => nomicbert(model, ids, types),
-        "qwen2" | "qwen3" | "llama" | "mistral" | "gemma3_text" => decoders::decoder(model, ids),
+        "bert" => jina::hidden_state(model, ids, types),
+        "new" => gte::hidden_state(model, ids, types),
+        "qwen2" | "qwen3" | "llama" | "mistral" | "gemma3_text" | "eurobert" => {
+            decoders::decoder(model, ids)
+        }
         other => panic!("no reference for {other}"),
     }
 }

@@ -86,7 +86,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let sum = net.node("Add", &[&words, &types], vec![]);
     let sum = net.node("Add", &[&sum, &places], vec![]);
     layers(config, net, &encoder, &sum)?;
-    classifier::add_to_bert(config, net, encoder.hidden)?;
+    let class = "BertForSequenceClassification";
+    classifier::add_to_bert(config, net, encoder.hidden, class)?;
     Ok(positions)
 }
 

@@ -2,7 +2,7 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the families in use, each in a file of its own over shared blocks: the encoders BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, GTE, JinaBERT, EuroBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
 //! DINOv3; the two halves of CLIP and SigLIP; static embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
 //! sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!
@@ -10,6 +10,7 @@
 //! to f32, and transposed) only when an engine asks for it.
 
 mod activation;
+mod alibi;
 mod architecture;
 mod attention;
 mod bert;
@@ -26,6 +27,8 @@ mod distilbert;
 mod embeddings;
 mod encoder;
 mod gemma3;
+mod gte;
+mod jina;
 mod linear;
 mod llama;
 mod mask;
@@ -121,6 +124,12 @@ pub enum Family {
     ModernBert,
     /// NomicBERT: nomic-embed-text, Arctic's long model.
     NomicBert,
+    /// GTE's newer architecture: gte-base-en-v1.5, gte-multilingual-base, Arctic's medium model 2.0.
+    Gte,
+    /// JinaBERT: jina-embeddings-v2.
+    JinaBert,
+    /// EuroBERT, a Llama whose tokens see both ways.
+    EuroBert,
     /// Qwen2, a decoder.
     Qwen2,
     /// Qwen3, a decoder: Qwen3-Embedding.
@@ -209,12 +218,15 @@ impl Family {
     fn of(config: &Config, half: Half) -> Result<Self> {
         let model_type = config.text_or("model_type", "")?;
         let family = match model_type {
+            "bert" if jina::has_slopes(config)? => Self::JinaBert,
             "bert" => Self::Bert,
             "roberta" | "xlm-roberta" | "camembert" => Self::Roberta,
             "mpnet" => Self::Mpnet,
             "distilbert" => Self::DistilBert,
             "modernbert" => Self::ModernBert,
             "nomic_bert" => Self::NomicBert,
+            "new" | "gte" => Self::Gte,
+            "eurobert" => Self::EuroBert,
             "qwen2" => Self::Qwen2,
             "qwen3" => Self::Qwen3,
             "llama" => Self::Llama,
@@ -234,8 +246,8 @@ impl Family {
             other => {
                 return Err(config.unsupported(format!(
                     "model_type {other:?} is not one that can be converted (bert, roberta, \
-                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, qwen2, \
-                     qwen3, llama, mistral, gemma3_text, vit, deit, dinov2, dinov2_with_registers, \
+                     xlm-roberta, camembert, mpnet, distilbert, modernbert, nomic_bert, new, gte, \
+                     eurobert, qwen2, qwen3, llama, mistral, gemma3_text, vit, deit, dinov2, dinov2_with_registers, \
                      dinov3_vit, clip, siglip, model2vec)"
                 )));
             }
@@ -246,6 +258,9 @@ impl Family {
             Self::DistilBert => distilbert::check(config)?,
             Self::ModernBert => modernbert::check(config)?,
             Self::NomicBert => nomicbert::check(config)?,
+            Self::Gte => gte::check(config)?,
+            Self::JinaBert => jina::check(config)?,
+            Self::EuroBert => drop(llama::eurobert(config)?),
             Self::Qwen2 => drop(qwen::qwen2(config)?),
             Self::Qwen3 => drop(qwen::qwen3(config)?),
             Self::Llama => drop(llama::llama(config)?),
@@ -263,9 +278,8 @@ impl Family {
         // else under it.
         let own_code = config
             .value("auto_map")
-            .and_then(|map| map.get("AutoModel"))
-            .is_some();
-        if own_code && family != Self::NomicBert {
+            .and_then(|map| map.get("AutoModel"));
+        if own_code.is_some_and(|class| !family.is_of_class(class)) {
             return Err(config.unsupported(format!(
                 "the model brings its own code (auto_map in config.json), so it need not be the \
                  {model_type} that it is called"
@@ -274,13 +288,29 @@ impl Family {
         Ok(family)
     }
 
+    /// Whether the family's models are published with code of their own, which has this class: `repository--file.Class`.
+    fn is_of_class(self, class: &serde_json::Value) -> bool {
+        let class = class.as_str().unwrap_or_default();
+        let class = class.rsplit('.').next().unwrap_or_default();
+        match self {
+            Self::NomicBert => true,
+            Self::Gte => ["NewModel", "GteModel"].contains(&class),
+            Self::JinaBert => class == "JinaBertModel",
+            Self::EuroBert => class == "EuroBertModel",
+            _ => false,
+        }
+    }
+
     fn anchor(self, tensors: &TensorSet) -> &'static str {
         match self {
             Self::Static => static_embedding::anchor(tensors),
             Self::ModernBert => modernbert::ANCHOR,
-            Self::Qwen2 | Self::Qwen3 | Self::Llama | Self::Mistral | Self::Gemma3 => {
-                decoder::ANCHOR
-            }
+            Self::EuroBert
+            | Self::Qwen2
+            | Self::Qwen3
+            | Self::Llama
+            | Self::Mistral
+            | Self::Gemma3 => decoder::ANCHOR,
             Self::Vit | Self::Dinov2 | Self::Dinov3 => vit::ANCHOR,
             Self::ClipText | Self::SiglipText => clip_text::ANCHOR,
             Self::ClipVision => clip_vision::ANCHOR,
@@ -296,6 +326,9 @@ impl Family {
             | Self::Roberta
             | Self::Mpnet
             | Self::ModernBert
+            | Self::Gte
+            | Self::JinaBert
+            | Self::EuroBert
             | Self::Qwen2
             | Self::Qwen3
             | Self::Llama
@@ -328,6 +361,9 @@ impl Family {
             Self::DistilBert => "distilbert",
             Self::ModernBert => "modernbert",
             Self::NomicBert => "nomicbert",
+            Self::Gte => "gte",
+            Self::JinaBert => "jina_bert",
+            Self::EuroBert => "eurobert",
             Self::Qwen2 => "qwen2",
             Self::Qwen3 => "qwen3",
             Self::Llama => "llama",
@@ -411,6 +447,9 @@ pub fn convert_within(
         Family::DistilBert => distilbert::build(&config, &mut net)?,
         Family::ModernBert => modernbert::build(&config, &mut net)?,
         Family::NomicBert => nomicbert::build(&config, &mut net)?,
+        Family::Gte => gte::build(&config, &mut net)?,
+        Family::JinaBert => jina::build(&config, &mut net)?,
+        Family::EuroBert => llama::eurobert(&config)?.build(&mut net)?,
         Family::Qwen2 => qwen::qwen2(&config)?.build(&mut net)?,
         Family::Qwen3 => qwen::qwen3(&config)?.build(&mut net)?,
         Family::Llama => llama::llama(&config)?.build(&mut net)?,

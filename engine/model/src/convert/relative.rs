@@ -51,8 +51,14 @@ pub(super) fn causal_bias(
     offset_bias(net, &by_offset, positions, length)
 }
 
-/// The bias of each pair of positions, by the offset of the key from the query.
-fn offset_bias(net: &mut Net<'_>, by_offset: &str, positions: usize, length: &str) -> String {
+/// The bias `[heads, sequence, sequence]` of each pair of positions from a table `[heads, 2 * positions - 1]`, by the offset of the key
+/// from the query.
+pub(super) fn offset_bias(
+    net: &mut Net<'_>,
+    by_offset: &str,
+    positions: usize,
+    length: &str,
+) -> String {
     let counting = net.recipe(
         "positions".into(),
         vec![positions],

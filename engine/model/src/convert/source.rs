@@ -13,6 +13,7 @@ use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource};
 
+use super::alibi::alibi_table;
 use super::patches::PatchGrid;
 use super::positions::Positions;
 use super::relative::{causal_table, offset_table};
@@ -102,6 +103,13 @@ pub(super) enum Recipe {
     /// Attention bias per head and offset, `[heads, 2 * positions - 1]`, that hides keys behind their query.
     CausalBias {
         /// Rows, all alike.
+        heads: usize,
+        /// The longest sequence.
+        positions: usize,
+    },
+    /// Attention bias per head and offset, `[heads, 2 * positions - 1]`, that falls with the distance.
+    Alibi {
+        /// Rows.
         heads: usize,
         /// The longest sequence.
         positions: usize,
@@ -218,6 +226,7 @@ impl ConvertedWeights {
             Recipe::CausalBias { heads, positions } => {
                 Ok(bytes_of(&causal_table(*heads, *positions)))
             }
+            Recipe::Alibi { heads, positions } => Ok(bytes_of(&alibi_table(*heads, *positions))),
             Recipe::Whole { tensor } => Ok(whole_numbers(tensor, self.source(tensor)?)?
                 .into_iter()
                 .flat_map(i32::to_le_bytes)

@@ -22,6 +22,8 @@ enum Stretch {
     None,
     /// All of them by one factor (<https://arxiv.org/abs/2306.15595>).
     Linear(f64),
+    /// GTE's (<https://kexue.fm/archives/9706>, formula 6): the last by the factor, and each before it by an equal ratio less.
+    Ntk(f64),
     /// Llama 3.1's, as transformers computes it: a pair that turns more often than `most` times in a text of `trained` tokens keeps
     /// its wavelength, one that turns less often than `fewest` times has it times `factor`, and frequencies go from one to the other
     /// in a straight line between.
@@ -39,6 +41,14 @@ impl Wavelengths {
         Self {
             base,
             stretch: Stretch::None,
+        }
+    }
+
+    /// The series stretched by GTE's way: that of the pair `i` of `n` is `factor^((i + 1) / n)` times as long.
+    pub(super) fn ntk(base: f64, factor: f64) -> Self {
+        Self {
+            base,
+            stretch: Stretch::Ntk(factor),
         }
     }
 
@@ -77,20 +87,25 @@ impl Wavelengths {
     pub(super) fn frequencies(&self, pairs: usize) -> Vec<f64> {
         // libm and not the platform's functions, so that every target makes the same bytes.
         let series = (0..pairs).map(|pair| libm::pow(self.base, -(pair as f64) / pairs as f64));
-        let stretched = series.map(|frequency| match self.stretch {
-            Stretch::None => frequency,
-            Stretch::Linear(factor) => frequency / factor,
-            Stretch::Llama3 {
-                factor,
-                fewest,
-                most,
-                trained,
-            } => {
-                let turns = trained * frequency / TAU;
-                let kept = ((turns - fewest) / (most - fewest)).clamp(0.0, 1.0);
-                frequency * (kept + (1.0 - kept) / factor)
-            }
-        });
+        let stretched = series
+            .enumerate()
+            .map(|(pair, frequency)| match self.stretch {
+                Stretch::None => frequency,
+                Stretch::Linear(factor) => frequency / factor,
+                Stretch::Ntk(factor) => {
+                    frequency * libm::pow(factor, -((pair + 1) as f64) / pairs as f64)
+                }
+                Stretch::Llama3 {
+                    factor,
+                    fewest,
+                    most,
+                    trained,
+                } => {
+                    let turns = trained * frequency / TAU;
+                    let kept = ((turns - fewest) / (most - fewest)).clamp(0.0, 1.0);
+                    frequency * (kept + (1.0 - kept) / factor)
+                }
+            });
         stretched.collect()
     }
 }
@@ -137,6 +152,7 @@ impl fmt::Display for Wavelengths {
         match self.stretch {
             Stretch::None => write!(f, "{base}"),
             Stretch::Linear(factor) => write!(f, "{base}.linear.{factor}"),
+            Stretch::Ntk(factor) => write!(f, "{base}.ntk.{factor}"),
             Stretch::Llama3 {
                 factor,
                 fewest,
@@ -150,6 +166,19 @@ impl fmt::Display for Wavelengths {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The figures are those of the formula as its authors write it: another base, and all of it by one factor more.
+    #[test]
+    fn ntk_stretches_the_last_pair_by_the_whole_factor() {
+        let plain = Wavelengths::of_base(10_000.0).frequencies(32);
+        let stretched = Wavelengths::ntk(10_000.0, 8.0).frequencies(32);
+        let larger = Wavelengths::of_base(80_000.0).frequencies(32);
+        for (found, larger) in stretched.iter().zip(larger) {
+            let wanted = larger / 8f64.powf(1.0 / 32.0);
+            assert!((found / wanted - 1.0).abs() < 1e-14, "{found} and {wanted}");
+        }
+        assert!((plain[31] / stretched[31] - 8.0).abs() < 1e-12);
+    }
 
     #[test]
     fn llama3_keeps_fast_pairs_and_stretches_slow_ones() {

@@ -15,14 +15,15 @@ use crate::head::mean;
 /// The layer of BERT that pools for its classifier. It belongs to the model.
 const POOLER: &str = "pooler.dense";
 
-/// BERT: `classifier(tanh(pooler(first token)))`.
+/// BERT, and families with BERT's head in a class of another name: `classifier(tanh(pooler(first token)))`.
 pub(in crate::convert) fn add_to_bert(
     config: &Config,
     net: &mut Net<'_>,
     hidden: usize,
+    class: &str,
 ) -> Result<()> {
     let class = Class {
-        name: "BertForSequenceClassification",
+        name: class,
         last: CLASSIFIER,
         before: Some(POOLER),
     };
