@@ -1081,10 +1081,18 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FOLDER|ID", help_heading = "Model")]
     pub(crate) model: Vec<String>,
 
-    /// A TOML file with a table [[models]] for each model: source, name, aliases, task, dtype, device, config. SIGHUP reads it
-    /// again.
+    /// A TOML file with a table [[models]] for each model: source, name, aliases, task, dtype, device, loaded, config. SIGHUP
+    /// reads it again.
     #[arg(long, value_name = "FILE", help_heading = "Model", conflicts_with_all = ["model", "name", "task"])]
     pub(crate) models: Option<PathBuf>,
+
+    /// Let clients load and unload these models (POST /v2/repository/models/NAME/load).
+    #[arg(long, help_heading = "Model")]
+    pub(crate) model_control: bool,
+
+    /// Bytes that loaded models may hold; one that does not fit is not loaded [default: no bound].
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) memory_budget: Option<u64>,
 
     /// What the model is for [default: what its config.json says].
     #[arg(long, value_enum, help_heading = "Model")]

@@ -66,6 +66,7 @@ async fn routed(app: &App, request: Request<Body>) -> Result<Answer, Failure> {
     let until = started + time;
     let method = request.method().clone();
     let path = path(&request)?;
+    own::check(path.path())?;
     let headers = request.headers().clone();
     let time = until.min(started + app.options.read_timeout);
     let body = body::read(request, &mut place, app.options.max_body, time).await?;

@@ -113,6 +113,15 @@ impl Call {
         }
     }
 
+    /// The same as `work`, if it is there by the request's deadline.
+    ///
+    /// # Errors
+    /// A deadline that has passed; `work` is dropped then.
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let in_time = timeout_at(self.until, work).await;
+        in_time.map_err(|_| self.too_late())
+    }
+
     /// The request's priority, which its body names.
     pub(crate) fn matters(&mut self, priority: Priority) {
         self.priority = priority;
@@ -141,8 +150,7 @@ impl Call {
         self.place.admit(texts, left, &served.pace, self.priority)?;
         self.admitted = true;
         let since = Instant::now();
-        let in_time = timeout_at(self.until, work()).await;
-        let result = in_time.map_err(|_| self.too_late())?;
+        let result = self.in_time(work()).await?;
         let result = result.map_err(failure::of)?;
         self.computed = Some(Computed {
             model: Arc::clone(&served.name),

@@ -250,6 +250,15 @@ impl Served {
         each!(self, queued => queued.model.stats())
     }
 
+    /// Bytes that it holds: weights, buffers of its engine, cached vectors.
+    pub(crate) fn bytes(&self) -> u64 {
+        let weights = each!(self, queued => queued.model.description().weights_bytes);
+        let stats = self.stats();
+        let buffers = stats.engine.memory_pool;
+        let vectors = stats.embedding_cache.map_or(0, |cache| cache.bytes);
+        weights + buffers.current_memory_bytes + buffers.lent_memory_bytes + vectors
+    }
+
     pub(crate) fn counts(&self) -> QueueCounts {
         each!(self, queued => queued.batcher.counts())
     }

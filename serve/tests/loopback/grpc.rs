@@ -1,5 +1,7 @@
 //! The Open Inference Protocol over gRPC: real frames of HTTP/2, messages written by hand.
 
+use std::net::SocketAddr;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Request};
 use proptest::prelude::*;
@@ -10,15 +12,24 @@ use crate::running::{MODEL, Running};
 const TEXTS: [&str; 2] = ["the cat sat on a mat", "stöcks fell"];
 
 /// What a call came to: the bytes of its message with the five before them, and its status.
-struct Called {
-    body: Vec<u8>,
-    status: String,
-    said: String,
+pub(crate) struct Called {
+    pub(crate) body: Vec<u8>,
+    pub(crate) status: String,
+    pub(crate) said: String,
     head: HeaderMap,
 }
 
 async fn call(server: &Running, method: &str, head: &[(&str, &str)], body: &[u8]) -> Called {
-    let stream = TcpStream::connect(server.address).await.unwrap();
+    call_at(server.address, method, head, body).await
+}
+
+pub(crate) async fn call_at(
+    address: SocketAddr,
+    method: &str,
+    head: &[(&str, &str)],
+    body: &[u8],
+) -> Called {
+    let stream = TcpStream::connect(address).await.unwrap();
     let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
     let driven = tokio::spawn(connection);
     let path = format!("http://test/inference.GRPCInferenceService/{method}");
@@ -58,7 +69,7 @@ async fn call(server: &Running, method: &str, head: &[(&str, &str)], body: &[u8]
 }
 
 /// A field of a message: its number, and bytes.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut length = bytes.len();
     let mut field = vec![number << 3 | 2];
     while length >= 0x80 {
@@ -69,7 +80,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     [&field[..], bytes].concat()
 }
 
-fn framed(message: &[u8]) -> Vec<u8> {
+pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let mut frame = BytesMut::new();
     frame.put_u8(0);
     frame.put_u32(message.len() as u32);

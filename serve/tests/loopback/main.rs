@@ -14,6 +14,7 @@ mod openai;
 mod openapi;
 mod overload;
 mod predict;
+mod repository;
 mod rerank;
 mod running;
 mod sparse;

@@ -82,6 +82,8 @@ fn options(args: &Serve) -> Result<ServeOptions> {
     let mut options = ServeOptions::default();
     options.api_keys = args.api_keys.as_ref().map(ApiKeys::read).transpose()?;
     options.notify_socket = notify_socket();
+    options.model_control = args.model_control;
+    options.memory_budget = args.memory_budget;
     options.key_share = args.key_share.unwrap_or(options.key_share);
     set([
         (&mut options.max_requests, args.max_requests),

@@ -91,6 +91,8 @@ fn openai(failure: &Failure) -> Response {
         Kind::NoRoute => Some("unknown_url"),
         Kind::Method => Some("method_not_supported"),
         Kind::Unauthorized => Some("invalid_api_key"),
+        Kind::Forbidden => Some("not_allowed"),
+        Kind::NoMemory => Some("insufficient_memory"),
         Kind::NoModel => Some("model_not_found"),
         Kind::WrongTask => Some("model_not_supported"),
         Kind::Overloaded => Some("rate_limit_exceeded"),
@@ -100,7 +102,7 @@ fn openai(failure: &Failure) -> Response {
     let sort = match failure.kind {
         Kind::Overloaded => "rate_limit_error",
         Kind::Unauthorized => "authentication_error",
-        Kind::Unready | Kind::TimedOut | Kind::Broken => "server_error",
+        Kind::Unready | Kind::TimedOut | Kind::NoMemory | Kind::Broken => "server_error",
         _ => "invalid_request_error",
     };
     let mut response = small(&json!({"error": {
