@@ -72,6 +72,10 @@ mod tokens;
 use futures_util::Stream;
 
 pub use error::{Error, Result};
+#[cfg(feature = "otlp")]
+pub use isovec_http::trace::{Traces, TracesError};
+#[cfg(feature = "tls")]
+pub use isovec_http::{Tls, TlsError};
 pub use keys::ApiKeys;
 pub use model::Model;
 pub use options::{MOST_TEXTS, ServeOptions};

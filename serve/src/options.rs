@@ -47,6 +47,9 @@ pub struct ServeOptions {
     pub memory_budget: Option<u64>,
     /// Whether clients may load and unload models, over the model repository extension of the Open Inference Protocol.
     pub model_control: bool,
+    /// The certificate and the key of the port, which speaks TLS with them and nothing else. `None`: no TLS.
+    #[cfg(feature = "tls")]
+    pub tls: Option<isovec_http::Tls>,
     /// The socket of a service manager that is told when requests are answered (`READY=1`) and when the server ends
     /// (`STOPPING=1`), as systemd's variable `NOTIFY_SOCKET` names it.
     pub notify_socket: Option<OsString>,
@@ -72,6 +75,8 @@ impl Default for ServeOptions {
             drain_timeout: Duration::from_secs(30),
             memory_budget: None,
             model_control: false,
+            #[cfg(feature = "tls")]
+            tls: None,
             notify_socket: None,
             api_keys: None,
             key_share: 0.5,

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use futures_util::Stream;
 use futures_util::future::join_all;
-use isovec_http::{Connections, LAST_WORDS, service_manager};
+use isovec_http::{Connections, LAST_WORDS, Terms, service_manager};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tower::util::MapRequest;
@@ -123,8 +123,12 @@ impl Server {
         let connections = Connections::accept(
             listener,
             service,
-            options.max_connections,
-            options.read_timeout,
+            Terms {
+                most: options.max_connections,
+                time: options.read_timeout,
+                #[cfg(feature = "tls")]
+                tls: options.tls.clone(),
+            },
         );
 
         let ready = app.options.notify_socket.clone().map(|socket| {

@@ -6,7 +6,7 @@ use isovec::EmbeddingConfig;
 use isovec::config::Pooling;
 use serde_json::json;
 
-use crate::running::{Routing, Served, options, to};
+use crate::running::{Routing, Served, options, post, to};
 
 fn other() -> EmbeddingConfig {
     EmbeddingConfig::default().with_pooling(Pooling::Cls)
@@ -88,7 +88,7 @@ async fn models_are_not_loaded_and_unloaded_through_a_router() {
         ("/inference.GRPCInferenceService/RepositoryModelUnload", 200),
         ("/v2/repository/index", 200),
     ] {
-        let answer = router.post(path, &json!({})).await;
+        let answer = post(router.address, path, "", &json!({})).await;
         assert_eq!(answer.status, status, "{path}");
         // gRPC has a status of its own: 7 is PERMISSION_DENIED.
         if path.ends_with("Unload") {

@@ -21,4 +21,6 @@ mod sparse;
 mod status;
 mod tasks;
 mod tei;
+#[cfg(feature = "tls")]
+mod tls;
 mod vectors;

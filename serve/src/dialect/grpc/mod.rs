@@ -4,6 +4,7 @@
 //! `tonic` would read bodies by itself, past those bounds.
 
 mod frame;
+mod health;
 mod messages;
 
 use std::sync::Arc;
@@ -44,6 +45,7 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route(&path("RepositoryIndex"), post(repository_index))
         .route(&path("RepositoryModelLoad"), post(repository_load))
         .route(&path("RepositoryModelUnload"), post(repository_unload))
+        .merge(health::router())
 }
 
 /// A call's one message.
@@ -52,7 +54,17 @@ async fn read<M: Message + Default>(call: &mut Call, request: Request) -> Result
     if let Some(time) = deadline::of_grpc(request.headers())? {
         call.within(time);
     }
-    frame::read(call.body(request).await?)
+    let coding = frame::coding(request.headers())?;
+    let (is_compressed, message) = frame::message(call.body(request).await?)?;
+    let message = match (is_compressed, coding) {
+        (false, _) => message,
+        (true, Some(coding)) => call.decoded(coding, message).await?,
+        (true, None) => {
+            let message = format!("a compressed message needs the header {}", frame::ENCODING);
+            return Err(Failure::new(Kind::Invalid, message));
+        }
+    };
+    frame::read(message)
 }
 
 /// Answers a call.
