@@ -12,13 +12,15 @@ use isovec_engine::weights::WeightInfo;
 use serde::{Deserialize, Serialize};
 
 use crate::EmbedderBuilder;
+use crate::ModelTask;
 use crate::backend;
 use crate::config::EmbeddingConfig;
 use crate::error::Result;
 use crate::fallback::{self, Engines};
 use crate::loading::Asked;
-use crate::model::{Output, Purpose, Watch, prepare, resolve};
+use crate::model::{Output, Purpose, Watch, open, prepare, resolve};
 use crate::plan::Tokens;
+use crate::source::ModelSource;
 
 /// A model with its pooling head on, as engines are given it.
 #[derive(Debug)]
@@ -115,6 +117,38 @@ async fn run_by(bundle: &ModelBundle, config: &EmbeddingConfig, watch: &Watch) -
         description,
         nodes_of,
         graph,
+    })
+}
+
+/// Bytes of the weights in the files that a load under this configuration would read: the graph is read for it, and the weights
+/// are not. A load that makes weights smaller (`model.dtype`) holds less. A model id that is not in the cache is downloaded first.
+///
+/// # Errors
+/// [`Error::Config`](crate::Error::Config) for a configuration that cannot work, those of a download, and those of files that
+/// cannot be read.
+pub fn weights_bytes(
+    source: impl Into<ModelSource>,
+    task: ModelTask,
+    config: &EmbeddingConfig,
+) -> BoxFuture<'static, Result<u64>> {
+    let (source, config) = (source.into(), config.clone());
+    Box::pin(async move {
+        let mut config = config.build()?;
+        let watch = Watch::default();
+        let (source, _) = resolve(source, &config, &watch).await?.split();
+        // To be counted, files need not be in memory.
+        config.runtime.memory.mmap = None;
+        let output = match task {
+            ModelTask::Sparse => Output::Sparse,
+            _ => Output::Vectors,
+        };
+        backend::offload("counting the model's weights", async move {
+            let purpose = Purpose::run(&config, output);
+            let bundle = open(source, &config, &purpose, &watch.cancel)?;
+            let weights = bundle.weights.weights().iter();
+            Ok(weights.map(|weight| weight.byte_len() as u64).sum())
+        })
+        .await
     })
 }
 

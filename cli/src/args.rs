@@ -1081,10 +1081,18 @@ pub(crate) struct Serve {
     #[arg(long, value_name = "FOLDER|ID", help_heading = "Model")]
     pub(crate) model: Vec<String>,
 
-    /// A TOML file with a table [[models]] for each model: source, name, aliases, task, dtype, device, config. SIGHUP reads it
-    /// again.
+    /// A TOML file with a table [[models]] for each model: source, name, aliases, task, dtype, device, loaded, config. SIGHUP
+    /// reads it again.
     #[arg(long, value_name = "FILE", help_heading = "Model", conflicts_with_all = ["model", "name", "task"])]
     pub(crate) models: Option<PathBuf>,
+
+    /// Let clients load and unload these models (POST /v2/repository/models/NAME/load).
+    #[arg(long, help_heading = "Model")]
+    pub(crate) model_control: bool,
+
+    /// Bytes that loaded models may hold; one that does not fit is not loaded [default: no bound].
+    #[arg(long, value_name = "N", help_heading = "Model")]
+    pub(crate) memory_budget: Option<u64>,
 
     /// What the model is for [default: what its config.json says].
     #[arg(long, value_enum, help_heading = "Model")]
@@ -1093,6 +1101,14 @@ pub(crate) struct Serve {
     /// The name that clients call the model by [default: its id, or the name of its folder].
     #[arg(long, value_name = "NAME", help_heading = "Model")]
     pub(crate) name: Option<String>,
+
+    #[command(flatten)]
+    #[cfg(feature = "tls")]
+    pub(crate) tls: TlsArgs,
+
+    #[command(flatten)]
+    #[cfg(feature = "otlp")]
+    pub(crate) otlp: OtlpArgs,
 
     /// A file of API keys, one a line, of which requests have to carry one.
     #[arg(long, value_name = "FILE")]
@@ -1159,6 +1175,28 @@ pub(crate) enum TaskArg {
     Sparse,
 }
 
+/// Where traces go to.
+#[cfg(all(feature = "otlp", any(feature = "route", feature = "serve")))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct OtlpArgs {
+    /// A collector that gets a trace of each request, by OTLP over HTTP: http://127.0.0.1:4318.
+    #[arg(long, value_name = "URL")]
+    pub(crate) otlp_endpoint: Option<String>,
+}
+
+/// What a port proves to be.
+#[cfg(all(feature = "tls", any(feature = "route", feature = "serve")))]
+#[derive(Debug, clap::Args)]
+pub(crate) struct TlsArgs {
+    /// A file of certificates as PEM, the server's own first: the port speaks TLS. SIGHUP reads both files again.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    pub(crate) tls_cert: Option<PathBuf>,
+
+    /// The certificate's key as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    pub(crate) tls_key: Option<PathBuf>,
+}
+
 #[cfg(feature = "route")]
 #[derive(Debug, clap::Args)]
 pub(crate) struct Route {
@@ -1170,6 +1208,14 @@ pub(crate) struct Route {
     /// The address and the port to listen on; port 0 is any that is free.
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8000")]
     pub(crate) listen: std::net::SocketAddr,
+
+    #[command(flatten)]
+    #[cfg(feature = "tls")]
+    pub(crate) tls: TlsArgs,
+
+    #[command(flatten)]
+    #[cfg(feature = "otlp")]
+    pub(crate) otlp: OtlpArgs,
 
     /// Which replica a request goes to.
     #[arg(long, value_enum, default_value_t = StrategyArg::LeastLoaded)]

@@ -156,8 +156,12 @@ impl CliError {
             Self::Model(_) => 3,
             #[cfg(feature = "serve")]
             Self::Serve(isovec_serve::Error::Options(_) | isovec_serve::Error::Keys { .. }) => 2,
+            #[cfg(all(feature = "serve", feature = "tls"))]
+            Self::Serve(isovec_serve::Error::Tls(_)) => 2,
             #[cfg(feature = "route")]
             Self::Route(isovec_route::Error::Options(_) | isovec_route::Error::Target { .. }) => 2,
+            #[cfg(all(feature = "route", feature = "tls"))]
+            Self::Route(isovec_route::Error::Tls(_)) => 2,
             Self::Slower { .. } => 4,
             Self::Kept { error, .. } if error.is_usage() => 2,
             #[cfg(feature = "jobs")]

@@ -43,13 +43,31 @@ use std::io::IsTerminal as _;
 use std::process::ExitCode;
 
 use clap::Parser as _;
+#[cfg(all(feature = "otlp", feature = "route", not(feature = "serve")))]
+use isovec_route::Traces;
+#[cfg(all(feature = "otlp", feature = "serve"))]
+use isovec_serve::Traces;
+#[cfg(not(all(feature = "otlp", any(feature = "route", feature = "serve"))))]
+use tracing_subscriber::layer::Identity;
+use tracing_subscriber::layer::{Layer, SubscriberExt as _};
+use tracing_subscriber::util::SubscriberInitExt as _;
+use tracing_subscriber::{Registry, fmt};
 
 use crate::args::{Args, Command};
+use crate::error::CliError;
 
 /// The program.
 pub fn main() -> ExitCode {
     let args = Args::parse();
-    log(&args.command);
+    #[cfg(all(feature = "otlp", any(feature = "route", feature = "serve")))]
+    let traces = match traces(&args.command) {
+        Ok(traces) => traces,
+        Err(error) => return failed(&error),
+    };
+    #[cfg(all(feature = "otlp", any(feature = "route", feature = "serve")))]
+    log(&args.command, traces.as_ref().map(Traces::layer));
+    #[cfg(not(all(feature = "otlp", any(feature = "route", feature = "serve"))))]
+    log(&args.command, None::<Identity>);
     let result = match &args.command {
         Command::Embed(embed) => commands::embed::run(embed),
         Command::Classify(classify) => commands::classify::run(classify),
@@ -74,15 +92,37 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "route")]
         Command::Route(route) => commands::route::run(route),
     };
+    #[cfg(all(feature = "otlp", any(feature = "route", feature = "serve")))]
+    if let Some(traces) = traces {
+        traces.end();
+    }
     match result {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            if !error.is_silent() {
-                eprintln!("isovec: {error}");
-            }
-            ExitCode::from(error.exit_code())
-        }
+        Err(error) => failed(&error),
     }
+}
+
+fn failed(error: &CliError) -> ExitCode {
+    if !error.is_silent() {
+        eprintln!("isovec: {error}");
+    }
+    ExitCode::from(error.exit_code())
+}
+
+/// The way to the collector that a server is told of.
+#[cfg(all(feature = "otlp", any(feature = "route", feature = "serve")))]
+fn traces(command: &Command) -> Result<Option<Traces>, CliError> {
+    let (endpoint, service) = match command {
+        #[cfg(feature = "serve")]
+        Command::Serve(serve) => (&serve.otlp.otlp_endpoint, "isovec-serve"),
+        #[cfg(feature = "route")]
+        Command::Route(route) => (&route.otlp.otlp_endpoint, "isovec-route"),
+        _ => return Ok(None),
+    };
+    let traces = endpoint.as_ref().map(|to| Traces::to(to, service));
+    traces
+        .transpose()
+        .map_err(|error| CliError::Usage(format!("--otlp-endpoint: {error}")))
 }
 
 /// Writes to standard error what happens: warnings, and of a server every request, with its time.
@@ -90,14 +130,15 @@ pub fn main() -> ExitCode {
     not(any(feature = "serve", feature = "route")),
     allow(unused_variables)
 )]
-fn log(command: &Command) {
+fn log(command: &Command, traces: Option<impl Layer<Registry> + Send + Sync>) {
     let filter = |usual| {
         tracing_subscriber::EnvFilter::try_from_env("ISOVEC_LOG")
             .unwrap_or_else(|_| tracing_subscriber::EnvFilter::new(usual))
     };
-    let log = tracing_subscriber::fmt()
+    let log = fmt::layer()
         .with_ansi(std::io::stderr().is_terminal())
         .with_writer(std::io::stderr);
+    let all = tracing_subscriber::registry().with(traces);
     #[cfg(any(feature = "serve", feature = "route"))]
     {
         let form = match command {
@@ -108,12 +149,16 @@ fn log(command: &Command) {
             _ => None,
         };
         if let Some(form) = form {
-            let log = log.with_env_filter(filter("info"));
+            let filter = filter("info");
             return match form {
-                args::LogArg::Text => log.init(),
-                args::LogArg::Json => log.json().flatten_event(true).init(),
+                args::LogArg::Text => all.with(log.with_filter(filter)).init(),
+                args::LogArg::Json => {
+                    let log = log.json().flatten_event(true);
+                    all.with(log.with_filter(filter)).init();
+                }
             };
         }
     }
-    log.with_env_filter(filter("warn")).without_time().init();
+    all.with(log.without_time().with_filter(filter("warn")))
+        .init();
 }

@@ -2,6 +2,9 @@
 
 use std::ffi::OsString;
 
+#[cfg(feature = "tls")]
+use futures_util::{Stream, StreamExt as _};
+
 use crate::error::{CliError, Result};
 
 /// Runs something on threads of its own, which errors call `threads`. What clients have left of their work when it ends, those
@@ -19,6 +22,23 @@ pub(crate) fn on_threads<T>(threads: &str, work: impl Future<Output = T>) -> Res
 /// Where a supervisor wants to hear that the server is ready.
 pub(crate) fn notify_socket() -> Option<OsString> {
     std::env::var_os("NOTIFY_SOCKET").filter(|socket| !socket.is_empty())
+}
+
+/// Reads a certificate and its key again, as `reload` does, whenever `again` has an item.
+#[cfg(feature = "tls")]
+pub(crate) fn reload_tls<E: std::fmt::Display>(
+    again: impl Stream<Item = ()> + Send + 'static,
+    reload: impl Fn() -> Result<(), E> + Send + 'static,
+) {
+    tokio::spawn(again.for_each(move |()| {
+        match reload() {
+            Ok(()) => tracing::info!("the certificate was read again"),
+            Err(error) => {
+                tracing::error!(%error, "the certificate cannot be read; the one of before is used");
+            }
+        }
+        std::future::ready(())
+    }));
 }
 
 /// Sets the options that were given, and leaves the others at their defaults.

@@ -32,6 +32,11 @@ pub enum Error {
         source: io::Error,
     },
 
+    /// A certificate or its key cannot be used.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] isovec_http::TlsError),
+
     /// A signal cannot be waited for.
     #[error("signals cannot be caught: {0}")]
     Signals(io::Error),

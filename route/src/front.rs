@@ -8,8 +8,9 @@ use axum::http::header::CONTENT_TYPE;
 use axum::http::uri::PathAndQuery;
 use axum::http::{HeaderMap, Request, Version};
 use axum::response::Response;
-use isovec_http::{Dialect, Failure, Kind, access, body, deadline, grpc};
+use isovec_http::{Dialect, Failure, Kind, access, body, deadline, grpc, trace};
 use tokio::time::Instant;
+use tracing::Instrument as _;
 
 use crate::app::App;
 use crate::attempt::{Answer, Attempt};
@@ -33,7 +34,9 @@ pub(crate) async fn answer(app: Arc<App>, mut request: Request<Body>) -> Respons
             request
                 .headers_mut()
                 .insert(access::REQUEST_ID, line.id.clone());
-            match routed(&app, request).await {
+            let name = dialect.name();
+            line.span = trace::taken(line.method, name, None, &line.id, request.headers());
+            match routed(&app, request).instrument(line.span.clone()).await {
                 Ok(answer) => {
                     line.replica = Some(Arc::clone(&answer.replica));
                     line.tries = answer.tries;
@@ -66,6 +69,7 @@ async fn routed(app: &App, request: Request<Body>) -> Result<Answer, Failure> {
     let until = started + time;
     let method = request.method().clone();
     let path = path(&request)?;
+    own::check(path.path())?;
     let headers = request.headers().clone();
     let time = until.min(started + app.options.read_timeout);
     let body = body::read(request, &mut place, app.options.max_body, time).await?;

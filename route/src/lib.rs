@@ -54,6 +54,10 @@ mod way;
 
 pub use error::{Error, Result};
 pub use isovec_http::coding::Coding;
+#[cfg(feature = "otlp")]
+pub use isovec_http::trace::{Traces, TracesError};
+#[cfg(feature = "tls")]
+pub use isovec_http::{Tls, TlsError};
 pub use options::{Compression, RouteOptions, Strategy};
 pub use router::Router;
 pub use target::Target;
@@ -65,6 +69,16 @@ pub use target::Target;
 /// [`Error::Signals`] where the system lets nobody wait for them.
 pub fn stop_signal() -> Result<impl Future<Output = ()> + Send + 'static> {
     isovec_http::stop_signal().map_err(Error::Signals)
+}
+
+/// An item whenever the process is told to read its files again: on Unix by SIGHUP, which no longer ends the process from the
+/// call on; elsewhere never.
+///
+/// # Errors
+/// As [`stop_signal`].
+#[cfg(feature = "tls")]
+pub fn reload_signal() -> Result<impl futures_util::Stream<Item = ()> + Send + 'static> {
+    isovec_http::reload_signal().map_err(Error::Signals)
 }
 
 /// Compiles the examples of the book.

@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::HeaderValue;
-use isovec_http::{Dialect, access};
+use isovec_http::{Dialect, access, trace};
+use tracing::Span;
 
 use crate::app::App;
 
@@ -21,6 +22,8 @@ pub(crate) struct Line {
     pub(crate) replica: Option<Arc<str>>,
     /// How often the request was sent.
     pub(crate) tries: u32,
+    /// The request's part of a trace, if it has any.
+    pub(crate) span: Span,
 }
 
 impl Line {
@@ -39,6 +42,7 @@ impl Line {
             status: access::CLIENT_WENT,
             replica: None,
             tries: 0,
+            span: Span::none(),
         }
     }
 }
@@ -46,6 +50,8 @@ impl Line {
 impl Drop for Line {
     fn drop(&mut self) {
         let took = self.started.elapsed();
+        trace::ended(&self.span, self.status);
+        self.span.record("isovec.tries", self.tries);
         self.app.metrics.answered(self.status, took);
         tracing::info!(
             target: "isovec_route::access",

@@ -62,6 +62,9 @@ pub struct RouteOptions {
     pub compression: Option<Compression>,
     /// How long a small request for vectors waits for others to be joined with. `None`: no request is joined.
     pub join_wait: Option<Duration>,
+    /// The certificate and the key of the port, which speaks TLS with them and nothing else. `None`: no TLS.
+    #[cfg(feature = "tls")]
+    pub tls: Option<isovec_http::Tls>,
     /// The socket of a service manager that is told when a replica answers (`READY=1`) and when the router ends
     /// (`STOPPING=1`), as systemd's variable `NOTIFY_SOCKET` names it.
     pub notify_socket: Option<OsString>,
@@ -84,6 +87,8 @@ impl Default for RouteOptions {
             retry_budget: 0.2,
             compression: None,
             join_wait: None,
+            #[cfg(feature = "tls")]
+            tls: None,
             notify_socket: None,
         }
     }

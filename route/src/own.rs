@@ -2,7 +2,7 @@
 
 use axum::http::Method;
 use axum::response::Response;
-use isovec_http::{Dialect, small};
+use isovec_http::{Dialect, Failure, GRPC_SERVICE, Kind, small};
 use serde_json::{Value, json};
 
 use crate::app::App;
@@ -22,6 +22,28 @@ pub(crate) fn answer(app: &App, method: &Method, path: &str) -> Option<Response>
         "/status" => small(&status(app)),
         _ => return None,
     })
+}
+
+/// Refuses what would change the models of one replica, and not those of the others.
+///
+/// # Errors
+/// That it would.
+pub(crate) fn check(path: &str) -> Result<(), Failure> {
+    let changes = match path.strip_prefix("/v2/repository/models/") {
+        Some(named) => named.ends_with("/load") || named.ends_with("/unload"),
+        None => path
+            .strip_prefix('/')
+            .and_then(|path| path.strip_prefix(GRPC_SERVICE))
+            .is_some_and(|method| {
+                matches!(method, "/RepositoryModelLoad" | "/RepositoryModelUnload")
+            }),
+    };
+    if changes {
+        let message =
+            "a router changes no models, since all replicas have the same; ask each server itself";
+        return Err(Failure::new(Kind::Forbidden, message));
+    }
+    Ok(())
 }
 
 fn ready(app: &App, path: &str, yes: &Value) -> Response {

@@ -10,7 +10,7 @@ use axum::body::Body;
 use axum::http::Request;
 use futures_util::future::join_all;
 use hyper::body::Incoming;
-use isovec_http::{Connections, service_manager};
+use isovec_http::{Connections, Terms, service_manager};
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -79,8 +79,12 @@ impl Router {
         let connections = Connections::accept(
             listener,
             service,
-            options.max_connections,
-            options.read_timeout,
+            Terms {
+                most: options.max_connections,
+                time: options.read_timeout,
+                #[cfg(feature = "tls")]
+                tls: options.tls.clone(),
+            },
         );
         let mut beside = JoinSet::new();
         beside.spawn(probes(Arc::clone(&app)));

@@ -15,10 +15,11 @@ use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use isovec_http::body::Whole;
-use isovec_http::{MODELS, RETRY_AFTER_MS, deadline, header};
+use isovec_http::{MODELS, RETRY_AFTER_MS, access, deadline, header, trace};
 use tokio::time::{Instant, timeout_at};
 use tower::Service;
 use tower::load::Load;
+use tracing::Instrument as _;
 
 use crate::attempt::{Answer, Attempt, Lost};
 use crate::head;
@@ -212,6 +213,8 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
         );
     }
     let uri = uri(replica, path.as_str()).map_err(Lost::Unreached)?;
+    let span = trace::sent(access::method(&method), replica.target.authority().as_str());
+    trace::pass_on(&span, &mut headers);
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = uri;
@@ -222,7 +225,8 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
     } else {
         &clients.plain
     };
-    let response = client.request(request).await.map_err(|error| {
+    let response = client.request(request).instrument(span.clone()).await;
+    let response = response.map_err(|error| {
         let why = cause(&error);
         if error.is_connect() {
             Lost::Unreached(why)
@@ -230,7 +234,8 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
             Lost::Broken(why)
         }
     })?;
-    let (status, mut headers, body, trailers) = held(response).await?;
+    let (status, mut headers, body, trailers) = held(response).instrument(span.clone()).await?;
+    trace::ended(&span, status.as_u16());
     let named = headers.get(MODELS);
     // An error may come from before there are models, or while they are exchanged.
     if named.is_some() || status.is_success() {

@@ -17,7 +17,8 @@ use futures_util::FutureExt as _;
 use http_body_util::{BodyExt as _, Collected};
 use isovec_http::apart;
 use isovec_http::coding::{self, Coding};
-use isovec_http::{Dialect, MODELS, access};
+use isovec_http::{Dialect, MODELS, access, trace};
+use tracing::{Instrument as _, Span};
 
 use crate::app::App;
 use crate::call::Computed;
@@ -37,6 +38,7 @@ struct Line {
     id: HeaderValue,
     status: u16,
     computed: Option<Computed>,
+    span: Span,
 }
 
 impl Drop for Line {
@@ -45,6 +47,12 @@ impl Drop for Line {
         self.app.metrics.answered(&self.route, self.status, took);
         let computed = self.computed.as_ref();
         let seen = computed.map(|computed| &computed.seen);
+        trace::ended(&self.span, self.status);
+        if let Some(computed) = computed {
+            self.span.record("isovec.model", &*computed.model);
+            self.span.record("isovec.texts", computed.seen.texts);
+            self.span.record("isovec.tokens", computed.seen.tokens);
+        }
         tracing::info!(
             target: "isovec_serve::access",
             id = self.id.to_str().unwrap_or_default(),
@@ -67,11 +75,19 @@ pub(crate) async fn around(
 ) -> Response {
     let dialect = Dialect::of(request.uri().path());
     let route = request.extensions().get::<MatchedPath>();
+    let route: Cow<'static, str> =
+        route.map_or(NO_ROUTE.into(), |route| route.as_str().to_owned().into());
+    let (method, id) = (access::method(request.method()), access::id(&request));
+    let span = match is_routine(&route) {
+        true => Span::none(),
+        false => trace::taken(method, &route, Some(&route), &id, request.headers()),
+    };
     let mut line = Line {
         started: Instant::now(),
-        method: access::method(request.method()),
-        route: route.map_or(NO_ROUTE.into(), |route| route.as_str().to_owned().into()),
-        id: access::id(&request),
+        method,
+        route,
+        id,
+        span: span.clone(),
         status: access::CLIENT_WENT,
         computed: None,
         app,
@@ -82,7 +98,10 @@ pub(crate) async fn around(
         unauthorized(dialect)
     } else {
         // The shared state behind it is locked for moments that do not panic.
-        let answered = AssertUnwindSafe(next.run(request)).catch_unwind().await;
+        let answered = AssertUnwindSafe(next.run(request))
+            .catch_unwind()
+            .instrument(span)
+            .await;
         answered.unwrap_or_else(|_| {
             let message = "the server panicked; please report it";
             dialect.failed(&Failure::new(Kind::Broken, message))
@@ -101,6 +120,11 @@ pub(crate) async fn around(
     line.status = access::status(&mut response);
     line.computed = response.extensions_mut().remove();
     response
+}
+
+/// Whether requests to a route come every second, and are in nobody's trace.
+fn is_routine(route: &str) -> bool {
+    health::is_asked_by(route) || route == "/metrics"
 }
 
 /// The same answer with a compressed body, if it is large enough to gain by it.

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use futures_util::future::try_join_all;
+use tokio::sync::Mutex;
 
 use crate::admission::{Gate, stopping};
 use crate::failure::Failure;
@@ -18,6 +19,8 @@ pub(crate) struct App {
     pub(crate) gate: Arc<Gate>,
     pub(crate) metrics: Metrics,
     pub(crate) models: Arc<Models>,
+    /// Held by whoever changes the models: one after the other.
+    pub(crate) changing: Mutex<()>,
 }
 
 impl App {
@@ -29,6 +32,7 @@ impl App {
             options,
             gate,
             models,
+            changing: Mutex::default(),
         })
     }
 

@@ -9,12 +9,14 @@ use axum::response::Response;
 use bytes::Bytes;
 use isovec::{EmbedOptions, Embeddings};
 use isovec_http::body::{self as http_body, Room as _};
+use isovec_http::coding::{self, Coding};
 use isovec_http::{
-    COMPUTED_BY, Dialect, FINGERPRINT, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, apart, coding,
-    deadline, header, ranges,
+    COMPUTED_BY, Dialect, FINGERPRINT, TEXT_TOKENS, TRUNCATED, TRUNCATED_TEXTS, apart, deadline,
+    header, ranges, trace,
 };
 use serde::de::DeserializeOwned;
 use tokio::time::timeout_at;
+use tracing::Span;
 
 use crate::admission::{End, Place};
 use crate::app::App;
@@ -45,6 +47,8 @@ pub(crate) struct Call {
     /// Whether the answer is to list the tokens of each text.
     lists_tokens: bool,
     place: Place,
+    /// Until it is let in.
+    admission: Span,
     admitted: bool,
     computed: Option<Computed>,
 }
@@ -58,6 +62,7 @@ impl Call {
             started,
             priority: Priority::default(),
             lists_tokens: false,
+            admission: trace::part("admission"),
             admitted: false,
             computed: None,
             app,
@@ -100,7 +105,16 @@ impl Call {
         let Some(coding) = coding else {
             return Ok(read);
         };
-        let whole = apart(move || coding.decode(&read, most)).await??;
+        self.decoded(coding, read).await
+    }
+
+    /// The same bytes as they were before they were compressed.
+    ///
+    /// # Errors
+    /// What is damaged or becomes too large, and what there is no room for.
+    pub(crate) async fn decoded(&mut self, coding: Coding, bytes: Bytes) -> Result<Bytes, Failure> {
+        let most = self.app.options.max_body;
+        let whole = apart(move || coding.decode(&bytes, most)).await??;
         self.place.take(whole.len())?;
         Ok(whole)
     }
@@ -111,6 +125,15 @@ impl Call {
         if let Some(until) = until.map(tokio::time::Instant::from_std) {
             self.until = self.until.min(until);
         }
+    }
+
+    /// The same as `work`, if it is there by the request's deadline.
+    ///
+    /// # Errors
+    /// A deadline that has passed; `work` is dropped then.
+    pub(crate) async fn in_time<T>(&self, work: impl Future<Output = T>) -> Result<T, Failure> {
+        let in_time = timeout_at(self.until, work).await;
+        in_time.map_err(|_| self.too_late())
     }
 
     /// The request's priority, which its body names.
@@ -140,9 +163,9 @@ impl Call {
         }
         self.place.admit(texts, left, &served.pace, self.priority)?;
         self.admitted = true;
+        self.admission = Span::none();
         let since = Instant::now();
-        let in_time = timeout_at(self.until, work()).await;
-        let result = in_time.map_err(|_| self.too_late())?;
+        let result = self.in_time(work()).await?;
         let result = result.map_err(failure::of)?;
         self.computed = Some(Computed {
             model: Arc::clone(&served.name),

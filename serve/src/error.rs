@@ -33,6 +33,22 @@ pub enum Error {
         source: Box<isovec::Error>,
     },
 
+    /// A model does not fit [`ServeOptions::memory_budget`](crate::ServeOptions::memory_budget).
+    #[error(
+        "the model {name:?} has {needed} bytes of weights, and loaded models hold {held} of {budget} bytes; unload one, or raise the \
+         memory budget"
+    )]
+    Memory {
+        /// The name that requests would use for it.
+        name: String,
+        /// Bytes of its weights.
+        needed: u64,
+        /// Bytes that loaded models hold.
+        held: u64,
+        /// The budget.
+        budget: u64,
+    },
+
     /// The file of API keys cannot be used.
     #[error("{}: {detail}", .path.display())]
     Keys {
@@ -41,6 +57,11 @@ pub enum Error {
         /// The fault.
         detail: String,
     },
+
+    /// A certificate or its key cannot be used.
+    #[cfg(feature = "tls")]
+    #[error(transparent)]
+    Tls(#[from] isovec_http::TlsError),
 
     /// A signal cannot be waited for.
     #[error("signals cannot be caught: {0}")]

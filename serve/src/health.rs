@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::Response;
-use isovec_http::{Dialect, small};
+use isovec_http::{Dialect, GRPC_HEALTH, small};
 use serde_json::json;
 
 use crate::app::App;
@@ -16,10 +16,13 @@ use crate::schema::{needed, object, text};
 
 /// Whether a path asks for health, for which no key is needed.
 pub(crate) fn is_asked_by(path: &str) -> bool {
-    ["/health", "/v2/health"].iter().any(|health| {
-        path.strip_prefix(health)
+    let is_below = |name: &str| {
+        path.strip_prefix(name)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    })
+    };
+    let grpc = path.strip_prefix('/');
+    ["/health", "/v2/health"].into_iter().any(is_below)
+        || grpc.is_some_and(|path| path.starts_with(GRPC_HEALTH))
 }
 
 pub(crate) fn routes() -> [Route; 2] {

@@ -25,7 +25,7 @@
 //! JSON is done on other threads.
 //!
 //! **A request keeps its model** (`models.rs`). It takes a share of the model when it has read the name, so another list of
-//! models is one exchange of a pointer (`reload.rs`), and what left is freed by the last request that holds it.
+//! models is one exchange of a pointer (`reload.rs`, `repository.rs`), and what left is freed by the last request that holds it.
 //!
 //! **A dialect is one file** (`dialect/`). It reads its own requests and says vectors in its own form. A `Failure` has no
 //! form: `isovec-http` says it in that of the dialect that the path belongs to, so what fails before there is a route (a key, a
@@ -58,6 +58,7 @@ mod openapi;
 mod options;
 mod priority;
 mod reload;
+mod repository;
 mod route;
 mod schema;
 mod seen;
@@ -71,6 +72,10 @@ mod tokens;
 use futures_util::Stream;
 
 pub use error::{Error, Result};
+#[cfg(feature = "otlp")]
+pub use isovec_http::trace::{Traces, TracesError};
+#[cfg(feature = "tls")]
+pub use isovec_http::{Tls, TlsError};
 pub use keys::ApiKeys;
 pub use model::Model;
 pub use options::{MOST_TEXTS, ServeOptions};

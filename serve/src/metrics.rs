@@ -192,6 +192,12 @@ fn queues(encoder: &mut DescriptorEncoder<'_>, models: &[Arc<Served>]) -> fmt::R
         .iter()
         .map(|model| (&*model.name, model.counts()))
         .collect();
+    let bytes: Vec<(&str, u64)> = models
+        .iter()
+        .map(|model| (&*model.name, model.bytes()))
+        .collect();
+    let help = "Bytes of weights, buffers and cached vectors";
+    metrics::gauges(encoder, "model_bytes", help, "model", &bytes)?;
     let gauges: [(_, _, Part<usize>); 3] = [
         ("queue_texts", "Texts in the queue", |queue| queue.texts),
         ("queue_tokens", "Their tokens", |queue| queue.tokens),

@@ -9,6 +9,7 @@ use isovec_http::header;
 use crate::admission::loading;
 use crate::failure::{Failure, Kind};
 use crate::served::Served;
+use crate::spec::ModelSpec;
 
 /// Characters of a name that is not known, in the error about it: it may be as long as the body.
 const LONGEST_NAME: usize = 100;
@@ -17,6 +18,8 @@ const LONGEST_NAME: usize = 100;
 #[derive(Debug, Clone)]
 struct Listed {
     models: Arc<[Arc<Served>]>,
+    /// All that may be loaded; empty where the server was given its model.
+    specs: Arc<[ModelSpec]>,
     id: HeaderValue,
 }
 
@@ -30,15 +33,19 @@ pub(crate) struct Models {
 }
 
 impl Models {
-    /// Serves these from now on, in the place of all others.
-    pub(crate) fn put(&self, models: Vec<Arc<Served>>) {
+    /// A model is there, served or not yet.
+    pub(crate) fn hold(&self, model: &Arc<Served>) {
         let mut all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
-        all.retain(|model| model.strong_count() > 0);
-        all.extend(models.iter().map(Arc::downgrade));
-        drop(all);
+        all.retain(|held| held.strong_count() > 0);
+        all.push(Arc::downgrade(model));
+    }
+
+    /// Serves these from now on, in the place of all others: those of `specs` that are loaded, in the same order.
+    pub(crate) fn put(&self, models: Vec<Arc<Served>>, specs: Arc<[ModelSpec]>) {
         let listed = Listed {
             id: id(&models),
             models: models.into(),
+            specs,
         };
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         let before = now.replace(listed);
@@ -53,6 +60,13 @@ impl Models {
         now.as_ref().map(|now| Arc::clone(&now.models))
     }
 
+    /// All models that may be loaded, in their order; empty where the server was given its model.
+    pub(crate) fn specs(&self) -> Arc<[ModelSpec]> {
+        let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
+        now.as_ref()
+            .map_or_else(Arc::default, |now| Arc::clone(&now.specs))
+    }
+
     /// What tells these models from others: equal values mean that every name has the same task and fingerprint.
     pub(crate) fn id(&self) -> Option<HeaderValue> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
@@ -63,6 +77,11 @@ impl Models {
     pub(crate) fn held(&self) -> Vec<Arc<Served>> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         all.iter().filter_map(Weak::upgrade).collect()
+    }
+
+    /// Bytes that they hold.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.held().iter().map(|model| model.bytes()).sum()
     }
 
     /// The models, for a request that came before they are there.
@@ -76,7 +95,7 @@ impl Models {
     /// The model of this name. Without a name it is the first that does the task; if none does, the first.
     ///
     /// # Errors
-    /// A name that no model has, and models that are still being loaded.
+    /// A name that no model has, and models that are still being loaded or that nobody has loaded.
     pub(crate) fn choose(
         &self,
         name: Option<&str>,
@@ -85,7 +104,7 @@ impl Models {
         let models = self.loaded()?;
         let Some(name) = name else {
             let able = models.iter().find(|model| model.task() == task);
-            return able.or(models.first()).cloned().ok_or_else(loading);
+            return able.or(models.first()).cloned().ok_or_else(none);
         };
         self.named(name)
     }
@@ -99,6 +118,13 @@ impl Models {
         if let Some(model) = models.iter().find(|model| model.is_called(name)) {
             return Ok(Arc::clone(model));
         }
+        if self.specs().iter().any(|spec| spec.is_called(name)) {
+            let message = format!("the model {name:?} is not loaded");
+            return Err(Failure::new(Kind::NoModel, message).about("model"));
+        }
+        if models.is_empty() {
+            return Err(none());
+        }
         let asked: String = name.chars().take(LONGEST_NAME).collect();
         let names: Vec<String> = models
             .iter()
@@ -110,6 +136,11 @@ impl Models {
         );
         Err(Failure::new(Kind::NoModel, message).about("model"))
     }
+}
+
+/// No model is loaded.
+pub(crate) fn none() -> Failure {
+    Failure::new(Kind::NoModel, "no model is loaded here").about("model")
 }
 
 /// A hash over names, tasks and fingerprints, in the order of the models: a request that names none gets the first.

@@ -42,6 +42,14 @@ pub struct ServeOptions {
     pub probe_timeout: Duration,
     /// How long admitted requests may go on after the server was told to stop.
     pub drain_timeout: Duration,
+    /// Bytes that loaded models may hold, those included that requests in work still need. A model that does not fit is not
+    /// loaded. `None`: no bound.
+    pub memory_budget: Option<u64>,
+    /// Whether clients may load and unload models, over the model repository extension of the Open Inference Protocol.
+    pub model_control: bool,
+    /// The certificate and the key of the port, which speaks TLS with them and nothing else. `None`: no TLS.
+    #[cfg(feature = "tls")]
+    pub tls: Option<isovec_http::Tls>,
     /// The socket of a service manager that is told when requests are answered (`READY=1`) and when the server ends
     /// (`STOPPING=1`), as systemd's variable `NOTIFY_SOCKET` names it.
     pub notify_socket: Option<OsString>,
@@ -65,6 +73,10 @@ impl Default for ServeOptions {
             read_timeout: Duration::from_secs(10),
             probe_timeout: Duration::from_secs(5),
             drain_timeout: Duration::from_secs(30),
+            memory_budget: None,
+            model_control: false,
+            #[cfg(feature = "tls")]
+            tls: None,
             notify_socket: None,
             api_keys: None,
             key_share: 0.5,

@@ -30,28 +30,26 @@ pub(crate) async fn follow(app: &App, wanted: impl Stream<Item = Vec<ModelSpec>>
 }
 
 /// Loads what is new, and lets it take the place of what is there once all of it is loaded. A model whose spec is as
-/// before goes on with its queue; one that is not wanted any more is freed when its last request is answered.
+/// before goes on with its queue, or stays away if a request unloaded it; one that is not wanted any more is freed when its last
+/// request is answered.
 async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
-    check(&specs)?;
+    check(&specs, app.options.model_control)?;
+    let _turn = app.changing.lock().await;
+    let known = app.models.specs();
     let before = app.models.list();
     let before = before.as_deref().unwrap_or_default();
     let mut models = Vec::with_capacity(specs.len());
-    for spec in specs {
-        let same = before
-            .iter()
-            .find(|model| model.spec.as_ref() == Some(&spec));
-        models.push(match same {
-            Some(model) => Arc::clone(model),
-            None => {
-                let name = spec.name();
-                tracing::info!(model = name, source = %spec.source, "loading");
-                let model = spec.load().await.map_err(|source| Error::Model {
-                    name: Some(name),
-                    source: Box::new(source),
-                })?;
-                Arc::new(Served::of(model, spec))
-            }
+    for spec in &specs {
+        let same = before.iter().find(|model| {
+            let served = model.spec.as_ref();
+            served.is_some_and(|served| served.is_same(spec))
         });
+        match same {
+            // What a request did holds until the spec says something else.
+            Some(model) if spec.loaded || known.contains(spec) => models.push(Arc::clone(model)),
+            None if spec.loaded && !known.contains(spec) => models.push(load(app, spec).await?),
+            _ => {}
+        }
     }
     let is_new = |model: &&Arc<Served>| !before.iter().any(|old| Arc::ptr_eq(old, model));
     let new: Vec<Arc<Served>> = models.iter().filter(is_new).cloned().collect();
@@ -61,7 +59,7 @@ async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
         .filter(leaves)
         .map(|model| model.name.clone())
         .collect();
-    app.models.put(models);
+    app.models.put(models, specs.into());
     for name in left {
         tracing::info!(model = &*name, "the model takes no more requests");
     }
@@ -69,17 +67,52 @@ async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
     Ok(())
 }
 
+/// Loads a model, if it fits what models may hold.
+///
+/// # Errors
+/// [`Error::Memory`] before its weights are read, and [`Error::Model`].
+pub(crate) async fn load(app: &App, spec: &ModelSpec) -> Result<Arc<Served>> {
+    let name = spec.name();
+    let failed = |source| Error::Model {
+        name: Some(name.clone()),
+        source: Box::new(source),
+    };
+    if let Some(budget) = app.options.memory_budget {
+        let needed = spec.weights_bytes().await.map_err(failed)?;
+        let held = app.models.bytes();
+        if held.saturating_add(needed) > budget {
+            return Err(Error::Memory {
+                name,
+                needed,
+                held,
+                budget,
+            });
+        }
+    }
+    tracing::info!(model = name, source = %spec.source, "loading");
+    let model = spec.load().await.map_err(failed)?;
+    let served = Arc::new(Served::of(model, spec.clone()));
+    app.models.hold(&served);
+    Ok(served)
+}
+
 /// Refuses lists of which a request could not choose.
 ///
 /// # Errors
 /// [`Error::Options`] with all faults.
-fn check(specs: &[ModelSpec]) -> Result<()> {
+fn check(specs: &[ModelSpec], model_control: bool) -> Result<()> {
     let mut faults = Vec::new();
     if specs.is_empty() {
         faults.push("there is no model to serve".to_owned());
     }
     let mut names = BTreeSet::new();
     for spec in specs {
+        if !spec.loaded && !model_control {
+            faults.push(format!(
+                "the model {:?} waits for a request to load it, and requests may not (model_control)",
+                spec.name()
+            ));
+        }
         for name in [spec.name()].into_iter().chain(spec.aliases.clone()) {
             if name.is_empty() {
                 faults.push(format!("a name of the model {} is empty", spec.source));
@@ -101,15 +134,27 @@ mod tests {
 
     #[test]
     fn names_and_aliases_are_there_once() {
-        assert!(check(&[ModelSpec::new("a/b"), ModelSpec::new("a/c").with_alias("d")]).is_ok());
-        let Err(Error::Options(faults)) = check(&[
+        let two = [ModelSpec::new("a/b"), ModelSpec::new("a/c").with_alias("d")];
+        assert!(check(&two, false).is_ok());
+        let three = [
             ModelSpec::new("a/b"),
             ModelSpec::new("a/c").with_alias("a/b").with_alias(""),
             ModelSpec::new("a/d").with_name("a/c"),
-        ]) else {
+        ];
+        let Err(Error::Options(faults)) = check(&three, false) else {
             panic!("nobody could choose");
         };
         assert_eq!(faults.len(), 3, "{faults:?}");
-        assert!(matches!(check(&[]), Err(Error::Options(_))));
+        assert!(matches!(check(&[], false), Err(Error::Options(_))));
+    }
+
+    #[test]
+    fn a_model_that_no_request_may_load_is_loaded_by_the_server() {
+        let waits = [ModelSpec::new("a/b").with_loaded(false)];
+        assert!(check(&waits, true).is_ok());
+        let Err(Error::Options(faults)) = check(&waits, false) else {
+            panic!("nobody could load it");
+        };
+        assert!(faults[0].contains("a/b") && faults[0].contains("model_control"));
     }
 }

@@ -13,8 +13,10 @@ use isovec::{
     Classifier, DynamicBatcher, Embedder, ModelTask, Prompt, Reranker, Shutdown, SparseEmbedder,
     Token,
 };
+use isovec_http::trace;
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};
+use tracing::Instrument as _;
 
 use crate::admission::Pace;
 use crate::failure::{Failure, Kind};
@@ -250,6 +252,15 @@ impl Served {
         each!(self, queued => queued.model.stats())
     }
 
+    /// Bytes that it holds: weights, buffers of its engine, cached vectors.
+    pub(crate) fn bytes(&self) -> u64 {
+        let weights = each!(self, queued => queued.model.description().weights_bytes);
+        let stats = self.stats();
+        let buffers = stats.engine.memory_pool;
+        let vectors = stats.embedding_cache.map_or(0, |cache| cache.bytes);
+        weights + buffers.current_memory_bytes + buffers.lent_memory_bytes + vectors
+    }
+
     pub(crate) fn counts(&self) -> QueueCounts {
         each!(self, queued => queued.batcher.counts())
     }
@@ -262,7 +273,8 @@ impl Served {
     /// Whether a request that came now would be computed: one was just now, or a probe gets through the queue and the
     /// engine within `most`.
     pub(crate) async fn ready(&self, most: Duration) -> Result<(), Failure> {
-        let probed = timeout(most, self.probe()).await;
+        let probe = self.probe().instrument(trace::untraced());
+        let probed = timeout(most, probe).await;
         probed.unwrap_or_else(|_| {
             Err(Failure::new(
                 Kind::Unready,

@@ -11,7 +11,7 @@ use axum::Router;
 use axum::middleware::from_fn_with_state;
 use futures_util::Stream;
 use futures_util::future::join_all;
-use isovec_http::{Connections, LAST_WORDS, service_manager};
+use isovec_http::{Connections, LAST_WORDS, Terms, service_manager};
 use tokio::net::TcpListener;
 use tokio::time::{sleep, timeout};
 use tower::util::MapRequest;
@@ -86,7 +86,8 @@ impl Server {
                 source: Box::new(source),
             })?;
             let served = Arc::new(Served::new(loaded.into(), name));
-            app.models.put(vec![Arc::clone(&served)]);
+            app.models.hold(&served);
+            app.models.put(vec![Arc::clone(&served)], Arc::default());
             served.announce();
             Ok(())
         };
@@ -95,11 +96,11 @@ impl Server {
 
     /// Answers requests with the models of the last list that `wanted` gave, until `stop` completes. The server loads
     /// them itself. The models of a list take the place of those before them once all of them are loaded: a model whose
-    /// spec is as before goes on, and one that is no longer wanted is freed when its last request is answered, so no
+    /// spec is as before goes on or stays away, and one that is no longer wanted is freed when its last request is answered, so no
     /// request is lost. The order counts: a request that names no model gets the first that does what its route is for.
     ///
     /// # Errors
-    /// [`Error::Options`] and [`Error::Model`] for the first list; a later one that cannot be served changes nothing, and
+    /// [`Error::Options`], [`Error::Memory`] and [`Error::Model`] for the first list; a later one that cannot be served changes nothing, and
     /// the log has the reason. [`Error::Cut`] as [`run`](Self::run).
     pub async fn run_models(
         self,
@@ -122,8 +123,12 @@ impl Server {
         let connections = Connections::accept(
             listener,
             service,
-            options.max_connections,
-            options.read_timeout,
+            Terms {
+                most: options.max_connections,
+                time: options.read_timeout,
+                #[cfg(feature = "tls")]
+                tls: options.tls.clone(),
+            },
         );
 
         let ready = app.options.notify_socket.clone().map(|socket| {

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use isovec::inspect::weights_bytes;
 use isovec::{
     BoxFuture, Classifier, Embedder, EmbeddingConfig, ModelSource, ModelTask, OnProgress, Progress,
     Reranker, SparseEmbedder,
@@ -34,6 +35,9 @@ pub struct ModelSpec {
     pub task: Option<ModelTask>,
     /// How it is loaded.
     pub config: EmbeddingConfig,
+    /// Whether the server loads it by itself. If not, it waits for a request to load it, which
+    /// [`ServeOptions::model_control`](crate::ServeOptions::model_control) has to allow.
+    pub loaded: bool,
     watch: Watch,
 }
 
@@ -62,6 +66,7 @@ impl ModelSpec {
             aliases: Vec::new(),
             task: None,
             config: EmbeddingConfig::default(),
+            loaded: true,
             watch: Watch::default(),
         }
     }
@@ -94,6 +99,13 @@ impl ModelSpec {
         self
     }
 
+    /// Says whether the server loads it by itself.
+    #[must_use]
+    pub fn with_loaded(mut self, loaded: bool) -> Self {
+        self.loaded = loaded;
+        self
+    }
+
     /// Reports how far loading has come.
     #[must_use]
     pub fn with_progress(mut self, progress: impl OnProgress + 'static) -> Self {
@@ -107,6 +119,32 @@ impl ModelSpec {
         self.name.clone().unwrap_or_else(own)
     }
 
+    /// Whether requests mean it by this name.
+    pub(crate) fn is_called(&self, name: &str) -> bool {
+        self.name() == name || self.aliases.iter().any(|alias| alias == name)
+    }
+
+    /// Whether both are the same model, loaded in the same way; whoever loads it.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.clone().with_loaded(true) == other.clone().with_loaded(true)
+    }
+
+    async fn task(&self) -> isovec::Result<ModelTask> {
+        match self.task {
+            Some(task) => Ok(task),
+            None => ModelTask::of(self.source.clone(), &self.config).await,
+        }
+    }
+
+    /// Bytes of the weights in the model's files, which are looked at and not loaded.
+    ///
+    /// # Errors
+    /// Those of [`weights_bytes`].
+    pub(crate) async fn weights_bytes(&self) -> isovec::Result<u64> {
+        let task = self.task().await?;
+        weights_bytes(self.source.clone(), task, &self.config).await
+    }
+
     /// Loads the model.
     ///
     /// # Errors
@@ -114,10 +152,7 @@ impl ModelSpec {
     pub fn load(&self) -> BoxFuture<'static, isovec::Result<Model>> {
         let spec = self.clone();
         Box::pin(async move {
-            let task = match spec.task {
-                Some(task) => task,
-                None => ModelTask::of(spec.source.clone(), &spec.config).await?,
-            };
+            let task = spec.task().await?;
             let (source, config, watch) = (spec.source, spec.config, spec.watch.0);
             let progress = move |step: Progress| {
                 if let Some(report) = &watch {

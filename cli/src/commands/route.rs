@@ -4,6 +4,8 @@ use isovec_route::{Compression, Error, RouteOptions, Router, Strategy, Target, s
 
 use crate::args::{Route, StrategyArg};
 use crate::error::{CliError, Result};
+#[cfg(feature = "tls")]
+use crate::server::reload_tls;
 use crate::server::{notify_socket, on_threads, set, until_stopped};
 
 /// The level of a coding that is named without one: zstd's own default.
@@ -16,6 +18,10 @@ pub(crate) fn run(args: &Route) -> Result<()> {
     let ended = on_threads("the router's threads", async {
         // From here on a signal drains; before there is nothing to drain.
         let stop = until_stopped(stop_signal)?;
+        #[cfg(feature = "tls")]
+        if let Some(tls) = options.tls.clone() {
+            reload_tls(isovec_route::reload_signal()?, move || tls.reload());
+        }
         let router = Router::bind(args.listen, targets, options).await?;
         router.run(stop).await
     })?;
@@ -31,6 +37,10 @@ fn options(args: &Route) -> Result<RouteOptions> {
     options.compression = args.compress.as_deref().map(compression).transpose()?;
     options.join_wait = args.join;
     options.retry_budget = args.retry_budget.unwrap_or(options.retry_budget);
+    #[cfg(feature = "tls")]
+    if let (Some(certificates), Some(key)) = (&args.tls.tls_cert, &args.tls.tls_key) {
+        options.tls = Some(isovec_route::Tls::read(certificates, key).map_err(Error::Tls)?);
+    }
     options.notify_socket = notify_socket();
     set([
         (&mut options.max_requests, args.max_requests),

@@ -248,3 +248,93 @@ fn options_that_cannot_work_are_wrong_usage() {
     );
     assert!(said.contains("not/there"), "{said}");
 }
+
+#[test]
+fn clients_load_the_models_that_wait_for_them_within_the_budget() {
+    let place = tempfile::tempdir().expect("a folder");
+    let path = place.path().join("models.toml");
+    let table = |name: &str, loaded: bool| {
+        let source = folder("tiny-bert");
+        format!("[[models]]\nname = \"{name}\"\nsource = \"{source}\"\nloaded = {loaded}\n")
+    };
+    std::fs::write(&path, table("first", true) + &table("second", false)).expect("written");
+    let file = path.to_str().expect("a name");
+    let budget = ["--model-control", "--memory-budget", "200000"];
+    let mut server = Server::start(&[&["--models", file], &budget[..]].concat());
+    assert_eq!(server.line("the model is loaded")["model"], "first");
+    let change = |server: &Server, what: &str| {
+        let path = format!("/v2/repository/models/{what}");
+        server.post(&path, &json!({}))
+    };
+    let (status, said) = change(&server, "second/load");
+    assert_eq!(status, 507, "{said}");
+    assert_eq!(change(&server, "first/unload").0, 200);
+    assert_eq!(change(&server, "second/load").0, 200);
+    let asked = json!({"model": "second", "input": "a text"});
+    assert_eq!(server.post("/v1/embeddings", &asked).0, 200);
+    // Nobody could load the second.
+    let said = stderr(&mut isovec(&["serve", "--port", "0", "--models", file]), 2);
+    assert!(
+        said.contains("second") && said.contains("model_control"),
+        "{said}"
+    );
+}
+
+/// Only a program with TLS knows the options.
+#[cfg(feature = "tls")]
+#[test]
+fn a_certificate_is_read_at_the_start_and_when_the_process_is_told_to() {
+    let place = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| {
+        let path = place.path().join(name);
+        path.into_os_string().into_string().expect("a name")
+    };
+    let signed = rcgen::generate_simple_self_signed(["localhost".to_owned()]).expect("signed");
+    std::fs::write(path("cert.pem"), signed.cert.pem()).expect("written");
+    std::fs::write(path("key.pem"), signed.signing_key.serialize_pem()).expect("written");
+    let (cert, key) = (&*path("cert.pem"), &*path("key.pem"));
+    for command in [
+        &["serve", "--port", "0"][..],
+        &[
+            "route",
+            "--listen",
+            "127.0.0.1:0",
+            "--to",
+            "http://127.0.0.1:1",
+        ],
+    ] {
+        let nowhere = ["--tls-cert", "not/there", "--tls-key", key];
+        let said = stderr(&mut isovec(&[command, &nowhere].concat()), 2);
+        assert!(said.contains("not/there"), "{said}");
+        let said = stderr(&mut isovec(&[command, &["--tls-cert", cert]].concat()), 2);
+        assert!(said.contains("--tls-key"), "{said}");
+        let both = ["--tls-cert", cert, "--tls-key", key];
+        let mut server = Server::run(&[command, &both].concat());
+        #[cfg(unix)]
+        {
+            server.signal("HUP");
+            server.line("the certificate was read again");
+            std::fs::write(cert, "").expect("written");
+            server.signal("HUP");
+            let line = server.line("the certificate cannot be read; the one of before is used");
+            assert!(
+                line["error"].as_str().expect("a text").contains("cert.pem"),
+                "{line}"
+            );
+            std::fs::write(cert, signed.cert.pem()).expect("written");
+            server.signal("TERM");
+            assert_eq!(server.process.wait().expect("it ends").code(), Some(0));
+        }
+    }
+}
+
+/// Only a program with traces knows the option.
+#[cfg(feature = "otlp")]
+#[test]
+fn what_is_no_collector_is_wrong_usage() {
+    let said = stderr(&mut isovec(&["serve", "--otlp-endpoint", "here"]), 2);
+    assert!(
+        said.contains("--otlp-endpoint") && said.contains("\"here\""),
+        "{said}"
+    );
+}

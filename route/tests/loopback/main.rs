@@ -14,3 +14,5 @@ mod passing;
 mod puppet;
 mod running;
 mod strategies;
+#[cfg(feature = "tls")]
+mod tls;

@@ -6,7 +6,7 @@ use isovec::EmbeddingConfig;
 use isovec::config::Pooling;
 use serde_json::json;
 
-use crate::running::{Routing, Served, options, to};
+use crate::running::{Routing, Served, options, post, to};
 
 fn other() -> EmbeddingConfig {
     EmbeddingConfig::default().with_pooling(Pooling::Cls)
@@ -76,4 +76,23 @@ async fn models_that_all_replicas_have_are_the_new_ones() {
         router.until(replica, "state", &json!("in")).await;
     }
     assert_ne!(fingerprint(&router).await, before);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn models_are_not_loaded_and_unloaded_through_a_router() {
+    let server = Served::start().await;
+    let router = Routing::before(&[server.address], options()).await;
+    for (path, status) in [
+        ("/v2/repository/models/tiny/unload", 403),
+        ("/v2/repository/models/org/tiny/load", 403),
+        ("/inference.GRPCInferenceService/RepositoryModelUnload", 200),
+        ("/v2/repository/index", 200),
+    ] {
+        let answer = post(router.address, path, "", &json!({})).await;
+        assert_eq!(answer.status, status, "{path}");
+        // gRPC has a status of its own: 7 is PERMISSION_DENIED.
+        if path.ends_with("Unload") {
+            assert_eq!(answer.header("grpc-status"), Some("7"));
+        }
+    }
 }

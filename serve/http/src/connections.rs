@@ -10,13 +10,19 @@ use axum::response::Response;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
-use hyper_util::server::graceful::GracefulShutdown;
+use hyper_util::server::graceful::{GracefulShutdown, Watcher};
 use hyper_util::service::TowerToHyperService;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tower::Service;
+
+#[cfg(feature = "tls")]
+use crate::begun::Begun;
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 
 /// How a connection of HTTP/2 begins (RFC 9113, 3.4).
 const HTTP_2: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -33,6 +39,18 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// How long nothing is accepted after the system had no room for a connection.
 const PAUSE: Duration = Duration::from_millis(50);
 
+/// What bounds connections, and what is around them.
+#[derive(Debug, Clone)]
+pub struct Terms {
+    /// How many may be open; more wait to be accepted.
+    pub most: usize,
+    /// How long a client has for its handshake, for the head of a request, and for nothing at all.
+    pub time: Duration,
+    /// Every connection is of TLS, if there is any.
+    #[cfg(feature = "tls")]
+    pub tls: Option<Tls>,
+}
+
 /// The connections of a port.
 #[derive(Debug)]
 pub struct Connections {
@@ -41,10 +59,8 @@ pub struct Connections {
 }
 
 impl Connections {
-    /// Accepts connections in a task of its own and answers their requests, over HTTP/1.1 and HTTP/2. At most `most` are
-    /// open; more wait to be accepted. A client has `time` for the head of a request, and a connection without a request
-    /// is closed after the same time.
-    pub fn accept<S>(listener: TcpListener, service: S, most: usize, time: Duration) -> Self
+    /// Accepts connections in a task of its own and answers their requests, over HTTP/1.1 and HTTP/2.
+    pub fn accept<S>(listener: TcpListener, service: S, terms: Terms) -> Self
     where
         S: Service<Request<Incoming>, Response = Response, Error = Infallible>
             + Clone
@@ -56,7 +72,7 @@ impl Connections {
         let (close, closing) = watch::channel(());
         Self {
             close,
-            accepting: tokio::spawn(accept(listener, service, most, time, closing)),
+            accepting: tokio::spawn(accept(listener, service, terms, closing)),
         }
     }
 
@@ -76,8 +92,7 @@ impl Connections {
 async fn accept<S>(
     listener: TcpListener,
     service: S,
-    most: usize,
-    time: Duration,
+    terms: Terms,
     mut closing: watch::Receiver<()>,
 ) -> GracefulShutdown
 where
@@ -90,17 +105,17 @@ where
 {
     let connections = GracefulShutdown::new();
     // More than a semaphore holds is as good as no bound.
-    let places = Arc::new(Semaphore::new(most.min(Semaphore::MAX_PERMITS)));
+    let places = Arc::new(Semaphore::new(terms.most.min(Semaphore::MAX_PERMITS)));
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
         .timer(TokioTimer::new())
-        .header_read_timeout(time)
+        .header_read_timeout(terms.time)
         .max_buf_size(LARGEST_HEAD);
     builder
         .http2()
         .timer(TokioTimer::new())
-        .keep_alive_interval(time)
+        .keep_alive_interval(terms.time)
         .max_header_list_size(LARGEST_HEAD as u32);
     let service = TowerToHyperService::new(service);
     loop {
@@ -123,24 +138,65 @@ where
         };
         let (watcher, mut closing) = (connections.watcher(), closing.clone());
         let (builder, service) = (builder.clone(), service.clone());
+        let terms = terms.clone();
         tokio::spawn(async move {
             let _place = place;
-            let begun = tokio::select! {
-                begun = begins(&stream, time) => begun,
-                _ = closing.changed() => false,
-            };
-            if !begun {
+            // Small answers leave at once.
+            let _ = stream.set_nodelay(true);
+            #[cfg(feature = "tls")]
+            if let Some(tls) = &terms.tls {
+                let begun = tokio::select! {
+                    begun = shaken(stream, tls, terms.time) => begun,
+                    _ = closing.changed() => None,
+                };
+                if let Some(stream) = begun {
+                    serve(stream, &builder, service, watcher, closing).await;
+                }
                 return;
             }
-            let connection = builder.serve_connection(TokioIo::new(stream), service);
-            let connection = watcher.watch(connection.into_owned());
-            tokio::select! {
-                // Clients that break off are no news.
-                _ = connection => {}
-                () = over(closing) => {}
+            let begun = tokio::select! {
+                begun = begins(&stream, terms.time) => begun,
+                _ = closing.changed() => false,
+            };
+            if begun {
+                serve(stream, &builder, service, watcher, closing).await;
             }
         });
     }
+}
+
+/// Answers the requests of a connection.
+async fn serve<S>(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    builder: &Builder<TokioExecutor>,
+    service: TowerToHyperService<S>,
+    watcher: Watcher,
+    closing: watch::Receiver<()>,
+) where
+    S: Service<Request<Incoming>, Response = Response, Error = Infallible> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+{
+    let connection = builder.serve_connection(TokioIo::new(stream), service);
+    let connection = watcher.watch(connection.into_owned());
+    tokio::select! {
+        // Clients that break off are no news.
+        _ = connection => {}
+        () = over(closing) => {}
+    }
+}
+
+/// Shakes hands, and waits for as much of the first request as [`begins`] does; `None` for a client that is no client of TLS,
+/// or takes too long.
+#[cfg(feature = "tls")]
+async fn shaken(
+    stream: TcpStream,
+    tls: &Tls,
+    time: Duration,
+) -> Option<Begun<tokio_rustls::server::TlsStream<TcpStream>>> {
+    let shaken = timeout(time, tls.acceptor().accept(stream)).await;
+    let stream = shaken.ok()?.ok()?;
+    let begun = timeout(time, Begun::read(stream, HTTP_2)).await;
+    begun.ok()?
 }
 
 /// Completes when the server is gone.
@@ -151,8 +207,6 @@ async fn over(mut closing: watch::Receiver<()>) {
 /// Waits for as much of a connection's first request as tells the version of HTTP; false for a client that does not send
 /// it in time. What reads the version afterwards knows no time.
 async fn begins(stream: &TcpStream, time: Duration) -> bool {
-    // Small answers leave at once.
-    let _ = stream.set_nodelay(true);
     let mut start = [0; HTTP_2.len()];
     let told = async {
         loop {

@@ -29,10 +29,14 @@ pub enum Kind {
     Method,
     /// The API key is missing or wrong.
     Unauthorized,
+    /// What the operator does not let clients do.
+    Forbidden,
     /// No model of this name is served.
     NoModel,
     /// The model is for another task than the route.
     WrongTask,
+    /// A model that does not fit the memory that models may hold.
+    NoMemory,
     /// There is no room.
     Overloaded,
     /// The model is being loaded, or the server stops.
@@ -59,6 +63,8 @@ impl Kind {
             Self::NoRoute | Self::NoModel => StatusCode::NOT_FOUND,
             Self::Method => StatusCode::METHOD_NOT_ALLOWED,
             Self::Unauthorized => StatusCode::UNAUTHORIZED,
+            Self::Forbidden => StatusCode::FORBIDDEN,
+            Self::NoMemory => StatusCode::INSUFFICIENT_STORAGE,
             Self::Overloaded => StatusCode::TOO_MANY_REQUESTS,
             Self::Unready => StatusCode::SERVICE_UNAVAILABLE,
             Self::TimedOut => StatusCode::GATEWAY_TIMEOUT,

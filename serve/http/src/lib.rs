@@ -10,6 +10,8 @@
 
 pub mod access;
 mod apart;
+#[cfg(feature = "tls")]
+mod begun;
 pub mod body;
 pub mod coding;
 mod connections;
@@ -22,10 +24,13 @@ pub mod metrics;
 pub mod openai;
 pub mod service_manager;
 mod signals;
+#[cfg(feature = "tls")]
+mod tls;
+pub mod trace;
 
 pub use apart::{apart, apart_if_large};
-pub use connections::{Connections, LAST_WORDS};
-pub use dialect::{Dialect, GRPC_SERVICE, grpc};
+pub use connections::{Connections, LAST_WORDS, Terms};
+pub use dialect::{Dialect, GRPC_HEALTH, GRPC_SERVICE, grpc};
 pub use failure::{Failure, Kind};
 pub use header::{
     COMPUTED_BY, FINGERPRINT, MODELS, PRIORITY, RETRY_AFTER_MS, TEXT_TOKENS, TRUNCATED,
@@ -33,3 +38,5 @@ pub use header::{
 };
 pub use json::small;
 pub use signals::{reload_signal, stop_signal};
+#[cfg(feature = "tls")]
+pub use tls::{Tls, TlsError};

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use serde_json::Value;
-use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// An answer, as it came.
@@ -105,7 +105,7 @@ pub(crate) async fn send_owned(address: SocketAddr, request: Vec<u8>) -> Answer 
 }
 
 /// Reads an answer up to the connection's end; `None` where there is none.
-pub(crate) async fn read(stream: &mut TcpStream) -> Option<Answer> {
+pub(crate) async fn read(stream: &mut (impl AsyncRead + Unpin)) -> Option<Answer> {
     let mut bytes = Vec::new();
     // What came before a reset counts.
     let _ = stream.read_to_end(&mut bytes).await;

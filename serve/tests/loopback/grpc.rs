@@ -1,27 +1,57 @@
 //! The Open Inference Protocol over gRPC: real frames of HTTP/2, messages written by hand.
 
+use std::net::SocketAddr;
+use std::time::Duration;
+
 use bytes::{BufMut as _, Bytes, BytesMut};
 use http::{HeaderMap, Request};
+use isovec::EmbeddingConfig;
+use isovec_http::coding::Coding;
 use proptest::prelude::*;
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::TcpStream;
 
-use crate::running::{MODEL, Running};
+use crate::running::{MODEL, Running, options, tiny, waits_for};
 
 const TEXTS: [&str; 2] = ["the cat sat on a mat", "stöcks fell"];
 
 /// What a call came to: the bytes of its message with the five before them, and its status.
-struct Called {
-    body: Vec<u8>,
-    status: String,
-    said: String,
+pub(crate) struct Called {
+    pub(crate) body: Vec<u8>,
+    pub(crate) status: String,
+    pub(crate) said: String,
     head: HeaderMap,
 }
 
 async fn call(server: &Running, method: &str, head: &[(&str, &str)], body: &[u8]) -> Called {
-    let stream = TcpStream::connect(server.address).await.unwrap();
+    call_at(server.address, method, head, body).await
+}
+
+pub(crate) async fn call_at(
+    address: SocketAddr,
+    method: &str,
+    head: &[(&str, &str)],
+    body: &[u8],
+) -> Called {
+    let path = format!("inference.GRPCInferenceService/{method}");
+    call_path(address, &path, head, body).await
+}
+
+async fn call_path(address: SocketAddr, path: &str, head: &[(&str, &str)], body: &[u8]) -> Called {
+    let stream = TcpStream::connect(address).await.unwrap();
+    call_on(stream, path, head, body).await
+}
+
+/// A call on a connection of its own.
+pub(crate) async fn call_on(
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    path: &str,
+    head: &[(&str, &str)],
+    body: &[u8],
+) -> Called {
     let (mut client, connection) = h2::client::handshake(stream).await.unwrap();
     let driven = tokio::spawn(connection);
-    let path = format!("http://test/inference.GRPCInferenceService/{method}");
+    let path = format!("http://test/{path}");
     let request = Request::post(path)
         .header("content-type", "application/grpc")
         .header("te", "trailers");
@@ -58,7 +88,7 @@ async fn call(server: &Running, method: &str, head: &[(&str, &str)], body: &[u8]
 }
 
 /// A field of a message: its number, and bytes.
-fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
+pub(crate) fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     let mut length = bytes.len();
     let mut field = vec![number << 3 | 2];
     while length >= 0x80 {
@@ -69,7 +99,7 @@ fn field(number: u8, bytes: &[u8]) -> Vec<u8> {
     [&field[..], bytes].concat()
 }
 
-fn framed(message: &[u8]) -> Vec<u8> {
+pub(crate) fn framed(message: &[u8]) -> Vec<u8> {
     let mut frame = BytesMut::new();
     frame.put_u8(0);
     frame.put_u32(message.len() as u32);
@@ -169,6 +199,73 @@ async fn vectors_are_the_librarys_bits() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn messages_may_be_compressed() {
+    let mut options = options();
+    options.max_body = 10_000;
+    let server = Running::with(EmbeddingConfig::default(), options).await;
+    let plain = call(&server, "ModelInfer", &[], &infer(true, &[])).await;
+    assert_eq!(plain.head["grpc-accept-encoding"], "identity,gzip,zstd");
+    for coding in [Coding::Gzip, Coding::Zstd] {
+        let small = |message: &[u8]| {
+            let mut frame = framed(&coding.encode(message, 3).unwrap());
+            frame[0] = 1;
+            frame
+        };
+        let head = [("grpc-encoding", coding.name())];
+        let message = small(&infer(true, &[])[5..]);
+        let called = call(&server, "ModelInfer", &head, &message).await;
+        assert_eq!(
+            (called.status, called.body),
+            ("0".into(), plain.body.clone())
+        );
+        // A call whose messages may be compressed may have one that is not.
+        let called = call(&server, "ModelInfer", &head, &infer(true, &[])).await;
+        assert_eq!(called.body, plain.body);
+        let bomb = small(&vec![0; 1 << 20]);
+        assert!(bomb.len() < 10_000);
+        let called = call(&server, "ModelInfer", &head, &bomb).await;
+        assert_eq!(called.status, "8", "{}", called.said);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_health_service_says_whether_the_server_is_ready() {
+    let health = "grpc.health.v1.Health/Check";
+    let mut unready = options();
+    unready.probe_timeout = Duration::from_millis(50);
+    for (config, status) in [(EmbeddingConfig::default(), 1), (waits_for(9), 2)] {
+        let server = Running::with(config, unready.clone()).await;
+        for service in ["", "inference.GRPCInferenceService"] {
+            let asked = framed(&field(1, service.as_bytes()));
+            let called = call_path(server.address, health, &[], &asked).await;
+            let wanted = framed(&[1 << 3, status]);
+            assert_eq!((&*called.status, called.body), ("0", wanted), "{service}");
+        }
+    }
+    // Whoever looks after the process needs no key.
+    let folder = tempfile::tempdir().unwrap();
+    let keys = folder.path().join("keys");
+    std::fs::write(&keys, "a-key\n").unwrap();
+    let mut options = options();
+    options.api_keys = Some(isovec_serve::ApiKeys::read(keys).unwrap());
+    let server = Running::begin(tiny(EmbeddingConfig::default()).await, options).await;
+    let nobody = framed(&field(1, b"nobody"));
+    for (path, body, status) in [
+        (health, framed(&[]), "0"),
+        (health, nobody, "5"),
+        ("grpc.health.v1.Health/Watch", framed(&[]), "12"),
+        (
+            "inference.GRPCInferenceService/ServerLive",
+            framed(&[]),
+            "16",
+        ),
+    ] {
+        let called = call_path(server.address, path, &[], &body).await;
+        assert_eq!(called.status, status, "{path}: {}", called.said);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_server_and_its_models_are_described() {
     let server = Running::start().await;
     let is = framed(&[1 << 3, 1]);
@@ -219,7 +316,21 @@ async fn calls_that_cannot_be_used_have_grpcs_status() {
             "3",
             "cut short",
         ),
-        ("ModelInfer", ("x", "y"), &compressed, "12", "compressed"),
+        ("ModelInfer", ("x", "y"), &compressed, "3", "grpc-encoding"),
+        (
+            "ModelInfer",
+            ("grpc-encoding", "gzip"),
+            &compressed,
+            "3",
+            "gzip",
+        ),
+        (
+            "ModelInfer",
+            ("grpc-encoding", "snappy"),
+            &compressed,
+            "12",
+            "identity,gzip,zstd",
+        ),
         ("ModelInfer", ("x", "y"), &vec![], "3", "no message"),
         (
             "ModelInfer",

@@ -14,10 +14,13 @@ mod openai;
 mod openapi;
 mod overload;
 mod predict;
+mod repository;
 mod rerank;
 mod running;
 mod sparse;
 mod status;
 mod tasks;
 mod tei;
+#[cfg(feature = "tls")]
+mod tls;
 mod vectors;

@@ -20,10 +20,10 @@ use crate::running::waits_for;
 
 /// A server whose models a test changes.
 pub(crate) struct Changing {
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     wanted: mpsc::UnboundedSender<Vec<ModelSpec>>,
-    stop: oneshot::Sender<()>,
-    ended: JoinHandle<Result<()>>,
+    pub(crate) stop: oneshot::Sender<()>,
+    pub(crate) ended: JoinHandle<Result<()>>,
 }
 
 impl Changing {
@@ -35,7 +35,7 @@ impl Changing {
         server
     }
 
-    async fn begin(first: Vec<ModelSpec>, options: ServeOptions) -> Self {
+    pub(crate) async fn begin(first: Vec<ModelSpec>, options: ServeOptions) -> Self {
         let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options);
         let server = server.await.unwrap();
         let address = server.address().unwrap();
@@ -57,7 +57,7 @@ impl Changing {
         server
     }
 
-    fn want(&self, models: Vec<ModelSpec>) {
+    pub(crate) fn want(&self, models: Vec<ModelSpec>) {
         self.wanted.send(models).unwrap();
     }
 
@@ -71,13 +71,13 @@ impl Changing {
         client::send(self.address, &client::post(path, "", body.as_bytes())).await
     }
 
-    async fn embed(&self, model: &str) -> Answer {
+    pub(crate) async fn embed(&self, model: &str) -> Answer {
         let asked = json!({"model": model, "input": "a text"});
         self.post("/v1/embeddings", &asked).await
     }
 
     /// The names of the models in their order.
-    async fn names(&self) -> Vec<String> {
+    pub(crate) async fn names(&self) -> Vec<String> {
         let list = self.get("/v1/models").await.json();
         let models = list["data"].as_array().unwrap().iter();
         models
@@ -85,13 +85,13 @@ impl Changing {
             .collect()
     }
 
-    async fn until_names(&self, names: &[&str]) {
+    pub(crate) async fn until_names(&self, names: &[&str]) {
         while self.names().await != names {
             tokio::time::sleep(Duration::from_millis(1)).await;
         }
     }
 
-    async fn until(&self, line: &str) {
+    pub(crate) async fn until(&self, line: &str) {
         while !self
             .get("/metrics")
             .await
@@ -103,7 +103,7 @@ impl Changing {
         }
     }
 
-    async fn stop(self) {
+    pub(crate) async fn stop(self) {
         self.stop.send(()).unwrap();
         self.ended.await.unwrap().unwrap();
     }

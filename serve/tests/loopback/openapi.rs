@@ -1,5 +1,6 @@
 //! The document of the routes says what they are.
 
+use isovec_serve::ServeOptions;
 use serde_json::{Value, json};
 
 use crate::models::{Changing, classifier, embedder, reranker, sparse};
@@ -62,7 +63,12 @@ fn schema_of<'a>(operation: &'a Value, answer: &str) -> &'a Value {
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_takes_and_gives_what_the_document_says() {
     let models = vec![embedder("embeds"), reranker(), classifier(), sparse()];
-    let server = Changing::start(models).await;
+    let mut options = ServeOptions::default();
+    options.model_control = true;
+    let server = Changing::begin(models, options).await;
+    while server.get("/info").await.status == 503 {
+        tokio::task::yield_now().await;
+    }
     let document = server.get("/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
     let book = include_str!("../../../docs/serving.md");

@@ -59,6 +59,16 @@ impl Running {
 
 impl<H: Into<Model> + Clone + Send + 'static> Running<H> {
     pub(crate) async fn over(model: H, options: ServeOptions) -> Self {
+        let running = Self::begin(model, options).await;
+        // The port is open before the model is there.
+        while running.get("/info").await.status == 503 {
+            tokio::task::yield_now().await;
+        }
+        running
+    }
+
+    /// The same before anybody has asked it anything.
+    pub(crate) async fn begin(model: H, options: ServeOptions) -> Self {
         let any = (Ipv4Addr::LOCALHOST, 0).into();
         let server = Server::bind(any, options).await.unwrap();
         let address = server.address().unwrap();
@@ -67,17 +77,12 @@ impl<H: Into<Model> + Clone + Send + 'static> Running<H> {
         let ended = tokio::spawn(server.run(async { Ok(served) }, async {
             let _ = stopped.await;
         }));
-        let running = Self {
+        Self {
             address,
             model,
             stop,
             ended,
-        };
-        // The port is open before the model is there.
-        while running.get("/info").await.status == 503 {
-            tokio::task::yield_now().await;
         }
-        running
     }
 }
 

@@ -4,6 +4,7 @@ use anyhow::Result;
 
 use super::changed::Broken;
 use super::fastembed::FEATURE as FASTEMBED;
+use super::servers::FEATURES as SERVERS;
 use super::{Check, Verdict};
 use crate::docs;
 use crate::process::{Run, cargo};
@@ -83,8 +84,8 @@ fn format(workspace: &Workspace) -> Result<Verdict> {
 fn clippy(workspace: &Workspace) -> Result<Verdict> {
     cargo(workspace)?
         .args(["clippy", "--workspace", "--all-targets"])
-        // The test beside fastembed is code as well.
-        .args(["--features", FASTEMBED])
+        // The test beside fastembed is code as well, and so is what servers have only if it is asked for.
+        .args(["--features", FASTEMBED, "--features", SERVERS])
         .args(["--", "-D", "warnings"])
         .show()?;
     Ok(Verdict::Passed)

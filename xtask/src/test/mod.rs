@@ -16,6 +16,7 @@ mod node;
 mod packages;
 mod passed;
 mod python;
+mod servers;
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -57,6 +58,7 @@ const CHECKS: &[&[Check]] = &[
     node::CHECKS,
     python::CHECKS,
     clients::CHECKS,
+    servers::CHECKS,
     fastembed::CHECKS,
     cross::CHECKS,
     hygiene::CHECKS,

@@ -29,6 +29,8 @@ struct Entry {
     task: Option<ModelTask>,
     dtype: Option<Dtype>,
     device: Option<Device>,
+    /// Whether the server loads it by itself; without it, it does.
+    loaded: Option<bool>,
     /// Knobs over those of the command line.
     config: Option<Value>,
 }
@@ -52,6 +54,7 @@ impl Entry {
         spec.name = self.name;
         spec.aliases = self.aliases;
         spec.task = self.task;
+        spec.loaded = self.loaded.unwrap_or(true);
         Ok(spec)
     }
 }
@@ -101,6 +104,7 @@ mod tests {
             task = "rerank"
             dtype = "int8"
             device = "cpu"
+            loaded = false
             [models.config.batching]
             max_queue = 100
         "#);
@@ -116,6 +120,7 @@ mod tests {
             .with_alias("one")
             .with_alias("1")
             .with_task(ModelTask::Rerank)
+            .with_loaded(false)
             .with_config(config);
         assert_eq!(specs, [second, first]);
     }

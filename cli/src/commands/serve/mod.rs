@@ -13,6 +13,8 @@ use isovec_serve::{ApiKeys, ModelSpec, ServeOptions, Server, reload_signal, stop
 use crate::args::{Serve, TaskArg};
 use crate::error::{CliError, Result};
 use crate::model::{bar, source};
+#[cfg(feature = "tls")]
+use crate::server::reload_tls;
 use crate::server::{notify_socket, on_threads, set, until_stopped};
 
 pub(crate) fn run(args: &Serve) -> Result<()> {
@@ -30,6 +32,10 @@ pub(crate) fn run(args: &Serve) -> Result<()> {
             None => Either::Right(stream::empty()),
         };
         let wanted = stream::once(async { first }).chain(wanted);
+        #[cfg(feature = "tls")]
+        if let Some(tls) = options.tls.clone() {
+            reload_tls(reload_signal()?, move || tls.reload());
+        }
         let server = Server::bind(SocketAddr::new(args.host, args.port), options).await?;
         let ended = server.run_models(wanted, stop).await;
         ended.map_err(|error| match error {
@@ -82,6 +88,13 @@ fn options(args: &Serve) -> Result<ServeOptions> {
     let mut options = ServeOptions::default();
     options.api_keys = args.api_keys.as_ref().map(ApiKeys::read).transpose()?;
     options.notify_socket = notify_socket();
+    #[cfg(feature = "tls")]
+    if let (Some(certificates), Some(key)) = (&args.tls.tls_cert, &args.tls.tls_key) {
+        let tls = isovec_serve::Tls::read(certificates, key);
+        options.tls = Some(tls.map_err(isovec_serve::Error::Tls)?);
+    }
+    options.model_control = args.model_control;
+    options.memory_budget = args.memory_budget;
     options.key_share = args.key_share.unwrap_or(options.key_share);
     set([
         (&mut options.max_requests, args.max_requests),

@@ -14,6 +14,9 @@ use crate::json::small;
 /// The service of the Open Inference Protocol over gRPC, as paths begin.
 pub const GRPC_SERVICE: &str = "inference.GRPCInferenceService";
 
+/// The service that says how others are (<https://github.com/grpc/grpc/blob/master/doc/health-checking.md>).
+pub const GRPC_HEALTH: &str = "grpc.health.v1.Health";
+
 /// A protocol.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
@@ -23,7 +26,7 @@ pub enum Dialect {
     Cohere,
     /// The Open Inference Protocol: `/v2`, and what is under `/v2/health`, `/v2/models` and `/v2/repository`.
     Oip,
-    /// The same over gRPC: what is under the name of its service.
+    /// The same over gRPC: what is under the name of its service, and that of health.
     Grpc,
     /// That of text-embeddings-inference: everything else.
     Tei,
@@ -37,7 +40,7 @@ impl Dialect {
             (Some("v1"), _) => Self::OpenAi,
             (Some("v2"), None | Some("health" | "models" | "repository")) => Self::Oip,
             (Some("v2"), _) => Self::Cohere,
-            (Some(GRPC_SERVICE), _) => Self::Grpc,
+            (Some(GRPC_SERVICE | GRPC_HEALTH), _) => Self::Grpc,
             _ => Self::Tei,
         }
     }
@@ -91,6 +94,8 @@ fn openai(failure: &Failure) -> Response {
         Kind::NoRoute => Some("unknown_url"),
         Kind::Method => Some("method_not_supported"),
         Kind::Unauthorized => Some("invalid_api_key"),
+        Kind::Forbidden => Some("not_allowed"),
+        Kind::NoMemory => Some("insufficient_memory"),
         Kind::NoModel => Some("model_not_found"),
         Kind::WrongTask => Some("model_not_supported"),
         Kind::Overloaded => Some("rate_limit_exceeded"),
@@ -100,7 +105,7 @@ fn openai(failure: &Failure) -> Response {
     let sort = match failure.kind {
         Kind::Overloaded => "rate_limit_error",
         Kind::Unauthorized => "authentication_error",
-        Kind::Unready | Kind::TimedOut | Kind::Broken => "server_error",
+        Kind::Unready | Kind::TimedOut | Kind::NoMemory | Kind::Broken => "server_error",
         _ => "invalid_request_error",
     };
     let mut response = small(&json!({"error": {
@@ -185,6 +190,8 @@ mod tests {
             Dialect::of("/inference.GRPCInferenceService/Nothing"),
             Dialect::Grpc
         );
+        let health = Dialect::of("/grpc.health.v1.Health/Check");
+        assert_eq!(health, Dialect::Grpc);
         assert_eq!(Dialect::of("/v10"), Dialect::Tei);
         assert_eq!(Dialect::of("/embed/v1"), Dialect::Tei);
         assert_eq!(Dialect::of("/embed"), Dialect::Tei);

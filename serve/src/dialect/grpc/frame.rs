@@ -3,14 +3,20 @@
 
 use axum::body::Body;
 use axum::http::header::CONTENT_TYPE;
-use axum::http::{HeaderMap, HeaderValue, Version};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Version};
 use axum::response::Response;
 use bytes::{Buf as _, BufMut as _, Bytes, BytesMut};
 use http_body_util::{BodyExt as _, Full};
+use isovec_http::coding::Coding;
 use isovec_http::grpc::{KIND, STATUS};
 use prost::Message;
 
 use crate::failure::{Failure, Kind};
+
+/// How the messages of a call are compressed, and what the server reads.
+pub(super) const ENCODING: &str = "grpc-encoding";
+const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
+const ACCEPTED: &str = "identity,gzip,zstd";
 
 /// Whether a message is compressed, and its length.
 const HEAD: usize = 5;
@@ -27,28 +33,51 @@ pub(super) fn check(version: Version, head: &HeaderMap) -> Result<(), Failure> {
     Err(Failure::new(Kind::MediaType, message))
 }
 
-/// The one message of a call.
+/// How messages of a call are compressed that say that they are; `None` if none is.
 ///
 /// # Errors
-/// A compressed message, none or more than one, one that is cut short, and one of another form.
-pub(super) fn read<M: Message + Default>(mut body: Bytes) -> Result<M, Failure> {
+/// A coding that is not known.
+pub(super) fn coding(head: &HeaderMap) -> Result<Option<Coding>, Failure> {
+    let Some(given) = head.get(ENCODING) else {
+        return Ok(None);
+    };
+    match given.to_str() {
+        Ok("identity") => Ok(None),
+        Ok(name) if name.parse::<Coding>().is_ok() => Ok(name.parse().ok()),
+        _ => {
+            let message = format!("the {ENCODING} is not known; send {ACCEPTED}");
+            Err(Failure::new(Kind::Method, message))
+        }
+    }
+}
+
+/// The bytes of the one message of a call, and whether they are compressed.
+///
+/// # Errors
+/// No message or more than one, and one that is cut short.
+pub(super) fn message(mut body: Bytes) -> Result<(bool, Bytes), Failure> {
     let wrong = |message: &str| Failure::new(Kind::Invalid, message);
     if body.len() < HEAD {
         return Err(wrong("the call has no message"));
     }
-    if body.get_u8() != 0 {
-        return Err(Failure::new(
-            Kind::Method,
-            "compressed messages are not read",
-        ));
-    }
+    let is_compressed = body.get_u8() != 0;
     let length = body.get_u32() as usize;
     match length.cmp(&body.len()) {
-        std::cmp::Ordering::Greater => return Err(wrong("the message is cut short")),
-        std::cmp::Ordering::Less => return Err(wrong("the call has more than one message")),
-        std::cmp::Ordering::Equal => {}
+        std::cmp::Ordering::Greater => Err(wrong("the message is cut short")),
+        std::cmp::Ordering::Less => Err(wrong("the call has more than one message")),
+        std::cmp::Ordering::Equal => Ok((is_compressed, body)),
     }
-    M::decode(body).map_err(|error| wrong(&format!("the message cannot be read: {error}")))
+}
+
+/// The message that bytes are.
+///
+/// # Errors
+/// Those of another form.
+pub(super) fn read<M: Message + Default>(message: Bytes) -> Result<M, Failure> {
+    M::decode(message).map_err(|error| {
+        let message = format!("the message cannot be read: {error}");
+        Failure::new(Kind::Invalid, message)
+    })
 }
 
 /// An answer.
@@ -65,6 +94,8 @@ pub(super) fn answer(headers: HeaderMap, message: &impl Message) -> Response {
     *response.headers_mut() = headers;
     let kind = HeaderValue::from_static(KIND);
     response.headers_mut().insert(CONTENT_TYPE, kind);
+    let accepted = HeaderValue::from_static(ACCEPTED);
+    response.headers_mut().insert(ACCEPT_ENCODING, accepted);
     response
 }
 
@@ -82,16 +113,23 @@ mod tests {
         };
         let encoded = message.encode_to_vec();
         let framed = [&[0, 0, 0, 0, 3][..], &encoded].concat();
-        let read = |bytes: &[u8]| read::<ModelVersion>(Bytes::copy_from_slice(bytes));
+        let read = |bytes: &[u8]| {
+            let (is_compressed, bytes) = super::message(Bytes::copy_from_slice(bytes))?;
+            assert!(!is_compressed);
+            read::<ModelVersion>(bytes)
+        };
         assert_eq!(read(&framed).unwrap(), message);
         assert_eq!(read(&[0; 5]).unwrap(), ModelVersion::default());
-        let compressed = [&[1][..], &framed[1..]].concat();
+        let compressed = Bytes::from([&[1][..], &framed[1..]].concat());
+        assert_eq!(
+            super::message(compressed).unwrap(),
+            (true, encoded.clone().into())
+        );
         for (bytes, said) in [
             (&framed[..7], "cut short"),
             (&framed[..4], "no message"),
             (&[][..], "no message"),
             (&[&framed[..], &framed].concat(), "more than one"),
-            (&compressed, "compressed"),
             (&[0, 0, 0, 0, 2, 0x0a, 9], "cannot be read"),
             (&[0, 0xff, 0xff, 0xff, 0xff], "cut short"),
         ] {

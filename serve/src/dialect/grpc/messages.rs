@@ -61,6 +61,41 @@ pub(super) struct TensorMetadata {
     pub(super) shape: Vec<i64>,
 }
 
+/// The request of `RepositoryIndex`.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Index {
+    #[prost(bool, tag = "2")]
+    pub(super) ready: bool,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Indexed {
+    #[prost(message, repeated, tag = "1")]
+    pub(super) models: Vec<ModelState>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct ModelState {
+    #[prost(string, tag = "1")]
+    pub(super) name: String,
+    #[prost(string, tag = "2")]
+    pub(super) version: String,
+    #[prost(string, tag = "3")]
+    pub(super) state: String,
+    #[prost(string, tag = "4")]
+    pub(super) reason: String,
+}
+
+/// The request of `RepositoryModelLoad` and `RepositoryModelUnload`. Of parameters only the names matter: none that has an effect
+/// is taken.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct Control {
+    #[prost(string, tag = "2")]
+    pub(super) model_name: String,
+    #[prost(map = "string, message", tag = "3")]
+    pub(super) parameters: HashMap<String, Nothing>,
+}
+
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Infer {
     #[prost(string, tag = "1")]

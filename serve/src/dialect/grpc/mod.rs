@@ -4,6 +4,7 @@
 //! `tonic` would read bodies by itself, past those bounds.
 
 mod frame;
+mod health;
 mod messages;
 
 use std::sync::Arc;
@@ -20,14 +21,16 @@ use isovec_http::{Dialect, GRPC_SERVICE, deadline};
 use prost::Message;
 
 use self::messages::{
-    Contents, Infer, Inferred, InputTensor, ModelMetadata, ModelVersion, Nothing, Parameter,
-    ServerMetadata, TensorMetadata, Value, Whether,
+    Contents, Control, Index, Indexed, Infer, Inferred, InputTensor, ModelMetadata, ModelState,
+    ModelVersion, Nothing, Parameter, ServerMetadata, TensorMetadata, Value, Whether,
 };
 use super::floats::written;
-use super::oip::{self, EXTENSIONS, INPUT, OUTPUT, VERSION, named, priority, tensor};
+use super::oip::repository::{change, check, state};
+use super::oip::{self, INPUT, OUTPUT, VERSION, extensions, named, priority, tensor};
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Kind};
+use crate::repository;
 
 /// The methods; they are no routes of the OpenAPI document, which has no word for gRPC.
 pub(crate) fn router() -> Router<Arc<App>> {
@@ -39,6 +42,10 @@ pub(crate) fn router() -> Router<Arc<App>> {
         .route(&path("ModelReady"), post(model_ready))
         .route(&path("ModelMetadata"), post(model_metadata))
         .route(&path("ModelInfer"), post(model_infer))
+        .route(&path("RepositoryIndex"), post(repository_index))
+        .route(&path("RepositoryModelLoad"), post(repository_load))
+        .route(&path("RepositoryModelUnload"), post(repository_unload))
+        .merge(health::router())
 }
 
 /// A call's one message.
@@ -47,7 +54,17 @@ async fn read<M: Message + Default>(call: &mut Call, request: Request) -> Result
     if let Some(time) = deadline::of_grpc(request.headers())? {
         call.within(time);
     }
-    frame::read(call.body(request).await?)
+    let coding = frame::coding(request.headers())?;
+    let (is_compressed, message) = frame::message(call.body(request).await?)?;
+    let message = match (is_compressed, coding) {
+        (false, _) => message,
+        (true, Some(coding)) => call.decoded(coding, message).await?,
+        (true, None) => {
+            let message = format!("a compressed message needs the header {}", frame::ENCODING);
+            return Err(Failure::new(Kind::Invalid, message));
+        }
+    };
+    frame::read(message)
 }
 
 /// Answers a call.
@@ -80,10 +97,10 @@ async fn server_ready(State(app): State<Arc<App>>, request: Request) -> Response
 }
 
 async fn server_metadata(State(app): State<Arc<App>>, request: Request) -> Response {
-    answered!(app, request, _given: Nothing, _call => plain(&ServerMetadata {
+    answered!(app, request, _given: Nothing, call => plain(&ServerMetadata {
         name: "isovec".into(),
         version: env!("CARGO_PKG_VERSION").into(),
-        extensions: EXTENSIONS.map(Into::into).into(),
+        extensions: extensions(&call.app).into_iter().map(Into::into).collect(),
     }))
 }
 
@@ -110,6 +127,41 @@ async fn model_metadata(State(app): State<Arc<App>>, request: Request) -> Respon
             inputs: vec![tensor(INPUT, "BYTES", vec![-1])],
             outputs: vec![tensor(OUTPUT, "FP32", vec![-1, dimension])],
         })
+    })
+}
+
+async fn repository_index(State(app): State<Arc<App>>, request: Request) -> Response {
+    answered!(app, request, given: Index, call => {
+        let all = repository::index(&call.app).await?;
+        let wanted = all.iter().filter(|entry| !given.ready || entry.unready.is_none());
+        let models = wanted.map(|entry| {
+            let (state, reason) = state(entry);
+            ModelState {
+                name: entry.name.clone(),
+                version: VERSION.into(),
+                state: state.into(),
+                reason: reason.into(),
+            }
+        });
+        plain(&Indexed { models: models.collect() })
+    })
+}
+
+async fn repository_load(State(app): State<Arc<App>>, request: Request) -> Response {
+    answered!(app, request, given: Control, call => {
+        check(given.parameters.keys())?;
+        let (app, name) = (Arc::clone(&call.app), given.model_name);
+        change(call, async move { repository::load(&app, &name).await }).await?;
+        plain(&Nothing {})
+    })
+}
+
+async fn repository_unload(State(app): State<Arc<App>>, request: Request) -> Response {
+    answered!(app, request, given: Control, call => {
+        check(given.parameters.keys())?;
+        let (app, name) = (Arc::clone(&call.app), given.model_name);
+        change(call, async move { repository::unload(&app, &name).await }).await?;
+        plain(&Nothing {})
     })
 }
 

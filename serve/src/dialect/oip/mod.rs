@@ -6,23 +6,21 @@
 
 mod infer;
 mod name;
+pub(super) mod repository;
 pub(super) mod tensor;
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Request, State};
+use axum::extract::{Path, State};
 use axum::response::Response;
-use futures_util::future::join_all;
 use isovec_http::{Dialect, small};
 use serde_json::{Value, json};
 
 use crate::app::App;
-use crate::body;
-use crate::call::Call;
 use crate::failure::{Failure, Kind};
 use crate::priority::Priority;
 use crate::route::Route;
-use crate::schema::{boolean, list, needed, object, one_of, optional, text, whole, word};
+use crate::schema::{boolean, list, needed, object, one_of, text, whole, word};
 use crate::served::Served;
 
 pub(crate) use self::name::fold;
@@ -35,7 +33,13 @@ pub(super) const INPUT: &str = "text";
 pub(super) const OUTPUT: &str = "embedding";
 
 /// What the server does beyond the protocol's core.
-pub(super) const EXTENSIONS: [&str; 2] = ["binary_tensor_data", "parameters"];
+pub(super) fn extensions(app: &App) -> Vec<&'static str> {
+    let mut all = vec!["binary_tensor_data", "parameters"];
+    if app.options.model_control {
+        all.push("model_repository");
+    }
+    all
+}
 
 /// The priority that counts as normal; higher numbers are lower priorities.
 const NORMAL: u64 = 1;
@@ -66,12 +70,6 @@ pub(super) fn routes() -> Vec<Route> {
             needed("outputs", list(tensor())),
         ])
     };
-    let indexed = object([
-        needed("name", text()),
-        needed("version", text()),
-        needed("state", one_of(&["READY", "UNAVAILABLE"])),
-        needed("reason", text()),
-    ]);
     let described = "The tensors of a model.";
     let whether = "Whether a request to the model would be computed.";
     let mut routes = vec![
@@ -98,20 +96,8 @@ pub(super) fn routes() -> Vec<Route> {
             whether,
         )
         .gives(ready()),
-        Route::post(
-            "/v2/repository/index",
-            index,
-            "The models, each with its state.",
-        )
-        .takes(
-            object([optional(
-                "ready",
-                boolean("Only the models that are ready."),
-            )]),
-            json!({"ready": true}),
-        )
-        .gives(list(indexed)),
     ];
+    routes.extend(repository::routes());
     routes.extend(infer::routes());
     routes
 }
@@ -162,11 +148,11 @@ fn said(result: Result<Value, Failure>) -> Response {
     }
 }
 
-async fn server_metadata() -> Response {
+async fn server_metadata(State(app): State<Arc<App>>) -> Response {
     small(&json!({
         "name": "isovec",
         "version": env!("CARGO_PKG_VERSION"),
-        "extensions": EXTENSIONS,
+        "extensions": extensions(&app),
     }))
 }
 
@@ -217,39 +203,4 @@ async fn is_ready(app: &App, name: &str, version: Option<&str>) -> Result<Value,
     let served = named(app, name, version)?;
     app.model_ready(&served).await?;
     Ok(json!({"name": &*served.name, "ready": true}))
-}
-
-#[derive(Debug, serde::Deserialize)]
-struct Index {
-    #[serde(default)]
-    ready: Option<bool>,
-}
-
-async fn index(State(app): State<Arc<App>>, request: Request) -> Response {
-    let mut call = Call::new(app);
-    let result = indexed(&mut call, request).await;
-    call.end(Dialect::Oip, result)
-}
-
-async fn indexed(call: &mut Call, request: Request) -> Result<Response, Failure> {
-    // Triton's clients send an empty body, too.
-    let body = call.body(request).await?;
-    let asked: Index = match body.trim_ascii().is_empty() {
-        true => Index { ready: None },
-        false => body::parse(body).await?,
-    };
-    let models = call.app.models.loaded()?;
-    let states = models.iter().map(|served| call.app.model_ready(served));
-    let states = join_all(states).await;
-    let rows = models.iter().zip(states).filter_map(|(served, state)| {
-        if asked.ready == Some(true) && state.is_err() {
-            return None;
-        }
-        let (state, reason) = match state {
-            Ok(()) => ("READY", String::new()),
-            Err(failure) => ("UNAVAILABLE", failure.message),
-        };
-        Some(json!({"name": &*served.name, "version": VERSION, "state": state, "reason": reason}))
-    });
-    Ok(small(&rows.collect::<Vec<Value>>()))
 }

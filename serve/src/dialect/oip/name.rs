@@ -2,7 +2,11 @@
 
 use axum::http::{Request, Uri};
 
-const MODELS: &str = "/v2/models/";
+/// What names follow, and what may follow them.
+const NAMED: [(&str, &[&str]); 2] = [
+    ("/v2/models/", &["ready", "infer"]),
+    ("/v2/repository/models/", &["load", "unload"]),
+];
 
 /// A request whose path has a model's name as one part: clients of this protocol write the slash in it as it is.
 pub(crate) fn fold<B>(mut request: Request<B>) -> Request<B> {
@@ -13,10 +17,11 @@ pub(crate) fn fold<B>(mut request: Request<B>) -> Request<B> {
 }
 
 fn folded(uri: &Uri) -> Option<Uri> {
-    let rest = uri.path().strip_prefix(MODELS)?;
+    let named = |(before, verbs)| Some((before, verbs, uri.path().strip_prefix(before)?));
+    let (before, verbs, rest) = NAMED.into_iter().find_map(named)?;
     let parts: Vec<&str> = rest.split('/').collect();
     let mut name = parts.len();
-    if matches!(parts[name - 1], "ready" | "infer") {
+    if verbs.contains(&parts[name - 1]) {
         name -= 1;
     }
     if name > 2 && parts[name - 2] == "versions" {
@@ -26,7 +31,7 @@ fn folded(uri: &Uri) -> Option<Uri> {
         return None;
     }
     let (name, rest) = parts.split_at(name);
-    let mut path = format!("{MODELS}{}", name.join("%2F"));
+    let mut path = format!("{before}{}", name.join("%2F"));
     for part in rest {
         path.push('/');
         path.push_str(part);
@@ -61,6 +66,15 @@ mod tests {
             ("/v2/models/a%2Fb/ready", "/v2/models/a%2Fb/ready"),
             ("/v2/models/ready", "/v2/models/ready"),
             ("/v2/models/", "/v2/models/"),
+            (
+                "/v2/repository/models/a/b/load",
+                "/v2/repository/models/a%2Fb/load",
+            ),
+            (
+                "/v2/repository/models/a/unload",
+                "/v2/repository/models/a/unload",
+            ),
+            ("/v2/repository/index", "/v2/repository/index"),
             ("/v1/models/a/b", "/v1/models/a/b"),
         ] {
             let request = Request::builder().uri(path).body(());

@@ -10,6 +10,7 @@ use isovec_http::{Dialect, small};
 use serde_json::{Value, json};
 
 use crate::app::App;
+use crate::models::none;
 use crate::options::MOST_TEXTS;
 use crate::route::Route;
 use crate::schema::{list, needed, object, one_of, text, whole};
@@ -42,7 +43,9 @@ async fn info(State(app): State<Arc<App>>) -> Response {
         Err(failure) => return Dialect::Tei.failed(&failure),
     };
     let all: Vec<Value> = models.iter().map(|model| described(&app, model)).collect();
-    let mut info = all.first().cloned().unwrap_or_default();
+    let Some(mut info) = all.first().cloned() else {
+        return Dialect::Tei.failed(&none());
+    };
     info["models"] = all.into();
     small(&info)
 }
