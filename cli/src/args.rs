@@ -1051,6 +1051,62 @@ pub(crate) enum Job {
     /// Show how far a job is: units that are done, left and failed, rows, and outputs of input that has changed. Loads no
     /// model.
     Status(JobArgs),
+    /// Say what a job takes on more workers than there are: time, worker-hours, rows computed twice, and what becomes the limit.
+    ///
+    /// A simulation of what the workers of a job do, from measured or given costs. The spec says how units are cut; how many texts
+    /// and workers there are is said here. All costs stand in the answer, those that are assumed among them.
+    Plan(JobPlan),
+}
+
+#[cfg(feature = "jobs")]
+#[derive(Debug, clap::Args)]
+pub(crate) struct JobPlan {
+    /// The job, TOML. Its input needs to be there only with --measure.
+    #[arg(value_name = "SPEC")]
+    pub(crate) spec: PathBuf,
+
+    /// Measure this machine: loads the model, embeds the first rows of the input, and times the store of the output. Nothing of
+    /// the job is written.
+    #[arg(long)]
+    pub(crate) measure: bool,
+
+    /// Rows to measure with.
+    #[arg(long, value_name = "N", default_value = "2000", requires = "measure")]
+    pub(crate) rows: NonZeroUsize,
+
+    /// A file of costs, TOML; over what was measured.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
+
+    /// A cost, as a line of such a file: --cost failures_per_hour=0.1. Over the file; several times for several costs.
+    #[arg(long, value_name = "NAME=VALUE")]
+    pub(crate) cost: Vec<String>,
+
+    /// Numbers of texts.
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "1000000,10000000,100000000,1000000000"
+    )]
+    pub(crate) texts: Vec<u64>,
+
+    /// Numbers of workers: processes, each with as many threads as the spec says.
+    #[arg(
+        long,
+        value_name = "N,…",
+        value_delimiter = ',',
+        default_value = "1,10,100,1000"
+    )]
+    pub(crate) workers: Vec<u32>,
+
+    /// Another seed is another run of chance: who takes which unit, and who dies when.
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Print JSON.
+    #[arg(long)]
+    pub(crate) json: bool,
 }
 
 #[cfg(feature = "jobs")]

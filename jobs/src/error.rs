@@ -13,6 +13,10 @@ pub enum Error {
     #[error("the spec cannot be used: {0}")]
     Spec(String),
 
+    /// Costs that no plan can be made of.
+    #[error("the costs cannot be used: {0}")]
+    Costs(String),
+
     /// A place that is none.
     #[error("{url}: {detail}")]
     Place {
@@ -110,7 +114,11 @@ impl Error {
     pub fn is_usage(&self) -> bool {
         matches!(
             self,
-            Self::Spec(_) | Self::Place { .. } | Self::OtherJob { .. } | Self::Foreign { .. }
+            Self::Spec(_)
+                | Self::Costs(_)
+                | Self::Place { .. }
+                | Self::OtherJob { .. }
+                | Self::Foreign { .. }
         )
     }
 

@@ -12,7 +12,7 @@ use crate::store::Store;
 use crate::unit::File;
 
 /// Bytes that are read at a time to find the end of the last line.
-const TAIL: u64 = 64 << 10;
+pub(crate) const TAIL: u64 = 64 << 10;
 /// Bytes of a line that are not its text: the other fields, and what JSON puts around them.
 const BESIDE: u64 = 1 << 20;
 /// JSON writes a byte in at most so many, as `\u0001`.

@@ -40,6 +40,8 @@
 //! **Memory follows units, not rows.** A run knows the ids of the units. Rows are held a chunk at a time, and an output until it
 //! is stored.
 //!
+//! **What many workers take is simulated** (`forecast/`), with the rules of units, chunks, files and poisoned rows that runs use.
+//!
 //! **A row never takes its unit with it** (`vectors.rs`). A text that cannot be embedded is found, by name or by halving, and
 //! becomes a null or a line in a side file, if the spec does not ask for an error.
 
@@ -47,6 +49,7 @@ mod compute;
 mod context;
 mod disk;
 mod error;
+mod forecast;
 #[cfg(feature = "s3")]
 mod http;
 mod input;
@@ -68,6 +71,7 @@ mod vectors;
 
 pub use compute::{Compute, Refusal};
 pub use error::{Error, Result};
+pub use forecast::{Costs, Forecast, Limits, Requests, Shares, forecast, measure};
 pub use observer::{Event, Observer};
 pub use run::{Failure, Report, run};
 pub use spec::{Poisoned, Spec};

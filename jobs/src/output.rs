@@ -17,7 +17,7 @@ use parquet::schema::types::ColumnPath;
 
 use crate::compute::Compute;
 use crate::rows::{Chunk, Row};
-use crate::spec::{ERROR, Poisoned, VECTOR};
+use crate::spec::{ERROR, Poisoned, Spec, VECTOR};
 use crate::vectors::Vectors;
 
 /// Writes a file of a unit's output in memory: a store takes it whole.
@@ -58,6 +58,11 @@ impl Form {
             poisoned,
         })
     }
+}
+
+/// Whether a file that holds so many rows takes so many more.
+pub(crate) fn has_room(held: usize, more: usize, spec: &Spec) -> bool {
+    held + more <= spec.unit_rows.get()
 }
 
 /// The list's element.

@@ -26,7 +26,7 @@ use crate::store::Store;
 use crate::unit::File;
 
 /// Bytes at the end of a file that are read first: the footer, unless it is large.
-const TAIL: u64 = 64 << 10;
+pub(crate) const TAIL: u64 = 64 << 10;
 /// Bytes after the footer: its length, and the letters `PAR1`.
 const LAST: u64 = 8;
 

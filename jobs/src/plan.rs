@@ -57,7 +57,7 @@ fn row_groups(
 }
 
 /// A file's bytes in ranges of `step`.
-fn ranges(size: u64, step: u64) -> Vec<Part> {
+pub(crate) fn ranges(size: u64, step: u64) -> Vec<Part> {
     let starts = (0..size.div_ceil(step)).map(|number| number * step);
     let parts = starts.map(|start| Part::Bytes {
         start,
@@ -67,7 +67,7 @@ fn ranges(size: u64, step: u64) -> Vec<Part> {
 }
 
 /// Row groups put together up to `most` rows. One that has more is alone.
-fn groups(rows: &[u64], most: u64) -> Vec<Part> {
+pub(crate) fn groups(rows: &[u64], most: u64) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut first = 0;
     let mut row = 0;

@@ -27,8 +27,7 @@ impl Retry {
         may_pass: impl Fn(&E) -> bool,
         mut once: impl FnMut() -> Result<T, E>,
     ) -> Result<T, (E, u32)> {
-        let mut wait = self.wait.min(LONGEST);
-        for tries in 1.. {
+        for (tries, wait) in (1..).zip(self.waits()) {
             let error = match once() {
                 Ok(value) => return Ok(value),
                 Err(error) if tries > self.retries || !may_pass(&error) => {
@@ -44,9 +43,14 @@ impl Retry {
             if !self.pause(wait) {
                 return Err((error, tries));
             }
-            wait = (wait * 2).min(LONGEST);
         }
         unreachable!("the numbers of tries have an end")
+    }
+
+    /// The time before each retry.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = Duration> + use<> {
+        let doubled = |wait: &Duration| Some((*wait * 2).min(LONGEST));
+        std::iter::successors(Some(self.wait.min(LONGEST)), doubled)
     }
 
     /// Waits; `false` if the run is to end.

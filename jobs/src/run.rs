@@ -14,7 +14,7 @@ use crate::input::Input;
 use crate::jsonl::JsonLines;
 use crate::manifest::{Entry, Failed, Manifest, Settings};
 use crate::observer::{Event, Observer};
-use crate::output::{Form, Output, skipped};
+use crate::output::{Form, Output, has_room, skipped};
 use crate::parquet::Groups;
 use crate::plan;
 use crate::rows::{Chunk, Columns, ROWS, Reader};
@@ -248,7 +248,7 @@ impl Run<'_> {
         if self.manifest.is_finished(id)? {
             return Ok(Outcome::Elsewhere);
         }
-        let mut reader = self.reader(unit)?;
+        let mut reader = reader(self.input, unit, self.spec, ROWS)?;
         let fault = |detail: String| Error::Input {
             file: unit.file.name.clone(),
             detail,
@@ -267,7 +267,7 @@ impl Run<'_> {
         };
         while let Some(chunk) = reader.next()? {
             let rows = chunk.rows.len();
-            let full = output.take_if(|output| output.rows() + rows > self.spec.unit_rows.get());
+            let full = output.take_if(|output| !has_room(output.rows(), rows, self.spec));
             if let Some(full) = full
                 && !self.store(id, &mut entry, full.finish().map_err(fault)?)?
             {
@@ -305,24 +305,6 @@ impl Run<'_> {
         })
     }
 
-    fn reader<'u>(&'u self, unit: &'u Unit) -> Result<Box<dyn Reader + 'u>> {
-        let (store, file) = (&self.input.store, &*unit.file);
-        let columns = Columns {
-            text: &self.spec.text,
-            keep: &self.spec.keep,
-            max_text_bytes: self.spec.max_text_bytes.get(),
-            rows: ROWS.min(self.spec.unit_rows.get()),
-        };
-        Ok(match unit.part {
-            Part::Bytes { start, end } => {
-                Box::new(JsonLines::open(store, file, (start, end), columns)?)
-            }
-            Part::Groups { first, end, row } => {
-                Box::new(Groups::open(store, file, first..end, row, columns)?)
-            }
-        })
-    }
-
     /// Stores the next file of a unit's output; `false` if another run has finished the unit.
     ///
     /// A file that is there already is whole. It is another run's that was killed before the unit was finished, or that is at work
@@ -345,19 +327,8 @@ impl Run<'_> {
         if self.observer.stopped() || self.ended.load(Relaxed) {
             return Err(Error::Stopped);
         }
-        let texts: Vec<&str> = chunk
-            .rows
-            .iter()
-            .filter_map(|row| row.text.as_deref().ok())
-            .collect();
-        let embedded = vectors::embed(self.compute, &texts, &self.context.retry)?;
-        let mut of_texts = embedded.reasons.into_iter();
-        let reasons = chunk.rows.iter().map(|row| match &row.text {
-            Ok(_) => of_texts.next().flatten(),
-            Err(reason) => Some(reason.clone()),
-        });
-        let reasons: Vec<Option<String>> = reasons.collect();
-        for (row, reason) in chunk.rows.iter().zip(&reasons) {
+        let vectors = vectors::of_chunk(self.compute, chunk, &self.context.retry)?;
+        for (row, reason) in chunk.rows.iter().zip(&vectors.reasons) {
             let Some(reason) = reason else { continue };
             match self.spec.poisoned {
                 Poisoned::Null => {}
@@ -370,11 +341,32 @@ impl Run<'_> {
                 }
             }
         }
-        Ok(Vectors {
-            values: embedded.values,
-            reasons,
-        })
+        Ok(vectors)
     }
+}
+
+/// Reads the rows of a unit in chunks of `most` rows or fewer.
+pub(crate) fn reader<'a>(
+    input: &'a Input,
+    unit: &'a Unit,
+    spec: &'a Spec,
+    most: usize,
+) -> Result<Box<dyn Reader + 'a>> {
+    let (store, file) = (&input.store, &*unit.file);
+    let columns = Columns {
+        text: &spec.text,
+        keep: &spec.keep,
+        max_text_bytes: spec.max_text_bytes.get(),
+        rows: most.min(spec.unit_rows.get()),
+    };
+    Ok(match unit.part {
+        Part::Bytes { start, end } => {
+            Box::new(JsonLines::open(store, file, (start, end), columns)?)
+        }
+        Part::Groups { first, end, row } => {
+            Box::new(Groups::open(store, file, first..end, row, columns)?)
+        }
+    })
 }
 
 fn of_unit(unit: UnitId, of: &Unit, error: Error) -> Error {

@@ -3,16 +3,17 @@
 use crate::compute::{Compute, Refusal};
 use crate::error::{Error, Result};
 use crate::retry::Retry;
+use crate::rows::Chunk;
 
 /// A text that every engine can embed: if it fails, the engine is at fault.
 const PLAIN: &str = "a";
 
-/// What became of texts.
+/// What became of texts or rows.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Vectors {
     /// `[good texts, dim]`, in their order.
     pub(crate) values: Vec<f32>,
-    /// For each text: why it has no vector, if it has none.
+    /// For each text or row: why it has no vector, if it has none.
     pub(crate) reasons: Vec<Option<String>>,
 }
 
@@ -37,6 +38,22 @@ pub(crate) fn embed(compute: &dyn Compute, texts: &[&str], retry: &Retry) -> Res
     };
     search.embed(&all, true, &mut vectors)?;
     Ok(vectors)
+}
+
+/// Embeds the texts of a chunk's rows. Every row has its reason, if it has no vector.
+pub(crate) fn of_chunk(compute: &dyn Compute, chunk: &Chunk, retry: &Retry) -> Result<Vectors> {
+    let texts = chunk.rows.iter().flat_map(|row| row.text.as_deref());
+    let texts: Vec<&str> = texts.collect();
+    let embedded = embed(compute, &texts, retry)?;
+    let mut of_texts = embedded.reasons.into_iter();
+    let reasons = chunk.rows.iter().map(|row| match &row.text {
+        Ok(_) => of_texts.next().flatten(),
+        Err(reason) => Some(reason.clone()),
+    });
+    Ok(Vectors {
+        values: embedded.values,
+        reasons: reasons.collect(),
+    })
 }
 
 struct Search<'a> {

@@ -38,9 +38,34 @@ impl Classifier {
         }
         wait::wait(py, &cancel, classifier.classify_with(texts, options))
     }
+
+    fn classify_all_pairs(
+        &self,
+        pairs: &Bound<'_, PyAny>,
+        scores: Option<&str>,
+    ) -> PyResult<Classifications> {
+        let py = pairs.py();
+        let classifier = self.classifier.get(py)?;
+        let cancel = Cancel::new();
+        let options = options(py, scores, &cancel)?;
+        let said = classifier.classify_pairs_with(texts::pairs(pairs)?, options);
+        wait::wait(py, &cancel, said)
+    }
+
+    fn batcher(&self, py: Python<'_>) -> PyResult<&DynamicBatcher<isovec::Classifier>> {
+        let classifier = self.classifier.get(py)?;
+        let batcher = self
+            .batcher
+            .get_or_init(|| Owned::new(classifier.batcher()));
+        batcher.get(py)
+    }
 }
 
-fn options(py: Python<'_>, scores: Option<&str>, cancel: &Cancel) -> PyResult<ClassifyOptions> {
+pub(crate) fn options(
+    py: Python<'_>,
+    scores: Option<&str>,
+    cancel: &Cancel,
+) -> PyResult<ClassifyOptions> {
     let mut options = ClassifyOptions::default().with_cancel(cancel.clone());
     options.scores = match scores {
         None => None,
@@ -58,7 +83,7 @@ fn options(py: Python<'_>, scores: Option<&str>, cancel: &Cancel) -> PyResult<Cl
 }
 
 /// The labels of every text, the highest score first.
-fn ranked<'py>(py: Python<'py>, said: &Classifications) -> PyResult<Bound<'py, PyList>> {
+pub(crate) fn ranked<'py>(py: Python<'py>, said: &Classifications) -> PyResult<Bound<'py, PyList>> {
     static LABEL: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let label = LABEL.import(py, "isovec._results", "Label")?;
     let all: PyResult<Vec<_>> = (0..said.len())
@@ -72,6 +97,12 @@ fn ranked<'py>(py: Python<'py>, said: &Classifications) -> PyResult<Bound<'py, P
         })
         .collect();
     PyList::new(py, all?)
+}
+
+/// The scores as they are: float32 `[n, labels]`.
+pub(crate) fn scores_of(py: Python<'_>, said: Classifications) -> PyResult<Bound<'_, PyAny>> {
+    let shape = [said.len(), said.labels().len()];
+    Ok(vectors::rows(py, shape, said.into_vec())?.into_any())
 }
 
 #[pymethods]
@@ -122,13 +153,11 @@ impl Classifier {
         scores: Option<&str>,
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = texts.py();
-        let classifier = self.classifier.get(py)?;
         let cancel = Cancel::new();
         let options = options(py, scores, &cancel)?;
-        let batcher = self
-            .batcher
-            .get_or_init(|| Owned::new(classifier.batcher()));
-        let result = batcher.get(py)?.classify_with(texts::read(texts)?, options);
+        let result = self
+            .batcher(py)?
+            .classify_with(texts::read(texts)?, options);
         Call::coroutine(py, cancel, result, |py, said| {
             Ok(ranked(py, &said)?.into_any().unbind())
         })
@@ -143,7 +172,44 @@ impl Classifier {
     ) -> PyResult<Bound<'py, PyAny>> {
         let py = texts.py();
         let said = self.classify_texts(py, &texts::read(texts)?, scores)?;
-        let shape = [said.len(), said.labels().len()];
-        Ok(vectors::rows(py, shape, said.into_vec())?.into_any())
+        scores_of(py, said)
+    }
+
+    /// Classifies pairs of texts that the model reads together, as models of natural language inference do: for each pair all
+    /// labels, the highest score first.
+    #[pyo3(signature = (pairs, *, scores=None))]
+    fn classify_pairs<'py>(
+        &self,
+        pairs: &Bound<'py, PyAny>,
+        scores: Option<&str>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        ranked(pairs.py(), &self.classify_all_pairs(pairs, scores)?)
+    }
+
+    /// As `classify_pairs`, for asyncio.
+    #[pyo3(signature = (pairs, *, scores=None))]
+    fn aclassify_pairs<'py>(
+        &self,
+        pairs: &Bound<'py, PyAny>,
+        scores: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = pairs.py();
+        let cancel = Cancel::new();
+        let options = options(py, scores, &cancel)?;
+        let result = self.batcher(py)?;
+        let result = result.classify_pairs_with(texts::pairs(pairs)?, options);
+        Call::coroutine(py, cancel, result, |py, said| {
+            Ok(ranked(py, &said)?.into_any().unbind())
+        })
+    }
+
+    /// The scores of pairs as they are: float32 `[n, labels]`, in the order of `labels`.
+    #[pyo3(signature = (pairs, *, scores=None))]
+    fn pair_scores<'py>(
+        &self,
+        pairs: &Bound<'py, PyAny>,
+        scores: Option<&str>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        scores_of(pairs.py(), self.classify_all_pairs(pairs, scores)?)
     }
 }

@@ -10,6 +10,7 @@ use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
 
+use crate::chunks;
 use crate::embeddings::{Embeddings, hits};
 use crate::fork::Owned;
 use crate::loading::{Asked, load};
@@ -230,6 +231,166 @@ impl Embedder {
         };
         let set = self.embed_texts(py, &texts::read(texts)?, form)?;
         Ok(set.into())
+    }
+
+    /// Cuts a text into chunks that the model sees whole: where each begins and ends, so that `text[start:end]` is the chunk, and
+    /// its tokens. `by` is `"tokens"`, `"sentences"` or `"markdown"`.
+    #[pyo3(signature = (text, *, by="sentences", max_tokens=None, overlap=0, prompt=None, prefix=None))]
+    fn chunk<'py>(
+        &self,
+        text: &Bound<'py, PyAny>,
+        by: &str,
+        max_tokens: Option<usize>,
+        overlap: usize,
+        prompt: Option<String>,
+        prefix: Option<String>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let py = text.py();
+        let form = Form {
+            prompt,
+            prefix,
+            ..Form::default()
+        };
+        let (embed, _) = form.options(py)?;
+        let options = chunks::options(py, by, max_tokens, overlap)?;
+        let embedder = self.embedder.get(py)?;
+        let text = texts::one(text)?;
+        let cut = wait::here(py, || embedder.chunk_with(&text, &options, &embed))?;
+        chunks::of_text(py, &text, &cut)
+    }
+
+    /// Cuts texts into chunks and embeds these: a set with a vector for each chunk, and the places of the chunks.
+    #[pyo3(signature = (
+        texts, *, by="sentences", max_tokens=None, overlap=0, prompt=None, prefix=None, dimension=None, normalize=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are words in Python")]
+    fn embed_chunks<'py>(
+        &self,
+        texts: &Bound<'py, PyAny>,
+        by: &str,
+        max_tokens: Option<usize>,
+        overlap: usize,
+        prompt: Option<String>,
+        prefix: Option<String>,
+        dimension: Option<usize>,
+        normalize: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = texts.py();
+        let form = Form {
+            prompt,
+            prefix,
+            dimension,
+            normalize,
+        };
+        let (embed, cancel) = form.options(py)?;
+        let options = chunks::options(py, by, max_tokens, overlap)?;
+        let texts = texts::read(texts)?;
+        let embedder = self.embedder.get(py)?;
+        let result = embedder.embed_chunks_with(&texts, options, embed);
+        let found = wait::wait(py, &cancel, result)?;
+        chunks::embedded(py, &texts, found)
+    }
+
+    /// As `embed_chunks`, for asyncio.
+    #[pyo3(signature = (
+        texts, *, by="sentences", max_tokens=None, overlap=0, prompt=None, prefix=None, dimension=None, normalize=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are words in Python")]
+    fn aembed_chunks<'py>(
+        &self,
+        texts: &Bound<'py, PyAny>,
+        by: &str,
+        max_tokens: Option<usize>,
+        overlap: usize,
+        prompt: Option<String>,
+        prefix: Option<String>,
+        dimension: Option<usize>,
+        normalize: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = texts.py();
+        let form = Form {
+            prompt,
+            prefix,
+            dimension,
+            normalize,
+        };
+        let (embed, cancel) = form.options(py)?;
+        let options = chunks::options(py, by, max_tokens, overlap)?;
+        let texts = texts::read(texts)?;
+        let embedder = self.embedder.get(py)?;
+        let result = embedder.embed_chunks_with(&texts, options, embed);
+        Call::coroutine(py, cancel, result, move |py, found| {
+            Ok(chunks::embedded(py, &texts, found)?.unbind())
+        })
+    }
+
+    /// Embeds texts of any length without truncating them: a set with one vector for each text, made of those of its chunks.
+    /// `combine` is `"mean"`, which weights chunks by their tokens, or `"max"`.
+    #[pyo3(signature = (
+        texts, *, by="sentences", max_tokens=None, overlap=0, combine="mean", prompt=None, prefix=None, dimension=None,
+        normalize=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are words in Python")]
+    fn embed_long(
+        &self,
+        texts: &Bound<'_, PyAny>,
+        by: &str,
+        max_tokens: Option<usize>,
+        overlap: usize,
+        combine: &str,
+        prompt: Option<String>,
+        prefix: Option<String>,
+        dimension: Option<usize>,
+        normalize: Option<bool>,
+    ) -> PyResult<Embeddings> {
+        let py = texts.py();
+        let form = Form {
+            prompt,
+            prefix,
+            dimension,
+            normalize,
+        };
+        let (embed, cancel) = form.options(py)?;
+        let options = chunks::options(py, by, max_tokens, overlap)?;
+        let combine = chunks::combine(py, combine)?;
+        let embedder = self.embedder.get(py)?;
+        let result = embedder.embed_long_with(texts::read(texts)?, options, combine, embed);
+        Ok(wait::wait(py, &cancel, result)?.into())
+    }
+
+    /// As `embed_long`, for asyncio.
+    #[pyo3(signature = (
+        texts, *, by="sentences", max_tokens=None, overlap=0, combine="mean", prompt=None, prefix=None, dimension=None,
+        normalize=None
+    ))]
+    #[expect(clippy::too_many_arguments, reason = "they are words in Python")]
+    fn aembed_long<'py>(
+        &self,
+        texts: &Bound<'py, PyAny>,
+        by: &str,
+        max_tokens: Option<usize>,
+        overlap: usize,
+        combine: &str,
+        prompt: Option<String>,
+        prefix: Option<String>,
+        dimension: Option<usize>,
+        normalize: Option<bool>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let py = texts.py();
+        let form = Form {
+            prompt,
+            prefix,
+            dimension,
+            normalize,
+        };
+        let (embed, cancel) = form.options(py)?;
+        let options = chunks::options(py, by, max_tokens, overlap)?;
+        let combine = chunks::combine(py, combine)?;
+        let embedder = self.embedder.get(py)?;
+        let result = embedder.embed_long_with(texts::read(texts)?, options, combine, embed);
+        Call::coroutine(py, cancel, result, |py, set| {
+            Ok(Py::new(py, Embeddings::from(set))?.into_any())
+        })
     }
 
     /// Ranks texts by how well they answer a query, best first: their places and scores.

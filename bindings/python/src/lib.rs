@@ -24,6 +24,7 @@
 //! **A model is pickled by its source and its knobs** (`model.rs`), and loaded again where it is unpickled.
 
 mod arrow;
+mod chunks;
 mod classifier;
 mod compact;
 mod embedder;
@@ -36,6 +37,7 @@ mod logs;
 mod model;
 mod multi_vector;
 mod options;
+mod picture_classifier;
 mod pictures;
 mod profile;
 mod reranker;
@@ -59,6 +61,7 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<multi_vector::MultiVectorEmbedder>()?;
     module.add_class::<multi_vector::MultiVectorEmbeddings>()?;
     module.add_class::<pictures::ImageEmbedder>()?;
+    module.add_class::<picture_classifier::ImageClassifier>()?;
     module.add_class::<embeddings::Embeddings>()?;
     module.add_class::<compact::CompactEmbeddings>()?;
     module.add_function(wrap_pyfunction!(compact::fuse, module)?)?;

@@ -2,8 +2,8 @@
 
 use isovec::profile::ProfileOptions;
 use isovec::{
-    Classifier, Embedder, EmbeddingConfig, ImageEmbedder, MultiVectorEmbedder, Reranker,
-    SparseEmbedder,
+    Classifier, Embedder, EmbeddingConfig, ImageClassifier, ImageEmbedder, MultiVectorEmbedder,
+    Reranker, SparseEmbedder,
 };
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple, PyType};
@@ -21,6 +21,7 @@ pub(crate) enum Handle {
     Words(SparseEmbedder),
     Tokens(MultiVectorEmbedder),
     Pictures(ImageEmbedder),
+    PictureLabels(ImageClassifier),
 }
 
 /// The same expression for a handle of each kind.
@@ -33,11 +34,13 @@ macro_rules! any {
             Handle::Words($model) => $said,
             Handle::Tokens($model) => $said,
             Handle::Pictures($model) => $said,
+            Handle::PictureLabels($model) => $said,
         }
     };
 }
 
-/// The base of `Embedder`, `Classifier`, `Reranker`, `SparseEmbedder`, `MultiVectorEmbedder` and `ImageEmbedder`.
+/// The base of `Embedder`, `Classifier`, `Reranker`, `SparseEmbedder`, `MultiVectorEmbedder`, `ImageEmbedder` and
+/// `ImageClassifier`.
 #[pyclass(subclass, frozen, module = "isovec")]
 pub(crate) struct Model {
     handle: Owned<Handle>,

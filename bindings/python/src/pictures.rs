@@ -36,7 +36,7 @@ impl ImageEmbedder {
 }
 
 /// Pictures: the paths of files, or their bytes.
-fn read(pictures: &Bound<'_, PyAny>) -> PyResult<Vec<Picture>> {
+pub(crate) fn read(pictures: &Bound<'_, PyAny>) -> PyResult<Vec<Picture>> {
     let py = pictures.py();
     if pictures.is_instance_of::<PyString>() || pictures.is_instance_of::<PyBytes>() {
         return Err(PyTypeError::new_err(

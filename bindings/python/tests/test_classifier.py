@@ -54,6 +54,32 @@ def test_asyncio_gets_the_same_labels() -> None:
     asyncio.run(main())
 
 
+def test_pairs_are_read_together() -> None:
+    classifier = Classifier(CLASSIFIER, config=PORTABLE)
+    pairs = [(one, other) for one in TEXTS[:3] for other in TEXTS[3:5]]
+    scores = classifier.pair_scores(pairs)
+    assert scores.shape == (6, len(classifier.labels)) and not scores.flags.owndata
+    for labels, row in zip(classifier.classify_pairs(pairs), scores, strict=True):
+        assert [label.score for label in labels] == sorted(row.tolist(), reverse=True)
+        assert all(label.score == row[label.index] for label in labels)
+    # The second text counts, and so does which is first.
+    turned = classifier.pair_scores([[other, one] for one, other in pairs])
+    assert (np.abs(turned - scores).max(1) > 1e-6).all()
+    assert (np.abs(classifier.scores([one for one, _ in pairs]) - scores).max(1) > 1e-6).all()
+
+    async def main() -> None:
+        found = await asyncio.gather(*(classifier.aclassify_pairs([pair], scores="logits") for pair in pairs))
+        logits = classifier.pair_scores(pairs, scores="logits")
+        assert [labels[0].score for [labels] in found] == logits.max(1).tolist()
+
+    asyncio.run(main())
+    assert classifier.classify_pairs([]) == []
+    with pytest.raises(TextError, match=r"^pairs\[1\] is no tuple or list of two"):
+        classifier.classify_pairs([("a", "b"), "ab"])  # type: ignore[list-item]
+    with pytest.raises(TextError, match=r"^pairs\[0\]\[1\] is None"):
+        classifier.pair_scores([("a", None)])  # type: ignore[list-item]
+
+
 def test_wrong_calls_are_errors() -> None:
     classifier = Classifier(CLASSIFIER, config=PORTABLE)
     with pytest.raises(ConfigError, match="softmax"):

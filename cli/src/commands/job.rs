@@ -24,6 +24,7 @@ pub(crate) fn run(args: &Job) -> Result<()> {
     match args {
         Job::Run(args) => run_job(args),
         Job::Status(args) => status(args),
+        Job::Plan(args) => super::job_plan::run(args),
     }
 }
 
@@ -71,7 +72,7 @@ pub(crate) fn parse(text: &str) -> Result<(Spec, Model, EmbeddingConfig), String
     Ok((spec, model, config))
 }
 
-fn read(path: &Path) -> Result<(Spec, Model, EmbeddingConfig)> {
+pub(super) fn read(path: &Path) -> Result<(Spec, Model, EmbeddingConfig)> {
     let name = path.display();
     let text = std::fs::read_to_string(path).map_err(CliError::io(name.to_string()))?;
     parse(&text).map_err(|fault| CliError::Usage(format!("{name}: {fault}")))
@@ -80,14 +81,7 @@ fn read(path: &Path) -> Result<(Spec, Model, EmbeddingConfig)> {
 fn run_job(args: &JobArgs) -> Result<()> {
     let (spec, model, config) = read(&args.spec)?;
     let cancel = interrupt::on_ctrl_c()?;
-    let named = model.source.clone();
-    let named = named.or_else(|| std::env::var("ISOVEC_MODEL").ok());
-    let embedder = Embedder::open(source(named.as_deref()), config, cancel.clone());
-    let embedder = embedder.map_err(|error| match error.is_cancelled() {
-        true => CliError::Interrupted("no model was loaded".into()),
-        false => CliError::Model(error),
-    })?;
-    let engine = Engine::new(embedder, model.role, cancel.clone())?;
+    let engine = Engine::open(&model, config, cancel.clone())?;
     let watch = Arc::new(Watch {
         cancel,
         bar: progress::units(),
@@ -187,7 +181,7 @@ fn page(status: &Status) -> String {
 }
 
 /// The model, as a job sees it.
-struct Engine {
+pub(super) struct Engine {
     embedder: Embedder,
     options: EmbedOptions,
     dim: usize,
@@ -197,6 +191,18 @@ struct Engine {
 }
 
 impl Engine {
+    /// Loads the model.
+    pub(super) fn open(model: &Model, config: EmbeddingConfig, cancel: Cancel) -> Result<Self> {
+        let named = model.source.clone();
+        let named = named.or_else(|| std::env::var("ISOVEC_MODEL").ok());
+        let embedder = Embedder::open(source(named.as_deref()), config, cancel.clone());
+        let embedder = embedder.map_err(|error| match error.is_cancelled() {
+            true => CliError::Interrupted("no model was loaded".into()),
+            false => CliError::Model(error),
+        })?;
+        Self::new(embedder, model.role, cancel)
+    }
+
     fn new(embedder: Embedder, role: RoleArg, cancel: Cancel) -> Result<Self> {
         let options = EmbedOptions::default()
             .with_prompt(role.prompt())

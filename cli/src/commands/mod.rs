@@ -16,6 +16,8 @@ pub(crate) mod graph;
 pub(crate) mod info;
 #[cfg(feature = "jobs")]
 pub(crate) mod job;
+#[cfg(feature = "jobs")]
+mod job_plan;
 #[cfg(feature = "ocr")]
 pub(crate) mod ocr;
 pub(crate) mod optimize;

@@ -155,3 +155,90 @@ fn a_row_without_a_vector_fails_its_unit_and_the_others_are_done() {
         (&21.into(), &1.into())
     );
 }
+
+#[test]
+fn a_plan_needs_no_input_and_says_its_costs() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let (spec, costs) = (path("job.toml"), path("costs.toml"));
+    fs::write(&spec, "input = 'nothing/*.parquet'\noutput = 'nowhere'\n").expect("written");
+    fs::write(&costs, "texts_per_second = 100\nload_seconds = 3\n").expect("written");
+    let mut args = vec!["job", "plan", &spec, "--costs", &costs, "--json"];
+    args.extend([
+        "--cost",
+        "load_seconds=2",
+        "--texts",
+        "200000",
+        "--workers",
+        "1,8",
+    ]);
+    let plan = json(&args);
+    assert_eq!(plan["costs"]["texts_per_second"], 100.0);
+    assert_eq!(plan["costs"]["load_seconds"], 2.0);
+    let of_texts = &plan["plans"][0];
+    let workers: Vec<&Value> = (0..2).map(|at| &of_texts["forecasts"][at]).collect();
+    // Row groups of 50,000 rows.
+    assert_eq!(
+        (&workers[0]["units"], &workers[0]["rows_again"]),
+        (&4.into(), &0.into())
+    );
+    assert!(workers[1]["rows_again"].as_u64() > Some(0), "{plan}");
+    assert_eq!(of_texts["limits"]["again"], 8);
+    let page = stdout(isovec(&args[..5]).args(["--texts", "200000"]));
+    assert!(page.contains("200000 texts in 4 units"), "{page}");
+    assert!(page.contains("texts_per_second = 100"), "{page}");
+
+    for (more, said) in [
+        (&[][..], "texts_per_second is not known"),
+        (&["--cost", "texts_per_second=0"], "texts_per_second is 0"),
+        (&["--cost", "speed=1"], "speed"),
+        (
+            &["--cost", "texts_per_second=1", "--workers", "0"],
+            "0 texts or workers",
+        ),
+        (&["--rows", "10"], "--measure"),
+    ] {
+        let message = stderr(isovec(&["job", "plan", &spec]).args(more), 2);
+        assert!(message.contains(said), "{message}");
+    }
+    assert!(!folder.path().join("nowhere").exists());
+}
+
+#[test]
+fn a_plan_measures_this_machine() {
+    let folder = Folder::new(400);
+    let spec = folder.spec("out", "");
+    let plan = json(&[
+        "job",
+        "plan",
+        &spec,
+        "--measure",
+        "--rows",
+        "100",
+        "--texts",
+        "400",
+        "--workers",
+        "1",
+        "--json",
+    ]);
+    let costs = &plan["costs"];
+    for cost in [
+        "texts_per_second",
+        "load_seconds",
+        "request_seconds",
+        "bytes_per_second",
+    ] {
+        assert!(costs[cost].as_f64() > Some(0.0), "{cost}: {plan}");
+    }
+    // 200 lines of about 42 bytes a file.
+    assert!(
+        (30..50).contains(&costs["input_row_bytes"].as_u64().expect("bytes")),
+        "{plan}"
+    );
+    assert!(
+        (180..230).contains(&costs["file_rows"].as_u64().expect("rows")),
+        "{plan}"
+    );
+    assert!(!folder.rows("out").exists());
+    assert_eq!(json(&["job", "status", &spec, "--json"])["done"], 0);
+}

@@ -7,6 +7,7 @@ mod folder;
 #[cfg(unix)]
 mod killed;
 mod parquet;
+mod planned;
 mod poisoned;
 #[cfg(feature = "s3")]
 mod s3;

@@ -19,7 +19,13 @@ use crate::engine::{Counting, Notes};
 use crate::folder::{Folder, expected};
 
 /// A file of rows with the ids from `first` on, in row groups of these sizes.
-fn write(folder: &Folder, name: &str, first: usize, groups: &[usize], compression: Compression) {
+pub(crate) fn write(
+    folder: &Folder,
+    name: &str,
+    first: usize,
+    groups: &[usize],
+    compression: Compression,
+) {
     let ids = |from: usize, count: usize| (from..from + count).map(|id| format!("{id:06}"));
     let batch = |from: usize, count: usize| {
         let id: StringArray = ids(from, count).map(Some).collect();

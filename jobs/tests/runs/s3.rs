@@ -27,7 +27,7 @@ fn process(server: &Server, toml: &str, pause: u64) -> Command {
     command
 }
 
-fn done(server: &Server, toml: &str) -> Output {
+pub(crate) fn done(server: &Server, toml: &str) -> Output {
     process(server, toml, 0).output().unwrap()
 }
 

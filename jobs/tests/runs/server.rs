@@ -14,7 +14,7 @@ use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 
 /// Keys of a page of a listing.
-const PAGE: usize = 7;
+pub(crate) const PAGE: usize = 7;
 
 /// What becomes of a write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -33,6 +33,8 @@ pub(crate) struct Held {
     versions: u64,
     /// Bytes of objects that were sent.
     pub(crate) sent: u64,
+    /// How often it was asked: for pages of listings, whether an object is there, for objects, and to write one.
+    pub(crate) asked: [u64; 4],
     /// Writes since the faults were set.
     pub(crate) puts: u64,
     /// What becomes of a write, by its number from 0.
@@ -57,6 +59,7 @@ impl Server {
             objects: BTreeMap::new(),
             versions: 0,
             sent: 0,
+            asked: [0; 4],
             puts: 0,
             faults: |_| Fault::None,
         }));
@@ -174,7 +177,17 @@ async fn answer(
     if header("authorization").is_none() {
         return failed(StatusCode::FORBIDDEN, "AccessDenied");
     }
-    if query.contains_key("list-type") {
+    let is_list = query.contains_key("list-type");
+    let kinds = [
+        is_list,
+        method == Method::HEAD,
+        !is_list && method == Method::GET,
+        method == Method::PUT,
+    ];
+    for (asked, is_it) in held.asked.iter_mut().zip(kinds) {
+        *asked += u64::from(is_it);
+    }
+    if is_list {
         return held.list(&name, &query).into_response();
     }
     let there = held.objects.get(&name).cloned();

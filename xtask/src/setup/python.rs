@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
     name: "python",
-    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, langchain-core, clients of the server",
+    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, langchain-core, llama-index-core, chromadb, lancedb, clients of the server",
     done: |workspace| Ok(VENV.done(workspace)),
     make: |workspace| VENV.make(workspace),
     advice: "install Python 3.11 or newer with pip and venv, then look at the log",
@@ -17,8 +17,11 @@ const VENV: Venv = Venv {
     name: "python",
     folder: Workspace::python,
     packages: &[
+        "chromadb==1.5.9",
         "huggingface_hub==2.4.0",
+        "lancedb==0.40.0",
         "langchain-core==1.8.3",
+        "llama-index-core==0.14.25",
         "maturin==1.16.0",
         "mypy==2.4.1",
         "numpy==2.4.6",

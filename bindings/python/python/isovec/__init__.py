@@ -24,6 +24,7 @@ from ._isovec import (
     CompactEmbeddings,
     Embedder,
     Embeddings,
+    ImageClassifier,
     ImageEmbedder,
     Model,
     MultiVectorEmbedder,
@@ -34,19 +35,23 @@ from ._isovec import (
     __version__,
     fuse,
 )
-from ._results import Hit, Label, Ranked, SparseVector, Word
+from ._results import Chunk, ChunkPlace, EmbeddedChunks, Hit, Label, Ranked, SparseVector, Word
 from ._sentence_transformer import SentenceTransformer
 
 __all__ = [
+    "Chunk",
+    "ChunkPlace",
     "Classifier",
     "CompactEmbeddings",
     "ConfigError",
+    "EmbeddedChunks",
     "Embedder",
     "Embeddings",
     "FileError",
     "ForkError",
     "Hit",
     "HubError",
+    "ImageClassifier",
     "ImageEmbedder",
     "IncompatibleIndexError",
     "InvalidModelError",

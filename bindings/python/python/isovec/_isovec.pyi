@@ -8,7 +8,7 @@ from typing import Any, Literal, Protocol, TypedDict, Union
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ._results import Hit, Label, Ranked, SparseVector, Word
+from ._results import Chunk, EmbeddedChunks, Hit, Label, Ranked, SparseVector, Word
 
 if sys.version_info >= (3, 11):
     from typing import NotRequired, Self
@@ -38,6 +38,8 @@ class Progress(TypedDict):
 Path = Union[str, os.PathLike[str]]
 Source = Union[Path, Mapping[str, bytes], Mapping[str, Path]]
 Texts = Union[Iterable[str], ArrowArray, ArrowStream]
+Pairs = Iterable[Union[tuple[str, str], list[str]]]
+ChunkBy = Literal["tokens", "sentences", "markdown"]
 Metric = Literal["cosine", "dot", "euclidean", "manhattan"]
 CompactForm = Literal["int8", "binary"]
 Dtype = Literal["auto", "f32", "f16", "int8", "int8-fast"]
@@ -111,6 +113,66 @@ class Embedder(Model):
         dimension: int | None = None,
         normalize: bool | None = None,
     ) -> Embeddings: ...
+    def chunk(
+        self,
+        text: str,
+        *,
+        by: ChunkBy = "sentences",
+        max_tokens: int | None = None,
+        overlap: int = 0,
+        prompt: str | None = None,
+        prefix: str | None = None,
+    ) -> list[Chunk]: ...
+    def embed_chunks(
+        self,
+        texts: Texts,
+        *,
+        by: ChunkBy = "sentences",
+        max_tokens: int | None = None,
+        overlap: int = 0,
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> EmbeddedChunks: ...
+    def aembed_chunks(
+        self,
+        texts: Texts,
+        *,
+        by: ChunkBy = "sentences",
+        max_tokens: int | None = None,
+        overlap: int = 0,
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> Coroutine[Any, Any, EmbeddedChunks]: ...
+    def embed_long(
+        self,
+        texts: Texts,
+        *,
+        by: ChunkBy = "sentences",
+        max_tokens: int | None = None,
+        overlap: int = 0,
+        combine: Literal["mean", "max"] = "mean",
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> Embeddings: ...
+    def aembed_long(
+        self,
+        texts: Texts,
+        *,
+        by: ChunkBy = "sentences",
+        max_tokens: int | None = None,
+        overlap: int = 0,
+        combine: Literal["mean", "max"] = "mean",
+        prompt: str | None = None,
+        prefix: str | None = None,
+        dimension: int | None = None,
+        normalize: bool | None = None,
+    ) -> Coroutine[Any, Any, Embeddings]: ...
     def rank(self, query: str, texts: Texts, k: int | None = None) -> list[Hit]: ...
     def similarity(self, a: ArrayLike | Embeddings, b: ArrayLike | Embeddings) -> Vectors: ...
     def aembed(
@@ -167,6 +229,15 @@ class Classifier(Model):
     def scores(
         self, texts: Texts, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
     ) -> Vectors: ...
+    def classify_pairs(
+        self, pairs: Pairs, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> list[list[Label]]: ...
+    def aclassify_pairs(
+        self, pairs: Pairs, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> Coroutine[Any, Any, list[list[Label]]]: ...
+    def pair_scores(
+        self, pairs: Pairs, *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> Vectors: ...
 
 class Reranker(Model):
     def __new__(
@@ -200,13 +271,13 @@ class Reranker(Model):
     ) -> Coroutine[Any, Any, list[Ranked]]: ...
     def score(
         self,
-        pairs: Iterable[tuple[str, str] | list[str]],
+        pairs: Pairs,
         *,
         scores: Literal["sigmoid", "logits"] | None = None,
     ) -> Vectors: ...
     def ascore(
         self,
-        pairs: Iterable[tuple[str, str] | list[str]],
+        pairs: Pairs,
         *,
         scores: Literal["sigmoid", "logits"] | None = None,
     ) -> Coroutine[Any, Any, Vectors]: ...
@@ -284,6 +355,31 @@ class ImageEmbedder(Model):
     def embeddings(
         self, pictures: Iterable[Path | bytes], *, dimension: int | None = None, normalize: bool | None = None
     ) -> Embeddings: ...
+
+class ImageClassifier(Model):
+    def __new__(
+        cls,
+        source: Source,
+        *,
+        device: Device | None = None,
+        config: Mapping[str, Any] | None = None,
+        progress: bool | Callable[[Progress], object] | None = None,
+        dtype: Dtype | None = None,
+        revision: str | None = None,
+        cache_dir: Path | None = None,
+        offline: bool | None = None,
+    ) -> Self: ...
+    @property
+    def labels(self) -> list[str]: ...
+    def classify(
+        self, pictures: Iterable[Path | bytes], *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> list[list[Label]]: ...
+    def aclassify(
+        self, pictures: Iterable[Path | bytes], *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> Coroutine[Any, Any, list[list[Label]]]: ...
+    def scores(
+        self, pictures: Iterable[Path | bytes], *, scores: Literal["softmax", "sigmoid", "logits"] | None = None
+    ) -> Vectors: ...
 
 class Embeddings:
     @staticmethod

@@ -8,6 +8,39 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ._isovec import Embeddings
+
+
+class Chunk(NamedTuple):
+    """A part of a text that the model sees whole: `text[start:end]`."""
+
+    start: int
+    """Its first character."""
+    end: int
+    """The character after its last."""
+    tokens: int
+    """Tokens that the model sees of it, special ones and the prompt's included."""
+
+
+class ChunkPlace(NamedTuple):
+    """Where a chunk lies: it is `texts[text][start:end]`."""
+
+    text: int
+    """The text's place in the list."""
+    start: int
+    """Its first character."""
+    end: int
+    """The character after its last."""
+
+
+class EmbeddedChunks(NamedTuple):
+    """The vectors of the chunks of texts."""
+
+    embeddings: Embeddings
+    """One vector a chunk: those of the first text, then those of the second, each in order."""
+    places: list[ChunkPlace]
+    """Where the chunk of each vector lies."""
+
 
 class Hit(NamedTuple):
     """One result of a search."""

@@ -1,0 +1,154 @@
+//! `isovec job plan`.
+
+use std::fmt::Write as _;
+use std::sync::Arc;
+use std::time::Instant;
+
+use isovec::Cancel;
+use isovec_jobs::{Costs, Forecast, Limits, Observer, forecast, measure};
+use serde::Serialize;
+
+use super::job::{Engine, read};
+use crate::args::JobPlan;
+use crate::commands;
+use crate::error::{CliError, Result};
+use crate::interrupt;
+
+/// What is said of a job.
+#[derive(Serialize)]
+struct Plan {
+    costs: Costs,
+    /// The spec's threads of a worker.
+    threads: u32,
+    seed: u64,
+    plans: Vec<OfTexts>,
+}
+
+/// What so many texts take.
+#[derive(Serialize)]
+struct OfTexts {
+    texts: u64,
+    limits: Limits,
+    forecasts: Vec<Forecast>,
+}
+
+pub(crate) fn run(args: &JobPlan) -> Result<()> {
+    let (spec, model, config) = read(&args.spec)?;
+    let mut texts = Vec::new();
+    if let Some(path) = &args.costs {
+        let name = path.display().to_string();
+        texts.push(std::fs::read_to_string(path).map_err(CliError::io(name))?);
+    }
+    texts.push(args.cost.join("\n"));
+    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    let measured = match args.measure {
+        false => None,
+        true => {
+            let cancel = interrupt::on_ctrl_c()?;
+            let begun = Instant::now();
+            let engine = Engine::open(&model, config, cancel.clone())?;
+            let loaded = begun.elapsed();
+            let watch = Arc::new(Watch(cancel));
+            let costs = measure(&spec, &engine, args.rows.get(), watch);
+            let mut costs = costs.map_err(|error| match error {
+                isovec_jobs::Error::Stopped => CliError::Interrupted("nothing was measured".into()),
+                error => error.into(),
+            })?;
+            costs.load_seconds = loaded.as_secs_f64();
+            Some(costs)
+        }
+    };
+    let costs = Costs::read(measured.as_ref(), &texts)?;
+    let mut plans = Vec::new();
+    for &texts in &args.texts {
+        let workers = args.workers.iter();
+        let forecasts = workers.map(|&workers| forecast(&spec, &costs, texts, workers, args.seed));
+        let forecasts = forecasts.collect::<isovec_jobs::Result<Vec<_>>>()?;
+        plans.push(OfTexts {
+            texts,
+            limits: Limits::of(&forecasts),
+            forecasts,
+        });
+    }
+    let plan = Plan {
+        costs,
+        threads: spec.workers.get(),
+        seed: args.seed,
+        plans,
+    };
+    match args.json {
+        true => commands::print_json(&plan),
+        false => commands::print(&page(&plan)?),
+    }
+}
+
+/// Hears Ctrl-C.
+struct Watch(Cancel);
+
+impl Observer for Watch {
+    fn stopped(&self) -> bool {
+        self.0.is_cancelled()
+    }
+}
+
+fn page(plan: &Plan) -> Result<String> {
+    let mut page = String::new();
+    for of_texts in &plan.plans {
+        let units = of_texts.forecasts.first().map_or(0, |first| first.units);
+        let texts = of_texts.texts;
+        writeln!(page, "{texts} texts in {units} units").ok();
+        writeln!(
+            page,
+            "{:>9} {:>10} {:>13} {:>11} {:>8} {:>9} {:>11}",
+            "workers", "hours", "worker-hours", "rows again", "in store", "restarts", "store used"
+        )
+        .ok();
+        for forecast in &of_texts.forecasts {
+            let percent = |part: f64| format!("{:.1}%", part * 100.0);
+            writeln!(
+                page,
+                "{:>9} {:>10.2} {:>13.1} {:>11} {:>8} {:>9} {:>11}",
+                forecast.workers,
+                forecast.hours,
+                forecast.worker_hours,
+                percent(forecast.rows_again as f64 / texts as f64),
+                percent(forecast.shares.in_store()),
+                forecast.restarts,
+                percent(forecast.store_used)
+            )
+            .ok();
+        }
+        for (reached, what) in [
+            (of_texts.limits.again, "computing what is thrown away"),
+            (of_texts.limits.starting, "starting and loading the model"),
+            (
+                of_texts.limits.listing,
+                "listing the input and the manifest",
+            ),
+            (
+                of_texts.limits.looking,
+                "looking whether units are finished",
+            ),
+            (of_texts.limits.store, "reading and writing"),
+        ] {
+            if let Some(workers) = reached {
+                writeln!(
+                    page,
+                    "from {workers} workers on, a tenth of the time or more is {what}"
+                )
+                .ok();
+            }
+        }
+        if let Some(workers) = of_texts.limits.store_used {
+            writeln!(
+                page,
+                "from {workers} workers on, the store does nine tenths of what it can or more"
+            )
+            .ok();
+        }
+        page.push('\n');
+    }
+    let costs = plan.costs.to_toml()?;
+    write!(page, "with these costs:\n{costs}").ok();
+    Ok(page)
+}
