@@ -1072,7 +1072,7 @@ pub(crate) struct JobPlan {
 
     /// Rows to measure with.
     #[arg(long, value_name = "N", default_value = "2000", requires = "measure")]
-    pub(crate) rows: NonZeroUsize,
+    pub(crate) rows: std::num::NonZeroUsize,
 
     /// A file of costs, TOML; over what was measured.
     #[arg(long, value_name = "FILE")]

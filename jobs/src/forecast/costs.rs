@@ -109,7 +109,8 @@ impl Costs {
             ("group_rows", self.group_rows as f64),
             ("input_row_bytes", self.input_row_bytes as f64),
         ];
-        if let Some((name, value)) = positive.iter().find(|(_, value)| !(*value > 0.0)) {
+        let wrong = |value: f64| value.is_nan() || value <= 0.0;
+        if let Some((name, value)) = positive.iter().find(|(_, value)| wrong(*value)) {
             return Err(Error::Costs(format!(
                 "{name} is {value}, and more than 0 is wanted"
             )));
@@ -121,7 +122,7 @@ impl Costs {
             ("restart_seconds", self.restart_seconds),
             ("request_seconds", self.request_seconds),
         ];
-        let wrong = |value: f64| !(value.is_finite() && value >= 0.0);
+        let wrong = |value: f64| !value.is_finite() || value < 0.0;
         if let Some((name, value)) = finite.iter().find(|(_, value)| wrong(*value)) {
             return Err(Error::Costs(format!(
                 "{name} is {value}, and a number from 0 on is wanted"

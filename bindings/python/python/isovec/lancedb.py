@@ -25,8 +25,6 @@ class IsovecEmbeddings(TextEmbeddingFunction):
     """An id of the hub, or a folder, written as a path: `./model`."""
     options: dict[str, Any] = {}
     """What `Embedder` takes besides."""
-    max_retries: int = 0
-    """Nothing is fetched, so nothing passes by itself."""
 
     _embedder: Embedder | None = PrivateAttr(default=None)
 
@@ -44,6 +42,14 @@ class IsovecEmbeddings(TextEmbeddingFunction):
     def compute_query_embeddings(self, query: Any, *args: Any, **kwargs: Any) -> list[Any]:
         """The vectors of texts to search with, under the model's query prompt."""
         return list(self.embedder.embed_queries(self.sanitize_input(query)))
+
+    def compute_query_embeddings_with_retry(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """As `compute_query_embeddings`: nothing is fetched, so no error passes by itself."""
+        return self.compute_query_embeddings(*args, **kwargs)
+
+    def compute_source_embeddings_with_retry(self, *args: Any, **kwargs: Any) -> list[Any]:
+        """As `compute_source_embeddings`, for the same reason."""
+        return list(self.compute_source_embeddings(*args, **kwargs))
 
     def generate_embeddings(self, texts: Any, *args: Any, **kwargs: Any) -> list[Any]:
         """The vectors of texts, under the model's passage prompt. A text that is null has none."""
