@@ -18,6 +18,7 @@ mod f16;
 mod giving_up;
 mod image_classifier;
 mod long_texts;
+mod m3;
 mod multi_vector;
 mod mutants;
 mod optimize;

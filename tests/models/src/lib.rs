@@ -8,6 +8,7 @@
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`sparse`]: models of sparse vectors, with theirs.
 //! - [`late`]: models of late interaction, with theirs, one of them in `tests/data/tiny-colbert`.
+//! - [`m3`]: BGE-M3 with its heads; [`torch_file`]: the files of PyTorch that it has them in.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`static_embedding`]: models of static embeddings, with theirs.
 //! - [`convolutions`]: convolutional networks.
@@ -27,6 +28,7 @@ pub mod exact;
 pub mod full_size;
 pub mod heads;
 pub mod late;
+pub mod m3;
 pub mod models;
 mod picture_files;
 pub mod pictures;
@@ -39,3 +41,4 @@ pub mod texts;
 pub mod tiny;
 pub mod tiny_clip;
 pub mod tiny_network;
+pub mod torch_file;
