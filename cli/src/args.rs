@@ -1157,6 +1157,8 @@ pub(crate) enum TaskArg {
     Classify,
     /// Weights of words.
     Sparse,
+    /// A vector for each token.
+    MultiVector,
 }
 
 #[cfg(feature = "route")]

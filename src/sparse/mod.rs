@@ -1,6 +1,8 @@
 //! Texts become weights of words.
 
+mod bm25;
 mod embeddings;
+mod file;
 mod vector;
 
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::BoxFuture;
 use serde::Serialize;
 
+pub use bm25::Bm25;
 pub use embeddings::SparseEmbeddings;
 pub use vector::{SparseRow, SparseVector};
 

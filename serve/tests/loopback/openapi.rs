@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::models::{Changing, classifier, embedder, reranker, sparse};
+use crate::models::{Changing, classifier, embedder, multi_vector, reranker, sparse};
 
 /// Whether a value is what a schema says, as far as the document uses schemas.
 fn fits(value: &Value, schema: &Value) -> Result<(), String> {
@@ -61,7 +61,13 @@ fn schema_of<'a>(operation: &'a Value, answer: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_takes_and_gives_what_the_document_says() {
-    let models = vec![embedder("embeds"), reranker(), classifier(), sparse()];
+    let models = vec![
+        embedder("embeds"),
+        reranker(),
+        classifier(),
+        sparse(),
+        multi_vector(),
+    ];
     let server = Changing::start(models).await;
     let document = server.get("/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");

@@ -31,6 +31,7 @@ from ._isovec import (
     ProfileSession,
     Reranker,
     SparseEmbedder,
+    SparseEmbeddings,
     __version__,
     fuse,
 )
@@ -62,6 +63,7 @@ __all__ = [
     "Reranker",
     "SentenceTransformer",
     "SparseEmbedder",
+    "SparseEmbeddings",
     "SparseVector",
     "TextError",
     "UnsupportedModelError",

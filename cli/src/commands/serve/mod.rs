@@ -56,6 +56,7 @@ fn named(args: &Serve, config: &EmbeddingConfig) -> Result<Vec<ModelSpec>> {
             TaskArg::Rerank => ModelTask::Rerank,
             TaskArg::Classify => ModelTask::Classify,
             TaskArg::Sparse => ModelTask::Sparse,
+            TaskArg::MultiVector => ModelTask::MultiVector,
         });
         spec
     };
