@@ -10,8 +10,8 @@ use isovec::engine::ProviderInfo;
 use isovec::fingerprint::Fingerprint;
 use isovec::stats::{QueueCounts, Stats};
 use isovec::{
-    Classifier, DynamicBatcher, Embedder, ModelTask, MultiVectorEmbedder, MultiVectorOptions, Prompt,
-    Reranker, Shutdown, SparseEmbedder, Token,
+    Classifier, DynamicBatcher, Embedder, ModelTask, MultiVectorEmbedder, MultiVectorOptions,
+    Prompt, Reranker, Shutdown, SparseEmbedder, Token,
 };
 use tokio::sync::Mutex;
 use tokio::time::{sleep, timeout};

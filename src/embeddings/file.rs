@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::Arc;
 
-use super::layout::{
-    self, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, marks, u32s, words,
-};
+use super::layout::{self, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, marks, u32s, words};
 use super::saved::saved_as_file;
 use super::{Embeddings, Parts};
 use crate::error::{Error, Result};

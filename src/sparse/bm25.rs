@@ -67,10 +67,14 @@ impl Bm25 {
     pub fn with_parameters(mut self, k1: f64, b: f64) -> Result<Self> {
         let mut faults = Vec::new();
         if !(k1.is_finite() && k1 >= 0.0) {
-            faults.push(format!("k1 of BM25 is {k1}, and has to be a number from 0 on"));
+            faults.push(format!(
+                "k1 of BM25 is {k1}, and has to be a number from 0 on"
+            ));
         }
         if !(0.0..=1.0).contains(&b) {
-            faults.push(format!("b of BM25 is {b}, and has to be a number from 0 to 1"));
+            faults.push(format!(
+                "b of BM25 is {b}, and has to be a number from 0 to 1"
+            ));
         }
         if !faults.is_empty() {
             return Err(Error::Config(faults));
@@ -148,7 +152,12 @@ impl Bm25 {
         Ok(rows)
     }
 
-    fn set(&self, rows: &[Counted], weights: Vec<Vec<f32>>, role: &str) -> Result<SparseEmbeddings> {
+    fn set(
+        &self,
+        rows: &[Counted],
+        weights: Vec<Vec<f32>>,
+        role: &str,
+    ) -> Result<SparseEmbeddings> {
         let tokenizer = &self.model.reader.texts()?.tokenizer;
         let vocabulary_size = tokenizer.max_id() as usize + 1;
         let own = &self.model.fingerprint.identity;

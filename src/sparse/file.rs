@@ -81,9 +81,8 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<SparseEmbeddings> {
         let end = offsets
             .last()
             .and_then(|end| end.checked_add(count as usize));
-        offsets.push(
-            end.ok_or_else(|| file.fail("`word_counts` add up to more than there can be"))?,
-        );
+        offsets
+            .push(end.ok_or_else(|| file.fail("`word_counts` add up to more than there can be"))?);
     }
     let (_, values) = file.tensor("values", F32, 4, 1)?;
     let (_, indices) = file.tensor("indices", U32, 4, 1)?;

@@ -39,6 +39,9 @@ fn scores(query: &str, passages: &[String], k1: f64, b: f64) -> Vec<f64> {
             let odds = (texts.len() as f64 - holding + 0.5) / (holding + 0.5);
             let idf = (1.0 + odds).ln();
             let often = text.iter().filter(|own| **own == token).count() as f64;
+            if often == 0.0 {
+                continue;
+            }
             let length = text.len() as f64 / average;
             score += idf * often * (k1 + 1.0) / (often + k1 * (1.0 - b + b * length));
         }
@@ -69,7 +72,13 @@ fn scores_are_those_of_an_independent_computation() {
     for (k1, b) in [(1.2, 0.75), (0.9, 0.4), (0.0, 0.0), (2.0, 1.0)] {
         let bm25 = bm25().with_parameters(k1, b).unwrap();
         let index = bm25.embed_passages(&passages).unwrap();
-        for query in ["dog", "the dog and the dog", "kindness of the king", "sea", "zebra"] {
+        for query in [
+            "dog",
+            "the dog and the dog",
+            "kindness of the king",
+            "sea",
+            "zebra",
+        ] {
             let wanted = scores(query, &passages, k1, b);
             check(&index, &bm25.embed_query(query).unwrap(), &wanted);
         }
@@ -89,7 +98,10 @@ fn a_set_says_what_was_counted_and_is_compared_with_its_own_kind() {
     let words = vocabulary();
     assert_eq!((index.len(), index.vocabulary_size()), (6, words.len()));
     for (at, text) in passages.iter().enumerate() {
-        assert_eq!(index.token_counts()[at] as usize, tokens(&words, text).len());
+        assert_eq!(
+            index.token_counts()[at] as usize,
+            tokens(&words, text).len()
+        );
         assert!(!index.truncated()[at]);
     }
     assert!(index.get(2).unwrap().is_empty());
@@ -99,11 +111,26 @@ fn a_set_says_what_was_counted_and_is_compared_with_its_own_kind() {
     assert!(bm25.embed_passages(none).unwrap().is_empty());
     let blank = bm25.embed_passages(["", ""]).unwrap();
     assert!(blank.iter().all(|row| row.is_empty()));
-    assert!(blank.search_one(&bm25.embed_query("dog").unwrap(), 2).unwrap().is_empty());
+    assert!(
+        blank
+            .search_one(&bm25.embed_query("dog").unwrap(), 2)
+            .unwrap()
+            .is_empty()
+    );
     let other = bm25.clone().with_parameters(1.2, 0.5).unwrap();
     let query = other.embed_query("dog").unwrap();
-    assert_eq!(index.search_one(&query, 1).unwrap_err().kind(), "IncompatibleIndex");
-    for (k1, b) in [(-0.1, 0.5), (f64::NAN, 0.5), (f64::INFINITY, 0.5), (1.0, 1.1), (1.0, -0.1), (1.0, f64::NAN)] {
+    assert_eq!(
+        index.search_one(&query, 1).unwrap_err().kind(),
+        "IncompatibleIndex"
+    );
+    for (k1, b) in [
+        (-0.1, 0.5),
+        (f64::NAN, 0.5),
+        (f64::INFINITY, 0.5),
+        (1.0, 1.1),
+        (1.0, -0.1),
+        (1.0, f64::NAN),
+    ] {
         let error = bm25.clone().with_parameters(k1, b).unwrap_err();
         assert_eq!(error.kind(), "Config", "{k1} {b}");
     }

@@ -352,7 +352,10 @@ fn a_set_is_saved_and_whatever_is_read_is_checked() {
         flipped[at] ^= 1 << (at % 8);
         if let Ok(read) = SparseEmbeddings::from_bytes(&flipped) {
             assert_eq!(read.offsets().len(), read.len() + 1);
-            assert!(read.iter().all(|row| row.indices.is_sorted_by(|a, b| a < b)));
+            assert!(
+                read.iter()
+                    .all(|row| row.indices.is_sorted_by(|a, b| a < b))
+            );
             assert!(read.values().iter().all(|&value| value > 0.0));
         }
     }
@@ -369,7 +372,11 @@ fn a_set_is_saved_and_whatever_is_read_is_checked() {
     for (other, word) in [
         (dense.to_bytes().unwrap(), "as Embeddings"),
         (
-            dense.compact(isovec::CompactForm::Int8).unwrap().to_bytes().unwrap(),
+            dense
+                .compact(isovec::CompactForm::Int8)
+                .unwrap()
+                .to_bytes()
+                .unwrap(),
             "CompactEmbeddings",
         ),
     ] {

@@ -59,10 +59,7 @@ fn options(py: Python<'_>, form: Form, top_k: Option<usize>) -> PyResult<(Sparse
 }
 
 /// A vector for each text, with arrays of its own.
-fn rows_of<'py>(
-    py: Python<'py>,
-    set: &isovec::SparseEmbeddings,
-) -> PyResult<Bound<'py, PyList>> {
+fn rows_of<'py>(py: Python<'py>, set: &isovec::SparseEmbeddings) -> PyResult<Bound<'py, PyList>> {
     let all: PyResult<Vec<_>> = set.iter().map(|row| row_of(py, row)).collect();
     PyList::new(py, all?)
 }

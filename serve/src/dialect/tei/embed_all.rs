@@ -30,7 +30,8 @@ pub(super) fn route() -> Route {
             ),
         ),
     ];
-    let summary = "A vector for each token of texts that is compared, of a model of late interaction.";
+    let summary =
+        "A vector for each token of texts that is compared, of a model of late interaction.";
     Route::post("/embed_all", embed_all, summary)
         .takes(
             object(fields.into_iter().chain(reading())),

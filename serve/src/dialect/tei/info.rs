@@ -28,7 +28,10 @@ pub(super) fn route() -> Route {
             "max_client_batch_size",
             whole(1, "Texts of a request, at most."),
         ),
-        needed("task", one_of(&["embed", "rerank", "classify", "sparse", "multi_vector"])),
+        needed(
+            "task",
+            one_of(&["embed", "rerank", "classify", "sparse", "multi_vector"]),
+        ),
     ]);
     let mut first = about.clone();
     first["properties"]["models"] = list(about);
