@@ -201,13 +201,12 @@ impl LateReader {
         }
         let own = text.ids.len();
         let mut seen = own;
-        if is_query {
-            if let Some(filling) = self.expansion.filter(|filling| filling.length > own) {
-                text.ids.resize(filling.length, filling.id);
-                text.type_ids.resize(filling.length, 0);
-                if filling.is_seen {
-                    seen = filling.length;
-                }
+        let filling = self.expansion.filter(|filling| filling.length > own);
+        if let Some(filling) = filling.filter(|_| is_query) {
+            text.ids.resize(filling.length, filling.id);
+            text.type_ids.resize(filling.length, 0);
+            if filling.is_seen {
+                seen = filling.length;
             }
         }
         let first = u32::from(self.skips_first);

@@ -170,11 +170,11 @@ pub(crate) fn export_sparse<'py>(
     let weights = Buffer::from(Bytes::from_owner(Weights(Arc::clone(set))));
     let ids: ArrayRef = Arc::new(UInt32Array::new(ScalarBuffer::from(ids), None));
     let weights: ArrayRef = Arc::new(Float32Array::new(ScalarBuffer::from(weights), None));
-    let list = |name: &str, kind, all: ArrayRef| {
+    let list = |name: &str, kind, all: ArrayRef| -> Result<(Arc<Field>, ArrayRef), ArrowError> {
         let item = Arc::new(Field::new("item", kind, false));
         let list = ListArray::try_new(item, offsets.clone(), all, None)?;
         let field = Arc::new(Field::new(name, list.data_type().clone(), false));
-        Ok((field, Arc::new(list) as ArrayRef))
+        Ok((field, Arc::new(list)))
     };
     let lists = || -> Result<_, ArrowError> {
         let lists = vec![
