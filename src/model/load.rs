@@ -190,8 +190,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
                 let ids = files.unweighed.iter();
                 let ids = ids.filter_map(|token| reader.tokenizer.token_to_id(token));
                 reader.unweighed = Some(ids.collect::<BTreeSet<u32>>().into_iter().collect());
-                // Ids are those of the tokenizer, whatever the table has besides.
-                words = rows.or(Some(reader.tokenizer.vocab_size()));
+                words = rows.or(Some(reader.tokenizer.max_id() as usize + 1));
             }
             let own = prepared.files.table.as_ref().map(|_| {
                 let own = reader.tokenizer.own_max_tokens();
