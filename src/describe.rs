@@ -196,7 +196,7 @@ macro_rules! describe_words {
         impl $handle {
             /// Words that can have a weight.
             pub fn vocabulary_size(&self) -> usize {
-                self.model.dim
+                self.model.vocabulary_size()
             }
 
             /// The `most` heaviest words of a vector of this model, for people: the largest weight first, words of the same weight

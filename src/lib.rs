@@ -21,7 +21,7 @@
 //!   dimension, configuration.
 //! - [`Classifier`]: a model that gives texts labels with scores, loaded and run in the same way.
 //! - [`Reranker`]: a model that says how relevant documents are to a query.
-//! - [`SparseEmbedder`]: a model that gives texts weights of words.
+//! - [`SparseEmbedder`]: a model that gives texts weights of words; [`Bm25`] counts them instead.
 //! - [`MultiVectorEmbedder`]: a model that gives every token a vector, for late interaction.
 //! - [`DynamicBatcher`]: joins the calls of many tasks into batches.
 //! - [`Embedder::embed_stream`]: any number of texts, in flat memory.
@@ -226,7 +226,7 @@ pub use reranker::{
 pub use similarity::{Hit, Similarity};
 pub use source::ModelSource;
 pub use sparse::{
-    SparseEmbedded, SparseEmbedder, SparseEmbedderBuilder, SparseEmbeddings, SparseOptions,
+    Bm25, SparseEmbedded, SparseEmbedder, SparseEmbedderBuilder, SparseEmbeddings, SparseOptions,
     SparseRow, SparseVector, WordWeight,
 };
 pub use stream::{Embedded, StreamOptions};

@@ -8,6 +8,7 @@
 //! Their meaning is defined by that library's source, `sentence_transformers/models/*.py`.
 
 mod late;
+mod m3;
 
 use std::collections::BTreeMap;
 
@@ -24,6 +25,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 pub(crate) use late::{LateFiles, is_late};
+pub(crate) use m3::{TokenWeightFiles, m3_late, m3_token_weights};
 
 use crate::similarity::Similarity;
 
@@ -36,6 +38,8 @@ pub(crate) struct ModelFiles {
     pub(crate) head: Option<FileHead>,
     /// The step after the transformer where it makes weights of words.
     pub(crate) splade: Option<Splade>,
+    /// What weighs tokens one by one, where the model is loaded for that.
+    pub(crate) token_weights: Option<TokenWeightFiles>,
     /// How texts are read and compared token by token, where the model is one of late interaction.
     pub(crate) late: Option<LateFiles>,
     /// How many tokens a text may have, and which file says so.
@@ -140,6 +144,7 @@ pub(crate) fn read(origin: &str, files: &BTreeMap<String, Bytes>) -> Result<Mode
     Ok(ModelFiles {
         head,
         splade,
+        token_weights: None,
         late,
         max_length,
         positions,

@@ -1229,6 +1229,8 @@ pub(crate) enum TaskArg {
     Classify,
     /// Weights of words.
     Sparse,
+    /// A vector for each token.
+    MultiVector,
 }
 
 /// Where traces go to.

@@ -1,6 +1,6 @@
 //! A loaded model, whatever it is for.
 
-use isovec::{Classifier, Embedder, ModelTask, Reranker, SparseEmbedder};
+use isovec::{Classifier, Embedder, ModelTask, MultiVectorEmbedder, Reranker, SparseEmbedder};
 
 /// A loaded model that a server is given.
 #[derive(Debug, Clone)]
@@ -14,6 +14,8 @@ pub enum Model {
     Classifier(Classifier),
     /// Gives weights of words.
     SparseEmbedder(SparseEmbedder),
+    /// Gives a vector for each token.
+    MultiVectorEmbedder(MultiVectorEmbedder),
 }
 
 impl Model {
@@ -24,6 +26,7 @@ impl Model {
             Self::Reranker(_) => ModelTask::Rerank,
             Self::Classifier(_) => ModelTask::Classify,
             Self::SparseEmbedder(_) => ModelTask::Sparse,
+            Self::MultiVectorEmbedder(_) => ModelTask::MultiVector,
         }
     }
 }
@@ -49,5 +52,11 @@ impl From<Classifier> for Model {
 impl From<SparseEmbedder> for Model {
     fn from(embedder: SparseEmbedder) -> Self {
         Self::SparseEmbedder(embedder)
+    }
+}
+
+impl From<MultiVectorEmbedder> for Model {
+    fn from(embedder: MultiVectorEmbedder) -> Self {
+        Self::MultiVectorEmbedder(embedder)
     }
 }

@@ -1,6 +1,6 @@
 //! What every result says of the texts that it is about.
 
-use isovec::{Classifications, Embeddings, Ranked, SparseEmbeddings};
+use isovec::{Classifications, Embeddings, MultiVectorEmbeddings, Ranked, SparseEmbeddings};
 
 /// How much of each text the model saw, in the order of the texts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -45,6 +45,12 @@ impl Counted for Classifications {
 }
 
 impl Counted for SparseEmbeddings {
+    fn seen(&self) -> Seen {
+        Seen::new(self.token_counts(), self.truncated())
+    }
+}
+
+impl Counted for MultiVectorEmbeddings {
     fn seen(&self) -> Seen {
         Seen::new(self.token_counts(), self.truncated())
     }

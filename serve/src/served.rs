@@ -10,8 +10,8 @@ use isovec::engine::ProviderInfo;
 use isovec::fingerprint::Fingerprint;
 use isovec::stats::{QueueCounts, Stats};
 use isovec::{
-    Classifier, DynamicBatcher, Embedder, ModelTask, Prompt, Reranker, Shutdown, SparseEmbedder,
-    Token,
+    Classifier, DynamicBatcher, Embedder, ModelTask, MultiVectorEmbedder, MultiVectorOptions,
+    Prompt, Reranker, Shutdown, SparseEmbedder, Token,
 };
 use isovec_http::trace;
 use tokio::sync::Mutex;
@@ -42,6 +42,7 @@ enum Queue {
     Rerank(Queued<Reranker>),
     Classify(Queued<Classifier>),
     Sparse(Queued<SparseEmbedder>),
+    MultiVector(Queued<MultiVectorEmbedder>),
 }
 
 /// The same of each kind of model.
@@ -52,6 +53,7 @@ macro_rules! each {
             Queue::Rerank($queued) => $value,
             Queue::Classify($queued) => $value,
             Queue::Sparse($queued) => $value,
+            Queue::MultiVector($queued) => $value,
         }
     };
 }
@@ -90,6 +92,10 @@ impl Served {
                 model,
             }),
             Model::SparseEmbedder(model) => Queue::Sparse(Queued {
+                batcher: model.batcher(),
+                model,
+            }),
+            Model::MultiVectorEmbedder(model) => Queue::MultiVector(Queued {
                 batcher: model.batcher(),
                 model,
             }),
@@ -143,6 +149,7 @@ impl Served {
             Queue::Rerank(_) => ModelTask::Rerank,
             Queue::Classify(_) => ModelTask::Classify,
             Queue::Sparse(_) => ModelTask::Sparse,
+            Queue::MultiVector(_) => ModelTask::MultiVector,
         }
     }
 
@@ -153,6 +160,7 @@ impl Served {
             Queue::Rerank(_) => "rerank",
             Queue::Classify(_) => "classify",
             Queue::Sparse(_) => "sparse",
+            Queue::MultiVector(_) => "multi_vector",
         }
     }
 
@@ -200,12 +208,24 @@ impl Served {
         }
     }
 
+    /// The model as one that gives a vector for each token.
+    ///
+    /// # Errors
+    /// A model for another task.
+    pub(crate) fn multi_vector(&self) -> Result<&Queued<MultiVectorEmbedder>, Failure> {
+        match &self.queue {
+            Queue::MultiVector(queued) => Ok(queued),
+            _ => Err(self.is_no("a model of late interaction")),
+        }
+    }
+
     fn is_no(&self, wanted: &str) -> Failure {
         let is = match self.queue {
             Queue::Embed(_) => "an embedding model",
             Queue::Rerank(_) => "a reranker",
             Queue::Classify(_) => "a classifier",
             Queue::Sparse(_) => "a model of sparse vectors",
+            Queue::MultiVector(_) => "a model of late interaction",
         };
         let name = &self.name;
         let message = format!("this route needs {wanted}, and the model {name:?} is {is}");
@@ -303,6 +323,10 @@ impl Served {
                 Queue::Rerank(queued) => queued.batcher.rank(text, ["a document"]).await.map(drop),
                 Queue::Classify(queued) => queued.batcher.classify([text]).await.map(drop),
                 Queue::Sparse(queued) => queued.batcher.embed([text]).await.map(drop),
+                Queue::MultiVector(queued) => {
+                    let options = MultiVectorOptions::default();
+                    queued.batcher.embed_with([text], options).await.map(drop)
+                }
             };
             match computed {
                 Ok(()) => {

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use isovec::inspect::weights_bytes;
 use isovec::{
-    BoxFuture, Classifier, Embedder, EmbeddingConfig, ModelSource, ModelTask, OnProgress, Progress,
-    Reranker, SparseEmbedder,
+    BoxFuture, Classifier, Embedder, EmbeddingConfig, ModelSource, ModelTask, MultiVectorEmbedder,
+    OnProgress, Progress, Reranker, SparseEmbedder,
 };
 
 use crate::model::Model;
@@ -170,6 +170,10 @@ impl ModelSpec {
                 }
                 ModelTask::Sparse => {
                     let builder = SparseEmbedder::builder(source).config(config);
+                    builder.progress(progress).load().await?.into()
+                }
+                ModelTask::MultiVector => {
+                    let builder = MultiVectorEmbedder::builder(source).config(config);
                     builder.progress(progress).load().await?.into()
                 }
                 _ => {

@@ -5,9 +5,7 @@ use std::borrow::Cow;
 use std::io::Read;
 use std::sync::Arc;
 
-use super::layout::{
-    self, COMPACT, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, marks, u32s, words,
-};
+use super::layout::{self, Column, F32, File, Metadata, PLAIN, U8, U32, f32s, marks, u32s, words};
 use super::saved::saved_as_file;
 use super::{Embeddings, Parts};
 use crate::error::{Error, Result};
@@ -81,10 +79,7 @@ impl Embeddings {
 fn parse(origin: &str, bytes: &[u8]) -> Result<Embeddings> {
     let (file, metadata) = File::open(origin, bytes)?;
     if metadata.format_version > PLAIN {
-        return Err(file.fail(match metadata.format_version {
-            COMPACT => "its vectors are in a compact form; open it as CompactEmbeddings",
-            _ => "it holds a vector for each token; open it as MultiVectorEmbeddings",
-        }));
+        return Err(file.other(metadata.format_version));
     }
     let (shape, values) = file.tensor("embeddings", F32, 4, 2)?;
     let [rows, dim] = shape[..] else {

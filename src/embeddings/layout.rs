@@ -22,8 +22,10 @@ const METADATA_KEY: &str = "isovec.embeddings";
 pub(crate) const PLAIN: u32 = 1;
 /// The version of files with vectors in a compact form.
 pub(crate) const COMPACT: u32 = 2;
-/// The version of files with a vector for each token, the newest that is read.
+/// The version of files with a vector for each token.
 pub(crate) const TOKENS: u32 = 3;
+/// The version of files with weights of words, the newest that is read.
+pub(crate) const SPARSE: u32 = 4;
 
 /// Element types by their names in the header.
 pub(crate) const F32: &str = "F32";
@@ -41,7 +43,7 @@ pub(crate) struct Metadata {
     #[serde(rename = "similarity")]
     pub(crate) metric: Similarity,
     pub(crate) prompt: Option<String>,
-    /// Components of a vector, where the shape does not say it: bits fill whole bytes.
+    /// Components of a vector, where the shape does not say it: bits fill whole bytes, and of a sparse one only a few are there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) dimension: Option<usize>,
 }
@@ -174,9 +176,9 @@ impl<'a> File<'a> {
         let metadata: Metadata = serde_json::from_slice(json.as_bytes())
             .map_err(|error| fail(format!("`{METADATA_KEY}`: {error}")))?;
         once(&format!("`{METADATA_KEY}`"), json)?;
-        if metadata.format_version > TOKENS {
+        if metadata.format_version > SPARSE {
             return Err(fail(format!(
-                "it has format version {}, and this isovec reads up to {TOKENS}; update isovec",
+                "it has format version {}, and this isovec reads up to {SPARSE}; update isovec",
                 metadata.format_version
             )));
         }
@@ -186,6 +188,16 @@ impl<'a> File<'a> {
             header,
         };
         Ok((file, metadata))
+    }
+
+    /// The error for a file of another version, which says what opens it.
+    pub(crate) fn other(&self, version: u32) -> Error {
+        self.fail(match version {
+            COMPACT => "its vectors are in a compact form; open it as CompactEmbeddings",
+            TOKENS => "it holds a vector for each token; open it as MultiVectorEmbeddings",
+            SPARSE => "it holds weights of words; open it as SparseEmbeddings",
+            _ => "it holds a vector for each text; open it as Embeddings",
+        })
     }
 
     /// A tensor's shape and bytes.

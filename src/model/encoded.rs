@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 pub(crate) enum Encoded {
     /// A text, or a pair, as token ids.
     Text(Encoding),
-    /// A text of whose tokens each gets a vector. Apart, so that a list of texts takes the memory of the list of their ids.
+    /// A text of whose tokens each gets a vector or a weight. Apart, so that a list of texts takes the memory of the list of their ids.
     Late(Box<Late>),
     /// A picture.
     Picture {
@@ -23,14 +23,14 @@ pub(crate) enum Encoded {
     Unread(Box<isovec_image::ImageError>),
 }
 
-/// A text of whose tokens each gets a vector.
+/// A text of whose tokens each gets a vector or a weight.
 #[derive(Debug, Clone)]
 pub(crate) struct Late {
     /// Its token ids.
     pub(crate) text: Encoding,
     /// How many of them, from the first, the others see.
     pub(crate) seen: usize,
-    /// The places of those whose vectors are kept. `None`: all.
+    /// The places of those whose vectors or weights are kept. `None`: all.
     pub(crate) kept: Option<Box<[u32]>>,
 }
 
@@ -73,7 +73,7 @@ impl Encoded {
         }
     }
 
-    /// Whether the model's answer has a vector for each of its tokens, and not one for all.
+    /// Whether the model's answer has a row for each of its tokens, and not one for all.
     pub(crate) fn is_late(&self) -> bool {
         matches!(self, Self::Late(_))
     }

@@ -4,11 +4,11 @@ use isovec_engine::EngineError;
 use isovec_engine::bundle::ModelBundle;
 use isovec_model::head::{CLASSIFIER, HeadSpec, METADATA_KEY, Pooling, attach_head, keep_logits};
 use isovec_model::sparse::{Over, SparseInfo, Splade, Weighting, attach_splade};
-use isovec_model::tokens::{TokensInfo, attach_tokens};
+use isovec_model::tokens::{TokensInfo, attach_token_weights, attach_tokens};
 
 use crate::config::TextConfig;
 use crate::error::{Error, Result};
-use crate::sentence_transformers::{FileHead, LateFiles};
+use crate::sentence_transformers::{FileHead, LateFiles, TokenWeightFiles};
 
 /// The head of a graph.
 #[derive(Debug, Default)]
@@ -147,6 +147,26 @@ pub(crate) fn sparse_head(
             Some(_) => "modules.json",
             None => "the default",
         },
+    })
+}
+
+/// Leaves a number of each token, of which the largest of a word's tokens becomes its weight.
+///
+/// # Errors
+/// [`Error::Config`] when the configuration asks for a head of vectors; those of [`attach_token_weights`].
+pub(crate) fn token_weights_head(
+    bundle: &mut ModelBundle,
+    text: &TextConfig,
+    files: &TokenWeightFiles,
+) -> Result<Head> {
+    refuse_vectors(text, "a sparse vector has a weight for each word")?;
+    let TokensInfo { dim, identity } = attach_token_weights(bundle, &files.layer)?;
+    Ok(Head {
+        dim: Some(dim),
+        pooling: identity,
+        weighting: Some(Weighting::RELU),
+        why: files.from,
+        ..Head::default()
     })
 }
 

@@ -1,6 +1,6 @@
 //! Loads a model from a source of files.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -24,7 +24,9 @@ use super::batching;
 use super::calibration::Calibration;
 use super::feed::Feed;
 use super::frame;
-use super::head::{Head, classifying_head, late_head, pooling_name, resolve_head, sparse_head};
+use super::head::{
+    Head, classifying_head, late_head, pooling_name, resolve_head, sparse_head, token_weights_head,
+};
 use super::origin::Origin;
 use super::reader::{Input, Reader, TextReader};
 use super::small::{self, Stored};
@@ -180,10 +182,17 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     // As engines will hold the weights, however they are stored.
     let held = widened(bundle);
     // Before the engine's work: what is wrong with the configuration is known by now.
-    let (max_length, why_length) = match &reader {
+    let mut words = None;
+    let (max_length, why_length) = match &mut reader {
         Reader::Texts(reader) => {
             let rows = vocabulary::embedding_rows(&held).or(prepared.files.vocab_size);
             vocabulary::check(&bundle.origin, reader.tokenizer.max_id(), rows)?;
+            if let Some(files) = &prepared.files.token_weights {
+                let ids = files.unweighed.iter();
+                let ids = ids.filter_map(|token| reader.tokenizer.token_to_id(token));
+                reader.unweighed = Some(ids.collect::<BTreeSet<u32>>().into_iter().collect());
+                words = rows.or(Some(reader.tokenizer.max_id() as usize + 1));
+            }
             let own = prepared.files.table.as_ref().map(|_| {
                 let own = reader.tokenizer.own_max_tokens();
                 own.map_or((convert::LONGEST_STATIC, "nothing limits it"), |own| {
@@ -248,6 +257,10 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
                 },
             };
             let mut read = texts_identity(reader, max_length, &prompts);
+            if let Some(unweighed) = &reader.unweighed {
+                let ids: Vec<String> = unweighed.iter().map(u32::to_string).collect();
+                read.push(("without weight", ids.join(" ")));
+            }
             if let (Output::Tokens, Some(files)) = (output, &prepared.files.late) {
                 let positions = prepared.files.positions;
                 let own = LateReader::new(bundle, files, &reader.tokenizer, max_length, positions)?;
@@ -260,7 +273,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     };
     let precision = precision::computed(&prepared.bundle, &**engine);
     let fingerprint = Fingerprint {
-        identity: identity(&prepared, read, dim),
+        identity: identity(&prepared, read, words.unwrap_or(dim)),
         precision,
         claimed: claimed(&prepared.bundle),
     };
@@ -320,7 +333,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
     effective.note_own(
         "text.dimension",
         config.text.dimension.as_ref(),
-        dim,
+        words.unwrap_or(dim),
         "the model's own",
     );
     prompts.note(&mut effective, &config.text);
@@ -365,6 +378,7 @@ pub(crate) async fn load_for(asked: Asked, output: Output, input: Input) -> Resu
         metric,
         labels,
         weighting: prepared.head.weighting,
+        words,
         late,
         effective,
         prompts,
@@ -465,7 +479,18 @@ pub(crate) async fn complete(
     if purpose.half == Half::Pictures {
         frame::input(&bundle)?;
     }
-    let files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
+    let mut files = sentence_transformers::read(&bundle.origin, &bundle.files)?;
+    // A model has these heads beside that of its vectors, so they are read only where they are wanted.
+    match purpose.output {
+        Output::Tokens if files.late.is_none() => {
+            files.late = sentence_transformers::m3_late(&bundle.origin, &bundle.files)?;
+        }
+        Output::Sparse if files.late.is_none() && files.splade.is_none() => {
+            let own = sentence_transformers::m3_token_weights(&bundle.origin, &bundle.files)?;
+            files.token_weights = own;
+        }
+        _ => {}
+    }
     let (mut bundle, stored) =
         small::store(bundle, config.model.dtype, purpose.keep, cancel).await?;
     let wrong = |reason: &str, handle: &str| EngineError::UnsupportedModel {
@@ -477,14 +502,18 @@ pub(crate) async fn complete(
         (Output::AsFile, _) => Head::default(),
         (Output::Tokens, Some(late)) => late_head(&mut bundle, &config.text, late)?,
         (Output::Tokens, None) => {
-            return Err(wrong("its files describe no vectors of tokens", "Embedder").into());
+            let reason = "its files describe no vectors of tokens, and it has no colbert_linear.pt";
+            return Err(wrong(reason, "Embedder").into());
         }
         (_, Some(_)) => {
             let reason = "it gives a vector for each token, for late interaction";
             return Err(wrong(reason, "MultiVectorEmbedder").into());
         }
+        (Output::Sparse, None) if let Some(own) = &files.token_weights => {
+            token_weights_head(&mut bundle, &config.text, own)?
+        }
         (Output::Sparse, None) if files.head.is_some() => {
-            let reason = "its modules.json describes vectors of components, and no SpladePooling";
+            let reason = "its modules.json describes vectors of components, and no SpladePooling, and it has no sparse_linear.pt";
             return Err(wrong(reason, "Embedder").into());
         }
         (Output::Sparse, None) => sparse_head(&mut bundle, &config.text, files.splade)?,

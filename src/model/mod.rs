@@ -135,6 +135,8 @@ pub(crate) struct Model {
     pub(crate) labels: Option<Labels>,
     /// What makes weights of the rows' numbers, where they are words'.
     pub(crate) weighting: Option<Weighting>,
+    /// Words of the vocabulary, where each token has a number and not each word.
+    words: Option<usize>,
     /// How texts are read whose tokens get a vector each.
     late: Option<LateReader>,
     effective: EffectiveConfig,
@@ -283,6 +285,11 @@ impl Model {
         self.labels.as_ref().map_or(&[], |labels| &labels.names)
     }
 
+    /// Words of the vocabulary, of a model of sparse vectors.
+    pub(crate) fn vocabulary_size(&self) -> usize {
+        self.words.unwrap_or(self.dim)
+    }
+
     /// How texts are read whose tokens get a vector each.
     ///
     /// # Errors
@@ -338,6 +345,7 @@ impl Model {
     pub(crate) fn new_rows(&self, items: usize, prompt: Option<String>) -> Result<Rows> {
         let form = match (self.weighting, self.normalized) {
             _ if self.late.is_some() => RowForm::Tokens,
+            (Some(weighting), _) if self.words.is_some() => RowForm::TokenWeights(weighting),
             (Some(weighting), _) => RowForm::Packed(weighting),
             (None, true) => RowForm::Unit,
             (None, false) => RowForm::Whole,

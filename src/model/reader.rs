@@ -5,7 +5,7 @@ use isovec_model::convert::{Half, filled};
 use isovec_model::pictures::{self, PictureInput};
 use isovec_tokenize::{Encoding, Limits, Tokenizer};
 
-use super::encoded::Encoded;
+use super::encoded::{Encoded, Late};
 use super::frame::{self, Frame};
 use crate::error::{Error, Result};
 #[cfg(feature = "image")]
@@ -67,6 +67,8 @@ pub(crate) struct TextReader {
     pub(crate) lowercase: bool,
     /// Shorter texts are filled up to so many tokens: the model was trained to see padding.
     pub(crate) filled: Option<usize>,
+    /// Ids without weight, in ascending order, where tokens are weighed one by one.
+    pub(crate) unweighed: Option<Vec<u32>>,
 }
 
 impl TextReader {
@@ -76,7 +78,16 @@ impl TextReader {
             text.ids.resize(filled, self.tokenizer.pad_id());
             text.type_ids.resize(filled, self.tokenizer.pad_type_id());
         }
-        Encoded::Text(text)
+        let Some(unweighed) = &self.unweighed else {
+            return Encoded::Text(text);
+        };
+        let weighed = (0..).zip(&text.ids);
+        let weighed = weighed.filter(|(_, id)| unweighed.binary_search(id).is_err());
+        Encoded::Late(Box::new(Late {
+            kept: Some(weighed.map(|(place, _)| place).collect()),
+            seen: text.ids.len(),
+            text,
+        }))
     }
 }
 
@@ -114,6 +125,7 @@ impl Reader {
                     // SigLIP 2 was trained so and its tokenizer.json does not do it; transformers' `Siglip2Tokenizer` does.
                     lowercase: lowercase || filled.is_some(),
                     filled,
+                    unweighed: None,
                 })))
             }
             Input::Values(Preprocessing { identity, size }) => {

@@ -1,5 +1,7 @@
 //! Checks vectors that arrive in any order, and puts them in the order of their texts.
 
+use std::collections::BTreeMap;
+
 use isovec_engine::engine::RunOutput;
 use isovec_model::head;
 use isovec_model::sparse::Weighting;
@@ -21,8 +23,10 @@ pub(crate) struct Rows {
     pub(crate) packed: Vec<Packed>,
     pub(crate) token_counts: Vec<u32>,
     pub(crate) truncated: Vec<bool>,
-    /// The places of the tokens of each text whose vectors are kept, where they are not all.
+    /// The places of the tokens of each text whose vectors or weights are kept, where they are not all.
     kept: Vec<Option<Box<[u32]>>>,
+    /// The token ids of each text, where weights of tokens become weights of words.
+    ids: Vec<Box<[u32]>>,
     /// The name of the prompt that was put before every text, if it has one.
     pub(crate) prompt: Option<String>,
     dim: usize,
@@ -44,6 +48,15 @@ pub(crate) enum RowForm {
     Packed(Weighting),
     /// A vector of unit length for each token.
     Tokens,
+    /// Of each word, the largest of the weights that are made of its tokens' numbers.
+    TokenWeights(Weighting),
+}
+
+impl RowForm {
+    /// Whether the model gives a row for each token.
+    fn is_of_tokens(self) -> bool {
+        matches!(self, Self::Tokens | Self::TokenWeights(_))
+    }
 }
 
 impl Rows {
@@ -54,7 +67,7 @@ impl Rows {
         prompt: Option<String>,
     ) -> Result<Self> {
         let (width, rows) = match form {
-            RowForm::Packed(_) | RowForm::Tokens => (0, texts),
+            RowForm::Packed(_) | RowForm::Tokens | RowForm::TokenWeights(_) => (0, texts),
             RowForm::Whole | RowForm::Unit => (dim, 0),
         };
         let size = texts
@@ -74,8 +87,12 @@ impl Rows {
         Ok(Self {
             values,
             packed: vec![Packed::default(); rows],
-            kept: match form {
-                RowForm::Tokens => vec![None; texts],
+            kept: match form.is_of_tokens() {
+                true => vec![None; texts],
+                false => Vec::new(),
+            },
+            ids: match form {
+                RowForm::TokenWeights(_) => vec![Box::default(); texts],
                 _ => Vec::new(),
             },
             token_counts: vec![0; texts],
@@ -97,9 +114,13 @@ impl Rows {
             encoding.check(start + offset)?;
             *count = u32::try_from(encoding.len()).unwrap_or(u32::MAX);
             *truncated = encoding.truncated();
-            if let (Encoded::Late(late), Some(own)) = (encoding, self.kept.get_mut(start + offset))
-            {
-                own.clone_from(&late.kept);
+            if let Encoded::Late(late) = encoding {
+                if let Some(own) = self.kept.get_mut(start + offset) {
+                    own.clone_from(&late.kept);
+                }
+                if let Some(own) = self.ids.get_mut(start + offset) {
+                    *own = late.text.ids.as_slice().into();
+                }
             }
         }
         Ok(())
@@ -121,8 +142,8 @@ impl Rows {
         places: &[usize],
         output: &RunOutput,
     ) -> Result<()> {
-        let late = self.form == RowForm::Tokens;
-        let (vectors, width) = vectors(output, places.len(), self.dim, late)?;
+        let of_tokens = self.form.is_of_tokens();
+        let (vectors, width) = vectors(output, places.len(), self.dim, of_tokens)?;
         for (&place, vector) in places.iter().zip(vectors.chunks_exact(width)) {
             self.put(start + place, vector)?;
         }
@@ -133,9 +154,9 @@ impl Rows {
     pub(crate) fn place_values(&mut self, start: usize, mut values: &[f32]) -> Result<()> {
         let mut text = start;
         while !values.is_empty() {
-            let width = match self.form {
-                RowForm::Tokens => self.tokens(text) * self.dim,
-                _ => self.dim,
+            let width = match self.form.is_of_tokens() {
+                true => self.tokens(text) * self.dim,
+                false => self.dim,
             };
             let Some((own, rest)) = values.split_at_checked(width) else {
                 break;
@@ -170,8 +191,12 @@ impl Rows {
     }
 
     fn put(&mut self, text: usize, vector: &[f32]) -> Result<()> {
-        if self.form == RowForm::Tokens {
-            return self.put_tokens(text, vector);
+        match self.form {
+            RowForm::Tokens => return self.put_tokens(text, vector),
+            RowForm::TokenWeights(weighting) => {
+                return self.put_token_weights(text, weighting, vector);
+            }
+            _ => {}
         }
         if !vector.iter().all(|value| value.is_finite()) {
             return Err(Error::NotFinite { text });
@@ -186,6 +211,34 @@ impl Rows {
         let begin = text * self.dim;
         if let Some(row) = self.values.get_mut(begin..begin + self.dim) {
             row.copy_from_slice(vector);
+        }
+        Ok(())
+    }
+
+    /// Takes the numbers of a text's tokens, and of padding behind them.
+    fn put_token_weights(
+        &mut self,
+        text: usize,
+        weighting: Weighting,
+        numbers: &[f32],
+    ) -> Result<()> {
+        let ids = self.ids.get(text).map_or(&[][..], |ids| ids);
+        let kept = self.kept.get(text).and_then(Option::as_deref);
+        let kept = kept.unwrap_or_default().iter().map(|&place| place as usize);
+        let mut weights: BTreeMap<u32, f32> = BTreeMap::new();
+        for (&id, &number) in kept.filter_map(|place| ids.get(place).zip(numbers.get(place))) {
+            if !number.is_finite() {
+                return Err(Error::NotFinite { text });
+            }
+            let weight = weighting.of(number);
+            if weight > 0.0 {
+                let own = weights.entry(id).or_default();
+                *own = own.max(weight);
+            }
+        }
+        if let Some(row) = self.packed.get_mut(text) {
+            let indices = weights.keys().map(|&id| f32::from_bits(id));
+            *row = indices.chain(weights.values().copied()).collect();
         }
         Ok(())
     }

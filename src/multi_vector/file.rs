@@ -93,7 +93,7 @@ impl MultiVectorEmbeddings {
 fn parse(origin: &str, bytes: &[u8]) -> Result<MultiVectorEmbeddings> {
     let (file, metadata) = File::open(origin, bytes)?;
     if metadata.format_version != TOKENS {
-        return Err(file.fail("it holds a vector for each text; open it as Embeddings"));
+        return Err(file.other(metadata.format_version));
     }
     let dim = metadata.dimension.filter(|&dim| dim > 0);
     let dim = dim.ok_or_else(|| file.fail("it does not say how many components a vector has"))?;

@@ -21,6 +21,8 @@ pub(crate) struct LateReader {
     expansion: Option<Filling>,
     /// Ids of passages that are read and not compared, in ascending order.
     skipped: Vec<u32>,
+    /// Whether the first token of every text is read and not compared.
+    skips_first: bool,
     /// Whether white space is taken off both ends of a text.
     strips: bool,
 }
@@ -131,6 +133,7 @@ impl LateReader {
             },
             expansion,
             skipped,
+            skips_first: files.skips_first,
             strips: files.strips,
         })
     }
@@ -154,11 +157,16 @@ impl LateReader {
         );
         let skipped: Vec<String> = self.skipped.iter().map(u32::to_string).collect();
         format!(
-            "query: {}; filled: {filled}; passage: {}; skipped: {}; {}",
+            "query: {}; filled: {filled}; passage: {}; skipped: {}; {}{}",
             side(self.query),
             side(self.passage),
             skipped.join(" "),
-            if self.strips { "strip" } else { "as they are" }
+            if self.strips { "strip" } else { "as they are" },
+            if self.skips_first {
+                "; without the first"
+            } else {
+                ""
+            }
         )
     }
 
@@ -192,21 +200,21 @@ impl LateReader {
             text.type_ids.insert(place, 0);
         }
         let own = text.ids.len();
-        let (mut seen, mut kept) = (own, None);
-        if is_query {
-            if let Some(filling) = self.expansion.filter(|filling| filling.length > own) {
-                text.ids.resize(filling.length, filling.id);
-                text.type_ids.resize(filling.length, 0);
-                if filling.is_seen {
-                    seen = filling.length;
-                }
+        let mut seen = own;
+        let filling = self.expansion.filter(|filling| filling.length > own);
+        if let Some(filling) = filling.filter(|_| is_query) {
+            text.ids.resize(filling.length, filling.id);
+            text.type_ids.resize(filling.length, 0);
+            if filling.is_seen {
+                seen = filling.length;
             }
-        } else {
-            let places = (0..).zip(&text.ids);
-            let compared = places.filter(|(_, id)| self.skipped.binary_search(id).is_err());
-            let compared: Box<[u32]> = compared.map(|(place, _)| place).collect();
-            kept = Some(compared).filter(|compared| compared.len() < own);
         }
+        let first = u32::from(self.skips_first);
+        let is_skipped = |id| !is_query && self.skipped.binary_search(id).is_ok();
+        let compared = (0..).zip(&text.ids);
+        let compared = compared.filter(|&(place, id)| place >= first && !is_skipped(id));
+        let compared: Box<[u32]> = compared.map(|(place, _)| place).collect();
+        let kept = Some(compared).filter(|compared| compared.len() < text.ids.len());
         Ok(Encoded::Late(Box::new(Late { text, seen, kept })))
     }
 }

@@ -42,6 +42,8 @@ pub(crate) struct LateFiles {
     pub(crate) expansion: Option<Expansion>,
     /// Tokens of passages that are read and not compared.
     pub(crate) skipped: Vec<String>,
+    /// Whether the first token of every text is read and not compared.
+    pub(crate) skips_first: bool,
     /// Whether white space is taken off both ends of a text.
     pub(crate) strips: bool,
     /// The file that says so.
@@ -215,6 +217,7 @@ impl Folder<'_> {
             passage_length: Some(own.document_length.unwrap_or(180)),
             expansion: expansion.transpose()?,
             skipped: own.skiplist_words.clone().unwrap_or_else(punctuation),
+            skips_first: false,
             strips: true,
             from: "config_sentence_transformers.json",
         })
@@ -249,6 +252,7 @@ impl Folder<'_> {
                 Some(false) => Vec::new(),
                 _ => punctuation(),
             },
+            skips_first: false,
             strips: false,
             from: "artifact.metadata",
         })
@@ -307,6 +311,7 @@ impl Folder<'_> {
             passage_length: bert.document_length.or(bert.max_seq_length),
             expansion,
             skipped,
+            skips_first: false,
             strips: false,
             from: "sentence_bert_config.json",
         })

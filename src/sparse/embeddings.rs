@@ -18,38 +18,48 @@ use crate::similarity::{Hit, top_k};
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "SparseParts")]
 pub struct SparseEmbeddings {
-    vocabulary_size: usize,
-    offsets: Vec<usize>,
-    indices: Vec<u32>,
-    values: Vec<f32>,
-    token_counts: Vec<u32>,
-    truncated: Vec<bool>,
+    pub(super) vocabulary_size: usize,
+    pub(super) offsets: Vec<usize>,
+    pub(super) indices: Vec<u32>,
+    pub(super) values: Vec<f32>,
+    pub(super) token_counts: Vec<u32>,
+    pub(super) truncated: Vec<bool>,
     #[serde(with = "shared")]
-    fingerprint: Arc<Fingerprint>,
-    prompt: Option<String>,
-    model: String,
+    pub(super) fingerprint: Arc<Fingerprint>,
+    pub(super) prompt: Option<String>,
+    pub(super) model: String,
 }
 
 /// The fields of [`SparseEmbeddings`] before they are checked against each other.
 #[derive(Deserialize)]
-struct SparseParts {
-    vocabulary_size: usize,
-    offsets: Vec<usize>,
-    indices: Vec<u32>,
-    values: Vec<f32>,
-    token_counts: Vec<u32>,
-    truncated: Vec<bool>,
+pub(super) struct SparseParts {
+    pub(super) vocabulary_size: usize,
+    pub(super) offsets: Vec<usize>,
+    pub(super) indices: Vec<u32>,
+    pub(super) values: Vec<f32>,
+    pub(super) token_counts: Vec<u32>,
+    pub(super) truncated: Vec<bool>,
     #[serde(with = "shared")]
-    fingerprint: Arc<Fingerprint>,
-    prompt: Option<String>,
-    model: String,
+    pub(super) fingerprint: Arc<Fingerprint>,
+    pub(super) prompt: Option<String>,
+    pub(super) model: String,
 }
 
 impl TryFrom<SparseParts> for SparseEmbeddings {
     type Error = Error;
 
     fn try_from(parts: SparseParts) -> Result<Self> {
-        let SparseParts {
+        parts.checked("this set of sparse vectors")
+    }
+}
+
+impl SparseParts {
+    /// The set; `origin` names it in messages.
+    ///
+    /// # Errors
+    /// [`Error::InvalidEmbeddings`] where the fields do not belong together.
+    pub(super) fn checked(self, origin: &str) -> Result<SparseEmbeddings> {
+        let Self {
             vocabulary_size,
             offsets,
             indices,
@@ -59,9 +69,9 @@ impl TryFrom<SparseParts> for SparseEmbeddings {
             fingerprint,
             prompt,
             model,
-        } = parts;
+        } = self;
         let invalid = |detail: String| Error::InvalidEmbeddings {
-            origin: "this set of sparse vectors".into(),
+            origin: origin.to_owned(),
             detail,
         };
         let rows = token_counts.len();
@@ -95,7 +105,7 @@ impl TryFrom<SparseParts> for SparseEmbeddings {
                 )));
             }
         }
-        Ok(Self {
+        Ok(SparseEmbeddings {
             vocabulary_size,
             offsets,
             indices,

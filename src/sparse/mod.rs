@@ -1,6 +1,8 @@
 //! Texts become weights of words.
 
+mod bm25;
 mod embeddings;
+mod file;
 mod vector;
 
 use std::sync::Arc;
@@ -10,6 +12,7 @@ use isovec_engine::cancel::Cancel;
 use isovec_engine::maybe_send::BoxFuture;
 use serde::Serialize;
 
+pub use bm25::Bm25;
 pub use embeddings::SparseEmbeddings;
 pub use vector::{SparseRow, SparseVector};
 
@@ -31,7 +34,8 @@ use embeddings::About;
 /// profile; vectors are cached in memory alone. Models are read from safetensors of the classes `BertForMaskedLM`,
 /// `DistilBertForMaskedLM`, `RobertaForMaskedLM`, `XLMRobertaForMaskedLM`, `CamembertForMaskedLM`, `MPNetForMaskedLM` and
 /// `ModernBertForMaskedLM`, and from ONNX files that give a number for each token and word. The step `SpladePooling` in
-/// `modules.json` says how words are weighed; without it, by the maximum.
+/// `modules.json` says how words are weighed; without it, by the maximum. BGE-M3 weighs the tokens of a text itself, by the layer in its
+/// `sparse_linear.pt`.
 ///
 /// ```no_run
 /// # async fn example() -> isovec::Result<()> {
@@ -332,7 +336,7 @@ impl Task for Words {
             ..
         } = rows;
         let about = About {
-            vocabulary_size: model.dim,
+            vocabulary_size: model.vocabulary_size(),
             token_counts,
             truncated,
             fingerprint: Arc::clone(&model.fingerprint),
@@ -368,13 +372,11 @@ impl Model {
     pub(crate) fn words(&self, vector: SparseRow<'_>, most: usize) -> Result<Vec<WordWeight>> {
         let reader = self.reader.texts()?;
         let mut words: Vec<(u32, f32)> = vector.iter().collect();
-        if let Some((index, _)) = words.iter().find(|(index, _)| *index as usize >= self.dim) {
+        let size = self.vocabulary_size();
+        if let Some((index, _)) = words.iter().find(|(index, _)| *index as usize >= size) {
             return Err(Error::InvalidEmbeddings {
                 origin: "the sparse vector".into(),
-                detail: format!(
-                    "it has the index {index}, and this model has {} words",
-                    self.dim
-                ),
+                detail: format!("it has the index {index}, and this model has {size} words"),
             });
         }
         words.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));

@@ -3,6 +3,7 @@
 //! (`tests/auto_selection.rs`), is alone.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
+mod bm25;
 mod call_options;
 mod classifier;
 mod configuration_reference;
@@ -19,6 +20,7 @@ mod f16;
 mod giving_up;
 mod image_classifier;
 mod long_texts;
+mod m3;
 mod multi_vector;
 mod mutants;
 mod optimize;

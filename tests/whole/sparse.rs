@@ -319,6 +319,73 @@ fn a_vector_is_read_by_people_and_by_programs() {
 }
 
 #[test]
+fn a_set_is_saved_and_whatever_is_read_is_checked() {
+    let loaded = load(source(&bert(), MAX), EmbeddingConfig::default()).unwrap();
+    let set = smol::block_on(loaded.embed_queries(TEXTS)).unwrap();
+    let none: [&str; 0] = [];
+    let empty = smol::block_on(loaded.embed(none)).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("words.safetensors");
+    for set in [&set, &empty, &set.top_k(2)] {
+        set.save(&path).unwrap();
+        assert_eq!(&SparseEmbeddings::load(&path).unwrap(), set);
+        let bytes = set.to_bytes().unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), bytes);
+        assert_eq!(&SparseEmbeddings::from_bytes(&bytes).unwrap(), set);
+        let mut written = Vec::new();
+        set.write_to(&mut written).unwrap();
+        assert_eq!(written, bytes);
+    }
+    let few = set.top_k(2);
+    let bytes = few.to_bytes().unwrap();
+    let file = safetensors::SafeTensors::deserialize(&bytes).unwrap();
+    let shape = |name: &str| file.tensor(name).unwrap().shape().to_vec();
+    assert_eq!(shape("values"), [2 * TEXTS.len()]);
+    assert_eq!(shape("word_counts"), [TEXTS.len()]);
+    for length in 0..bytes.len() {
+        let cut = SparseEmbeddings::from_bytes(&bytes[..length]);
+        assert_eq!(cut.unwrap_err().kind(), "InvalidEmbeddings", "{length}");
+    }
+    // A flipped bit is refused or changes something, and never panics.
+    for at in 0..bytes.len() {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= 1 << (at % 8);
+        if let Ok(read) = SparseEmbeddings::from_bytes(&flipped) {
+            assert_eq!(read.offsets().len(), read.len() + 1);
+            assert!(
+                read.iter()
+                    .all(|row| row.indices.is_sorted_by(|a, b| a < b))
+            );
+            assert!(read.values().iter().all(|&value| value > 0.0));
+        }
+    }
+    for refused in [
+        isovec::Embeddings::from_bytes(&bytes).map(drop),
+        isovec::CompactEmbeddings::from_bytes(&bytes).map(drop),
+        isovec::MultiVectorEmbeddings::from_bytes(&bytes).map(drop),
+    ] {
+        let error = refused.unwrap_err();
+        assert!(error.to_string().contains("SparseEmbeddings"), "{error}");
+    }
+    let fingerprint = set.fingerprint().clone();
+    let dense = isovec::Embeddings::new(2, vec![0.6, 0.8], fingerprint).unwrap();
+    for (other, word) in [
+        (dense.to_bytes().unwrap(), "as Embeddings"),
+        (
+            dense
+                .compact(isovec::CompactForm::Int8)
+                .unwrap()
+                .to_bytes()
+                .unwrap(),
+            "CompactEmbeddings",
+        ),
+    ] {
+        let error = SparseEmbeddings::from_bytes(&other).unwrap_err();
+        assert!(error.to_string().contains(word), "{error}");
+    }
+}
+
+#[test]
 fn a_stream_reports_its_progress_and_passes_errors_on() {
     let loaded = load(source(&bert(), MAX), EmbeddingConfig::default()).unwrap();
     let seen = Arc::new(AtomicU64::new(0));

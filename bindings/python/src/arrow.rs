@@ -6,11 +6,14 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi, to_ffi};
 use arrow_array::ffi_stream::{ArrayStreamReader, FFI_ArrowArrayStream};
-use arrow_array::{Array, ArrayRef, FixedSizeListArray, Float32Array, make_array};
-use arrow_buffer::{Buffer, ScalarBuffer};
+use arrow_array::{
+    Array, ArrayRef, FixedSizeListArray, Float32Array, ListArray, StructArray, UInt32Array,
+    make_array,
+};
+use arrow_buffer::{Buffer, OffsetBuffer, ScalarBuffer};
 use arrow_schema::{ArrowError, DataType, Field};
 use bytes::Bytes;
-use isovec::Embeddings;
+use isovec::{Embeddings, SparseEmbeddings};
 use pyo3::exceptions::{PyImportError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyCapsuleMethods};
@@ -132,8 +135,63 @@ pub(crate) fn export<'py>(
     let field = Arc::new(Field::new("item", DataType::Float32, false));
     let width = i32::try_from(set.dim())?;
     let made = FixedSizeListArray::try_new(field, width, Arc::new(values), None)
-        .and_then(|array| to_ffi(&array.to_data()));
-    let (array, schema) = made.map_err(|error| fault(&error))?;
+        .map_err(|error| fault(&error))?;
+    capsules(py, &made)
+}
+
+/// The block of a sparse set's weights, shared with it.
+struct Weights(Arc<SparseEmbeddings>);
+
+impl AsRef<[u8]> for Weights {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(self.0.values())
+    }
+}
+
+/// The block of its token ids.
+struct Ids(Arc<SparseEmbeddings>);
+
+impl AsRef<[u8]> for Ids {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(self.0.indices())
+    }
+}
+
+/// Sparse vectors as capsules of a schema and an array of it: structs of two lists.
+pub(crate) fn export_sparse<'py>(
+    py: Python<'py>,
+    set: &Arc<SparseEmbeddings>,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let offsets = set.offsets().iter().map(|&end| i32::try_from(end));
+    let offsets: Vec<i32> = offsets.collect::<Result<_, _>>()?;
+    // They ascend from 0: the set was checked when it was made.
+    let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
+    let ids = Buffer::from(Bytes::from_owner(Ids(Arc::clone(set))));
+    let weights = Buffer::from(Bytes::from_owner(Weights(Arc::clone(set))));
+    let ids: ArrayRef = Arc::new(UInt32Array::new(ScalarBuffer::from(ids), None));
+    let weights: ArrayRef = Arc::new(Float32Array::new(ScalarBuffer::from(weights), None));
+    let list = |name: &str, kind, all: ArrayRef| -> Result<(Arc<Field>, ArrayRef), ArrowError> {
+        let item = Arc::new(Field::new("item", kind, false));
+        let list = ListArray::try_new(item, offsets.clone(), all, None)?;
+        let field = Arc::new(Field::new(name, list.data_type().clone(), false));
+        Ok((field, Arc::new(list)))
+    };
+    let lists = || -> Result<_, ArrowError> {
+        let lists = vec![
+            list("indices", DataType::UInt32, ids)?,
+            list("values", DataType::Float32, weights)?,
+        ];
+        Ok(StructArray::from(lists))
+    };
+    capsules(py, &lists().map_err(|error| fault(&error))?)
+}
+
+/// An array as capsules of its schema and of itself.
+fn capsules<'py>(
+    py: Python<'py>,
+    array: &dyn Array,
+) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+    let (array, schema) = to_ffi(&array.to_data()).map_err(|error| fault(&error))?;
     Ok((
         PyCapsule::new_with_value(py, schema, c"arrow_schema")?,
         PyCapsule::new_with_value(py, array, c"arrow_array")?,

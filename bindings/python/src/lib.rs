@@ -58,6 +58,7 @@ fn _isovec(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<classifier::Classifier>()?;
     module.add_class::<reranker::Reranker>()?;
     module.add_class::<sparse::SparseEmbedder>()?;
+    module.add_class::<sparse::SparseEmbeddings>()?;
     module.add_class::<multi_vector::MultiVectorEmbedder>()?;
     module.add_class::<multi_vector::MultiVectorEmbeddings>()?;
     module.add_class::<pictures::ImageEmbedder>()?;

@@ -1,18 +1,21 @@
-//! The class `SparseEmbedder`.
+//! The classes `SparseEmbedder` and `SparseEmbeddings`.
 
-use std::sync::OnceLock;
+use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 
-use isovec::{Cancel, DynamicBatcher, SparseEmbeddings, SparseOptions, SparseVector};
+use isovec::{Cancel, DynamicBatcher, SparseOptions, SparseRow, SparseVector};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
-use pyo3::types::{PyDict, PyList};
+use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
+use crate::embeddings::hits;
 use crate::fork::Owned;
 use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
 use crate::options::Form;
 use crate::tasks::Call;
-use crate::{error, texts, vectors, wait};
+use crate::{arrow, error, texts, vectors, wait};
 
 /// A loaded model that gives texts weights of words.
 #[pyclass(extends = Model, subclass, frozen, module = "isovec")]
@@ -23,17 +26,26 @@ pub(crate) struct SparseEmbedder {
 }
 
 impl SparseEmbedder {
+    fn set(
+        &self,
+        texts: &Bound<'_, PyAny>,
+        form: Form,
+        top_k: Option<usize>,
+    ) -> PyResult<isovec::SparseEmbeddings> {
+        let py = texts.py();
+        let embedder = self.embedder.get(py)?;
+        let (options, cancel) = options(py, form, top_k)?;
+        let embedded = embedder.embed_with(texts::read(texts)?, options);
+        wait::wait(py, &cancel, embedded)
+    }
+
     fn rows<'py>(
         &self,
         texts: &Bound<'py, PyAny>,
         form: Form,
         top_k: Option<usize>,
     ) -> PyResult<Bound<'py, PyList>> {
-        let py = texts.py();
-        let embedder = self.embedder.get(py)?;
-        let (options, cancel) = options(py, form, top_k)?;
-        let embedded = embedder.embed_with(texts::read(texts)?, options);
-        rows_of(py, &wait::wait(py, &cancel, embedded)?)
+        rows_of(texts.py(), &self.set(texts, form, top_k)?)
     }
 }
 
@@ -47,19 +59,18 @@ fn options(py: Python<'_>, form: Form, top_k: Option<usize>) -> PyResult<(Sparse
 }
 
 /// A vector for each text, with arrays of its own.
-fn rows_of<'py>(py: Python<'py>, set: &SparseEmbeddings) -> PyResult<Bound<'py, PyList>> {
+fn rows_of<'py>(py: Python<'py>, set: &isovec::SparseEmbeddings) -> PyResult<Bound<'py, PyList>> {
+    let all: PyResult<Vec<_>> = set.iter().map(|row| row_of(py, row)).collect();
+    PyList::new(py, all?)
+}
+
+fn row_of<'py>(py: Python<'py>, row: SparseRow<'_>) -> PyResult<Bound<'py, PyAny>> {
     static VECTOR: PyOnceLock<Py<PyAny>> = PyOnceLock::new();
     let vector = VECTOR.import(py, "isovec._results", "SparseVector")?;
-    let all: PyResult<Vec<_>> = set
-        .iter()
-        .map(|row| {
-            let SparseVector {
-                indices, values, ..
-            } = row.to_vector();
-            vector.call1((vectors::ids(py, indices)?, vectors::row(py, values)?))
-        })
-        .collect();
-    PyList::new(py, all?)
+    let SparseVector {
+        indices, values, ..
+    } = row.to_vector();
+    vector.call1((vectors::ids(py, indices)?, vectors::row(py, values)?))
 }
 
 #[pymethods]
@@ -128,6 +139,23 @@ impl SparseEmbedder {
         self.rows(texts, Form::under("passage", None, None), top_k)
     }
 
+    /// The same as a set with the fingerprint of the model, to search in and to save.
+    #[pyo3(signature = (texts, *, prompt=None, prefix=None, top_k=None))]
+    fn embeddings(
+        &self,
+        texts: &Bound<'_, PyAny>,
+        prompt: Option<String>,
+        prefix: Option<String>,
+        top_k: Option<usize>,
+    ) -> PyResult<SparseEmbeddings> {
+        let form = Form {
+            prompt,
+            prefix,
+            ..Form::default()
+        };
+        Ok(self.set(texts, form, top_k)?.into())
+    }
+
     /// As `embed`, for asyncio.
     #[pyo3(signature = (texts, *, prompt=None, prefix=None, top_k=None))]
     fn aembed<'py>(
@@ -175,5 +203,112 @@ impl SparseEmbedder {
             .map(|one| word.call1((one.token, one.weight, one.index)))
             .collect();
         PyList::new(py, all?)
+    }
+}
+
+/// Weights of words of texts, with the fingerprint of the model that made them.
+#[pyclass(frozen, module = "isovec")]
+pub(crate) struct SparseEmbeddings {
+    /// Shared with the arrays that look at it.
+    set: Arc<isovec::SparseEmbeddings>,
+}
+
+impl From<isovec::SparseEmbeddings> for SparseEmbeddings {
+    fn from(set: isovec::SparseEmbeddings) -> Self {
+        Self { set: set.into() }
+    }
+}
+
+#[pymethods]
+impl SparseEmbeddings {
+    /// Reads a file that `save` wrote.
+    #[staticmethod]
+    fn load(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        Ok(wait::here(py, || isovec::SparseEmbeddings::load(path))?.into())
+    }
+
+    /// The same from the file's bytes.
+    #[staticmethod]
+    fn from_bytes(py: Python<'_>, data: &[u8]) -> PyResult<Self> {
+        Ok(wait::here(py, || isovec::SparseEmbeddings::from_bytes(data))?.into())
+    }
+
+    /// Writes the vectors and their fingerprint into a file.
+    fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
+        wait::here(py, || self.set.save(path))
+    }
+
+    /// The same as bytes.
+    fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        let bytes = wait::here(py, || self.set.to_bytes())?;
+        Ok(PyBytes::new(py, &bytes))
+    }
+
+    fn __len__(&self) -> usize {
+        self.set.len()
+    }
+
+    /// The vector of one text.
+    fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
+        let place = match usize::try_from(index) {
+            Ok(place) => Some(place),
+            Err(_) => self.set.len().checked_sub(index.unsigned_abs()),
+        };
+        let row = place.and_then(|place| self.set.get(place));
+        let row = row
+            .ok_or_else(|| PyIndexError::new_err(format!("text {index} of {}", self.set.len())))?;
+        row_of(py, row)
+    }
+
+    /// Words that can have a weight.
+    #[getter]
+    fn vocabulary_size(&self) -> usize {
+        self.set.vocabulary_size()
+    }
+
+    /// A set in which every vector has its `most` largest weights alone.
+    fn top_k(&self, py: Python<'_>, most: usize) -> Self {
+        py.detach(|| self.set.top_k(most)).into()
+    }
+
+    /// What libraries of Arrow read an array of structs from: `indices`, a list of uint32, and `values`, a list of float32. The
+    /// numbers are not copied.
+    #[pyo3(signature = (requested_schema=None))]
+    fn __arrow_c_array__<'py>(
+        &self,
+        py: Python<'py>,
+        requested_schema: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
+        // The protocol lets a producer give its own type, whatever is asked for.
+        let _ = requested_schema;
+        arrow::export_sparse(py, &self.set)
+    }
+
+    /// The `k` texts with the largest inner product with each query, best first: a list of places and scores for each query. A text
+    /// that shares no word with a query is no hit.
+    #[pyo3(signature = (queries, k=10))]
+    fn search<'py>(
+        &self,
+        py: Python<'py>,
+        queries: &Self,
+        k: usize,
+    ) -> PyResult<Bound<'py, PyList>> {
+        let found = wait::here(py, || self.set.search(&queries.set, k))?;
+        let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
+        PyList::new(py, found?)
+    }
+
+    fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
+        let py = slf.py();
+        let read = slf.get_type().getattr("from_bytes")?;
+        (read, (slf.get().to_bytes(py)?,)).into_pyobject(py)
+    }
+
+    fn __repr__(&self) -> String {
+        let (n, words) = (self.set.len(), self.set.vocabulary_size());
+        format!(
+            "<SparseEmbeddings {n} texts, {words} words, of {:?}>",
+            self.set.model()
+        )
     }
 }

@@ -5,13 +5,25 @@ from __future__ import annotations
 import asyncio
 import json
 import pickle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 from conftest import BERT, DATA, PORTABLE
-from isovec import ConfigError, Embedder, SparseEmbedder, SparseVector, TextError, UnsupportedModelError, Word
+from isovec import (
+    ConfigError,
+    Embedder,
+    Embeddings,
+    IsovecError,
+    SparseEmbedder,
+    SparseEmbeddings,
+    SparseVector,
+    TextError,
+    UnsupportedModelError,
+    Word,
+)
 
 SPLADE = DATA / "tiny-splade"
 REFERENCE = json.loads((SPLADE / "reference.json").read_text(encoding="utf-8"))
@@ -73,3 +85,42 @@ def test_what_is_wrong_is_said(embedder: SparseEmbedder) -> None:
 def test_it_is_pickled(embedder: SparseEmbedder) -> None:
     again = pickle.loads(pickle.dumps(embedder))
     np.testing.assert_array_equal(again.embed(TEXTS[:1])[0].indices, embedder.embed(TEXTS[:1])[0].indices)
+
+
+def test_a_set_is_searched_saved_and_handed_over(embedder: SparseEmbedder, tmp_path: Path) -> None:
+    found = embedder.embeddings(TEXTS)
+    rows = embedder.embed(TEXTS)
+    assert (len(found), found.vocabulary_size) == (len(TEXTS), embedder.vocabulary_size)
+    for at, row in enumerate(rows):
+        np.testing.assert_array_equal(dense(found[at]), dense(row))
+    np.testing.assert_array_equal(dense(found[-1]), dense(rows[-1]))
+    with pytest.raises(IndexError):
+        found[len(TEXTS)]
+    queries = embedder.embeddings(["dog"], prompt="query", top_k=8)
+    assert len(queries[0].indices) == 8
+    (hits,) = found.search(queries, 2)
+    scores = [float(dense(row) @ dense(queries[0])) for row in rows]
+    assert [hit.index for hit in hits] == sorted(range(len(rows)), key=lambda at: -scores[at])[:2]
+    assert len(found.top_k(3)[0].values) == 3
+
+    path = tmp_path / "words.safetensors"
+    found.save(path)
+    assert path.read_bytes() == found.to_bytes()
+    for read in (SparseEmbeddings.load(path), pickle.loads(pickle.dumps(found))):
+        assert read.to_bytes() == found.to_bytes()
+    with pytest.raises(IsovecError, match="SparseEmbeddings"):
+        Embeddings.load(path)
+    with pytest.raises(IsovecError):
+        SparseEmbeddings.from_bytes(path.read_bytes()[:-1])
+
+
+def test_arrow_sees_the_numbers_where_they_lie(embedder: SparseEmbedder) -> None:
+    pa = pytest.importorskip("pyarrow")
+    found = embedder.embeddings(TEXTS)
+    array = pa.array(found)
+    for name, kind in (("indices", pa.uint32()), ("values", pa.float32())):
+        assert array.type.field(name).type == pa.list_(pa.field("item", kind, nullable=False))
+    rows = embedder.embed(TEXTS)
+    del found
+    assert array.to_pylist() == [{"indices": row.indices.tolist(), "values": row.values.tolist()} for row in rows]
+    assert len(pa.array(embedder.embeddings([]))) == 0

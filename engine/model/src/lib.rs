@@ -7,6 +7,7 @@
 //! - [`head`]: adds the pooling head to the graph.
 //! - [`pictures`]: the input of models that read pictures, and their features and labels.
 //! - [`precision`]: stores weights in f16 or int8, and widens them again.
+//! - [`state_dict`]: reads the small files of PyTorch that hold a layer, without running their pickles.
 //!
 //! This crate does not choose between a model's files. `isovec-hub` does, by the rules that pages and hubs use as well.
 //!
@@ -48,4 +49,5 @@ pub mod precision;
 pub mod safetensors;
 mod sniff;
 pub mod sparse;
+pub mod state_dict;
 pub mod tokens;

@@ -83,6 +83,9 @@ pub struct Weighting {
 }
 
 impl Weighting {
+    /// The number itself where it is above 0: relu.
+    pub const RELU: Self = Self { logarithms: 0 };
+
     /// The weight: 0 for what is not above 0. Computed at f64, and rounded once.
     pub fn of(self, x: f32) -> f32 {
         if x <= 0.0 {
@@ -305,7 +308,11 @@ mod tests {
             over: Over::Sum,
             twice: true,
         };
-        assert_eq!(sum.weighting().of(0.75), 0.75);
+        assert_eq!(sum.weighting(), Weighting::RELU);
+        assert_eq!(
+            (Weighting::RELU.of(0.75), Weighting::RELU.of(-0.75)),
+            (0.75, 0.0)
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! The head of late interaction: a vector of unit length for each token.
+//! Heads that give something for each token: a vector of unit length for late interaction, or a weight.
 //!
-//! Formula: the token's hidden state through dense layers, then divided by its L2 norm (ColBERT, <https://arxiv.org/abs/2004.12832>;
-//! the classes `HF_ColBERT` of Stanford and `ColBERT` of PyLate). Which tokens of a text are compared is not the graph's to know: it
-//! gives a vector for each, at padding too.
+//! Formula of vectors: the token's hidden state through dense layers, then divided by its L2 norm (ColBERT,
+//! <https://arxiv.org/abs/2004.12832>; the classes `HF_ColBERT` of Stanford and `ColBERT` of PyLate; `colbert_linear` of BGE-M3). Of
+//! weights: the hidden state through one layer with one output (`sparse_linear` of BGE-M3, <https://arxiv.org/abs/2402.03216>). Which
+//! tokens of a text count is not the graph's to know: it gives a row for each, at padding too.
 
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::{Dim, default_opset};
@@ -41,6 +42,35 @@ pub struct TokensInfo {
 /// [`EngineError::UnsupportedModel`] when the graph gives no vector for each token, has no mask, or ends in another head;
 /// [`EngineError::InvalidModel`] when the layers do not fit one another.
 pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<TokensInfo> {
+    attach(bundle, dense, Rows::Unit)
+}
+
+/// Makes a number for each token the one output of a graph, f32 `[batch, sequence, 1]` under the name [`OUTPUT`]: its hidden state
+/// through a layer with one output. What is below 0 is no weight, which is not the graph's to say.
+///
+/// # Errors
+/// As [`attach_tokens`]; [`EngineError::InvalidModel`] for a layer with another number of outputs.
+pub fn attach_token_weights(bundle: &mut ModelBundle, layer: &Dense) -> Result<TokensInfo> {
+    if layer.out_features != 1 {
+        let detail = format!(
+            "the layer that weighs tokens has {} outputs, and not one",
+            layer.out_features
+        );
+        return Err(EngineError::invalid_model(&bundle.origin, detail));
+    }
+    attach(bundle, std::slice::from_ref(layer), Rows::AsComputed)
+}
+
+/// What becomes of a token's row behind the layers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Rows {
+    /// It is scaled to unit length.
+    Unit,
+    /// Nothing.
+    AsComputed,
+}
+
+fn attach(bundle: &mut ModelBundle, dense: &[Dense], rows: Rows) -> Result<TokensInfo> {
     let origin = bundle.origin.clone();
     let opset = default_opset(&bundle.graph);
     let unsupported = |reason: String, hint: &str| EngineError::UnsupportedModel {
@@ -52,7 +82,7 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
     if opset < 13 {
         return Err(unsupported(
             format!(
-                "its operator set is version {opset}, and the head of late interaction needs at least 13"
+                "its operator set is version {opset}, and a head for each token needs at least 13"
             ),
             "Export the model again with a newer opset",
         ));
@@ -71,7 +101,7 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
                 "none of its outputs ({}) is a vector for each token",
                 outputs.join(", ")
             ),
-            "Late interaction needs a model that gives hidden states [batch, sequence, hidden]",
+            "This head needs a model that gives hidden states [batch, sequence, hidden]",
         ));
     };
     needs_mask(graph, &origin)?;
@@ -96,7 +126,9 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
             "Export the model with that number fixed",
         ));
     };
-    value = head.normalize(&value, 2);
+    if rows == Rows::Unit {
+        value = head.normalize(&value, 2);
+    }
     rename(graph, OUTPUT, &format!("{OUTPUT}.in_graph"));
     GraphBuilder::new(graph, "").named_node("Identity", &[&value], OUTPUT, Vec::new());
     let open = |at: usize, name: &str| match dims.as_ref().and_then(|dims| dims.get(at)) {
@@ -106,7 +138,11 @@ pub fn attach_tokens(bundle: &mut ModelBundle, dense: &[Dense]) -> Result<Tokens
     let dims = [open(0, "batch"), open(1, "sequence"), Dim::Fixed(dim)];
     graph.output = vec![value_info(OUTPUT, DType::F32, &dims)];
     let layers: Vec<String> = dense.iter().map(Dense::identity).collect();
-    let identity = format!("tokens;dense=[{}];dim={dim}", layers.join(","));
+    let kind = match rows {
+        Rows::Unit => "tokens",
+        Rows::AsComputed => "token weights",
+    };
+    let identity = format!("{kind};dense=[{}];dim={dim}", layers.join(","));
     remember(bundle, identity.clone());
     prune(bundle);
     Ok(TokensInfo { dim, identity })

@@ -48,7 +48,10 @@ pub(super) fn routes() -> Vec<Route> {
             whole(0, "When it was loaded, in seconds since 1970."),
         ),
         needed("owned_by", text()),
-        needed("task", one_of(&["embed", "rerank", "classify", "sparse"])),
+        needed(
+            "task",
+            one_of(&["embed", "rerank", "classify", "sparse", "multi_vector"]),
+        ),
     ]);
     vec![
         Route::post("/v1/embeddings", embeddings, "Vectors of texts.")

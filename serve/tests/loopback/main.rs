@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod client;
+mod embed_all;
 mod grpc;
 mod http2;
 mod keys;

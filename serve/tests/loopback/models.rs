@@ -128,6 +128,10 @@ pub(crate) fn classifier() -> ModelSpec {
     ModelSpec::new(data("tiny-classifier")).with_config(portable())
 }
 
+pub(crate) fn multi_vector() -> ModelSpec {
+    ModelSpec::new(data("tiny-colbert")).with_config(portable())
+}
+
 pub(crate) fn sparse() -> ModelSpec {
     ModelSpec::new(data("tiny-splade")).with_config(portable())
 }

@@ -3,7 +3,7 @@
 use isovec_serve::ServeOptions;
 use serde_json::{Value, json};
 
-use crate::models::{Changing, classifier, embedder, reranker, sparse};
+use crate::models::{Changing, classifier, embedder, multi_vector, reranker, sparse};
 
 /// Whether a value is what a schema says, as far as the document uses schemas.
 fn fits(value: &Value, schema: &Value) -> Result<(), String> {
@@ -62,7 +62,13 @@ fn schema_of<'a>(operation: &'a Value, answer: &str) -> &'a Value {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_route_takes_and_gives_what_the_document_says() {
-    let models = vec![embedder("embeds"), reranker(), classifier(), sparse()];
+    let models = vec![
+        embedder("embeds"),
+        reranker(),
+        classifier(),
+        sparse(),
+        multi_vector(),
+    ];
     let mut options = ServeOptions::default();
     options.model_control = true;
     let server = Changing::begin(models, options).await;

@@ -3,13 +3,14 @@
 use serde_json::{Value, json};
 
 use crate::client::Answer;
+use crate::embed_all::multi_vector;
 use crate::predict::classifier;
 use crate::rerank::reranker;
 use crate::running::{MODEL, Running, options};
 use crate::sparse::sparse;
 
 /// A request of every route that computes, and the task that it is for.
-fn requests() -> [(&'static str, Value, &'static str); 10] {
+fn requests() -> [(&'static str, Value, &'static str); 11] {
     let similar = json!({"source_sentence": "a", "sentences": ["b"]});
     let documents = json!({"query": "a", "documents": ["b"]});
     [
@@ -23,6 +24,7 @@ fn requests() -> [(&'static str, Value, &'static str); 10] {
         ("/v2/rerank", documents, "rerank"),
         ("/predict", json!({"inputs": "a"}), "classify"),
         ("/embed_sparse", json!({"inputs": "a"}), "sparse"),
+        ("/embed_all", json!({"inputs": "a"}), "multi_vector"),
     ]
 }
 
@@ -78,4 +80,6 @@ async fn each_model_answers_on_the_routes_of_its_task_and_no_others() {
     )
     .await;
     check(&Running::over(sparse().await, options()).await, "sparse").await;
+    let tokens = Running::over(multi_vector().await, options()).await;
+    check(&tokens, "multi_vector").await;
 }

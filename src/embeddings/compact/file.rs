@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use super::super::layout::{
-    self, COMPACT, Column, F32, File, I8, Metadata, TOKENS, U8, f32s, has_loose_bits, words,
+    self, COMPACT, Column, F32, File, I8, Metadata, U8, f32s, has_loose_bits, words,
 };
 use super::super::saved::saved_as_file;
 use super::{CompactEmbeddings, CompactForm, bytes_of_row};
@@ -60,13 +60,8 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<CompactEmbeddings> {
     let (file, metadata) = File::open(origin, bytes)?;
     let dim = match metadata.dimension {
         Some(dim) if metadata.format_version == COMPACT && dim > 0 => dim,
-        _ if metadata.format_version < COMPACT => {
-            return Err(file.fail("its vectors are in f32; open it as Embeddings"));
-        }
-        _ if metadata.format_version == TOKENS => {
-            return Err(
-                file.fail("it holds a vector for each token; open it as MultiVectorEmbeddings")
-            );
+        _ if metadata.format_version != COMPACT => {
+            return Err(file.other(metadata.format_version));
         }
         _ => return Err(file.fail("it does not say how many components a vector has")),
     };

@@ -9,6 +9,7 @@
 //! - [`heads`]: classifiers of texts, with theirs.
 //! - [`sparse`]: models of sparse vectors, with theirs.
 //! - [`late`]: models of late interaction, with theirs, one of them in `tests/data/tiny-colbert`.
+//! - [`m3`]: BGE-M3 with its heads; [`torch_file`]: the files of PyTorch that it has them in.
 //! - [`pictures`]: models of pictures, with theirs.
 //! - [`static_embedding`]: models of static embeddings, with theirs.
 //! - [`convolutions`]: convolutional networks.
@@ -30,6 +31,7 @@ pub mod gte;
 pub mod heads;
 pub mod jina;
 pub mod late;
+pub mod m3;
 pub mod models;
 mod picture_files;
 pub mod pictures;
@@ -42,3 +44,4 @@ pub mod texts;
 pub mod tiny;
 pub mod tiny_clip;
 pub mod tiny_network;
+pub mod torch_file;

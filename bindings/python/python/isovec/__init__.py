@@ -32,6 +32,7 @@ from ._isovec import (
     ProfileSession,
     Reranker,
     SparseEmbedder,
+    SparseEmbeddings,
     __version__,
     fuse,
 )
@@ -67,6 +68,7 @@ __all__ = [
     "Reranker",
     "SentenceTransformer",
     "SparseEmbedder",
+    "SparseEmbeddings",
     "SparseVector",
     "TextError",
     "UnsupportedModelError",

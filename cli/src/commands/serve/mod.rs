@@ -62,6 +62,7 @@ fn named(args: &Serve, config: &EmbeddingConfig) -> Result<Vec<ModelSpec>> {
             TaskArg::Rerank => ModelTask::Rerank,
             TaskArg::Classify => ModelTask::Classify,
             TaskArg::Sparse => ModelTask::Sparse,
+            TaskArg::MultiVector => ModelTask::MultiVector,
         });
         spec
     };

@@ -22,6 +22,12 @@ const STATIC: &str = "StaticEmbedding";
 const COLBERT: &[u8] = b"\"HF_ColBERT\"";
 const COLBERT_SETTINGS: &str = "artifact.metadata";
 
+/// The class of BGE-M3, which other models have as well.
+const M3: &[u8] = b"\"XLMRobertaModel\"";
+
+/// The files of the layers that BGE-M3 has for sparse vectors and for late interaction.
+pub const HEADS_OF_M3: [&str; 2] = ["sparse_linear.pt", "colbert_linear.pt"];
+
 #[derive(Deserialize)]
 struct Module {
     #[serde(default)]
@@ -105,16 +111,29 @@ pub(super) fn modules(known: &dyn Known) -> Result<Vec<String>, Stop> {
 
 /// What Stanford's ColBERT says of itself, for a model whose `config.json` was read and names its class. Nobody else is asked.
 pub(super) fn of_colbert(known: &dyn Known) -> Result<Vec<String>, Stop> {
+    match names_class(known, COLBERT)? {
+        true => optional(known, &[COLBERT_SETTINGS.to_owned()], Need::Taken),
+        false => Ok(Vec::new()),
+    }
+}
+
+/// Whether `config.json` was read and names a class, which stands in quotation marks.
+fn names_class(known: &dyn Known, class: &[u8]) -> Result<bool, Stop> {
     let config = match known.presence(CONFIG) {
         Presence::There { .. } => known.content(CONFIG)?,
         _ => None,
     };
-    let named = config.is_some_and(|config| {
-        let mut places = config.windows(COLBERT.len());
-        places.any(|place| place == COLBERT)
-    });
-    match named {
-        true => optional(known, &[COLBERT_SETTINGS.to_owned()], Need::Taken),
+    Ok(config.is_some_and(|config| {
+        let mut places = config.windows(class.len());
+        places.any(|place| place == class)
+    }))
+}
+
+/// The layers that BGE-M3 has beside its checkpoint, where a list of the files names them. Where there is no list, they are asked
+/// for if `config.json` was read and names the class.
+pub(super) fn of_m3(known: &dyn Known) -> Result<Vec<String>, Stop> {
+    match known.names().is_some() || names_class(known, M3)? {
+        true => optional(known, &HEADS_OF_M3.map(str::to_owned), Need::Taken),
         false => Ok(Vec::new()),
     }
 }

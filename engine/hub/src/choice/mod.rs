@@ -25,6 +25,7 @@ use std::sync::Arc;
 
 use isovec_engine::error::{EngineError, Result};
 
+pub use describe::HEADS_OF_M3;
 pub use told::next_told;
 pub use weights::{HALF_ONNX_FILE, ONNX_FILES, SAFETENSORS, SAFETENSORS_INDEX, Weights, shards_of};
 
@@ -237,6 +238,7 @@ impl FileSelection {
             part(describe::first_of(known, &TOKENIZERS))?;
             part(describe::modules(known))?;
             part(describe::of_colbert(known))?;
+            part(describe::of_m3(known))?;
         }
         let mut weights = Weights::None;
         part(self.choose_weights(known).map(|(chosen, files)| {

@@ -12,7 +12,8 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::content::Content;
 use isovec_engine::error::{EngineError, Result};
 use isovec_hub::choice::{
-    Answer, CONFIG, FileSelection, Known, Presence, SAFETENSORS, WeightFiles, Weights, shards_of,
+    Answer, CONFIG, FileSelection, HEADS_OF_M3, Known, Presence, SAFETENSORS, WeightFiles, Weights,
+    shards_of,
 };
 
 use super::BundleOptions;
@@ -159,9 +160,10 @@ fn load(files: Files, options: &BundleOptions, budget: &mut Budget) -> Result<Mo
     match &chosen {
         Weights::Onnx(name) => load_onnx(files, name, budget),
         checkpoint => {
+            let [weighs_tokens, _] = HEADS_OF_M3;
             let wanted = Wanted {
                 half: options.half,
-                vocabulary: options.vocabulary,
+                vocabulary: options.vocabulary && !files.has(weighs_tokens),
             };
             load_safetensors(files, checkpoint, wanted, budget)
         }
@@ -321,7 +323,7 @@ fn side_files(
         let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
         let text = matches!(ending, "json" | "txt" | "model" | "vocab" | "metadata");
         let module = name.contains('/') && ending == "safetensors" && name != model_file;
-        if !text && !module {
+        if !text && !module && !HEADS_OF_M3.contains(&name) {
             continue;
         }
         let size = files.size(name)?;

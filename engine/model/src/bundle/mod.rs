@@ -30,6 +30,7 @@ pub struct BundleOptions {
     pub read_into_memory: bool,
     /// Which half of a checkpoint that has two is converted.
     pub half: Half,
-    /// Whether the layers that score the words of the vocabulary are converted too.
+    /// Whether the layers that score the words of the vocabulary are converted too. They are not where `sparse_linear.pt` weighs
+    /// tokens instead.
     pub vocabulary: bool,
 }

@@ -180,8 +180,6 @@ const MEAN: Option<Pooling> = Some(Pooling::Mean);
 const CLS: Option<Pooling> = Some(Pooling::Cls);
 const GEMMA: Option<&str> = Some("google/embeddinggemma-300m");
 
-const SPARSE_LAYER: &str = "its sparse layer (sparse_linear.pt) is a pickle, which is not read; for its dense \
-                            vectors load it with Embedder";
 const SPARSE_QUERIES: &str = "its queries are weighed by a table (idf), which is not read; use \
                               naver/splade-cocondenser-ensembledistil";
 const IMAGE: &str = "it reads pictures, and this table is about texts; `ImageEmbedder` loads files \
@@ -255,10 +253,10 @@ const ENTRIES: &[Entry] = &[
     refused("Alibaba-NLP/gte-Qwen2-7B-instruct", None, Task::Dense, "qwen2", OWN_CODE),
     refused("Qwen/Qwen3-VL-Embedding-2B", None, Task::Dense, "qwen3_vl", SEES),
     // Dense, sparse and per-token in one.
-    refused("gpahal/bge-m3-onnx-int8", Some("model_quantized.onnx"), Task::Several, "xlm-roberta", "it gives dense, sparse and per-token vectors at once; for the dense ones load BAAI/bge-m3"),
+    refused("gpahal/bge-m3-onnx-int8", Some("model_quantized.onnx"), Task::Several, "xlm-roberta", "it gives dense, sparse and per-token vectors at once; load BAAI/bge-m3, with the handle of the one that is wanted"),
     // Sparse.
     Entry { task: Task::Sparse, ..onnx("Qdrant/Splade_PP_en_v1", MODEL, "bert", None, None) },
-    refused("BAAI/bge-m3", Some(IN_FOLDER), Task::Sparse, "xlm-roberta", SPARSE_LAYER),
+    Entry { task: Task::Sparse, ..onnx("BAAI/bge-m3", IN_FOLDER, "xlm-roberta", None, None) },
     refused("Qdrant/opensearch-neural-sparse-encoding-doc-v3-gte", Some(MODEL), Task::Sparse, "new", SPARSE_QUERIES),
     // Rerankers.
     reranker("BAAI/bge-reranker-base", IN_FOLDER, "xlm-roberta", Loading::Converts),

@@ -61,8 +61,12 @@ pub(super) fn add(family: Family, config: &Config, net: &mut Net<'_>) -> Result<
     };
     let named = names(config);
     if !named.contains(&layers.class) {
+        let beside = match layers.class {
+            "XLMRobertaForMaskedLM" => ", or by a sparse_linear.pt beside the weights",
+            _ => "",
+        };
         return Err(config.unsupported(format!(
-            "architectures in config.json is [{}], and words are scored by {}",
+            "architectures in config.json is [{}], and words are scored by {}{beside}",
             named.join(", "),
             layers.class
         )));

@@ -29,7 +29,10 @@ pub(super) fn route() -> Route {
             "max_client_batch_size",
             whole(1, "Texts of a request, at most."),
         ),
-        needed("task", one_of(&["embed", "rerank", "classify", "sparse"])),
+        needed(
+            "task",
+            one_of(&["embed", "rerank", "classify", "sparse", "multi_vector"]),
+        ),
     ]);
     let mut first = about.clone();
     first["properties"]["models"] = list(about);
@@ -72,6 +75,9 @@ fn described(app: &App, served: &Served) -> Value {
         "fingerprint": {"id": fingerprint.id(), "identity": fingerprint.identity},
         "provider": served.provider(),
     });
+    if let Ok(queued) = served.multi_vector() {
+        info["dimension"] = json!(queued.model.dimension());
+    }
     if let Ok(queued) = served.embedder() {
         info["dimension"] = json!(queued.model.dimension());
         info["similarity"] = json!(queued.model.metric());

@@ -1,4 +1,4 @@
-//! The protocol of text-embeddings-inference: `/embed`, `/embed_sparse`, `/similarity`, `/predict`, `/tokenize`, `/decode`,
+//! The protocol of text-embeddings-inference: `/embed`, `/embed_all`, `/embed_sparse`, `/similarity`, `/predict`, `/tokenize`, `/decode`,
 //! `/info`, `/health`, `/metrics`, as
 //! <https://huggingface.github.io/text-embeddings-inference/> describes them; `../rerank.rs` has `/rerank`.
 //!
@@ -10,6 +10,7 @@
 //! Its requests name no model. Here they may: the field `model` chooses one of several.
 
 mod embed;
+mod embed_all;
 mod info;
 mod predict;
 mod sparse;
@@ -38,6 +39,7 @@ pub(super) fn routes() -> Vec<Route> {
     routes.extend([
         predict::route(),
         sparse::route(),
+        embed_all::route(),
         info::route(),
         Route::get("/health", health, "Whether a request would be computed."),
         Route::get("/metrics", metrics, "What was counted, in OpenMetrics."),
