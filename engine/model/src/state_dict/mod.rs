@@ -10,7 +10,7 @@
 mod pickle;
 mod zip;
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use half::{bf16, f16};
 use isovec_engine::error::{EngineError, Result};
@@ -51,7 +51,7 @@ pub struct FloatTensor {
 /// # Errors
 /// [`EngineError::InvalidModel`] for a file that is cut short or damaged; [`EngineError::UnsupportedModel`], naming what it holds,
 /// for a file with anything else than contiguous tensors of `FloatStorage`, `HalfStorage` and `BFloat16Storage`.
-pub fn read_state_dict(origin: &str, file: &[u8]) -> Result<BTreeMap<String, FloatTensor>> {
+pub fn read_state_dict(origin: &str, file: &[u8]) -> Result<HashMap<String, FloatTensor>> {
     read(file).map_err(|fault| match fault {
         Fault::Damaged(detail) => EngineError::invalid_model(origin, detail),
         Fault::Unsupported(reason) => EngineError::UnsupportedModel {
@@ -63,7 +63,7 @@ pub fn read_state_dict(origin: &str, file: &[u8]) -> Result<BTreeMap<String, Flo
     })
 }
 
-fn read(file: &[u8]) -> Result<BTreeMap<String, FloatTensor>, Fault> {
+fn read(file: &[u8]) -> Result<HashMap<String, FloatTensor>, Fault> {
     let entries = zip::entries(file)?;
     let mut pickles = entries
         .iter()
@@ -84,7 +84,7 @@ fn read(file: &[u8]) -> Result<BTreeMap<String, FloatTensor>, Fault> {
         return unsupported(format!("its byteorder is {other:?}"));
     }
     let mut total = 0usize;
-    let mut tensors = BTreeMap::new();
+    let mut tensors = HashMap::new();
     for (name, stored) in pickle::tensors(pickle)? {
         let key = format!("{folder}data/{}", stored.key);
         let Some(content) = entries.get(key.as_str()) else {

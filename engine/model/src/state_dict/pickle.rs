@@ -4,7 +4,7 @@
 //! its name here. Values are nested four deep at the most, and a value that is remembered is shared and not copied, so a short pickle
 //! cannot ask for much memory.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::{Fault, damaged, unsupported};
@@ -103,7 +103,7 @@ pub(super) fn tensors(pickle: &[u8]) -> Result<Vec<(Rc<str>, Stored)>, Fault> {
     let mut machine = Machine {
         rest: pickle,
         stack: Vec::new(),
-        memo: BTreeMap::new(),
+        memo: HashMap::new(),
     };
     while machine.step()? {}
     if !machine.rest.is_empty() {
@@ -123,7 +123,7 @@ pub(super) fn tensors(pickle: &[u8]) -> Result<Vec<(Rc<str>, Stored)>, Fault> {
 struct Machine<'p> {
     rest: &'p [u8],
     stack: Vec<Value>,
-    memo: BTreeMap<u32, Value>,
+    memo: HashMap<u32, Value>,
 }
 
 impl<'p> Machine<'p> {

@@ -3,7 +3,7 @@
 //! Format: PKWARE's APPNOTE (<https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT>). The list at the end decides; the header
 //! before an entry only says where its content begins.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use super::{Fault, damaged, unsupported};
 
@@ -24,7 +24,7 @@ const ENCRYPTED: u16 = 1;
 /// # Errors
 /// A fault for an archive that is cut short, has compressed or encrypted entries, a name twice, or a content that its checksum does
 /// not fit.
-pub(super) fn entries(file: &[u8]) -> Result<BTreeMap<&str, &[u8]>, Fault> {
+pub(super) fn entries(file: &[u8]) -> Result<HashMap<&str, &[u8]>, Fault> {
     if !file.starts_with(&LOCAL.to_le_bytes()) {
         return unsupported("it is no zip archive");
     }
@@ -47,7 +47,7 @@ pub(super) fn entries(file: &[u8]) -> Result<BTreeMap<&str, &[u8]>, Fault> {
         return damaged("its list of entries is not where it says");
     };
     let mut rest = &file[start..list_end];
-    let mut entries = BTreeMap::new();
+    let mut entries = HashMap::new();
     let mut unread = start;
     for _ in 0..count {
         let (name, content) = entry(&mut rest, &file[..start], &mut unread)?;
