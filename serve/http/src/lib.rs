@@ -6,7 +6,10 @@
 //! the router's errors as it reads the server's.
 //!
 //! **Nothing is read without a bound.** Connections ([`Connections`]), heads, bodies ([`body`]) and what compressed bodies become
-//! ([`coding`]) have one, in bytes and in time.
+//! ([`coding`]) have one, in bytes and in time. So has the handshake of TLS, which is a cargo feature.
+//!
+//! **Spans are always opened** ([`trace`]), and cost nothing where no subscriber of `tracing` wants them. What makes a trace of them,
+//! and sends it to a collector, is a cargo feature.
 
 pub mod access;
 mod apart;
