@@ -191,7 +191,10 @@ fn a_plan_needs_no_input_and_says_its_costs() {
     for (more, said) in [
         (&[][..], "texts_per_second is not known"),
         (&["--cost", "texts_per_second=0"], "texts_per_second is 0"),
-        (&["--cost", "speed=1"], "speed"),
+        (
+            &["--cost", "texts_per_second=1", "--cost", "speed=1"],
+            "speed",
+        ),
         (
             &["--cost", "texts_per_second=1", "--workers", "0"],
             "0 texts or workers",

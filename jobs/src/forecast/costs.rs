@@ -63,6 +63,8 @@ pub struct Costs {
 
 /// The most texts of a million that may be poisoned: each is a try more of thousands of texts.
 const POISONED: f64 = 10_000.0;
+/// Bytes of the largest row.
+const ROW: u64 = 1 << 24;
 
 impl Costs {
     /// Reads costs from TOML: each text over the ones before it, all over `measured`.
@@ -126,6 +128,15 @@ impl Costs {
         if let Some((name, value)) = finite.iter().find(|(_, value)| wrong(*value)) {
             return Err(Error::Costs(format!(
                 "{name} is {value}, and a number from 0 on is wanted"
+            )));
+        }
+        let bytes = [
+            ("input_row_bytes", self.input_row_bytes),
+            ("output_row_bytes", self.output_row_bytes),
+        ];
+        if let Some((name, value)) = bytes.iter().find(|(_, value)| *value > ROW) {
+            return Err(Error::Costs(format!(
+                "{name} is {value}, and {ROW} or less is wanted"
             )));
         }
         let poisoned = [
@@ -223,6 +234,10 @@ mod tests {
             ("texts_per_second = 1\nspeed = 2", "speed"),
             ("texts_per_second = 1\npage_names = 0", "page_names is 0"),
             ("texts_per_second = 1\nfile_rows = -1", "file_rows"),
+            (
+                "texts_per_second = 1\noutput_row_bytes = 99999999",
+                "output_row_bytes is 99999999",
+            ),
             (
                 "texts_per_second = 1\nload_seconds = -1",
                 "load_seconds is -1",

@@ -19,6 +19,8 @@ use crate::{jsonl, output, parquet, plan, vectors};
 
 /// Units that are held at the same time.
 const UNITS: usize = 2_000_000;
+/// Files, units or chunks of an input.
+const PIECES: u64 = 20_000_000;
 const MILLION: f64 = 1e6;
 
 /// An input that is none yet.
@@ -61,6 +63,17 @@ pub(crate) fn input(spec: &Spec, costs: &Costs, texts: u64, seed: u64) -> Result
     })?;
     let file_rows = costs.file_rows;
     let files = texts.div_ceil(file_rows);
+    let chunk = ROWS.min(spec.unit_rows.get()) as u64;
+    let cuts = match kind {
+        Kind::JsonLines => texts.saturating_mul(costs.input_row_bytes) / spec.unit_bytes,
+        Kind::Parquet => texts / costs.group_rows,
+    };
+    let pieces = cuts.max(files).max(texts / chunk);
+    if pieces > PIECES {
+        return Err(Error::Costs(format!(
+            "{texts} texts make {pieces} files, units or chunks, which are too many to simulate; take fewer texts, or larger units"
+        )));
+    }
     let whole = units(spec, costs, kind, file_rows.min(texts));
     let last = units(spec, costs, kind, texts - (files - 1) * file_rows);
     let count = (files - 1).saturating_mul(whole.len() as u64);

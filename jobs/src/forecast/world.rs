@@ -19,6 +19,8 @@ use crate::spec::Spec;
 type Time = u64;
 
 const NEVER: Time = Time::MAX;
+/// The last time that is simulated: 300 years.
+const LAST: Time = 300 * 365 * 24 * 3600 * 1_000_000_000;
 const SECOND: f64 = 1e9;
 const HOUR: f64 = 3600.0;
 /// Looks that follow each other and are simulated as one event.
@@ -199,6 +201,11 @@ impl World<'_> {
             if self.processes[process].life != life {
                 continue;
             }
+            if at > LAST && !matches!(what, What::Death(_)) {
+                return Err(Error::Costs(
+                    "the job takes longer than 300 years with these costs; take more workers, or fewer texts".into(),
+                ));
+            }
             match what {
                 What::Start(_) => self.started(process, at),
                 What::Done(thread) => self.done(thread, at),
@@ -324,7 +331,7 @@ impl World<'_> {
             if !self.noted {
                 asks.push_back((Ask::Read, files, footers));
                 asks.push_back((Ask::Write, files, 0));
-                self.forecast.bytes_read += footers;
+                self.forecast.bytes_read = self.forecast.bytes_read.saturating_add(footers);
             }
         }
         asks
@@ -389,7 +396,7 @@ impl World<'_> {
             Doing::Looking if is_finished => return self.seek(thread, now),
             Doing::Looking => {
                 self.turn(thread, now, Doing::Reading);
-                self.forecast.bytes_read += work.bytes;
+                self.forecast.bytes_read = self.forecast.bytes_read.saturating_add(work.bytes);
                 self.ask(now, Ask::Read, work.reads, work.bytes)
             }
             Doing::Reading => {
@@ -451,7 +458,7 @@ impl World<'_> {
 
     fn write(&mut self, work: &Work, now: Time) -> Time {
         let bytes = work.written * self.costs.output_row_bytes;
-        self.forecast.bytes_written += bytes;
+        self.forecast.bytes_written = self.forecast.bytes_written.saturating_add(bytes);
         let side = u64::from(work.side);
         self.ask(now, Ask::Write, work.files + side, bytes)
     }
@@ -707,6 +714,17 @@ mod tests {
 
     #[test]
     fn what_cannot_be_simulated_is_refused() {
+        for (texts, costs, said) in [
+            (u64::MAX, "file_rows = 9000000000000000000", "too many"),
+            (1 << 40, "file_rows = 1099511627776", "too many"),
+            (1, "texts_per_second = 1e-300", "300 years"),
+            (1, "load_seconds = 1e300", "300 years"),
+        ] {
+            let spec = Spec::parse("input = 'in/*.parquet'\noutput = 'out'").unwrap();
+            let costs = Costs::read(None, &["texts_per_second = 1", costs]).unwrap();
+            let error = forecast(&spec, &costs, texts, 1, 0).unwrap_err();
+            assert!(error.to_string().contains(said), "{error}");
+        }
         for (texts, workers, said) in [
             (0, 1, "0 texts"),
             (1, 0, "0 texts"),
