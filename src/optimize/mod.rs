@@ -30,12 +30,14 @@ use crate::source::ModelSource;
 
 pub use isovec_model::precision::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
 pub use isovec_optimize::OptimizeError;
+pub use isovec_optimize::budget;
 pub use isovec_optimize::calibrate::{Calibrator, Histogram, Range};
 pub use isovec_optimize::distil::{PrincipalComponents, sif_weights};
 pub use isovec_optimize::history::History;
 pub use isovec_optimize::int8::{Activations, LEAST_SQNR, Product};
 pub use isovec_optimize::measure::{mse, sqnr};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
+pub use measure::{comparable_texts, config_of_result};
 pub use options::OptimizeOptions;
 pub use report::{Quality, Report, Side, Speed, Step};
 
@@ -75,7 +77,7 @@ pub fn optimize(
             (texts, _) => texts,
         };
         let cancel = options.watch.cancel;
-        let measured = match texts.is_empty() {
+        let measured = match texts.is_empty() || options.uncompared {
             true => None,
             false => {
                 let result = ModelSource::from(made.fresh.path());
@@ -277,9 +279,20 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     if options.smooth.is_some() && options.int8.is_none() {
         faults.push("smoothing belongs to products in int8, which were not asked for");
     }
+    if !options.in_f32.is_empty() && options.int8.is_none() {
+        faults.push("only products in int8, which were not asked for, leave nodes in f32");
+    }
     if !faults.is_empty() {
         return Err(Error::Config(faults.into_iter().map(Into::into).collect()));
     }
+    check_place(folder)
+}
+
+/// Refuses a folder that [`optimize`](crate::optimize()) would not write into.
+///
+/// # Errors
+/// [`Error::Io`] for one with something in it, and one that cannot be read.
+pub fn check_place(folder: &Path) -> Result<()> {
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
         Ok(true) => Err(Error::io(
             folder,

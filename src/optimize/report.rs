@@ -165,8 +165,8 @@ pub struct Speed {
 const MEGABYTE: f64 = 1e6;
 
 impl Report {
-    /// The rows of the report's two tables, each a name and a value.
-    fn rows(&self) -> Vec<(String, String)> {
+    /// The rows of the report's table, each a name and a value.
+    pub fn rows(&self) -> Vec<(String, String)> {
         let size = |bytes: u64| format!("{:.2} MB", bytes as f64 / MEGABYTE);
         let change = |before: u64, after: u64| {
             let less = 100.0 * (1.0 - after as f64 / before.max(1) as f64);
