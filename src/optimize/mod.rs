@@ -19,10 +19,11 @@ use isovec_engine::fingerprint::Precision;
 use isovec_engine::fresh::FreshFolder;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_model::convert::Half;
+use isovec_model::precision::narrowed;
 use isovec_optimize::vocabulary::{TrimmedVocabulary, trim_vocabulary};
 
 use crate::backend;
-use crate::config::EmbeddingConfig;
+use crate::config::{Dtype, EmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::export;
 use crate::model::{Output, Purpose, complete, open, resolve};
@@ -150,7 +151,16 @@ async fn make(
     cancel.check()?;
     let (bundle, products) = match options.int8 {
         None => (bundle, Vec::new()),
-        Some(activations) => int8::make(&bundle, config, options, activations).await?,
+        Some(activations) => {
+            let (bundle, products) = int8::make(&bundle, config, options, activations).await?;
+            match config.model.dtype {
+                Some(Dtype::F16) => {
+                    let others = narrowed(&bundle, Precision::F16, cancel).await?;
+                    (others.bundle, products)
+                }
+                _ => (bundle, products),
+            }
+        }
     };
     cancel.check()?;
     let fresh = beside(place)?;
@@ -252,6 +262,10 @@ impl Made {
                 "precision",
                 "no dtype was asked for: weights are stored as they were, a static table in f32",
             ),
+            Some(asked) if !self.products.is_empty() => Step::done(
+                "precision",
+                format!("matrices that are not in int8 are stored in {asked}"),
+            ),
             Some(asked) => Step::done(
                 "precision",
                 format!("{asked} was asked for, and {stored} is stored"),
@@ -273,8 +287,8 @@ fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> 
     if options.int8.is_some() && options.static_dimension.is_some() {
         faults.push("a static model has no products to make in int8: choose one of the two");
     }
-    if options.int8.is_some() && config.model.dtype.is_some() {
-        faults.push("products in int8 have their own weights, which model.dtype would store once more: choose one of the two");
+    if options.int8.is_some() && config.model.dtype.is_some_and(|dtype| dtype != Dtype::F16) {
+        faults.push("products in int8 have their own weights, which model.dtype would store once more: choose one of the two, or f16 for the other weights");
     }
     if options.smooth.is_some() && options.int8.is_none() {
         faults.push("smoothing belongs to products in int8, which were not asked for");

@@ -17,7 +17,8 @@ pub struct OptimizeOptions {
     pub keep_tokens_of: Option<Vec<String>>,
     /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
     pub static_dimension: Option<usize>,
-    /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so.
+    /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so. With `model.dtype = "f16"` the
+    /// matrices that stay are stored in 16 bits.
     pub int8: Option<Activations>,
     /// The strength, 0 to 1, with which [`int8`](Self::int8) moves scales from activations into weights. `None`: where there are
     /// texts, for each input the one that predicts the least noise.

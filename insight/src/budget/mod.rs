@@ -238,6 +238,9 @@ impl Workshop {
             Technique::Int8Dynamic => options.int8 = Some(Activations::Dynamic),
             _ => {}
         }
+        if candidate.technique.has_nodes() {
+            config.model.dtype = Some(Dtype::F16);
+        }
         options.in_f32 = self.in_f32(candidate).iter().cloned().collect();
         (config, options)
     }

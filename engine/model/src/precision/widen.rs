@@ -19,7 +19,7 @@ use crate::bundle::prune;
 /// With this bundle a runtime dequantises nothing while it runs, and packs and fuses as for a model that was stored
 /// in f32. Files of other programs are supported as well: signed or unsigned integers, with a zero point or none, one
 /// scale or one a channel. What is not understood (scales by blocks, scales that are computed) stays as it is, and so
-/// does a graph that quantises activations as well (`QuantizeLinear`): runtimes have integer kernels for the two
+/// do integers of a graph that quantises activations as well (`QuantizeLinear`): runtimes have integer kernels for the two
 /// together.
 #[must_use]
 pub fn widened(bundle: &ModelBundle) -> ModelBundle {
@@ -27,14 +27,13 @@ pub fn widened(bundle: &ModelBundle) -> ModelBundle {
         return bundle.clone();
     };
     let mut nodes = graph.node.iter();
-    if nodes.any(|node| node.op_type == "QuantizeLinear") {
-        return bundle.clone();
-    }
+    let whole = nodes.any(|node| node.op_type == "QuantizeLinear");
     let constants = Constants::of(graph, bundle.weights.weights());
     let found: HashMap<usize, (WeightInfo, Form)> = graph
         .node
         .iter()
         .enumerate()
+        .filter(|(_, node)| !whole || node.op_type == "Cast")
         .filter_map(|(at, node)| Some((at, constants.widened(node)?)))
         .collect();
     if found.is_empty() {

@@ -17,9 +17,9 @@ pub enum Technique {
     F16,
     /// Weights in 8 bits.
     Int8,
-    /// Products of whole numbers, with scales of activations from texts.
+    /// Products of whole numbers, with scales of activations from texts, and other matrices in 16 bits.
     Int8Static,
-    /// Products of whole numbers, with scales of activations from each run.
+    /// The same with scales of activations from each run.
     Int8Dynamic,
 }
 
@@ -37,8 +37,8 @@ impl fmt::Display for Technique {
             Self::Tokens => "fewer tokens alone",
             Self::F16 => "--dtype f16",
             Self::Int8 => "--dtype int8",
-            Self::Int8Static => "--int8 static",
-            Self::Int8Dynamic => "--int8 dynamic",
+            Self::Int8Static => "--int8 static --dtype f16",
+            Self::Int8Dynamic => "--int8 dynamic --dtype f16",
         })
     }
 }
@@ -256,16 +256,19 @@ mod tests {
             Technique::Int8Static,
         ];
         let points = found(&["cosine>=0.9"], &all, 5);
-        assert_eq!(points[0].tried, Tried::Refused("--int8 dynamic".into()));
+        assert_eq!(
+            points[0].tried,
+            Tried::Refused("--int8 dynamic --dtype f16".into())
+        );
         let front: Vec<bool> = points.iter().map(|point| point.front).collect();
         assert_eq!(front, [false, true, true]);
         let shown: Vec<String> = points.iter().map(|p| p.candidate.to_string()).collect();
-        assert_eq!(shown[2], "--int8 static");
+        assert_eq!(shown[2], "--int8 static --dtype f16");
         let one = Candidate {
             technique: Technique::Int8Static,
             kept: 1,
         };
-        assert_eq!(one.to_string(), "--int8 static, 1 node in f32");
+        assert_eq!(one.to_string(), "--int8 static --dtype f16, 1 node in f32");
     }
 
     #[test]
