@@ -665,6 +665,11 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "STRENGTH", requires = "int8")]
     pub(crate) smooth: Option<f64>,
 
+    /// Store matrices and tables in 4 bits, in blocks of 32 with a scale each, for a download of an eighth of the bytes. Engines
+    /// compute with them in f32. --dtype f16 stores the other matrices in 16 bits.
+    #[arg(long, conflicts_with_all = ["int8", "static_dimension"])]
+    pub(crate) int4: bool,
+
     /// A node that --int8 leaves in f32, by its name in the report; may be repeated.
     #[arg(long, value_name = "NODE", requires = "int8")]
     pub(crate) in_f32: Vec<String>,
@@ -674,7 +679,7 @@ pub(crate) struct Optimize {
     /// a bound needs it. Every candidate is compared and timed on --texts. Where none keeps all bounds nothing is written, and the
     /// exit code is 4.
     #[arg(long, value_name = "BOUND", value_parser = bound,
-          conflicts_with_all = ["static_dimension", "int8", "dtype"])]
+          conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
     pub(crate) budget: Vec<Bound>,
 
     /// Pairs of turns of a candidate and the original, with --budget [default: 12].

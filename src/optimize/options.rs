@@ -23,6 +23,9 @@ pub struct OptimizeOptions {
     /// The strength, 0 to 1, with which [`int8`](Self::int8) moves scales from activations into weights. `None`: where there are
     /// texts, for each input the one that predicts the least noise.
     pub smooth: Option<f64>,
+    /// Matrices and tables are stored in 4 bits, for a small download, and computed with in f32. With `model.dtype = "f16"` the
+    /// matrices that stay are stored in 16 bits.
+    pub int4: bool,
     /// Nodes that [`int8`](Self::int8) leaves in f32, by the names in [`Report::products`](super::Report::products).
     pub in_f32: BTreeSet<String>,
     /// Texts that [`int8`](Self::int8) observes, and that the original and the result are compared and timed with. Empty: those of
@@ -55,6 +58,13 @@ impl OptimizeOptions {
     #[must_use]
     pub fn with_int8(mut self, activations: Activations) -> Self {
         self.int8 = Some(activations);
+        self
+    }
+
+    /// Stores matrices and tables in 4 bits.
+    #[must_use]
+    pub fn with_int4(mut self) -> Self {
+        self.int4 = true;
         self
     }
 

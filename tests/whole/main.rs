@@ -21,6 +21,7 @@ mod long_texts;
 mod multi_vector;
 mod mutants;
 mod optimize;
+mod optimize_int4;
 mod optimize_int8;
 mod parity;
 mod pictures;

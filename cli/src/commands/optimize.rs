@@ -38,6 +38,9 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     if let Some(strength) = args.smooth {
         options = options.with_smooth(strength);
     }
+    if args.int4 {
+        options = options.with_int4();
+    }
     options = options.with_in_f32(args.in_f32.iter().cloned());
     if !args.budget.is_empty() {
         return within(args, config, options, &cancel);

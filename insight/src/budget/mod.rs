@@ -147,7 +147,7 @@ pub async fn optimize_within(
 const NEAREST: usize = 10;
 
 fn check(config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
-    let one = options.int8.is_some() || options.static_dimension.is_some();
+    let one = options.int8.is_some() || options.int4 || options.static_dimension.is_some();
     let parts = options.smooth.is_some() || !options.in_f32.is_empty();
     match one || parts || config.model.dtype.is_some() {
         false => Ok(()),
@@ -218,6 +218,7 @@ impl Workshop {
         let mut techniques = vec![
             Technique::F16,
             Technique::Int8,
+            Technique::Int4,
             Technique::Int8Static,
             Technique::Int8Dynamic,
         ];
@@ -234,11 +235,12 @@ impl Workshop {
         match candidate.technique {
             Technique::F16 => config.model.dtype = Some(Dtype::F16),
             Technique::Int8 => config.model.dtype = Some(Dtype::Int8),
+            Technique::Int4 => options.int4 = true,
             Technique::Int8Static => options.int8 = Some(Activations::Static),
             Technique::Int8Dynamic => options.int8 = Some(Activations::Dynamic),
             _ => {}
         }
-        if candidate.technique.has_nodes() {
+        if candidate.technique.has_nodes() || options.int4 {
             config.model.dtype = Some(Dtype::F16);
         }
         options.in_f32 = self.in_f32(candidate).iter().cloned().collect();

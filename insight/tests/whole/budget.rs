@@ -126,6 +126,7 @@ fn what_is_written_keeps_the_budget_and_is_as_the_report_says() {
     config.model.dtype = Some(Dtype::F16);
     match chosen.candidate.technique {
         Technique::Int8 => config.model.dtype = Some(Dtype::Int8),
+        Technique::Int4 => flags = flags.with_int4(),
         Technique::Int8Static => flags = flags.with_int8(Activations::Static),
         Technique::Int8Dynamic => flags = flags.with_int8(Activations::Dynamic),
         other => panic!("{other} is too large"),

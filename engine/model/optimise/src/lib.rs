@@ -4,6 +4,7 @@
 //! - [`distil`]: makes a static model of a model's vectors of single tokens.
 //! - [`mod@measure`]: mean squared error, and the ratio of signal to quantisation noise.
 //! - [`calibrate`]: ranges of activations, in flat memory.
+//! - [`int4`]: matrices in 4 bits, for the download.
 //! - [`int8`]: products of whole numbers of 8 bits, for ONNX Runtime.
 //! - [`budget`]: a search for a model that keeps bounds of quality, size and time.
 //! - [`history`]: what was done to a model, in its own metadata.
@@ -16,6 +17,7 @@ pub mod calibrate;
 pub mod distil;
 pub mod error;
 pub mod history;
+pub mod int4;
 pub mod int8;
 pub mod measure;
 pub mod vocabulary;

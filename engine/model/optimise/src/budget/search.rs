@@ -17,6 +17,8 @@ pub enum Technique {
     F16,
     /// Weights in 8 bits.
     Int8,
+    /// Matrices in 4 bits, and others in 16.
+    Int4,
     /// Products of whole numbers, with scales of activations from texts, and other matrices in 16 bits.
     Int8Static,
     /// The same with scales of activations from each run.
@@ -37,6 +39,7 @@ impl fmt::Display for Technique {
             Self::Tokens => "fewer tokens alone",
             Self::F16 => "--dtype f16",
             Self::Int8 => "--dtype int8",
+            Self::Int4 => "--int4 --dtype f16",
             Self::Int8Static => "--int8 static --dtype f16",
             Self::Int8Dynamic => "--int8 dynamic --dtype f16",
         })

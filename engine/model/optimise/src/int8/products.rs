@@ -270,6 +270,8 @@ fn quantises(node: &NodeProto) -> bool {
         "MatMulInteger",
         "ConvInteger",
         "MatMulNBits",
+        // As 4 bits are taken out of bytes.
+        "BitShift",
     ]
     .contains(&operator)
         || ["DynamicQuantize", "QLinear", "QAttention"]
