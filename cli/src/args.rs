@@ -665,7 +665,7 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "STRENGTH", requires = "int8")]
     pub(crate) smooth: Option<f64>,
 
-    /// Store matrices and tables in 4 bits, in blocks of 32 with a scale each, for a download of an eighth of the bytes. Engines
+    /// Store matrices and tables in 4 bits, in blocks of 32 with a scale each, for a download of a sixth of the bytes. Engines
     /// compute with them in f32. --dtype f16 stores the other matrices in 16 bits.
     #[arg(long, conflicts_with_all = ["int8", "static_dimension"])]
     pub(crate) int4: bool,
@@ -683,11 +683,11 @@ pub(crate) struct Optimize {
     pub(crate) budget: Vec<Bound>,
 
     /// Pairs of turns of a candidate and the original, with --budget [default: 12].
-    #[arg(long, value_name = "N", value_parser = rounds, requires = "budget")]
+    #[arg(long, value_name = "N", value_parser = rounds)]
     pub(crate) rounds: Option<usize>,
 
     /// The approximate time of a turn, with --budget [default: 0.25].
-    #[arg(long, value_name = "SECONDS", value_parser = positive, requires = "budget")]
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
     pub(crate) seconds: Option<f64>,
 
     /// Texts to calibrate --int8 with, and to compare and time both models with [default: those of --keep-tokens-of].

@@ -42,6 +42,10 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
         options = options.with_int4();
     }
     options = options.with_in_f32(args.in_f32.iter().cloned());
+    if args.budget.is_empty() && (args.rounds.is_some() || args.seconds.is_some()) {
+        let wrong = "--rounds and --seconds are of the trials of --budget, which is not there";
+        return Err(CliError::Usage(wrong.into()));
+    }
     if !args.budget.is_empty() {
         return within(args, config, options, &cancel);
     }

@@ -141,8 +141,9 @@ fn what_is_written_keeps_the_budget_and_is_as_the_report_says() {
     }
 
     let (markdown, html) = (report.to_markdown(), report.to_html());
+    assert!(markdown.contains(&report.why), "{markdown}");
     for page in [&markdown, &html] {
-        assert!(page.contains(&report.why.replace('>', "&gt;")) || page.contains(&report.why));
+        assert!(page.contains("keeps the budget: cosine"), "{page}");
         assert!(page.contains("chosen, keeps the budget"), "{page}");
     }
     let discs = html.matches("<title>").count();

@@ -1,4 +1,4 @@
-//! A model whose matrices are stored in 4 bits, for a download of an eighth of the bytes, and computed as f32.
+//! A model whose matrices are stored in 4 bits, for a download of a sixth of the bytes, about, and computed as f32.
 //!
 //! A matrix is stored as [`BlockTensor`] has it, along the axis that products sum over; a table along its rows. Standard operators of
 //! ONNX make the f32 matrix of that, so every runtime reads the file:
@@ -14,7 +14,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 use isovec_engine::bundle::{ModelBundle, WEIGHT_MIN_BYTES};
 use isovec_engine::cancel::Cancel;
-use isovec_engine::description::default_opset;
 use isovec_engine::error::Result as EngineResult;
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::onnx::default_domain;
