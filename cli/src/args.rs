@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
+use isovec::optimize::OptimizeError;
+use isovec::optimize::budget::Bound;
 use isovec::{CompactForm, Scores};
 use serde::{Deserialize, Serialize};
 
@@ -22,7 +24,7 @@ use crate::profile::ProfileArgs;
 )]
 #[command(
     after_help = "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the model cannot be loaded, 4 slower than the baseline \
-    (bench --compare), 130 interrupted.\n\
+    (bench --compare) or no model within the budget (optimize --budget), 130 interrupted.\n\
     ISOVEC_LOG=debug shows what happens underneath."
 )]
 pub(crate) struct Args {
@@ -663,6 +665,31 @@ pub(crate) struct Optimize {
     #[arg(long, value_name = "STRENGTH", requires = "int8")]
     pub(crate) smooth: Option<f64>,
 
+    /// Store matrices and tables in 4 bits, in blocks of 32 with a scale each, for a download of a sixth of the bytes. Engines
+    /// compute with them in f32. --dtype f16 stores the other matrices in 16 bits.
+    #[arg(long, conflicts_with_all = ["int8", "static_dimension"])]
+    pub(crate) int4: bool,
+
+    /// A node that --int8 leaves in f32, by its name in the report; may be repeated.
+    #[arg(long, value_name = "NODE", requires = "int8")]
+    pub(crate) in_f32: Vec<String>,
+
+    /// Search for the fastest model that keeps a bound: cosine>=0.995 (the worst text's), recall@10>=0.98, size<=12MB,
+    /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype and --int8 in all forms, and leaves nodes in f32 where
+    /// a bound needs it. Every candidate is compared and timed on --texts. Where none keeps all bounds nothing is written, and the
+    /// exit code is 4.
+    #[arg(long, value_name = "BOUND", value_parser = bound,
+          conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
+    pub(crate) budget: Vec<Bound>,
+
+    /// Pairs of turns of a candidate and the original, with --budget [default: 12].
+    #[arg(long, value_name = "N", value_parser = rounds)]
+    pub(crate) rounds: Option<usize>,
+
+    /// The approximate time of a turn, with --budget [default: 0.25].
+    #[arg(long, value_name = "SECONDS", value_parser = positive)]
+    pub(crate) seconds: Option<f64>,
+
     /// Texts to calibrate --int8 with, and to compare and time both models with [default: those of --keep-tokens-of].
     #[arg(long, value_name = "FILE", num_args = 1..)]
     pub(crate) texts: Vec<PathBuf>,
@@ -681,6 +708,11 @@ pub(crate) struct Optimize {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
+}
+
+fn bound(text: &str) -> Result<Bound, String> {
+    text.parse()
+        .map_err(|error: OptimizeError| error.to_string())
 }
 
 /// Where the scales of activations in int8 come from.

@@ -108,6 +108,10 @@ pub(crate) enum CliError {
         figures: Vec<String>,
     },
 
+    /// A budget that no model keeps.
+    #[error("{0}")]
+    Budget(String),
+
     /// Ctrl-C.
     #[error("interrupted; {0}")]
     Interrupted(String),
@@ -149,7 +153,7 @@ impl CliError {
         }
     }
 
-    /// 1: failed, 2: wrong usage (as clap's own), 3: no model, 4: slower than before, 130: interrupted.
+    /// 1: failed, 2: wrong usage (as clap's own), 3: no model, 4: slower than before or over a budget, 130: interrupted.
     pub(crate) fn exit_code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,
@@ -162,7 +166,7 @@ impl CliError {
             Self::Route(isovec_route::Error::Options(_) | isovec_route::Error::Target { .. }) => 2,
             #[cfg(all(feature = "route", feature = "tls"))]
             Self::Route(isovec_route::Error::Tls(_)) => 2,
-            Self::Slower { .. } => 4,
+            Self::Slower { .. } | Self::Budget(_) => 4,
             Self::Kept { error, .. } if error.is_usage() => 2,
             #[cfg(feature = "jobs")]
             Self::Job(error) if error.is_usage() => 2,

@@ -1,9 +1,13 @@
 //! The same for blocking callers.
 
+use std::path::Path;
+
 use isovec::blocking::Embedder;
+use isovec::optimize::budget::Budget;
 use isovec::{EmbeddingConfig, ModelSource, Result};
 
 use crate::advisor::{AnalysisContext, Trial, TrialReport, TuneOptions, TuneReport};
+use crate::budget::{BudgetOptions, BudgetReport};
 use crate::graph::{GraphOptions, ModelGraph};
 
 /// Reads a model's graph; see [`ModelGraph::read`].
@@ -29,6 +33,21 @@ pub fn tune<T: AsRef<str>>(
     options: TuneOptions,
 ) -> Result<TuneReport> {
     pollster::block_on(crate::advisor::tune(source, config, texts, options))
+}
+
+/// Writes the fastest model that keeps a budget; see [`budget::optimize_within`](crate::budget::optimize_within).
+///
+/// # Errors
+/// As there.
+pub fn optimize_within(
+    source: impl Into<ModelSource>,
+    folder: impl AsRef<Path>,
+    config: EmbeddingConfig,
+    budget: &Budget,
+    options: BudgetOptions,
+) -> Result<BudgetReport> {
+    let made = crate::budget::optimize_within(source, folder, config, budget, options);
+    pollster::block_on(made)
 }
 
 impl From<&Embedder> for AnalysisContext {

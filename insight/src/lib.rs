@@ -3,6 +3,7 @@
 //!
 //! - [`advisor`]: rules that read configuration, statistics, profile, texts and hardware, and suggest changes; trials
 //!   that measure whether a change helps; [`advisor::tune`], which looks for the fastest configuration.
+//! - `budget`: a model made smaller within bounds of quality, size and time, every candidate timed (native only).
 //! - [`graph`]: a model's graph, node by node, as text, Mermaid, a page or JSON.
 //! - [`trace`]: the summary of a recorded trace: stages, requests, and the causes of slow ones.
 //! - `blocking`: the same for callers that block (native only).
@@ -27,6 +28,8 @@
 pub mod advisor;
 #[cfg(not(target_arch = "wasm32"))]
 pub mod blocking;
+#[cfg(not(target_arch = "wasm32"))]
+pub mod budget;
 pub mod graph;
 pub mod trace;
 

@@ -53,7 +53,8 @@ pub(super) async fn make(
     };
     let mut how = Int8Options::new(activations);
     how.smooth = options.smooth;
-    Ok(quantise(bundle, &products, observed.as_ref(), how, cancel).await?)
+    how.kept.clone_from(&options.in_f32);
+    Ok(quantise(bundle, &products, observed.as_ref(), &how, cancel).await?)
 }
 
 /// Runs the model on texts, one at a time and without padding, and looks at what its products read and give.

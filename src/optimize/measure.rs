@@ -39,24 +39,12 @@ pub(super) async fn compare(
     texts: Vec<String>,
     cancel: &Cancel,
 ) -> Result<(Quality, Speed)> {
-    let mut seen = HashSet::new();
-    let distinct = texts.into_iter().filter(|text| !text.trim().is_empty());
-    let distinct: Vec<String> = distinct.filter(|text| seen.insert(text.clone())).collect();
-    if distinct.len() < 2 {
-        return Err(OptimizeError::Texts(format!(
-            "{} different text to compare the models with; give at least 2, and more than 10 for recall",
-            distinct.len()
-        ))
-        .into());
-    }
-    let texts = spread(distinct, COMPARED);
+    let texts = comparable_texts(texts)?;
     let mut plain = config.clone();
-    // Kept vectors would answer for both, and the head and the weights of the result are as they are.
+    // Kept vectors would answer for both.
     plain.embedding_cache = EmbeddingConfig::default().embedding_cache;
-    let mut own = plain.clone();
+    let own = config_of_result(&plain);
     plain.model.dtype = None;
-    own.model = EmbeddingConfig::default().model;
-    (own.text.pooling, own.text.normalize, own.text.dimension) = (None, None, None);
     let load = |source, config| {
         let builder = Embedder::builder(source).config(config);
         builder.cancel(cancel.clone()).load()
@@ -64,9 +52,36 @@ pub(super) async fn compare(
     let (before, after) = (load(original, plain).await?, load(result, own).await?);
     let options = EmbedOptions::default().with_cancel(cancel.clone());
     let embed = |embedder: &Embedder| embedder.embed_with(texts.clone(), options.clone());
-    let quality = quality(&embed(&before).await?, &embed(&after).await?);
+    let quality = Quality::of(&embed(&before).await?, &embed(&after).await?);
     let speed = speed(&before, &after, &texts, &options).await?;
     Ok((quality, speed))
+}
+
+/// The texts that models are compared on: each once, none that is empty, and at most 1,000, taken evenly from all of them.
+///
+/// # Errors
+/// [`OptimizeError::Texts`] for fewer than 2.
+pub fn comparable_texts(texts: Vec<String>) -> Result<Vec<String>> {
+    let mut seen = HashSet::new();
+    let distinct = texts.into_iter().filter(|text| !text.trim().is_empty());
+    let distinct: Vec<String> = distinct.filter(|text| seen.insert(text.clone())).collect();
+    match distinct.len() {
+        0 | 1 => Err(OptimizeError::Texts(format!(
+            "{} different text to compare the models with; give at least 2, and more than {NEAREST} for recall",
+            distinct.len()
+        ))
+        .into()),
+        _ => Ok(spread(distinct, COMPARED)),
+    }
+}
+
+/// The configuration that loads what [`optimize`](crate::optimize()) wrote under this one: weights and head are as they are in the
+/// folder.
+pub fn config_of_result(config: &EmbeddingConfig) -> EmbeddingConfig {
+    let mut own = config.clone();
+    own.model = EmbeddingConfig::default().model;
+    (own.text.pooling, own.text.normalize, own.text.dimension) = (None, None, None);
+    own
 }
 
 /// At most so many of a list, evenly spread over it.
@@ -83,29 +98,40 @@ fn spread(texts: Vec<String>, most: usize) -> Vec<String> {
         .collect()
 }
 
-fn quality(before: &Embeddings, after: &Embeddings) -> Quality {
-    let rows = |set: &Embeddings| set.iter().map(<[f32]>::to_vec).collect::<Vec<_>>();
-    let (before, after) = (rows(before), rows(after));
-    let same = |(a, b): &(&Vec<f32>, &Vec<f32>)| {
-        a.len() == b.len() && a.iter().zip(*b).all(|(a, b)| a.to_bits() == b.to_bits())
-    };
-    let comparable = before.first().map(Vec::len) == after.first().map(Vec::len);
-    let pairs = before.iter().zip(&after);
-    let cosines: Option<Vec<f64>> = comparable.then(|| {
-        pairs
-            .clone()
-            .map(|(a, b)| f64::from(cosine(a, b)))
-            .collect()
-    });
-    Quality {
-        texts: before.len(),
-        identical: pairs.clone().filter(same).count(),
-        cosine_mean: cosines
-            .as_ref()
-            .map(|all| all.iter().sum::<f64>() / all.len() as f64),
-        cosine_worst: cosines.and_then(|all| all.into_iter().min_by(f64::total_cmp)),
-        recall_at_10: (before.len() > NEAREST).then(|| recall(&before, &after)),
-        rank_correlation: correlation(&similarities(&before), &similarities(&after)),
+impl Quality {
+    /// Compares the vectors of the same texts, `[texts, dim]` each, in the same order.
+    ///
+    /// # Panics
+    /// When the numbers of texts differ.
+    pub fn of(before: &Embeddings, after: &Embeddings) -> Self {
+        assert_eq!(
+            before.len(),
+            after.len(),
+            "vectors of different texts cannot be compared"
+        );
+        let rows = |set: &Embeddings| set.iter().map(<[f32]>::to_vec).collect::<Vec<_>>();
+        let (before, after) = (rows(before), rows(after));
+        let same = |(a, b): &(&Vec<f32>, &Vec<f32>)| {
+            a.len() == b.len() && a.iter().zip(*b).all(|(a, b)| a.to_bits() == b.to_bits())
+        };
+        let comparable = before.first().map(Vec::len) == after.first().map(Vec::len);
+        let pairs = before.iter().zip(&after);
+        let cosines: Option<Vec<f64>> = comparable.then(|| {
+            pairs
+                .clone()
+                .map(|(a, b)| f64::from(cosine(a, b)))
+                .collect()
+        });
+        Quality {
+            texts: before.len(),
+            identical: pairs.clone().filter(same).count(),
+            cosine_mean: cosines
+                .as_ref()
+                .map(|all| all.iter().sum::<f64>() / all.len() as f64),
+            cosine_worst: cosines.and_then(|all| all.into_iter().min_by(f64::total_cmp)),
+            recall_at_10: (before.len() > NEAREST).then(|| recall(&before, &after)),
+            rank_correlation: correlation(&similarities(&before), &similarities(&after)),
+        }
     }
 }
 

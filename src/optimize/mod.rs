@@ -19,23 +19,31 @@ use isovec_engine::fingerprint::Precision;
 use isovec_engine::fresh::FreshFolder;
 use isovec_engine::maybe_send::BoxFuture;
 use isovec_model::convert::Half;
+use isovec_model::precision::{narrowed, widened};
+use isovec_optimize::int4::in_four_bits;
 use isovec_optimize::vocabulary::{TrimmedVocabulary, trim_vocabulary};
 
 use crate::backend;
-use crate::config::EmbeddingConfig;
+use crate::config::{Dtype, EmbeddingConfig};
 use crate::error::{Error, Result};
 use crate::export;
 use crate::model::{Output, Purpose, complete, open, resolve};
 use crate::source::ModelSource;
 
-pub use isovec_model::precision::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
+pub use isovec_model::precision::{
+    BlockTensor, PerChannel, QuantizedTensor, dequantize, dequantize_blocks, quantize_blocks,
+    quantize_weights,
+};
 pub use isovec_optimize::OptimizeError;
+pub use isovec_optimize::budget;
 pub use isovec_optimize::calibrate::{Calibrator, Histogram, Range};
 pub use isovec_optimize::distil::{PrincipalComponents, sif_weights};
 pub use isovec_optimize::history::History;
+pub use isovec_optimize::int4::Matrix;
 pub use isovec_optimize::int8::{Activations, LEAST_SQNR, Product};
 pub use isovec_optimize::measure::{mse, sqnr};
 pub use isovec_optimize::vocabulary::{TrimmedTokenizer, trim_tokenizer};
+pub use measure::{comparable_texts, config_of_result};
 pub use options::OptimizeOptions;
 pub use report::{Quality, Report, Side, Speed, Step};
 
@@ -75,7 +83,7 @@ pub fn optimize(
             (texts, _) => texts,
         };
         let cancel = options.watch.cancel;
-        let measured = match texts.is_empty() {
+        let measured = match texts.is_empty() || options.uncompared {
             true => None,
             false => {
                 let result = ModelSource::from(made.fresh.path());
@@ -99,6 +107,7 @@ pub fn optimize(
             quality,
             speed,
             products: made.products,
+            matrices: made.matrices,
             files: files.collect(),
             bytes: made.written.bytes,
         })
@@ -115,6 +124,8 @@ struct Made {
     distilled: Option<String>,
     /// What became of each product, where they were made of whole numbers.
     products: Vec<Product>,
+    /// What became of each matrix, where they were stored in 4 bits.
+    matrices: Vec<Matrix>,
     written: Written,
 }
 
@@ -149,6 +160,19 @@ async fn make(
     let (bundle, products) = match options.int8 {
         None => (bundle, Vec::new()),
         Some(activations) => int8::make(&bundle, config, options, activations).await?,
+    };
+    let (bundle, matrices) = match options.int4 {
+        false => (bundle, Vec::new()),
+        true => {
+            isovec_optimize::int8::check(&bundle)?;
+            // Matrices in 16 bits are taken as well.
+            in_four_bits(&widened(&bundle), cancel).await?
+        }
+    };
+    let few = options.int4 || options.int8.is_some();
+    let bundle = match config.model.dtype {
+        Some(Dtype::F16) if few => narrowed(&bundle, Precision::F16, cancel).await?.bundle,
+        _ => bundle,
     };
     cancel.check()?;
     let fresh = beside(place)?;
@@ -206,6 +230,7 @@ async fn make(
         trimmed,
         distilled,
         products,
+        matrices,
         written,
     })
 }
@@ -250,12 +275,32 @@ impl Made {
                 "precision",
                 "no dtype was asked for: weights are stored as they were, a static table in f32",
             ),
+            Some(asked) if !self.products.is_empty() || !self.matrices.is_empty() => Step::done(
+                "precision",
+                format!("matrices that are not in fewer bits are stored in {asked}"),
+            ),
             Some(asked) => Step::done(
                 "precision",
                 format!("{asked} was asked for, and {stored} is stored"),
             ),
         };
-        vec![vocabulary, distilled, int8::step(&self.products), precision]
+        let int4 = match self.matrices.as_slice() {
+            [] => Step::left_out("int4", "no matrices in 4 bits were asked for"),
+            all => {
+                let count = all.iter().filter(|matrix| matrix.int4).count();
+                Step::done(
+                    "int4",
+                    format!("{count} of {} matrices and tables", all.len()),
+                )
+            }
+        };
+        vec![
+            vocabulary,
+            distilled,
+            int8::step(&self.products),
+            int4,
+            precision,
+        ]
     }
 }
 
@@ -263,23 +308,40 @@ impl Made {
 fn check(folder: &Path, config: &EmbeddingConfig, options: &OptimizeOptions) -> Result<()> {
     let nothing = options.keep_tokens_of.is_none() && options.static_dimension.is_none();
     let mut faults = Vec::new();
-    if nothing && options.int8.is_none() && config.model.dtype.is_none() {
+    if nothing && options.int8.is_none() && !options.int4 && config.model.dtype.is_none() {
         faults.push(
-            "nothing is to be optimised: give texts whose tokens are kept, the dimension of a static model, products in int8, or model.dtype",
+            "nothing is to be optimised: give texts whose tokens are kept, the dimension of a static model, products in int8, matrices in 4 bits, or model.dtype",
         );
     }
     if options.int8.is_some() && options.static_dimension.is_some() {
         faults.push("a static model has no products to make in int8: choose one of the two");
     }
-    if options.int8.is_some() && config.model.dtype.is_some() {
-        faults.push("products in int8 have their own weights, which model.dtype would store once more: choose one of the two");
+    if options.int4 && (options.int8.is_some() || options.static_dimension.is_some()) {
+        faults.push("matrices in 4 bits go neither with products in int8 nor with a static model: choose one of them");
+    }
+    if options.int4 && config.model.dtype.is_some_and(|dtype| dtype != Dtype::F16) {
+        faults.push("matrices in 4 bits would be stored once more by model.dtype: choose one of the two, or f16 for the other weights");
+    }
+    if options.int8.is_some() && config.model.dtype.is_some_and(|dtype| dtype != Dtype::F16) {
+        faults.push("products in int8 have their own weights, which model.dtype would store once more: choose one of the two, or f16 for the other weights");
     }
     if options.smooth.is_some() && options.int8.is_none() {
         faults.push("smoothing belongs to products in int8, which were not asked for");
     }
+    if !options.in_f32.is_empty() && options.int8.is_none() {
+        faults.push("only products in int8, which were not asked for, leave nodes in f32");
+    }
     if !faults.is_empty() {
         return Err(Error::Config(faults.into_iter().map(Into::into).collect()));
     }
+    check_place(folder)
+}
+
+/// Refuses a folder that [`optimize`](crate::optimize()) would not write into.
+///
+/// # Errors
+/// [`Error::Io`] for one with something in it, and one that cannot be read.
+pub fn check_place(folder: &Path) -> Result<()> {
     match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
         Ok(true) => Err(Error::io(
             folder,

@@ -1,5 +1,6 @@
 //! What is done to a model, and what it is measured with.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use isovec_engine::cancel::Cancel;
@@ -16,14 +17,22 @@ pub struct OptimizeOptions {
     pub keep_tokens_of: Option<Vec<String>>,
     /// A static model of vectors of so many components is made instead of a smaller form of the model itself.
     pub static_dimension: Option<usize>,
-    /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so.
+    /// Products are made of whole numbers of 8 bits, in an ONNX file that ONNX Runtime computes so. With `model.dtype = "f16"` the
+    /// matrices that stay are stored in 16 bits.
     pub int8: Option<Activations>,
     /// The strength, 0 to 1, with which [`int8`](Self::int8) moves scales from activations into weights. `None`: where there are
     /// texts, for each input the one that predicts the least noise.
     pub smooth: Option<f64>,
+    /// Matrices and tables are stored in 4 bits, for a small download, and computed with in f32. With `model.dtype = "f16"` the
+    /// matrices that stay are stored in 16 bits.
+    pub int4: bool,
+    /// Nodes that [`int8`](Self::int8) leaves in f32, by the names in [`Report::products`](super::Report::products).
+    pub in_f32: BTreeSet<String>,
     /// Texts that [`int8`](Self::int8) observes, and that the original and the result are compared and timed with. Empty: those of
     /// [`keep_tokens_of`](Self::keep_tokens_of), and without those nothing is measured.
     pub texts: Vec<String>,
+    /// Nothing is compared and timed: the texts are for the model alone.
+    pub uncompared: bool,
     pub(super) watch: Watch,
 }
 
@@ -52,10 +61,31 @@ impl OptimizeOptions {
         self
     }
 
+    /// Stores matrices and tables in 4 bits.
+    #[must_use]
+    pub fn with_int4(mut self) -> Self {
+        self.int4 = true;
+        self
+    }
+
     /// Moves scales from activations into weights with this strength, 0 to 1.
     #[must_use]
     pub fn with_smooth(mut self, strength: f64) -> Self {
         self.smooth = Some(strength);
+        self
+    }
+
+    /// Leaves nodes in f32, by the names in [`Report::products`](super::Report::products).
+    #[must_use]
+    pub fn with_in_f32<T: Into<String>>(mut self, nodes: impl IntoIterator<Item = T>) -> Self {
+        self.in_f32 = nodes.into_iter().map(Into::into).collect();
+        self
+    }
+
+    /// Compares and times nothing, whatever texts there are: for callers who measure themselves.
+    #[must_use]
+    pub fn without_comparison(mut self) -> Self {
+        self.uncompared = true;
         self
     }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::description::describe;
 use isovec_model::precision::widened;
+use isovec_optimize::int4::Matrix;
 use isovec_optimize::int8::Product;
 use serde::Serialize;
 
@@ -28,6 +29,8 @@ pub struct Report {
     pub speed: Option<Speed>,
     /// What became of each product and table, where products were made of whole numbers; else empty.
     pub products: Vec<Product>,
+    /// What became of each matrix and table, where they were stored in 4 bits; else empty.
+    pub matrices: Vec<Matrix>,
     /// The files that were written.
     pub files: Vec<PathBuf>,
     /// Bytes of all of them.
@@ -165,8 +168,8 @@ pub struct Speed {
 const MEGABYTE: f64 = 1e6;
 
 impl Report {
-    /// The rows of the report's two tables, each a name and a value.
-    fn rows(&self) -> Vec<(String, String)> {
+    /// The rows of the report's table, each a name and a value.
+    pub fn rows(&self) -> Vec<(String, String)> {
         let size = |bytes: u64| format!("{:.2} MB", bytes as f64 / MEGABYTE);
         let change = |before: u64, after: u64| {
             let less = 100.0 * (1.0 - after as f64 / before.max(1) as f64);
@@ -200,6 +203,13 @@ impl Report {
         }
         for product in self.products.iter().filter(|product| !product.int8) {
             rows.push((format!("f32: {}", product.node), product.reason.clone()));
+        }
+        for matrix in self.matrices.iter().filter(|matrix| !matrix.int4) {
+            let why = match matrix.sqnr {
+                Some(ratio) => format!("{ratio:.1} dB of signal to noise in 4 bits"),
+                None => "its extent is no multiple of 32".into(),
+            };
+            rows.push((format!("not in 4 bits: {}", matrix.name), why));
         }
         if let Some(quality) = &self.quality {
             let texts = format!("{} of {}", quality.identical, quality.texts);
@@ -280,6 +290,7 @@ mod tests {
             quality: None,
             speed: None,
             products: Vec::new(),
+            matrices: Vec::new(),
             files: Vec::new(),
             bytes: 0,
         };

@@ -24,6 +24,7 @@ mod m3;
 mod multi_vector;
 mod mutants;
 mod optimize;
+mod optimize_int4;
 mod optimize_int8;
 mod parity;
 mod pictures;

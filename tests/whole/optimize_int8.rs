@@ -202,6 +202,47 @@ fn a_model_in_16_bits_is_taken_as_well() {
 }
 
 #[test]
+fn what_is_not_in_int8_is_stored_in_16_bits_where_that_is_asked_for() {
+    let (folder, original) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let source = written(&wide(), original.path());
+    let texts = mixed_texts(20);
+    let portable = || Which::Portable.configure(EmbeddingConfig::default());
+    let first = folder.path().join("first");
+    let options = || int8(Activations::Static, &texts).without_comparison();
+    let told = optimize(source.clone(), &first, portable(), options()).unwrap();
+    assert!(told.quality.is_none() && told.speed.is_none());
+    // Two of its products in f32, which half of the bytes are enough for.
+    let kept: Vec<String> = told.products[..2]
+        .iter()
+        .map(|product| product.node.clone())
+        .collect();
+    let options = || options().with_in_f32(kept.clone());
+    let (full, half) = (folder.path().join("f32"), folder.path().join("f16"));
+    let before = optimize(source.clone(), &full, portable(), options()).unwrap();
+    let config = portable().with_dtype(Dtype::F16);
+    let after = optimize(source, &half, config, options()).unwrap();
+    for report in [&before, &after] {
+        let left = report.products.iter().filter(|product| !product.int8);
+        assert_eq!(
+            left.map(|product| product.node.clone()).collect::<Vec<_>>(),
+            kept
+        );
+    }
+    // Two matrices of 128 x 128, in 2 bytes instead of 4 each; positions are stored so as well.
+    assert!(after.bytes + 2 * 128 * 128 * 2 <= before.bytes, "{after:?}");
+    for which in engines()
+        .into_iter()
+        .filter(|which| *which != Which::WebGpu)
+    {
+        let config = || which.configure(EmbeddingConfig::default());
+        let (one, other) = (load(&*full, config()), load(&*half, config()));
+        let worst = least(&one, &other, &texts);
+        assert!((0.9999..1.0).contains(&worst), "{}: {worst}", which.name());
+        assert_eq!(other.fingerprint().precision, Precision::Int8);
+    }
+}
+
+#[test]
 fn what_cannot_be_done_in_int8_is_refused_and_leaves_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let original = tempfile::tempdir().unwrap();
@@ -233,6 +274,16 @@ fn what_cannot_be_done_in_int8_is_refused_and_leaves_nothing() {
             int8(fixed, &some).with_static(8),
             "Config",
             "choose one of the two",
+        ),
+        (
+            OptimizeOptions::default().with_in_f32(["a node"]),
+            "Config",
+            "only products in int8",
+        ),
+        (
+            int8(fixed, &some).with_in_f32(["a node"]),
+            "Optimize",
+            "\"a node\"",
         ),
         (
             OptimizeOptions::default().with_smooth(0.5),

@@ -1,14 +1,20 @@
 //! `isovec optimize`.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
 
+use isovec::optimize::budget::{Budget, Candidate, Figure, Tried};
 use isovec::optimize::{Activations, OptimizeOptions, Report};
+use isovec::{Cancel, EmbeddingConfig, ModelSource};
+use isovec_insight::budget::{BudgetOptions, BudgetReport};
+use serde::Serialize;
 
 use crate::args::{InputArgs, Optimize, Scales};
 use crate::error::{CliError, Result};
 use crate::input;
 use crate::model;
-use crate::{commands, in_place, interrupt};
+use crate::{commands, in_place, interrupt, progress};
 
 pub(crate) fn run(args: &Optimize) -> Result<()> {
     let config = args.model.embedding_config()?;
@@ -32,21 +38,83 @@ pub(crate) fn run(args: &Optimize) -> Result<()> {
     if let Some(strength) = args.smooth {
         options = options.with_smooth(strength);
     }
-    let source = model::source(args.original.as_deref().or(args.model.model.as_deref()));
-    let report = isovec::blocking::optimize(source, &args.out, config, options).map_err(
-        |error| match error {
-            // The model was read: its folder, or what was asked for, is at fault.
-            isovec::Error::Optimize(_) | isovec::Error::Io { .. } => CliError::from(error),
-            error => args.model.failed(error),
-        },
-    )?;
-    if let Some(path) = &args.report {
-        let text = shown(&report, path)?;
-        in_place::write(path, |file| file.write_all(text.as_bytes()))?;
+    if args.int4 {
+        options = options.with_int4();
     }
-    match args.json {
-        true => commands::print_json(&report),
-        false => commands::print(&report.to_markdown()),
+    options = options.with_in_f32(args.in_f32.iter().cloned());
+    if args.budget.is_empty() && (args.rounds.is_some() || args.seconds.is_some()) {
+        let wrong = "--rounds and --seconds are of the trials of --budget, which is not there";
+        return Err(CliError::Usage(wrong.into()));
+    }
+    if !args.budget.is_empty() {
+        return within(args, config, options, &cancel);
+    }
+    let report = isovec::blocking::optimize(source(args), &args.out, config, options)
+        .map_err(|error| failed(args, error))?;
+    tell(args, &report, Report::to_markdown, Report::to_html)
+}
+
+/// Searches for a model that keeps the bounds.
+fn within(
+    args: &Optimize,
+    config: EmbeddingConfig,
+    options: OptimizeOptions,
+    cancel: &Cancel,
+) -> Result<()> {
+    let budget = Budget::new(args.budget.iter().copied());
+    let budget = budget.map_err(|error| CliError::Usage(error.to_string()))?;
+    let spinner = progress::steps();
+    spinner.set_message("trying techniques");
+    let mut options = BudgetOptions::new(options);
+    options.trial.cancel = Some(cancel.clone());
+    if let Some(rounds) = args.rounds {
+        options.trial.rounds = rounds;
+    }
+    if let Some(seconds) = args.seconds {
+        options.trial.turn = Duration::from_secs_f64(seconds);
+    }
+    let says = spinner.clone();
+    options.on_point = Some(Arc::new(move |candidate: &Candidate, tried: &Tried| {
+        says.println(match tried {
+            Tried::Refused(reason) => format!("{candidate}: refused: {reason}"),
+            Tried::Measured { figures, .. } => format!(
+                "{candidate}: cosine {}, {}, {}",
+                Figure::Cosine.shown(figures.cosine),
+                Figure::Size.shown(figures.bytes as f64),
+                Figure::Latency.shown(figures.latency.estimate)
+            ),
+        });
+    }));
+    let report = isovec_insight::blocking::optimize_within(
+        source(args),
+        &args.out,
+        config,
+        &budget,
+        options,
+    )
+    .map_err(|error| failed(args, error))?;
+    spinner.finish_and_clear();
+    tell(
+        args,
+        &report,
+        BudgetReport::to_markdown,
+        BudgetReport::to_html,
+    )?;
+    match report.chosen {
+        Some(_) => Ok(()),
+        None => Err(CliError::Budget(report.why)),
+    }
+}
+
+fn source(args: &Optimize) -> ModelSource {
+    model::source(args.original.as_deref().or(args.model.model.as_deref()))
+}
+
+fn failed(args: &Optimize, error: isovec::Error) -> CliError {
+    match error {
+        // The model was read: its folder, or what was asked for, is at fault.
+        isovec::Error::Optimize(_) | isovec::Error::Io { .. } => CliError::from(error),
+        error => args.model.failed(error),
     }
 }
 
@@ -61,15 +129,27 @@ fn texts(files: &[PathBuf], field: &str) -> Result<Vec<String>> {
     input::open(&named)?.rows.map(|row| Ok(row?.text)).collect()
 }
 
-/// The report as a file's ending asks for it.
-fn shown(report: &Report, path: &Path) -> Result<String> {
-    let ending = path.extension().and_then(|ending| ending.to_str());
-    Ok(match ending {
-        Some("html" | "htm") => report.to_html(),
-        Some("json") => {
-            let json = serde_json::to_string_pretty(report);
-            json.map_err(|error| CliError::io("JSON")(error.into()))? + "\n"
-        }
-        _ => report.to_markdown(),
-    })
+/// Writes a report to the file that was named, as its ending asks for it, and to standard output.
+fn tell<R: Serialize>(
+    args: &Optimize,
+    report: &R,
+    markdown: fn(&R) -> String,
+    html: fn(&R) -> String,
+) -> Result<()> {
+    if let Some(path) = &args.report {
+        let ending = path.extension().and_then(|ending| ending.to_str());
+        let text = match ending {
+            Some("html" | "htm") => html(report),
+            Some("json") => {
+                let json = serde_json::to_string_pretty(report);
+                json.map_err(|error| CliError::io("JSON")(error.into()))? + "\n"
+            }
+            _ => markdown(report),
+        };
+        in_place::write(path, |file| file.write_all(text.as_bytes()))?;
+    }
+    match args.json {
+        true => commands::print_json(report),
+        false => commands::print(&markdown(report)),
+    }
 }

@@ -79,3 +79,74 @@ fn a_static_model_is_written_and_embeds() {
     ])));
     assert_eq!(rows[0]["embedding"].as_array().map(Vec::len), Some(16));
 }
+
+#[test]
+fn a_budget_is_kept_or_nothing_is_written() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let texts = folder.path().join("texts.txt");
+    std::fs::write(&texts, "the dog and the cat\nmoney in the bank\na cat\n").expect("written");
+    let (texts, out) = (texts.display().to_string(), folder.path().join("small"));
+    let (place, page) = (out.display().to_string(), folder.path().join("report.html"));
+    let args = |bound| {
+        let mut command = isovec(&[
+            "optimize",
+            "--out",
+            &place,
+            "--texts",
+            &texts,
+            "--engine",
+            "portable",
+            "--rounds",
+            "6",
+            "--seconds",
+            "0.001",
+            "--json",
+            "--budget",
+            bound,
+        ]);
+        command.arg("--report").arg(&page);
+        command
+    };
+    let error = stderr(&mut args("size<=100B"), 4);
+    assert!(error.contains("comes nearest: size is"), "{error}");
+    assert!(!out.exists());
+    let html = std::fs::read_to_string(&page).expect("a page");
+    assert!(
+        html.contains("<svg") && html.contains("nothing was written"),
+        "{html}"
+    );
+
+    let report: Value = serde_json::from_str(&stdout(&mut args("cosine>=0.9"))).expect("JSON");
+    let chosen = report["chosen"].as_u64().expect("a choice") as usize;
+    let figures = &report["points"][chosen]["tried"]["measured"]["figures"];
+    assert_eq!(figures["bytes"], report["optimized"]["bytes"]);
+    assert!(figures["cosine"].as_f64().expect("a cosine") >= 0.9);
+    let embed = ["embed", "a cat", "--model", &place, "--engine", "portable"];
+    assert_eq!(rows(&stdout(&mut isovec(&embed))).len(), 1);
+    let html = std::fs::read_to_string(&page).expect("a page");
+    assert!(html.contains("chosen, keeps the budget"), "{html}");
+}
+
+#[test]
+fn a_wrong_budget_is_wrong_usage() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let out = folder.path().join("small").display().to_string();
+    let args = ["optimize", "--out", &out, "--engine", "portable"];
+    for (more, words) in [
+        (&["--budget", "speed>=2"][..], "no figure named"),
+        (
+            &["--budget", "size<=1MB", "--int8", "static"],
+            "cannot be used with",
+        ),
+        (
+            &["--budget", "size<=1MB", "--budget", "size<=2MB"],
+            "another bound already",
+        ),
+        (&["--dtype", "f16", "--rounds", "6"], "--budget"),
+    ] {
+        let error = stderr(isovec(&args).args(more), 2);
+        assert!(error.contains(words), "{error}");
+    }
+    let error = stderr(isovec(&args).args(["--budget", "size<=1MB"]), 1);
+    assert!(error.contains("0 different text"), "{error}");
+}

@@ -7,6 +7,8 @@ use serde::{Deserialize, Serialize};
 use web_time::Instant;
 
 use super::signed_rank::interval;
+#[cfg(not(target_arch = "wasm32"))]
+use isovec::optimize::budget::Span;
 use isovec::{EmbedOptions, Embedder, Embeddings, Error, Result};
 use isovec_engine::cancel::Cancel;
 
@@ -216,7 +218,7 @@ impl Trial {
         Ok(self.agree(distance, compatible))
     }
 
-    pub(super) fn check(&self, texts: usize) -> Result<()> {
+    pub(crate) fn check(&self, texts: usize) -> Result<()> {
         let mut faults = Vec::new();
         if texts == 0 {
             faults.push(
@@ -337,6 +339,23 @@ impl TrialReport {
     pub(super) fn forget_turns(&mut self) {
         self.baseline.clear();
         self.candidate.clear();
+    }
+
+    /// Seconds of a text, before and after, with intervals of the same confidence as the speed-up's: of the logarithms of the
+    /// turns, by the same statistic.
+    #[cfg(not(target_arch = "wasm32"))]
+    pub(crate) fn times(&self) -> (Span, Span) {
+        let of = |turns: &[f64]| {
+            let texts = self.texts.max(1) as f64;
+            let logs = turns.iter().map(|seconds| (seconds.max(1e-9) / texts).ln());
+            let found = interval(&logs.collect::<Vec<f64>>(), self.confidence);
+            Span {
+                estimate: found.estimate.exp(),
+                low: found.low.exp(),
+                high: found.high.exp(),
+            }
+        };
+        (of(&self.baseline), of(&self.candidate))
     }
 
     /// The middle one of the seconds that a turn took, before and after.

@@ -24,7 +24,7 @@
 mod collapse;
 mod html;
 mod infer;
-mod markup;
+pub(crate) mod markup;
 mod mermaid;
 mod numbers;
 mod onnx;

@@ -1,5 +1,6 @@
-//! Advice and graphs of real models, on every engine of this machine.
+//! Advice, graphs and budgets of real models, on every engine of this machine.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
 mod advisor;
+mod budget;
 mod graph;

@@ -70,6 +70,17 @@ pub enum OptimizeError {
         allowed: String,
     },
 
+    /// A bound of a budget that is none, or a budget without bounds.
+    #[error(
+        "the bound {given:?} cannot be kept to: {reason}; bounds are like cosine>=0.995, recall@10>=0.98, size<=12MB, latency<=5ms"
+    )]
+    Bound {
+        /// The bound, as it was given.
+        given: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+
     /// A number that is not finite where one is needed.
     #[error("{what} holds a value that is not finite; the model or its precision is broken")]
     NotFinite {

@@ -4,16 +4,20 @@
 //! - [`distil`]: makes a static model of a model's vectors of single tokens.
 //! - [`mod@measure`]: mean squared error, and the ratio of signal to quantisation noise.
 //! - [`calibrate`]: ranges of activations, in flat memory.
+//! - [`int4`]: matrices in 4 bits, for the download.
 //! - [`int8`]: products of whole numbers of 8 bits, for ONNX Runtime.
+//! - [`budget`]: a search for a model that keeps bounds of quality, size and time.
 //! - [`history`]: what was done to a model, in its own metadata.
 //!
 //! This crate changes models as `isovec-model` reads them. It runs none: `isovec::optimize` does that, writes the result and
 //! measures it.
 
+pub mod budget;
 pub mod calibrate;
 pub mod distil;
 pub mod error;
 pub mod history;
+pub mod int4;
 pub mod int8;
 pub mod measure;
 pub mod vocabulary;

@@ -89,7 +89,7 @@ fn seen(products: &Products, large: f32, deviation: f32) -> Observed {
 fn quantised(
     bundle: &ModelBundle,
     observed: Option<&Observed>,
-    options: Int8Options,
+    options: &Int8Options,
 ) -> Result<(ModelBundle, Vec<Product>), OptimizeError> {
     let products = Products::of(bundle).unwrap();
     pollster::block_on(quantise(
@@ -116,7 +116,7 @@ fn an_input_is_quantised_once_and_a_norm_takes_its_scales() {
     let products = Products::of(&bundle).unwrap();
     let observed = seen(&products, 30.0, 8.0);
     let options = Int8Options::new(Activations::Static);
-    let (made, told) = quantised(&bundle, Some(&observed), options).unwrap();
+    let (made, told) = quantised(&bundle, Some(&observed), &options).unwrap();
     let wanted = [
         "LayerNormalization",
         "QuantizeLinear",
@@ -139,7 +139,7 @@ fn an_input_is_quantised_once_and_a_norm_takes_its_scales() {
         "what nothing reads is gone"
     );
     // The same again: the same bytes.
-    let again = quantised(&bundle, Some(&observed), options).unwrap().0;
+    let again = quantised(&bundle, Some(&observed), &options).unwrap().0;
     let bytes = |bundle: &ModelBundle| pollster::block_on(write_model(bundle)).unwrap();
     assert_eq!(bytes(&made), bytes(&again));
     // It is quantised already.
@@ -153,7 +153,7 @@ fn a_norm_that_something_else_reads_stays_and_a_factor_is_added() {
     let products = Products::of(&bundle).unwrap();
     let observed = seen(&products, 30.0, 8.0);
     let options = Int8Options::new(Activations::Dynamic);
-    let made = quantised(&bundle, Some(&observed), options).unwrap().0;
+    let made = quantised(&bundle, Some(&observed), &options).unwrap().0;
     let found = operators(&made);
     assert_eq!(
         found[..3],
@@ -166,7 +166,7 @@ fn a_norm_that_something_else_reads_stays_and_a_factor_is_added() {
             .any(|info| info.name == "gain")
     );
     // Without texts nothing is smoothed, and nothing is known of the noise.
-    let (made, told) = quantised(&bundle, None, options).unwrap();
+    let (made, told) = quantised(&bundle, None, &options).unwrap();
     assert_eq!(operators(&made)[1], "DynamicQuantizeLinear");
     assert!(
         told.iter()
@@ -182,7 +182,7 @@ fn what_is_shared_or_would_lose_too_much_stays_and_is_named() {
     let (made, told) = quantised(
         &shared,
         Some(&observed),
-        Int8Options::new(Activations::Static),
+        &Int8Options::new(Activations::Static),
     )
     .unwrap();
     let kept: Vec<_> = told.iter().filter(|product| !product.int8).collect();
@@ -194,8 +194,37 @@ fn what_is_shared_or_would_lose_too_much_stays_and_is_named() {
     let products = Products::of(&plain).unwrap();
     let observed = seen(&products, 1.0, 0.01);
     let options = Int8Options::new(Activations::Static);
-    let error = quantised(&plain, Some(&observed), options).unwrap_err();
+    let error = quantised(&plain, Some(&observed), &options).unwrap_err();
     assert!(error.to_string().contains("keeps 30 dB"), "{error}");
+}
+
+#[test]
+fn nodes_that_are_named_stay_in_f32_and_a_name_of_none_is_refused() {
+    let bundle = bundle(|_| ());
+    let products = Products::of(&bundle).unwrap();
+    let observed = seen(&products, 30.0, 8.0);
+    let mut options = Int8Options::new(Activations::Static);
+    let (all, told) = quantised(&bundle, Some(&observed), &options).unwrap();
+    let name = told[1].node.clone();
+    options.kept.insert(name.clone());
+    let (made, told) = quantised(&bundle, Some(&observed), &options).unwrap();
+    assert!(told[0].int8 && !told[1].int8, "{told:?}");
+    assert!(told[1].reason.contains("asked"), "{told:?}");
+    let names = |bundle: &ModelBundle| -> Vec<String> {
+        let infos = bundle.weights.weights().iter();
+        infos.map(|info| info.name.clone()).collect()
+    };
+    assert!(names(&made).contains(&"b".to_owned()) && !names(&made).contains(&"a".to_owned()));
+    assert!(!names(&all).contains(&"b".to_owned()));
+    assert_ne!(made.identity, all.identity);
+    let refused = |options: &Int8Options| {
+        let error = quantised(&bundle, Some(&observed), options);
+        error.unwrap_err().to_string()
+    };
+    options.kept.insert(told[0].node.clone());
+    assert!(refused(&options).contains("none of its products is to be"));
+    options.kept = ["no such node".to_owned()].into();
+    assert!(refused(&options).contains("\"no such node\""));
 }
 
 #[test]
@@ -205,7 +234,7 @@ fn bad_input_is_refused_with_a_reason() {
     let refused = |observed: Option<&Observed>, smooth| {
         let mut options = Int8Options::new(Activations::Static);
         options.smooth = smooth;
-        quantised(&plain, observed, options)
+        quantised(&plain, observed, &options)
             .unwrap_err()
             .to_string()
     };
@@ -244,6 +273,6 @@ fn bad_input_is_refused_with_a_reason() {
     let stopped = Cancel::new();
     stopped.cancel();
     let options = Int8Options::new(Activations::Dynamic);
-    let stopped = pollster::block_on(quantise(&plain, &products, None, options, &stopped));
+    let stopped = pollster::block_on(quantise(&plain, &products, None, &options, &stopped));
     assert_eq!(stopped.unwrap_err().kind(), "Cancelled");
 }

@@ -10,6 +10,7 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
 
 use super::int8::{Channels, dequantise, quantise};
+use super::nibbles::{Layout, expanded};
 use super::{bytes as le, half};
 
 /// What is made of one weight of the source, by its index there.
@@ -33,6 +34,12 @@ pub(super) enum Form {
     Turned { weight: usize, rows: usize },
     /// f32s, each so many times.
     Repeated { scales: Operand, times: usize },
+    /// Blocks of 4 bits to f32.
+    FromBlocks {
+        weight: usize,
+        scales: Operand,
+        layout: Layout,
+    },
     /// Quantised to f32.
     FromInts {
         weight: usize,
@@ -94,6 +101,15 @@ impl Reformed {
                 let scales = le::f32s(&self.operand(scales).await?.1);
                 let repeated = scales.iter().flat_map(|&scale| repeat_n(scale, *times));
                 Ok(le::of_f32s(&repeated.collect::<Vec<_>>()))
+            }
+            Form::FromBlocks {
+                weight,
+                scales,
+                layout,
+            } => {
+                let scales = le::f16s(&self.operand(scales).await?.1);
+                let bytes = self.read(*weight).await?;
+                Ok(le::of_f32s(&expanded(&bytes, &scales, *layout)))
             }
             Form::FromInts {
                 weight,

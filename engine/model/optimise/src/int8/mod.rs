@@ -20,6 +20,8 @@ mod products;
 mod rewrite;
 mod source;
 
+use std::collections::BTreeSet;
+
 use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use serde::Serialize;
@@ -41,7 +43,7 @@ pub enum Activations {
 }
 
 /// How products become ones of whole numbers.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Int8Options {
     /// Where the scale of activations comes from.
@@ -49,6 +51,8 @@ pub struct Int8Options {
     /// The strength with which scales move into weights, 0 to 1; `None`: for each input the one that predicts the least noise,
     /// or none at all.
     pub smooth: Option<f64>,
+    /// Nodes that stay in f32, by the names that [`Product::node`] has.
+    pub kept: BTreeSet<String>,
 }
 
 impl Int8Options {
@@ -57,6 +61,7 @@ impl Int8Options {
         Self {
             activations,
             smooth: None,
+            kept: BTreeSet::new(),
         }
     }
 }
@@ -88,15 +93,25 @@ pub const LEAST_SQNR: f64 = 30.0;
 ///
 /// # Errors
 /// [`OptimizeError::Texts`] where a static scale is asked for and nothing was observed; [`OptimizeError::Unsuitable`] where
-/// all products would stay in f32; [`OptimizeError::Size`] for a strength that is not in 0 to 1; [`OptimizeError::NotFinite`];
-/// those of reading weights.
+/// all products would stay in f32, and for a node that is to stay so and is none of its products and tables;
+/// [`OptimizeError::Size`] for a strength that is not in 0 to 1; [`OptimizeError::NotFinite`]; those of reading weights.
 pub async fn quantise(
     bundle: &ModelBundle,
     products: &Products,
     observed: Option<&Observed>,
-    options: Int8Options,
+    options: &Int8Options,
     cancel: &Cancel,
 ) -> Result<(ModelBundle, Vec<Product>)> {
+    let mut kept = options.kept.iter();
+    if let Some(name) = kept.find(|name| !products.names().any(|other| other == **name)) {
+        return Err(OptimizeError::Unsuitable {
+            origin: bundle.origin.clone(),
+            reason: format!(
+                "{name:?}, which is to stay in f32, is none of its products and tables"
+            ),
+            hint: "The report of products in int8 lists them".into(),
+        });
+    }
     if let Some(strength) = options.smooth
         && !(0.0..=1.0).contains(&strength)
     {

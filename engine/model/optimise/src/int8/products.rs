@@ -187,6 +187,15 @@ impl Products {
         probe
     }
 
+    /// The names of all products and tables, those that cannot be changed among them.
+    pub(super) fn names(&self) -> impl Iterator<Item = &str> {
+        let matrices = self.inputs.iter().flat_map(|input| &input.matrices);
+        let matrices = matrices.map(|matrix| matrix.shown.as_str());
+        let tables = self.tables.iter().map(|table| table.shown.as_str());
+        let kept = self.kept.iter().map(|product| product.node.as_str());
+        matrices.chain(tables).chain(kept)
+    }
+
     /// Bytes of what the probe gives for a token.
     pub fn bytes_per_token(&self) -> usize {
         let widths = self.inputs.iter().map(|input| {
@@ -261,6 +270,8 @@ fn quantises(node: &NodeProto) -> bool {
         "MatMulInteger",
         "ConvInteger",
         "MatMulNBits",
+        // As 4 bits are taken out of bytes.
+        "BitShift",
     ]
     .contains(&operator)
         || ["DynamicQuantize", "QLinear", "QAttention"]

@@ -22,12 +22,15 @@ use super::{Activations, Int8Options, LEAST_SQNR, Product};
 use crate::error::{OptimizeError, Result};
 use crate::measure::sqnr;
 
+/// Why a node stays in f32 that the caller named.
+const ASKED: &str = "it was asked to stay in f32";
+
 /// Writes the nodes, and says what became of each product and table.
 pub(super) async fn rewrite(
     bundle: &ModelBundle,
     products: &Products,
     observed: Option<&Observed>,
-    options: Int8Options,
+    options: &Int8Options,
     cancel: &Cancel,
 ) -> Result<(ModelBundle, Vec<Product>)> {
     let empty = GraphProto::default();
@@ -61,7 +64,8 @@ pub(super) async fn rewrite(
             let ratio = seen
                 .as_ref()
                 .map(|(plan, signals)| decibels(signals[place], plan.noise[place]));
-            let int8 = ratio.is_none_or(|ratio| ratio >= LEAST_SQNR);
+            let asked = options.kept.contains(&matrix.shown);
+            let int8 = !asked && ratio.is_none_or(|ratio| ratio >= LEAST_SQNR);
             if int8 {
                 taken.push(place);
             }
@@ -75,6 +79,7 @@ pub(super) async fn rewrite(
                     .filter(|_| int8),
                 reason: match int8 {
                     true => String::new(),
+                    false if asked => ASKED.into(),
                     false => format!(
                         "{:.1} dB of signal to noise are predicted, and {LEAST_SQNR} are needed",
                         ratio.unwrap_or_default()
@@ -93,14 +98,15 @@ pub(super) async fn rewrite(
         return Err(OptimizeError::Unsuitable {
             origin: bundle.origin.clone(),
             reason: format!(
-                "none of its products keeps {LEAST_SQNR} dB of signal to noise in int8"
+                "none of its products is to be in int8 and keeps {LEAST_SQNR} dB of signal to noise"
             ),
             hint: "Store its weights in int8 (`--dtype int8`), which rounds no activations".into(),
         });
     }
     for table in &products.tables {
         cancel.check().map_err(OptimizeError::from)?;
-        told.push(writing.table(table).await?);
+        let asked = options.kept.contains(&table.shown);
+        told.push(writing.table(table, asked).await?);
     }
     Ok((writing.finish(), told))
 }
@@ -320,12 +326,12 @@ impl<'b> Writing<'b> {
     }
 
     /// Looks rows up in whole numbers.
-    async fn table(&mut self, at: &Table) -> Result<Product> {
+    async fn table(&mut self, at: &Table, asked: bool) -> Result<Product> {
         let info = &self.bundle.weights.weights()[at.weight];
         let values = floats(&self.bundle.weights, at.weight).await?;
         let whole = table(&self.bundle.weights, at.weight).await?;
         let ratio = sqnr(&values, &dequantize(&whole)?);
-        let int8 = ratio >= LEAST_SQNR;
+        let int8 = !asked && ratio >= LEAST_SQNR;
         if int8 {
             let name = self.fresh(&format!("{}.int8", info.name));
             self.infos.push(WeightInfo {
@@ -355,6 +361,7 @@ impl<'b> Writing<'b> {
             smooth: None,
             reason: match int8 {
                 true => String::new(),
+                false if asked => ASKED.into(),
                 false => {
                     format!("its rows have {ratio:.1} dB in int8, and {LEAST_SQNR} are needed")
                 }

@@ -1,0 +1,129 @@
+//! Matrices in 4 bits: what is written is read as the values that the blocks stand for.
+#![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
+
+use std::sync::Arc;
+
+use isovec_engine::bundle::ModelBundle;
+use isovec_engine::cancel::Cancel;
+use isovec_engine::description::Dim;
+use isovec_engine::onnx::proto::{GraphProto, ModelProto, OperatorSetIdProto};
+use isovec_engine::tensor::DType;
+use isovec_engine::weights::{BytesWeights, WeightInfo, WeightsIdentity};
+use isovec_model::onnx::{GraphBuilder, write_model};
+use isovec_model::precision::{dequantize_blocks, floats, quantize_blocks, widened};
+use isovec_optimize::int4::in_four_bits;
+use isovec_test_models::rng::Rng;
+
+const WIDTH: usize = 64;
+
+/// Rows of a table, which products with two matrices follow; one matrix has rows that make no whole blocks.
+fn bundle(scale: f32) -> ModelBundle {
+    let mut graph = GraphProto::default();
+    let mut build = GraphBuilder::new(&mut graph, "t/");
+    let rows = Dim::Symbolic("rows".into());
+    build.input("ids", DType::I64, std::slice::from_ref(&rows));
+    build.named_node("Gather", &["table", "ids"], "x", Vec::new());
+    build.named_node("MatMul", &["x", "a"], "y", Vec::new());
+    build.named_node("MatMul", &["y", "b"], "z", Vec::new());
+    build.output("z", DType::F32, &[rows, Dim::Fixed(WIDTH)]);
+    let mut weights = BytesWeights::new();
+    let mut rng = Rng::new(4);
+    for (name, shape) in [
+        ("table", vec![50, WIDTH]),
+        ("a", vec![WIDTH, 72]),
+        ("b", vec![72, WIDTH]),
+    ] {
+        let count = shape.iter().product::<usize>();
+        let values = (0..count).flat_map(|_| (rng.normal() as f32 * scale).to_le_bytes());
+        let info = WeightInfo {
+            name: name.into(),
+            dtype: DType::F32,
+            shape,
+        };
+        weights.push(info, values.collect::<Vec<u8>>()).unwrap();
+    }
+    ModelBundle {
+        graph: ModelProto {
+            ir_version: 8,
+            opset_import: vec![OperatorSetIdProto {
+                domain: String::new(),
+                version: 17,
+            }],
+            graph: Some(graph),
+            ..ModelProto::default()
+        },
+        weights: Arc::new(weights),
+        identity: WeightsIdentity("original".into()),
+        files: [].into(),
+        model_file: "model.onnx".into(),
+        origin: "a model".into(),
+    }
+}
+
+fn values(bundle: &ModelBundle, name: &str) -> Vec<f32> {
+    let mut infos = bundle.weights.weights().iter();
+    let at = infos.position(|info| info.name == name).unwrap();
+    pollster::block_on(floats(&bundle.weights, at)).unwrap()
+}
+
+#[test]
+fn blocks_are_written_as_nodes_and_widened_to_what_they_stand_for() {
+    let original = bundle(1.0);
+    let (made, told) = pollster::block_on(in_four_bits(&original, &Cancel::new())).unwrap();
+    let of = |name: &str| told.iter().find(|matrix| matrix.name == name).unwrap();
+    for name in ["table", "a"] {
+        assert!(of(name).int4 && of(name).sqnr.unwrap() > 18.0, "{told:?}");
+    }
+    assert!(!of("b").int4 && of("b").sqnr.is_none(), "{told:?}");
+    assert_ne!(made.identity, original.identity);
+    let bytes = pollster::block_on(write_model(&made)).unwrap();
+    let again = pollster::block_on(in_four_bits(&original, &Cancel::new())).unwrap();
+    assert_eq!(bytes, pollster::block_on(write_model(&again.0)).unwrap());
+
+    let wide = widened(&made);
+    let operators = |bundle: &ModelBundle| -> Vec<String> {
+        let graph = bundle.graph.graph.as_ref().unwrap();
+        graph.node.iter().map(|node| node.op_type.clone()).collect()
+    };
+    assert_eq!(operators(&wide), ["Gather", "MatMul", "MatMul"]);
+    assert_eq!(operators(&made).len(), 3 + 2 * 9);
+    assert_eq!(values(&wide, "b"), values(&original, "b"));
+    for (name, shape, axis) in [("table", [50, WIDTH], 1), ("a", [WIDTH, 72], 0)] {
+        let tensor = quantize_blocks(&values(&original, name), &shape, axis).unwrap();
+        assert_eq!(
+            values(&wide, name),
+            dequantize_blocks(&tensor).unwrap(),
+            "{name}"
+        );
+    }
+    // A graph that only looks so is left alone.
+    for (op, input, name) in [("BitShift", 1, "table.eight"), ("Sub", 1, "table.four")] {
+        let mut other = made.clone();
+        let nodes = &mut other.graph.graph.as_mut().unwrap().node;
+        let node = nodes.iter_mut().find(|node| node.op_type == op).unwrap();
+        node.input[input] = name.into();
+        assert!(operators(&widened(&other)).contains(&op.to_owned()), "{op}");
+    }
+    let error = pollster::block_on(in_four_bits(&made, &Cancel::new())).unwrap_err();
+    assert!(error.to_string().contains("quantised already"), "{error}");
+}
+
+#[test]
+fn what_cannot_be_stored_so_is_refused() {
+    let refused = |bundle: &ModelBundle| {
+        let found = pollster::block_on(in_four_bits(bundle, &Cancel::new()));
+        found.unwrap_err().to_string()
+    };
+    // Past what a scale in 16 bits reaches.
+    assert!(refused(&bundle(1e9)).contains("16 bits"));
+    let mut plain = bundle(1.0);
+    let graph = plain.graph.graph.as_mut().unwrap();
+    graph
+        .node
+        .iter_mut()
+        .for_each(|node| node.domain = "other".into());
+    assert!(refused(&plain).contains("none of its matrices"));
+    let stopped = Cancel::new();
+    stopped.cancel();
+    assert!(pollster::block_on(in_four_bits(&bundle(1.0), &stopped)).is_err());
+}

@@ -1,0 +1,106 @@
+//! `isovec::optimize` with matrices in 4 bits: a sixth of the bytes, which every engine expands to the same values.
+
+use std::fs;
+
+use isovec::blocking::{Embedder, optimize};
+use isovec::fingerprint::Precision;
+use isovec::optimize::{Activations, OptimizeOptions};
+use isovec::{Dtype, EmbeddingConfig, ModelSource};
+use isovec_parity::Reference;
+use isovec_test_models::checkpoint::Stored;
+use isovec_test_models::models::bert_of;
+use isovec_test_support::{Which, data, engines, minilm, mixed_texts};
+
+#[test]
+fn four_bits_take_few_bytes_and_all_engines_expand_them_alike() {
+    let (folder, original) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+    let model = bert_of(11, 600, 128, 2);
+    fs::write(original.path().join("config.json"), model.config_json()).unwrap();
+    fs::write(
+        original.path().join("model.safetensors"),
+        model.file(Stored::F32),
+    )
+    .unwrap();
+    fs::create_dir(original.path().join("1_Pooling")).unwrap();
+    for name in ["modules.json", "1_Pooling/config.json", "tokenizer.json"] {
+        fs::copy(data("tiny-bert").join(name), original.path().join(name)).unwrap();
+    }
+    let source = ModelSource::from(original.path());
+    let texts = mixed_texts(20);
+    let place = folder.path().join("int4");
+    let config = |which: Which| which.configure(EmbeddingConfig::default());
+    let int4 = || {
+        OptimizeOptions::default()
+            .with_int4()
+            .with_texts(texts.iter().cloned())
+    };
+    let make = |place: &std::path::Path, dtype| {
+        let mut config = config(Which::Portable);
+        config.model.dtype = dtype;
+        optimize(source.clone(), place, config, int4()).unwrap()
+    };
+    let report = make(&place, Some(Dtype::F16));
+    let (before, after) = (report.before.stored_bytes, report.after.stored_bytes);
+    // 4 bits, and half a bit for the scales; norms, biases and the graph stay.
+    assert!(after * 5 < before, "{report:?}");
+    assert!(
+        report.matrices.iter().all(|matrix| matrix.int4),
+        "{report:?}"
+    );
+    let worst = report.quality.as_ref().unwrap().cosine_worst.unwrap();
+    println!("{before} -> {after}: {worst}");
+    assert!((0.9..0.9999).contains(&worst), "{worst}");
+
+    let load = |which| {
+        let loaded = Embedder::builder(&*place).config(config(which)).load();
+        loaded.unwrap()
+    };
+    let vectors = load(Which::Portable).embed(&texts).unwrap();
+    for which in engines() {
+        let embedder = load(which);
+        assert_eq!(embedder.fingerprint().precision, Precision::Int8);
+        let found = embedder.embed(&texts).unwrap();
+        for (a, b) in vectors.iter().zip(found.iter()) {
+            let cosine = isovec::similarity::cosine(a, b);
+            assert!(cosine > 0.999_99, "{}: {cosine}", which.name());
+        }
+    }
+    let again = folder.path().join("again");
+    make(&again, Some(Dtype::F16));
+    let file = |place: &std::path::Path| fs::read(place.join("model.onnx")).unwrap();
+    assert_eq!(file(&again), file(&place));
+
+    // Options that do not go together, and a model that is in 4 bits already.
+    let out = folder.path().join("out");
+    let refused = |source: &ModelSource, dtype: Option<Dtype>, options: OptimizeOptions| {
+        let mut config = config(Which::Portable);
+        config.model.dtype = dtype;
+        let error = optimize(source.clone(), &out, config, options).unwrap_err();
+        assert!(!out.exists());
+        error.to_string()
+    };
+    assert!(refused(&source, Some(Dtype::Int8), int4()).contains("4 bits"));
+    assert!(refused(&source, None, int4().with_int8(Activations::Static)).contains("4 bits"));
+    assert!(refused(&source, None, int4().with_static(8)).contains("4 bits"));
+    let small = ModelSource::from(&*place);
+    assert!(refused(&small, None, int4()).contains("quantised already"));
+}
+
+#[test]
+fn minilm_in_four_bits_has_a_sixth_of_the_bytes() {
+    let Some(model) = minilm() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("int4");
+    let options = OptimizeOptions::default().with_int4();
+    let config = Which::Portable
+        .configure(EmbeddingConfig::default())
+        .with_dtype(Dtype::F16);
+    let options = options.with_texts(Reference::minilm().texts);
+    let report = optimize(model, &place, config, options).unwrap();
+    let quality = report.quality.as_ref().unwrap();
+    println!("{} bytes, {quality:?}", report.bytes);
+    assert!(report.bytes < 14_000_000, "{report:?}");
+    assert!(quality.cosine_mean.unwrap() > 0.96, "{quality:?}");
+}
