@@ -1,7 +1,7 @@
 //! State dicts of PyTorch: what is written is read, and whatever is damaged or holds anything else is refused by its name.
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 
 use isovec_model::state_dict::{FloatTensor, read_state_dict};
 use isovec_test_models::checkpoint::{Array, Stored};
@@ -71,7 +71,7 @@ fn tensors_of_every_type_of_floats_are_read() {
             ("weight".to_owned(), own(&weight)),
             ("bias".to_owned(), own(&bias)),
         ];
-        assert_eq!(read, BTreeMap::from(wanted), "{stored:?}");
+        assert_eq!(read, HashMap::from(wanted), "{stored:?}");
     }
     refused(
         &file(Stored::F64),
