@@ -15,6 +15,7 @@ use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::engine::{Engine, EngineFactory, Probe, ProviderInfo};
 use isovec_engine::stats::{EngineStats, Fallback};
+use isovec_model::precision::expanded;
 
 use crate::backend;
 use crate::config::{EngineChoice, ExecutionProvider, RuntimeConfig};
@@ -56,6 +57,7 @@ impl Engines {
         config: &RuntimeConfig,
         cancel: &Cancel,
     ) -> Result<Self> {
+        let bundle = &expanded(bundle);
         let mut config = config.clone();
         let (mut why, mut small) = (None, None);
         if config.providers.provider_auto_selection == Some(true) {

@@ -35,4 +35,4 @@ pub use narrow::{NARROWED_KEY, Narrowed, NarrowedWeight, RULES, narrowed};
 pub use nibbles::{BLOCK, BlockTensor, dequantize_blocks, quantize_blocks};
 pub use source::floats;
 pub use tensor::{PerChannel, QuantizedTensor, dequantize, quantize_weights};
-pub use widen::widened;
+pub use widen::{expanded, widened};

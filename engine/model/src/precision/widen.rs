@@ -24,6 +24,17 @@ use crate::bundle::prune;
 /// together.
 #[must_use]
 pub fn widened(bundle: &ModelBundle) -> ModelBundle {
+    widen(bundle, true)
+}
+
+/// The same model with f32 weights in the place of [blocks of 4 bits](super::BlockTensor) alone: no engine computes with those.
+#[must_use]
+pub fn expanded(bundle: &ModelBundle) -> ModelBundle {
+    widen(bundle, false)
+}
+
+/// Widens blocks of 4 bits, and `all` other small weights as well.
+fn widen(bundle: &ModelBundle, all: bool) -> ModelBundle {
     let Some(graph) = &bundle.graph.graph else {
         return bundle.clone();
     };
@@ -37,7 +48,7 @@ pub fn widened(bundle: &ModelBundle) -> ModelBundle {
         .enumerate()
         .filter(|(_, node)| !whole || node.op_type != "DequantizeLinear")
         .filter_map(|(at, node)| {
-            let form = constants.widened(node);
+            let form = constants.widened(node).filter(|_| all);
             Some((at, form.or_else(|| blocks.widened(node, &constants))?))
         })
         .collect();
