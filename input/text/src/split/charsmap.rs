@@ -10,10 +10,10 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use unicode_segmentation::UnicodeSegmentation;
 
 use crate::budget::Stop;
 use crate::split::pieces::Piece;
+use crate::unicode::graphemes::graphemes;
 use crate::unicode::normal::Edit;
 
 /// The longest group of characters, in bytes below this, that has a rule of its own.
@@ -43,7 +43,7 @@ impl Charsmap {
     pub(crate) fn normalize(&self, piece: &mut Piece) -> Result<(), Stop> {
         let mut edits: Vec<Edit> = Vec::with_capacity(piece.text().len());
         let mut modified = false;
-        for group in piece.text().graphemes(true) {
+        for group in graphemes(piece.text()) {
             if group.len() < LONGEST_GROUP
                 && let Some(replacement) = self.replacement(group)
             {

@@ -9,7 +9,9 @@ use tokenizers::{OffsetReferential, OffsetType, PreTokenizedString, PreTokenizer
 use unicode_categories::UnicodeCategories as _;
 use unicode_normalization_alignments::UnicodeNormalization as _;
 use unicode_normalization_alignments::char as theirs;
+use unicode_segmentation::UnicodeSegmentation as _;
 
+use super::graphemes::{self, graphemes};
 use super::normal::{Edit, Kind, compose, decompose};
 use super::*;
 
@@ -296,4 +298,77 @@ proptest! {
         same_forms(&text);
         same_forms(&marks);
     }
+}
+
+/// Whether the original cuts between the last two characters of a text.
+fn is_cut(text: &str) -> bool {
+    let last = text.chars().next_back().map_or(0, char::len_utf8);
+    text.grapheme_indices(true)
+        .any(|(at, _)| at == text.len() - last)
+}
+
+/// What a character is to clusters, by how the original cuts beside characters that are known.
+fn grapheme_value(c: char) -> u8 {
+    use graphemes::*;
+    let cut = |text: &[char]| is_cut(&text.iter().collect::<String>());
+    let (mark, joiner, picture) = ('\u{300}', '\u{200d}', '\u{1f600}');
+    let (flag, consonant, linker) = ('\u{1f1e6}', '\u{915}', '\u{94d}');
+    let (l, v, t) = ('\u{1100}', '\u{1161}', '\u{11a8}');
+    let class = match c {
+        '\r' => CR,
+        '\n' => LF,
+        _ if c == joiner => ZWJ,
+        _ if cut(&[c, mark]) => CONTROL,
+        // After a picture the marks that extend it may stand before the joiner, and no others.
+        _ if !cut(&['a', c]) && cut(&[picture, c, joiner, picture]) => SPACING,
+        _ if !cut(&['a', c]) => EXTEND,
+        _ if !cut(&[c, 'a']) => PREPEND,
+        _ if !cut(&[flag, c]) => REGIONAL,
+        _ if !cut(&[picture, joiner, c]) => PICTURE,
+        _ if !cut(&[consonant, linker, c]) => CONSONANT,
+        _ if !cut(&[c, l]) => L,
+        _ if !cut(&[l, c]) && !cut(&[c, v]) && !cut(&[v, c]) => V,
+        _ if !cut(&[l, c]) && !cut(&[c, v]) => LV,
+        _ if !cut(&[l, c]) => LVT,
+        _ if !cut(&[v, c]) && !cut(&[t, c]) => T,
+        _ => 0,
+    };
+    let links = !cut(&[consonant, c, consonant]);
+    let between = !links && !cut(&[consonant, linker, c, consonant]);
+    // Of what is before a consonant no more is asked where nothing cuts.
+    match class {
+        PREPEND => class,
+        _ if links => class | LINKER,
+        _ if between => class | BETWEEN,
+        _ => class,
+    }
+}
+
+#[test]
+fn graphemes_are_the_originals() {
+    let made = table(|code| char::from_u32(code).map_or(graphemes::CONTROL, grapheme_value));
+    holds(
+        "graphemes.bin",
+        include_bytes!("tables/graphemes.bin"),
+        &made,
+    );
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_cut_as_the_original_cuts_it(text in grapheme_text()) {
+        let wanted: Vec<&str> = text.graphemes(true).collect();
+        prop_assert_eq!(graphemes(&text).collect::<Vec<_>>(), wanted);
+    }
+}
+
+/// Characters of every class, close together, among any others.
+fn grapheme_text() -> impl Strategy<Value = String> {
+    let of_classes = prop::sample::select(
+        "a\r\n\u{1}\u{300}\u{200d}\u{903}\u{600}\u{1f1e6}\u{1f1e7}\u{1f600}\u{2764}\u{fe0f}\u{1f3fd}\u{915}\u{937}\u{94d}\u{9cd}\u{93c}\u{1100}\u{1161}\u{11a8}\u{ac00}\u{ac01}\u{200c}\u{11070}\u{e33}"
+            .chars()
+            .collect::<Vec<char>>(),
+    );
+    prop::collection::vec(prop_oneof![8 => of_classes, 1 => any::<char>()], 0..12)
+        .prop_map(|characters| characters.into_iter().collect())
 }
