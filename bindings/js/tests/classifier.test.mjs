@@ -134,9 +134,9 @@ test("a model is loaded for what it is, and what is wrong is said", async () => 
 });
 
 test("the module refuses scores that it does not know, and labels of a model that gives vectors, whoever asks", async () => {
-  const { RawCancel, RawModel } = await import("../pkg/simd128/isovec_js.js");
-  // So that this build has begun.
-  await (await Inline.load(files(), { build: "simd128" })).dispose();
+  const pkg = new URL("../pkg/simd128/", import.meta.url);
+  const { default: init, RawCancel, RawModel } = await import(new URL("isovec_js.js#raw", pkg).href);
+  await init({ module_or_path: await WebAssembly.compile(readFileSync(new URL("isovec_js_bg.wasm", pkg))) });
   const load = (files, labels) => RawModel.load("a model", files, "{}", labels, undefined, new RawCancel());
   const raw = await load(files(), "labels");
   await assert.rejects(async () => raw.classify(["a"], undefined, "best", new RawCancel()), { kind: "Config", message: /"best".*"softmax", "sigmoid" and "logits"/ });
