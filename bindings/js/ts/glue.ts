@@ -13,15 +13,18 @@ const URLS: Record<WasmBuild, () => URL> = {
   tract: () => new URL("../pkg/tract/isovec_js.js", import.meta.url),
 };
 
+/** Where a build's script lies, as this script's own address has it; nothing of a build that there is not. */
+export const glueAt = (build: string): string | undefined => (Object.hasOwn(URLS, build) ? URLS[build as WasmBuild]().href : undefined);
+
 /** Fetches that failed: a browser may remember that of an address. */
 let failed = 0;
 
 /**
  * A build's script, fetched when the build is wanted: a page runs one of them. It is evaluated once for each `evaluation`, and
- * each evaluation has one memory. The builds have the same interface, and `threads` a little more.
+ * each evaluation has one memory. `at` is its address, where this thread may not know it. The builds have the same interface, and `threads` a little more.
  */
-export async function glueOf(build: WasmBuild, evaluation = ""): Promise<typeof Glue> {
-  const address = URLS[build]();
+export async function glueOf(build: WasmBuild, evaluation = "", at = glueAt(build)): Promise<typeof Glue> {
+  const address = new URL(at!);
   // With the build's name: of scripts that are the same, bundlers make one file.
   address.hash = [build, evaluation, failed].join("-");
   try {

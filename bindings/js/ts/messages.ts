@@ -4,9 +4,12 @@ import type { ErrorKind } from "./kinds.js";
 import type { Asked, Items, Progress, Request } from "./host.js";
 import type { ProfileOptions } from "./profile.js";
 
-/** A call. The first is `load`, and there is one of it. */
+/**
+ * A call. The first is `load`, and there is one of it. It has the address of the build's script as the page knows it: a worker that
+ * was made of a blob has no address that others are relative to.
+ */
 export type Call =
-  | { call: "load"; request: Request }
+  | { call: "load"; request: Request; glue: string | undefined }
   | { call: "run"; items: Items; asked: Asked }
   | { call: "countTokens"; text: string }
   | { call: "tokens"; ids: Uint32Array }

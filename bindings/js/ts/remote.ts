@@ -1,6 +1,7 @@
 import { fastest } from "./builds.js";
 import { compiled } from "./compile.js";
 import { IsovecError, disposed } from "./error.js";
+import { glueAt } from "./glue.js";
 import type { About, Asked, Downloaded, Host, Items, Listening, Request, Rows } from "./host.js";
 import { restored, type Call, type FromWorker, type ToWorker } from "./messages.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
@@ -106,7 +107,7 @@ class Remote implements Host {
 
   async load(request: Request, signal: AbortSignal | undefined, transfer: Transferable[], downloaded?: Promise<Downloaded>): Promise<void> {
     this.#downloaded = downloaded;
-    this.about = await this.#call({ call: "load", request }, signal, transfer);
+    this.about = await this.#call({ call: "load", request, glue: glueAt(request.build ?? fastest(request.threads)) }, signal, transfer);
   }
 
   give(module: WebAssembly.Module): void {

@@ -9,12 +9,12 @@ import { tract } from "./tract.js";
 
 /**
  * A build, ready to be called in this thread: the one that is asked for, or the fastest that runs here. It has as many
- * threads as it was ever wanted to have. `given` is a module that somebody else compiles.
+ * threads as it was ever wanted to have. `given` is a module that somebody else compiles, `at` the address of its script.
  */
-export async function ready(asked: Build | undefined, wanted: number, given?: Promise<WebAssembly.Module>): Promise<Module> {
+export async function ready(asked: Build | undefined, wanted: number, given?: Promise<WebAssembly.Module>, at?: string): Promise<Module> {
   const build = asked ?? fastest(wanted);
   try {
-    const module = await instanceOf(build, given);
+    const module = await instanceOf(build, given, at);
     if (build === "threads") await start(module.glue as unknown as typeof Threads, wanted);
     return module;
   } catch (cause) {
@@ -26,8 +26,8 @@ export async function ready(asked: Build | undefined, wanted: number, given?: Pr
 }
 
 /** A build in this thread, without any threads beside it. */
-export function instanceOf(build: Build, given?: Promise<WebAssembly.Module>): Promise<Module> {
+export function instanceOf(build: Build, given?: Promise<WebAssembly.Module>, at?: string): Promise<Module> {
   if (build === "tract") return tract(given);
   checkBuild(build);
-  return instance(build, () => glueOf(build), () => given ?? compiled(build));
+  return instance(build, () => glueOf(build, "", at), () => given ?? compiled(build));
 }
