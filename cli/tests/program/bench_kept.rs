@@ -497,7 +497,7 @@ fn a_full_disk_leaves_the_older_one() {
     let before = fs::read(kept.path("base")).expect("kept");
     let ended = std::process::Command::new("bash")
         .args(["-c", "trap '' XFSZ; ulimit -f 1; \"$0\" \"$@\""])
-        .arg(assert_cmd::cargo::cargo_bin("isovec"))
+        .arg(crate::program())
         .arg("bench")
         .args(TEXTS)
         .args(SHORT)
@@ -518,7 +518,7 @@ fn a_full_disk_leaves_the_older_one() {
 #[test]
 fn ctrl_c_in_the_middle_keeps_nothing() {
     let folder = tempfile::tempdir().expect("a folder");
-    let child = std::process::Command::new(assert_cmd::cargo::cargo_bin("isovec"))
+    let child = std::process::Command::new(crate::program())
         .args([
             "bench",
             "a cat",

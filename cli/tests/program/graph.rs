@@ -98,7 +98,7 @@ fn what_cannot_be_shown_is_said_and_a_closed_pipe_is_no_failure() {
     );
     assert!(error.contains("graph.txt"), "{error}");
 
-    let mut program = std::process::Command::new(assert_cmd::cargo::cargo_bin("isovec"));
+    let mut program = std::process::Command::new(crate::program());
     program
         .args(["graph", "--engine", "portable", "--format", "json"])
         .env("ISOVEC_MODEL", model())

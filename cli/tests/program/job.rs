@@ -70,7 +70,7 @@ fn a_job_that_is_killed_is_gone_on_with() {
     );
 
     let spec = folder.spec("out", "");
-    let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("isovec"))
+    let mut child = std::process::Command::new(crate::program())
         .args(["job", "run", &spec])
         .env("ISOVEC_MODEL", model())
         .env_remove("ORT_DYLIB_PATH")

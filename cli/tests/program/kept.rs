@@ -25,7 +25,7 @@ fn folder_of_texts() -> TempDir {
 
 /// A run over the texts of a folder, with kept vectors or without.
 fn run(folder: &Path, more: &[&str]) -> std::process::Child {
-    Command::new(assert_cmd::cargo::cargo_bin("isovec"))
+    Command::new(crate::program())
         .args(["embed", "--engine", "portable", "--stats", "--file"])
         .arg(folder.join(NAME))
         .args(more)

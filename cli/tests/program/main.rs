@@ -26,6 +26,7 @@ mod streaming;
 mod trace;
 
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use assert_cmd::Command;
 use serde_json::Value;
@@ -34,8 +35,25 @@ fn model() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../tests/data/tiny-bert")
 }
 
+/// The program that was built with these tests, under a name of its own: a build beside them, with other features, may put another in
+/// its place.
+fn program() -> &'static Path {
+    static PROGRAM: LazyLock<PathBuf> = LazyLock::new(|| {
+        let built = assert_cmd::cargo::cargo_bin("isovec");
+        let own = Path::new(env!("CARGO_TARGET_TMPDIR")).join("isovec-of-tests");
+        let own = own.with_extension(std::env::consts::EXE_EXTENSION);
+        // What an earlier run has left.
+        let _ = std::fs::remove_file(&own);
+        match std::fs::hard_link(&built, &own) {
+            Ok(()) => own,
+            Err(_) => built,
+        }
+    });
+    &PROGRAM
+}
+
 fn isovec(args: &[&str]) -> Command {
-    let mut command = Command::cargo_bin("isovec").expect("the program is built");
+    let mut command = Command::new(program());
     command
         .args(args)
         .env("ISOVEC_MODEL", model())
@@ -380,7 +398,7 @@ fn a_full_disk_is_an_error_that_names_the_file() {
         &["similarity", "a", "b", "--engine", "portable"],
         &["info", "--json", "--engine", "portable"],
     ] {
-        let mut command = std::process::Command::new(assert_cmd::cargo::cargo_bin("isovec"));
+        let mut command = std::process::Command::new(program());
         command
             .args(args)
             .env("ISOVEC_MODEL", model())

@@ -58,7 +58,7 @@ impl Output {
 
     /// Starts a run whose input stays open until the pipe is dropped.
     fn start(&self, input: &str) -> (Child, ChildStdin) {
-        let mut child = std::process::Command::new(assert_cmd::cargo::cargo_bin("isovec"))
+        let mut child = std::process::Command::new(crate::program())
             .args(self.args())
             .env("ISOVEC_MODEL", model())
             .env_remove("ORT_DYLIB_PATH")
@@ -234,7 +234,7 @@ fn what_a_full_disk_ended_is_gone_on_with() {
             .args(["-c", "trap '' XFSZ; ulimit -f $1; shift; \"$@\" <$0"])
             .arg(&text)
             .arg(kib)
-            .arg(assert_cmd::cargo::cargo_bin("isovec"))
+            .arg(crate::program())
             .args(output.args())
             .env("ISOVEC_MODEL", model())
             .output();

@@ -4,10 +4,9 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
 
-use assert_cmd::cargo::CommandCargoExt as _;
 use serde_json::{Value, json};
 
-use crate::{isovec, model, stderr, stdout};
+use crate::{isovec, model, program, stderr, stdout};
 
 /// A server, and the lines of its log.
 pub(crate) struct Server {
@@ -37,8 +36,7 @@ impl Server {
 
     /// Runs a command that listens.
     pub(crate) fn run(args: &[&str]) -> Self {
-        let mut process = Command::cargo_bin("isovec")
-            .expect("the program is built")
+        let mut process = Command::new(program())
             .args(args)
             .args(["--log", "json"])
             .env("ISOVEC_MODEL", model())
