@@ -2,7 +2,8 @@
 //!
 //! A page has to download these tables, so they are stored as runs of equal values ([`runs`]) and expanded on first
 //! use. `tests.rs` makes them from the crates that `tokenizers` uses (regex-syntax, unicode_categories,
-//! unicode-normalization-alignments, unicode-segmentation) and fails where a byte differs; with `ISOVEC_WRITE_TABLES` set it writes them.
+//! unicode-normalization-alignments, unicode-segmentation) and fails where a byte differs; with `ISOVEC_WRITE_TABLES`
+//! set it writes them.
 
 pub(crate) mod graphemes;
 pub(crate) mod normal;
