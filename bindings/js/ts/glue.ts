@@ -21,10 +21,11 @@ let failed = 0;
 
 /**
  * A build's script, fetched when the build is wanted: a page runs one of them. It is evaluated once for each `evaluation`, and
- * each evaluation has one memory. `at` is its address, where this thread may not know it. The builds have the same interface, and `threads` a little more.
+ * each evaluation has one memory. `at` is its address, where this thread may not know it. The builds have the same interface, and
+ * `threads` a little more.
  */
-export async function glueOf(build: WasmBuild, evaluation = "", at = glueAt(build)): Promise<typeof Glue> {
-  const address = new URL(at!);
+export async function glueOf(build: WasmBuild, evaluation = "", at?: string): Promise<typeof Glue> {
+  const address = at === undefined ? URLS[build]() : new URL(at);
   // With the build's name: of scripts that are the same, bundlers make one file.
   address.hash = [build, evaluation, failed].join("-");
   try {

@@ -14,7 +14,7 @@ export async function open(request: Request, listening: Listening): Promise<Host
   const { signal } = listening;
   signal?.throwIfAborted();
   const build = request.build ?? fastest(request.threads);
-  const remote = new Remote(listening.onProgress);
+  const remote = new Remote(build, listening.onProgress);
   try {
     // Side by side: the worker's script, the module, and the files, which the page fetches only where it has to.
     const module = compiled(build).then((module) => remote.give(module));
@@ -64,6 +64,8 @@ class Remote implements Host {
   ended: Error | undefined;
   /** Settled when the worker's script runs. */
   readonly ready: Promise<void>;
+  /** What the worker will compute with. */
+  #build: string;
   #worker: Worker | undefined;
   #waiting = new Map<number, Waiting>();
   #next = 0;
@@ -71,7 +73,8 @@ class Remote implements Host {
   /** Ends the watch over the worker. */
   #watching = new AbortController();
 
-  constructor(onProgress: Listening["onProgress"]) {
+  constructor(build: string, onProgress: Listening["onProgress"]) {
+    this.#build = build;
     let started!: () => void, failed!: (cause: unknown) => void;
     this.ready = new Promise((resolve, reject) => ([started, failed] = [resolve, reject]));
     this.ready.catch(() => {});
@@ -107,7 +110,7 @@ class Remote implements Host {
 
   async load(request: Request, signal: AbortSignal | undefined, transfer: Transferable[], downloaded?: Promise<Downloaded>): Promise<void> {
     this.#downloaded = downloaded;
-    this.about = await this.#call({ call: "load", request, glue: glueAt(request.build ?? fastest(request.threads)) }, signal, transfer);
+    this.about = await this.#call({ call: "load", request, glue: glueAt(this.#build) }, signal, transfer);
   }
 
   give(module: WebAssembly.Module): void {

@@ -335,7 +335,7 @@ fn grapheme_value(c: char) -> u8 {
     };
     let links = !cut(&[consonant, c, consonant]);
     let between = !links && !cut(&[consonant, linker, c, consonant]);
-    // Of what is before a consonant no more is asked where nothing cuts.
+    // Nothing is cut behind PREPEND, so what it does in a conjunct cannot be seen.
     match class {
         PREPEND => class,
         _ if links => class | LINKER,
