@@ -10,7 +10,7 @@ use isovec_engine::tensor::DType;
 use isovec_engine::weights::WeightInfo;
 
 use super::int8::Channels;
-use super::nibbles::{BLOCK, HALF, Layout};
+use super::nibbles::Layout;
 use super::source::{Form, Operand, Reformed};
 use crate::bundle::prune;
 
@@ -128,13 +128,8 @@ impl<'b> Blocks<'b> {
         let layout = Layout::new(&shape, axis)?;
         let &(weight, info) = constants.weights.get(bytes)?;
         let (scales, scale_type, scale_shape) = constants.operand(self.to_float(factors)?)?;
-        let [rows, columns] = layout.shape;
-        let (packed, ones) = match axis {
-            0 => ([rows / BLOCK, HALF, columns], [rows / BLOCK, 1, columns]),
-            _ => ([rows, columns / BLOCK, HALF], [rows, columns / BLOCK, 1]),
-        };
-        let fits = info.dtype == DType::U8 && info.shape == packed;
-        if !fits || scale_type != DType::F16 || scale_shape != ones {
+        let fits = info.dtype == DType::U8 && info.shape == layout.bytes_shape();
+        if !fits || scale_type != DType::F16 || scale_shape != layout.scales_shape() {
             return None;
         }
         let info = WeightInfo {
