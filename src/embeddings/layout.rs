@@ -87,6 +87,25 @@ pub(crate) fn of_labels(labels: &[String]) -> Result<[Column<'static>; 2]> {
     ])
 }
 
+/// The column of how many entries each row has, of rows that end at offsets.
+///
+/// # Errors
+/// [`Error::InvalidEmbeddings`] for a row of 2^32 entries or more.
+pub(crate) fn of_rows(name: &'static str, offsets: &[usize]) -> Result<Column<'static>> {
+    let counts = offsets
+        .windows(2)
+        .map(|ends| u32::try_from(ends[1] - ends[0]));
+    let counts: Vec<u32> = counts
+        .collect::<std::result::Result<_, _>>()
+        .map_err(|error| invalid("this set", error))?;
+    Ok(Column {
+        name,
+        dtype: U32,
+        shape: vec![counts.len()],
+        data: words(&counts, u32::to_le_bytes).into_owned().into(),
+    })
+}
+
 /// The file, one part after another: its header, and the tensors.
 pub(crate) fn file<'a>(
     metadata: &Metadata,
@@ -280,6 +299,20 @@ impl<'a> File<'a> {
             )));
         }
         Ok(Some(labels))
+    }
+
+    /// Where each row begins, and the end of the last, by the column of how many entries each has.
+    pub(crate) fn offsets(&self, counts: &str) -> Result<Vec<usize>> {
+        let (_, own) = self.tensor(counts, U32, 4, 1)?;
+        let mut end = 0usize;
+        let mut offsets = vec![end];
+        for count in u32s(own) {
+            let next = end.checked_add(count as usize);
+            end = next
+                .ok_or_else(|| self.fail(format!("`{counts}` add up to more than there can be")))?;
+            offsets.push(end);
+        }
+        Ok(offsets)
     }
 
     pub(crate) fn fail(&self, detail: impl std::fmt::Display) -> Error {

@@ -26,19 +26,6 @@ saved_as_file!(MultiVectorEmbeddings, parse, too_large: "a text has 2^32 vectors
 
 impl MultiVectorEmbeddings {
     fn file(&self) -> Result<Vec<Cow<'_, [u8]>>> {
-        let counts = self
-            .offsets
-            .windows(2)
-            .map(|ends| u32::try_from(ends[1] - ends[0]));
-        let counts: Vec<u32> = counts
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| layout::invalid("this set", error))?;
-        let column = |name, counts: &[u32]| Column {
-            name,
-            dtype: U32,
-            shape: vec![counts.len()],
-            data: words(counts, u32::to_le_bytes).into_owned().into(),
-        };
         let embeddings = |dtype, row: usize, data| Column {
             name: "embeddings",
             dtype,
@@ -46,8 +33,13 @@ impl MultiVectorEmbeddings {
             data,
         };
         let counts = [
-            column("vector_counts", &counts),
-            column("token_counts", &self.token_counts),
+            layout::of_rows("vector_counts", &self.offsets)?,
+            Column {
+                name: "token_counts",
+                dtype: U32,
+                shape: vec![self.token_counts.len()],
+                data: words(&self.token_counts, u32::to_le_bytes),
+            },
         ];
         // Larger elements first, so that all lie at multiples of their size.
         let mut tensors = Vec::new();
@@ -98,16 +90,7 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<MultiVectorEmbeddings> {
     let dim = metadata.dimension.filter(|&dim| dim > 0);
     let dim = dim.ok_or_else(|| file.fail("it does not say how many components a vector has"))?;
     file.has_only(&TENSORS)?;
-    let (_, counts) = file.tensor("vector_counts", U32, 4, 1)?;
-    let mut offsets = vec![0usize];
-    for count in u32s(counts) {
-        let end = offsets
-            .last()
-            .and_then(|end| end.checked_add(count as usize));
-        offsets.push(
-            end.ok_or_else(|| file.fail("`vector_counts` add up to more than there can be"))?,
-        );
-    }
+    let offsets = file.offsets("vector_counts")?;
     let texts = offsets.len() - 1;
     let vectors = read_vectors(&file, dim, offsets[texts])?;
     let (_, counts) = file.tensor("token_counts", U32, 4, 1)?;

@@ -25,14 +25,6 @@ saved_as_file!(SparseEmbeddings, parse, too_large: "a vector has 2^32 weights or
 
 impl SparseEmbeddings {
     fn file(&self) -> Result<Vec<Cow<'_, [u8]>>> {
-        let counts = self
-            .offsets
-            .windows(2)
-            .map(|ends| u32::try_from(ends[1] - ends[0]));
-        let counts: Vec<u32> = counts
-            .collect::<std::result::Result<_, _>>()
-            .map_err(|error| layout::invalid("this set", error))?;
-        let counts = words(&counts, u32::to_le_bytes).into_owned();
         let truncated: Vec<u8> = self.truncated.iter().copied().map(u8::from).collect();
         let column = |name, dtype, entries, data| Column {
             name,
@@ -45,7 +37,7 @@ impl SparseEmbeddings {
         let tensors = vec![
             column("values", F32, all, words(&self.values, f32::to_le_bytes)),
             column("indices", U32, all, words(&self.indices, u32::to_le_bytes)),
-            column("word_counts", U32, rows, counts.into()),
+            layout::of_rows("word_counts", &self.offsets)?,
             column(
                 "token_counts",
                 U32,
@@ -75,15 +67,7 @@ fn parse(origin: &str, bytes: &[u8]) -> Result<SparseEmbeddings> {
     let vocabulary_size =
         vocabulary_size.ok_or_else(|| file.fail("it does not say how many words there are"))?;
     file.has_only(&TENSORS)?;
-    let (_, counts) = file.tensor("word_counts", U32, 4, 1)?;
-    let mut offsets = vec![0usize];
-    for count in u32s(counts) {
-        let end = offsets
-            .last()
-            .and_then(|end| end.checked_add(count as usize));
-        offsets
-            .push(end.ok_or_else(|| file.fail("`word_counts` add up to more than there can be"))?);
-    }
+    let offsets = file.offsets("word_counts")?;
     let (_, values) = file.tensor("values", F32, 4, 1)?;
     let (_, indices) = file.tensor("indices", U32, 4, 1)?;
     let (_, token_counts) = file.tensor("token_counts", U32, 4, 1)?;

@@ -9,23 +9,14 @@ use isovec::{Dtype, EmbeddingConfig, ModelSource};
 use isovec_parity::Reference;
 use isovec_test_models::checkpoint::Stored;
 use isovec_test_models::models::bert_of;
-use isovec_test_support::{Which, data, engines, minilm, mixed_texts};
+use isovec_test_support::{Which, engines, minilm, mixed_texts, written_with_tiny_files};
 
 #[test]
 fn four_bits_take_few_bytes_and_all_engines_expand_them_alike() {
     let (folder, original) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
     let model = bert_of(11, 600, 128, 2);
-    fs::write(original.path().join("config.json"), model.config_json()).unwrap();
-    fs::write(
-        original.path().join("model.safetensors"),
-        model.file(Stored::F32),
-    )
-    .unwrap();
-    fs::create_dir(original.path().join("1_Pooling")).unwrap();
-    for name in ["modules.json", "1_Pooling/config.json", "tokenizer.json"] {
-        fs::copy(data("tiny-bert").join(name), original.path().join(name)).unwrap();
-    }
-    let source = ModelSource::from(original.path());
+    let (config, weights) = (model.config_json(), model.file(Stored::F32));
+    let source = written_with_tiny_files(original.path(), &config, &weights);
     let texts = mixed_texts(20);
     let place = folder.path().join("int4");
     let config = |which: Which| which.configure(EmbeddingConfig::default());

@@ -10,7 +10,7 @@ use isovec::{Dtype, EmbeddingConfig, ModelSource};
 use isovec_parity::Reference;
 use isovec_test_models::checkpoint::{Checkpoint, Stored};
 use isovec_test_models::models::bert_of;
-use isovec_test_support::{Which, data, engines, minilm, mixed_texts};
+use isovec_test_support::{Which, engines, minilm, mixed_texts, written_with_tiny_files};
 
 /// A seeded BERT that is wide enough for its matrices and its table to be worth 8 bits. It has a row for each token of the tiny
 /// model's tokenizer.
@@ -19,14 +19,7 @@ fn wide() -> Checkpoint {
 }
 
 fn written(model: &Checkpoint, folder: &Path) -> ModelSource {
-    fs::write(folder.join("config.json"), model.config_json()).unwrap();
-    fs::write(folder.join("model.safetensors"), model.file(Stored::F32)).unwrap();
-    let tiny = data("tiny-bert");
-    fs::create_dir(folder.join("1_Pooling")).unwrap();
-    for name in ["modules.json", "1_Pooling/config.json", "tokenizer.json"] {
-        fs::copy(tiny.join(name), folder.join(name)).unwrap();
-    }
-    ModelSource::from(folder)
+    written_with_tiny_files(folder, &model.config_json(), &model.file(Stored::F32))
 }
 
 fn here() -> bool {

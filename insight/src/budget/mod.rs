@@ -249,11 +249,14 @@ impl Workshop {
 
     /// The nodes of a candidate that stay in f32 beside those that always do.
     fn in_f32(&self, candidate: Candidate) -> &[String] {
+        &self.nodes(candidate.technique)[..candidate.kept]
+    }
+
+    /// The nodes of a technique that can stay in f32, those that lose most first.
+    fn nodes(&self, technique: Technique) -> &[String] {
         let mut all = self.sensitive.iter();
-        match all.find(|(technique, _)| *technique == candidate.technique) {
-            Some((_, nodes)) => &nodes[..candidate.kept],
-            None => &[],
-        }
+        let own = all.find(|(own, _)| *own == technique);
+        own.map_or(&[], |(_, nodes)| nodes)
     }
 
     async fn tried(&mut self, candidate: Candidate) -> Result<Tried> {
@@ -292,8 +295,6 @@ impl Workshop {
             .await?;
         self.original
             .get_or_insert_with(|| Original::new(&made.before, trial.times().0));
-        let all = self.sensitive.iter();
-        let all = all.filter(|(technique, _)| *technique == candidate.technique);
         Ok(Tried::Measured {
             figures: Figures {
                 cosine: quality.cosine_worst.unwrap_or(f64::NAN),
@@ -306,7 +307,7 @@ impl Workshop {
                     high: trial.high.unwrap_or(f64::INFINITY),
                 },
             },
-            nodes: all.map(|(_, nodes)| nodes.len().saturating_sub(1)).sum(),
+            nodes: self.nodes(candidate.technique).len().saturating_sub(1),
         })
     }
 

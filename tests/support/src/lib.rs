@@ -2,6 +2,7 @@
 
 #![allow(clippy::unwrap_used)] // A test that cannot go on should stop there.
 
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use isovec::config::{EngineChoice, ExecutionProvider};
@@ -75,6 +76,19 @@ pub fn engines() -> Vec<Which> {
 /// The seeded model that the repository carries.
 pub fn tiny_model() -> ModelSource {
     ModelSource::from(data("tiny-bert"))
+}
+
+/// Writes a model with the tokenizer and the pooling of the [tiny one](tiny_model) into an empty folder: its `config.json`, and its
+/// weights as safetensors.
+pub fn written_with_tiny_files(folder: &Path, config: &[u8], weights: &[u8]) -> ModelSource {
+    let tiny = data("tiny-bert");
+    fs::write(folder.join("config.json"), config).unwrap();
+    fs::write(folder.join("model.safetensors"), weights).unwrap();
+    fs::create_dir(folder.join("1_Pooling")).unwrap();
+    for name in ["modules.json", "1_Pooling/config.json", "tokenizer.json"] {
+        fs::copy(tiny.join(name), folder.join(name)).unwrap();
+    }
+    ModelSource::from(folder)
 }
 
 /// A folder of `tests/data`.

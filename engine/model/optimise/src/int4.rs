@@ -8,19 +8,14 @@
 //! isovec expands the matrices when a model is loaded ([`widened`](isovec_model::precision::widened)), and ONNX Runtime when it folds
 //! constants.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
-use bytes::Bytes;
-use isovec_engine::bundle::{ModelBundle, WEIGHT_MIN_BYTES};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
-use isovec_engine::error::Result as EngineResult;
-use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::onnx::default_domain;
-use isovec_engine::onnx::proto::{AttributeProto, DataType, GraphProto, NodeProto, TensorProto};
+use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto};
 use isovec_engine::tensor::DType;
-use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights, WeightsIdentity};
-use isovec_model::bundle::prune;
+use isovec_engine::weights::WeightInfo;
 use isovec_model::onnx::builder::{int, string};
 use isovec_model::precision::{BLOCK, BlockTensor, dequantize_blocks, floats, quantize_blocks};
 use serde::Serialize;
@@ -29,6 +24,8 @@ use crate::error::{OptimizeError, Result};
 use crate::history;
 use crate::int8::check;
 use crate::measure::sqnr;
+use crate::rewriting::{Rewriting, node};
+use crate::source::Form;
 
 /// Matrices of fewer bytes stay as they are.
 const LEAST: usize = 4096;
@@ -63,7 +60,10 @@ pub async fn in_four_bits(
     let empty = GraphProto::default();
     let graph = bundle.graph.graph.as_ref().unwrap_or(&empty);
     let axes = block_axes(graph);
-    let mut writing = Writing::new(bundle, graph);
+    let mut writing = Writing {
+        parts: Rewriting::new(bundle, graph, "isovec int4 1"),
+        nodes: Vec::new(),
+    };
     let mut told = Vec::new();
     for (index, info) in bundle.weights.weights().iter().enumerate() {
         cancel.check().map_err(OptimizeError::from)?;
@@ -129,138 +129,58 @@ fn block_axes(graph: &GraphProto) -> BTreeMap<&str, usize> {
     axes
 }
 
-/// What is made of the weights of a source.
-#[derive(Debug, Clone)]
-enum Form {
-    /// The weight of this index as it is.
-    Same(usize),
-    /// The bytes of its blocks along this axis.
-    Blocks(usize, usize),
-    /// Other values.
-    Bytes(Bytes),
-}
-
-/// A source's weights in these forms: blocks are made when they are read, so that no second model is in memory.
-#[derive(Debug)]
-struct Reformed {
-    source: Weights,
-    infos: Vec<WeightInfo>,
-    forms: Vec<Form>,
-}
-
-impl WeightSource for Reformed {
-    fn weights(&self) -> &[WeightInfo] {
-        &self.infos
-    }
-
-    fn read<'a>(&'a self, index: usize) -> EngineFuture<'a, Bytes> {
-        Box::pin(async move {
-            match &self.forms[index] {
-                Form::Same(weight) => self.source.read(*weight).await,
-                Form::Bytes(bytes) => Ok(bytes.clone()),
-                Form::Blocks(weight, axis) => {
-                    let values = floats(&self.source, *weight).await?;
-                    let shape = &self.source.weights()[*weight].shape;
-                    Ok(quantize_blocks(&values, shape, *axis)?.bytes.into())
-                }
-            }
-        })
-    }
-
-    fn read_pieces<'a>(&'a self, index: usize, sink: &'a mut dyn Sink) -> EngineFuture<'a, ()> {
-        match &self.forms[index] {
-            Form::Same(weight) => self.source.read_pieces(*weight, sink),
-            _ => Box::pin(async move {
-                let bytes: EngineResult<Bytes> = self.read(index).await;
-                sink.take(&bytes?)
-            }),
-        }
-    }
-}
-
 /// The graph that is being written.
 struct Writing<'b> {
-    bundle: &'b ModelBundle,
-    names: HashSet<String>,
+    parts: Rewriting<'b>,
     nodes: Vec<NodeProto>,
-    small: Vec<TensorProto>,
-    infos: Vec<WeightInfo>,
-    forms: Vec<Form>,
-    /// Weights that a node makes now.
-    made: BTreeSet<usize>,
-    hash: blake3::Hasher,
 }
 
-impl<'b> Writing<'b> {
-    fn new(bundle: &'b ModelBundle, graph: &GraphProto) -> Self {
-        let mut hash = blake3::Hasher::new();
-        hash.update(b"isovec int4 1");
-        hash.update(bundle.identity.0.as_bytes());
-        let infos = bundle.weights.weights();
-        let names = infos.iter().map(|info| &info.name);
-        let names = names.chain(graph.input.iter().map(|input| &input.name));
-        let names = names.chain(graph.initializer.iter().map(|tensor| &tensor.name));
-        let names = names.chain(graph.node.iter().flat_map(|node| &node.output));
-        Self {
-            bundle,
-            names: names.cloned().collect(),
-            nodes: Vec::new(),
-            small: Vec::new(),
-            infos: Vec::new(),
-            forms: Vec::new(),
-            made: BTreeSet::new(),
-            hash,
-        }
-    }
-
+impl Writing<'_> {
     /// Stores a matrix in blocks, and writes the nodes that make it of them.
     fn matrix(&mut self, index: usize, info: &WeightInfo, tensor: &BlockTensor) {
+        let parts = &mut self.parts;
         let name = &info.name;
-        let [rows, columns] = tensor.shape;
         let axis = tensor.axis;
-        let (packed, ones) = match axis {
-            0 => (
-                [rows / BLOCK, BLOCK / 2, columns],
-                [rows / BLOCK, 1, columns],
-            ),
-            _ => (
-                [rows, columns / BLOCK, BLOCK / 2],
-                [rows, columns / BLOCK, 1],
-            ),
+        let form = Form::Blocks {
+            weight: index,
+            axis,
         };
-        let bytes = self.fresh(&format!("{name}.int4"));
-        self.infos.push(WeightInfo {
-            name: bytes.clone(),
-            dtype: DType::U8,
-            shape: packed.to_vec(),
-        });
-        self.forms.push(Form::Blocks(index, axis));
-        self.made.insert(index);
-        self.hash.update(&tensor.bytes);
+        let bytes = format!("{name}.int4");
+        let bytes = parts.replace(index, &bytes, DType::U8, &tensor.bytes_shape(), form);
+        parts.identify(&tensor.bytes);
         let scales: Vec<u8> = tensor
             .scales
             .iter()
             .flat_map(|scale| scale.to_le_bytes())
             .collect();
-        let scales = self.constant(&format!("{name}.scale"), DType::F16, &ones, scales);
-        let four = self.constant(&format!("{name}.four"), DType::U8, &[], vec![4]);
-        let eight = 8f32.to_le_bytes().to_vec();
-        let eight = self.constant(&format!("{name}.eight"), DType::F32, &[], eight);
-        let extents = [rows, columns].map(|extent| extent as i64);
+        let scales = parts.constant(
+            &format!("{name}.scale"),
+            DType::F16,
+            &tensor.scales_shape(),
+            scales,
+        );
+        let four = parts.constant(&format!("{name}.four"), DType::U8, &[], vec![4]);
+        let eight = parts.f32s(&format!("{name}.eight"), &[], &[8.0]);
+        let extents = tensor.shape.map(|extent| extent as i64);
         let extents = extents
             .iter()
             .flat_map(|extent| extent.to_le_bytes())
             .collect();
-        let extents = self.constant(&format!("{name}.shape"), DType::I64, &[2], extents);
+        let extents = parts.constant(&format!("{name}.shape"), DType::I64, &[2], extents);
         let [left, low, high, all, wide, whole, scaled, factors] = [
             "left", "low", "high", "all", "wide", "whole", "scaled", "factors",
         ]
-        .map(|what| self.fresh(&format!("{name}.{what}")));
+        .map(|what| parts.fresh(&format!("{name}.{what}")));
         let (to_left, to_right) = (string("direction", "LEFT"), string("direction", "RIGHT"));
         let along = int("axis", 1 + axis as i64);
         let float = int("to", DataType::Float as i64);
         for (op, inputs, output, attribute) in [
-            ("BitShift", [&bytes, &four].as_slice(), &left, Some(to_left)),
+            (
+                "BitShift",
+                [bytes.as_str(), &four].as_slice(),
+                &left,
+                Some(to_left),
+            ),
             ("BitShift", &[&left, &four], &low, Some(to_right.clone())),
             ("BitShift", &[&bytes, &four], &high, Some(to_right)),
             ("Concat", &[&low, &high], &all, Some(along)),
@@ -270,81 +190,13 @@ impl<'b> Writing<'b> {
             ("Mul", &[&whole, &factors], &scaled, None),
             ("Reshape", &[&scaled, &extents], name, None),
         ] {
-            self.nodes.push(node(op, inputs, output, attribute));
+            self.nodes.push(node(op, inputs, &[output], attribute));
         }
     }
 
-    fn fresh(&mut self, name: &str) -> String {
-        let mut fresh = name.to_owned();
-        while !self.names.insert(fresh.clone()) {
-            fresh.push('_');
-        }
-        fresh
-    }
-
-    /// A constant, where reading a file would put it.
-    fn constant(&mut self, name: &str, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> String {
-        let name = self.fresh(name);
-        self.hash.update(&bytes);
-        if bytes.len() >= WEIGHT_MIN_BYTES {
-            self.infos.push(WeightInfo {
-                name: name.clone(),
-                dtype,
-                shape: shape.to_vec(),
-            });
-            self.forms.push(Form::Bytes(bytes.into()));
-        } else {
-            self.small.push(TensorProto {
-                name: name.clone(),
-                data_type: DataType::from(dtype) as i32,
-                dims: shape.iter().map(|&extent| extent as i64).collect(),
-                raw_data: Bytes::from(bytes),
-                ..TensorProto::default()
-            });
-        }
-        name
-    }
-
-    fn finish(mut self) -> ModelBundle {
-        let mut model = self.bundle.graph.clone();
-        if let Some(graph) = model.graph.as_mut() {
-            // They read nothing but weights, so they may come first.
-            graph.node.splice(0..0, self.nodes);
-            graph.initializer.append(&mut self.small);
-        }
-        for (index, info) in self.bundle.weights.weights().iter().enumerate() {
-            if !self.made.contains(&index) {
-                self.infos.push(info.clone());
-                self.forms.push(Form::Same(index));
-            }
-        }
-        let mut made = ModelBundle {
-            graph: model,
-            weights: Arc::new(Reformed {
-                source: self.bundle.weights.clone(),
-                infos: self.infos,
-                forms: self.forms,
-            }),
-            identity: WeightsIdentity(self.hash.finalize().to_hex().to_string()),
-            ..self.bundle.clone()
-        };
-        prune(&mut made);
-        made
-    }
-}
-
-fn node(
-    op: &str,
-    inputs: &[&String],
-    output: &str,
-    attribute: Option<AttributeProto>,
-) -> NodeProto {
-    NodeProto {
-        op_type: op.into(),
-        name: format!("{output}.node"),
-        input: inputs.iter().map(|&name| name.clone()).collect(),
-        output: vec![output.to_owned()],
-        attribute: attribute.into_iter().collect(),
-        ..NodeProto::default()
+    fn finish(self) -> ModelBundle {
+        // They read nothing but weights, so they may come first.
+        self.parts
+            .finish(|graph| drop(graph.node.splice(0..0, self.nodes)))
     }
 }

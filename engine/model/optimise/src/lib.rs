@@ -20,6 +20,8 @@ pub mod history;
 pub mod int4;
 pub mod int8;
 pub mod measure;
+mod rewriting;
+mod source;
 pub mod vocabulary;
 
 pub use error::{OptimizeError, Result};

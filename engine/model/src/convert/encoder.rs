@@ -1,6 +1,7 @@
 //! One layer of an encoder that normalises after each residual sum, as BERT does
 //! (<https://arxiv.org/abs/1810.04805>): attention, feed-forward, each followed by
-//! `norm(x + f(x))`. BERT, RoBERTa, MPNet and DistilBERT differ in names alone.
+//! `norm(x + f(x))`. BERT, RoBERTa, MPNet and DistilBERT differ in names alone. GTE and JinaBERT have
+//! gated layers, which end in the same way.
 
 use isovec_engine::error::Result;
 
@@ -52,17 +53,27 @@ impl Encoder {
         let key = square(&names.key).apply(net, x)?;
         let value = square(&names.value).apply(net, x)?;
         let context = attention(net, self.heads, (&query, &key, &value), scores);
-        let attended = square(&names.attention_output).apply(net, &context)?;
-        let sum = net.node("Add", &[&attended, x], vec![]);
-        let x = self.norm(&names.attention_norm).apply(net, &sum)?;
+        let last = square(&names.attention_output);
+        let x = self.added(net, x, (&last, &context), &names.attention_norm)?;
 
         let wide = Linear::new(&names.intermediate, self.hidden, self.intermediate);
         let wide = wide.apply(net, &x)?;
         let active = self.activation.apply(net, &wide);
-        let narrow = Linear::new(&names.output, self.intermediate, self.hidden);
-        let narrow = narrow.apply(net, &active)?;
-        let sum = net.node("Add", &[&narrow, &x], vec![]);
-        self.norm(&names.output_norm).apply(net, &sum)
+        let last = Linear::new(&names.output, self.intermediate, self.hidden);
+        self.added(net, &x, (&last, &active), &names.output_norm)
+    }
+
+    /// `norm(x + last(y))`: how attention and the feed-forward end.
+    pub(super) fn added(
+        &self,
+        net: &mut Net<'_>,
+        x: &str,
+        (last, y): (&Linear, &str),
+        norm: &str,
+    ) -> Result<String> {
+        let made = last.apply(net, y)?;
+        let sum = net.node("Add", &[&made, x], vec![]);
+        self.norm(norm).apply(net, &sum)
     }
 
     /// A normalisation of this encoder.

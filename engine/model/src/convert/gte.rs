@@ -4,18 +4,19 @@
 use isovec_engine::error::Result;
 
 use super::activation::Activation;
-use super::architecture::{Deciding, number};
-use super::attention::{Heads, Scores, attention};
+use super::architecture::Deciding;
+use super::attention::{Scores, attention};
+use super::bert;
 use super::classifier::{add_to_bert, names};
 use super::config::Config;
 use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, TOKEN_TYPE_IDS, Table, declare_input, declare_output,
     sequence_length,
 };
+use super::encoder::Encoder;
 use super::linear::Linear;
 use super::mask::padding_mask;
 use super::net::Net;
-use super::norm::LayerNorm;
 use super::rotary::{Places, Rotary};
 use super::sight::Sight;
 use super::wavelengths::Wavelengths;
@@ -66,19 +67,10 @@ fn waves(config: &Config) -> Result<Wavelengths> {
 
 /// What decides vectors and no tensor shows.
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
-    let activation = Activation::of(config, "hidden_act")?;
-    Ok(vec![
-        ("heads", config.size("num_attention_heads")?.to_string()),
-        ("layers", config.size("num_hidden_layers")?.to_string()),
-        ("activation", format!("{activation:?}")),
-        ("epsilon", number(epsilon(config)?)),
-        ("waves", waves(config)?.to_string()),
-        ("token types", (types(config)? > 0).to_string()),
-    ])
-}
-
-fn epsilon(config: &Config) -> Result<f64> {
-    config.positive_or("layer_norm_eps", 1e-12)
+    let mut deciding = bert::deciding(config)?;
+    deciding.push(("waves", waves(config)?.to_string()));
+    deciding.push(("token types", (types(config)? > 0).to_string()));
+    Ok(deciding)
 }
 
 fn types(config: &Config) -> Result<usize> {
@@ -86,12 +78,8 @@ fn types(config: &Config) -> Result<usize> {
 }
 
 /// What is the same in every layer.
-struct Encoder {
-    hidden: usize,
-    wide: usize,
-    heads: Heads,
-    activation: Activation,
-    epsilon: f64,
+struct Layers {
+    encoder: Encoder,
     parts: &'static Parts,
 }
 
@@ -125,23 +113,18 @@ const NEWER_PARTS: Parts = Parts {
 
 /// Builds the graph; returns the longest sequence.
 pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
-    let hidden = config.size("hidden_size")?;
+    let encoder = bert::encoder(config)?;
+    let hidden = encoder.hidden;
     let is_newer = net.holds("layers.0.post_attention_layernorm.weight");
-    let encoder = Encoder {
-        hidden,
-        wide: config.size("intermediate_size")?,
-        heads: Heads::of(config, "num_attention_heads", hidden)?,
-        activation: Activation::of(config, "hidden_act")?,
-        epsilon: epsilon(config)?,
-        parts: if is_newer { &NEWER_PARTS } else { &PARTS },
-    };
+    let parts = if is_newer { &NEWER_PARTS } else { &PARTS };
+    let layers = Layers { encoder, parts };
     Rotary::check_heads(config, encoder.heads)?;
     let positions = Rotary::positions(config, "max_position_embeddings")?;
-    let packed_heads = encoder.parts.packed && config.flag_or("pack_qkv", true)?;
+    let packed_heads = parts.packed && config.flag_or("pack_qkv", true)?;
     declare_input(net, INPUT_IDS);
     declare_input(net, ATTENTION_MASK);
     let embedded = embeddings(config, net, hidden)?;
-    let mut x = encoder.norm(net, "embeddings.LayerNorm", &embedded)?;
+    let mut x = encoder.norm("embeddings.LayerNorm").apply(net, &embedded)?;
     let mask = padding_mask(net, ATTENTION_MASK);
     let length = sequence_length(net);
     let places = Places::Row(positions);
@@ -152,10 +135,10 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
         rotary: Some(&rotary),
     };
     for layer in 0..config.size("num_hidden_layers")? {
-        let name = format!("{}.{layer}", encoder.parts.layers);
+        let name = format!("{}.{layer}", parts.layers);
         net.scope(&name);
-        x = encoder.attend(net, &name, &x, scores, packed_heads)?;
-        x = encoder.feed_forward(net, &name, &x)?;
+        x = layers.attend(net, &name, &x, scores, packed_heads)?;
+        x = layers.feed_forward(net, &name, &x)?;
     }
     declare_output(net, hidden);
     let newer = "GteForSequenceClassification";
@@ -193,7 +176,7 @@ fn embeddings(config: &Config, net: &mut Net<'_>, hidden: usize) -> Result<Strin
     Ok(net.node("Add", &[&words, &kinds], vec![]))
 }
 
-impl Encoder {
+impl Layers {
     fn attend(
         &self,
         net: &mut Net<'_>,
@@ -202,7 +185,7 @@ impl Encoder {
         scores: Scores<'_>,
         packed: bool,
     ) -> Result<String> {
-        let hidden = self.hidden;
+        let hidden = self.encoder.hidden;
         let name = |part: &str| format!("{layer}.{}.{part}", self.parts.attention);
         let project = |net: &mut Net<'_>, part: &str, index: usize| match packed {
             true => Linear::new(name("qkv_proj"), hidden, 3 * hidden)
@@ -213,14 +196,14 @@ impl Encoder {
         let query = project(net, "q_proj", 0)?;
         let key = project(net, "k_proj", 1)?;
         let value = project(net, "v_proj", 2)?;
-        let context = attention(net, self.heads, (&query, &key, &value), scores);
-        let attended = Linear::new(name("o_proj"), hidden, hidden).apply(net, &context)?;
-        let sum = net.node("Add", &[&attended, x], vec![]);
-        self.norm(net, &format!("{layer}.{}", self.parts.attention_norm), &sum)
+        let context = attention(net, self.encoder.heads, (&query, &key, &value), scores);
+        let last = Linear::new(name("o_proj"), hidden, hidden);
+        let norm = format!("{layer}.{}", self.parts.attention_norm);
+        self.encoder.added(net, x, (&last, &context), &norm)
     }
 
     fn feed_forward(&self, net: &mut Net<'_>, layer: &str, x: &str) -> Result<String> {
-        let (hidden, wide) = (self.hidden, self.wide);
+        let (hidden, wide) = (self.encoder.hidden, self.encoder.intermediate);
         let name = |part: &str| format!("{layer}.mlp.{part}");
         let project = |net: &mut Net<'_>, part: &str, index: usize| {
             let product = match self.parts.packed {
@@ -231,24 +214,10 @@ impl Encoder {
         };
         let input = project(net, "up_proj", 0)?;
         let gate = project(net, "gate_proj", 1)?;
-        let active = self.activation.apply(net, &gate);
+        let active = self.encoder.activation.apply(net, &gate);
         let gated = net.node("Mul", &[&active, &input], vec![]);
-        let narrow = Linear::new(name("down_proj"), wide, hidden).apply(net, &gated)?;
-        let sum = net.node("Add", &[&narrow, x], vec![]);
-        self.norm(
-            net,
-            &format!("{layer}.{}", self.parts.feed_forward_norm),
-            &sum,
-        )
-    }
-
-    fn norm(&self, net: &mut Net<'_>, name: &str, x: &str) -> Result<String> {
-        LayerNorm {
-            name,
-            size: self.hidden,
-            epsilon: self.epsilon,
-            bias: true,
-        }
-        .apply(net, x)
+        let last = Linear::new(name("down_proj"), wide, hidden);
+        let norm = format!("{layer}.{}", self.parts.feed_forward_norm);
+        self.encoder.added(net, x, (&last, &gated), &norm)
     }
 }

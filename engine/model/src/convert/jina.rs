@@ -17,10 +17,10 @@ use super::embeddings::{
     ATTENTION_MASK, INPUT_IDS, TOKEN_TYPE_IDS, Table, declare_input, declare_output,
     sequence_length,
 };
+use super::encoder::Encoder;
 use super::linear::Linear;
 use super::mask::padding_mask;
 use super::net::Net;
-use super::norm::LayerNorm;
 
 /// The longest sequence that a table of distances is made for; a longer one would be a mistake in `config.json`.
 const MAX_POSITIONS: usize = 1 << 17;
@@ -71,12 +71,9 @@ fn epsilon(config: &Config) -> Result<f64> {
 }
 
 /// What is the same in every layer.
-struct Encoder {
-    hidden: usize,
-    wide: usize,
-    heads: Heads,
-    gate: Activation,
-    epsilon: f64,
+struct Layers {
+    /// Its activation is that of the gate.
+    encoder: Encoder,
     /// Whether the checkpoint is for the second version of the code.
     is_second: bool,
 }
@@ -86,12 +83,13 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let hidden = config.size("hidden_size")?;
     let encoder = Encoder {
         hidden,
-        wide: config.size("intermediate_size")?,
+        intermediate: config.size("intermediate_size")?,
         heads: Heads::of(config, "num_attention_heads", hidden)?,
-        gate: gate(config)?,
+        activation: gate(config)?,
         epsilon: epsilon(config)?,
-        is_second: SECOND.iter().any(|name| net.holds(name)),
     };
+    let is_second = SECOND.iter().any(|name| net.holds(name));
+    let layers = Layers { encoder, is_second };
     let positions = config.size("max_position_embeddings")?;
     if positions > MAX_POSITIONS {
         return Err(config.unsupported(format!(
@@ -117,7 +115,7 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     }
     .lookup(net, TOKEN_TYPE_IDS)?;
     let sum = net.node("Add", &[&words, &types], vec![]);
-    let mut x = encoder.norm(net, "embeddings.LayerNorm", &sum)?;
+    let mut x = encoder.norm("embeddings.LayerNorm").apply(net, &sum)?;
     let mask = padding_mask(net, ATTENTION_MASK);
 
     net.scope("encoder");
@@ -131,15 +129,15 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     for layer in 0..config.size("num_hidden_layers")? {
         let name = format!("encoder.layer.{layer}");
         net.scope(&name);
-        x = encoder.attend(net, &name, &x, scores)?;
-        x = encoder.feed_forward(net, &name, &x)?;
+        x = layers.attend(net, &name, &x, scores)?;
+        x = layers.feed_forward(net, &name, &x)?;
     }
     declare_output(net, hidden);
     add_to_bert(config, net, hidden, "JinaBertForSequenceClassification")?;
     Ok(positions)
 }
 
-impl Encoder {
+impl Layers {
     fn attend(
         &self,
         net: &mut Net<'_>,
@@ -147,7 +145,7 @@ impl Encoder {
         x: &str,
         scores: Scores<'_>,
     ) -> Result<String> {
-        let hidden = self.hidden;
+        let (encoder, hidden) = (&self.encoder, self.encoder.hidden);
         let name = |part: &str| format!("{layer}.attention.{part}");
         let project =
             |net: &mut Net<'_>, part: &str| Linear::new(name(part), hidden, hidden).apply(net, x);
@@ -156,18 +154,20 @@ impl Encoder {
         let value = project(net, "self.value")?;
         if self.is_second {
             // All heads together.
-            query = self.norm(net, &name("self.layer_norm_q"), &query)?;
-            key = self.norm(net, &name("self.layer_norm_k"), &key)?;
+            let norm =
+                |net: &mut Net<'_>, part: &str, x: &str| encoder.norm(&name(part)).apply(net, x);
+            query = norm(net, "self.layer_norm_q", &query)?;
+            key = norm(net, "self.layer_norm_k", &key)?;
         }
-        let context = attention(net, self.heads, (&query, &key, &value), scores);
-        let attended = Linear::new(name("output.dense"), hidden, hidden).apply(net, &context)?;
-        let sum = net.node("Add", &[&attended, x], vec![]);
-        let attended = self.norm(net, &name("output.LayerNorm"), &sum)?;
+        let context = attention(net, encoder.heads, (&query, &key, &value), scores);
+        let last = Linear::new(name("output.dense"), hidden, hidden);
+        let attended = encoder.added(net, x, (&last, &context), &name("output.LayerNorm"))?;
         if !self.is_second {
             return Ok(attended);
         }
         let sum = net.node("Add", &[&attended, x], vec![]);
-        self.norm(net, &format!("{layer}.layer_norm_1"), &sum)
+        let norm = format!("{layer}.layer_norm_1");
+        encoder.norm(&norm).apply(net, &sum)
     }
 
     fn feed_forward(&self, net: &mut Net<'_>, layer: &str, x: &str) -> Result<String> {
@@ -176,24 +176,15 @@ impl Encoder {
             true => ("mlp.up_gated_layer", 1, "mlp.down_layer", "layer_norm_2"),
             false => ("mlp.gated_layers", 0, "mlp.wo", "mlp.layernorm"),
         };
+        let encoder = &self.encoder;
         let name = |part: &str| format!("{layer}.{part}");
-        let packed = Linear::new(name(packed), self.hidden, 2 * self.wide).bias(false);
+        let (hidden, wide) = (encoder.hidden, encoder.intermediate);
+        let packed = Linear::new(name(packed), hidden, 2 * wide).bias(false);
         let input = packed.clone().group(1 - gate, 2).apply(net, x)?;
         let gating = packed.group(gate, 2).apply(net, x)?;
-        let active = self.gate.apply(net, &gating);
+        let active = encoder.activation.apply(net, &gating);
         let gated = net.node("Mul", &[&active, &input], vec![]);
-        let narrow = Linear::new(name(narrow), self.wide, self.hidden).apply(net, &gated)?;
-        let sum = net.node("Add", &[&narrow, x], vec![]);
-        self.norm(net, &name(norm), &sum)
-    }
-
-    fn norm(&self, net: &mut Net<'_>, name: &str, x: &str) -> Result<String> {
-        LayerNorm {
-            name,
-            size: self.hidden,
-            epsilon: self.epsilon,
-            bias: true,
-        }
-        .apply(net, x)
+        let last = Linear::new(name(narrow), wide, hidden);
+        encoder.added(net, x, (&last, &gated), &name(norm))
     }
 }

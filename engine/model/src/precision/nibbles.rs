@@ -7,7 +7,7 @@ use isovec_engine::error::{EngineError, Result};
 pub const BLOCK: usize = 32;
 
 /// Half of a block: as many bytes hold it.
-pub(super) const HALF: usize = BLOCK / 2;
+const HALF: usize = BLOCK / 2;
 
 /// Shares of the largest magnitude that are tried as the end of a block's range.
 const SHARES: [f32; 9] = [0.80, 0.825, 0.85, 0.875, 0.90, 0.925, 0.95, 0.975, 1.0];
@@ -26,6 +26,25 @@ pub struct BlockTensor {
     pub bytes: Vec<u8>,
     /// The scales: `[rows / 32, columns]` or `[rows, columns / 32]`.
     pub scales: Vec<f16>,
+}
+
+impl BlockTensor {
+    /// The extents of the bytes.
+    pub fn bytes_shape(&self) -> [usize; 3] {
+        self.layout().bytes_shape()
+    }
+
+    /// The extents of the scales, with 1 along a block, so that they broadcast over its values.
+    pub fn scales_shape(&self) -> [usize; 3] {
+        self.layout().scales_shape()
+    }
+
+    fn layout(&self) -> Layout {
+        Layout {
+            shape: self.shape,
+            axis: self.axis,
+        }
+    }
 }
 
 /// Where the blocks of a matrix lie.
@@ -48,6 +67,23 @@ impl Layout {
 
     pub(super) fn blocks(self) -> usize {
         self.shape[0] * self.shape[1] / BLOCK
+    }
+
+    pub(super) fn bytes_shape(self) -> [usize; 3] {
+        self.of_blocks(HALF)
+    }
+
+    pub(super) fn scales_shape(self) -> [usize; 3] {
+        self.of_blocks(1)
+    }
+
+    /// The extents of so many elements for each block, in the place of its values.
+    fn of_blocks(self, each: usize) -> [usize; 3] {
+        let [rows, columns] = self.shape;
+        match self.axis {
+            0 => [rows / BLOCK, each, columns],
+            _ => [rows, columns / BLOCK, each],
+        }
     }
 
     /// The place of value `i` of a block in the matrix.

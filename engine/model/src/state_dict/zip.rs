@@ -126,7 +126,8 @@ fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*own))
 }
 
-/// The checksum of zip: CRC-32 of ISO 3309, bits reversed.
+/// The checksum of zip: CRC-32 of ISO 3309, bits reversed. The usual crate for it would put a table of 16 KiB into the
+/// module that pages download.
 fn crc32(bytes: &[u8]) -> u32 {
     let table: [u32; 256] = std::array::from_fn(|byte| {
         (0..8).fold(byte as u32, |rest, _| match rest & 1 {

@@ -18,7 +18,6 @@ mod noise;
 mod observed;
 mod products;
 mod rewrite;
-mod source;
 
 use std::collections::BTreeSet;
 

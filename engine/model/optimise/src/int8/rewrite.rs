@@ -1,26 +1,24 @@
 //! Writes the nodes of products of whole numbers.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use bytes::Bytes;
-use isovec_engine::bundle::{ModelBundle, WEIGHT_MIN_BYTES};
+use isovec_engine::bundle::ModelBundle;
 use isovec_engine::cancel::Cancel;
 use isovec_engine::onnx::default_domain;
-use isovec_engine::onnx::proto::{AttributeProto, DataType, GraphProto, NodeProto, TensorProto};
+use isovec_engine::onnx::proto::{DataType, GraphProto, NodeProto};
 use isovec_engine::tensor::DType;
-use isovec_engine::weights::{WeightInfo, WeightsIdentity};
-use isovec_model::bundle::prune;
 use isovec_model::onnx::builder::int;
 use isovec_model::precision::{dequantize, floats};
 
 use super::noise::{Plan, Values, decibels, plan};
 use super::observed::Observed;
 use super::products::{Input, Products, Table, users};
-use super::source::{Form, Reformed, matrix, table};
 use super::{Activations, Int8Options, LEAST_SQNR, Product};
 use crate::error::{OptimizeError, Result};
 use crate::measure::sqnr;
+use crate::rewriting::{Rewriting, node};
+use crate::source::{Form, matrix, table};
 
 /// Why a node stays in f32 that the caller named.
 const ASKED: &str = "it was asked to stay in f32";
@@ -116,42 +114,28 @@ struct Writing<'b> {
     bundle: &'b ModelBundle,
     graph: &'b GraphProto,
     activations: Activations,
-    names: HashSet<String>,
+    /// Its weights and constants.
+    parts: Rewriting<'b>,
     /// How often each value of the original is read.
     users: HashMap<&'b str, usize>,
     /// Nodes in the place of others, by the index of those.
     instead: BTreeMap<usize, Vec<NodeProto>>,
     /// Layer norms whose weight and bias are others now, by their index.
     norms: BTreeMap<usize, NodeProto>,
-    small: Vec<TensorProto>,
-    infos: Vec<WeightInfo>,
-    forms: Vec<Form>,
-    hash: blake3::Hasher,
 }
 
 impl<'b> Writing<'b> {
     fn new(bundle: &'b ModelBundle, graph: &'b GraphProto, activations: Activations) -> Self {
-        let infos = bundle.weights.weights().to_vec();
-        let mut hash = blake3::Hasher::new();
-        hash.update(b"isovec int8 1");
-        hash.update(bundle.identity.0.as_bytes());
-        hash.update(&[u8::from(activations == Activations::Dynamic)]);
-        let names = infos.iter().map(|info| &info.name);
-        let names = names.chain(graph.input.iter().map(|input| &input.name));
-        let names = names.chain(graph.initializer.iter().map(|tensor| &tensor.name));
-        let names = names.chain(graph.node.iter().flat_map(|node| &node.output));
+        let mut parts = Rewriting::new(bundle, graph, "isovec int8 1");
+        parts.identify(&[u8::from(activations == Activations::Dynamic)]);
         Self {
             bundle,
             graph,
             activations,
-            names: names.cloned().collect(),
+            parts,
             users: users(graph),
             instead: BTreeMap::new(),
             norms: BTreeMap::new(),
-            small: Vec::new(),
-            forms: (0..infos.len()).map(Form::Same).collect(),
-            infos,
-            hash,
         }
     }
 
@@ -166,25 +150,29 @@ impl<'b> Writing<'b> {
             let all = taken.len() == input.matrices.len();
             if !(all && self.scaled_norm(input, &by).await?) {
                 let factors: Vec<f32> = by.iter().map(|by| by.recip()).collect();
-                let factors = self.f32s(&format!("{}.smooth", input.name), &[by.len()], &factors);
-                let smoothed = self.fresh(&format!("{}.smoothed", input.name));
+                let factors =
+                    self.parts
+                        .f32s(&format!("{}.smooth", input.name), &[by.len()], &factors);
+                let smoothed = self.parts.fresh(&format!("{}.smoothed", input.name));
                 before.push(node("Mul", &[&value, &factors], &[&smoothed], None));
                 value = smoothed;
             }
         }
-        let rounded = self.fresh(&format!("{}.int8", input.name));
+        let rounded = self.parts.fresh(&format!("{}.int8", input.name));
         let (scale, zero, wide);
         match (self.activations, &plan) {
             (Activations::Static, Some(plan)) => {
                 let (step, offset) = plan.range.to_u8();
-                scale = self.f32s(&format!("{}.scale", input.name), &[], &[step]);
-                zero = self.constant(
+                scale = self
+                    .parts
+                    .f32s(&format!("{}.scale", input.name), &[], &[step]);
+                zero = self.parts.constant(
                     &format!("{}.zero", input.name),
                     DType::U8,
                     &[],
                     vec![offset],
                 );
-                wide = self.fresh(&format!("{}.wide", input.name));
+                wide = self.parts.fresh(&format!("{}.wide", input.name));
                 before.push(node(
                     "QuantizeLinear",
                     &[&value, &scale, &zero],
@@ -199,8 +187,8 @@ impl<'b> Writing<'b> {
                 ));
             }
             _ => {
-                scale = self.fresh(&format!("{}.scale", input.name));
-                zero = self.fresh(&format!("{}.zero", input.name));
+                scale = self.parts.fresh(&format!("{}.scale", input.name));
+                zero = self.parts.fresh(&format!("{}.zero", input.name));
                 wide = rounded.clone();
                 let outputs = [rounded.as_str(), &scale, &zero];
                 before.push(node("DynamicQuantizeLinear", &[&value], &outputs, None));
@@ -210,23 +198,21 @@ impl<'b> Writing<'b> {
             let product = &input.matrices[place];
             let info = &self.bundle.weights.weights()[product.weight];
             let whole = matrix(&self.bundle.weights, product.weight, &by).await?;
-            let name = self.fresh(&format!("{}.int8", info.name));
-            self.infos.push(WeightInfo {
-                name: name.clone(),
-                dtype: DType::I8,
-                shape: info.shape.clone(),
-            });
-            self.forms.push(Form::Matrix {
+            let form = Form::Matrix {
                 weight: product.weight,
                 by: Arc::clone(&by),
-            });
+            };
+            let name = format!("{}.int8", info.name);
+            let name = self.parts.weight(&name, DType::I8, &info.shape, form);
             let scales = &whole.channels.scales;
-            let scales = self.f32s(&format!("{}.scale", info.name), &[scales.len()], scales);
+            let scales = self
+                .parts
+                .f32s(&format!("{}.scale", info.name), &[scales.len()], scales);
             let old = &self.graph.node[product.node];
             let mut nodes = std::mem::take(&mut before);
             match self.activations {
                 Activations::Static => {
-                    let matrix = self.fresh(&format!("{}.wide", info.name));
+                    let matrix = self.parts.fresh(&format!("{}.wide", info.name));
                     let axis = Some(int("axis", 1));
                     nodes.push(node(
                         "DequantizeLinear",
@@ -240,9 +226,9 @@ impl<'b> Writing<'b> {
                     });
                 }
                 Activations::Dynamic => {
-                    let whole = self.fresh(&format!("{}.whole", product.output));
-                    let float = self.fresh(&format!("{}.float", product.output));
-                    let scaled = self.fresh(&format!("{}.scale", product.output));
+                    let whole = self.parts.fresh(&format!("{}.whole", product.output));
+                    let float = self.parts.fresh(&format!("{}.float", product.output));
+                    let scaled = self.parts.fresh(&format!("{}.scale", product.output));
                     let to = Some(int("to", DataType::Float as i64));
                     nodes.push(node(
                         "MatMulInteger",
@@ -298,7 +284,9 @@ impl<'b> Writing<'b> {
                 .zip(by)
                 .map(|(value, by)| value / by)
                 .collect();
-            changed.input[place + 1] = self.f32s(&format!("{name}.smooth"), &[by.len()], &divided);
+            changed.input[place + 1] =
+                self.parts
+                    .f32s(&format!("{name}.smooth"), &[by.len()], &divided);
         }
         self.norms.insert(at, changed);
         Ok(true)
@@ -333,18 +321,16 @@ impl<'b> Writing<'b> {
         let ratio = sqnr(&values, &dequantize(&whole)?);
         let int8 = !asked && ratio >= LEAST_SQNR;
         if int8 {
-            let name = self.fresh(&format!("{}.int8", info.name));
-            self.infos.push(WeightInfo {
-                name: name.clone(),
-                dtype: DType::I8,
-                shape: info.shape.clone(),
-            });
-            self.forms.push(Form::Table(at.weight));
+            let name = format!("{}.int8", info.name);
+            let form = Form::Table(at.weight);
+            let name = self.parts.weight(&name, DType::I8, &info.shape, form);
             let scales = &whole.channels.scales;
-            let scales = self.f32s(&format!("{}.scale", info.name), &[scales.len(), 1], scales);
+            let scales =
+                self.parts
+                    .f32s(&format!("{}.scale", info.name), &[scales.len(), 1], scales);
             let (ids, output) = (&at.rows, &at.output);
-            let [rows, float, factors] =
-                ["rows", "float", "factors"].map(|what| self.fresh(&format!("{output}.{what}")));
+            let [rows, float, factors] = ["rows", "float", "factors"]
+                .map(|what| self.parts.fresh(&format!("{output}.{what}")));
             let to = Some(int("to", DataType::Float as i64));
             let nodes = vec![
                 node("Gather", &[&name, ids], &[&rows], None),
@@ -369,84 +355,16 @@ impl<'b> Writing<'b> {
         })
     }
 
-    fn fresh(&mut self, name: &str) -> String {
-        let mut fresh = name.to_owned();
-        while !self.names.insert(fresh.clone()) {
-            fresh.push('_');
-        }
-        fresh
-    }
-
-    fn f32s(&mut self, name: &str, shape: &[usize], values: &[f32]) -> String {
-        let bytes = values.iter().flat_map(|value| value.to_le_bytes());
-        self.constant(name, DType::F32, shape, bytes.collect())
-    }
-
-    /// A constant, where reading a file would put it.
-    fn constant(&mut self, name: &str, dtype: DType, shape: &[usize], bytes: Vec<u8>) -> String {
-        let name = self.fresh(name);
-        self.hash.update(name.as_bytes());
-        self.hash.update(&bytes);
-        if bytes.len() >= WEIGHT_MIN_BYTES {
-            self.infos.push(WeightInfo {
-                name: name.clone(),
-                dtype,
-                shape: shape.to_vec(),
-            });
-            self.forms.push(Form::Bytes(bytes.into()));
-        } else {
-            self.small.push(TensorProto {
-                name: name.clone(),
-                data_type: DataType::from(dtype) as i32,
-                dims: shape.iter().map(|&extent| extent as i64).collect(),
-                raw_data: Bytes::from(bytes),
-                ..TensorProto::default()
-            });
-        }
-        name
-    }
-
-    fn finish(mut self) -> ModelBundle {
-        let mut model = self.bundle.graph.clone();
-        if let Some(graph) = model.graph.as_mut() {
-            let mut nodes = Vec::new();
-            for (at, old) in std::mem::take(&mut graph.node).into_iter().enumerate() {
-                match self.instead.remove(&at) {
-                    Some(new) => nodes.extend(new),
-                    None => nodes.push(self.norms.remove(&at).unwrap_or(old)),
+    fn finish(self) -> ModelBundle {
+        let (mut instead, mut norms) = (self.instead, self.norms);
+        self.parts.finish(|graph| {
+            let old = std::mem::take(&mut graph.node);
+            for (at, old) in old.into_iter().enumerate() {
+                match instead.remove(&at) {
+                    Some(new) => graph.node.extend(new),
+                    None => graph.node.push(norms.remove(&at).unwrap_or(old)),
                 }
             }
-            graph.node = nodes;
-            graph.initializer.append(&mut self.small);
-        }
-        let mut made = ModelBundle {
-            graph: model,
-            weights: Arc::new(Reformed {
-                source: self.bundle.weights.clone(),
-                infos: self.infos,
-                forms: self.forms,
-            }),
-            identity: WeightsIdentity(self.hash.finalize().to_hex().to_string()),
-            ..self.bundle.clone()
-        };
-        prune(&mut made);
-        made
-    }
-}
-
-fn node(
-    op: &str,
-    inputs: &[&str],
-    outputs: &[&str],
-    attribute: Option<AttributeProto>,
-) -> NodeProto {
-    let all = |names: &[&str]| names.iter().map(|&name| name.to_owned()).collect();
-    NodeProto {
-        op_type: op.into(),
-        name: format!("{}.node", outputs[0]),
-        input: all(inputs),
-        output: all(outputs),
-        attribute: attribute.into_iter().collect(),
-        ..NodeProto::default()
+        })
     }
 }

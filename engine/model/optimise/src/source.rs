@@ -1,4 +1,4 @@
-//! Weights of which some are made whole numbers when they are read.
+//! Weights of which some are quantised when they are read, so that no second model is in memory.
 
 use std::sync::Arc;
 
@@ -6,27 +6,29 @@ use bytes::Bytes;
 use isovec_engine::error::{EngineError, Result};
 use isovec_engine::maybe_send::EngineFuture;
 use isovec_engine::weights::{Sink, WeightInfo, WeightSource, Weights};
-use isovec_model::precision::{QuantizedTensor, floats, quantize_weights};
+use isovec_model::precision::{QuantizedTensor, floats, quantize_blocks, quantize_weights};
 
 /// What is made of the weights of a source.
 #[derive(Debug, Clone)]
-pub(super) enum Form {
+pub(crate) enum Form {
     /// The weight of this index as it is.
     Same(usize),
     /// A matrix whose rows are multiplied, in whole numbers with a scale for each column.
     Matrix { weight: usize, by: Arc<[f32]> },
     /// A table in whole numbers with a scale for each row.
     Table(usize),
+    /// The bytes of a matrix in blocks of 4 bits along an axis.
+    Blocks { weight: usize, axis: usize },
     /// Other values.
     Bytes(Bytes),
 }
 
 /// A source's weights in these forms.
 #[derive(Debug)]
-pub(super) struct Reformed {
-    pub(super) source: Weights,
-    pub(super) infos: Vec<WeightInfo>,
-    pub(super) forms: Vec<Form>,
+pub(crate) struct Reformed {
+    pub(crate) source: Weights,
+    pub(crate) infos: Vec<WeightInfo>,
+    pub(crate) forms: Vec<Form>,
 }
 
 impl WeightSource for Reformed {
@@ -41,6 +43,11 @@ impl WeightSource for Reformed {
                 Form::Bytes(bytes) => return Ok(bytes.clone()),
                 Form::Matrix { weight, by } => matrix(&self.source, *weight, by).await?,
                 Form::Table(weight) => table(&self.source, *weight).await?,
+                Form::Blocks { weight, axis } => {
+                    let values = floats(&self.source, *weight).await?;
+                    let shape = &self.source.weights()[*weight].shape;
+                    return Ok(quantize_blocks(&values, shape, *axis)?.bytes.into());
+                }
             };
             let bytes: Vec<u8> = whole.values.into_iter().map(|value| value as u8).collect();
             Ok(bytes.into())
@@ -56,7 +63,7 @@ impl WeightSource for Reformed {
 }
 
 /// A matrix whose rows are multiplied, in whole numbers with a scale for each column.
-pub(super) async fn matrix(source: &Weights, weight: usize, by: &[f32]) -> Result<QuantizedTensor> {
+pub(crate) async fn matrix(source: &Weights, weight: usize, by: &[f32]) -> Result<QuantizedTensor> {
     let info = &source.weights()[weight];
     let mut values = floats(source, weight).await?;
     let width = info.shape.last().copied().unwrap_or(0).max(1);
@@ -67,7 +74,7 @@ pub(super) async fn matrix(source: &Weights, weight: usize, by: &[f32]) -> Resul
 }
 
 /// A table in whole numbers with a scale for each row.
-pub(super) async fn table(source: &Weights, weight: usize) -> Result<QuantizedTensor> {
+pub(crate) async fn table(source: &Weights, weight: usize) -> Result<QuantizedTensor> {
     let info = &source.weights()[weight];
     let values = floats(source, weight).await?;
     quantize_weights(&values, &info.shape, Some(0)).map_err(|error| named(info, &error))
