@@ -178,7 +178,8 @@ fn row_bytes(input: &Input, unit: &Unit, chunk: &Chunk, read: u64) -> Result<f64
 /// Seconds of a request of the store, and the bytes that one moves in a second.
 fn stored(store: &Store) -> Result<(f64, f64)> {
     let own = RandomState::new().hash_one(std::process::id());
-    let name = |number: u32| store.at(&format!("measured/{own:016x}-{number}"));
+    // Not in a folder, which a disk would keep.
+    let name = |number: u32| store.at(&format!("measured-{own:016x}-{number}"));
     let timed = || -> Result<(f64, f64)> {
         let mut times = Vec::new();
         for number in 0..SMALL {
