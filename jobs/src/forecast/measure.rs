@@ -14,7 +14,6 @@ use crate::input::Input;
 use crate::observer::Observer;
 use crate::output::{Form, Output};
 use crate::rows::{Chunk, ROWS};
-use crate::run::reader;
 use crate::spec::Spec;
 use crate::store::Store;
 use crate::unit::{Kind, Part, Unit};
@@ -120,7 +119,7 @@ impl Sample {
         context: &Context,
     ) -> Result<()> {
         let most = usize::try_from(rows - self.rows).unwrap_or(ROWS);
-        let mut reader = reader(input, unit, spec, most.min(ROWS))?;
+        let mut reader = input.reader(unit, spec, most.min(ROWS))?;
         let fault = |detail: String| Error::Input {
             file: unit.file.name.clone(),
             detail,
