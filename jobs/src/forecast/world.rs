@@ -259,6 +259,7 @@ impl World<'_> {
         };
         let work = &self.input.units[unit as usize];
         let is_finished = self.finished[unit as usize] <= now;
+        let computing = time(self.computing(work));
         let until = match doing {
             Doing::Looking if is_finished => return self.seek(thread, now),
             Doing::Looking => {
@@ -268,14 +269,12 @@ impl World<'_> {
             Doing::Reading => {
                 self.turn(thread, now, Doing::Queueing);
                 let free = self.processes[process].free.max(now);
-                let seconds = work.texts as f64 / self.costs.texts_per_second;
-                self.processes[process].free = free.saturating_add(time(seconds));
+                self.processes[process].free = free.saturating_add(computing);
                 free
             }
             Doing::Queueing => {
                 self.turn(thread, now, Doing::Computing);
-                let seconds = work.texts as f64 / self.costs.texts_per_second;
-                now.saturating_add(time(seconds))
+                now.saturating_add(computing)
             }
             Doing::Computing if work.waits > 0.0 => {
                 self.turn(thread, now, Doing::Pausing);
@@ -307,6 +306,11 @@ impl World<'_> {
             Doing::Starting | Doing::Learning | Doing::Listing | Doing::Ended => return,
         };
         self.happen(until, What::Done(thread), process);
+    }
+
+    /// Seconds that the model takes for a unit.
+    fn computing(&self, work: &Work) -> f64 {
+        work.texts as f64 / self.costs.texts_per_second
     }
 
     fn write(&mut self, work: &Work, now: Time) -> Time {
@@ -363,7 +367,7 @@ impl World<'_> {
         };
         let work = &self.input.units[unit as usize];
         let computed = std::mem::take(&mut thread.computed);
-        let whole = work.texts as f64 / self.costs.texts_per_second;
+        let whole = self.computing(work);
         let part = if whole > 0.0 { computed / whole } else { 0.0 };
         self.times.again += computed;
         self.forecast.rows_again += (part * work.rows as f64).round() as u64;
