@@ -1,4 +1,4 @@
-//! The files of the input.
+//! The files of the input, and their readers.
 
 use std::sync::Arc;
 
@@ -7,8 +7,12 @@ use object_store::ObjectMeta;
 
 use crate::context::Context;
 use crate::error::{Error, Result};
+use crate::jsonl::JsonLines;
+use crate::parquet::Groups;
+use crate::rows::{Columns, Reader};
+use crate::spec::Spec;
 use crate::store::Store;
-use crate::unit::{File, Kind};
+use crate::unit::{File, Kind, Part, Unit};
 use crate::url;
 
 /// The store of the input, and its files in the order of their names.
@@ -56,6 +60,30 @@ impl Input {
         let files = found.into_iter().map(|object| file(&store, object));
         let files = files.collect::<Result<_>>()?;
         Ok(Self { store, files })
+    }
+
+    /// Reads the rows of a unit in chunks of `most` rows or fewer.
+    pub(crate) fn reader<'a>(
+        &'a self,
+        unit: &'a Unit,
+        spec: &'a Spec,
+        most: usize,
+    ) -> Result<Box<dyn Reader + 'a>> {
+        let (store, file) = (&self.store, &*unit.file);
+        let columns = Columns {
+            text: &spec.text,
+            keep: &spec.keep,
+            max_text_bytes: spec.max_text_bytes.get(),
+            rows: most.min(spec.unit_rows.get()),
+        };
+        Ok(match unit.part {
+            Part::Bytes { start, end } => {
+                Box::new(JsonLines::open(store, file, (start, end), columns)?)
+            }
+            Part::Groups { first, end, row } => {
+                Box::new(Groups::open(store, file, first..end, row, columns)?)
+            }
+        })
     }
 }
 

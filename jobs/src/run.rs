@@ -11,16 +11,14 @@ use crate::compute::Compute;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::input::Input;
-use crate::jsonl::JsonLines;
 use crate::manifest::{Entry, Failed, Manifest, Settings};
 use crate::observer::{Event, Observer};
 use crate::output::{Form, Output, has_room, skipped};
-use crate::parquet::Groups;
 use crate::plan;
-use crate::rows::{Chunk, Columns, ROWS, Reader};
+use crate::rows::{Chunk, ROWS};
 use crate::spec::{Poisoned, Spec};
 use crate::store::Created;
-use crate::unit::{Part, Unit, UnitId};
+use crate::unit::{Unit, UnitId};
 use crate::vectors::{self, Vectors};
 
 /// Failures that a report names. Status names them all.
@@ -248,7 +246,7 @@ impl Run<'_> {
         if self.manifest.is_finished(id)? {
             return Ok(Outcome::Elsewhere);
         }
-        let mut reader = reader(self.input, unit, self.spec, ROWS)?;
+        let mut reader = self.input.reader(unit, self.spec, ROWS)?;
         let fault = |detail: String| Error::Input {
             file: unit.file.name.clone(),
             detail,
@@ -343,30 +341,6 @@ impl Run<'_> {
         }
         Ok(vectors)
     }
-}
-
-/// Reads the rows of a unit in chunks of `most` rows or fewer.
-pub(crate) fn reader<'a>(
-    input: &'a Input,
-    unit: &'a Unit,
-    spec: &'a Spec,
-    most: usize,
-) -> Result<Box<dyn Reader + 'a>> {
-    let (store, file) = (&input.store, &*unit.file);
-    let columns = Columns {
-        text: &spec.text,
-        keep: &spec.keep,
-        max_text_bytes: spec.max_text_bytes.get(),
-        rows: most.min(spec.unit_rows.get()),
-    };
-    Ok(match unit.part {
-        Part::Bytes { start, end } => {
-            Box::new(JsonLines::open(store, file, (start, end), columns)?)
-        }
-        Part::Groups { first, end, row } => {
-            Box::new(Groups::open(store, file, first..end, row, columns)?)
-        }
-    })
 }
 
 fn of_unit(unit: UnitId, of: &Unit, error: Error) -> Error {

@@ -116,13 +116,22 @@ fn strings(array: &ArrayRef) -> Option<Vec<Option<&str>>> {
     Some(places.map(text).collect())
 }
 
-/// The block of a set's numbers, shared with it.
-struct Block(Arc<Embeddings>);
+/// Numbers of a set, as they lie in it.
+type Numbers<T> = fn(&T) -> &[u8];
 
-impl AsRef<[u8]> for Block {
+/// A block of a set's numbers, which keeps the set.
+struct Block<T>(Arc<T>, Numbers<T>);
+
+impl<T> AsRef<[u8]> for Block<T> {
     fn as_ref(&self) -> &[u8] {
-        bytemuck::cast_slice(self.0.as_slice())
+        let Self(set, numbers) = self;
+        numbers(set)
     }
+}
+
+/// Shares a block with its set.
+fn shared<T: Send + Sync + 'static>(set: &Arc<T>, numbers: Numbers<T>) -> Buffer {
+    Bytes::from_owner(Block(Arc::clone(set), numbers)).into()
 }
 
 /// Vectors as capsules of a schema and an array of it: lists of a fixed size.
@@ -130,31 +139,13 @@ pub(crate) fn export<'py>(
     py: Python<'py>,
     set: &Arc<Embeddings>,
 ) -> PyResult<(Bound<'py, PyCapsule>, Bound<'py, PyCapsule>)> {
-    let block = Buffer::from(Bytes::from_owner(Block(Arc::clone(set))));
+    let block = shared(set, |set| bytemuck::cast_slice(set.as_slice()));
     let values = Float32Array::new(ScalarBuffer::from(block), None);
     let field = Arc::new(Field::new("item", DataType::Float32, false));
     let width = i32::try_from(set.dim())?;
     let made = FixedSizeListArray::try_new(field, width, Arc::new(values), None)
         .map_err(|error| fault(&error))?;
     capsules(py, &made)
-}
-
-/// The block of a sparse set's weights, shared with it.
-struct Weights(Arc<SparseEmbeddings>);
-
-impl AsRef<[u8]> for Weights {
-    fn as_ref(&self) -> &[u8] {
-        bytemuck::cast_slice(self.0.values())
-    }
-}
-
-/// The block of its token ids.
-struct Ids(Arc<SparseEmbeddings>);
-
-impl AsRef<[u8]> for Ids {
-    fn as_ref(&self) -> &[u8] {
-        bytemuck::cast_slice(self.0.indices())
-    }
 }
 
 /// Sparse vectors as capsules of a schema and an array of it: structs of two lists.
@@ -166,8 +157,8 @@ pub(crate) fn export_sparse<'py>(
     let offsets: Vec<i32> = offsets.collect::<Result<_, _>>()?;
     // They ascend from 0: the set was checked when it was made.
     let offsets = OffsetBuffer::new(ScalarBuffer::from(offsets));
-    let ids = Buffer::from(Bytes::from_owner(Ids(Arc::clone(set))));
-    let weights = Buffer::from(Bytes::from_owner(Weights(Arc::clone(set))));
+    let ids = shared(set, |set| bytemuck::cast_slice(set.indices()));
+    let weights = shared(set, |set| bytemuck::cast_slice(set.values()));
     let ids: ArrayRef = Arc::new(UInt32Array::new(ScalarBuffer::from(ids), None));
     let weights: ArrayRef = Arc::new(Float32Array::new(ScalarBuffer::from(weights), None));
     let list = |name: &str, kind, all: ArrayRef| -> Result<(Arc<Field>, ArrayRef), ArrowError> {

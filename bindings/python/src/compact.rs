@@ -7,7 +7,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList, PyTuple};
 
-use crate::embeddings::{Embeddings, hits, word};
+use crate::embeddings::{Embeddings, all_hits, hits, pickled, word};
 use crate::wait;
 
 /// Vectors in a compact form, with the fingerprint of the model that made them. Queries stay in f32.
@@ -101,8 +101,7 @@ impl CompactEmbeddings {
         k: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let found = wait::here(py, || self.set.search(queries.set(), k))?;
-        let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
-        PyList::new(py, found?)
+        all_hits(py, &found)
     }
 
     /// The `k` best of these hits by the scores of this set, best first; of one query.
@@ -122,9 +121,7 @@ impl CompactEmbeddings {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let read = slf.get_type().getattr("from_bytes")?;
-        (read, (slf.get().to_bytes(py)?,)).into_pyobject(py)
+        pickled(slf, slf.get().to_bytes(slf.py())?)
     }
 
     fn __repr__(&self) -> String {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use futures_util::{Stream, StreamExt, stream};
 use isovec::stream::StreamOptions;
-use isovec::{Cancel, DynamicBatcher, Embedded, blocking};
+use isovec::{BoxFuture, Cancel, ChunkOptions, DynamicBatcher, Embedded, EmbeddedChunks, blocking};
 use pyo3::exceptions::{PyException, PyRuntimeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyIterator, PyList};
@@ -28,6 +28,9 @@ pub(crate) struct Embedder {
     /// What joins the calls that asyncio waits for, from the first on.
     batcher: OnceLock<Owned<DynamicBatcher>>,
 }
+
+/// A result to wait for, and what cancels it.
+type Pending<T> = (BoxFuture<'static, isovec::Result<T>>, Cancel);
 
 impl Embedder {
     fn embed_texts(
@@ -71,6 +74,35 @@ impl Embedder {
             .get_or_init(|| Owned::new(DynamicBatcher::new(embedder)));
         let result = batcher.get(py)?.embed_with(texts, options);
         Call::coroutine(py, cancel, result, finish)
+    }
+
+    /// Embeds the chunks of texts.
+    fn chunks(
+        &self,
+        py: Python<'_>,
+        texts: &[Text],
+        options: ChunkOptions,
+        form: Form,
+    ) -> PyResult<Pending<EmbeddedChunks>> {
+        let (embed, cancel) = form.options(py)?;
+        let embedder = self.embedder.get(py)?;
+        Ok((embedder.embed_chunks_with(texts, options, embed), cancel))
+    }
+
+    /// Embeds texts of any length.
+    fn long(
+        &self,
+        texts: &Bound<'_, PyAny>,
+        options: ChunkOptions,
+        combine: &str,
+        form: Form,
+    ) -> PyResult<Pending<isovec::Embeddings>> {
+        let py = texts.py();
+        let (embed, cancel) = form.options(py)?;
+        let combine = chunks::combine(py, combine)?;
+        let embedder = self.embedder.get(py)?;
+        let result = embedder.embed_long_with(texts::read(texts)?, options, combine, embed);
+        Ok((result, cancel))
     }
 }
 
@@ -282,11 +314,9 @@ impl Embedder {
             dimension,
             normalize,
         };
-        let (embed, cancel) = form.options(py)?;
         let options = chunks::options(py, by, max_tokens, overlap)?;
         let texts = texts::read(texts)?;
-        let embedder = self.embedder.get(py)?;
-        let result = embedder.embed_chunks_with(&texts, options, embed);
+        let (result, cancel) = self.chunks(py, &texts, options, form)?;
         let found = wait::wait(py, &cancel, result)?;
         chunks::embedded(py, &texts, found)
     }
@@ -314,11 +344,9 @@ impl Embedder {
             dimension,
             normalize,
         };
-        let (embed, cancel) = form.options(py)?;
         let options = chunks::options(py, by, max_tokens, overlap)?;
         let texts = texts::read(texts)?;
-        let embedder = self.embedder.get(py)?;
-        let result = embedder.embed_chunks_with(&texts, options, embed);
+        let (result, cancel) = self.chunks(py, &texts, options, form)?;
         Call::coroutine(py, cancel, result, move |py, found| {
             Ok(chunks::embedded(py, &texts, found)?.unbind())
         })
@@ -350,11 +378,8 @@ impl Embedder {
             dimension,
             normalize,
         };
-        let (embed, cancel) = form.options(py)?;
         let options = chunks::options(py, by, max_tokens, overlap)?;
-        let combine = chunks::combine(py, combine)?;
-        let embedder = self.embedder.get(py)?;
-        let result = embedder.embed_long_with(texts::read(texts)?, options, combine, embed);
+        let (result, cancel) = self.long(texts, options, combine, form)?;
         Ok(wait::wait(py, &cancel, result)?.into())
     }
 
@@ -383,11 +408,8 @@ impl Embedder {
             dimension,
             normalize,
         };
-        let (embed, cancel) = form.options(py)?;
         let options = chunks::options(py, by, max_tokens, overlap)?;
-        let combine = chunks::combine(py, combine)?;
-        let embedder = self.embedder.get(py)?;
-        let result = embedder.embed_long_with(texts::read(texts)?, options, combine, embed);
+        let (result, cancel) = self.long(texts, options, combine, form)?;
         Call::coroutine(py, cancel, result, |py, set| {
             Ok(Py::new(py, Embeddings::from(set))?.into_any())
         })

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use isovec::{Hit, Similarity};
+use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
@@ -50,6 +51,31 @@ pub(crate) fn hits<'py>(py: Python<'py>, found: &[Hit]) -> PyResult<Bound<'py, P
         .map(|found| hit.call1((found.index, found.score)))
         .collect();
     PyList::new(py, found?)
+}
+
+/// The results of many searches.
+pub(crate) fn all_hits<'py>(py: Python<'py>, found: &[Vec<Hit>]) -> PyResult<Bound<'py, PyList>> {
+    let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
+    PyList::new(py, found?)
+}
+
+/// What a set of so many texts has at an index of Python, which counts from the end where it is negative.
+pub(crate) fn at<T>(index: isize, len: usize, get: impl FnOnce(usize) -> Option<T>) -> PyResult<T> {
+    let place = match usize::try_from(index) {
+        Ok(place) => Some(place),
+        Err(_) => len.checked_sub(index.unsigned_abs()),
+    };
+    let found = place.and_then(get);
+    found.ok_or_else(|| PyIndexError::new_err(format!("text {index} of {len}")))
+}
+
+/// What `pickle` makes a set of again: its class's `from_bytes`, and the bytes.
+pub(crate) fn pickled<'py>(
+    set: &Bound<'py, PyAny>,
+    bytes: Bound<'py, PyBytes>,
+) -> PyResult<Bound<'py, PyTuple>> {
+    let read = set.get_type().getattr("from_bytes")?;
+    (read, (bytes,)).into_pyobject(set.py())
 }
 
 #[pymethods]
@@ -178,8 +204,7 @@ impl Embeddings {
         k: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let found = wait::here(py, || self.set.search(&queries.set, k))?;
-        let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
-        PyList::new(py, found?)
+        all_hits(py, &found)
     }
 
     /// The `k` best of these hits by the scores of this set, best first: hits of one query in a compact set of the same rows.
@@ -213,9 +238,7 @@ impl Embeddings {
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let read = slf.get_type().getattr("from_bytes")?;
-        (read, (slf.get().to_bytes(py)?,)).into_pyobject(py)
+        pickled(slf, slf.get().to_bytes(slf.py())?)
     }
 
     fn __repr__(&self) -> String {

@@ -5,11 +5,10 @@ use std::sync::OnceLock;
 
 use isovec::{Cancel, DynamicBatcher, MultiVectorOptions};
 use numpy::PyArray2;
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList, PyTuple};
 
-use crate::embeddings::hits;
+use crate::embeddings::{all_hits, at, pickled};
 use crate::fork::Owned;
 use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
@@ -143,13 +142,7 @@ impl MultiVectorEmbeddings {
         py: Python<'py>,
         index: isize,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let place = match usize::try_from(index) {
-            Ok(place) => Some(place),
-            Err(_) => self.set.len().checked_sub(index.unsigned_abs()),
-        };
-        let vectors = place.and_then(|place| self.set.get(place));
-        let vectors = vectors
-            .ok_or_else(|| PyIndexError::new_err(format!("text {index} of {}", self.set.len())))?;
+        let vectors = at(index, self.set.len(), |place| self.set.get(place))?;
         let shape = [vectors.len() / self.set.dim(), self.set.dim()];
         vectors::rows(py, shape, vectors.into_owned())
     }
@@ -182,14 +175,11 @@ impl MultiVectorEmbeddings {
         k: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let found = wait::here(py, || self.set.search(&queries.set, k))?;
-        let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
-        PyList::new(py, found?)
+        all_hits(py, &found)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let read = slf.get_type().getattr("from_bytes")?;
-        (read, (slf.get().to_bytes(py)?,)).into_pyobject(py)
+        pickled(slf, slf.get().to_bytes(slf.py())?)
     }
 
     fn __repr__(&self) -> String {

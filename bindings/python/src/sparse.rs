@@ -4,12 +4,11 @@ use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
 use isovec::{Cancel, DynamicBatcher, SparseOptions, SparseRow, SparseVector};
-use pyo3::exceptions::PyIndexError;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use pyo3::types::{PyBytes, PyCapsule, PyDict, PyList, PyTuple};
 
-use crate::embeddings::hits;
+use crate::embeddings::{all_hits, at, pickled};
 use crate::fork::Owned;
 use crate::loading::{Asked, load};
 use crate::model::{Handle, Model};
@@ -250,13 +249,7 @@ impl SparseEmbeddings {
 
     /// The vector of one text.
     fn __getitem__<'py>(&self, py: Python<'py>, index: isize) -> PyResult<Bound<'py, PyAny>> {
-        let place = match usize::try_from(index) {
-            Ok(place) => Some(place),
-            Err(_) => self.set.len().checked_sub(index.unsigned_abs()),
-        };
-        let row = place.and_then(|place| self.set.get(place));
-        let row = row
-            .ok_or_else(|| PyIndexError::new_err(format!("text {index} of {}", self.set.len())))?;
+        let row = at(index, self.set.len(), |place| self.set.get(place))?;
         row_of(py, row)
     }
 
@@ -294,14 +287,11 @@ impl SparseEmbeddings {
         k: usize,
     ) -> PyResult<Bound<'py, PyList>> {
         let found = wait::here(py, || self.set.search(&queries.set, k))?;
-        let found: PyResult<Vec<_>> = found.iter().map(|found| hits(py, found)).collect();
-        PyList::new(py, found?)
+        all_hits(py, &found)
     }
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<Bound<'py, PyTuple>> {
-        let py = slf.py();
-        let read = slf.get_type().getattr("from_bytes")?;
-        (read, (slf.get().to_bytes(py)?,)).into_pyobject(py)
+        pickled(slf, slf.get().to_bytes(slf.py())?)
     }
 
     fn __repr__(&self) -> String {

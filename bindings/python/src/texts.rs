@@ -67,14 +67,10 @@ pub(crate) fn read(texts: &Bound<'_, PyAny>) -> PyResult<Vec<Text>> {
 
 /// Pairs of texts: tuples or lists of two.
 pub(crate) fn pairs(pairs: &Bound<'_, PyAny>) -> PyResult<Vec<(Text, Text)>> {
-    let py = pairs.py();
-    if pairs.is_instance_of::<PyString>() || is_bytes(pairs) {
+    let is_text = pairs.is_instance_of::<PyString>() || is_bytes(pairs);
+    let Some(items) = pairs.try_iter().ok().filter(|_| !is_text) else {
         let why = format!("`pairs` is {}, and a list of pairs is wanted", named(pairs));
-        return Err(error::with_kind(py, KIND, &why));
-    }
-    let Ok(items) = pairs.try_iter() else {
-        let why = format!("`pairs` is {}, and a list of pairs is wanted", named(pairs));
-        return Err(error::with_kind(py, KIND, &why));
+        return Err(error::with_kind(pairs.py(), KIND, &why));
     };
     items
         .enumerate()

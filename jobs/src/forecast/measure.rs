@@ -14,7 +14,6 @@ use crate::input::Input;
 use crate::observer::Observer;
 use crate::output::{Form, Output};
 use crate::rows::{Chunk, ROWS};
-use crate::run::reader;
 use crate::spec::Spec;
 use crate::store::Store;
 use crate::unit::{Kind, Part, Unit};
@@ -120,7 +119,7 @@ impl Sample {
         context: &Context,
     ) -> Result<()> {
         let most = usize::try_from(rows - self.rows).unwrap_or(ROWS);
-        let mut reader = reader(input, unit, spec, most.min(ROWS))?;
+        let mut reader = input.reader(unit, spec, most.min(ROWS))?;
         let fault = |detail: String| Error::Input {
             file: unit.file.name.clone(),
             detail,
@@ -178,7 +177,8 @@ fn row_bytes(input: &Input, unit: &Unit, chunk: &Chunk, read: u64) -> Result<f64
 /// Seconds of a request of the store, and the bytes that one moves in a second.
 fn stored(store: &Store) -> Result<(f64, f64)> {
     let own = RandomState::new().hash_one(std::process::id());
-    let name = |number: u32| store.at(&format!("measured/{own:016x}-{number}"));
+    // Not in a folder, which a disk would keep.
+    let name = |number: u32| store.at(&format!("measured-{own:016x}-{number}"));
     let timed = || -> Result<(f64, f64)> {
         let mut times = Vec::new();
         for number in 0..SMALL {

@@ -1,14 +1,21 @@
 //! What a job would take on many workers, before there are any: a simulation of the protocol of `run.rs` with given costs.
 //!
 //! Events are simulated and not averages (`world.rs`): every worker lists, takes the units in an order of its own, looks, reads,
-//! computes, writes, and may die. What a unit is made of comes from the code that real runs use (`work.rs`). The same seed gives
-//! the same result.
+//! computes, writes, and may die. What a unit is made of comes from the code that real runs use (`work.rs`, `poison.rs`). The same
+//! seed gives the same result.
 
 mod costs;
+mod events;
+mod input;
 mod measure;
 mod order;
+mod poison;
 mod random;
+mod store;
+#[cfg(test)]
+mod tests;
 mod work;
+mod worker;
 mod world;
 
 pub use costs::Costs;
@@ -167,7 +174,7 @@ pub fn forecast(
             "{workers} workers are more than the {WORKERS} that can be simulated"
         )));
     }
-    let input = work::input(spec, costs, texts, seed)?;
+    let input = input::input(spec, costs, texts, seed)?;
     let looks = (input.units.len() as u64).saturating_mul(u64::from(workers));
     if looks > LOOKS {
         return Err(Error::Costs(format!(

@@ -45,7 +45,7 @@ class IsovecEmbeddingFunction(EmbeddingFunction[Documents]):
         return "isovec"
 
     def default_space(self) -> Space:
-        """How the model means its vectors to be compared."""
+        """How the model means its vectors to be compared; cosine for the Manhattan distance, which Chroma lacks."""
         return SPACES.get(self.embedder.metric, "cosine")
 
     def get_config(self) -> dict[str, Any]:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from langchain_core.embeddings import Embeddings
 
 from ._isovec import Embedder
-
-if TYPE_CHECKING:
-    from ._isovec import Vectors
+from ._lists import row, rows
 
 
 class IsovecEmbeddings(Embeddings):
@@ -39,15 +37,3 @@ class IsovecEmbeddings(Embeddings):
     async def aembed_query(self, text: str) -> list[float]:
         """As `embed_query`; concurrent calls are joined into batches."""
         return row(await self.embedder.aembed_query(text))
-
-
-def row(vector: Vectors) -> list[float]:
-    """A vector as LangChain takes it."""
-    values: list[float] = vector.tolist()
-    return values
-
-
-def rows(vectors: Vectors) -> list[list[float]]:
-    """Vectors as LangChain takes them."""
-    values: list[list[float]] = vectors.tolist()
-    return values

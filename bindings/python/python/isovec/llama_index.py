@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import PrivateAttr
 from llama_index.core.callbacks.base import CallbackManager
 
 from ._isovec import Embedder
-
-if TYPE_CHECKING:
-    from ._isovec import Vectors
+from ._lists import row, rows
 
 BATCH = 2048
 """Texts of a call: as many as LlamaIndex allows, since isovec plans batches by the lengths of the texts."""
@@ -72,15 +70,3 @@ class IsovecEmbedding(BaseEmbedding):
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return rows(await self._embedder.aembed_passages(texts))
-
-
-def row(vector: Vectors) -> list[float]:
-    """A vector as LlamaIndex takes it."""
-    values: list[float] = vector.tolist()
-    return values
-
-
-def rows(vectors: Vectors) -> list[list[float]]:
-    """Vectors as LlamaIndex takes them."""
-    values: list[list[float]] = vectors.tolist()
-    return values
