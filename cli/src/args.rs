@@ -5,7 +5,6 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Parser, Subcommand, ValueEnum};
-use isovec::optimize::OptimizeError;
 use isovec::optimize::budget::Bound;
 use isovec::{CompactForm, Scores};
 use serde::{Deserialize, Serialize};
@@ -678,8 +677,7 @@ pub(crate) struct Optimize {
     /// latency<=5ms (of a call with one text); may be repeated. Tries --dtype and --int8 in all forms, and leaves nodes in f32 where
     /// a bound needs it. Every candidate is compared and timed on --texts. Where none keeps all bounds nothing is written, and the
     /// exit code is 4.
-    #[arg(long, value_name = "BOUND", value_parser = bound,
-          conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
+    #[arg(long, value_name = "BOUND", conflicts_with_all = ["static_dimension", "int8", "int4", "dtype"])]
     pub(crate) budget: Vec<Bound>,
 
     /// Pairs of turns of a candidate and the original, with --budget [default: 12].
@@ -708,11 +706,6 @@ pub(crate) struct Optimize {
 
     #[command(flatten)]
     pub(crate) model: ModelArgs,
-}
-
-fn bound(text: &str) -> Result<Bound, String> {
-    text.parse()
-        .map_err(|error: OptimizeError| error.to_string())
 }
 
 /// Where the scales of activations in int8 come from.

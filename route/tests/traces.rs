@@ -144,7 +144,7 @@ async fn a_request_is_one_trace_through_router_and_server_without_its_text_and_i
             assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
         }
     }
-    // Nobody asks for what does not exist, and it is in a trace all the same.
+    // What the router refuses is in a trace all the same.
     let lost = ask(
         address,
         &parent(4, "01").replace("\r\n", "\r\nx-request-timeout: nonsense\r\n"),

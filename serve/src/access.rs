@@ -102,10 +102,7 @@ pub(crate) async fn around(
             .catch_unwind()
             .instrument(span)
             .await;
-        answered.unwrap_or_else(|_| {
-            let message = "the server panicked; please report it";
-            dialect.failed(&Failure::new(Kind::Broken, message))
-        })
+        answered.unwrap_or_else(|_| dialect.failed(&Failure::panicked()))
     };
     // While models are exchanged, nobody can say which of them answered.
     if let Some(id) = models.filter(|id| line.app.models.id().as_ref() == Some(id)) {

@@ -16,13 +16,11 @@ use crate::schema::{needed, object, text};
 
 /// Whether a path asks for health, for which no key is needed.
 pub(crate) fn is_asked_by(path: &str) -> bool {
-    let is_below = |name: &str| {
-        path.strip_prefix(name)
+    let path = path.strip_prefix('/').unwrap_or_default();
+    ["health", "v2/health", GRPC_HEALTH].iter().any(|health| {
+        path.strip_prefix(health)
             .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-    };
-    let grpc = path.strip_prefix('/');
-    ["/health", "/v2/health"].into_iter().any(is_below)
-        || grpc.is_some_and(|path| path.starts_with(GRPC_HEALTH))
+    })
 }
 
 pub(crate) fn routes() -> [Route; 2] {

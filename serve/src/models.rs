@@ -11,22 +11,55 @@ use crate::failure::{Failure, Kind};
 use crate::served::Served;
 use crate::spec::ModelSpec;
 
-/// Characters of a name that is not known, in the error about it: it may be as long as the body.
+/// Characters of a name that is not known, in the error about it: the name may be as long as the body.
 const LONGEST_NAME: usize = 100;
 
-/// The models that new requests are given.
+/// A model that the server knows of, loaded or not.
 #[derive(Debug, Clone)]
+pub(crate) enum Known {
+    /// One that a program gave the server, which could not load it again.
+    Given(Arc<Served>),
+    /// How the server loads it, and the model while it is loaded.
+    Told(Arc<ModelSpec>, Option<Arc<Served>>),
+}
+
+impl Known {
+    /// The model, if it is loaded.
+    pub(crate) fn served(&self) -> Option<&Arc<Served>> {
+        match self {
+            Self::Given(served) => Some(served),
+            Self::Told(_, served) => served.as_ref(),
+        }
+    }
+
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Given(served) => served.name.to_string(),
+            Self::Told(spec, _) => spec.name(),
+        }
+    }
+
+    fn is_called(&self, name: &str) -> bool {
+        match self {
+            Self::Given(served) | Self::Told(_, Some(served)) => served.is_called(name),
+            Self::Told(spec, None) => spec.is_called(name),
+        }
+    }
+}
+
+/// What the server knows of, and what follows from it.
+#[derive(Debug)]
 struct Listed {
+    known: Arc<[Known]>,
+    /// Those of them that are loaded, in the same order.
     models: Arc<[Arc<Served>]>,
-    /// All that may be loaded; empty where the server was given its model.
-    specs: Arc<[ModelSpec]>,
     id: HeaderValue,
 }
 
 /// The models of a server. A request keeps the one that it began with, whatever comes in its place.
 #[derive(Debug, Default)]
 pub(crate) struct Models {
-    /// Those that new requests are given; `None` until they are loaded.
+    /// `None` until the first of them are loaded.
     now: RwLock<Option<Listed>>,
     /// Every model that some request may still hold.
     all: Mutex<Vec<Weak<Served>>>,
@@ -40,12 +73,13 @@ impl Models {
         all.push(Arc::downgrade(model));
     }
 
-    /// Serves these from now on, in the place of all others: those of `specs` that are loaded, in the same order.
-    pub(crate) fn put(&self, models: Vec<Arc<Served>>, specs: Arc<[ModelSpec]>) {
+    /// Knows these from now on, in the place of all others, and gives new requests those that are loaded.
+    pub(crate) fn put(&self, known: Vec<Known>) {
+        let models: Arc<[_]> = known.iter().filter_map(Known::served).cloned().collect();
         let listed = Listed {
             id: id(&models),
-            models: models.into(),
-            specs,
+            models,
+            known: known.into(),
         };
         let mut now = self.now.write().unwrap_or_else(PoisonError::into_inner);
         let before = now.replace(listed);
@@ -54,17 +88,20 @@ impl Models {
         drop(before);
     }
 
-    /// The models in their order, once they are loaded.
+    /// The loaded models in their order, once the first are loaded.
     pub(crate) fn list(&self) -> Option<Arc<[Arc<Served>]>> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
         now.as_ref().map(|now| Arc::clone(&now.models))
     }
 
-    /// All models that may be loaded, in their order; empty where the server was given its model.
-    pub(crate) fn specs(&self) -> Arc<[ModelSpec]> {
+    /// All models in their order, loaded or not.
+    ///
+    /// # Errors
+    /// That the first of them are being loaded.
+    pub(crate) fn known(&self) -> Result<Arc<[Known]>, Failure> {
         let now = self.now.read().unwrap_or_else(PoisonError::into_inner);
-        now.as_ref()
-            .map_or_else(Arc::default, |now| Arc::clone(&now.specs))
+        let now = now.as_ref().ok_or_else(loading)?;
+        Ok(Arc::clone(&now.known))
     }
 
     /// What tells these models from others: equal values mean that every name has the same task and fingerprint.
@@ -101,12 +138,12 @@ impl Models {
         name: Option<&str>,
         task: ModelTask,
     ) -> Result<Arc<Served>, Failure> {
+        if let Some(name) = name {
+            return self.named(name);
+        }
         let models = self.loaded()?;
-        let Some(name) = name else {
-            let able = models.iter().find(|model| model.task() == task);
-            return able.or(models.first()).cloned().ok_or_else(none);
-        };
-        self.named(name)
+        let able = models.iter().find(|model| model.task() == task);
+        able.or(models.first()).cloned().ok_or_else(none)
     }
 
     /// The model of this name.
@@ -114,28 +151,39 @@ impl Models {
     /// # Errors
     /// As [`choose`](Self::choose).
     pub(crate) fn named(&self, name: &str) -> Result<Arc<Served>, Failure> {
-        let models = self.loaded()?;
-        if let Some(model) = models.iter().find(|model| model.is_called(name)) {
-            return Ok(Arc::clone(model));
-        }
-        if self.specs().iter().any(|spec| spec.is_called(name)) {
+        let known = self.known()?;
+        let served = known[place(&known, name)?].served();
+        served.cloned().ok_or_else(|| {
             let message = format!("the model {name:?} is not loaded");
-            return Err(Failure::new(Kind::NoModel, message).about("model"));
+            Failure::new(Kind::NoModel, message).about("model")
+        })
+    }
+}
+
+/// Where the model of this name stands, loaded or not.
+///
+/// # Errors
+/// A name that no model has.
+pub(crate) fn place(known: &[Known], name: &str) -> Result<usize, Failure> {
+    let place = known.iter().position(|known| known.is_called(name));
+    place.ok_or_else(|| {
+        let loaded = known.iter().filter_map(Known::served);
+        let names: Vec<String> = loaded.map(|model| format!("{:?}", model.name)).collect();
+        if names.is_empty() {
+            return none();
         }
-        if models.is_empty() {
-            return Err(none());
-        }
-        let asked: String = name.chars().take(LONGEST_NAME).collect();
-        let names: Vec<String> = models
-            .iter()
-            .map(|model| format!("{:?}", model.name))
-            .collect();
         let message = format!(
-            "the model {asked:?} is not served here; ask for {}",
+            "the model {:?} is not served here; ask for {}",
+            shown(name),
             names.join(" or ")
         );
-        Err(Failure::new(Kind::NoModel, message).about("model"))
-    }
+        Failure::new(Kind::NoModel, message).about("model")
+    })
+}
+
+/// A name that is not known, in the error about it.
+pub(crate) fn shown(name: &str) -> String {
+    name.chars().take(LONGEST_NAME).collect()
 }
 
 /// No model is loaded.
@@ -152,8 +200,8 @@ fn id(models: &[Arc<Served>]) -> HeaderValue {
     };
     for model in models {
         add(&model.name);
-        add(&model.aliases().len().to_string());
-        model.aliases().iter().for_each(|alias| add(alias));
+        add(&model.aliases.len().to_string());
+        model.aliases.iter().for_each(|alias| add(alias));
         add(model.task_name());
         add(&model.fingerprint().id());
     }

@@ -8,6 +8,7 @@ use futures_util::{Stream, StreamExt as _};
 
 use crate::app::App;
 use crate::error::{Error, Result};
+use crate::models::Known;
 use crate::served::Served;
 use crate::spec::ModelSpec;
 
@@ -35,36 +36,40 @@ pub(crate) async fn follow(app: &App, wanted: impl Stream<Item = Vec<ModelSpec>>
 async fn serve(app: &App, specs: Vec<ModelSpec>) -> Result<()> {
     check(&specs, app.options.model_control)?;
     let _turn = app.changing.lock().await;
-    let known = app.models.specs();
-    let before = app.models.list();
+    let before = app.models.known().ok();
     let before = before.as_deref().unwrap_or_default();
-    let mut models = Vec::with_capacity(specs.len());
-    for spec in &specs {
-        let same = before.iter().find(|model| {
-            let served = model.spec.as_ref();
-            served.is_some_and(|served| served.is_same(spec))
+    let mut after = Vec::with_capacity(specs.len());
+    for spec in specs {
+        let same = before.iter().find_map(|known| match known {
+            Known::Told(old, served) if old.is_same(&spec) => Some((old, served)),
+            _ => None,
         });
-        match same {
+        let served = match same {
             // What a request did holds until the spec says something else.
-            Some(model) if spec.loaded || known.contains(spec) => models.push(Arc::clone(model)),
-            None if spec.loaded && !known.contains(spec) => models.push(load(app, spec).await?),
-            _ => {}
-        }
+            Some((old, served)) if **old == spec => served.clone(),
+            _ if !spec.loaded => None,
+            Some((_, Some(served))) => Some(Arc::clone(served)),
+            _ => Some(load(app, &spec).await?),
+        };
+        after.push(Known::Told(spec.into(), served));
     }
-    let is_new = |model: &&Arc<Served>| !before.iter().any(|old| Arc::ptr_eq(old, model));
-    let new: Vec<Arc<Served>> = models.iter().filter(is_new).cloned().collect();
-    let leaves = |model: &&Arc<Served>| !models.iter().any(|kept| Arc::ptr_eq(kept, model));
-    let left: Vec<Arc<str>> = before
-        .iter()
-        .filter(leaves)
-        .map(|model| model.name.clone())
-        .collect();
-    app.models.put(models, specs.into());
-    for name in left {
-        tracing::info!(model = &*name, "the model takes no more requests");
-    }
-    new.iter().for_each(|model| model.announce());
+    exchange(app, before, after);
     Ok(())
+}
+
+/// Serves what is loaded after a change in the place of what was before it, and says in the log who came and went.
+pub(crate) fn exchange(app: &App, before: &[Known], after: Vec<Known>) {
+    let loaded = |known: &[Known]| -> Vec<Arc<Served>> {
+        known.iter().filter_map(Known::served).cloned().collect()
+    };
+    let (old, new) = (loaded(before), loaded(&after));
+    let is_in = |all: &[Arc<Served>], model| all.iter().any(|other| Arc::ptr_eq(other, model));
+    app.models.put(after);
+    for model in old.iter().filter(|model| !is_in(&new, model)) {
+        tracing::info!(model = &*model.name, "the model takes no more requests");
+    }
+    let came = new.iter().filter(|model| !is_in(&old, model));
+    came.for_each(|model| model.announce());
 }
 
 /// Loads a model, if it fits what models may hold.
@@ -91,7 +96,7 @@ pub(crate) async fn load(app: &App, spec: &ModelSpec) -> Result<Arc<Served>> {
     }
     tracing::info!(model = name, source = %spec.source, "loading");
     let model = spec.load().await.map_err(failed)?;
-    let served = Arc::new(Served::of(model, spec.clone()));
+    let served = Arc::new(Served::of(model, spec));
     app.models.hold(&served);
     Ok(served)
 }

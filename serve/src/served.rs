@@ -64,8 +64,8 @@ pub(crate) struct Served {
     queue: Queue,
     /// As requests name it.
     pub(crate) name: Arc<str>,
-    /// How it was asked for, if the server loaded it.
-    pub(crate) spec: Option<ModelSpec>,
+    /// Other names that requests may use for it.
+    pub(crate) aliases: Vec<String>,
     /// When it was loaded, in seconds since 1970.
     pub(crate) since: u64,
     /// How fast it computes.
@@ -103,7 +103,7 @@ impl Served {
         let mut served = Self {
             queue,
             name: "".into(),
-            spec: None,
+            aliases: Vec::new(),
             since: since.map_or(0, |since| since.as_secs()),
             pace: Arc::default(),
             probing: Mutex::default(),
@@ -115,21 +115,16 @@ impl Served {
     }
 
     /// A model that the server loaded as it was told.
-    pub(crate) fn of(model: Model, spec: ModelSpec) -> Self {
+    pub(crate) fn of(model: Model, spec: &ModelSpec) -> Self {
         Self {
-            spec: Some(spec.clone()),
+            aliases: spec.aliases.clone(),
             ..Self::new(model, Some(spec.name()))
         }
     }
 
     /// Whether requests mean it by this name.
     pub(crate) fn is_called(&self, name: &str) -> bool {
-        *self.name == *name || self.aliases().iter().any(|alias| alias == name)
-    }
-
-    /// The other names that requests may use for it.
-    pub(crate) fn aliases(&self) -> &[String] {
-        self.spec.as_ref().map_or(&[], |spec| &spec.aliases)
+        *self.name == *name || self.aliases.iter().any(|alias| alias == name)
     }
 
     /// Says in the log that it is there.

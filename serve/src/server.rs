@@ -22,6 +22,7 @@ use crate::dialect;
 use crate::error::{Error, Result};
 use crate::health;
 use crate::model::Model;
+use crate::models::Known;
 use crate::openapi;
 use crate::options::ServeOptions;
 use crate::reload;
@@ -87,7 +88,7 @@ impl Server {
             })?;
             let served = Arc::new(Served::new(loaded.into(), name));
             app.models.hold(&served);
-            app.models.put(vec![Arc::clone(&served)], Arc::default());
+            app.models.put(vec![Known::Given(Arc::clone(&served))]);
             served.announce();
             Ok(())
         };

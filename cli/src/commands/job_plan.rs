@@ -34,13 +34,13 @@ struct OfTexts {
 
 pub(crate) fn run(args: &JobPlan) -> Result<()> {
     let (spec, model, config) = read(&args.spec)?;
-    let mut texts = Vec::new();
+    let mut given = Vec::new();
     if let Some(path) = &args.costs {
         let name = path.display().to_string();
-        texts.push(std::fs::read_to_string(path).map_err(CliError::io(name))?);
+        given.push(std::fs::read_to_string(path).map_err(CliError::io(name))?);
     }
-    texts.push(args.cost.join("\n"));
-    let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
+    given.push(args.cost.join("\n"));
+    let given: Vec<&str> = given.iter().map(String::as_str).collect();
     let measured = match args.measure {
         false => None,
         true => {
@@ -58,7 +58,7 @@ pub(crate) fn run(args: &JobPlan) -> Result<()> {
             Some(costs)
         }
     };
-    let costs = Costs::read(measured.as_ref(), &texts)?;
+    let costs = Costs::read(measured.as_ref(), &given)?;
     let mut plans = Vec::new();
     for &texts in &args.texts {
         let workers = args.workers.iter();

@@ -13,6 +13,9 @@ mod models;
 mod passing;
 mod puppet;
 mod running;
+#[cfg(feature = "tls")]
+#[path = "../../../serve/tests/loopback/signed.rs"]
+mod signed;
 mod strategies;
 #[cfg(feature = "tls")]
 mod tls;

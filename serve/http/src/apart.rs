@@ -1,6 +1,6 @@
 //! Work that would hold other requests up.
 
-use crate::failure::{Failure, Kind};
+use crate::failure::Failure;
 
 /// The size of a body, in bytes or in numbers that are written, above which work on it takes milliseconds.
 const LARGE: usize = 64 << 10;
@@ -14,7 +14,7 @@ pub async fn apart<T: Send + 'static>(
 ) -> Result<T, Failure> {
     tokio::task::spawn_blocking(work)
         .await
-        .map_err(|_| Failure::new(Kind::Broken, "the server panicked; please report it"))
+        .map_err(|_| Failure::panicked())
 }
 
 /// The same for work on a body of this size, in bytes or in numbers; if it is small, the work is done at once.

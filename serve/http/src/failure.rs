@@ -97,6 +97,11 @@ impl Failure {
         }
     }
 
+    /// That the server's own work panicked.
+    pub fn panicked() -> Self {
+        Self::new(Kind::Broken, "the server panicked; please report it")
+    }
+
     /// A field of the request that cannot be used.
     pub fn field(field: &'static str, message: impl Into<String>) -> Self {
         Self::new(Kind::Invalid, message).about(field)

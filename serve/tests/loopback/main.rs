@@ -18,6 +18,8 @@ mod predict;
 mod repository;
 mod rerank;
 mod running;
+#[cfg(feature = "tls")]
+mod signed;
 mod sparse;
 mod status;
 mod tasks;

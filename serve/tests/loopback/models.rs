@@ -28,13 +28,18 @@ pub(crate) struct Changing {
 
 impl Changing {
     pub(crate) async fn start(first: Vec<ModelSpec>) -> Self {
-        let server = Self::begin(first, ServeOptions::default()).await;
+        Self::with(first, ServeOptions::default()).await
+    }
+
+    pub(crate) async fn with(first: Vec<ModelSpec>, options: ServeOptions) -> Self {
+        let server = Self::begin(first, options).await;
         while server.get("/info").await.status == 503 {
             tokio::task::yield_now().await;
         }
         server
     }
 
+    /// The same before its models are there.
     pub(crate) async fn begin(first: Vec<ModelSpec>, options: ServeOptions) -> Self {
         let server = Server::bind((Ipv4Addr::LOCALHOST, 0).into(), options);
         let server = server.await.unwrap();

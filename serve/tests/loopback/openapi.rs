@@ -71,10 +71,7 @@ async fn every_route_takes_and_gives_what_the_document_says() {
     ];
     let mut options = ServeOptions::default();
     options.model_control = true;
-    let server = Changing::begin(models, options).await;
-    while server.get("/info").await.status == 503 {
-        tokio::task::yield_now().await;
-    }
+    let server = Changing::with(models, options).await;
     let document = server.get("/openapi.json").await.json();
     assert_eq!(document["openapi"], "3.1.0");
     let book = include_str!("../../../docs/serving.md");

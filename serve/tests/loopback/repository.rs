@@ -1,6 +1,8 @@
 //! Models that clients load and unload, and what loaded models may hold.
 
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use isovec::EmbeddingConfig;
@@ -24,14 +26,6 @@ fn control() -> ServeOptions {
     options
 }
 
-async fn start(models: Vec<ModelSpec>, options: ServeOptions) -> Changing {
-    let server = Changing::begin(models, options).await;
-    while server.get("/v1/models").await.status == 503 {
-        tokio::task::yield_now().await;
-    }
-    server
-}
-
 async fn change(server: &Changing, name: &str, verb: &str) -> Answer {
     let path = format!("/v2/repository/models/{name}/{verb}");
     server.post(&path, &json!({})).await
@@ -53,7 +47,7 @@ fn state(name: &str, state: &str) -> (String, String) {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_load_and_unload_the_models_that_the_server_was_told_of() {
     let later = embedder("org/later").with_alias("l8r").with_loaded(false);
-    let server = start(vec![later, embedder("first")], control()).await;
+    let server = Changing::with(vec![later, embedder("first")], control()).await;
     assert_eq!(
         states(&server).await,
         [state("org/later", "UNAVAILABLE"), state("first", "READY")]
@@ -106,7 +100,7 @@ async fn clients_load_and_unload_the_models_that_the_server_was_told_of() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn only_where_the_operator_allows_it_and_only_what_the_operator_named() {
-    let server = start(vec![embedder("first")], options()).await;
+    let server = Changing::with(vec![embedder("first")], options()).await;
     for verb in ["load", "unload"] {
         let refused = change(&server, "first", verb).await;
         assert_eq!(refused.status, 403);
@@ -117,7 +111,7 @@ async fn only_where_the_operator_allows_it_and_only_what_the_operator_named() {
     let extensions = metadata["extensions"].as_array().unwrap();
     assert!(!extensions.contains(&json!("model_repository")));
 
-    let server = start(vec![embedder("first")], control()).await;
+    let server = Changing::with(vec![embedder("first")], control()).await;
     for (name, asked, status, said) in [
         ("nobody", json!({}), 404, "not served here"),
         ("../tiny-bert", json!({}), 404, "not served here"),
@@ -168,7 +162,7 @@ async fn a_model_that_does_not_fit_is_refused_and_fits_when_another_has_left() {
     let mut options = control();
     options.memory_budget = Some(ONE);
     let second = embedder("second").with_loaded(false);
-    let server = start(vec![embedder("first"), second], options).await;
+    let server = Changing::with(vec![embedder("first"), second], options).await;
     let refused = change(&server, "second", "load").await;
     assert_eq!(refused.status, 507);
     let said = refused.oip_error();
@@ -194,10 +188,10 @@ async fn a_model_that_does_not_fit_is_refused_and_fits_when_another_has_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_budget_holds_for_the_first_list_and_for_those_after_it() {
-    let mut options = options();
+    let mut options = control();
     options.memory_budget = Some(ONE);
     let both = vec![embedder("first"), embedder("second")];
-    let server = Changing::begin(both.clone(), options.clone()).await;
+    let server = Changing::begin(both, options.clone()).await;
     let error = server.ended.await.unwrap().unwrap_err();
     let Error::Memory {
         name,
@@ -211,12 +205,25 @@ async fn the_budget_holds_for_the_first_list_and_for_those_after_it() {
     assert_eq!((&*name, budget), ("second", ONE));
     assert!(needed > 136_000 && held > 136_000, "{needed} {held}");
 
-    let server = start(vec![embedder("first")], options).await;
-    server.want(both);
-    server.want(vec![embedder("first").with_alias("1")]);
+    let server = Changing::with(vec![embedder("first")], options).await;
+    let read = Arc::new(AtomicBool::new(false));
+    let watched = |spec: ModelSpec| {
+        let read = Arc::clone(&read);
+        spec.with_progress(move |_| read.store(true, Ordering::Relaxed))
+    };
+    server.want(vec![embedder("first"), watched(embedder("second"))]);
     // Old and new would be in memory at the same time.
-    server.want(vec![embedder("first")]);
-    tokio::time::sleep(Duration::from_millis(50)).await;
+    server.want(vec![watched(embedder("first").with_alias("1"))]);
+    // Lists are taken one after the other, so those before this one are over when it is there.
+    server.want(vec![
+        embedder("first"),
+        embedder("waits").with_loaded(false),
+    ]);
+    while states(&server).await.len() == 1 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!read.load(Ordering::Relaxed), "a model that does not fit");
+    assert_eq!(server.names().await, ["first"]);
     assert_eq!(server.embed("1").await.status, 404);
     assert_eq!(server.embed("first").await.status, 200);
     server.stop().await;
@@ -225,7 +232,7 @@ async fn the_budget_holds_for_the_first_list_and_for_those_after_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reload_keeps_what_clients_did_to_tables_that_are_as_before() {
     let (first, second) = (embedder("first"), embedder("second").with_loaded(false));
-    let server = start(vec![first.clone(), second.clone()], control()).await;
+    let server = Changing::with(vec![first.clone(), second.clone()], control()).await;
     assert_eq!(change(&server, "first", "unload").await.status, 200);
     assert_eq!(change(&server, "second", "load").await.status, 200);
     server.want(vec![first.clone(), second.clone(), classifier()]);
@@ -246,7 +253,7 @@ async fn a_reload_keeps_what_clients_did_to_tables_that_are_as_before() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_clients_unload_answers_those_who_are_inside() {
     let leaves = embedder("leaves").with_config(Which::Portable.configure(waits_for(2)));
-    let server = start(vec![leaves, embedder("stays")], control()).await;
+    let server = Changing::with(vec![leaves, embedder("stays")], control()).await;
     let asked = json!({"model": "leaves", "input": "a text"}).to_string();
     let asked = client::post("/v1/embeddings", "", asked.as_bytes());
     let mut inside = Vec::new();
@@ -280,7 +287,7 @@ async fn a_model_that_clients_unload_answers_those_who_are_inside() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_cannot_be_loaded_is_no_news_of_the_servers_folders() {
     let broken = ModelSpec::new(Path::new("secret/place")).with_name("broken");
-    let server = start(
+    let server = Changing::with(
         vec![embedder("first"), broken.with_loaded(false)],
         control(),
     )
@@ -301,7 +308,7 @@ async fn a_model_that_cannot_be_loaded_is_no_news_of_the_servers_folders() {
 #[tokio::test(flavor = "multi_thread")]
 async fn many_clients_at_once_load_a_model_once_and_lose_no_request() {
     let flips = embedder("flips").with_loaded(false);
-    let server = start(vec![embedder("stays"), flips], control()).await;
+    let server = Changing::with(vec![embedder("stays"), flips], control()).await;
     let wanted = server.embed("stays").await.vector();
     let flip = async {
         for _ in 0..10 {
@@ -335,7 +342,7 @@ async fn many_clients_at_once_load_a_model_once_and_lose_no_request() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_over_grpc() {
     let later = embedder("later").with_loaded(false);
-    let server = start(vec![embedder("first"), later], control()).await;
+    let server = Changing::with(vec![embedder("first"), later], control()).await;
     let call = |method: &'static str, message: Vec<u8>| async move {
         let called = grpc::call_at(server.address, method, &[], &grpc::framed(&message)).await;
         (called.status, called.said.replace("%20", " "), called.body)
@@ -379,7 +386,7 @@ async fn the_same_over_grpc() {
     assert_eq!(&*status, "3");
     assert!(said.contains("config"), "{said}");
 
-    let server = start(vec![embedder("first")], options()).await;
+    let server = Changing::with(vec![embedder("first")], options()).await;
     let message = grpc::framed(&named("first"));
     let called = grpc::call_at(server.address, "RepositoryModelUnload", &[], &message).await;
     assert_eq!(&*called.status, "7");

@@ -1,79 +1,28 @@
 //! TLS on the server's port: a real client of rustls, and certificates that the test signs itself.
 
 use std::net::SocketAddr;
-use std::path::Path;
-use std::sync::Arc;
 use std::time::Duration;
 
 use isovec::EmbeddingConfig;
 use isovec_serve::{ServeOptions, Tls};
-use rcgen::{CertifiedKey, generate_simple_self_signed};
-use rustls::pki_types::ServerName;
-use rustls::{ClientConfig, RootCertStore};
+use rustls::RootCertStore;
 use serde_json::json;
-use tempfile::TempDir;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
-use tokio_rustls::TlsConnector;
-use tokio_rustls::client::TlsStream;
 
 use crate::client::{self, Answer};
 use crate::grpc;
 use crate::running::{MODEL, Running, options, tiny};
+use crate::signed::{Signed, connect};
 
-/// A folder with a certificate of its own, and what a client trusts that trusts no other.
-struct Signed {
-    folder: TempDir,
-    trusted: RootCertStore,
-}
-
-impl Signed {
-    fn new() -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let trusted = sign(folder.path());
-        Self { folder, trusted }
-    }
-
-    fn read(&self) -> Tls {
-        let path = self.folder.path();
-        Tls::read(path.join("cert.pem"), path.join("key.pem")).unwrap()
-    }
-}
-
-/// Writes a new certificate and its key, and returns what trusts it.
-fn sign(folder: &Path) -> RootCertStore {
-    let CertifiedKey { cert, signing_key } =
-        generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-    std::fs::write(folder.join("cert.pem"), cert.pem()).unwrap();
-    std::fs::write(folder.join("key.pem"), signing_key.serialize_pem()).unwrap();
-    let mut trusted = RootCertStore::empty();
-    trusted.add(cert.der().clone()).unwrap();
-    trusted
+fn read(signed: &Signed) -> Tls {
+    Tls::read(signed.path("cert.pem"), signed.path("key.pem")).unwrap()
 }
 
 fn with(tls: &Tls) -> ServeOptions {
     let mut options = options();
     options.tls = Some(tls.clone());
     options
-}
-
-async fn connect(
-    address: SocketAddr,
-    trusted: &RootCertStore,
-    versions: &[&[u8]],
-) -> std::io::Result<TlsStream<TcpStream>> {
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_root_certificates(trusted.clone())
-        .with_no_client_auth();
-    config.alpn_protocols = versions.iter().map(|version| version.to_vec()).collect();
-    let stream = TcpStream::connect(address).await.unwrap();
-    let name = ServerName::try_from("localhost").unwrap();
-    TlsConnector::from(Arc::new(config))
-        .connect(name, stream)
-        .await
 }
 
 async fn send(address: SocketAddr, trusted: &RootCertStore, request: &[u8]) -> Answer {
@@ -85,7 +34,7 @@ async fn send(address: SocketAddr, trusted: &RootCertStore, request: &[u8]) -> A
 #[tokio::test(flavor = "multi_thread")]
 async fn http_1_and_2_and_grpc_go_through_tls() {
     let signed = Signed::new();
-    let server = secure(with(&signed.read()), &signed.trusted).await;
+    let server = secure(with(&read(&signed)), &signed.trusted).await;
     let body = json!({"model": MODEL, "input": "a text"}).to_string();
     let asked = client::post("/v1/embeddings", "", body.as_bytes());
     let answer = send(server.address, &signed.trusted, &asked).await;
@@ -142,13 +91,13 @@ async fn secure(options: ServeOptions, trusted: &RootCertStore) -> Running {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_certificate_that_was_exchanged_is_used_for_new_connections() {
     let mut signed = Signed::new();
-    let tls = signed.read();
+    let tls = read(&signed);
     let server = secure(with(&tls), &signed.trusted).await;
     let address = server.address;
     let live = b"GET /health/live HTTP/1.1\r\nhost: localhost\r\n\r\n";
     let mut open = connect(address, &signed.trusted, &[]).await.unwrap();
     let before = signed.trusted.clone();
-    signed.trusted = sign(signed.folder.path());
+    signed.sign();
     assert!(
         connect(address, &before, &[]).await.is_ok(),
         "nobody has told the server"
@@ -164,7 +113,7 @@ async fn a_certificate_that_was_exchanged_is_used_for_new_connections() {
     assert_eq!(&head, b"HTTP/1.1 200");
 
     // A file that is being written is no certificate, and changes nothing.
-    std::fs::write(signed.folder.path().join("cert.pem"), "-----BEGIN CERT").unwrap();
+    std::fs::write(signed.path("cert.pem"), "-----BEGIN CERT").unwrap();
     let error = tls.reload().unwrap_err().to_string();
     assert!(error.contains("cert.pem"), "{error}");
     let answer = send(address, &signed.trusted, &client::get("/health/live")).await;
@@ -175,7 +124,7 @@ async fn a_certificate_that_was_exchanged_is_used_for_new_connections() {
 #[test]
 fn files_that_are_no_certificate_and_its_key_are_named() {
     let signed = Signed::new();
-    let path = |name: &str| signed.folder.path().join(name);
+    let path = |name: &str| signed.path(name);
     let other = Signed::new();
     std::fs::write(path("empty.pem"), "").unwrap();
     for (certificate, key, said) in [
@@ -188,11 +137,7 @@ fn files_that_are_no_certificate_and_its_key_are_named() {
         ),
         (path("key.pem"), path("key.pem"), "there is no certificate"),
         (path("cert.pem"), path("cert.pem"), "cert.pem"),
-        (
-            path("cert.pem"),
-            other.folder.path().join("key.pem"),
-            "key.pem",
-        ),
+        (path("cert.pem"), other.path("key.pem"), "key.pem"),
     ] {
         let error = Tls::read(certificate, key).unwrap_err().to_string();
         assert!(error.contains(said), "{error}");
@@ -202,7 +147,7 @@ fn files_that_are_no_certificate_and_its_key_are_named() {
 #[tokio::test(flavor = "multi_thread")]
 async fn clients_that_do_not_shake_hands_are_not_waited_for() {
     let signed = Signed::new();
-    let mut options = with(&signed.read());
+    let mut options = with(&read(&signed));
     options.read_timeout = Duration::from_millis(200);
     options.max_connections = 4;
     let server = secure(options, &signed.trusted).await;

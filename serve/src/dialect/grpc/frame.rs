@@ -41,14 +41,14 @@ pub(super) fn coding(head: &HeaderMap) -> Result<Option<Coding>, Failure> {
     let Some(given) = head.get(ENCODING) else {
         return Ok(None);
     };
-    match given.to_str() {
-        Ok("identity") => Ok(None),
-        Ok(name) if name.parse::<Coding>().is_ok() => Ok(name.parse().ok()),
-        _ => {
-            let message = format!("the {ENCODING} is not known; send {ACCEPTED}");
-            Err(Failure::new(Kind::Method, message))
-        }
+    if given == "identity" {
+        return Ok(None);
     }
+    let coding = given.to_str().ok().and_then(|name| name.parse().ok());
+    coding.map(Some).ok_or_else(|| {
+        let message = format!("the {ENCODING} is not known; send {ACCEPTED}");
+        Failure::new(Kind::Method, message)
+    })
 }
 
 /// The bytes of the one message of a call, and whether they are compressed.

@@ -25,12 +25,12 @@ use self::messages::{
     ModelVersion, Nothing, Parameter, ServerMetadata, TensorMetadata, Value, Whether,
 };
 use super::floats::written;
-use super::oip::repository::{change, check, state};
+use super::oip::repository::{change, state};
 use super::oip::{self, INPUT, OUTPUT, VERSION, extensions, named, priority, tensor};
 use crate::app::App;
 use crate::call::Call;
 use crate::failure::{Failure, Kind};
-use crate::repository;
+use crate::repository::{self, Change};
 
 /// The methods; they are no routes of the OpenAPI document, which has no word for gRPC.
 pub(crate) fn router() -> Router<Arc<App>> {
@@ -132,9 +132,8 @@ async fn model_metadata(State(app): State<Arc<App>>, request: Request) -> Respon
 
 async fn repository_index(State(app): State<Arc<App>>, request: Request) -> Response {
     answered!(app, request, given: Index, call => {
-        let all = repository::index(&call.app).await?;
-        let wanted = all.iter().filter(|entry| !given.ready || entry.unready.is_none());
-        let models = wanted.map(|entry| {
+        let all = repository::index(&call.app, given.ready).await?;
+        let models = all.iter().map(|entry| {
             let (state, reason) = state(entry);
             ModelState {
                 name: entry.name.clone(),
@@ -149,18 +148,14 @@ async fn repository_index(State(app): State<Arc<App>>, request: Request) -> Resp
 
 async fn repository_load(State(app): State<Arc<App>>, request: Request) -> Response {
     answered!(app, request, given: Control, call => {
-        check(given.parameters.keys())?;
-        let (app, name) = (Arc::clone(&call.app), given.model_name);
-        change(call, async move { repository::load(&app, &name).await }).await?;
+        change(call, given.model_name, given.parameters.keys(), Change::Load).await?;
         plain(&Nothing {})
     })
 }
 
 async fn repository_unload(State(app): State<Arc<App>>, request: Request) -> Response {
     answered!(app, request, given: Control, call => {
-        check(given.parameters.keys())?;
-        let (app, name) = (Arc::clone(&call.app), given.model_name);
-        change(call, async move { repository::unload(&app, &name).await }).await?;
+        change(call, given.model_name, given.parameters.keys(), Change::Unload).await?;
         plain(&Nothing {})
     })
 }

@@ -2,7 +2,6 @@
 //! (<https://github.com/triton-inference-server/server/blob/main/docs/protocol/extension_model_repository.md>): the list of models,
 //! and their loading and unloading by clients.
 
-use std::future::Future;
 use std::sync::Arc;
 
 use axum::extract::{Path, Request, State};
@@ -15,8 +14,9 @@ use super::VERSION;
 use crate::app::App;
 use crate::body;
 use crate::call::Call;
-use crate::failure::{Failure, Kind};
-use crate::repository::{self, Entry};
+use crate::failure::Failure;
+use crate::models::shown;
+use crate::repository::{self, Change, Entry};
 use crate::route::Route;
 use crate::schema::{boolean, list, needed, object, one_of, optional, text};
 
@@ -77,32 +77,36 @@ pub(in crate::dialect) fn state(entry: &Entry) -> (&'static str, &str) {
     }
 }
 
-/// Changes a model for a client. The change goes on if the client leaves, since whoever comes next sees it.
+/// Changes a model for a client. The change goes on if the client leaves, since whoever comes next sees it. Of parameters the names
+/// are given.
 ///
 /// # Errors
-/// Those of the change, and a deadline that passed before it was there.
-pub(in crate::dialect) async fn change(
+/// Those of the change, a parameter that is not taken, and a deadline that passed before the change was there.
+pub(in crate::dialect) async fn change<'a>(
     call: &Call,
-    change: impl Future<Output = Result<(), Failure>> + Send + 'static,
+    name: String,
+    parameters: impl IntoIterator<Item = &'a String>,
+    change: Change,
 ) -> Result<(), Failure> {
-    let changed = call.in_time(tokio::spawn(change)).await?;
-    changed.map_err(|_| Failure::new(Kind::Broken, "the server panicked; please report it"))?
+    check(parameters)?;
+    let app = Arc::clone(&call.app);
+    let changing = tokio::spawn(async move { repository::change(&app, &name, change).await });
+    let changed = call.in_time(changing).await?;
+    changed.map_err(|_| Failure::panicked())?
 }
 
 /// Refuses parameters of a load that would change what is loaded: the server was told how.
 ///
 /// # Errors
 /// Names that are not known here.
-pub(in crate::dialect) fn check<'a>(
-    parameters: impl IntoIterator<Item = &'a String>,
-) -> Result<(), Failure> {
+fn check<'a>(parameters: impl IntoIterator<Item = &'a String>) -> Result<(), Failure> {
     let mut names = parameters.into_iter();
     match names.find(|name| *name != DEPENDENTS) {
         None => Ok(()),
         Some(name) => {
-            let name: String = name.chars().take(100).collect();
             let message = format!(
-                "the parameter {name:?} is not taken: a model is loaded as the server's operator wrote"
+                "the parameter {:?} is not taken: a model is loaded as the server's operator wrote",
+                shown(name)
             );
             Err(Failure::field("parameters", message))
         }
@@ -141,27 +145,16 @@ async fn index(State(app): State<Arc<App>>, request: Request) -> Response {
 
 async fn indexed(call: &mut Call, request: Request) -> Result<Response, Failure> {
     let asked: Index = read(call, request).await?;
-    let all = repository::index(&call.app).await?;
-    let rows = all.iter().filter_map(|entry| {
-        if asked.ready == Some(true) && entry.unready.is_some() {
-            return None;
-        }
+    let all = repository::index(&call.app, asked.ready == Some(true)).await?;
+    let rows = all.iter().map(|entry| {
         let (state, reason) = state(entry);
-        Some(json!({"name": entry.name, "version": VERSION, "state": state, "reason": reason}))
+        json!({"name": entry.name, "version": VERSION, "state": state, "reason": reason})
     });
     Ok(small(&rows.collect::<Vec<Value>>()))
 }
 
 async fn load(State(app): State<Arc<App>>, Path(name): Path<String>, request: Request) -> Response {
-    let mut call = Call::new(Arc::clone(&app));
-    let result = async {
-        let asked: Control = read(&mut call, request).await?;
-        check(asked.parameters.keys())?;
-        change(&call, async move { repository::load(&app, &name).await }).await?;
-        Ok(small(&json!({})))
-    };
-    let result = result.await;
-    call.end(Dialect::Oip, result)
+    changed(app, name, request, Change::Load).await
 }
 
 async fn unload(
@@ -169,11 +162,14 @@ async fn unload(
     Path(name): Path<String>,
     request: Request,
 ) -> Response {
-    let mut call = Call::new(Arc::clone(&app));
+    changed(app, name, request, Change::Unload).await
+}
+
+async fn changed(app: Arc<App>, name: String, request: Request, how: Change) -> Response {
+    let mut call = Call::new(app);
     let result = async {
         let asked: Control = read(&mut call, request).await?;
-        check(asked.parameters.keys())?;
-        change(&call, async move { repository::unload(&app, &name).await }).await?;
+        change(&call, name, asked.parameters.keys(), how).await?;
         Ok(small(&json!({})))
     };
     let result = result.await;

@@ -71,7 +71,7 @@ fn described(app: &App, served: &Served) -> Value {
         "docker_label": null,
         // What text-embeddings-inference does not have.
         "task": served.task_name(),
-        "aliases": served.aliases(),
+        "aliases": served.aliases,
         "fingerprint": {"id": fingerprint.id(), "identity": fingerprint.identity},
         "provider": served.provider(),
     });
