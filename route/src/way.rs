@@ -19,7 +19,7 @@ use isovec_http::{MODELS, RETRY_AFTER_MS, access, deadline, header, trace};
 use tokio::time::{Instant, timeout_at};
 use tower::Service;
 use tower::load::Load;
-use tracing::Instrument as _;
+use tracing::{Instrument as _, Span};
 
 use crate::attempt::{Answer, Attempt, Lost};
 use crate::head;
@@ -166,10 +166,17 @@ async fn tried(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result
     if attempt.tries > 0 {
         replica.counts.retries.fetch_add(1, Relaxed);
     }
-    let result = match timeout_at(attempt.until, sent(replica, clients, attempt)).await {
+    let to = replica.target.authority();
+    let span = trace::sent(access::method(&attempt.method), to.as_str());
+    let until = attempt.until;
+    let sent = sent(replica, clients, attempt, &span).instrument(span.clone());
+    let result = match timeout_at(until, sent).await {
         Ok(result) => result,
         Err(_) => Err(Lost::Late),
     };
+    if result.is_err() {
+        trace::failed(&span);
+    }
     match &result {
         Ok(answer) => match answer.meaning() {
             StatusCode::SERVICE_UNAVAILABLE => replica.failed("it answers 503".into()),
@@ -187,7 +194,12 @@ async fn tried(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result
     result
 }
 
-async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<Answer, Lost> {
+async fn sent(
+    replica: &Replica,
+    clients: &Clients,
+    attempt: Attempt,
+    span: &Span,
+) -> Result<Answer, Lost> {
     let Attempt {
         method,
         path,
@@ -213,8 +225,7 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
         );
     }
     let uri = uri(replica, path.as_str()).map_err(Lost::Unreached)?;
-    let span = trace::sent(access::method(&method), replica.target.authority().as_str());
-    trace::pass_on(&span, &mut headers);
+    trace::pass_on(span, &mut headers);
     let mut request = Request::new(Full::new(body));
     *request.method_mut() = method;
     *request.uri_mut() = uri;
@@ -225,8 +236,7 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
     } else {
         &clients.plain
     };
-    let response = client.request(request).instrument(span.clone()).await;
-    let response = response.map_err(|error| {
+    let response = client.request(request).await.map_err(|error| {
         let why = cause(&error);
         if error.is_connect() {
             Lost::Unreached(why)
@@ -234,8 +244,8 @@ async fn sent(replica: &Replica, clients: &Clients, attempt: Attempt) -> Result<
             Lost::Broken(why)
         }
     })?;
-    let (status, mut headers, body, trailers) = held(response).instrument(span.clone()).await?;
-    trace::ended(&span, status.as_u16());
+    let (status, mut headers, body, trailers) = held(response).await?;
+    trace::ended(span, status.as_u16());
     let named = headers.get(MODELS);
     // An error may come from before there are models, or while they are exchanged.
     if named.is_some() || status.is_success() {

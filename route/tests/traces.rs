@@ -14,9 +14,11 @@ use isovec_test_support::{Which, tiny_model};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use opentelemetry_proto::tonic::common::v1::any_value::Value;
 use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use prost::Message as _;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::oneshot;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
@@ -97,6 +99,11 @@ fn attribute(span: &Span, name: &str) -> Option<String> {
     }
 }
 
+fn is_error(span: &Span) -> bool {
+    let status = span.status.as_ref();
+    status.is_some_and(|status| status.code() == StatusCode::Error)
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_request_is_one_trace_through_router_and_server_without_its_text_and_its_key() {
     let (to, taken) = collector().await;
@@ -118,7 +125,10 @@ async fn a_request_is_one_trace_through_router_and_server_without_its_text_and_i
         .with_preferred_batch_size(2)
         .with_max_wait(Duration::from_millis(200));
     let builder = Embedder::builder(tiny_model()).config(Which::Portable.configure(config));
-    tokio::spawn(server.run(builder.load(), std::future::pending()));
+    let (stop, stopped) = oneshot::channel::<()>();
+    let serving = tokio::spawn(server.run(builder.load(), async {
+        let _ = stopped.await;
+    }));
     let mut options = RouteOptions::default();
     options.probe_interval = Duration::from_millis(10);
     let router = Router::bind(any, vec![replica.parse().unwrap()], options);
@@ -151,6 +161,19 @@ async fn a_request_is_one_trace_through_router_and_server_without_its_text_and_i
     )
     .await;
     assert!(lost.starts_with("HTTP/1.1 400"), "{lost}");
+    // A router that believes in a replica that has gone.
+    let mut options = RouteOptions::default();
+    options.probe_interval = Duration::from_secs(3600);
+    let believes = Router::bind(any, vec![replica.parse().unwrap()], options);
+    let believes = believes.await.unwrap();
+    let there = believes.address().unwrap();
+    tokio::spawn(believes.run(std::future::pending()));
+    assert!(ask(there, "").await.starts_with("HTTP/1.1 200"));
+    stop.send(()).unwrap();
+    serving.await.unwrap().unwrap();
+    let short = parent(5, "01") + "x-request-timeout: 0.2\r\n";
+    let gone = ask(there, &short).await;
+    assert!(!gone.starts_with("HTTP/1.1 200"), "{gone}");
     tokio::task::spawn_blocking(|| traces.end()).await.unwrap();
 
     let bodies = taken.lock().unwrap();
@@ -216,6 +239,7 @@ async fn a_request_is_one_trace_through_router_and_server_without_its_text_and_i
             assert_eq!(attribute(served, name).as_deref(), Some(value), "{name}");
         }
         assert!(attribute(served, "isovec.tokens").is_some());
+        assert!(!is_error(mine["POST"]));
         assert_eq!(
             attribute(routed, "request.id"),
             attribute(served, "request.id")
@@ -224,6 +248,7 @@ async fn a_request_is_one_trace_through_router_and_server_without_its_text_and_i
     // A batch of both is in the trace of one of them.
     assert!(ran > 0);
     assert!(of(3).is_empty(), "its client wants no trace");
+    assert!(is_error(of(5)["POST"]), "a try that reached nobody");
     assert_eq!(
         attribute(of(4)["POST OpenAI, Jina"], "http.response.status_code").as_deref(),
         Some("400")

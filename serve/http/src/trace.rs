@@ -43,8 +43,13 @@ pub fn taken(
 pub fn ended(span: &Span, status: u16) {
     span.record("http.response.status_code", status);
     if status >= 500 {
-        span.record("otel.status_code", "ERROR");
+        failed(span);
     }
+}
+
+/// Says that what a span is of came to nothing.
+pub fn failed(span: &Span) {
+    span.record("otel.status_code", "ERROR");
 }
 
 /// The span of a part of the request that is worked on.
