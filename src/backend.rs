@@ -66,7 +66,11 @@ cfg_if! {
         pub(crate) fn webgpu(
             _: &crate::config::RuntimeConfig,
         ) -> Result<std::sync::Arc<dyn isovec_engine::engine::EngineFactory>, &'static str> {
-            Err("isovec was built without its feature `webgpu`")
+            Err(if cfg!(target_arch = "wasm32") {
+                "this build of the package has no path for GPUs: `simd128` and `threads` have, and a page gets one of them where its browser has an adapter (a software adapter counts with providers.webgpu.software_adapter)"
+            } else {
+                "isovec was built without its feature `webgpu`"
+            })
         }
 
         /// The adapters that it could open; `None` where nobody can ask for them.

@@ -54,6 +54,7 @@ mod forecast;
 mod http;
 mod input;
 mod jsonl;
+mod left;
 mod manifest;
 mod observer;
 mod output;

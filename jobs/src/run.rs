@@ -1,7 +1,7 @@
 //! A run of a job.
 
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use crate::compute::Compute;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::input::Input;
+use crate::left::Left;
 use crate::manifest::{Entry, Failed, Manifest, Settings};
 use crate::observer::{Event, Observer};
 use crate::output::{Form, Output, has_room, skipped};
@@ -93,6 +94,7 @@ pub fn run(spec: &Spec, compute: &dyn Compute, observer: Arc<dyn Observer>) -> R
         stale: (finished.len() - before) as u64,
         ..Report::default()
     };
+    let listed = finished.len();
     drop(finished);
     context.retry.observer.event(Event::Planned {
         units: report.units,
@@ -111,8 +113,7 @@ pub fn run(spec: &Spec, compute: &dyn Compute, observer: Arc<dyn Observer>) -> R
         context: &context,
         input: &input,
         manifest: &manifest,
-        left,
-        next: AtomicUsize::new(0),
+        left: Left::new(left, listed),
         ended: AtomicBool::new(false),
         report: Mutex::new(Ok(report)),
     };
@@ -137,8 +138,7 @@ struct Run<'a> {
     manifest: &'a Manifest,
     /// The run's own name.
     name: String,
-    left: Vec<(UnitId, Unit)>,
-    next: AtomicUsize,
+    left: Left,
     /// Units with a note of a failure.
     failed: std::collections::HashSet<UnitId>,
     /// Something failed that every unit needs.
@@ -160,20 +160,24 @@ impl Run<'_> {
             if self.observer.stopped() {
                 return self.end(Error::Stopped);
             }
-            let Some((id, unit)) = self.left.get(self.next.fetch_add(1, Relaxed)) else {
+            let Some((id, unit, finished)) = self.left.take() else {
                 return;
             };
-            match self.unit(*id, unit) {
-                Ok(outcome) => self.count(*id, unit, &outcome),
+            if finished {
+                self.count(id, unit, &Outcome::Elsewhere);
+                continue;
+            }
+            match self.unit(id, unit) {
+                Ok(outcome) => self.count(id, unit, &outcome),
                 Err(Error::Stopped) => return self.end(Error::Stopped),
                 // A wait that the stop has ended ends with the error that it waited for.
                 Err(_) if self.observer.stopped() => return self.end(Error::Stopped),
                 Err(error) if error.is_of_input() => {
-                    if let Err(error) = self.failure(*id, unit, &error) {
+                    if let Err(error) = self.failure(id, unit, &error) {
                         return self.end(error);
                     }
                 }
-                Err(error) => return self.end(of_unit(*id, unit, error)),
+                Err(error) => return self.end(of_unit(id, unit, error)),
             }
         }
     }
@@ -244,6 +248,7 @@ impl Run<'_> {
     /// Turns a unit's rows into its output, and says in the manifest that it is finished.
     fn unit(&self, id: UnitId, unit: &Unit) -> Result<Outcome> {
         if self.manifest.is_finished(id)? {
+            self.left.found(|| self.manifest.finished())?;
             return Ok(Outcome::Elsewhere);
         }
         let mut reader = self.input.reader(unit, self.spec, ROWS)?;

@@ -69,7 +69,8 @@ const STANDARD = ["-Zbuild-std=std,panic_abort", "-Zbuild-std-features=optimize_
  */
 const BUILDS = {
   simd128: { folder: target, flags: [...SIMD, SHALLOW] },
-  relaxed: { folder: join(target, "relaxed"), flags: ["-Ctarget-feature=+simd128,+relaxed-simd", SHALLOW] },
+  // Most pages compute on the processor: they do not download what drives a GPU.
+  relaxed: { folder: join(target, "relaxed"), flags: ["-Ctarget-feature=+simd128,+relaxed-simd", SHALLOW], args: ["--no-default-features"] },
   threads: { folder: join(target, "threads"), flags: THREADS },
   // For models that the others' programs do not take. It lies beside simd128, with which it shares most of what is compiled.
   tract: { folder: target, flags: [...SIMD, SHALLOW], args: ["--features", "tract"] },

@@ -27,7 +27,7 @@ const embed = (providers, worker) =>
       const { fallbacks } = (await embedder.stats()).provider;
       const provider = embedder.provider();
       await embedder.dispose();
-      return { vector, provider, fallbacks };
+      return { vector, provider, fallbacks, build: embedder.build };
     } catch ({ kind, message }) {
       return { kind, message };
     }
@@ -37,6 +37,29 @@ test("the browser is the one that these tests are told to start", async () => {
   const [software, isolated] = await page.evaluate(async () => [(await navigator.gpu?.requestAdapter())?.info.isFallbackAdapter, crossOriginIsolated]);
   // A software adapter where there is one at all.
   assert.deepEqual([software, isolated], [WAY.webgpu ? true : undefined, WAY.isolated]);
+});
+
+test("what drives a GPU is downloaded where one may compute, and nowhere else", async () => {
+  const chain = { executionProviders: ["webgpu", "cpu"] };
+  const software = { ...chain, webgpu: { softwareAdapter: true } };
+  const [without, having] = WAY.isolated ? ["threads", "threads"] : ["relaxed", "simd128"];
+  const expected = [[{}, without], [chain, without], [{ providerAutoSelection: true }, without], [software, WAY.webgpu ? having : without]];
+  for (const worker of [true, false]) {
+    for (const [providers, build] of expected) {
+      // Modules are kept by the page that fetched them.
+      const fresh = await browser.newPage();
+      await fresh.goto(origin);
+      const seen = await fresh.evaluate(async ({ providers, worker }) => {
+        const { Embedder } = await import("/dist/index.js");
+        const embedder = await Embedder.load("/model/", { worker, config: { providers } });
+        const fetched = performance.getEntriesByType("resource").map(({ name }) => new URL(name).pathname);
+        return { build: embedder.build, modules: fetched.filter((path) => path.endsWith(".wasm")), fallbacks: (await embedder.stats()).provider.fallbacks };
+      }, { providers, worker });
+      assert.deepEqual([seen.build, seen.modules], [build, [`/pkg/${build}/isovec_js_bg.wasm`]], JSON.stringify(providers));
+      if (providers === chain && build === "relaxed") assert.match(seen.fallbacks[0].cause, /`simd128` and `threads` have/);
+      await fresh.close();
+    }
+  }
 });
 
 for (const worker of [true, false]) {

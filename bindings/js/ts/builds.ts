@@ -1,10 +1,12 @@
+import { adapterHere } from "./adapter.js";
+
 /**
  * The builds of isovec: modules of WebAssembly that the package holds, and one for node and Bun. All of them give the same
  * vectors of an encoder, up to rounding, and the very same with `deterministic_compute`.
  *
- * - `simd128`: runs in every current browser.
- * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step.
- * - `threads`: the same on several threads, in pages that may share memory with workers.
+ * - `simd128`: runs in every current browser, and has the GPU's path.
+ * - `relaxed`: with relaxed SIMD, which multiplies and adds in one step. It has no path for GPUs, which makes it a seventh smaller.
+ * - `threads`: relaxed SIMD on several threads, in pages that may share memory with workers, and the GPU's path.
  * - `tract`: `simd128` and tract, which runs ONNX models that the others' programs do not take. It is fetched for such a
  *   model alone.
  * - `native`: an add-on of node, in a package of its own for each platform (`@isovec/linux-x64`). It computes on threads of
@@ -46,8 +48,28 @@ export function lacking(build: WasmBuild): string | undefined {
   return undefined;
 }
 
-/** The fastest build for encoders that runs here, where so many threads are wanted. */
-export function fastest(threads: number): Exclude<WasmBuild, "tract"> {
-  const all: Exclude<WasmBuild, "tract">[] = threads > 1 ? ["threads", "relaxed"] : ["relaxed"];
-  return all.find((build) => !lacking(build)) ?? "simd128";
+/** The fastest build for encoders that runs here, where so many threads are wanted, and a GPU or none. */
+export function fastest(threads: number, gpu = false): Exclude<WasmBuild, "tract"> {
+  if (threads > 1 && !lacking("threads")) return "threads";
+  return gpu || lacking("relaxed") ? "simd128" : "relaxed";
+}
+
+/** What a configuration says of GPUs, where one may compute. */
+export interface Gpu {
+  /** Nothing else may compute. */
+  only: boolean;
+  /** A processor that plays a GPU may. */
+  software: boolean;
+}
+
+/** The build that is asked for, or the fastest that runs here. */
+export async function chosen({ build, threads, gpu }: { build: Build | undefined; threads: number; gpu: Gpu | undefined }): Promise<Build> {
+  return build ?? fastest(threads, gpu && (await mayCompute(gpu)));
+}
+
+/** Whether a build with the GPU's path is worth its download: where a GPU has to compute, that build says why it cannot. */
+async function mayCompute({ only, software }: Gpu): Promise<boolean> {
+  if (only) return true;
+  const adapter = await adapterHere();
+  return adapter !== undefined && (software || adapter.info.isFallbackAdapter !== true);
 }

@@ -1,3 +1,4 @@
+import { adapterHere, hasWebGpu, type Adapter } from "./adapter.js";
 import { fastest, lacking } from "./builds.js";
 
 /** An adapter as WebGPU shows it. */
@@ -87,17 +88,9 @@ export interface Hardware {
   };
 }
 
-/** As much of WebGPU as is asked for; TypeScript's own library does not have it yet. */
-interface Adapter {
-  readonly features: ReadonlySet<string>;
-  readonly limits: Readonly<Record<"maxBufferSize" | "maxStorageBufferBindingSize" | "maxStorageBuffersPerShaderStage" | "maxComputeWorkgroupStorageSize" | "maxComputeInvocationsPerWorkgroup", number>>;
-  readonly info: { vendor: string; description: string; isFallbackAdapter?: boolean; subgroupMinSize?: number; subgroupMaxSize?: number };
-}
-
 interface Told {
   hardwareConcurrency?: number;
   deviceMemory?: number;
-  gpu?: { requestAdapter(options: { powerPreference: "high-performance" }): Promise<Adapter | null> };
 }
 
 /**
@@ -109,7 +102,7 @@ export async function hardware(): Promise<Hardware> {
   const [simd, relaxed, threads] = [!lacking("simd128"), !lacking("relaxed"), !lacking("threads")];
   const build = fastest(told.hardwareConcurrency ?? 1);
   const sets = { simd128: ["simd128"], relaxed: ["simd128", "relaxed-simd"], threads: ["simd128", "relaxed-simd", "atomics"] }[build];
-  const adapter = await told.gpu?.requestAdapter({ powerPreference: "high-performance" }).catch(() => null);
+  const adapter = await adapterHere();
   const adapters = adapter ? [described(adapter)] : [];
   return {
     os: null,
@@ -131,7 +124,7 @@ export async function hardware(): Promise<Hardware> {
       crossOriginIsolated: globalThis.crossOriginIsolated ?? null,
       sharedMemory: typeof SharedArrayBuffer !== "undefined",
       simd, relaxedSimd: relaxed, threads,
-      webgpu: told.gpu !== undefined,
+      webgpu: hasWebGpu(),
     },
   };
 }

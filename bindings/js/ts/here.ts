@@ -10,8 +10,8 @@ export { instanceOf } from "./wasm.js";
 
 /** Opens a model with the add-on for node, if that is wanted and there, or in a wasm build. */
 export const here: Opener = (request, listening) => {
-  const { build, threads } = request;
+  const { build } = request;
   const addon = build === undefined || build === "native" ? native(build === "native") : undefined;
   if (!(addon instanceof Error || addon === undefined)) return open(request, listening, Promise.resolve(addon), { tract, pixels: (...model) => Pixels.of(...model, () => reading(addon)) });
-  return open(request, listening, ready(build, threads), { tract, pixels: Pixels.of, notNative: addon?.message });
+  return open(request, listening, ready(request), { tract, pixels: Pixels.of, notNative: addon?.message });
 };

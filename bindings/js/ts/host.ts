@@ -1,5 +1,5 @@
 import type { Address } from "./address.js";
-import type { Build } from "./builds.js";
+import type { Build, Gpu } from "./builds.js";
 import type { Fingerprint } from "./embeddings.js";
 import type { PixelOptions, Portable } from "./pictures.js";
 import type { ProfileOptions, RawProfile } from "./profile.js";
@@ -221,6 +221,8 @@ export interface Request {
   build: Build | undefined;
   /** Threads that are wanted. */
   threads: number;
+  /** What is said of GPUs, where one may compute. */
+  gpu: Gpu | undefined;
   /** How pictures are read, where the model is loaded for them. */
   pixels: PixelOptions | undefined;
 }

@@ -11,10 +11,11 @@
  */
 import * as relaxed from "../pkg/relaxed/isovec_js.js";
 import * as simd128 from "../pkg/simd128/isovec_js.js";
-import { fastest, type Build } from "./builds.js";
+import { chosen, type Build } from "./builds.js";
 import { BaseClassifier } from "./classifier.js";
 import { compiled, unavailable } from "./compile.js";
 import { BaseEmbedder } from "./embedder.js";
+import type { Request } from "./host.js";
 import { instance } from "./instances.js";
 import { open } from "./local.js";
 import type { Opener } from "./model.js";
@@ -101,9 +102,10 @@ export class MultiVectorEmbedder extends BaseMultiVectorEmbedder {
   }
 }
 
-const opener = ({ module }: LoadOptions): Opener => (request, listening) => open(request, listening, ready(request.build ?? (module ? "simd128" : fastest(1)), module));
+const opener = ({ module }: LoadOptions): Opener => (request, listening) => open(request, listening, ready(request, module));
 
-async function ready(build: Build, module: LoadOptions["module"]): Promise<Module> {
+async function ready(request: Request, module: LoadOptions["module"]): Promise<Module> {
+  const build = request.build ?? (module ? "simd128" : await chosen({ ...request, threads: 1 }));
   const glue = Object.hasOwn(GLUE, build) ? GLUE[build] : undefined;
   if (!glue) throw unavailable(build, `isovec/inline has ${Object.keys(GLUE).join(" and ")}`);
   return instance(build, async () => glue, () => module ?? compiled(build));

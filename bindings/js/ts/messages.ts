@@ -1,15 +1,16 @@
 /** What a page and its worker say to each other. */
+import type { Build } from "./builds.js";
 import { IsovecError } from "./error.js";
 import type { ErrorKind } from "./kinds.js";
 import type { Asked, Items, Progress, Request } from "./host.js";
 import type { ProfileOptions } from "./profile.js";
 
 /**
- * A call. The first is `load`, and there is one of it. It has the address of the build's script as the page knows it: a worker that
- * was made of a blob has no address that others are relative to.
+ * A call. The first is `load`, and there is one of it. It has the build that the page chose, and the address of its script as the
+ * page knows it: a worker that was made of a blob has no address that others are relative to.
  */
 export type Call =
-  | { call: "load"; request: Request; glue: string | undefined }
+  | { call: "load"; request: Request; build: Build; glue: string | undefined }
   | { call: "run"; items: Items; asked: Asked }
   | { call: "countTokens"; text: string }
   | { call: "tokens"; ids: Uint32Array }

@@ -1,4 +1,4 @@
-import { fastest } from "./builds.js";
+import { chosen, type Build } from "./builds.js";
 import { compiled } from "./compile.js";
 import { IsovecError, disposed } from "./error.js";
 import { glueAt } from "./glue.js";
@@ -13,7 +13,8 @@ import type { Stats } from "./stats.js";
 export async function open(request: Request, listening: Listening): Promise<Host> {
   const { signal } = listening;
   signal?.throwIfAborted();
-  const build = request.build ?? fastest(request.threads);
+  const build = await chosen(request);
+  signal?.throwIfAborted();
   const remote = new Remote(build, listening.onProgress);
   try {
     // Side by side: the worker's script, the module, and the files, which the page fetches only where it has to.
@@ -21,7 +22,7 @@ export async function open(request: Request, listening: Listening): Promise<Host
     const load = async () => {
       // Files that were given are the caller's: they are copied to the worker, and never taken away by a transfer.
       if (!listening.fetch || !("folder" in request.files)) return remote.load(request, signal, []);
-      const gathered = await gather(request, listening, rulesHere(request));
+      const gathered = await gather(request, listening, rulesHere({ ...request, build }));
       const { files: contents, downloaded } = gathered;
       // Everything here was fetched for this load, into arrays that nobody else knows.
       const transfer = Array.from(contents.values(), ({ buffer }) => buffer as ArrayBuffer);
@@ -65,7 +66,7 @@ class Remote implements Host {
   /** Settled when the worker's script runs. */
   readonly ready: Promise<void>;
   /** What the worker will compute with. */
-  #build: string;
+  #build: Build;
   #worker: Worker | undefined;
   #waiting = new Map<number, Waiting>();
   #next = 0;
@@ -73,7 +74,7 @@ class Remote implements Host {
   /** Ends the watch over the worker. */
   #watching = new AbortController();
 
-  constructor(build: string, onProgress: Listening["onProgress"]) {
+  constructor(build: Build, onProgress: Listening["onProgress"]) {
     this.#build = build;
     let started!: () => void, failed!: (cause: unknown) => void;
     this.ready = new Promise((resolve, reject) => ([started, failed] = [resolve, reject]));
@@ -110,7 +111,7 @@ class Remote implements Host {
 
   async load(request: Request, signal: AbortSignal | undefined, transfer: Transferable[], downloaded?: Promise<Downloaded>): Promise<void> {
     this.#downloaded = downloaded;
-    this.about = await this.#call({ call: "load", request, glue: glueAt(this.#build) }, signal, transfer);
+    this.about = await this.#call({ call: "load", request, build: this.#build, glue: glueAt(this.#build) }, signal, transfer);
   }
 
   give(module: WebAssembly.Module): void {

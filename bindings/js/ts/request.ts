@@ -1,4 +1,4 @@
-import type { Build } from "./builds.js";
+import type { Build, Gpu } from "./builds.js";
 import type { Config } from "./config.js";
 import { checkFlag, checkWhole, checkWord } from "./error.js";
 import { CACHING, type Listening, type Request, type Task } from "./host.js";
@@ -35,8 +35,17 @@ export function requested({ output, pictures }: Task, source: ModelSource, optio
   checkWord("cache", cache, CACHING);
   const config = inWords(options);
   const fetching = { headers, offline, cache, progress: onProgress !== undefined };
-  const request = { output, ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config), pixels: pictures ? checked(options.pixels ?? {}) : undefined };
+  const request = { output, ...resolve(source, options), fetching, config: nativeConfig(cache === "off" ? { remember: false, ...config } : config), build, threads: wanted(config), gpu: gpuIn(config), pixels: pictures ? checked(options.pixels ?? {}) : undefined };
   return { request, listening: { onProgress, fetch, signal } };
+}
+
+/** What a configuration says of GPUs, where one may compute. */
+function gpuIn({ providers }: Config): Gpu | undefined {
+  const list = providers?.executionProviders;
+  // What is no list is refused where the configuration is read.
+  const listed = Array.isArray(list) && list.includes("webgpu");
+  if (!listed && providers?.providerAutoSelection !== true) return undefined;
+  return { only: listed && list.length === 1, software: providers?.webgpu?.softwareAdapter === true };
 }
 
 function checked(pixels: PixelOptions): PixelOptions {

@@ -1,4 +1,4 @@
-import { fastest } from "./builds.js";
+import { chosen } from "./builds.js";
 import type { Request } from "./host.js";
 import type { Module } from "./module.js";
 
@@ -34,9 +34,9 @@ export function rulesOf(module: Promise<Module>): Rules {
 }
 
 /** The rules in this thread, for a page whose worker has the module: only what fetches here has to have them here. */
-export function rulesHere({ build, threads }: Request): Rules {
+export function rulesHere(request: Request): Rules {
   return async (known) => {
     const { instanceOf } = await import("./here.js");
-    return rulesOf(instanceOf(build ?? fastest(threads)))(known);
+    return rulesOf(instanceOf(await chosen(request)))(known);
   };
 }

@@ -1,27 +1,36 @@
 import type * as Threads from "../pkg/threads/isovec_js.js";
-import { fastest, type Build } from "./builds.js";
+import { chosen, type Build } from "./builds.js";
 import { checkBuild, compiled } from "./compile.js";
 import { glueOf } from "./glue.js";
+import type { Request } from "./host.js";
 import { instance } from "./instances.js";
 import type { Module } from "./module.js";
 import { start } from "./threads.js";
 import { tract } from "./tract.js";
 
+/** A build that somebody else chose and compiles. */
+export interface Given {
+  build: Build;
+  module: Promise<WebAssembly.Module>;
+  /** The address of its script. */
+  at: string | undefined;
+}
+
 /**
- * A build, ready to be called in this thread: the one that is asked for, or the fastest that runs here. It has as many
- * threads as it was ever wanted to have. `given` is a module that somebody else compiles, `at` the address of its script.
+ * A build, ready to be called in this thread: the one that is asked for or given, or the fastest that runs here. It has as many
+ * threads as it was ever wanted to have.
  */
-export async function ready(asked: Build | undefined, wanted: number, given?: Promise<WebAssembly.Module>, at?: string): Promise<Module> {
-  const build = asked ?? fastest(wanted);
+export async function ready(request: Request, given?: Given): Promise<Module> {
+  const build = given?.build ?? (await chosen(request));
   try {
-    const module = await instanceOf(build, given, at);
-    if (build === "threads") await start(module.glue as unknown as typeof Threads, wanted);
+    const module = await instanceOf(build, given?.module, given?.at);
+    if (build === "threads") await start(module.glue as unknown as typeof Threads, request.threads);
     return module;
   } catch (cause) {
     // Its memory is one that not every device can give.
-    if (asked || build !== "threads") throw cause;
+    if (request.build || build !== "threads") throw cause;
     console.warn(`isovec computes on one thread: ${String(cause)}`);
-    return instanceOf(fastest(1));
+    return instanceOf(await chosen({ ...request, threads: 1 }));
   }
 }
 

@@ -32,9 +32,9 @@ onmessage = async ({ data }: MessageEvent<ToWorker>) => {
 
 async function answer(call: Call, signal: AbortSignal): Promise<{ value: unknown; transfer?: Transferable[] }> {
   if (call.call === "load") {
-    const { request } = call;
+    const { request, build, glue: at } = call;
     const onProgress = request.fetching.progress ? (progress: Progress) => say({ progress }) : undefined;
-    host = await open(request, { signal, onProgress }, ready(request.build, request.threads, module, call.glue), { tract, pixels: Pixels.of });
+    host = await open(request, { signal, onProgress }, ready(request, { build, module, at }), { tract, pixels: Pixels.of });
     return { value: host.about };
   }
   if (!host) throw new Error(`no model is loaded that could ${call.call}`);

@@ -38,8 +38,14 @@ pub(crate) struct Process {
     /// How often it was started.
     pub(crate) life: u32,
     pub(crate) order: Option<Order>,
-    /// When it listed the manifest: what was finished by then is not in its order.
+    /// When it last listed the manifest: what was finished by then it does not look at.
     pub(crate) listed: Time,
+    /// How many units were finished then.
+    pub(crate) names: u64,
+    /// Looks since then that found a unit finished.
+    pub(crate) found: u64,
+    /// When the listing began that is under way.
+    pub(crate) listing: Option<Time>,
     /// When its model is free.
     pub(crate) free: Time,
     /// Threads that have not ended.

@@ -2,7 +2,8 @@
 //!
 //! What a worker does, in this order, is what `run` does: it lists the input, creates `job.json`, learns the row groups of
 //! Parquet files, lists the manifest and the failures, and then takes each unit that was not finished: it looks whether it is
-//! finished now, reads, computes, stores the files, and creates the entry. There are no leases and no scheduler.
+//! finished now, reads, computes, stores the files, and creates the entry. It lists the manifest anew when enough of its looks were
+//! for nothing (`left.rs`). There are no leases and no scheduler.
 
 use std::collections::{HashSet, VecDeque};
 
@@ -16,6 +17,7 @@ use super::store::{Ask, Store};
 use super::work::Work;
 use super::worker::{Doing, Process, Thread, Times};
 use crate::error::{Error, Result};
+use crate::left;
 use crate::spec::Spec;
 
 /// The last time that is simulated: 300 years.
@@ -172,6 +174,7 @@ impl World<'_> {
             }
             self.turn_all(process, now, Doing::Listing);
             self.processes[process].listed = now;
+            self.processes[process].names = self.done;
             let pages = self.pages(self.done) + self.pages(self.failed.len() as u64);
             let listed = self.store.ask(now, Ask::List, pages, 0);
             return self.happen(listed, What::Start(process), process);
@@ -212,7 +215,15 @@ impl World<'_> {
     /// Takes units until one is to be looked at that may not be finished.
     fn seek(&mut self, thread: usize, now: Time) {
         let process = thread / self.threads as usize;
-        let Process { order, listed, .. } = &mut self.processes[process];
+        let Process {
+            order,
+            listed,
+            found: for_nothing,
+            names,
+            listing,
+            ..
+        } = &mut self.processes[process];
+        let worth = left::worth(usize::try_from(*names).unwrap_or(usize::MAX)) as u64;
         let mut looks = 0;
         let mut found = None;
         for unit in order.iter_mut().flatten() {
@@ -225,7 +236,8 @@ impl World<'_> {
                 found = Some(unit);
                 break;
             }
-            if looks == LOOKS {
+            *for_nothing += 1;
+            if looks == LOOKS || (*for_nothing >= worth && listing.is_none()) {
                 break;
             }
         }
@@ -235,6 +247,19 @@ impl World<'_> {
         self.all[thread].unit = found;
         let looked = self.store.ask(now, Ask::Look, looks, 0);
         self.happen(looked, What::Done(thread), process);
+    }
+
+    /// Lists what is finished, where the looks of the process make that worth it.
+    fn list_anew(&mut self, thread: usize, now: Time) {
+        let process = &mut self.processes[thread / self.threads as usize];
+        let names = usize::try_from(process.names).unwrap_or(usize::MAX);
+        if process.listing.is_some() || process.found < left::worth(names) as u64 {
+            return self.seek(thread, now);
+        }
+        (process.listing, process.names) = (Some(now), self.done);
+        self.turn(thread, now, Doing::Listing);
+        let listed = self.store.ask(now, Ask::List, self.pages(self.done), 0);
+        self.happen(listed, What::Done(thread), thread / self.threads as usize);
     }
 
     /// Ends a thread, and its process with the last.
@@ -255,13 +280,24 @@ impl World<'_> {
         let process = thread / self.threads as usize;
         let doing = self.all[thread].doing;
         let Some(unit) = self.all[thread].unit else {
-            return self.seek(thread, now);
+            if doing != Doing::Listing {
+                return self.list_anew(thread, now);
+            }
+            let process = &mut self.processes[process];
+            process.listed = process.listing.take().unwrap_or(process.listed);
+            process.found = 0;
+            return self.go_on(thread, now);
         };
         let work = &self.input.units[unit as usize];
         let is_finished = self.finished[unit as usize] <= now;
         let computing = time(self.computing(work));
         let until = match doing {
-            Doing::Looking if is_finished => return self.seek(thread, now),
+            // Another worker has finished it while the look was under way.
+            Doing::Looking if is_finished => {
+                self.all[thread].unit = None;
+                self.processes[process].found += 1;
+                return self.list_anew(thread, now);
+            }
             Doing::Looking => {
                 self.turn(thread, now, Doing::Reading);
                 self.store.ask(now, Ask::Read, work.reads, work.bytes)

@@ -71,3 +71,50 @@ fn one_of_them_finishes_it_and_the_other_says_that_its_work_is_thrown_away() {
     assert_eq!(folder.names("out/manifest").len(), 1);
     assert_eq!(folder.output("out").len(), 1);
 }
+
+/// Lets another run do all that it can, while the first chunk of this one is computed.
+struct Overtaken<'a> {
+    folder: &'a Folder,
+    more: &'a str,
+    calls: AtomicU32,
+}
+
+impl Compute for Overtaken<'_> {
+    fn fingerprint(&self) -> Value {
+        Counting::default().fingerprint()
+    }
+
+    fn dim(&self) -> usize {
+        DIM
+    }
+
+    fn embed(&self, texts: &[&str]) -> Result<Vec<f32>, Refusal> {
+        if self.calls.fetch_add(1, Relaxed) == 0 {
+            let spec = self.folder.spec("out", self.more);
+            run(&spec, &Counting::default(), Arc::new(())).unwrap();
+        }
+        Counting::default().embed(texts)
+    }
+}
+
+#[test]
+fn what_another_run_finished_is_passed_over_and_counted() {
+    for workers in [1, 3] {
+        let folder = Folder::new();
+        folder.write("a.jsonl", lines(0, 400));
+        let more = format!("unit_rows = 4\nunit_bytes = 1\nworkers = {workers}");
+        let overtaken = Overtaken {
+            folder: &folder,
+            more: &more,
+            calls: AtomicU32::new(0),
+        };
+        let report = run(&folder.spec("out", &more), &overtaken, Arc::new(())).unwrap();
+        assert_eq!(
+            report.finished + report.elsewhere + report.lost,
+            report.units,
+            "{report:?}"
+        );
+        assert!(report.units >= 100 && report.elsewhere >= 90, "{report:?}");
+        assert_eq!(folder.rows("out"), expected(0, 400));
+    }
+}
