@@ -1,0 +1,148 @@
+"""Vectors in actors of Ray Data, on a cluster of two nodes."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from conftest import BERT, PORTABLE, change_weights
+from isovec import ConfigError, Embedder, EmbedderSpec
+
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+ray = pytest.importorskip("ray")
+pytest.importorskip("ray.data")
+pa = pytest.importorskip("pyarrow")
+
+from isovec.ray import EmbedTexts, embed  # noqa: E402
+
+SAME_BITS = {**PORTABLE, "session": {"deterministic_compute": True}}
+TEXTS = [f"the dog number {at} has a tail" if at % 7 else None for at in range(400)]
+THERE = [text for text in TEXTS if text is not None]
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[None]:
+    """Two nodes of one CPU each, as two raylets on this machine."""
+    from ray.cluster_utils import Cluster
+
+    memory = 80 << 20
+    node = {"num_cpus": 1, "object_store_memory": memory, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args=node)
+    nodes.add_node(num_cpus=1, object_store_memory=memory)
+    ray.init(address=nodes.address, log_to_driver=False)
+    ray.data.DataContext.get_current().enable_progress_bars = False
+    yield
+    ray.shutdown()
+    nodes.shutdown()
+
+
+def dataset(blocks: int = 4) -> Any:
+    table = pa.table({"id": list(range(len(TEXTS))), "text": pa.array(TEXTS)})
+    return ray.data.from_arrow(table).repartition(blocks)
+
+
+def table_of(found: Any) -> Any:
+    """The rows of a dataset, in the order of their ids."""
+    return pa.concat_tables(ray.get(found.to_arrow_refs())).sort_by("id")
+
+
+def where(batch: Any) -> Any:
+    """Adds the process and the node that a batch was in."""
+    batch = batch.append_column("process", pa.array([os.getpid()] * len(batch)))
+    return batch.append_column("node", pa.array([ray.get_runtime_context().get_node_id()] * len(batch)))
+
+
+class EmbedTextsAndSayWhere(EmbedTexts):
+    """As `EmbedTexts`, with the process, the node, and the threads."""
+
+    def __call__(self, batch: Any) -> Any:
+        knobs = {knob["name"]: knob["used"] for knob in self._spec.embedder(cpus=1).effective_config()}
+        threads = int(knobs["session.intra_op_threads"])
+        batch = where(super().__call__(batch))
+        return batch.append_column("threads", pa.array([threads] * len(batch)))
+
+
+@pytest.mark.usefixtures("cluster")
+def test_two_nodes_give_the_vectors_of_python() -> None:
+    embedder = Embedder(BERT, config=SAME_BITS)
+    found = embed(dataset(), embedder, concurrency=2, batch_size=50)
+    table = table_of(found)
+    vectors = table["vector"].combine_chunks()
+    assert vectors.type == pa.list_(pa.field("item", pa.float32(), nullable=False), 32)
+    assert [vector is None for vector in vectors.to_pylist()] == [text is None for text in TEXTS]
+    assert vectors.drop_null().flatten().to_numpy().tobytes() == embedder.embed_passages(THERE).tobytes()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_each_actor_has_one_model_and_its_share_of_threads() -> None:
+    spec = EmbedderSpec(BERT, config=SAME_BITS, prompt="query")
+    found = dataset().map_batches(
+        EmbedTextsAndSayWhere,
+        fn_constructor_args=[spec],
+        fn_constructor_kwargs={"into": "other"},
+        batch_format="pyarrow",
+        batch_size=20,
+        compute=ray.data.ActorPoolStrategy(size=2),
+    )
+    table = table_of(found)
+    assert len(set(table["process"].to_pylist())) == 2 == len(set(table["node"].to_pylist()))
+    assert set(table["threads"].to_pylist()) == {1}
+    assert os.getpid() not in table["process"].to_pylist()
+    expected = Embedder(BERT, config=SAME_BITS).embed_queries(THERE)
+    assert table["other"].combine_chunks().drop_null().flatten().to_numpy().tobytes() == expected.tobytes()
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_actor_without_the_model_says_so(folder: Path) -> None:
+    planned = embed(dataset(1), folder, config=PORTABLE)
+    shutil.rmtree(folder)
+    said = failure(planned)
+    assert f"could not load the model" in said and str(folder) in said and "each machine needs the model's files" in said
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_actor_with_another_model_is_refused(folder: Path) -> None:
+    planned = embed(dataset(1), folder, config=PORTABLE)
+    change_weights(folder)
+    said = failure(planned)
+    assert "IncompatibleIndexError" in said and "it is not the one that the work was planned with (weights: " in said
+
+
+@pytest.mark.usefixtures("cluster")
+def test_an_actor_with_another_version_is_refused(tmp_path: Path) -> None:
+    # The same package under another version, first on the path of the actor.
+    specification = importlib.util.find_spec("isovec")
+    assert specification is not None and specification.origin is not None
+    package = tmp_path / "isovec"
+    shutil.copytree(Path(specification.origin).parent, package, ignore=shutil.ignore_patterns("*.so", "*.pyd", "__pycache__"))
+    [compiled] = [path for path in Path(specification.origin).parent.iterdir() if path.name.startswith("_isovec.") and path.suffix != ".pyi"]
+    (package / compiled.name).symlink_to(compiled)
+    init = package / "__init__.py"
+    init.write_text(init.read_text() + '\nfrom . import _isovec\n_isovec.__version__ = __version__ = "99.0.0"\n')
+    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
+    remote = {"runtime_env": {"env_vars": {"PYTHONPATH": path}}}
+    said = failure(embed(dataset(1), BERT, config=PORTABLE, ray_remote_args=remote))
+    assert "has isovec 99.0.0, and the work was planned with" in said
+
+
+@pytest.mark.usefixtures("cluster")
+def test_a_wrong_column_is_an_error() -> None:
+    embedder = Embedder(BERT, config=PORTABLE)
+    assert "there is no column 'body'; there are id, text" in failure(embed(dataset(1), embedder, column="body"))
+    assert "there is a column 'id' already" in failure(embed(dataset(1), embedder, into="id"))
+    assert "the column is of int64" in failure(embed(dataset(1), embedder, column="id"))
+    with pytest.raises(ConfigError, match="nowhere"):
+        embed(dataset(1), embedder, prompt="nowhere")
+
+
+def failure(planned: Any) -> str:
+    """What a dataset fails with."""
+    with pytest.raises(Exception) as raised:
+        planned.materialize()
+    return f"{raised.value!r} {raised.value}"
