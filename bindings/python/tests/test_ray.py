@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,13 +29,12 @@ THERE = [text for text in TEXTS if text is not None]
 
 @pytest.fixture(scope="module")
 def cluster() -> Iterator[None]:
-    """Two nodes of one CPU each, as two raylets on this machine."""
+    """Two nodes with a seat for one actor each, as two raylets on this machine."""
     from ray.cluster_utils import Cluster
 
-    memory = 80 << 20
-    node = {"num_cpus": 1, "object_store_memory": memory, "include_dashboard": False}
-    nodes = Cluster(initialize_head=True, head_node_args=node)
-    nodes.add_node(num_cpus=1, object_store_memory=memory)
+    node = {"num_cpus": 2, "object_store_memory": 80 << 20, "resources": {"seat": 1}}
+    nodes = Cluster(initialize_head=True, head_node_args={**node, **ports(), "include_dashboard": False})
+    nodes.add_node(**node, **ports())
     ray.init(address=nodes.address, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
@@ -42,9 +42,20 @@ def cluster() -> Iterator[None]:
     nodes.shutdown()
 
 
+def ports() -> dict[str, int]:
+    """Free ports for what runs beside a node. Without them a node waits until each has found one, and gives up on a busy machine."""
+    names = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
+    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in names]
+    found = {name: one.getsockname()[1] for name, one in zip(names, sockets, strict=True)}
+    for one in sockets:
+        one.close()
+    return found
+
+
 def dataset(blocks: int = 4) -> Any:
     table = pa.table({"id": list(range(len(TEXTS))), "text": pa.array(TEXTS)})
-    return ray.data.from_arrow(table).repartition(blocks)
+    rows = len(TEXTS) // blocks
+    return ray.data.from_arrow([table.slice(at * rows, rows) for at in range(blocks)])
 
 
 def table_of(found: Any) -> Any:
@@ -71,7 +82,7 @@ class EmbedTextsAndSayWhere(EmbedTexts):
 @pytest.mark.usefixtures("cluster")
 def test_two_nodes_give_the_vectors_of_python() -> None:
     embedder = Embedder(BERT, config=SAME_BITS)
-    found = embed(dataset(), embedder, concurrency=2, batch_size=50)
+    found = embed(dataset(), embedder, concurrency=2, batch_size=50, ray_remote_args={"resources": {"seat": 1}})
     table = table_of(found)
     vectors = table["vector"].combine_chunks()
     assert vectors.type == pa.list_(pa.field("item", pa.float32(), nullable=False), 32)
@@ -89,6 +100,7 @@ def test_each_actor_has_one_model_and_its_share_of_threads() -> None:
         batch_format="pyarrow",
         batch_size=20,
         compute=ray.data.ActorPoolStrategy(size=2),
+        resources={"seat": 1},
     )
     table = table_of(found)
     assert len(set(table["process"].to_pylist())) == 2 == len(set(table["node"].to_pylist()))

@@ -65,7 +65,7 @@ def test_a_process_loads_a_model_once() -> None:
 
 def test_a_worker_computes_with_its_share_of_the_processor() -> None:
     def session(spec: EmbedderSpec, cpus: int | None) -> tuple[Any, Any]:
-        knobs = {knob["name"]: knob["requested"] for knob in elsewhere(spec).embedder(cpus=cpus).effective_config()}
+        knobs = {knob["name"]: knob["used"] for knob in elsewhere(spec).embedder(cpus=cpus).effective_config()}
         return knobs["session.intra_op_threads"], knobs["session.pool_size"]
 
     free = EmbedderSpec(BERT, config=PORTABLE)

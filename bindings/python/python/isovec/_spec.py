@@ -192,7 +192,7 @@ def _origin(embedder: Embedder) -> tuple[Any, dict[str, Any]]:
 def _anywhere(model: Any) -> Any:
     """The model's name for processes of other working folders."""
     if isinstance(model, os.PathLike):
-        return type(model)(os.path.abspath(model))  # type: ignore[call-arg]
+        return os.path.abspath(model)
     if isinstance(model, Mapping):
         return {name: file if isinstance(file, bytes) else os.path.abspath(file) for name, file in model.items()}
     # A string that is a path, and not from a root or a home: as Rust reads it.

@@ -44,16 +44,17 @@ def embed(
     >>> vectors = texts.with_column("vector", embed("text", "sentence-transformers/all-MiniLM-L6-v2"))
     """
     spec = EmbedderSpec.of(model, prompt=prompt, prefix=prefix, fingerprint=fingerprint, **options)
-    kind = daft.DataType.embedding(daft.DataType.float32(), spec.dimension)
+    number = daft.DataType.float32()
 
     @daft.cls(cpus=cpus, gpus=gpus, use_process=use_process, max_concurrency=max_concurrency)
     class IsovecEmbedder:
         def __init__(self, spec: EmbedderSpec) -> None:
             self.spec = spec
 
-        @daft.method.batch(return_dtype=kind, batch_size=batch_size)
+        # As lists, because Daft computes what gives embeddings in its own process, whatever it was told.
+        @daft.method.batch(return_dtype=daft.DataType.fixed_size_list(number, spec.dimension), batch_size=batch_size)
         def embed(self, texts: daft.Series) -> pa.FixedSizeListArray:
             return _arrow.fixed_lists(self.spec, texts.to_arrow())
 
     vectors: daft.Expression = IsovecEmbedder(spec).embed(daft.col(column) if isinstance(column, str) else column)
-    return vectors
+    return vectors.cast(daft.DataType.embedding(number, spec.dimension))
