@@ -22,6 +22,9 @@ CLIP = DATA / "tiny-clip"
 
 PORTABLE = {"engine": "portable"}
 
+# Spark starts the `python3` of the path otherwise.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+
 
 @pytest.fixture(scope="session", params=["portable", "onnxruntime"])
 def engine(request: pytest.FixtureRequest) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.util
 import os
 import shutil
-import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -32,24 +31,23 @@ def cluster() -> Iterator[None]:
     """Two nodes with a seat for one actor each, as two raylets on this machine."""
     from ray.cluster_utils import Cluster
 
-    node = {"num_cpus": 2, "object_store_memory": 80 << 20, "resources": {"seat": 1}}
-    nodes = Cluster(initialize_head=True, head_node_args={**node, **ports(), "include_dashboard": False})
-    nodes.add_node(**node, **ports())
+    node = {"num_cpus": 2, "object_store_memory": 1 << 30, "resources": {"seat": 1}}
+    # Ray gives each process beside a node some seconds to start, which on a busy machine are too few.
+    for left in (2, 1, 0):
+        nodes = Cluster()
+        try:
+            nodes.add_node(**node, include_dashboard=False)
+            nodes.add_node(**node)
+            break
+        except Exception:
+            nodes.shutdown()
+            if not left:
+                raise
     ray.init(address=nodes.address, log_to_driver=False)
     ray.data.DataContext.get_current().enable_progress_bars = False
     yield
     ray.shutdown()
     nodes.shutdown()
-
-
-def ports() -> dict[str, int]:
-    """Free ports for what runs beside a node. Without them a node waits until each has found one, and gives up on a busy machine."""
-    names = ("metrics_agent_port", "metrics_export_port", "runtime_env_agent_port", "dashboard_agent_listen_port")
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in names]
-    found = {name: one.getsockname()[1] for name, one in zip(names, sockets, strict=True)}
-    for one in sockets:
-        one.close()
-    return found
 
 
 def dataset(blocks: int = 4) -> Any:

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import sys
 
-def missing(module: str, wanted: str, pip: str) -> ImportError:
-    """The error of a module of isovec's whose package is not installed."""
-    return ModuleNotFoundError(f"{module} works with {wanted}, which is not installed here: pip install {pip}", name=wanted)
+
+def missing(module: str, pip: str, error: ImportError) -> ImportError:
+    """The error of a module of isovec's that could not import a package, with the command that installs it."""
+    name = error.name or "a package"
+    return ModuleNotFoundError(
+        f"{module} needs {name}, which {sys.executable} could not import ({error}): pip install {pip}", name=error.name
+    )

@@ -12,7 +12,7 @@ from ._spec import EmbedderSpec
 try:
     import daft
 except ImportError as error:
-    raise missing(__name__, "daft", "daft") from error
+    raise missing(__name__, "daft", error) from error
 
 if TYPE_CHECKING:
     import pyarrow as pa

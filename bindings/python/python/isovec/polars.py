@@ -15,7 +15,7 @@ from ._spec import EmbedderSpec
 try:
     import polars as pl
 except ImportError as error:
-    raise missing(__name__, "polars", "polars") from error
+    raise missing(__name__, "polars", error) from error
 
 if TYPE_CHECKING:
     from ._spec import ModelLike

@@ -13,7 +13,7 @@ try:
     import ray
     import ray.data
 except ImportError as error:
-    raise missing(__name__, "ray", '"ray[data]"') from error
+    raise missing(__name__, '"ray[data]"', error) from error
 
 if TYPE_CHECKING:
     import pyarrow as pa

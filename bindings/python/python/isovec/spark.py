@@ -16,7 +16,7 @@ try:
     from pyspark.sql import functions
     from pyspark.sql.types import ArrayType, FloatType, StructField, StructType
 except ImportError as error:
-    raise missing(__name__, "pyspark", '"pyspark[sql]"') from error
+    raise missing(__name__, '"pyspark[sql]"', error) from error
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
