@@ -61,22 +61,6 @@ def table_of(found: Any) -> Any:
     return pa.concat_tables(ray.get(found.to_arrow_refs())).sort_by("id")
 
 
-def where(batch: Any) -> Any:
-    """Adds the process and the node that a batch was in."""
-    batch = batch.append_column("process", pa.array([os.getpid()] * len(batch)))
-    return batch.append_column("node", pa.array([ray.get_runtime_context().get_node_id()] * len(batch)))
-
-
-class EmbedTextsAndSayWhere(EmbedTexts):
-    """As `EmbedTexts`, with the process, the node, and the threads."""
-
-    def __call__(self, batch: Any) -> Any:
-        knobs = {knob["name"]: knob["used"] for knob in self._spec.embedder(cpus=1).effective_config()}
-        threads = int(knobs["session.intra_op_threads"])
-        batch = where(super().__call__(batch))
-        return batch.append_column("threads", pa.array([threads] * len(batch)))
-
-
 @pytest.mark.usefixtures("cluster")
 def test_two_nodes_give_the_vectors_of_python() -> None:
     embedder = Embedder(BERT, config=SAME_BITS)
@@ -90,6 +74,20 @@ def test_two_nodes_give_the_vectors_of_python() -> None:
 
 @pytest.mark.usefixtures("cluster")
 def test_each_actor_has_one_model_and_its_share_of_threads() -> None:
+    # A class of this function travels by its code: no worker can import this file.
+    class EmbedTextsAndSayWhere(EmbedTexts):
+        def __call__(self, batch: Any) -> Any:
+            knobs = {knob["name"]: knob["used"] for knob in self._spec.embedder(cpus=self._cpus).effective_config()}
+            said = {
+                "process": os.getpid(),
+                "node": ray.get_runtime_context().get_node_id(),
+                "threads": int(knobs["session.intra_op_threads"]),
+            }
+            batch = super().__call__(batch)
+            for name, value in said.items():
+                batch = batch.append_column(name, pa.array([value] * len(batch)))
+            return batch
+
     spec = EmbedderSpec(BERT, config=SAME_BITS, prompt="query")
     found = dataset().map_batches(
         EmbedTextsAndSayWhere,
@@ -113,7 +111,7 @@ def test_an_actor_without_the_model_says_so(folder: Path) -> None:
     planned = embed(dataset(1), folder, config=PORTABLE)
     shutil.rmtree(folder)
     said = failure(planned)
-    assert f"could not load the model" in said and str(folder) in said and "each machine needs the model's files" in said
+    assert "could not load the model" in said and str(folder) in said and "each machine needs the model's files" in said
 
 
 @pytest.mark.usefixtures("cluster")
