@@ -52,7 +52,9 @@ def embed(
             self.spec = spec
 
         # As lists, because Daft computes what gives embeddings in its own process, whatever it was told.
-        @daft.method.batch(return_dtype=daft.DataType.fixed_size_list(number, spec.dimension), batch_size=batch_size)
+        @daft.method.batch(  # type: ignore[untyped-decorator]
+            return_dtype=daft.DataType.fixed_size_list(number, spec.dimension), batch_size=batch_size
+        )
         def embed(self, texts: daft.Series) -> pa.FixedSizeListArray:
             return _arrow.fixed_lists(self.spec, texts.to_arrow())
 

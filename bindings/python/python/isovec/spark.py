@@ -109,4 +109,4 @@ def _rows(spec: EmbedderSpec, texts: pa.Array) -> list[Any]:
 def _cpus() -> int | None:
     """The CPUs of the task that this runs in."""
     task = TaskContext.get()
-    return task and task.cpus()
+    return None if task is None else int(task.cpus())
