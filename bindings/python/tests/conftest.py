@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -20,6 +21,9 @@ CLASSIFIER = DATA / "tiny-classifier"
 CLIP = DATA / "tiny-clip"
 
 PORTABLE = {"engine": "portable"}
+
+# Spark starts the `python3` of the path otherwise.
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 @pytest.fixture(scope="session", params=["portable", "onnxruntime"])
@@ -61,6 +65,21 @@ def reranker_files() -> dict[str, bytes]:
 
 
 @pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder of the small model, for those who change it."""
+    return Path(shutil.copytree(BERT, tmp_path / "model"))
+
+
+def change_weights(folder: Path) -> None:
+    """Makes it another model. The file is replaced, because it may be mapped."""
+    weights = folder / "model.safetensors"
+    content = bytearray(weights.read_bytes())
+    content[-1] ^= 1
+    (folder / "other").write_bytes(content)
+    (folder / "other").replace(weights)
+
+
+@pytest.fixture
 def python() -> Callable[[str], subprocess.Popen[str]]:
     """Starts a script in a process of its own, with its output in a pipe."""
 
@@ -75,6 +94,15 @@ def python() -> Callable[[str], subprocess.Popen[str]]:
         )
 
     return start
+
+
+def java() -> str | None:
+    """Why Spark does not start here; `None` where it does."""
+    home = os.environ.get("JAVA_HOME")
+    program = shutil.which("java", path=str(Path(home, "bin")) if home else None)
+    if program is None or subprocess.run([program, "-version"], capture_output=True).returncode:
+        return "Spark needs Java 17 or newer, and there is no java here"
+    return None
 
 
 def program() -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from conftest import BERT
+from conftest import BERT, java
 
 ROOT = Path(__file__).parents[3]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), ROOT / "bindings" / "python" / "README.md"]
@@ -21,8 +23,25 @@ COLBERT = BERT.with_name("tiny-colbert")
 MODEL = os.environ.get("ISOVEC_TEST_MODEL")
 
 
+@pytest.fixture
+def engines() -> Iterator[None]:
+    """Ends the clusters that an example has started."""
+    yield
+    if "ray" in sys.modules:
+        sys.modules["ray"].shutdown()
+    if "pyspark" in sys.modules:
+        from pyspark.sql import SparkSession
+
+        session = SparkSession.getActiveSession()
+        if session is not None:
+            session.stop()
+
+
+@pytest.mark.usefixtures("engines")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_an_example_runs(example: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "pyspark" in example and (missing := java()):
+        pytest.skip(missing)
     # The real model where set-up brought it.
     model = Path(MODEL) if MODEL and Path(MODEL).is_dir() else BERT
     monkeypatch.chdir(tmp_path)

@@ -66,6 +66,8 @@ def test_kinds_are_those_of_rust() -> None:
         error = _errors.of_kind(kind, "a message")
         assert type(error) is made and (str(error), error.kind) == ("a message", kind)
         assert getattr(isovec, made.__name__) is made
+        assert _errors.CLASSES[made("a message").kind] is made
+    assert isovec.IsovecError("a message").kind in kinds
     other = _errors.of_kind("DeviceLost", "lost")
     assert type(other) is isovec.IsovecError and other.kind == "DeviceLost"
 

@@ -6,7 +6,7 @@ use crate::workspace::Workspace;
 
 pub(super) const STEP: Step = Step {
     name: "python",
-    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, langchain-core, llama-index-core, chromadb, lancedb, clients of the server",
+    what: "Python packages that build and test the Python package: maturin, pytest, mypy, numpy, libraries of Arrow, engines of data, langchain-core, llama-index-core, chromadb, lancedb, clients of the server",
     done: |workspace| Ok(VENV.done(workspace)),
     make: |workspace| VENV.make(workspace),
     advice: "install Python 3.11 or newer with pip and venv, then look at the log",
@@ -18,6 +18,7 @@ const VENV: Venv = Venv {
     folder: Workspace::python,
     packages: &[
         "chromadb==1.5.9",
+        "daft==0.7.26",
         "huggingface_hub==2.4.0",
         "lancedb==0.40.0",
         "langchain-core==1.8.3",
@@ -29,9 +30,12 @@ const VENV: Venv = Venv {
         "openai==3.57.0",
         "pandas==3.1.1",
         "polars==2.1.0",
-        "pyarrow==26.0.1",
+        // Daft allows no newer ones of these two: below 26, and below 4.68.
+        "pyarrow==25.0.1",
+        "pyspark==4.3.0",
         "pytest==9.2.0",
-        "tqdm==4.70.1",
+        "ray[data]==2.60.0",
+        "tqdm==4.67.3",
         "tritonclient[grpc,http]==2.73.0",
     ],
 };

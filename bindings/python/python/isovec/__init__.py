@@ -38,6 +38,7 @@ from ._isovec import (
 )
 from ._results import Chunk, ChunkPlace, EmbeddedChunks, Hit, Label, Ranked, SparseVector, Word
 from ._sentence_transformer import SentenceTransformer
+from ._spec import EmbedderSpec
 
 __all__ = [
     "Chunk",
@@ -47,6 +48,7 @@ __all__ = [
     "ConfigError",
     "EmbeddedChunks",
     "Embedder",
+    "EmbedderSpec",
     "Embeddings",
     "FileError",
     "ForkError",

@@ -9,9 +9,10 @@ class IsovecError(Exception):
     kind: str
     """What went wrong, for programs: the stable name that Rust and JavaScript give the same failure."""
 
-    def __init__(self, message: str, kind: str) -> None:
+    def __init__(self, message: str, kind: str | None = None) -> None:
         super().__init__(message)
-        self.kind = kind
+        # Polars makes an error again out of a message alone, to add the expression that it happened in.
+        self.kind = kind or next((name for name, made in CLASSES.items() if made is type(self)), "Failed")
 
     def __reduce__(self) -> tuple[type[IsovecError], tuple[str, str]]:
         return type(self), (str(self), self.kind)
