@@ -77,15 +77,13 @@ pub(super) fn check(config: &Config) -> Result<()> {
             "conv_kernel_size in config.json is {kernel}: a convolution beside the first layer is not converted"
         )));
     }
-    for (key, own) in [
-        ("embedding_size", config.value("hidden_size")),
-        ("pooler_hidden_size", config.value("hidden_size")),
-    ] {
-        if let Some(asked) = config.value(key).filter(|&asked| Some(asked) != own) {
-            return Err(config.unsupported(format!(
-                "{key} in config.json is {asked}; only hidden_size can be converted"
-            )));
-        }
+    let hidden = config.value("hidden_size");
+    if let Some(asked) = config.value("embedding_size")
+        && Some(asked) != hidden
+    {
+        return Err(config.unsupported(format!(
+            "embedding_size in config.json is {asked}; only hidden_size can be converted"
+        )));
     }
     if config.value("attention_head_size").is_some()
         && config.size("attention_head_size")? != heads(config)?.size
@@ -164,6 +162,7 @@ fn distances(config: &Config) -> Result<Distances> {
 
 /// What decides vectors and no tensor shows.
 pub(super) fn deciding(config: &Config) -> Result<Deciding> {
+    let distances = distances(config)?;
     let mut deciding = vec![
         ("heads", config.size("num_attention_heads")?.to_string()),
         ("layers", config.size("num_hidden_layers")?.to_string()),
@@ -173,7 +172,8 @@ pub(super) fn deciding(config: &Config) -> Result<Deciding> {
         ),
         ("epsilon", number(epsilon(config)?)),
         ("terms", format!("{:?}", Terms::of(config)?)),
-        ("distances", format!("{:?}", distances(config)?)),
+        ("buckets", format!("{:?}", distances.buckets)),
+        ("furthest", distances.furthest.to_string()),
         ("shared", shares(config)?.to_string()),
         ("norm of distances", has_norm(config)?.to_string()),
         ("positions", has_positions(config)?.to_string()),

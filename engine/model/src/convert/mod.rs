@@ -2,7 +2,7 @@
 //!
 //! Most models are published as weights and a config, without a graph. This module has code that builds the graphs of
 //! the families in use, each in a file of its own over shared blocks: the encoders BERT, RoBERTa (with XLM-R and
-//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, GTE, JinaBERT, EuroBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
+//! CamemBERT), MPNet, DistilBERT, ModernBERT, NomicBERT, GTE, JinaBERT, DeBERTa-v2, T5, EuroBERT; the decoders Qwen2, Qwen3, Llama, Mistral, Gemma 3; of pictures ViT, DINOv2,
 //! DINOv3; the two halves of CLIP and SigLIP; static embeddings; see [`Family`]. The graph is opset 17, uses only operators of the standard domain, leaves batch and
 //! sequence open, and is the same, byte for byte, on every run. [`catalog`] lists well-known models and how each is loaded.
 //!

@@ -170,8 +170,8 @@ pub(super) fn build(config: &Config, net: &mut Net<'_>) -> Result<usize> {
     let [own, other] = WORDS;
     let mut x = Table {
         name: match net.holds(&format!("{own}.weight")) {
-            true => own,
-            false => other,
+            false if net.holds(&format!("{other}.weight")) => other,
+            _ => own,
         },
         rows: config.size("vocab_size")?,
         size: model.hidden,
