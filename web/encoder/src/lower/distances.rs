@@ -9,7 +9,7 @@ use crate::constant::elements;
 use crate::error::Why;
 use crate::ledger::Ledger;
 use crate::node::{Relative, Side, Table};
-use crate::value::{Axis, ByDistance, Data, Offsets, Scores, Value};
+use crate::value::{Axis, ByDistance, Data, Offsets, Scores, Value, Weight};
 
 impl Lowerer {
     /// Tokens cut into heads, times a matrix for each head, `[heads, size, columns]`; which columns are wanted is not known yet.
@@ -25,7 +25,10 @@ impl Lowerer {
             && data.axes[rank - 1].dim().extent() == Some(size);
         let table = match matrices {
             Value::Constant(constant) => Table::Constant(self.builder.floats(constant).ok()?),
-            Value::Weight(weight) if !weight.transposed => Table::Weight(weight.clone()),
+            // A row of the table is a head's matrix, and has one scale.
+            Value::Weight(weight) if !weight.transposed && of_rows(weight) => {
+                Table::Weight(weight.clone())
+            }
             _ => return None,
         };
         fits.then(|| {
@@ -82,6 +85,12 @@ impl Lowerer {
             other => Ok(other),
         }
     }
+}
+
+/// Whether a weight has no scale, or one for each of its rows at most.
+fn of_rows(weight: &Weight) -> bool {
+    let scale = weight.scale.as_ref();
+    scale.is_none_or(|(scale, axis)| *axis == 0 || scale.values.len() == 1)
 }
 
 impl ByDistance {
